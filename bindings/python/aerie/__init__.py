@@ -1,0 +1,1 @@
+"""Aerie: lossless speculative decoding. The training tools live in `aerie.train` (they need PyTorch)."""

@@ -1,0 +1,150 @@
+"""Judge a drafter: tau of chains and EAGLE-2 trees on continuations of held-out text.
+
+    python3 -m aerie.train.evaluate --target models/target --head models/eagle --data data
+
+Decoding here is lossless, so the text does not depend on the drafter. It is written once per temperature, and
+then only drafts are made, for all sequences at a time: the tokens of a cycle are the longest path of the tree
+that agrees with the text, plus one. tau is their mean number. The prefill's token and a cycle that the limit
+cuts off do not count. Draft noise `none` ranks candidates by the draft distribution, as EAGLE-2 does; `shared`
+by draft logits / T plus the very Gumbel noise that the target will use at that position.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from . import generate, head, hf, report, stream, tree
+from .draft import HeadDrafter, TargetDrafter
+
+LOOK_AHEAD = 8  # tokens written past the limit, so that a tree can be judged near it
+
+
+@dataclass
+class Text:
+    """Prompts with the target's continuations at one temperature."""
+
+    temperature: float
+    prompt: int
+    count: int
+    tokens: torch.Tensor  # [B, prompt + count + LOOK_AHEAD]
+    features: torch.Tensor  # [B, L, H]
+    noise: torch.Tensor  # [B, count + LOOK_AHEAD, V]
+
+
+def prompts(data: Path, kind: str, count: int, length: int) -> torch.Tensor:
+    """[count, length] windows spread evenly over the held-out text."""
+    held = torch.from_numpy(stream.tokens(data, kind, "held").astype("int64"))
+    step = (len(held) - length) // count
+    return torch.stack([held[i * step:i * step + length] for i in range(count)])
+
+
+@torch.no_grad()
+def write(target, prompt: torch.Tensor, count: int, temperature: float, seed: int) -> Text:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(prompt), count + LOOK_AHEAD, target.config.vocab_size)
+    noise = generate.gumbel(shape, generator) if temperature > 0 else torch.zeros(1).expand(shape)
+    tokens = generate.continue_text(target, prompt, shape[1], temperature, noise)
+    return Text(temperature, prompt.shape[1], count, tokens, target.features(tokens), noise)
+
+
+def scorer(text: Text, draft_noise: str):
+    """Log confidences of draft logits [B,K,V] for the token at `position` [B]."""
+    rows = torch.arange(len(text.tokens))
+
+    def score(logits: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        if draft_noise == "shared" and text.temperature > 0:
+            index = (position - text.prompt).clamp(max=text.noise.shape[1] - 1)
+            logits = logits / text.temperature + text.noise[rows, index][:, None]
+        return logits.log_softmax(-1)
+
+    return score
+
+
+@torch.no_grad()
+def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> list[list[int]]:
+    """Tokens emitted by each whole cycle of each sequence."""
+    drafter.prepare(text.tokens, text.features)
+    score = scorer(text, draft_noise)
+    last = text.prompt + text.count - 1
+    r = torch.full((len(text.tokens),), text.prompt)  # the prefill has emitted this one
+    out = [[] for _ in range(len(r))]
+    while bool((r < last).any()):
+        emitted = tree.walk(tree.grow(drafter, r, score, policy), text.tokens, r) + 1
+        for index, (position, number) in enumerate(zip(r.tolist(), emitted.tolist())):
+            if position < last and position + number <= last:
+                out[index].append(number)
+        r = (r + emitted).clamp(max=last)
+    return out
+
+
+def repeated(text: Text, n: int = 4) -> float:
+    """Share of n-grams of the continuations that occurred before in the same continuation."""
+    again = total = 0
+    for row in text.tokens[:, text.prompt:text.prompt + text.count].tolist():
+        grams = [tuple(row[i:i + n]) for i in range(len(row) - n + 1)]
+        again += len(grams) - len(set(grams))
+        total += len(grams)
+    return again / total
+
+
+def mean(lists: list[list[int]]) -> float:
+    flat = [number for numbers in lists for number in numbers]
+    return sum(flat) / max(1, len(flat))
+
+
+def combinations(temperature: float, quick: bool):
+    """(drafter, draft noise, policy) worth measuring at a temperature."""
+    noises = ["none", "shared"] if temperature > 0 else ["none"]
+    for policy in ([tree.EAGLE2] if quick else [tree.CHAIN, tree.EAGLE2]):
+        for noise in noises:
+            yield "head", noise, policy
+        if not quick or temperature == 1:
+            yield "target", "none", policy
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure tau of a head on held-out text.")
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--head", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--prompts", type=int, default=100, help="number of prompts of each kind")
+    parser.add_argument("--prompt-tokens", type=int, default=64)
+    parser.add_argument("--continuation", type=int, default=64)
+    parser.add_argument("--temperatures", default="0,0.7,1")
+    parser.add_argument("--quick", action="store_true", help="EAGLE-2 trees only")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="write the numbers here too")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    target = hf.load(args.target)
+    drafters = {"head": HeadDrafter(target, head.load(args.head)), "target": TargetDrafter(target)}
+    prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in stream.KINDS])
+    results = []
+    bar = report.Progress("evaluate")
+    print("| T | policy | drafter | draft noise | tau | novels | Python | first token | repeated 4-grams |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for temperature in [float(t) for t in args.temperatures.split(",")]:
+        text = write(target, prompt, args.continuation, temperature, args.seed)
+        share = repeated(text)
+        for name, noise, policy in combinations(temperature, args.quick):
+            bar.show(len(results) / 20, f"T={temperature:g} {policy.name} {name} {noise}")
+            numbers = cycles(drafters[name], text, noise, policy)
+            flat = [n for row in numbers for n in row]
+            row = {"temperature": temperature, "policy": policy.name, "drafter": name, "draft_noise": noise,
+                   "tau": mean(numbers), "tau_novels": mean(numbers[:args.prompts]),
+                   "tau_python": mean(numbers[args.prompts:]), "cycles": len(flat),
+                   "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)), "repeated_4grams": share}
+            results.append(row)
+            print(f"| {temperature:g} | {policy.name} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
+                  f"| {row['tau_python']:.2f} | {row['first_accepted']:.2f} | {share:.2f} |", flush=True)
+    bar.close()
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The EAGLE-1/2 head: one decoder layer that continues the target's features.
+
+Row j reads the next token and the feature of the current one, x_j = fc([embed(t_{j+1}); f_j]), and its
+output h_j stands for f_{j+1}: the target's own LM head turns it into the distribution of t_{j+2}. The layer
+has no input norm, nothing comes after it, and embedding and LM head are the target's.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .model import DecoderLayer, LlamaConfig, rope_tables
+
+
+@dataclass
+class HeadConfig:
+    hidden_size: int = 192
+    intermediate_size: int = 512
+    num_attention_heads: int = 3
+    num_key_value_heads: int = 3
+    head_dim: int = 64
+    rms_norm_eps: float = 1e-5
+    rope_theta: float = 10000.0
+    vocab_size: int = 4096
+    max_position_embeddings: int = 512
+    bias: bool = False
+    qkv_bias: bool = False
+
+
+class EagleHead(nn.Module):
+    """Parameter names are those of the EAGLE repository."""
+
+    def __init__(self, config: HeadConfig):
+        super().__init__()
+        self.config = config
+        shared = {f.name: getattr(config, f.name) for f in fields(LlamaConfig) if hasattr(config, f.name)}
+        layer_config = LlamaConfig(**shared, num_hidden_layers=1)
+        self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size, bias=config.bias)
+        self.layers = nn.ModuleList([DecoderLayer(layer_config, input_norm=False, qkv_bias=config.qkv_bias)])
+
+    def forward(self, embeddings, features, positions=None, mask=None, cache=None) -> torch.Tensor:
+        """Embedding of t_{j+1} and feature f_j, both [B,T,H] -> h_j [B,T,H]. `positions` are the j's."""
+        if positions is None:
+            positions = torch.arange(features.shape[1], device=features.device)
+        cos, sin = rope_tables(positions, self.config.head_dim, self.config.rope_theta)
+        return self.layers[0](self.fc(torch.cat((embeddings, features), dim=-1)), cos, sin, mask, cache)
+
+
+def save(head: EagleHead, out: Path, dtype: torch.dtype = torch.float32) -> None:
+    from safetensors.torch import save_file
+
+    out.mkdir(parents=True, exist_ok=True)
+    name = str(dtype).removeprefix("torch.")
+    config = {f.name: getattr(head.config, f.name) for f in fields(HeadConfig)}
+    config = {"architectures": ["EagleModel"], "model_type": "llama", **config, "num_hidden_layers": 1,
+              "hidden_act": "silu", "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 0,
+              "torch_dtype": name}
+    tensors = {key: value.detach().to(dtype).contiguous() for key, value in head.state_dict().items()}
+    save_file(tensors, str(out / "model.safetensors.part"), metadata={"format": "pt"})
+    (out / "config.json.part").write_text(json.dumps(config, indent=2) + "\n")
+    for file in ("model.safetensors", "config.json"):
+        (out / f"{file}.part").replace(out / file)
+
+
+def load(folder: Path) -> EagleHead:
+    from safetensors.torch import load_file
+
+    raw = json.loads((folder / "config.json").read_text())
+    head = EagleHead(HeadConfig(**{f.name: raw[f.name] for f in fields(HeadConfig)}))
+    head.load_state_dict({key: value.float() for key, value in load_file(str(folder / "model.safetensors")).items()})
+    return head.eval()

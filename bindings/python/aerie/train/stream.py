@@ -1,0 +1,99 @@
+"""Token streams: the encoded text on disk, and a resumable, seeded order of training windows over it."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from . import corpus
+
+KINDS = ("novels", "python")
+
+
+def encode(data: Path, tokenizer_file: Path) -> None:
+    """Writes {novels,python}.{train,held}.u16: documents end to end, each preceded by token 0."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    for kind in KINDS:
+        for part in ("train", "held"):
+            texts = corpus.load(data, kind, part)
+            order = sorted(texts, key=lambda name: hashlib.sha256(name.encode()).digest())
+            pieces = []
+            for encoding in tokenizer.encode_batch([texts[name] for name in order]):
+                pieces.append(np.array([0] + encoding.ids, dtype=np.uint16))
+            np.concatenate(pieces).tofile(data / f"{kind}.{part}.u16")
+
+
+def tokens(data: Path, kind: str, part: str = "") -> np.ndarray:
+    """One stream; without a part, one that another step wrote, such as `generated`."""
+    name = f"{kind}.{part}.u16" if part else f"{kind}.u16"
+    return np.fromfile(data / name, dtype=np.uint16)
+
+
+class Windows:
+    """Every window of `length` tokens of one stream, in a fresh order each epoch. State: one counter."""
+
+    def __init__(self, stream: np.ndarray, length: int, seed: int):
+        self.stream, self.length, self.seed = stream, length, seed
+        self.taken = 0
+        self._epoch = -1
+        self.per_epoch = (len(stream) - length) // length
+        if self.per_epoch < 1:
+            raise ValueError("the stream is shorter than one window")
+
+    def next(self) -> np.ndarray:
+        epoch, index = divmod(self.taken, self.per_epoch)
+        if epoch != self._epoch:
+            random = np.random.default_rng([self.seed, epoch])
+            self._order = random.permutation(self.per_epoch)
+            self._shift = int(random.integers(0, len(self.stream) - self.per_epoch * self.length))
+            self._epoch = epoch
+        self.taken += 1
+        start = self._shift + int(self._order[index]) * self.length
+        return self.stream[start:start + self.length]
+
+
+class Mixture:
+    """Batches of windows from several streams in fixed proportions. `state`/`restore` make it resumable."""
+
+    def __init__(self, streams: list[np.ndarray], weights: list[float], length: int, seed: int):
+        self.sources = [Windows(s, length, seed + i) for i, s in enumerate(streams)]
+        self.weights = np.array(weights) / sum(weights)
+
+    def batch(self, rows: int) -> torch.Tensor:
+        """[rows, length] int64; the source that is furthest behind its share gives the next row."""
+        out = []
+        for _ in range(rows):
+            total = sum(s.taken for s in self.sources) + 1
+            behind = self.weights * total - np.array([s.taken for s in self.sources])
+            out.append(self.sources[int(behind.argmax())].next())
+        return torch.from_numpy(np.stack(out).astype(np.int64))
+
+    def state(self) -> list[int]:
+        return [s.taken for s in self.sources]
+
+    def restore(self, state: list[int]) -> None:
+        for source, taken in zip(self.sources, state, strict=True):
+            source.taken = taken
+
+
+def mixture(data: Path, python_share: float, length: int, seed: int) -> Mixture:
+    return Mixture([tokens(data, kind, "train") for kind in KINDS], [1 - python_share, python_share], length, seed)
+
+
+def main() -> None:
+    import argparse
+
+    parser = argparse.ArgumentParser(description="Encode the text.")
+    parser.add_argument("--data", type=Path, required=True, help="folder written by aerie.train.corpus")
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    args = parser.parse_args()
+    encode(args.data, args.tokenizer)
+    for kind in KINDS:
+        print(kind, {part: len(tokens(args.data, kind, part)) for part in ("train", "held")}, "tokens")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,310 @@
+/* aerie/aerie.h: embed a language model that answers several tokens per pass, and never a different
+ * token than the model alone.
+ *
+ *   runtime ── model (the target) ── drafter (a plugin that guesses) ── session (one text) ── step
+ *
+ * Purpose: generate a target model's own text with lossless speculative decoding.
+ * Not here: tokenizers (aerie/text.h), conversion (aerie/tools.h), writing drafters (aerie/drafter.h).
+ *
+ * Conventions
+ *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional
+ *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure.
+ *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
+ *    sizeof. Fields are only ever appended; zero means the default.
+ *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
+ *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session.
+ *  - The library never throws, prints, aborts, exits or installs signal handlers.
+ *  - Every *_release accepts NULL. Objects retain what they stand on, so release in any order.
+ */
+#ifndef AERIE_H
+#define AERIE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#if defined(AERIE_BUILDING)
+#define AERIE_API __declspec(dllexport)
+#else
+#define AERIE_API __declspec(dllimport)
+#endif
+#else
+#define AERIE_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AERIE_VERSION_MAJOR 0u
+#define AERIE_VERSION_MINOR 1u
+#define AERIE_VERSION_PATCH 0u
+
+/* Zero a struct and set its size: aerie_session_options o; AERIE_INIT(o); */
+#define AERIE_INIT(x)                                                    \
+  do {                                                                   \
+    char *aerie_init_p = (char *)&(x);                                   \
+    size_t aerie_init_i;                                                 \
+    for (aerie_init_i = 0; aerie_init_i < sizeof(x); ++aerie_init_i) aerie_init_p[aerie_init_i] = 0; \
+    (x).struct_size = (uint32_t)sizeof(x);                               \
+  } while (0)
+
+/* Codes. int32_t in the ABI. */
+enum {
+  AERIE_OK = 0,
+  AERIE_E_INVALID_ARGUMENT = 1,
+  AERIE_E_NOT_FOUND = 2,
+  AERIE_E_IO = 3,
+  AERIE_E_BAD_FORMAT = 4,     /* damaged or hostile file */
+  AERIE_E_MISMATCH = 5,       /* things that do not belong together */
+  AERIE_E_UNSUPPORTED = 6,
+  AERIE_E_OUT_OF_MEMORY = 7,
+  AERIE_E_CANCELLED = 8,
+  AERIE_E_LIMIT = 9,          /* a stated limit is reached */
+  AERIE_E_PLUGIN = 10,
+  AERIE_E_DEVICE = 11,
+  AERIE_E_BUSY = 12,          /* the session is in use by another thread */
+  AERIE_E_INTERNAL = 13
+};
+
+typedef struct aerie_error {
+  uint32_t struct_size; /* set by the caller, so that the library knows how much it may write */
+  int32_t code;
+  char message[504];    /* UTF-8, NUL-terminated, cut if longer */
+} aerie_error;
+
+typedef struct aerie_runtime aerie_runtime;
+typedef struct aerie_model aerie_model;
+typedef struct aerie_drafter_handle aerie_drafter_handle;
+typedef struct aerie_session aerie_session;
+
+/* The library's version, (major << 16 | minor << 8 | patch). [any] */
+AERIE_API uint32_t aerie_version(void);
+/* "invalid argument", "not found", ...; static. [any] */
+AERIE_API const char *aerie_code_name(int32_t code);
+
+/* ---- runtime ------------------------------------------------------------------------------------ */
+
+/* level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
+ * into the library. */
+typedef void (*aerie_log_fn)(void *user, int32_t level, const char *message);
+typedef void *(*aerie_alloc_fn)(void *user, size_t bytes, size_t alignment); /* NULL: none left */
+typedef void (*aerie_free_fn)(void *user, void *memory);
+/* Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
+ * other: running them one by one is fine. Called on the thread that steps. */
+typedef void (*aerie_parallel_for_fn)(void *user, void (*fn)(void *context, int32_t i), void *context, int32_t n);
+
+typedef struct aerie_runtime_options {
+  uint32_t struct_size;
+  int32_t threads;                  /* 0: one for each physical core this process may use */
+  const char *device;               /* "cpu" (NULL: the same) */
+  aerie_log_fn log;                 /* NULL: silence */
+  void *log_user;
+  aerie_alloc_fn alloc;             /* both or none: device memory (weights, KV, scratch) */
+  aerie_free_fn free;
+  void *alloc_user;
+  aerie_parallel_for_fn parallel_for; /* the host's job system in place of our threads */
+  void *parallel_user;
+} aerie_runtime_options;
+
+/* options may be NULL. [any] */
+AERIE_API int32_t aerie_runtime_create(const aerie_runtime_options *options, aerie_runtime **out, aerie_error *err);
+AERIE_API void aerie_runtime_release(aerie_runtime *runtime);
+/* "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any] */
+AERIE_API const char *aerie_runtime_description(const aerie_runtime *runtime);
+
+/* Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
+ * the bytes that run; a plugin stays loaded until the process ends. [any] */
+AERIE_API int32_t aerie_runtime_load_plugin(aerie_runtime *runtime, const char *absolute_path, aerie_error *err);
+/* Load every plugin in an absolute directory; NULL: the drafters installed with this library
+ * (aerie/drafters beside it). [any] */
+AERIE_API int32_t aerie_runtime_load_plugin_directory(aerie_runtime *runtime, const char *absolute_path,
+                                                      aerie_error *err);
+
+typedef struct aerie_plugin_info {
+  uint32_t struct_size;
+  uint32_t flags;      /* AERIE_DRAFTER_* of drafter.h */
+  const char *id;      /* borrowed from the runtime */
+  const char *title;
+  const char *version;
+  const char *path;
+} aerie_plugin_info;
+/* The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any] */
+AERIE_API int32_t aerie_runtime_plugin_info(aerie_runtime *runtime, uint32_t index, aerie_plugin_info *out,
+                                            aerie_error *err);
+
+/* ---- model -------------------------------------------------------------------------------------- */
+
+/* Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread. */
+typedef int32_t (*aerie_progress_fn)(void *user, uint64_t done_bytes, uint64_t total_bytes);
+
+typedef struct aerie_model_options {
+  uint32_t struct_size;
+  int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096 */
+  aerie_progress_fn progress;
+  void *progress_user;
+  int32_t kv_dtype;           /* 0 f32, 1 bf16 */
+  int32_t check_data;         /* nonzero: checksum raw tensors too (reads the whole file) */
+} aerie_model_options;
+
+/* Open a target package. Immutable and shared: any number of sessions on any threads. [any] */
+AERIE_API int32_t aerie_model_open(aerie_runtime *runtime, const char *path, const aerie_model_options *options,
+                                   aerie_model **out, aerie_error *err);
+AERIE_API void aerie_model_retain(aerie_model *model);
+AERIE_API void aerie_model_release(aerie_model *model);
+
+typedef struct aerie_model_info {
+  uint32_t struct_size;
+  int32_t vocab_size, hidden_size, layers, heads, kv_heads, head_dim, ffn, max_context;
+  int32_t bos_id;             /* -1: none */
+  int32_t n_eos;
+  const int32_t *eos_ids;     /* borrowed from the model */
+  const char *name;
+  const char *fingerprint;    /* hex; equal for requantised copies */
+  uint64_t weight_bytes;
+  uint64_t kv_bytes_per_token;
+} aerie_model_info;
+AERIE_API int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err);
+/* A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
+ * the model. [any] */
+AERIE_API int32_t aerie_model_blob(const aerie_model *model, const char *name, const void **data, size_t *size,
+                                   aerie_error *err);
+
+/* ---- drafter ------------------------------------------------------------------------------------ */
+
+typedef struct aerie_drafter_options {
+  uint32_t struct_size;
+  int32_t max_sessions;       /* sessions that may use it at once; 0: 8 */
+  const char *package;        /* path of a drafter package, or of a target used as draft model */
+  const char *plugin;         /* plugin id; NULL: what the package names. Required without a package */
+} aerie_drafter_options;
+/* Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any] */
+AERIE_API int32_t aerie_drafter_open(aerie_model *model, const aerie_drafter_options *options,
+                                     aerie_drafter_handle **out, aerie_error *err);
+AERIE_API void aerie_drafter_release(aerie_drafter_handle *drafter);
+
+/* ---- session ------------------------------------------------------------------------------------ */
+
+enum { AERIE_TREE_DEFAULT = 0, AERIE_TREE_CHAIN = 1, AERIE_TREE_STATIC = 2, AERIE_TREE_EAGLE2 = 3 };
+enum { AERIE_NOISE_SHARED = 0, AERIE_NOISE_NONE = 1 };
+enum {
+  AERIE_VERIFY_EXACT = 0,   /* same seed, same text, bit for bit (docs/exactness.md) */
+  AERIE_VERIFY_SAMPLED = 1  /* the papers' sampled-draft rule: exact in distribution only; chain and static trees */
+};
+
+typedef struct aerie_sampling {
+  uint32_t struct_size;
+  int32_t top_k;        /* 0: off */
+  uint64_t seed;
+  float temperature;    /* 0: greedy, ties to the lowest id */
+  float top_p;          /* 0 or >= 1: off */
+  float min_p;          /* 0: off */
+  uint32_t stream;      /* noise stream: sessions with equal seeds but different streams differ */
+} aerie_sampling;
+
+typedef struct aerie_tree_options {
+  uint32_t struct_size;
+  int32_t policy;       /* AERIE_TREE_*; default: eagle2 */
+  int32_t nodes;        /* chain: length (0: 5). eagle2: total with the root (0: 60, EAGLE-2's) */
+  int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none */
+  int32_t top_k;        /* eagle2: children a node and frontier width; 0: 10 */
+  int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
+  const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
+} aerie_tree_options;
+
+typedef struct aerie_session_options {
+  uint32_t struct_size;
+  int32_t max_context;          /* 0: the model's */
+  aerie_drafter_handle *drafter; /* NULL: plain decode */
+  aerie_sampling sampling;
+  aerie_tree_options tree;
+  int32_t draft_noise;          /* AERIE_NOISE_* */
+  int32_t verify;               /* AERIE_VERIFY_* */
+  int32_t ignore_eos;           /* nonzero: the model's end-of-text ids are ordinary tokens */
+  int32_t n_stop_tokens;
+  const int32_t *stop_tokens;   /* further tokens that end the text; emitted, then stop */
+} aerie_session_options;
+
+/* options may be NULL. [any] */
+AERIE_API int32_t aerie_session_create(aerie_model *model, const aerie_session_options *options, aerie_session **out,
+                                       aerie_error *err);
+/* Waits for a step in flight on another thread to stop. [any] */
+AERIE_API void aerie_session_release(aerie_session *session);
+
+/* Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
+ * and point *bytes at memory that stays valid during the session; -1: no such token. */
+typedef int32_t (*aerie_token_bytes_fn)(void *user, int32_t token, int32_t previous, const char **bytes);
+/* Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session] */
+AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const char *const *strings, int32_t n,
+                                                 aerie_token_bytes_fn token_bytes, void *user, aerie_error *err);
+
+/* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session] */
+AERIE_API int32_t aerie_session_append(aerie_session *session, const int32_t *tokens, size_t n, aerie_error *err);
+/* Keep the first `length` tokens; an unfinished cycle is discarded. [session] */
+AERIE_API int32_t aerie_session_rewind(aerie_session *session, size_t length, aerie_error *err);
+/* From the next token on. An unfinished cycle is discarded. [session] */
+AERIE_API int32_t aerie_session_set_sampling(aerie_session *session, const aerie_sampling *sampling, aerie_error *err);
+AERIE_API int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err);
+/* Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+ * nothing committed is lost, and stepping again goes on. [any] */
+AERIE_API void aerie_session_cancel(aerie_session *session);
+
+enum {
+  AERIE_STEP_PENDING = 0,  /* the budget is spent; step again */
+  AERIE_STEP_TOKENS = 1,   /* tokens came out; step again for more */
+  AERIE_STEP_DONE = 2      /* tokens may have come out; the text has ended (finish) */
+};
+enum { AERIE_FINISH_NONE = 0, AERIE_FINISH_EOS = 1, AERIE_FINISH_STOP_TOKEN = 2, AERIE_FINISH_STOP_STRING = 3,
+       AERIE_FINISH_CONTEXT = 4 };
+
+typedef struct aerie_token { /* frozen */
+  int32_t id;
+  float logprob;      /* log-softmax of the target's raw logits */
+  uint8_t drafted;    /* 1: a drafter had guessed it */
+  uint8_t reserved[7];
+} aerie_token;
+
+typedef struct aerie_step_options {
+  uint32_t struct_size;
+  int32_t max_tokens;   /* most tokens this step may emit; 0: whatever one cycle gives */
+  int64_t budget_us;    /* 0: no limit. At least one slice of work is done */
+} aerie_step_options;
+
+typedef struct aerie_step_result {
+  uint32_t struct_size;
+  int32_t state;             /* AERIE_STEP_* */
+  const aerie_token *tokens; /* borrowed until the next call on this session */
+  int32_t n_tokens;
+  int32_t finish;            /* AERIE_FINISH_* */
+  int32_t stop_bytes;        /* STOP_STRING: bytes at the end of the text, from the stop string on, to cut */
+  int32_t reserved;
+} aerie_step_result;
+
+/* One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session] */
+AERIE_API int32_t aerie_session_step(aerie_session *session, const aerie_step_options *options,
+                                     aerie_step_result *out, aerie_error *err);
+
+/* All committed tokens, prompt included; borrowed until the next call on this session. [session] */
+AERIE_API int32_t aerie_session_tokens(aerie_session *session, const int32_t **tokens, size_t *n, aerie_error *err);
+
+typedef struct aerie_statistics {
+  uint32_t struct_size;
+  int32_t quarantined;        /* 1: the drafter failed three times and is out */
+  uint64_t emitted;           /* tokens generated */
+  uint64_t cycles;            /* verify passes that emitted */
+  uint64_t full_cycles;       /* of these, not cut short by a limit, stop or end of text */
+  uint64_t full_emitted;      /* tokens of the full cycles: tau = full_emitted / full_cycles */
+  uint64_t proposed;          /* nodes the drafter offered */
+  uint64_t verified;          /* nodes that went through a verify pass (root not counted) */
+  uint64_t accepted;          /* of these, emitted */
+  uint64_t drafter_failures;  /* steps that fell back to plain decode */
+  uint64_t prefill_ns, draft_ns, verify_ns, other_ns; /* wall-clock in this session's steps */
+  uint64_t prefill_tokens;
+  uint64_t draft_passes;      /* propose calls */
+} aerie_statistics;
+AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* AERIE_H */

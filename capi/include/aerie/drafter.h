@@ -1,0 +1,331 @@
+/* aerie/drafter.h: write a drafter as a shared-library plugin.
+ *
+ * A drafter guesses what the target will say next. The host (Aerie) owns the loop: it shows the
+ * drafter every committed token (`observe`), asks for scored children of chosen tree nodes
+ * (`propose`), lets a tree policy pick what to verify, and verifies it with the target. A wrong
+ * guess costs speed, never a token.
+ *
+ * Conventions
+ *  - A plugin exports one symbol, aerie_drafter_plugin_entry, and includes only this header.
+ *  - No exception, no abort, no output, no signal handler leaves the plugin. Calls return AERIE_D_OK
+ *    or an AERIE_D_* code; details go to the caller's aerie_drafter_error.
+ *  - Compute is RECORDED: host compute functions append work to a plan and return at once; nothing
+ *    has run when `observe` or `propose` returns. Tensor addresses belong to the device: never
+ *    dereference them. The host may slice the plan for a frame budget, run it asynchronously, or
+ *    capture and replay it; so the work recorded may depend on shapes only.
+ *  - Strings are UTF-8 and NUL-terminated. Every pointer passed in is borrowed for the call, unless
+ *    its comment says otherwise.
+ *  - Threads: calls for one drafter come from one thread at a time.
+ *  - Growth: the structs marked "frozen" never change; new abilities come as string ids through
+ *    get_service (host -> plugin) and get_extension (plugin -> host).
+ *
+ * ABI 1.0 is a draft until a CUDA release has shipped; see docs/writing-a-drafter.md.
+ */
+#ifndef AERIE_DRAFTER_H
+#define AERIE_DRAFTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AERIE_DRAFTER_ABI_MAJOR 1u
+#define AERIE_DRAFTER_ABI_MINOR 0u
+
+#if defined(_WIN32)
+#define AERIE_DRAFTER_EXPORT __declspec(dllexport)
+#else
+#define AERIE_DRAFTER_EXPORT __attribute__((visibility("default")))
+#endif
+
+enum {
+  AERIE_D_OK = 0,
+  AERIE_D_INVALID = 1,       /* an argument or the package is wrong */
+  AERIE_D_UNSUPPORTED = 2,   /* valid, but this drafter does not do it */
+  AERIE_D_NO_MEMORY = 3,
+  AERIE_D_FAILED = 4
+};
+
+typedef struct aerie_drafter_error { /* frozen; owned by the caller, filled by the callee */
+  uint32_t struct_size;
+  int32_t code;
+  char message[248];
+} aerie_drafter_error;
+
+/* ---- tensors -------------------------------------------------------------------------------- */
+
+enum { AERIE_DTYPE_F32 = 0, AERIE_DTYPE_BF16 = 1, AERIE_DTYPE_INT8 = 2, AERIE_DTYPE_INT4 = 3, AERIE_DTYPE_I32 = 4 };
+
+/* A borrowed view of device memory, (rows, cols). `data` and `scales` are device addresses.
+ * stride: elements from one row to the next (row-major tensors). */
+typedef struct aerie_tensor { /* frozen */
+  void *data;
+  void *scales;
+  int64_t rows;
+  int64_t cols;
+  int64_t stride;
+  uint8_t dtype;  /* AERIE_DTYPE_* */
+  uint8_t layout; /* 0 row-major, 1 packed weights */
+  uint8_t reserved[6];
+} aerie_tensor;
+
+/* Columns [first, first + n) of a row-major f32 or i32 tensor. */
+static inline aerie_tensor aerie_tensor_columns(aerie_tensor t, int64_t first, int64_t n) {
+  t.data = (char *)t.data + first * 4;
+  t.cols = n;
+  return t;
+}
+
+/* ---- what the plugin is given in observe and propose ------------------------------------------ */
+
+typedef struct aerie_plan aerie_plan;           /* host's; valid during the call it came with */
+typedef struct aerie_attention aerie_attention; /* host's: KV slots and tree mask of these rows */
+typedef struct aerie_kv aerie_kv;               /* host's: a KV cache made by kv_create */
+typedef struct aerie_package aerie_package;     /* host's: the drafter's package */
+typedef struct aerie_submodel aerie_submodel;   /* host's: a model made by aerie.model/1 */
+
+/* Rows of several sequences, ragged; all tensors are device i32 vectors unless noted. Node ids are
+ * below max_seqs * max_nodes (open) and unique in the batch; a plugin keeps the state of a fed node
+ * at its id, so that the node's children find it. */
+typedef struct aerie_draft_rows { /* frozen */
+  uint32_t struct_size;
+  int32_t n;                        /* rows, >= 1 */
+  int32_t n_seqs;
+  int32_t level;                    /* propose: depth of the rows; 0 = roots. observe: 0 */
+  aerie_tensor token;               /* [n] the row's token: t_{j+1} */
+  aerie_tensor position;            /* [n] j, the position of the row's feature; without features j + 1 */
+  aerie_tensor feature;             /* (n, feature_cols) f32: observe, if asked for; else data = NULL */
+  aerie_tensor node;                /* [n] propose: id of the row's node */
+  aerie_tensor parent;              /* [n] propose, level > 0: id of its parent */
+  aerie_tensor last_row;            /* [n_seqs] observe: each sequence's newest row */
+  aerie_tensor root;                /* [n_seqs] observe: node id of each sequence's root */
+  const aerie_attention *attention; /* pass on to decoder_layer / forward */
+} aerie_draft_rows;
+
+/* Propose: where candidates go. The plugin passes it to propose_hidden / propose_logits. */
+typedef struct aerie_candidates aerie_candidates;
+
+/* Host-side proposals (HOST_TOKENS drafters): one sequence at a time, all tokens in host memory. */
+typedef struct aerie_host_context { /* frozen */
+  uint32_t struct_size;
+  int32_t seq;
+  const int32_t *tokens; /* [n_tokens] committed tokens, oldest first; the last one is the root */
+  int32_t n_tokens;
+  int32_t width;         /* children per node the policy would like */
+  int32_t max_depth;
+  int32_t reserved;
+} aerie_host_context;
+
+/* Fill at most `capacity` nodes: parent[i] is -1 (the root) or a smaller index; confidence in [0, 1]. */
+typedef struct aerie_host_candidates { /* frozen */
+  uint32_t struct_size;
+  int32_t capacity;
+  int32_t count;
+  int32_t reserved;
+  int32_t *token;
+  int32_t *parent;
+  float *confidence;
+} aerie_host_candidates;
+
+/* ---- host services ------------------------------------------------------------------------------ */
+
+typedef struct aerie_drafter_host aerie_drafter_host;
+struct aerie_drafter_host { /* frozen; alive until destroy has returned */
+  uint32_t struct_size;
+  uint32_t abi_major, abi_minor;
+  uint32_t reserved;
+  void *context;
+  /* A service table or NULL. Ids: AERIE_SERVICE_*. [any thread] */
+  const void *(*get_service)(const aerie_drafter_host *host, const char *id);
+};
+
+#define AERIE_SERVICE_LOG "aerie.log/1"
+typedef struct aerie_service_log { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* level: 0 error, 1 warning, 2 info, 3 debug. Goes to the application's log hook. [any thread] */
+  void (*log)(const aerie_drafter_host *host, int32_t level, const char *message);
+} aerie_service_log;
+
+#define AERIE_SERVICE_ALLOC "aerie.alloc/1"
+typedef struct aerie_service_alloc { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *(*alloc)(const aerie_drafter_host *host, size_t bytes); /* 64-byte aligned; NULL if none. [any thread] */
+  void (*free)(const aerie_drafter_host *host, void *memory);
+} aerie_service_alloc;
+
+#define AERIE_SERVICE_PACKAGE "aerie.package/1"
+typedef struct aerie_service_package { /* frozen; [open only] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* A tensor of the package, on the device, alive until destroy. AERIE_D_INVALID: absent (the error
+   * message is ready to be returned as it is). */
+  int32_t (*tensor)(const aerie_package *package, const char *name, aerie_tensor *out, aerie_drafter_error *err);
+  int32_t (*has)(const aerie_package *package, const char *name);
+  /* A hyper-parameter by name; `fallback` when absent. */
+  double (*param)(const aerie_package *package, const char *name, double fallback);
+} aerie_service_package;
+
+/* A decoder layer: x -> x + attn(norm1(x)) -> + mlp(norm2(.)). Llama's layer; absent pieces have
+ * data = NULL (EAGLE: attn_norm). Weights packed. */
+typedef struct aerie_decoder_layer { /* frozen */
+  uint32_t struct_size;
+  int32_t heads, kv_heads, head_dim;
+  float rms_eps;
+  uint32_t reserved;
+  aerie_tensor attn_norm; /* (1, H) or absent: identity */
+  aerie_tensor qkv;       /* ((heads + 2 kv_heads) * head_dim, H): rows q, k, v */
+  aerie_tensor qkv_bias;  /* (1, ...) or absent */
+  aerie_tensor o;         /* (H, heads * head_dim) */
+  aerie_tensor mlp_norm;  /* (1, H) */
+  aerie_tensor gate_up;   /* (2F, H): rows gate, up */
+  aerie_tensor down;      /* (H, F) */
+} aerie_decoder_layer;
+
+typedef struct aerie_kv_desc { /* frozen */
+  uint32_t struct_size;
+  int32_t layers, kv_heads, head_dim;
+  float rope_theta;
+  uint32_t reserved;
+} aerie_kv_desc;
+
+enum { AERIE_ACT_SILU = 0, AERIE_ACT_GELU_TANH = 1, AERIE_ACT_RELU = 2 };
+
+/* Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a
+ * plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows. */
+#define AERIE_SERVICE_COMPUTE "aerie.compute/1"
+typedef struct aerie_service_compute { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Persistent f32 tensor, zeroed, freed after destroy. [open only] */
+  int32_t (*tensor_create)(const aerie_drafter_host *host, int64_t rows, int64_t cols, aerie_tensor *out);
+  /* One KV cache a drafter; the host keeps slots, rollback and the tree mask. [open only] */
+  int32_t (*kv_create)(const aerie_drafter_host *host, const aerie_kv_desc *desc, aerie_kv **out);
+  /* f32 working memory until the plan has run. */
+  int32_t (*scratch)(aerie_plan *plan, int64_t rows, int64_t cols, aerie_tensor *out);
+  /* out[r] = target embedding of ids[r]. out: (R, H). */
+  int32_t (*embed_target)(aerie_plan *plan, const aerie_tensor *ids, const aerie_tensor *out);
+  int32_t (*embed)(aerie_plan *plan, const aerie_tensor *table, const aerie_tensor *ids, const aerie_tensor *out);
+  /* out (R, N) = x (R, K) w^T + bias + residual; bias and residual may be NULL; residual may be out. */
+  int32_t (*linear)(aerie_plan *plan, const aerie_tensor *x, const aerie_tensor *w, const aerie_tensor *bias,
+                    const aerie_tensor *residual, const aerie_tensor *out);
+  int32_t (*rms_norm)(aerie_plan *plan, const aerie_tensor *x, const aerie_tensor *weight, float eps,
+                      const aerie_tensor *out);
+  int32_t (*activate)(aerie_plan *plan, int32_t kind, const aerie_tensor *x, const aerie_tensor *out);
+  int32_t (*add)(aerie_plan *plan, const aerie_tensor *a, const aerie_tensor *b, const aerie_tensor *out);
+  /* dst[dst_index[r]] = src[src_index[r]], r < n; NULL index: r itself. */
+  int32_t (*copy_rows)(aerie_plan *plan, const aerie_tensor *src, const aerie_tensor *src_index,
+                       const aerie_tensor *dst, const aerie_tensor *dst_index, int64_t n);
+  /* One decoder layer over `rows` with layer `layer` of `kv`; out (R, H) must not be x. */
+  int32_t (*decoder_layer)(aerie_plan *plan, const aerie_decoder_layer *w, aerie_kv *kv, int32_t layer,
+                           const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
+  /* Candidates: the target's LM head over hidden (n * levels, H), or the drafter's own logits, then
+   * top-k (with the target's own dice under shared draft noise). Row r * levels + l proposes the
+   * children at depth level + l + 1 of row r's path. `vocab_map`: i32 ids of the target, or NULL. */
+  int32_t (*propose_hidden)(aerie_plan *plan, const aerie_tensor *hidden, aerie_candidates *out);
+  int32_t (*propose_logits)(aerie_plan *plan, const aerie_tensor *logits, const aerie_tensor *vocab_map,
+                            aerie_candidates *out);
+} aerie_service_compute;
+
+/* Run any packaged target as a draft model. */
+#define AERIE_SERVICE_MODEL "aerie.model/1"
+typedef struct aerie_service_model { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* The drafter's package as a model with a KV cache of its own. Fails when it is no target
+   * package. [open only] */
+  int32_t (*open)(const aerie_drafter_host *host, const aerie_package *package, aerie_submodel **out,
+                  aerie_drafter_error *err);
+  /* 64-bit hash of the vocabulary (size, used ids and token bytes); equal hashes: same ids. */
+  uint64_t (*vocab_hash)(const aerie_submodel *model);
+  int32_t (*hidden_size)(const aerie_submodel *model);
+  /* Embedding, all layers, final norm: hidden (n, hidden_size). */
+  int32_t (*forward)(aerie_plan *plan, aerie_submodel *model, const aerie_draft_rows *rows,
+                     const aerie_tensor *hidden);
+  /* The model's own LM head, then as propose_hidden. */
+  int32_t (*propose)(aerie_plan *plan, aerie_submodel *model, const aerie_tensor *hidden, aerie_candidates *out);
+} aerie_service_model;
+
+/* ---- the plugin --------------------------------------------------------------------------------- */
+
+enum {
+  AERIE_DRAFTER_FEATURES = 1 << 0,      /* observe carries target features */
+  AERIE_DRAFTER_HOST_TOKENS = 1 << 1,   /* propose_host instead of observe/propose */
+  AERIE_DRAFTER_TAKES_TARGET = 1 << 2,  /* opens packages of kind target (external draft model) */
+  AERIE_DRAFTER_NO_PACKAGE = 1 << 3,    /* opens without a package */
+  AERIE_DRAFTER_SERIAL = 1 << 4         /* one call at a time over all drafters of this plugin */
+};
+
+typedef struct aerie_drafter_desc { /* frozen */
+  uint32_t struct_size;
+  uint32_t flags;          /* AERIE_DRAFTER_* */
+  char id[64];             /* [a-z0-9_.-]; packages name their plugin by it */
+  char title[96];
+  char version[32];
+} aerie_drafter_desc;
+
+typedef struct aerie_drafter_open_info { /* frozen; alive during open */
+  uint32_t struct_size;
+  int32_t max_seqs;                 /* sequence ids are below it */
+  int32_t max_nodes;                /* node ids a sequence: seq * max_nodes + 0 .. max_nodes - 1 */
+  int32_t max_rows;                 /* rows in one call */
+  int32_t hidden;                   /* target: H */
+  int32_t vocab;                    /* target: V */
+  uint64_t target_vocab_hash;
+  const char *target_fingerprint;   /* hex */
+  const aerie_package *package;     /* NULL for NO_PACKAGE drafters */
+} aerie_drafter_open_info;
+
+enum { AERIE_FEATURE_FINAL = -1 }; /* hidden state after the final norm (EAGLE-1/2) */
+
+typedef struct aerie_drafter_needs { /* frozen; filled by open */
+  uint32_t struct_size;
+  int32_t n_taps;                   /* feature_cols = n_taps * H; <= 8 */
+  int32_t taps[8];                  /* AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm */
+  int32_t levels;                   /* levels answered by one propose, >= 1 */
+  int32_t max_depth;                /* deepest node worth asking for; 0: no limit */
+  int32_t max_width;                /* most children a node; 0: no limit */
+} aerie_drafter_needs;
+
+typedef struct aerie_drafter { /* frozen table; made by create */
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *self;
+  void (*destroy)(void *self);
+  /* Read the package, check it against the target, allocate all memory. Fails with one clear error. */
+  int32_t (*open)(void *self, const aerie_drafter_open_info *info, aerie_drafter_needs *needs,
+                  aerie_drafter_error *err);
+  int32_t (*begin)(void *self, int32_t seq); /* a sequence starts (or starts again, empty) */
+  void (*end)(void *self, int32_t seq);
+  /* Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
+   * every token t_0, t_1, ... */
+  int32_t (*observe)(void *self, aerie_plan *plan, const aerie_draft_rows *rows);
+  /* Children of the frontier rows. Level 0: the roots, whose rows were observed last. */
+  int32_t (*propose)(void *self, aerie_plan *plan, const aerie_draft_rows *rows, aerie_candidates *out);
+  int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out);
+  /* Forget committed rows at positions >= len (rewind). Host-managed KV is already rolled back. */
+  int32_t (*rollback)(void *self, int32_t seq, int32_t len);
+  const void *(*get_extension)(void *self, const char *id); /* NULL: unknown */
+} aerie_drafter;
+
+typedef struct aerie_drafter_plugin_table { /* frozen */
+  uint32_t struct_size;
+  uint32_t abi_major;        /* AERIE_DRAFTER_ABI_MAJOR */
+  uint32_t abi_min_minor;    /* oldest host minor this plugin can live with */
+  uint32_t abi_built_minor;  /* AERIE_DRAFTER_ABI_MINOR of the header it was built with */
+  /* The i-th drafter in this library; AERIE_D_INVALID past the last. Needs no host. [any thread] */
+  int32_t (*describe)(uint32_t i, aerie_drafter_desc *out);
+  int32_t (*create)(const aerie_drafter_host *host, const char *id, aerie_drafter *out, aerie_drafter_error *err);
+} aerie_drafter_plugin_table;
+
+typedef const aerie_drafter_plugin_table *(*aerie_drafter_plugin_entry_fn)(void);
+/* The one exported symbol. */
+AERIE_DRAFTER_EXPORT const aerie_drafter_plugin_table *aerie_drafter_plugin_entry(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* AERIE_DRAFTER_H */

@@ -1,0 +1,41 @@
+/* aerie/text.h: tokenizers and streaming text, in a library of its own (libaerie-text).
+ * Conventions as aerie.h. A tokenizer is immutable and may be shared by threads; a decoder belongs to
+ * one thread at a time. */
+#ifndef AERIE_TEXT_H
+#define AERIE_TEXT_H
+
+#include "aerie/aerie.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct aerie_tokenizer aerie_tokenizer;
+typedef struct aerie_decoder aerie_decoder;
+
+/* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any] */
+AERIE_API int32_t aerie_tokenizer_create(const void *blob, size_t size, aerie_tokenizer **out, aerie_error *err);
+AERIE_API void aerie_tokenizer_release(aerie_tokenizer *tokenizer);
+
+enum { AERIE_ENCODE_NO_BOS = 1 << 0, AERIE_ENCODE_SPECIAL = 1 << 1 /* "<|endoftext|>" in the text is that token */ };
+/* Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
+ * that is more than capacity (ids may be NULL with capacity 0 to ask). [any] */
+AERIE_API int32_t aerie_tokenizer_encode(const aerie_tokenizer *tokenizer, const char *text, size_t size,
+                                         uint32_t flags, int32_t *ids, size_t capacity, size_t *n, aerie_error *err);
+AERIE_API int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer);
+/* An aerie_token_bytes_fn; user is the aerie_tokenizer. */
+AERIE_API int32_t aerie_text_token_bytes(void *tokenizer, int32_t token, int32_t previous, const char **bytes);
+
+/* Tokens to text without splitting a UTF-8 character. Retains the tokenizer. */
+AERIE_API int32_t aerie_decoder_create(aerie_tokenizer *tokenizer, aerie_decoder **out, aerie_error *err);
+AERIE_API void aerie_decoder_release(aerie_decoder *decoder);
+/* Push a token; *text (complete characters, may be empty) is borrowed until the next call. */
+AERIE_API int32_t aerie_decoder_push(aerie_decoder *decoder, int32_t token, const char **text, size_t *size,
+                                     aerie_error *err);
+/* What was held back, as U+FFFD; the decoder is then fresh. */
+AERIE_API int32_t aerie_decoder_finish(aerie_decoder *decoder, const char **text, size_t *size, aerie_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* AERIE_TEXT_H */

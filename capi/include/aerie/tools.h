@@ -1,0 +1,37 @@
+/* aerie/tools.h: convert checkpoints to packages and look inside packages (libaerie-text).
+ * Conventions as aerie.h. */
+#ifndef AERIE_TOOLS_H
+#define AERIE_TOOLS_H
+
+#include "aerie/aerie.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { AERIE_WEIGHTS_DEFAULT = 0 /* bf16 */, AERIE_WEIGHTS_F32 = 1, AERIE_WEIGHTS_BF16 = 2, AERIE_WEIGHTS_INT8 = 3,
+       AERIE_WEIGHTS_INT4 = 4 };
+
+typedef struct aerie_convert_options {
+  uint32_t struct_size;
+  int32_t dtype;             /* AERIE_WEIGHTS_* */
+  const char *source;        /* Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie */
+  const char *output;        /* written under a temporary name, renamed when whole */
+  const char *drafter_for;   /* drafters: the target package */
+  const char *tokenizer;     /* llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json */
+  int32_t compress;          /* nonzero: zstd chunks (smaller file, unpacked at load) */
+  int32_t reserved;
+  aerie_progress_fn progress; /* NULL: none */
+  void *progress_user;
+} aerie_convert_options;
+AERIE_API int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err);
+
+enum { AERIE_INSPECT_TEXT = 0, AERIE_INSPECT_JSON = 1 };
+/* A description of a package. *text is malloc-owned by the library: free it with aerie_string_free. */
+AERIE_API int32_t aerie_inspect(const char *path, int32_t format, char **text, aerie_error *err);
+AERIE_API void aerie_string_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* AERIE_TOOLS_H */

@@ -1,0 +1,226 @@
+// aerie.compute/1: recording for plugins. A plugin may be wrong in any way, so every tensor, shape
+// and index vector is checked before it becomes an op; the first failure poisons the plan.
+#include <string>
+
+#include "core/drafter/services.h"
+#include "core/model/decoder.h"
+
+namespace aerie {
+
+using kernels::DType;
+using kernels::Layout;
+using kernels::Tensor;
+
+int32_t compute_fail(aerie_plan* plan, const std::string& what) {
+  plan->plan->fail(error(Code::plugin, "drafter " + plan->own->id + ": " + what));
+  return AERIE_D_INVALID;
+}
+
+namespace {
+
+bool is_activation(const aerie_tensor* t) {
+  return t && t->data && t->dtype == AERIE_DTYPE_F32 && t->layout == 0 && t->rows > 0 && t->cols > 0 &&
+         t->stride >= t->cols;
+}
+bool is_activation(const aerie_tensor* t, int64_t rows, int64_t cols) {
+  return is_activation(t) && t->rows >= rows && t->cols == cols;
+}
+bool is_weight(const aerie_tensor* t, int64_t cols) {
+  return t && t->data && t->dtype <= AERIE_DTYPE_INT4 && t->layout == 1 && t->rows > 0 && t->cols == cols &&
+         (t->scales || t->dtype <= AERIE_DTYPE_BF16);
+}
+bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
+// Index vectors are i32, one row or one column.
+bool is_index(const aerie_tensor* t, int64_t n) {
+  return t && t->data && t->dtype == AERIE_DTYPE_I32 && t->rows * t->cols >= n;
+}
+bool present(const aerie_tensor* t) { return t && t->data; }
+Tensor optional(const aerie_tensor* t) { return present(t) ? from_abi(*t) : Tensor{}; }
+const int32_t* ids(const aerie_tensor* t) { return t ? static_cast<const int32_t*>(t->data) : nullptr; }
+
+int32_t tensor_create(const aerie_drafter_host* host, int64_t rows, int64_t cols, aerie_tensor* out) {
+  auto& own = *static_cast<DrafterResources*>(host->context);
+  constexpr int64_t kMaxSide = int64_t{1} << 24, kMaxElements = int64_t{1} << 32;
+  if (!out || !own.opening || rows <= 0 || cols <= 0 || rows > kMaxSide || cols > kMaxSide || rows * cols > kMaxElements)
+    return AERIE_D_INVALID;
+  const auto bytes = static_cast<size_t>(rows * cols) * 4;
+  void* memory = own.target->device()->allocate(bytes);
+  if (!memory) return AERIE_D_NO_MEMORY;
+  own.tensors.push_back(memory);
+  // Zeroed, as promised: NaNs in fresh memory would look like the plugin's own.
+  auto queue = own.target->device()->make_queue();
+  if (!queue.ok()) return AERIE_D_FAILED;
+  const std::vector<char> zeros(bytes);
+  const kernels::Op op = kernels::Upload{memory, zeros.data(), static_cast<int64_t>(bytes)};
+  if (!(*queue)->submit({&op, 1}).ok() || !(*queue)->advance(kernels::kNoDeadline).ok()) return AERIE_D_FAILED;
+  *out = to_abi(kernels::matrix(memory, rows, cols));
+  return AERIE_D_OK;
+}
+
+int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aerie_kv** out) {
+  auto& own = *static_cast<DrafterResources*>(host->context);
+  if (!desc || !out || !own.opening || own.pool || desc->struct_size < sizeof(aerie_kv_desc)) return AERIE_D_INVALID;
+  if (desc->layers < 1 || desc->layers > 64 || desc->kv_heads < 1 || desc->kv_heads > 1024 || desc->head_dim < 2 ||
+      desc->head_dim > 1024 || desc->head_dim % 2 || !(desc->rope_theta > 0))
+    return AERIE_D_INVALID;
+  auto pool = KvPool::create(own.target->device(),
+                             {desc->layers, desc->kv_heads, desc->head_dim, own.target->pool()->cache().dtype},
+                             own.kv_positions());
+  if (!pool.ok()) return AERIE_D_NO_MEMORY;
+  auto frequencies = own.weights.upload(rope_inverse_frequencies(desc->head_dim, desc->rope_theta, {}));
+  if (!frequencies.ok()) return AERIE_D_NO_MEMORY;
+  own.pool = *pool;
+  own.inv_freq = *frequencies;
+  *out = &own.kv_handle;
+  return AERIE_D_OK;
+}
+
+int32_t scratch(aerie_plan* plan, int64_t rows, int64_t cols, aerie_tensor* out) {
+  if (!out || rows <= 0 || cols <= 0 || rows > (1 << 16) || cols > (1 << 24))
+    return compute_fail(plan, "scratch: absurd size");
+  *out = to_abi(plan->plan->scratch(rows, cols));
+  return out->data ? AERIE_D_OK : AERIE_D_NO_MEMORY;
+}
+
+int32_t embed_table(aerie_plan* plan, const Tensor& table, const aerie_tensor* index, const aerie_tensor* out) {
+  if (!is_activation(out) || out->cols != table.cols || !is_index(index, out->rows))
+    return compute_fail(plan, "embed: shapes do not fit");
+  plan->plan->add(kernels::Embed{table, ids(index), from_abi(*out)});
+  return AERIE_D_OK;
+}
+int32_t embed_target(aerie_plan* plan, const aerie_tensor* index, const aerie_tensor* out) {
+  return embed_table(plan, plan->own->target->embedding(), index, out);
+}
+int32_t embed(aerie_plan* plan, const aerie_tensor* table, const aerie_tensor* index, const aerie_tensor* out) {
+  // Token ids are the target's: a smaller table would be read past its end.
+  if (!present(table) || table->rows < plan->own->target->config().vocab_size)
+    return compute_fail(plan, "embed: the table has fewer rows than the target's vocabulary");
+  return embed_table(plan, from_abi(*table), index, out);
+}
+
+int32_t linear(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* w, const aerie_tensor* bias,
+               const aerie_tensor* residual, const aerie_tensor* out) {
+  if (!is_activation(x) || !is_weight(w, x->cols) || !is_activation(out, x->rows, w->rows) ||
+      (present(bias) && !is_vector(bias, w->rows)) ||
+      (present(residual) && !is_activation(residual, x->rows, w->rows)) || out->data == x->data)
+    return compute_fail(plan, "linear: shapes do not fit");
+  Tensor o = from_abi(*out);
+  o.rows = x->rows;
+  plan->plan->add(kernels::Linear{from_abi(*x), from_abi(*w), optional(bias), optional(residual), o});
+  return AERIE_D_OK;
+}
+
+int32_t rms_norm(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* weight, float eps,
+                 const aerie_tensor* out) {
+  if (!is_activation(x) || !is_vector(weight, x->cols) || !is_activation(out, x->rows, x->cols) || !(eps >= 0))
+    return compute_fail(plan, "rms_norm: shapes do not fit");
+  plan->plan->add(kernels::RmsNorm{from_abi(*x), from_abi(*weight), eps, from_abi(*out)});
+  return AERIE_D_OK;
+}
+
+int32_t activate(aerie_plan* plan, int32_t kind, const aerie_tensor* x, const aerie_tensor* out) {
+  if (!is_activation(x) || !is_activation(out, x->rows, x->cols) || kind < 0 || kind > AERIE_ACT_RELU)
+    return compute_fail(plan, "activate: shapes do not fit");
+  plan->plan->add(kernels::Activate{from_abi(*x), static_cast<kernels::Activation>(kind), from_abi(*out)});
+  return AERIE_D_OK;
+}
+
+int32_t add(aerie_plan* plan, const aerie_tensor* a, const aerie_tensor* b, const aerie_tensor* out) {
+  if (!is_activation(a) || !is_activation(b, a->rows, a->cols) || !is_activation(out, a->rows, a->cols))
+    return compute_fail(plan, "add: shapes do not fit");
+  plan->plan->add(kernels::Add{from_abi(*a), from_abi(*b), from_abi(*out)});
+  return AERIE_D_OK;
+}
+
+int32_t copy_rows(aerie_plan* plan, const aerie_tensor* src, const aerie_tensor* src_index, const aerie_tensor* dst,
+                  const aerie_tensor* dst_index, int64_t n) {
+  if (!is_activation(src) || !is_activation(dst) || src->cols != dst->cols || n <= 0 ||
+      (present(src_index) ? !is_index(src_index, n) : src->rows < n) ||
+      (present(dst_index) ? !is_index(dst_index, n) : dst->rows < n))
+    return compute_fail(plan, "copy_rows: shapes do not fit");
+  plan->plan->add(kernels::CopyRows{from_abi(*src), ids(src_index), from_abi(*dst), ids(dst_index), n});
+  return AERIE_D_OK;
+}
+
+int32_t decoder_layer(aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
+                      const aerie_draft_rows* rows, const aerie_tensor* x, const aerie_tensor* out) {
+  if (!w || !kv || !rows || !rows->attention || w->struct_size < sizeof(aerie_decoder_layer) || !kv->own->pool)
+    return compute_fail(plan, "decoder_layer: missing argument");
+  const kernels::KvCache& cache = kv->own->pool->cache();
+  if (!is_activation(x) || x->rows != rows->n || !is_activation(out, x->rows, x->cols) || out->data == x->data ||
+      layer < 0 || layer >= cache.layers)
+    return compute_fail(plan, "decoder_layer: rows do not fit");
+  const int64_t hidden = x->cols, q = int64_t{w->heads} * w->head_dim;
+  if (w->heads < 1 || w->kv_heads != cache.kv_heads || w->head_dim != cache.head_dim || w->heads % w->kv_heads ||
+      !(w->rms_eps >= 0) || !is_weight(&w->qkv, hidden) ||
+      w->qkv.rows != int64_t{w->heads + 2 * w->kv_heads} * w->head_dim || !is_weight(&w->o, q) || w->o.rows != hidden ||
+      !is_vector(&w->mlp_norm, hidden) || !is_weight(&w->gate_up, hidden) || w->gate_up.rows % 2 ||
+      !is_weight(&w->down, w->gate_up.rows / 2) || w->down.rows != hidden ||
+      (present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||
+      (present(&w->qkv_bias) && !is_vector(&w->qkv_bias, w->qkv.rows)))
+    return compute_fail(plan, "decoder_layer: weights do not fit together");
+  const DecoderLayer weights{optional(&w->attn_norm), from_abi(w->qkv),     optional(&w->qkv_bias), from_abi(w->o),
+                             from_abi(w->mlp_norm),   from_abi(w->gate_up), from_abi(w->down)};
+  const DecoderShape shape{w->heads, w->kv_heads, w->head_dim, w->rms_eps};
+  const aerie_attention& at = *rows->attention;
+  if (!at.angles) {
+    at.angles = plan->plan->scratch(rows->n, cache.head_dim);
+    plan->plan->add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, 1.0f, at.angles});
+  }
+  DecoderScratch working(*plan->plan, rows->n, hidden, shape, w->gate_up.rows / 2);
+  record_decoder_layer(*plan->plan, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*x),
+                       from_abi(*out));
+  return AERIE_D_OK;
+}
+
+int32_t propose_hidden(aerie_plan* plan, const aerie_tensor* hidden, aerie_candidates* out) {
+  const Model& target = *plan->own->target;
+  if (!is_activation(hidden) || hidden->cols != target.config().hidden)
+    return compute_fail(plan, "propose_hidden: hidden has the wrong shape");
+  return record_candidates(plan, target.logits(*plan->plan, from_abi(*hidden)), {}, out);
+}
+
+int32_t propose_logits(aerie_plan* plan, const aerie_tensor* logits, const aerie_tensor* vocab_map,
+                       aerie_candidates* out) {
+  if (!is_activation(logits) || (present(vocab_map) && !is_index(vocab_map, logits->cols)))
+    return compute_fail(plan, "propose_logits: shapes do not fit");
+  return record_candidates(plan, from_abi(*logits), optional(vocab_map), out);
+}
+
+}  // namespace
+
+int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& vocab_map, aerie_candidates* out) {
+  if (!out) return compute_fail(plan, "propose: no candidates to fill");
+  Candidates& c = *out->result;
+  const LlamaConfig& target = plan->own->target->config();
+  const int64_t n = int64_t{c.rows} * c.levels;
+  if (c.filled) return compute_fail(plan, "propose: candidates given twice");
+  if (logits.rows != n) return compute_fail(plan, "propose: " + std::to_string(logits.rows) + " rows of logits, " +
+                                                      std::to_string(n) + " wanted");
+  if (!vocab_map && logits.cols != target.vocab_size)
+    return compute_fail(plan, "propose: logits are not over the target's vocabulary");
+  const auto used = static_cast<int32_t>(vocab_map ? logits.cols : target.vocab_used);
+  const Tensor tokens = plan->plan->scratch(n, c.width), logp = plan->plan->scratch(n, c.width);
+  plan->plan->add(kernels::TopK{logits, c.width, used, static_cast<const int32_t*>(vocab_map.data), out->keys,
+                                static_cast<int32_t*>(tokens.data), static_cast<float*>(logp.data)});
+  const auto bytes = static_cast<int64_t>(c.token.size() * 4);
+  plan->plan->add(kernels::Download{c.token.data(), tokens.data, bytes});
+  plan->plan->add(kernels::Download{c.logp.data(), logp.data, bytes});
+  if (c.want_logits) {
+    if (vocab_map) return compute_fail(plan, "the sampled rule needs a drafter over the whole vocabulary");
+    c.vocab = static_cast<int32_t>(logits.cols);
+    c.logits.resize(static_cast<size_t>(n * logits.cols));
+    plan->plan->add(kernels::Download{c.logits.data(), logits.data, n * logits.cols * 4});
+  }
+  c.filled = true;
+  return AERIE_D_OK;
+}
+
+const aerie_service_compute* compute_service() {
+  static const aerie_service_compute table{sizeof table, 0,   tensor_create, kv_create, scratch,       embed_target,
+                                           embed,        linear, rms_norm,   activate,  add,           copy_rows,
+                                           decoder_layer, propose_hidden, propose_logits};
+  return &table;
+}
+
+}  // namespace aerie

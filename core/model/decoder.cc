@@ -1,0 +1,62 @@
+#include "core/model/decoder.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace aerie {
+
+using kernels::Tensor;
+
+DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t hidden, const DecoderShape& s, int64_t ffn)
+    : norm(plan.scratch(n, hidden)),
+      qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
+      attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)),
+      gate_up(plan.scratch(n, 2 * ffn)),
+      act(plan.scratch(n, ffn)) {}
+
+void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
+                          int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
+                          const Tensor& out) {
+  Tensor attn_in = x;
+  if (w.attn_norm) {
+    plan.add(kernels::RmsNorm{x, w.attn_norm, shape.rms_eps, s.norm});
+    attn_in = s.norm;
+  }
+  plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv});
+  plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
+  const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
+  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+  plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, scale, s.attn});
+  plan.add(kernels::Linear{s.attn, w.o, {}, x, out});
+  plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
+  plan.add(kernels::Linear{s.norm, w.gate_up, {}, {}, s.gate_up});
+  plan.add(kernels::GatedActivate{s.gate_up, kernels::Activation::silu, s.act});
+  plan.add(kernels::Linear{s.act, w.down, {}, out, out});
+}
+
+std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling) {
+  std::vector<float> f(static_cast<size_t>(head_dim / 2));
+  for (size_t i = 0; i < f.size(); ++i) {
+    // Rounded to f32 first: Hugging Face computes the plain frequencies in f32 and scales those.
+    float v = static_cast<float>(1.0 / std::pow(theta, 2.0 * static_cast<double>(i) / head_dim));
+    if (scaling.kind == RopeScaling::Kind::linear) {
+      v /= scaling.factor;
+    } else if (scaling.kind == RopeScaling::Kind::llama3) {
+      // Llama 3.1: keep high frequencies, divide low ones by `factor`, blend in between.
+      const double wavelength = 2 * std::numbers::pi / v;
+      const double low = scaling.original_context / scaling.low_freq_factor;
+      const double high = scaling.original_context / scaling.high_freq_factor;
+      if (wavelength > low) {
+        v /= scaling.factor;
+      } else if (wavelength >= high) {
+        const double blend = (scaling.original_context / wavelength - scaling.low_freq_factor) /
+                             (static_cast<double>(scaling.high_freq_factor) - scaling.low_freq_factor);
+        v = static_cast<float>((1 - blend) * v / scaling.factor + blend * v);
+      }
+    }
+    f[i] = v;
+  }
+  return f;
+}
+
+}  // namespace aerie

@@ -1,0 +1,42 @@
+// One Llama decoder layer as ops: shared by targets, draft models and the drafters' compute service.
+#pragma once
+
+#include <vector>
+
+#include "core/model/plan.h"
+#include "core/model/rows.h"
+#include "core/package/config.h"
+
+namespace aerie {
+
+// H hidden, F ffn; weights packed. A tensor without data is an absent piece.
+struct DecoderLayer {
+  kernels::Tensor attn_norm;  // (1, H); absent: identity
+  kernels::Tensor qkv;        // ((heads + 2 kv_heads) * head_dim, H)
+  kernels::Tensor qkv_bias;   // (1, ...)
+  kernels::Tensor o;          // (H, heads * head_dim)
+  kernels::Tensor mlp_norm;   // (1, H)
+  kernels::Tensor gate_up;    // (2F, H)
+  kernels::Tensor down;       // (H, F)
+};
+
+struct DecoderShape {
+  int32_t heads = 0, kv_heads = 0, head_dim = 0;
+  float rms_eps = 1e-5f;
+};
+
+// Working memory of a layer for n rows; one set serves all layers of a pass.
+struct DecoderScratch {
+  kernels::Tensor norm, qkv, attn, gate_up, act;
+  DecoderScratch(Plan& plan, int64_t n, int64_t hidden, const DecoderShape& shape, int64_t ffn);
+};
+
+// out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions.
+void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
+                          int32_t layer, const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch,
+                          const kernels::Tensor& x, const kernels::Tensor& out);
+
+// 1 / theta^(2i / head_dim) after the config's scaling; head_dim / 2 values.
+std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling);
+
+}  // namespace aerie

@@ -1,0 +1,125 @@
+#include "core/model/model.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace aerie {
+
+using kernels::Tensor;
+
+DeviceWeights::DeviceWeights(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package)
+    : device_(std::move(device)), package_(std::move(package)) {}
+
+DeviceWeights::~DeviceWeights() {
+  for (void* p : mapped_) device_->unmap_host(p);
+  for (void* p : owned_) device_->release(p);
+}
+
+Result<Tensor> DeviceWeights::tensor(std::string_view name) {
+  AERIE_ASSIGN(Tensor t, package_->tensor(name));
+  const auto bring = [&](void*& p, int64_t bytes) -> Status {
+    void* device = device_->map_host(p, static_cast<size_t>(bytes));
+    if (!device) return error(Code::out_of_memory, package_->path() + ": " + std::string(name) + ": no device memory");
+    mapped_.push_back(device);
+    p = device;
+    return {};
+  };
+  AERIE_TRY(bring(t.data, kernels::data_bytes(t.dtype, t.layout, t.rows, t.cols)));
+  if (t.scales) AERIE_TRY(bring(t.scales, kernels::scale_bytes(t.dtype, t.rows, t.cols)));
+  return t;
+}
+
+Result<Tensor> DeviceWeights::upload(std::span<const float> values) {
+  void* memory = device_->allocate(values.size_bytes());
+  if (!memory) return error(Code::out_of_memory, package_->path() + ": no device memory");
+  owned_.push_back(memory);
+  AERIE_ASSIGN(auto queue, device_->make_queue());
+  const kernels::Op op = kernels::Upload{memory, values.data(), static_cast<int64_t>(values.size_bytes())};
+  AERIE_TRY(queue->submit({&op, 1}));
+  AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
+  (void)state;
+  return kernels::matrix(memory, 1, static_cast<int64_t>(values.size()));
+}
+
+uint64_t vocabulary_hash(const Package& package) {
+  const LlamaConfig& c = *package.target();
+  const auto blob = package.blob("tokenizer");
+  const int32_t sizes[2] = {c.vocab_size, c.vocab_used};
+  return XXH64(blob.data(), blob.size(), XXH64(sizes, sizeof sizes, 0));
+}
+
+Model::Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package)
+    : device_(device), package_(package), weights_(device, package) {}
+
+Result<std::shared_ptr<Model>> Model::open(std::shared_ptr<kernels::Device> device,
+                                           std::shared_ptr<const Package> package, const ModelOptions& options) {
+  if (!package->target())
+    return error(Code::mismatch, package->path() + ": a drafter package cannot be opened as a model");
+  std::shared_ptr<Model> model(new Model(std::move(device), std::move(package)));
+  AERIE_TRY(model->load(options));
+  return model;
+}
+
+Status Model::load(const ModelOptions& options) {
+  const LlamaConfig& c = config();
+  shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps};
+  const auto get = [&](const std::string& name, Tensor* out) -> Status {
+    AERIE_ASSIGN(*out, weights_.tensor(name));
+    return {};
+  };
+  AERIE_TRY(get("embed", &embed_));
+  AERIE_TRY(get("norm", &norm_));
+  if (c.tied) lm_head_ = embed_;
+  else AERIE_TRY(get("lm_head", &lm_head_));
+  layers_.resize(static_cast<size_t>(c.layers));
+  for (int32_t i = 0; i < c.layers; ++i) {
+    DecoderLayer& w = layers_[static_cast<size_t>(i)];
+    const std::string at = "layers." + std::to_string(i) + ".";
+    AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
+    AERIE_TRY(get(at + "attn.qkv", &w.qkv));
+    if (c.qkv_bias) AERIE_TRY(get(at + "attn.qkv.bias", &w.qkv_bias));
+    AERIE_TRY(get(at + "attn.o", &w.o));
+    AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
+    AERIE_TRY(get(at + "mlp.gate_up", &w.gate_up));
+    AERIE_TRY(get(at + "mlp.down", &w.down));
+  }
+  AERIE_ASSIGN(inv_freq_, weights_.upload(rope_inverse_frequencies(c.head_dim, c.rope_theta, c.rope_scaling)));
+  vocab_hash_ = vocabulary_hash(*package_);
+  const int64_t positions =
+      options.kv_positions > 0 ? options.kv_positions : std::max<int64_t>(4096, int64_t{4} * c.max_context);
+  AERIE_ASSIGN(pool_, KvPool::create(device_, {c.layers, c.kv_heads, c.head_dim, options.kv_dtype}, positions));
+  return {};
+}
+
+Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps, const Tensor& features) const {
+  const LlamaConfig& c = config();
+  const int64_t n = rows.n, hidden = c.hidden;
+  const Tensor x = plan.scratch(n, hidden), final = plan.scratch(n, hidden);
+  const Tensor angles = plan.scratch(n, c.head_dim);
+  DecoderScratch scratch(plan, n, hidden, shape_, c.ffn);
+  const auto tap = [&](int32_t layer, const Tensor& at) {
+    if (!features) return;
+    for (size_t i = 0; i < taps.size(); ++i)
+      if (taps[i] == layer)
+        plan.add(kernels::CopyRows{at, nullptr, kernels::columns(features, static_cast<int64_t>(i) * hidden, hidden),
+                                   nullptr, n});
+  };
+  plan.add(kernels::Embed{embed_, rows.token, x});
+  plan.add(kernels::RopeAngles{rows.position, inv_freq_, 1.0f, angles});
+  for (int32_t i = 0; i < c.layers; ++i) {
+    tap(i, x);
+    record_decoder_layer(plan, layers_[static_cast<size_t>(i)], shape_, pool_->cache(), i, rows, angles, scratch, x, x);
+  }
+  plan.add(kernels::RmsNorm{x, norm_, c.rms_eps, final});
+  tap(kFinalFeature, final);
+  return final;
+}
+
+Tensor Model::logits(Plan& plan, const Tensor& hidden) const {
+  const Tensor out = plan.scratch(hidden.rows, config().vocab_size);
+  plan.add(kernels::Linear{hidden, lm_head_, {}, {}, out});
+  return out;
+}
+
+}  // namespace aerie

@@ -1,0 +1,80 @@
+// Model: a target's weights on a device, shared by its sessions, and its forward pass as ops.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kv/kv_pool.h"
+#include "core/model/decoder.h"
+#include "core/model/plan.h"
+#include "core/model/rows.h"
+#include "core/package/package.h"
+
+namespace aerie {
+
+constexpr int32_t kFinalFeature = -1;  // tap: hidden state after the final norm
+
+struct ModelOptions {
+  int64_t kv_positions = 0;  // 0: 4 x the context, at least 4096
+  kernels::DType kv_dtype = kernels::DType::f32;
+};
+
+// Weights of a package on a device; give them back when the last user is gone.
+class DeviceWeights {
+ public:
+  DeviceWeights(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
+  ~DeviceWeights();
+  DeviceWeights(const DeviceWeights&) = delete;
+  DeviceWeights& operator=(const DeviceWeights&) = delete;
+  Result<kernels::Tensor> tensor(std::string_view name);
+  // A device copy of host floats.
+  Result<kernels::Tensor> upload(std::span<const float> values);
+  const Package& package() const { return *package_; }
+
+ private:
+  std::shared_ptr<kernels::Device> device_;
+  std::shared_ptr<const Package> package_;
+  std::vector<void*> mapped_, owned_;
+};
+
+// Immutable after open; recording is thread-safe.
+class Model {
+ public:
+  static Result<std::shared_ptr<Model>> open(std::shared_ptr<kernels::Device> device,
+                                             std::shared_ptr<const Package> package, const ModelOptions& options);
+
+  const LlamaConfig& config() const { return *package_->target(); }
+  const Package& package() const { return *package_; }
+  const std::shared_ptr<kernels::Device>& device() const { return device_; }
+  const std::shared_ptr<KvPool>& pool() const { return pool_; }
+  const kernels::Tensor& embedding() const { return embed_; }  // (V, H)
+  const kernels::Tensor& lm_head() const { return lm_head_; }  // (V, H)
+  uint64_t vocab_hash() const { return vocab_hash_; }
+
+  // Embedding, all layers, final norm: (n, H) scratch. Column block i of `features` (n, taps * H)
+  // receives taps[i]; `features` may have no data.
+  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps,
+                          const kernels::Tensor& features) const;
+  // Logits (hidden.rows, V) of rows after the final norm.
+  kernels::Tensor logits(Plan& plan, const kernels::Tensor& hidden) const;
+
+ private:
+  Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
+  Status load(const ModelOptions& options);
+
+  std::shared_ptr<kernels::Device> device_;
+  std::shared_ptr<const Package> package_;
+  DeviceWeights weights_;
+  std::shared_ptr<KvPool> pool_;
+  DecoderShape shape_;
+  std::vector<DecoderLayer> layers_;
+  kernels::Tensor embed_, norm_, lm_head_, inv_freq_;
+  uint64_t vocab_hash_ = 0;
+};
+
+// Hash of vocabulary size, used ids and token bytes: equal hashes mean equal ids.
+uint64_t vocabulary_hash(const Package& package);
+
+}  // namespace aerie

@@ -1,0 +1,84 @@
+#include "core/model/plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace aerie {
+
+namespace {
+constexpr size_t kAlign = 64;
+constexpr size_t kBlockBytes = size_t{1} << 20;
+size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+}  // namespace
+
+Result<std::unique_ptr<Plan>> Plan::create(std::shared_ptr<kernels::Device> device, size_t index_bytes) {
+  std::unique_ptr<Plan> plan(new Plan(std::move(device), index_bytes));
+  plan->index_ = static_cast<char*>(plan->device_->allocate(plan->staging_.size()));
+  if (!plan->index_) return error(Code::out_of_memory, "plan: no device memory for row indices");
+  return plan;
+}
+
+Plan::Plan(std::shared_ptr<kernels::Device> device, size_t index_bytes)
+    : device_(std::move(device)), staging_(aligned(index_bytes)) {
+  ops_.reserve(512);
+  clear();
+}
+
+Plan::~Plan() {
+  for (const Block& b : blocks_) device_->release(b.data);
+  if (index_) device_->release(index_);
+}
+
+void Plan::clear() {
+  ops_.clear();
+  ops_.push_back(kernels::Upload{nullptr, nullptr, 0});  // filled in by submit
+  block_ = used_ = staged_ = 0;
+  status_ = {};
+}
+
+void Plan::add(kernels::Op op) { ops_.push_back(op); }
+
+kernels::Tensor Plan::scratch(int64_t rows, int64_t cols) {
+  const size_t bytes = aligned(static_cast<size_t>(rows) * static_cast<size_t>(cols) * 4);
+  while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {
+    ++block_;
+    used_ = 0;
+  }
+  if (block_ == blocks_.size()) {
+    const size_t size = std::max(bytes, kBlockBytes);
+    auto* data = static_cast<char*>(device_->allocate(size));
+    if (!data) {
+      fail(error(Code::out_of_memory, "plan: no device memory for " + std::to_string(size) + " bytes of scratch"));
+      return {};
+    }
+    blocks_.push_back({data, size});
+    used_ = 0;
+  }
+  char* data = blocks_[block_].data + used_;
+  used_ += bytes;
+  return kernels::matrix(data, rows, cols);
+}
+
+const void* Plan::stage_bytes(const void* data, size_t bytes) {
+  if (staged_ + aligned(bytes) > staging_.size()) {
+    fail(error(Code::limit, "plan: row indices exceed " + std::to_string(staging_.size()) + " bytes"));
+    return index_;
+  }
+  if (bytes != 0) std::memcpy(staging_.data() + staged_, data, bytes);
+  const char* at = index_ + staged_;
+  staged_ += aligned(bytes);
+  return at;
+}
+
+void Plan::fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+Status Plan::submit(kernels::Queue& queue) {
+  AERIE_TRY(status_);
+  ops_[0] = kernels::Upload{index_, staging_.data(), static_cast<int64_t>(staged_)};
+  return queue.submit(ops_);
+}
+
+}  // namespace aerie

@@ -1,0 +1,41 @@
+// Rows: one pass's worth of tokens, and what each may look at. Built on the host, staged into a plan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/kv/kv_pool.h"
+#include "core/model/plan.h"
+
+namespace aerie {
+
+// Device view, as the ops want it.
+struct Rows {
+  int32_t n = 0;
+  const int32_t* token = nullptr;     // i32[n]
+  const int32_t* position = nullptr;  // i32[n] absolute
+  const int32_t* slot = nullptr;      // i32[n] where the row's key and value go
+  kernels::AttentionRows attention;
+};
+
+class RowsBuilder {
+ public:
+  void clear();
+  // Later rows belong to this sequence (sequences of one pool may share a pass).
+  void sequence(const KvSequence& kv);
+  // A committed row: sees positions [0, position].
+  void plain(int32_t token, int64_t position);
+  // A tree row in `slot`: sees [0, ctx_len), then `tail` (its ancestors' slots by depth, itself last).
+  void tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail);
+  int32_t size() const { return static_cast<int32_t>(token_.size()); }
+  Rows stage(Plan& plan) const;
+
+ private:
+  const KvSequence* kv_ = nullptr;
+  std::vector<const KvSequence*> sequences_;
+  std::vector<int32_t> token_, position_, slot_, seq_, ctx_len_, tail_offset_, tail_len_, tail_slots_;
+  mutable std::vector<int32_t> pages_;
+};
+
+}  // namespace aerie

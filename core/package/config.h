@@ -1,0 +1,56 @@
+// What a package says about the model inside it, as plain structs (no FlatBuffers type leaves
+// core/package).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace aerie {
+
+struct RopeScaling {
+  enum class Kind : uint8_t { none, linear, llama3 } kind = Kind::none;
+  float factor = 1;
+  float low_freq_factor = 1;   // llama3
+  float high_freq_factor = 4;  // llama3
+  int32_t original_context = 8192;  // llama3
+};
+
+// A Llama-architecture decoder. Tensor names in a package (weights panel16, norms f32 row_major;
+// L = 0 .. layers-1):
+//   embed (V, H)    norm (1, H)    lm_head (V, H), absent when tied
+//   layers.L.attn_norm (1, H)      layers.L.attn.qkv ((heads + 2 kv_heads) * head_dim, H) = [q; k; v]
+//   layers.L.attn.qkv.bias (optional)   layers.L.attn.o (H, heads * head_dim)
+//   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
+// q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
+struct LlamaConfig {
+  int32_t vocab_size = 0;
+  int32_t vocab_used = 0;  // ids at or above it can never be drawn
+  int32_t hidden = 0;
+  int32_t layers = 0;
+  int32_t heads = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  int32_t ffn = 0;
+  int32_t max_context = 0;
+  float rms_eps = 1e-5f;
+  float rope_theta = 10000.f;
+  RopeScaling rope_scaling;
+  bool tied = false;       // lm_head is embed
+  bool qkv_bias = false;
+  int32_t bos_id = -1;     // -1: none
+  std::vector<int32_t> eos_ids;
+  std::vector<int32_t> tap_layers;  // residual stream at the INPUT of these layers, pre-norm
+};
+
+// A drafter: which plugin runs it, for which target, and its hyper-parameters by name. Tensors are
+// named as LlamaConfig's where they mean the same; otherwise the format's own section in
+// docs/package-format.md says so (EAGLE: fc (H, 2H) = [embedding | feature], fc.bias).
+struct DrafterConfig {
+  std::string plugin_id;           // "eagle"
+  std::string target_fingerprint;  // hex; of the target it was made for; survives requantising
+  struct Param { std::string name; double value; };
+  std::vector<Param> params;       // hidden, heads, kv_heads, head_dim, ffn, rms_eps, rope_theta, ...
+};
+
+}  // namespace aerie

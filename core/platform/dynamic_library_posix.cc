@@ -1,0 +1,86 @@
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/platform/dynamic_library.h"
+
+namespace aerie::platform {
+
+namespace {
+// A sealed anonymous file: what is loaded is what was checked, whatever happens on disk meanwhile.
+int sealed_copy(std::span<const uint8_t> bytes) {
+  const int fd = memfd_create("aerie-plugin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      close(fd);
+      return -1;
+    }
+    done += static_cast<size_t>(n);
+  }
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+}  // namespace
+
+Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& name, const char* symbol) {
+  const int fd = sealed_copy(bytes);
+  if (fd < 0) return error(Code::io, name + ": cannot copy the plugin to memory: " + std::strerror(errno));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  const char* why = library ? nullptr : dlerror();
+  Result<void*> result = error(Code::plugin, name + ": cannot be loaded: " + (why ? why : "unknown reason"));
+  if (library) {
+    void* address = dlsym(library, symbol);
+    if (address) result = address;
+    else result = error(Code::plugin, name + ": symbol " + symbol + " is missing");
+  }
+  // The loader knows libraries by name: were the descriptor closed, the next plugin would get the same
+  // number, the same name, and this library's code. So a loaded library keeps its descriptor.
+  if (!library) close(fd);
+  return result;
+}
+
+std::string directory_of_code(const void* address) {
+  Dl_info info;
+  if (!dladdr(address, &info) || !info.dli_fname) return {};
+  char resolved[4096];
+  if (!realpath(info.dli_fname, resolved)) return {};
+  const std::string path(resolved);
+  return path.substr(0, path.rfind('/'));
+}
+
+Result<std::vector<std::string>> list_files(const std::string& directory, const std::string& suffix) {
+  DIR* dir = opendir(directory.c_str());
+  if (!dir) return error(errno == ENOENT ? Code::not_found : Code::io, directory + ": " + std::strerror(errno));
+  std::vector<std::string> files;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string name = entry->d_name;
+    if (name.size() <= suffix.size() || name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
+    const std::string path = directory + "/" + name;
+    struct stat st;
+    if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) files.push_back(path);
+  }
+  closedir(dir);
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_absolute_path(const std::string& path) { return !path.empty() && path[0] == '/'; }
+
+const char* library_suffix() { return ".so"; }
+
+}  // namespace aerie::platform

@@ -1,0 +1,55 @@
+// TreePolicy: which nodes to ask the drafter about next, and which to verify in the end. The core
+// owns the loop (ARCHITECTURE, cycle step 2):
+//
+//   policy.begin(limits);  tree.reset(root);  frontier = {0}
+//   while (policy.expand(tree, &frontier)) { ask the drafter for policy.width() children of each
+//                                            frontier node; tree.add_children(...) }
+//   policy.select(tree, &selected)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/tree/draft_tree.h"
+#include "kernels/status.h"
+
+namespace aerie {
+
+struct CycleLimits {
+  int32_t max_nodes = 127;  // drafted nodes the verify pass can take (128 rows less the root)
+  int32_t max_depth = 127;  // what context length and token limit leave
+};
+
+class TreePolicy {
+ public:
+  virtual ~TreePolicy() = default;
+  virtual const char* name() const = 0;
+  virtual void begin(const CycleLimits& limits) = 0;
+  // Candidates wanted for each frontier node.
+  virtual int32_t width() const = 0;
+  // Choose the next frontier (nodes of one depth, in tree order; the first call answers {0}).
+  // False: nothing more to ask.
+  virtual bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) = 0;
+  // Nodes to verify, parents before children, at most limits.max_nodes. The root is not listed.
+  virtual void select(const DraftTree& tree, std::vector<int32_t>* selected) = 0;
+  // The tree's shape does not depend on the candidates' scores, so the papers' sampled-draft rule is
+  // exact with it (chain, static).
+  virtual bool draw_order() const = 0;
+};
+
+struct Eagle2Options {
+  int32_t total = 60;  // nodes with the root, as in EAGLE's scripts: 59 drafts are verified
+  int32_t depth = 5;   // levels after the first
+  int32_t top_k = 10;
+};
+
+std::unique_ptr<TreePolicy> make_chain_policy(int32_t length);
+// Paths of child ranks, e.g. {{0}, {1}, {0, 0}}; every prefix of a path must be listed.
+Result<std::unique_ptr<TreePolicy>> make_static_policy(std::vector<std::vector<int32_t>> paths);
+std::unique_ptr<TreePolicy> make_eagle_static_policy();  // EAGLE's 25-node tree (EAGLE, Figure 9)
+Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options);
+
+}  // namespace aerie

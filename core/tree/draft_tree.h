@@ -1,0 +1,47 @@
+// DraftTree: the candidates of one cycle. Node 0 is the root (the newest committed token);
+// every other node has a parent with a smaller index.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace aerie {
+
+struct DraftNode {
+  int32_t parent;    // index in the tree; -1 for the root
+  int32_t token;
+  int32_t depth;     // root 0
+  int32_t rank;      // 0 = the parent's best child
+  float confidence;  // in [0, 1], of this token given its path
+  float value;       // product of confidences on the path, fp32; root 1
+};
+
+class DraftTree {
+ public:
+  explicit DraftTree(int32_t capacity = 4096);  // all memory is taken here
+  void reset(int32_t root_token);
+  // Children of `parent` in rank order. A token that `parent` already has as a child is skipped
+  // (a walk could not tell the two apart). Returns how many were added; stops at capacity.
+  int32_t add_children(int32_t parent, std::span<const int32_t> tokens, std::span<const float> confidences);
+  int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
+  const DraftNode& operator[](int32_t i) const { return nodes_[static_cast<size_t>(i)]; }
+
+ private:
+  std::vector<DraftNode> nodes_;
+  int32_t capacity_;
+};
+
+// The order every policy ranks nodes by: value down, depth up, index up.
+bool ranks_before(const DraftTree& tree, int32_t a, int32_t b);
+
+// A verified tree as the walk and the attention mask need it. Row 0 is the root; row i > 0 is
+// selected[i - 1]. Rows are in an order with parents before children.
+struct TreeRows {
+  std::vector<int32_t> node;          // index in the DraftTree
+  std::vector<int32_t> token, parent, depth, first_child, next_sibling;
+  void build(const DraftTree& tree, std::span<const int32_t> selected);  // reuses its memory
+  int32_t size() const { return static_cast<int32_t>(token.size()); }
+};
+
+}  // namespace aerie

@@ -1,0 +1,62 @@
+// The CPU kernels as the executor sees them: every op is a number of independent tasks. A task's
+// result does not depend on which thread runs it, on the other tasks, or on how many there are.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/noise.h"
+#include "kernels/ops.h"
+
+namespace aerie::kernels::cpu {
+
+// Per-thread working memory; grows to the largest request, so a warmed-up cycle allocates nothing.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch();
+  void* get(size_t bytes);  // 64-byte aligned; valid until the next get
+
+ private:
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+// tasks(op, threads): how many tasks `op` is cut into (>= 0). run(op, task, scratch): do one.
+// kernels/cpu/linear*.cc
+int32_t tasks(const Linear&, int threads);
+void run(const Linear&, int32_t task, int threads, Scratch&);
+// kernels/cpu/rows.cc: row-wise ops (memory movement, norms, activations)
+int32_t tasks(const Upload&, int threads);
+int32_t tasks(const Download&, int threads);
+int32_t tasks(const CopyRows&, int threads);
+int32_t tasks(const Embed&, int threads);
+int32_t tasks(const RmsNorm&, int threads);
+int32_t tasks(const Activate&, int threads);
+int32_t tasks(const GatedActivate&, int threads);
+int32_t tasks(const Add&, int threads);
+void run(const Upload&, int32_t task, int threads, Scratch&);
+void run(const Download&, int32_t task, int threads, Scratch&);
+void run(const CopyRows&, int32_t task, int threads, Scratch&);
+void run(const Embed&, int32_t task, int threads, Scratch&);
+void run(const RmsNorm&, int32_t task, int threads, Scratch&);
+void run(const Activate&, int32_t task, int threads, Scratch&);
+void run(const GatedActivate&, int32_t task, int threads, Scratch&);
+void run(const Add&, int32_t task, int threads, Scratch&);
+// kernels/cpu/attention.cc
+int32_t tasks(const RopeAngles&, int threads);
+int32_t tasks(const RopeAndStore&, int threads);
+int32_t tasks(const Attention&, int threads);
+int32_t tasks(const KvCopy&, int threads);
+void run(const RopeAngles&, int32_t task, int threads, Scratch&);
+void run(const RopeAndStore&, int32_t task, int threads, Scratch&);
+void run(const Attention&, int32_t task, int threads, Scratch&);
+void run(const KvCopy&, int32_t task, int threads, Scratch&);
+// kernels/cpu/draw.cc
+int32_t tasks(const TopK&, int threads);
+int32_t tasks(const Walk&, int threads);
+void run(const TopK&, int32_t task, int threads, Scratch&);
+void run(const Walk&, int32_t task, int threads, Scratch&);
+
+}  // namespace aerie::kernels::cpu

@@ -1,0 +1,48 @@
+// Device: memory and queues of one compute backend.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "kernels/ops.h"
+#include "kernels/status.h"
+
+namespace aerie::kernels {
+
+using Clock = std::chrono::steady_clock;
+constexpr Clock::time_point kNoDeadline = Clock::time_point::max();
+
+enum class RunState : uint8_t { idle, pending, done };
+
+// An ordered stream of plans. One plan at a time; used by one thread at a time.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // Start a plan. `ops` and all host memory they name stay alive and unchanged until it is done.
+  virtual Status submit(std::span<const Op> ops) = 0;
+  // Make progress until the plan is done or `deadline` has passed; a synchronous device computes
+  // in here (between slices of an op it looks at the clock), an asynchronous one waits.
+  // With a deadline already past, at least one slice is run, so repeated calls always finish.
+  virtual Result<RunState> advance(Clock::time_point deadline) = 0;
+  // Drop what is left of the plan; returns once the device touches none of its memory.
+  virtual void abandon() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const char* name() const = 0;  // "cpu", "cuda", ...
+  virtual const char* isa() const = 0;   // "AVX3_DL", "sm_90", ...
+  // 64-byte aligned device memory, contents undefined; null when there is none.
+  virtual void* allocate(size_t bytes) = 0;
+  virtual void release(void* memory) = 0;
+  // Give the device read access to host memory (weights in a mapped file). A device that can read
+  // host memory returns the same address; others copy. Undo with unmap_host. Null: out of memory.
+  virtual void* map_host(const void* host, size_t bytes) = 0;
+  virtual void unmap_host(void* memory) = 0;
+  virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
+};
+
+}  // namespace aerie::kernels

@@ -1,0 +1,168 @@
+// The table of ops: everything Aerie ever asks a device to compute.
+//
+// An Op is plain data: shapes and device addresses. A plan is a sequence of Ops; a Device runs
+// plans asynchronously (device.h). Backends (cpu/, cuda/, reference/) are siblings that implement
+// this table; none of them knows a model, a drafter or a session.
+//
+// Exactness rule for every backend: each output element has ONE fixed reduction order that depends
+// only on the op's width (K, head size, position), never on the number of rows, the tree, the
+// other rows, the thread count or how a run is sliced. So the same token gives the same bits in
+// prefill, decode and verify.
+//
+// Index arrays (i32) and the small per-row structs below live in device memory; a plan brings them
+// there with Upload. R = rows of the batch in this op.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "kernels/tensor.h"
+
+namespace aerie::kernels {
+
+// ---- data movement --------------------------------------------------------------------------
+
+// Host -> device. `host` must stay unchanged until the plan has run.
+struct Upload { void* device; const void* host; int64_t bytes; };
+// Device -> host. `host` is valid once the plan has run.
+struct Download { void* host; const void* device; int64_t bytes; };
+// dst[dst_index ? dst_index[r] : r] = src[src_index ? src_index[r] : r], r < rows; f32 row_major,
+// src.cols columns. A negative index skips the row. src and dst must not overlap.
+struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_t* dst_index; int64_t rows; };
+
+// ---- dense ----------------------------------------------------------------------------------
+
+// out[r] = table[ids[r]] as f32. table: (V, H) any dtype, either layout. ids: i32[R].
+struct Embed { Tensor table; const int32_t* ids; Tensor out; };
+// out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x.
+struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; };
+// out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
+// dtype. int8/int4 weights multiply activations quantised to int8 with one scale per row.
+// `residual` may be `out`. Order: residual + (bias + sum).
+struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; };
+enum class Activation : uint8_t { silu, gelu_tanh, relu };
+// out[r][i] = act(x[r][i]). out may be x.
+struct Activate { Tensor x; Activation kind; Tensor out; };
+// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up.
+struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; };
+// out = a + b, elementwise (R, N). out may be a.
+struct Add { Tensor a; Tensor b; Tensor out; };
+
+// ---- attention ------------------------------------------------------------------------------
+
+// Slots (key/value rows) come in pages of this many absolute positions. Attention reduces over
+// blocks of exactly one page: positions [32 b, 32 b + 32), merged in ascending order.
+constexpr int kPageSlots = 32;
+
+// Element (layer, which 0=K 1=V, slot, kv_head, i) at
+//   data[(((layer * 2 + which) * slots + slot) * kv_heads + kv_head) * head_dim + i].
+struct KvCache {
+  void* data = nullptr;
+  int64_t slots = 0;  // pages * kPageSlots
+  int32_t layers = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+  DType dtype = DType::f32;  // f32 or bf16
+};
+
+// What each row may look at: first the committed positions [0, ctx_len[r]) of its sequence through
+// the page table, then tail_len[r] explicit slots: its ancestors by depth and itself (absolute
+// positions ctx_len[r], ctx_len[r] + 1, ...). A plain row has no tail and ctx_len = position + 1.
+struct AttentionRows {
+  const int32_t* pages = nullptr;       // (S, page_stride): page id of positions [32 i, 32 i + 32)
+  int32_t page_stride = 0;
+  const int32_t* seq = nullptr;         // i32[R]: row of `pages`
+  const int32_t* ctx_len = nullptr;     // i32[R]
+  const int32_t* tail_offset = nullptr; // i32[R]: into tail_slots
+  const int32_t* tail_len = nullptr;    // i32[R]
+  const int32_t* tail_slots = nullptr;
+};
+
+// angles[r] = {cos(p f_0) .. cos(p f_{h-1}), sin(p f_0) .. sin(p f_{h-1})} * scale, p = positions[r],
+// h = inv_freq.cols = head_dim / 2 (inv_freq f32). Computed in double, rounded once.
+struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tensor angles; };
+// qkv: (R, (heads + 2 kv_heads) * head_dim) as [q | k | v]. Rotates q in place (rotate-half pairs
+// i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`.
+struct RopeAndStore { Tensor qkv; Tensor angles; int32_t heads; KvCache cache; int32_t layer; const int32_t* slots; };
+// q: (R, heads * head_dim), out likewise; softmax(q k^T * scale) v over AttentionRows. Query head h
+// reads kv head h / (heads / kv_heads).
+struct Attention { Tensor q; int32_t heads; KvCache cache; int32_t layer; AttentionRows rows; float scale; Tensor out; };
+// slot dst[i] = slot src[i] in every layer, i < n. No dst is any src.
+struct KvCopy { KvCache cache; const int32_t* src; const int32_t* dst; int32_t n; };
+
+// ---- drawing --------------------------------------------------------------------------------
+
+// The target's own dice: Gumbel noise G(seed, stream, position, token). See kernels/noise.h
+// for the definition; all backends give identical bits.
+struct DrawKey {
+  uint64_t seed;
+  uint64_t stream;
+  int64_t position;   // absolute position of the token being drawn
+  float temperature;  // <= 0: no noise, raw logits
+  uint32_t pad;
+};
+
+// The k best tokens of each row by score, descending, ties to the lower id.
+//   score[t] = logit[t]                                     (keys null, or temperature <= 0)
+//            = logit[t] / temperature + G(key, id(t))       (shared draft noise)
+// id(t) = vocab_map ? vocab_map[t] : t. out_logp = score - logsumexp(score): log of the
+// confidence. Ids >= vocab_used are skipped. A row with a non-finite logit gets tokens -1.
+struct TopK {
+  Tensor logits;             // (R, V) f32
+  int32_t k;                 // <= kMaxTopK
+  int32_t vocab_used;
+  const int32_t* vocab_map;  // i32[V] or null
+  const DrawKey* keys;       // DrawKey[R] or null
+  int32_t* out_token;        // (R, k)
+  float* out_logp;           // (R, k)
+};
+constexpr int kMaxTopK = 128;
+
+// Temperature, then top-k, top-p, min-p, in the order of Hugging Face's logits warpers.
+struct Sampling {
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+  float temperature = 0;  // 0: argmax, ties to the lowest id
+  float top_p = 1;        // 1: off
+  float min_p = 0;        // 0: off
+  int32_t top_k = 0;      // 0: off
+};
+
+// The exact walk (ARCHITECTURE, cycle step 4): from root_row draw x; descend if a child carries x,
+// otherwise stop. One per sequence.
+struct WalkSeq {
+  Sampling sampling;
+  int64_t root_position;  // absolute position of the root's token; its children are drawn at +1
+  int32_t root_row;       // row of logits
+  int32_t pad;
+};
+struct WalkStep {
+  int32_t row;      // the row whose logits drew `token`; step i + 1's row is the child reached
+  int32_t token;
+  float logprob;    // log-softmax of the raw logits (temperature 1, no filter) at `token`
+  int32_t pad;
+};
+struct WalkOut {
+  int32_t count;    // tokens emitted, >= 1; 0 with status != 0
+  int32_t status;   // 0 good, 1 the target produced a non-finite logit
+  // followed by WalkStep[max_steps]
+};
+constexpr int64_t walk_out_bytes(int64_t max_steps) {
+  return static_cast<int64_t>(sizeof(WalkOut)) + max_steps * static_cast<int64_t>(sizeof(WalkStep));
+}
+struct Walk {
+  Tensor logits;                // (R, V) f32
+  int32_t vocab_used;
+  const int32_t* token;         // i32[R]: token of each row
+  const int32_t* first_child;   // i32[R]: row of the first child, -1 none
+  const int32_t* next_sibling;  // i32[R]
+  const WalkSeq* seqs;          // WalkSeq[n_seqs]
+  int32_t n_seqs;
+  int32_t max_steps;            // >= deepest path + 1
+  void* out;                    // n_seqs * walk_out_bytes(max_steps)
+};
+
+using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
+                        RopeAngles, RopeAndStore, Attention, KvCopy, TopK, Walk>;
+
+}  // namespace aerie::kernels

@@ -1,0 +1,52 @@
+// The reference device: every op as a plain loop, one value after another, sums in double. Slow and
+// obviously right: the oracle that the tests hold the other backends against.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+namespace aerie::kernels::reference {
+
+// rows.cc
+void run(const Upload&);
+void run(const Download&);
+void run(const CopyRows&);
+void run(const Embed&);
+void run(const RmsNorm&);
+void run(const Activate&);
+void run(const GatedActivate&);
+void run(const Add&);
+// linear.cc
+void run(const Linear&);
+// attention.cc
+void run(const RopeAngles&);
+void run(const RopeAndStore&);
+void run(const Attention&);
+void run(const KvCopy&);
+// draw.cc
+void run(const TopK&);
+void run(const Walk&);
+
+inline float& at(const Tensor& t, int64_t r, int64_t c) { return static_cast<float*>(t.data)[r * t.stride + c]; }
+
+inline float from_bf16(uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+
+// Nearest, ties to even; a NaN stays a NaN.
+inline uint16_t to_bf16(float v) {
+  const uint32_t u = std::bit_cast<uint32_t>(v);
+  if (std::isnan(v)) return static_cast<uint16_t>((u >> 16) | 0x40);
+  return static_cast<uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+}
+
+inline float from_half(uint16_t h) {
+  const int exponent = (h >> 10) & 31, mantissa = h & 1023;
+  const float sign = (h & 0x8000) ? -1.0f : 1.0f;
+  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+}
+
+}  // namespace aerie::kernels::reference

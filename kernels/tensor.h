@@ -1,0 +1,91 @@
+// Tensor: a borrowed 2-D view of device memory. Whoever made the memory owns it.
+//
+// Shapes are (rows, cols). A weight matrix is (N outputs, K inputs); activations are
+// (R rows of a batch, width). A vector is 1 row.
+//
+// Layouts
+//   row_major  element (r, c) at data[r * stride + c]
+//   panel16    weights packed for streaming: panels of 16 output rows, N padded to a multiple of
+//              16 and K to k_padded() with zeros. Element order, for panel p, lane l (row 16p+l):
+//     f32    [p][k][l]
+//     bf16   [p][k/2][l][k%2]                         K padded to 2
+//     int8   [p][k/4][l][k%4]        int8, w = scale * q          K padded to 32
+//     int4   [p][k/32][j 0..3][l][i 0..3] bytes; the byte (j, l, i) holds k = 32b + 4j + i in its
+//            low nibble and k = 32b + 16 + 4j + i in its high nibble; w = scale * (q - 8)
+//     scales of int8/int4: IEEE half [p][k/32][l]
+//   The layout is the same on every ISA, so a package maps straight into the kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace aerie::kernels {
+
+enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4 };
+enum class Layout : uint8_t { row_major = 0, panel16 = 1 };
+
+constexpr int kPanel = 16;  // output rows in a panel
+constexpr int kBlock = 32;  // weights sharing a scale (int8, int4)
+
+struct Tensor {
+  void* data = nullptr;    // device address; null means "absent"
+  void* scales = nullptr;  // int8/int4 only: IEEE half, see above
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;      // row_major: elements from one row to the next
+  DType dtype = DType::f32;
+  Layout layout = Layout::row_major;
+
+  explicit operator bool() const { return data != nullptr; }
+};
+
+constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+constexpr int64_t k_padded(DType t, int64_t k) {
+  return t == DType::bf16 ? round_up(k, 2) : (t == DType::int8 || t == DType::int4) ? round_up(k, kBlock) : k;
+}
+
+// Bytes of `data` for a matrix of this shape; scales are counted apart.
+constexpr int64_t data_bytes(DType t, Layout layout, int64_t rows, int64_t cols) {
+  const int64_t n = layout == Layout::panel16 ? round_up(rows, kPanel) : rows;
+  const int64_t k = layout == Layout::panel16 ? k_padded(t, cols) : cols;
+  switch (t) {
+    case DType::f32:
+    case DType::i32: return n * k * 4;
+    case DType::bf16: return n * k * 2;
+    case DType::int8: return n * k;
+    case DType::int4: return n * k / 2;
+  }
+  return 0;
+}
+
+constexpr int64_t scale_bytes(DType t, int64_t rows, int64_t cols) {
+  return (t == DType::int8 || t == DType::int4)
+             ? round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock) * 2
+             : 0;
+}
+
+// A row-major f32 (or i32) view.
+inline Tensor matrix(void* data, int64_t rows, int64_t cols, DType t = DType::f32) {
+  return Tensor{data, nullptr, rows, cols, cols, t, Layout::row_major};
+}
+
+// Columns [first, first + n) of a row-major tensor; rows keep their stride.
+inline Tensor columns(const Tensor& t, int64_t first, int64_t n) {
+  Tensor v = t;
+  const int64_t size = t.dtype == DType::bf16 ? 2 : 4;
+  v.data = static_cast<char*>(t.data) + first * size;
+  v.cols = n;
+  return v;
+}
+
+// Rows [first, first + n) of a row-major tensor.
+inline Tensor rows(const Tensor& t, int64_t first, int64_t n) {
+  Tensor v = t;
+  const int64_t size = t.dtype == DType::bf16 ? 2 : 4;
+  v.data = static_cast<char*>(t.data) + first * t.stride * size;
+  v.rows = n;
+  return v;
+}
+
+}  // namespace aerie::kernels
