@@ -40,7 +40,7 @@ struct aerie_candidates {
 namespace aerie {
 
 constexpr int32_t kMaxFedNodes = 256;   // nodes of one cycle a drafter may be fed, the root included
-constexpr int32_t kMaxDraftRows = 128;  // rows in one observe or propose
+constexpr int32_t kMaxDraftRows = 256;  // rows in one observe or propose
 
 struct DrafterResources {
   DrafterResources(std::shared_ptr<Model> target_model, std::shared_ptr<const Package> own_package)

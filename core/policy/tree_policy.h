@@ -5,6 +5,9 @@
 //   while (policy.expand(tree, &frontier)) { ask the drafter for policy.width() children of each
 //                                            frontier node; tree.add_children(...) }
 //   policy.select(tree, &selected)
+//
+// A drafter may answer more than it was asked for (several levels, a whole path): a policy never
+// asks about a node that has children already, nor twice about the same node.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +31,21 @@ class TreePolicy {
   virtual ~TreePolicy() = default;
   virtual const char* name() const = 0;
   virtual void begin(const CycleLimits& limits) = 0;
-  // Candidates wanted for each frontier node.
+  // Candidates wanted for each frontier node; the same in every call.
   virtual int32_t width() const = 0;
-  // Choose the next frontier (nodes of one depth, in tree order; the first call answers {0}).
-  // False: nothing more to ask.
+  // Choose the next frontier (nodes of one depth, in tree order; the first call answers {0} unless
+  // the root has children already). False: nothing more to ask.
   virtual bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) = 0;
   // Nodes to verify, parents before children, at most limits.max_nodes. The root is not listed.
   virtual void select(const DraftTree& tree, std::vector<int32_t>* selected) = 0;
-  // The tree's shape does not depend on the candidates' scores, so the papers' sampled-draft rule is
-  // exact with it (chain, static).
+  // The tree's shape does not depend on the candidates' scores, and siblings are kept from rank 0 on
+  // and in rank order, so the papers' sampled-draft rule is exact with it (chain, static).
   virtual bool draw_order() const = 0;
 };
+
+constexpr int32_t kMaxTreeNodes = 128;   // with the root: rows of a verify pass
+constexpr int32_t kMaxTreeWidth = 128;   // kernels::kMaxTopK
+constexpr int32_t kMaxTreeLevels = 64;   // of eagle2 after the first; of a static tree in all
 
 struct Eagle2Options {
   int32_t total = 60;  // nodes with the root, as in EAGLE's scripts: 59 drafts are verified
@@ -46,10 +53,21 @@ struct Eagle2Options {
   int32_t top_k = 10;
 };
 
+// The path of best children; `length` is clamped to 1..127.
 std::unique_ptr<TreePolicy> make_chain_policy(int32_t length);
-// Paths of child ranks, e.g. {{0}, {1}, {0, 0}}; every prefix of a path must be listed.
+// Paths of child ranks, e.g. {{0}, {1}, {0, 0}}; every prefix of a path must be listed. Verified
+// by depth, within a depth as listed. A cycle with less room drops the last ones.
 Result<std::unique_ptr<TreePolicy>> make_static_policy(std::vector<std::vector<int32_t>> paths);
 std::unique_ptr<TreePolicy> make_eagle_static_policy();  // EAGLE's 25-node tree (EAGLE, Figure 9)
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options);
+
+// A policy by name, as options and the command line give it; fields of other policies are ignored.
+struct PolicySpec {
+  std::string name;                         // "chain", "static" or "eagle2"
+  int32_t length = 5;                       // chain: drafted nodes (EAGLE's 5 draft passes)
+  std::vector<std::vector<int32_t>> paths;  // static: empty means EAGLE's tree
+  int32_t total = 60, depth = 5, top_k = 10;  // eagle2: see Eagle2Options
+};
+Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec);
 
 }  // namespace aerie

@@ -22,26 +22,46 @@ class DraftTree {
   explicit DraftTree(int32_t capacity = 4096);  // all memory is taken here
   void reset(int32_t root_token);
   // Children of `parent` in rank order. A token that `parent` already has as a child is skipped
-  // (a walk could not tell the two apart). Returns how many were added; stops at capacity.
+  // (a walk could not tell the two apart), and so is a negative one. A confidence outside [0, 1] is
+  // clamped, NaN to 0: no child ever ranks before its parent. Returns how many were added; stops at
+  // capacity.
   int32_t add_children(int32_t parent, std::span<const int32_t> tokens, std::span<const float> confidences);
   int32_t size() const { return static_cast<int32_t>(nodes_.size()); }
+  int32_t capacity() const { return capacity_; }
   const DraftNode& operator[](int32_t i) const { return nodes_[static_cast<size_t>(i)]; }
 
+  // Children in rank order; -1 ends the list.
+  int32_t first_child(int32_t i) const { return links_[static_cast<size_t>(i)].first; }
+  int32_t next_sibling(int32_t i) const { return links_[static_cast<size_t>(i)].next; }
+  int32_t child_count(int32_t i) const { return links_[static_cast<size_t>(i)].count; }
+
  private:
+  struct Links {
+    int32_t first, last, next, count;
+  };
   std::vector<DraftNode> nodes_;
+  std::vector<Links> links_;
   int32_t capacity_;
 };
 
-// The order every policy ranks nodes by: value down, depth up, index up.
+// The order every policy ranks nodes by: value down, depth up, index up. A strict total order in
+// which every node comes after its parent, so that its first n nodes are closed under ancestors
+// whatever the confidences (EAGLE-2, section 4.2, with the ties settled).
 bool ranks_before(const DraftTree& tree, int32_t a, int32_t b);
 
 // A verified tree as the walk and the attention mask need it. Row 0 is the root; row i > 0 is
 // selected[i - 1]. Rows are in an order with parents before children.
 struct TreeRows {
-  std::vector<int32_t> node;          // index in the DraftTree
+  std::vector<int32_t> node;  // index in the DraftTree
+  // parent, first_child and next_sibling are rows, -1 for none. Siblings are linked in row order.
   std::vector<int32_t> token, parent, depth, first_child, next_sibling;
-  void build(const DraftTree& tree, std::span<const int32_t> selected);  // reuses its memory
+  // Reuses its memory: allocates in the first call with a tree of this capacity only. A node whose
+  // parent has no row yet gets no row: it is never hung elsewhere.
+  void build(const DraftTree& tree, std::span<const int32_t> selected);
   int32_t size() const { return static_cast<int32_t>(token.size()); }
+
+ private:
+  std::vector<int32_t> row_of_, last_child_;  // scratch: row of a tree node, last child of a row
 };
 
 }  // namespace aerie

@@ -1,7 +1,13 @@
 """Training for Aerie: a small Llama target and an EAGLE head for it, on a CPU in an evening.
 
-    corpus -> tokenizer -> target -> eagle -> evaluate
+    corpus -> tokenizer -> stream -> target -> eagle -> evaluate
 
 Each step is a module with a command line (`python3 -m aerie.train.<step> --help`);
 `python3 -m aerie.train.demo` runs them all. Nothing here is needed to run a model.
 """
+
+import os
+
+# OpenMP threads that spin at barriers slow each other tenfold when anything else runs on the machine.
+# Must be set before PyTorch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

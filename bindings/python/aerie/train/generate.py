@@ -19,7 +19,7 @@ from .model import Llama
 
 def gumbel(shape, generator: torch.Generator) -> torch.Tensor:
     uniform = torch.rand(shape, generator=generator).clamp_(min=1e-20)
-    return -torch.log(-torch.log(uniform).clamp_(min=1e-20))
+    return -torch.log((-torch.log(uniform)).clamp_(min=1e-20))
 
 
 @torch.no_grad()

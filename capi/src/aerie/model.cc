@@ -1,0 +1,115 @@
+// Model and drafter handles.
+#include "capi/src/aerie/handles.h"
+
+using namespace aerie;
+using namespace aerie::capi;
+
+extern "C" {
+
+int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_model_options* options,
+                         aerie_model** out, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(runtime, "runtime"));
+    AERIE_TRY(require(path, "path"));
+    AERIE_TRY(require(out, "out"));
+    aerie_model_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_model_options"));
+    if (o.kv_dtype != 0 && o.kv_dtype != 1)
+      return error(Code::invalid_argument, "kv_dtype: " + std::to_string(o.kv_dtype));
+    if (o.kv_positions < 0) return error(Code::invalid_argument, "kv_positions: " + std::to_string(o.kv_positions));
+    OpenOptions open;
+    open.check_data = o.check_data != 0;
+    if (o.progress)
+      open.progress = [&](uint64_t done, uint64_t total) { return o.progress(o.progress_user, done, total) != 0; };
+    AERIE_ASSIGN(auto package, Package::open(path, open));
+    ModelOptions m;
+    m.kv_positions = o.kv_positions;
+    m.kv_dtype = o.kv_dtype == 1 ? kernels::DType::bf16 : kernels::DType::f32;
+    AERIE_ASSIGN(auto model, Model::open(runtime->runtime->device, std::move(package), m));
+    auto handle = std::make_unique<aerie_model>();
+    handle->runtime = runtime->runtime;
+    handle->model = std::move(model);
+    *out = handle.release();
+    return {};
+  });
+}
+
+void aerie_model_retain(aerie_model* model) {
+  if (model) model->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+void aerie_model_release(aerie_model* model) {
+  if (model && model->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete model;
+}
+
+int32_t aerie_model_info_get(const aerie_model* model, aerie_model_info* out, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    AERIE_TRY(check_result(out, "aerie_model_info"));
+    const LlamaConfig& c = model->model->config();
+    const Package& package = model->model->package();
+    const KvShape kv{c.layers, c.kv_heads, c.head_dim, model->model->pool()->cache().dtype};
+    aerie_model_info info{};
+    info.vocab_size = c.vocab_size;
+    info.hidden_size = c.hidden;
+    info.layers = c.layers;
+    info.heads = c.heads;
+    info.kv_heads = c.kv_heads;
+    info.head_dim = c.head_dim;
+    info.ffn = c.ffn;
+    info.max_context = c.max_context;
+    info.bos_id = c.bos_id;
+    info.n_eos = static_cast<int32_t>(c.eos_ids.size());
+    info.eos_ids = c.eos_ids.data();
+    info.name = package.name().c_str();
+    info.fingerprint = package.fingerprint().c_str();
+    for (const TensorInfo& t : package.tensors()) info.weight_bytes += static_cast<uint64_t>(t.raw_bytes);
+    info.kv_bytes_per_token = static_cast<uint64_t>(kv.bytes_per_slot());
+    write_result(info, out);
+    return {};
+  });
+}
+
+int32_t aerie_model_blob(const aerie_model* model, const char* name, const void** data, size_t* size,
+                         aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    AERIE_TRY(require(name, "name"));
+    AERIE_TRY(require(data, "data"));
+    AERIE_TRY(require(size, "size"));
+    const auto blob = model->model->package().blob(name);
+    *data = blob.data();
+    *size = blob.size();
+    return {};
+  });
+}
+
+int32_t aerie_drafter_open(aerie_model* model, const aerie_drafter_options* options, aerie_drafter_handle** out,
+                           aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    AERIE_TRY(require(options, "options"));
+    AERIE_TRY(require(out, "out"));
+    aerie_drafter_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_drafter_options"));
+    std::shared_ptr<const Package> package;
+    std::string id = o.plugin ? o.plugin : "";
+    if (o.package) {
+      AERIE_ASSIGN(package, Package::open(o.package));
+      if (id.empty() && package->drafter()) id = package->drafter()->plugin_id;
+    } else if (id.empty()) {
+      return error(Code::invalid_argument, "drafter: give a package or a plugin id");
+    }
+    AERIE_ASSIGN(PluginKind kind, model->runtime->find_plugin(id, AERIE_DRAFTER_TAKES_TARGET));
+    DrafterOptions d;
+    if (o.max_sessions != 0) d.max_sequences = o.max_sessions;
+    d.log = model->runtime->log;
+    AERIE_ASSIGN(auto drafter, Drafter::open(model->model, std::move(kind), std::move(package), d));
+    *out = new aerie_drafter_handle{model->runtime, std::move(drafter)};
+    return {};
+  });
+}
+
+void aerie_drafter_release(aerie_drafter_handle* drafter) { delete drafter; }
+
+}  // extern "C"

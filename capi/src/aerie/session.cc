@@ -1,0 +1,255 @@
+// Session handle: one thread at a time, except cancel.
+#include <thread>
+
+#include "capi/src/aerie/handles.h"
+
+using namespace aerie;
+using namespace aerie::capi;
+
+namespace {
+
+// Held while a call works on a session; a second thread gets AERIE_E_BUSY instead of a data race.
+class Hold {
+ public:
+  explicit Hold(aerie_session* s) : session_(s), held_(!s->busy.exchange(true, std::memory_order_acquire)) {}
+  ~Hold() {
+    if (held_) session_->busy.store(false, std::memory_order_release);
+  }
+  Status check() const {
+    return held_ ? Status() : error(Code::busy, "the session is in use by another thread");
+  }
+
+ private:
+  aerie_session* session_;
+  bool held_;
+};
+
+template <class F>
+int32_t on_session(aerie_session* s, aerie_error* err, F&& f) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(s, "session"));
+    const Hold hold(s);
+    AERIE_TRY(hold.check());
+    return f(*s->session);
+  });
+}
+
+Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
+  aerie_sampling s;
+  AERIE_TRY(read_struct(in, &s, "aerie_sampling"));
+  out->seed = s.seed;
+  out->stream = s.stream;
+  out->temperature = s.temperature;
+  out->top_k = s.top_k;
+  if (!(s.top_p >= 0)) return error(Code::invalid_argument, "sampling: top_p is negative or not a number");
+  out->top_p = s.top_p == 0 || s.top_p > 1 ? 1.0f : s.top_p;
+  out->min_p = s.min_p;
+  return {};
+}
+
+Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
+  aerie_tree_options t;
+  AERIE_TRY(read_struct(in, &t, "aerie_tree_options"));
+  *out = PolicySpec{};
+  switch (t.policy) {
+    case AERIE_TREE_CHAIN:
+      out->name = "chain";
+      if (t.nodes != 0) out->length = t.nodes;
+      return {};
+    case AERIE_TREE_STATIC: {
+      out->name = "static";
+      if (t.n_paths < 0 || t.n_paths > kMaxTreeNodes)
+        return error(Code::invalid_argument, "tree: n_paths " + std::to_string(t.n_paths));
+      if (t.n_paths > 0) AERIE_TRY(require(t.paths, "tree: paths"));
+      const int32_t* p = t.paths;
+      for (int32_t i = 0; i < t.n_paths; ++i) {
+        std::vector<int32_t> path;
+        for (; *p != -1; ++p) {
+          if (*p < 0 || path.size() >= static_cast<size_t>(kMaxTreeLevels))
+            return error(Code::invalid_argument, "tree: path " + std::to_string(i) + " is too long or has a negative rank");
+          path.push_back(*p);
+        }
+        ++p;
+        out->paths.push_back(std::move(path));
+      }
+      return {};
+    }
+    case AERIE_TREE_DEFAULT:
+    case AERIE_TREE_EAGLE2:
+      out->name = "eagle2";
+      if (t.nodes != 0) out->total = t.nodes;
+      if (t.depth != 0) out->depth = t.depth == -1 ? 0 : t.depth;
+      if (t.top_k != 0) out->top_k = t.top_k;
+      return {};
+    default: return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t aerie_session_create(aerie_model* model, const aerie_session_options* options, aerie_session** out,
+                             aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    AERIE_TRY(require(out, "out"));
+    aerie_session_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_session_options"));
+    SessionOptions s;
+    s.max_context = o.max_context;
+    if (o.drafter) s.drafter = o.drafter->drafter;
+    // Nested structs may be left zero altogether.
+    AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
+    AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, &s.tree));
+    if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
+      return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
+    if (o.verify != AERIE_VERIFY_EXACT && o.verify != AERIE_VERIFY_SAMPLED)
+      return error(Code::invalid_argument, "verify: " + std::to_string(o.verify));
+    s.shared_noise = o.draft_noise == AERIE_NOISE_SHARED;
+    s.sampled_rule = o.verify == AERIE_VERIFY_SAMPLED;
+    s.ignore_eos = o.ignore_eos != 0;
+    if (o.n_stop_tokens < 0) return error(Code::invalid_argument, "n_stop_tokens: " + std::to_string(o.n_stop_tokens));
+    if (o.n_stop_tokens > 0) {
+      AERIE_TRY(require(o.stop_tokens, "stop_tokens"));
+      s.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+    }
+    AERIE_ASSIGN(auto session, Session::create(model->model, std::move(s)));
+    auto handle = std::make_unique<aerie_session>();
+    handle->runtime = model->runtime;
+    handle->session = std::move(session);
+    *out = handle.release();
+    return {};
+  });
+}
+
+void aerie_session_release(aerie_session* session) {
+  if (!session) return;
+  while (session->busy.exchange(true, std::memory_order_acquire)) {
+    session->session->request_cancel();
+    std::this_thread::yield();
+  }
+  delete session;
+}
+
+int32_t aerie_session_set_stop_strings(aerie_session* session, const char* const* strings, int32_t n,
+                                       aerie_token_bytes_fn token_bytes, void* user, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    if (n < 0 || n > 256) return error(Code::invalid_argument, "stop strings: n is " + std::to_string(n));
+    std::vector<std::string> list;
+    if (n > 0) {
+      AERIE_TRY(require(strings, "strings"));
+      if (!token_bytes) return error(Code::invalid_argument, "token_bytes is NULL");
+    }
+    for (int32_t i = 0; i < n; ++i) {
+      AERIE_TRY(require(strings[i], "strings[i]"));
+      list.emplace_back(strings[i]);
+      if (list.back().empty()) return error(Code::invalid_argument, "stop string " + std::to_string(i) + " is empty");
+    }
+    s.set_stop_strings(std::move(list), [token_bytes, user](int32_t token, int32_t previous, std::string_view* bytes) {
+      const char* data = nullptr;
+      const int32_t size = token_bytes(user, token, previous, &data);
+      if (size < 0 || (size > 0 && !data)) return false;
+      *bytes = std::string_view(data ? data : "", static_cast<size_t>(size));
+      return true;
+    });
+    return {};
+  });
+}
+
+int32_t aerie_session_append(aerie_session* session, const int32_t* tokens, size_t n, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    if (n > 0) AERIE_TRY(require(tokens, "tokens"));
+    return s.append({tokens, n});
+  });
+}
+
+int32_t aerie_session_rewind(aerie_session* session, size_t length, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) { return s.rewind(length); });
+}
+
+int32_t aerie_session_set_sampling(aerie_session* session, const aerie_sampling* sampling, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(require(sampling, "sampling"));
+    kernels::Sampling k;
+    AERIE_TRY(read_sampling(sampling, &k));
+    return s.set_sampling(k);
+  });
+}
+
+int32_t aerie_session_set_tree(aerie_session* session, const aerie_tree_options* tree, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(require(tree, "tree"));
+    PolicySpec spec;
+    AERIE_TRY(read_tree(tree, &spec));
+    return s.set_tree(spec);
+  });
+}
+
+void aerie_session_cancel(aerie_session* session) {
+  if (session) session->session->request_cancel();
+}
+
+int32_t aerie_session_step(aerie_session* session, const aerie_step_options* options, aerie_step_result* out,
+                           aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(check_result(out, "aerie_step_result"));
+    aerie_step_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_step_options"));
+    StepResult r;
+    AERIE_TRY(s.step(o.max_tokens, std::chrono::microseconds(o.budget_us), &r));
+    session->tokens.clear();
+    for (const EmittedToken& t : r.tokens) {
+      aerie_token token{};
+      token.id = t.id;
+      token.logprob = t.logprob;
+      token.drafted = t.drafted;
+      session->tokens.push_back(token);
+    }
+    aerie_step_result result{};
+    result.state = static_cast<int32_t>(r.state);
+    result.tokens = session->tokens.data();
+    result.n_tokens = static_cast<int32_t>(session->tokens.size());
+    result.finish = static_cast<int32_t>(r.finish);
+    result.stop_bytes = r.stop_bytes;
+    write_result(result, out);
+    return {};
+  });
+}
+
+int32_t aerie_session_tokens(aerie_session* session, const int32_t** tokens, size_t* n, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(require(tokens, "tokens"));
+    AERIE_TRY(require(n, "n"));
+    *tokens = s.tokens().data();
+    *n = s.tokens().size();
+    return {};
+  });
+}
+
+int32_t aerie_session_statistics(aerie_session* session, aerie_statistics* out, aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(check_result(out, "aerie_statistics"));
+    const SessionStatistics& k = s.statistics();
+    aerie_statistics a{};
+    a.quarantined = s.quarantined();
+    a.emitted = k.emitted;
+    a.cycles = k.cycles;
+    a.full_cycles = k.full_cycles;
+    a.full_emitted = k.full_emitted;
+    a.proposed = k.proposed;
+    a.verified = k.verified;
+    a.accepted = k.accepted;
+    a.drafter_failures = k.drafter_failures;
+    a.prefill_ns = k.prefill_ns;
+    a.draft_ns = k.draft_ns;
+    a.verify_ns = k.verify_ns;
+    a.other_ns = k.other_ns;
+    a.prefill_tokens = k.prefill_tokens;
+    a.draft_passes = k.draft_passes;
+    write_result(a, out);
+    return {};
+  });
+}
+
+}  // extern "C"

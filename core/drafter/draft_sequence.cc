@@ -1,0 +1,222 @@
+#include "core/drafter/draft_sequence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace aerie {
+
+namespace {
+constexpr int32_t kTreeCapacity = 4096;
+constexpr int32_t kHostCapacity = 512;
+}  // namespace
+
+Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
+  AERIE_ASSIGN(const int32_t seq, drafter->take_sequence());
+  std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), seq, max_context));
+  AERIE_TRY(s->restart());
+  return s;
+}
+
+DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context)
+    : drafter_(std::move(drafter)), seq_(seq), first_(drafter_->wants_features() ? 1 : 0), fed_(kTreeCapacity, -1) {
+  if (drafter_->resources().pool)
+    kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
+  if (drafter_->host_tokens()) {
+    host_token_.resize(kHostCapacity);
+    host_parent_.resize(kHostCapacity);
+    host_node_.resize(kHostCapacity);
+    host_confidence_.resize(kHostCapacity);
+  }
+}
+
+DraftSequence::~DraftSequence() {
+  (void)drafter_->call("end", [&](const aerie_drafter& d) {
+    d.end(d.self, seq_);
+    return int32_t{AERIE_D_OK};
+  });
+  drafter_->give_back_sequence(seq_);
+}
+
+Status DraftSequence::restart() {
+  observed_ = first_;
+  return drafter_->call("begin", [&](const aerie_drafter& d) { return d.begin(d.self, seq_); });
+}
+
+Status DraftSequence::rollback(int64_t n) {
+  // Row n - 1 goes too: showing it again makes it the newest row, whose state answers for the root.
+  const int64_t keep = std::max(first_, std::min(observed_, n - 1));
+  observed_ = keep;
+  if (kv_) kv_->shrink(keep - first_);
+  return drafter_->call("rollback", [&](const aerie_drafter& d) {
+    return d.rollback ? d.rollback(d.self, seq_, static_cast<int32_t>(keep - first_)) : int32_t{AERIE_D_OK};
+  });
+}
+
+aerie_tensor DraftSequence::index(Plan& plan, const std::vector<int32_t>& values) {
+  auto* address = const_cast<int32_t*>(plan.stage(std::span<const int32_t>(values)));
+  return to_abi(kernels::matrix(address, 1, static_cast<int64_t>(values.size()), kernels::DType::i32));
+}
+
+Status DraftSequence::observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features) {
+  const int64_t n = end - observed_;
+  if (n <= 0) return {};
+  if (drafter_->host_tokens()) return {};
+  if (kv_) AERIE_TRY(kv_->reserve(end - first_));
+  token_.clear();
+  position_.clear();
+  rows_.clear();
+  if (kv_) rows_.sequence(*kv_);
+  for (int64_t i = observed_; i < end; ++i) {
+    const int32_t token = text[static_cast<size_t>(i)];
+    token_.push_back(token);
+    position_.push_back(static_cast<int32_t>(i - first_));
+    if (kv_) rows_.plain(token, i - first_);
+  }
+  last_.assign(1, static_cast<int32_t>(n) - 1);
+  root_.assign(1, seq_ * kMaxFedNodes);
+  aerie_attention attention;
+  if (kv_) attention.rows = rows_.stage(plan);
+  aerie_draft_rows rows{};
+  rows.struct_size = sizeof rows;
+  rows.n = static_cast<int32_t>(n);
+  rows.n_seqs = 1;
+  rows.token = index(plan, token_);
+  rows.position = index(plan, position_);
+  rows.last_row = index(plan, last_);
+  rows.root = index(plan, root_);
+  if (features) rows.feature = to_abi(features);
+  rows.attention = &attention;
+  aerie_plan handle{&plan, &drafter_->resources()};
+  AERIE_TRY(drafter_->call("observe", [&](const aerie_drafter& d) { return d.observe(d.self, &handle, &rows); }));
+  return plan.status();
+}
+
+void DraftSequence::begin_cycle(int64_t text_size) {
+  std::fill(fed_.begin(), fed_.end(), -1);
+  fed_[0] = 0;
+  n_fed_ = 1;
+  text_size_ = text_size;
+}
+
+Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
+                              const DraftDraw& draw) {
+  const auto n = static_cast<int32_t>(frontier.size());
+  const int32_t level = tree[frontier[0]].depth;
+  if (n > kMaxDraftRows || n_fed_ + n > kMaxFedNodes) return error(Code::limit, "too many nodes in one draft");
+  const int64_t committed = observed_ - first_;  // rows of the drafter, the root's included
+  token_.clear();
+  position_.clear();
+  node_.clear();
+  parent_.clear();
+  rows_.clear();
+  if (kv_) {
+    if (level > 0) AERIE_TRY(kv_->reserve(committed));
+    rows_.sequence(*kv_);
+  }
+  for (const int32_t at : frontier) {
+    const DraftNode& node = tree[at];
+    if (level > 0) fed_[static_cast<size_t>(at)] = n_fed_++;
+    token_.push_back(node.token);
+    position_.push_back(static_cast<int32_t>(committed - 1 + level));
+    node_.push_back(seq_ * kMaxFedNodes + fed_[static_cast<size_t>(at)]);
+    parent_.push_back(level > 0 ? seq_ * kMaxFedNodes + fed_[static_cast<size_t>(node.parent)] : -1);
+    if (kv_ && level > 0) {
+      tail_.assign(static_cast<size_t>(level), 0);
+      for (int32_t a = at, d = level; d > 0; a = tree[a].parent, --d)
+        tail_[static_cast<size_t>(d) - 1] = kv_->scratch_slot(fed_[static_cast<size_t>(a)]);
+      rows_.tree(node.token, committed, tail_);
+    }
+  }
+  aerie_attention attention;
+  if (kv_ && level > 0) attention.rows = rows_.stage(plan);
+  aerie_draft_rows rows{};
+  rows.struct_size = sizeof rows;
+  rows.n = n;
+  rows.n_seqs = 1;
+  rows.level = level;
+  rows.token = index(plan, token_);
+  rows.position = index(plan, position_);
+  rows.node = index(plan, node_);
+  if (level > 0) rows.parent = index(plan, parent_);
+  rows.attention = &attention;
+
+  Candidates& c = candidates_;
+  c.rows = n;
+  c.levels = drafter_->needs().levels;
+  c.width = std::min({width, kernels::kMaxTopK, drafter_->target()->config().vocab_used});
+  if (drafter_->needs().max_width > 0) c.width = std::min(c.width, drafter_->needs().max_width);
+  const auto slots = static_cast<size_t>(n) * static_cast<size_t>(c.levels);
+  c.token.assign(slots * static_cast<size_t>(c.width), -1);
+  c.logp.assign(slots * static_cast<size_t>(c.width), 0.0f);
+  c.want_logits = draw.want_logits;
+  c.filled = false;
+  out_.result = &c;
+  out_.keys = nullptr;
+  if (draw.shared_noise && draw.temperature > 0) {
+    keys_.clear();
+    for (int32_t r = 0; r < n; ++r)
+      for (int32_t l = 0; l < c.levels; ++l)  // the token after a text of text_size_ + level + l
+        keys_.push_back({draw.seed, draw.stream, text_size_ + level + l, draw.temperature, 0});
+    out_.keys = plan.stage(std::span<const kernels::DrawKey>(keys_));
+  }
+  aerie_plan handle{&plan, &drafter_->resources()};
+  AERIE_TRY(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }));
+  AERIE_TRY(plan.status());
+  if (!c.filled) return error(Code::plugin, "propose gave no candidates");
+  return {};
+}
+
+Status DraftSequence::check_candidates(int32_t vocab_used) const {
+  const Candidates& c = candidates_;
+  const auto width = static_cast<size_t>(c.width);
+  for (size_t row = 0; row * width < c.token.size(); ++row) {
+    if (c.token[row * width] < 0) return error(Code::plugin, "propose: logits are not finite");
+    for (size_t i = row * width; i < (row + 1) * width; ++i) {
+      if (c.token[i] < 0) continue;  // fewer than `width` tokens exist
+      if (c.token[i] >= vocab_used) return error(Code::plugin, "propose: token " + std::to_string(c.token[i]));
+      if (std::isnan(c.logp[i]) || c.logp[i] > 1e-3f) return error(Code::plugin, "propose: confidence is not finite");
+    }
+  }
+  return {};
+}
+
+Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, int32_t vocab_used,
+                                   DraftTree* tree) {
+  aerie_host_context context{};
+  context.struct_size = sizeof context;
+  context.seq = seq_;
+  context.tokens = text.data();
+  context.n_tokens = static_cast<int32_t>(text.size());
+  context.width = width;
+  context.max_depth = max_depth;
+  aerie_host_candidates out{};
+  out.struct_size = sizeof out;
+  out.capacity = kHostCapacity;
+  out.token = host_token_.data();
+  out.parent = host_parent_.data();
+  out.confidence = host_confidence_.data();
+  AERIE_TRY(drafter_->call("propose_host",
+                           [&](const aerie_drafter& d) { return d.propose_host(d.self, &context, &out); }));
+  if (out.count < 0 || out.count > kHostCapacity)
+    return error(Code::plugin, "propose_host: count " + std::to_string(out.count));
+  for (int32_t i = 0; i < out.count; ++i) {  // all of it, before any of it is used
+    const auto s = static_cast<size_t>(i);
+    if (host_parent_[s] < -1 || host_parent_[s] >= i)
+      return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": parent " + std::to_string(host_parent_[s]));
+    if (host_token_[s] < 0 || host_token_[s] >= vocab_used)
+      return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": token " + std::to_string(host_token_[s]));
+    if (!(host_confidence_[s] >= 0.0f && host_confidence_[s] <= 1.0f))
+      return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": confidence is not in [0, 1]");
+  }
+  for (int32_t i = 0; i < out.count; ++i) {
+    const auto s = static_cast<size_t>(i);
+    const int32_t parent = host_parent_[s] < 0 ? 0 : host_node_[static_cast<size_t>(host_parent_[s])];
+    host_node_[s] = -1;
+    if (parent < 0) continue;  // its parent was a duplicate or did not fit
+    if (tree->add_children(parent, {&host_token_[s], 1}, {&host_confidence_[s], 1}) == 1) host_node_[s] = tree->size() - 1;
+  }
+  return {};
+}
+
+}  // namespace aerie

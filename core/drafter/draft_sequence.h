@@ -1,0 +1,79 @@
+// DraftSequence: one session's side of a drafter: which tokens it has seen, its KV, and the nodes it
+// was fed in the running cycle.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/drafter/drafter.h"
+#include "core/tree/draft_tree.h"
+
+namespace aerie {
+
+// How candidates are ranked in this cycle.
+struct DraftDraw {
+  bool shared_noise = false;   // rank with the target's own dice
+  float temperature = 0;
+  uint64_t seed = 0, stream = 0;
+  bool want_logits = false;    // sampled-draft rule
+};
+
+// Not thread-safe; belongs to one session.
+class DraftSequence {
+ public:
+  static Result<std::unique_ptr<DraftSequence>> create(std::shared_ptr<Drafter> drafter, int64_t max_context);
+  ~DraftSequence();
+  DraftSequence(const DraftSequence&) = delete;
+  DraftSequence& operator=(const DraftSequence&) = delete;
+
+  Drafter& drafter() { return *drafter_; }
+  // Tokens [0, observed()) have been seen. A drafter with features never sees token 0 alone: its
+  // first row pairs feature 0 with token 1.
+  int64_t observed() const { return observed_; }
+  // Its state agrees with a text of `n` tokens: it may be asked for children of token n - 1.
+  bool ready(int64_t n) const { return observed_ == n && n > first_; }
+
+  // Record rows for tokens [observed(), end); features (end - observed(), taps * H), absent for
+  // drafters without. Takes effect with observed_to(end), once the plan has run.
+  Status observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);
+  void observed_to(int64_t end) { observed_ = end; }
+  // Forget what follows the first n tokens, so that row n - 1 is shown again.
+  Status rollback(int64_t n);
+  // Forget everything (after a failure).
+  Status restart();
+
+  // A cycle begins: only the root (the last observed token) is fed.
+  void begin_cycle(int64_t text_size);
+  // Record a request for children of `frontier` (tree nodes of one depth, parents already fed).
+  Status propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
+                 const DraftDraw& draw);
+  // What it brought, once the plan has run. Fails when it is nonsense.
+  Status check_candidates(int32_t vocab_used) const;
+  const Candidates& candidates() const { return candidates_; }
+  // HOST_TOKENS drafters answer at once, straight into the tree.
+  Status propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, int32_t vocab_used,
+                      DraftTree* tree);
+
+ private:
+  DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context);
+  aerie_tensor index(Plan& plan, const std::vector<int32_t>& values);
+
+  std::shared_ptr<Drafter> drafter_;
+  int32_t seq_;
+  int64_t first_;          // first token index that makes a row: 1 with features, else 0
+  int64_t observed_ = 0;
+  int64_t text_size_ = 0;
+  std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none
+  RowsBuilder rows_;
+  std::vector<int32_t> fed_;        // tree node -> node id in this cycle, -1 not fed
+  int32_t n_fed_ = 1;
+  std::vector<int32_t> token_, position_, node_, parent_, last_, root_, tail_;
+  std::vector<kernels::DrawKey> keys_;
+  Candidates candidates_;
+  aerie_candidates out_{};
+  std::vector<int32_t> host_token_, host_parent_, host_node_;
+  std::vector<float> host_confidence_;
+};
+
+}  // namespace aerie

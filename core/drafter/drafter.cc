@@ -1,0 +1,154 @@
+#include "core/drafter/drafter.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "core/drafter/services.h"
+
+namespace aerie {
+
+namespace {
+
+// A recorded call takes microseconds; one that holds the host this long is broken.
+constexpr auto kCallDeadline = std::chrono::seconds(2);
+
+Status check_package(const PluginKind& kind, const Model& target, const Package* package) {
+  const aerie_drafter_desc& d = kind.desc;
+  if (!package) {
+    if (d.flags & AERIE_DRAFTER_NO_PACKAGE) return {};
+    return error(Code::invalid_argument, std::string("drafter ") + d.id + " needs a package");
+  }
+  if (package->kind() == PackageKind::target) {
+    if (d.flags & AERIE_DRAFTER_TAKES_TARGET) return {};
+    return error(Code::mismatch, package->path() + ": a target package; drafter " + d.id + " wants one of its own");
+  }
+  if (package->drafter()->plugin_id != d.id)
+    return error(Code::mismatch, package->path() + ": plugin id: made for drafter " + package->drafter()->plugin_id +
+                                     ", not " + d.id);
+  if (package->drafter()->target_fingerprint != target.package().fingerprint())
+    return error(Code::mismatch, package->path() + ": target fingerprint: made for another target (" +
+                                     package->drafter()->target_fingerprint + "), this one is " +
+                                     target.package().fingerprint());
+  return {};
+}
+
+}  // namespace
+
+Drafter::Drafter(std::shared_ptr<Model> target, PluginKind kind, std::shared_ptr<const Package> package,
+                 const DrafterOptions& options)
+    : own_(std::move(target), std::move(package)), kind_(std::move(kind)) {
+  own_.id = kind_.desc.id;
+  own_.log = options.log;
+  own_.max_sequences = options.max_sequences;
+  for (int32_t i = options.max_sequences - 1; i >= 0; --i) free_sequences_.push_back(i);
+}
+
+Result<std::shared_ptr<Drafter>> Drafter::open(std::shared_ptr<Model> target, PluginKind kind,
+                                               std::shared_ptr<const Package> package, const DrafterOptions& options) {
+  if (options.max_sequences < 1 || options.max_sequences > 4096)
+    return error(Code::invalid_argument, "max_sessions: " + std::to_string(options.max_sequences));
+  AERIE_TRY(check_package(kind, *target, package.get()));
+  std::shared_ptr<Drafter> d(new Drafter(std::move(target), std::move(kind), std::move(package), options));
+  AERIE_TRY(d->start());
+  return d;
+}
+
+Drafter::~Drafter() {
+  if (created_ && plugin_.destroy)
+    (void)call("destroy", [](const aerie_drafter& d) {
+      d.destroy(d.self);
+      return int32_t{AERIE_D_OK};
+    });
+}
+
+Status Drafter::start() {
+  host_ = {sizeof host_, AERIE_DRAFTER_ABI_MAJOR, AERIE_DRAFTER_ABI_MINOR, 0, &own_, drafter_service};
+  aerie_drafter_error err{};
+  err.struct_size = sizeof err;
+  const auto failed = [&](const char* what, const Status& s) {
+    err.message[sizeof err.message - 1] = 0;
+    return error(s.code(), "drafter " + own_.id + ": " + what + ": " + (err.message[0] ? err.message : s.message()));
+  };
+  plugin_.struct_size = sizeof plugin_;
+  if (Status s = call("create", [&](const aerie_drafter&) { return kind_.table->create(&host_, kind_.desc.id, &plugin_, &err); });
+      !s.ok())
+    return failed("create", s);
+  created_ = true;
+  const bool host = host_tokens();
+  if (!plugin_.destroy || !plugin_.open || !plugin_.begin || !plugin_.end ||
+      (host ? !plugin_.propose_host : !plugin_.propose || !plugin_.observe))
+    return error(Code::plugin, "drafter " + own_.id + ": a function its flags promise is missing");
+
+  const Model& target = *own_.target;
+  aerie_drafter_open_info info{};
+  info.struct_size = sizeof info;
+  info.max_seqs = own_.max_sequences;
+  info.max_nodes = kMaxFedNodes;
+  info.max_rows = kMaxDraftRows;
+  info.hidden = target.config().hidden;
+  info.vocab = target.config().vocab_size;
+  info.target_vocab_hash = target.vocab_hash();
+  info.target_fingerprint = target.package().fingerprint().c_str();
+  info.package = own_.package ? &own_.package_handle : nullptr;
+  needs_.struct_size = sizeof needs_;
+  needs_.levels = 1;
+  own_.opening = true;
+  const Status opened = call("open", [&](const aerie_drafter& d) { return d.open(d.self, &info, &needs_, &err); });
+  own_.opening = false;
+  if (!opened.ok()) return failed("open", error(Code::mismatch, opened.message()));
+
+  const auto bad = [&](const std::string& what) { return error(Code::plugin, "drafter " + own_.id + ": needs: " + what); };
+  if (needs_.n_taps < 0 || needs_.n_taps > 8) return bad("n_taps " + std::to_string(needs_.n_taps));
+  if (wants_features() != (needs_.n_taps > 0)) return bad("taps and the FEATURES flag disagree");
+  for (int32_t i = 0; i < needs_.n_taps; ++i)
+    if (needs_.taps[i] < AERIE_FEATURE_FINAL || needs_.taps[i] >= target.config().layers)
+      return bad("tap " + std::to_string(needs_.taps[i]) + ": the target has " + std::to_string(target.config().layers) +
+                 " layers");
+  if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
+  if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");
+  taps_.assign(needs_.taps, needs_.taps + needs_.n_taps);
+  return {};
+}
+
+void Drafter::strike(const Status& why) {
+  const int32_t n = strikes_.fetch_add(1) + 1;
+  if (!own_.log) return;
+  own_.log(n >= kMaxStrikes ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) +
+                                         " of " + std::to_string(kMaxStrikes) +
+                                         (n >= kMaxStrikes ? ": quarantined, plain decode from here)" : ")"));
+}
+
+Status Drafter::call(const char* what, const std::function<int32_t(const aerie_drafter&)>& fn) {
+  const std::lock_guard<std::mutex> lock(call_mutex_);
+  std::unique_lock<std::mutex> serial;
+  if (kind_.serial) serial = std::unique_lock<std::mutex>(*kind_.serial);
+  const auto start = std::chrono::steady_clock::now();
+  int32_t code = AERIE_D_FAILED;
+  try {
+    code = fn(plugin_);
+  } catch (...) {
+    return error(Code::plugin, std::string(what) + " threw an exception");
+  }
+  if (code == AERIE_D_NO_MEMORY) return error(Code::out_of_memory, std::string(what) + ": out of memory");
+  if (code != AERIE_D_OK) return error(Code::plugin, std::string(what) + " failed with code " + std::to_string(code));
+  if (std::chrono::steady_clock::now() - start > kCallDeadline && std::strcmp(what, "open") != 0)
+    return error(Code::plugin, std::string(what) + " took longer than its deadline");
+  return {};
+}
+
+Result<int32_t> Drafter::take_sequence() {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  if (free_sequences_.empty())
+    return error(Code::limit, "drafter " + own_.id + ": all " + std::to_string(own_.max_sequences) +
+                                  " sequences are taken (max_sessions)");
+  const int32_t seq = free_sequences_.back();
+  free_sequences_.pop_back();
+  return seq;
+}
+
+void Drafter::give_back_sequence(int32_t seq) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  free_sequences_.push_back(seq);
+}
+
+}  // namespace aerie

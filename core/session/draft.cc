@@ -1,0 +1,166 @@
+// Observe and draft: the drafter sees what was committed and proposes a tree, level by level.
+#include <algorithm>
+#include <cmath>
+
+#include "core/session/session.h"
+
+namespace aerie {
+
+bool Session::drafter_usable() const { return draft_ && !options_.drafter->quarantined(); }
+
+void Session::drafter_failed(const Status& why, bool lost_sync) {
+  ++stats_.drafter_failures;
+  options_.drafter->strike(why);
+  if (!lost_sync || options_.drafter->quarantined()) return;
+  // What it has seen is in doubt: it starts over and is shown the whole text again.
+  pending_.clear();
+  if (Status s = draft_->restart(); !s.ok()) options_.drafter->strike(s);
+}
+
+int64_t Session::pending_count() const {
+  const auto n = static_cast<int64_t>(pending_.size());
+  return n > 0 && pending_first_ == draft_->observed() && pending_first_ + n == kv_len_ + 1 ? n : 0;
+}
+
+bool Session::align_drafter() {
+  if (!feature_store_) return true;  // tokens alone are always at hand
+  const int64_t next = draft_->observed() + pending_count();
+  if (next >= kv_len_ + 1) return true;
+  // Features for tokens next .. kv_len_ are gone: the target reads those rows again. They come out
+  // bit for bit the same, so nothing but time is spent.
+  pending_.clear();
+  kv_len_ = draft_->observed() - 1;
+  return false;
+}
+
+Status Session::record_observe(int64_t end, const kernels::Tensor& fresh) {
+  if (!feature_store_) {
+    observing_ = std::min(end, draft_->observed() + kMaxDraftRows);
+    return draft_->observe(*plan_, text_, observing_, {});
+  }
+  const int64_t waiting = pending_count(), n = waiting + (fresh ? fresh.rows : 0);
+  if (draft_->observed() + n != end) return error(Code::internal, "session: features and tokens out of step");
+  if (n == 0) return {};
+  kernels::Tensor features = fresh;
+  if (waiting > 0) {
+    features = plan_->scratch(n, feature_store_.cols);
+    const int32_t* index = plan_->stage(std::span<const int32_t>(pending_));
+    plan_->add(kernels::CopyRows{feature_store_, index, features, nullptr, waiting});
+    if (fresh)
+      plan_->add(kernels::CopyRows{fresh, nullptr, kernels::rows(features, waiting, fresh.rows), nullptr, fresh.rows});
+  }
+  observing_ = end;
+  return draft_->observe(*plan_, text_, end, features);
+}
+
+Status Session::start_cycle(int32_t max_tokens) {
+  const auto size = static_cast<int64_t>(text_.size());
+  int64_t room = max_context_ - size;
+  if (room <= 0) {
+    finish_ = Finish::context;
+    return {};
+  }
+  if (max_tokens > 0) room = std::min<int64_t>(room, max_tokens);
+  max_emit_ = static_cast<int32_t>(room);
+  tree_.reset(text_.back());
+  drawn_.reset();
+  CycleLimits limits;
+  limits.max_depth = static_cast<int32_t>(std::min<int64_t>(room - 1, limits.max_depth));
+  if (drafter_usable() && options_.drafter->needs().max_depth > 0)
+    limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().max_depth);
+  policy_->begin(limits);
+  observing_ = 0;
+  if (!drafter_usable() || limits.max_depth < 1) return start_verify();
+
+  if (options_.drafter->host_tokens()) {
+    ++stats_.draft_passes;
+    const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, model_->config().vocab_used, &tree_);
+    if (!s.ok()) drafter_failed(s, false);
+    stats_.proposed += static_cast<uint64_t>(tree_.size() - 1);
+    return start_verify();
+  }
+  const int64_t seen = feature_store_ ? draft_->observed() + pending_count()
+                                      : std::min(size, draft_->observed() + kMaxDraftRows);
+  if (seen != size || (feature_store_ && size < 2)) return start_verify();  // nothing to draft from yet
+  draft_->begin_cycle(size);
+  return next_draft_level();
+}
+
+Status Session::next_draft_level() {
+  if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
+  plan_->clear();
+  observing_ = 0;
+  const auto size = static_cast<int64_t>(text_.size());
+  Status s;
+  bool lost_sync = false;
+  if (draft_->observed() < size) {
+    s = record_observe(size, {});
+    lost_sync = !s.ok();
+  }
+  DraftDraw draw;
+  draw.shared_noise = options_.shared_noise && !options_.sampled_rule;
+  draw.temperature = options_.sampling.temperature;
+  draw.seed = options_.sampling.seed;
+  draw.stream = options_.sampling.stream;
+  draw.want_logits = options_.sampled_rule;
+  if (s.ok()) s = draft_->propose(*plan_, tree_, frontier_, policy_->width(), draw);
+  if (s.ok()) s = plan_->submit(*queue_);
+  if (s.ok()) {
+    ++stats_.draft_passes;
+    phase_ = Phase::draft;
+    return {};
+  }
+  observing_ = 0;
+  // Too many nodes is our own limit; what was drafted so far is verified.
+  if (s.code() != Code::limit) {
+    drafter_failed(s, lost_sync);
+    tree_.reset(text_.back());
+  }
+  return start_verify();
+}
+
+Status Session::finish_draft() {
+  if (observing_ > 0) {
+    draft_->observed_to(observing_);
+    pending_.clear();
+    observing_ = 0;
+  }
+  const int32_t before = tree_.size();
+  Status s = draft_->check_candidates(model_->config().vocab_used);
+  if (s.ok()) s = take_candidates();
+  stats_.proposed += static_cast<uint64_t>(tree_.size() - before);
+  if (s.ok()) return next_draft_level();
+  drafter_failed(s, false);
+  tree_.reset(text_.back());
+  return start_verify();
+}
+
+Status Session::take_candidates() {
+  const Candidates& c = draft_->candidates();
+  const auto width = static_cast<size_t>(c.width);
+  std::vector<float>& confidence = confidence_;
+  KeyedDice dice(options_.sampling.seed, options_.sampling.stream);
+  for (int32_t r = 0; r < c.rows; ++r) {
+    int32_t parent = frontier_[static_cast<size_t>(r)];
+    for (int32_t l = 0; l < c.levels && parent >= 0; ++l) {
+      const size_t row = static_cast<size_t>(r) * static_cast<size_t>(c.levels) + static_cast<size_t>(l);
+      if (options_.sampled_rule) {
+        // Child position: one past the node's, the root being text_.size() - 1.
+        const int64_t position = static_cast<int64_t>(text_.size()) + tree_[parent].depth;
+        law_.resize(static_cast<size_t>(c.vocab));
+        AERIE_TRY(distribution_.compute({c.logits.data() + row * static_cast<size_t>(c.vocab), static_cast<size_t>(c.vocab)},
+                                        model_->config().vocab_used, options_.sampling, law_));
+        AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
+        tree_.add_children(parent, children->token, children->confidence);
+      } else {
+        confidence.resize(width);
+        for (size_t i = 0; i < width; ++i) confidence[i] = std::exp(c.logp[row * width + i]);
+        tree_.add_children(parent, {c.token.data() + row * width, width}, confidence);
+      }
+      parent = tree_.first_child(parent);  // further levels of one call hang off the best child
+    }
+  }
+  return {};
+}
+
+}  // namespace aerie

@@ -1,0 +1,220 @@
+#include "core/session/session.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aerie {
+
+namespace {
+// How long a slice of work may go on before a cancel is noticed.
+constexpr auto kCancelInterval = std::chrono::milliseconds(2);
+constexpr size_t kIndexBytes = size_t{512} << 10;
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model, SessionOptions options) {
+  if (options.drafter && options.drafter->target() != model)
+    return error(Code::mismatch, "the drafter was opened for another model");
+  const int64_t limit = model->config().max_context;
+  if (options.max_context < 0 || options.max_context > limit)
+    return error(Code::invalid_argument, "max_context " + std::to_string(options.max_context) + ": the model has " +
+                                             std::to_string(limit));
+  std::unique_ptr<Session> s(new Session(std::move(model), std::move(options)));
+  AERIE_TRY(s->start());
+  return s;
+}
+
+Session::Session(std::shared_ptr<Model> model, SessionOptions options)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      max_context_(options_.max_context > 0 ? options_.max_context : model_->config().max_context),
+      kv_(model_->pool(), max_context_, kMaxTreeRows) {}
+
+Status Session::start() {
+  AERIE_TRY(check_sampling(options_.sampling));
+  for (const int32_t t : options_.stop_tokens)
+    if (t < 0 || t >= model_->config().vocab_size)
+      return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
+  AERIE_ASSIGN(policy_, make_policy(options_.tree));
+  AERIE_TRY(check_tree());
+  const size_t index_bytes = kIndexBytes + static_cast<size_t>(max_context_) / 4;
+  AERIE_ASSIGN(plan_, Plan::create(model_->device(), index_bytes));
+  AERIE_ASSIGN(queue_, model_->device()->make_queue());
+  if (options_.drafter) {
+    AERIE_ASSIGN(draft_, DraftSequence::create(options_.drafter, max_context_));
+    if (options_.drafter->wants_features()) {
+      const int64_t cols = static_cast<int64_t>(options_.drafter->taps().size()) * model_->config().hidden;
+      void* store = model_->device()->allocate(static_cast<size_t>(kMaxTreeRows * cols) * 4);
+      if (!store) return error(Code::out_of_memory, "session: no device memory for features");
+      feature_store_ = kernels::matrix(store, kMaxTreeRows, cols);
+    }
+  }
+  text_.reserve(static_cast<size_t>(max_context_));
+  walk_out_.resize(static_cast<size_t>(kernels::walk_out_bytes(kMaxTreeRows)));
+  return {};
+}
+
+Session::~Session() {
+  if (queue_) queue_->abandon();
+  if (feature_store_) model_->device()->release(feature_store_.data);
+}
+
+Status Session::check_sampling(const kernels::Sampling& s) const {
+  const auto bad = [](const char* what, double v) {
+    return error(Code::invalid_argument, std::string("sampling: ") + what + " " + std::to_string(v));
+  };
+  if (!std::isfinite(s.temperature) || s.temperature < 0 || s.temperature > 1000) return bad("temperature", s.temperature);
+  if (!(s.top_p > 0 && s.top_p <= 1)) return bad("top_p", s.top_p);
+  if (!(s.min_p >= 0 && s.min_p <= 1)) return bad("min_p", s.min_p);
+  if (s.top_k < 0) return bad("top_k", s.top_k);
+  return {};
+}
+
+Status Session::check_tree() const {
+  if (!options_.sampled_rule) return {};
+  if (!policy_->draw_order())
+    return error(Code::unsupported, std::string("the sampled rule is not exact with a reranked tree (") +
+                                        policy_->name() + "); use chain or static");
+  if (options_.drafter && options_.drafter->host_tokens())
+    return error(Code::unsupported, std::string("drafter ") + options_.drafter->id() +
+                                        " gives no distribution to sample from");
+  return {};
+}
+
+Status Session::append(std::span<const int32_t> tokens) {
+  if (text_.size() + tokens.size() > static_cast<size_t>(max_context_))
+    return error(Code::limit, "append: " + std::to_string(text_.size() + tokens.size()) + " tokens, the context is " +
+                                  std::to_string(max_context_));
+  for (const int32_t t : tokens)
+    if (t < 0 || t >= model_->config().vocab_size)
+      return error(Code::invalid_argument, "append: token " + std::to_string(t) + " is not in the vocabulary of " +
+                                               std::to_string(model_->config().vocab_size));
+  discard();
+  text_.insert(text_.end(), tokens.begin(), tokens.end());
+  generated_from_ = text_.size();
+  stops_.reset();
+  if (!tokens.empty()) finish_ = Finish::none;
+  return {};
+}
+
+Status Session::rewind(size_t length) {
+  if (length > text_.size())
+    return error(Code::invalid_argument, "rewind to " + std::to_string(length) + ": the text has " +
+                                             std::to_string(text_.size()) + " tokens");
+  discard();
+  finish_ = Finish::none;
+  if (length < text_.size()) {
+    text_.resize(length);
+    const auto n = static_cast<int64_t>(length);
+    kv_len_ = std::min(kv_len_, std::max<int64_t>(0, n - 1));
+    pending_.clear();
+    if (draft_) {
+      const Status s = draft_->rollback(n);
+      if (!s.ok()) drafter_failed(s, true);
+    }
+    kv_.shrink(kv_len_);
+  }
+  generated_from_ = std::min(generated_from_, length);
+  stops_.reset();
+  if (stops_.active())
+    for (size_t i = generated_from_; i < length; ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
+  return {};
+}
+
+Status Session::set_sampling(const kernels::Sampling& sampling) {
+  AERIE_TRY(check_sampling(sampling));
+  discard();
+  options_.sampling = sampling;
+  return {};
+}
+
+Status Session::set_tree(const PolicySpec& tree) {
+  AERIE_ASSIGN(auto policy, make_policy(tree));
+  std::swap(policy, policy_);
+  if (Status s = check_tree(); !s.ok()) {
+    std::swap(policy, policy_);
+    return s;
+  }
+  discard();
+  options_.tree = tree;
+  return {};
+}
+
+void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes) {
+  discard();
+  stops_.set(std::move(strings), std::move(bytes));
+}
+
+void Session::discard() {
+  if (phase_ == Phase::idle) return;
+  queue_->abandon();
+  phase_ = Phase::idle;
+  if (!draft_) return;
+  // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
+  const Status s = draft_->rollback(draft_->observed() + 1);
+  if (!s.ok()) drafter_failed(s, true);
+}
+
+Status Session::begin_phase(int32_t max_tokens) {
+  if (draft_ && drafter_usable() && !align_drafter()) return start_prefill();
+  if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) return start_prefill();
+  return start_cycle(max_tokens);
+}
+
+Status Session::finish_phase(int32_t max_tokens) {
+  switch (phase_) {
+    case Phase::prefill: return finish_prefill();
+    case Phase::draft: return finish_draft();
+    case Phase::verify: return finish_verify(max_tokens);
+    case Phase::commit: commit(); return {};
+    case Phase::idle: break;
+  }
+  return error(Code::internal, "session: no phase to finish");
+}
+
+Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
+  using kernels::Clock;
+  if (text_.empty()) return error(Code::invalid_argument, "step: append a prompt first");
+  if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
+  emitted_.clear();
+  *out = {};
+  const Clock::time_point begin = Clock::now();
+  const Clock::time_point deadline = budget.count() > 0 ? begin + budget : kernels::kNoDeadline;
+  uint64_t in_phases = 0;
+  const auto account = [&] {
+    const auto all = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+    stats_.other_ns += static_cast<uint64_t>(all) - std::min(static_cast<uint64_t>(all), in_phases);
+  };
+  const auto fail = [&](Status s) {
+    discard();
+    account();
+    return s;
+  };
+  while (emitted_.empty() && finish_ == Finish::none) {
+    if (cancel_.exchange(false, std::memory_order_relaxed)) {
+      account();
+      return error(Code::cancelled, "step: cancelled");
+    }
+    const Clock::time_point phase_begin = Clock::now();
+    if (phase_ == Phase::idle)
+      if (Status s = begin_phase(max_tokens); !s.ok()) return fail(s);
+    if (finish_ != Finish::none) break;
+    const Phase running = phase_;
+    Result<kernels::RunState> state = queue_->advance(std::min(deadline, phase_begin + kCancelInterval));
+    if (!state.ok()) return fail(state.status());
+    if (*state == kernels::RunState::done)
+      if (Status s = finish_phase(max_tokens); !s.ok()) return fail(s);
+    const Clock::time_point now = Clock::now();
+    const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - phase_begin).count());
+    in_phases += ns;
+    (running == Phase::prefill ? stats_.prefill_ns : running == Phase::draft ? stats_.draft_ns : stats_.verify_ns) += ns;
+    if (now >= deadline && emitted_.empty()) break;
+  }
+  account();
+  out->tokens = emitted_;
+  out->finish = finish_;
+  out->stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
+  out->state = finish_ != Finish::none ? StepState::done : emitted_.empty() ? StepState::pending : StepState::tokens;
+  return {};
+}
+
+}  // namespace aerie

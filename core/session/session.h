@@ -1,0 +1,155 @@
+// Session: one text. A cycle (observe, draft, verify, commit) is a state machine over plans, so a step
+// can stop between slices of an op and go on at the next call.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/drafter/draft_sequence.h"
+#include "core/model/model.h"
+#include "core/policy/tree_policy.h"
+#include "core/sampling/distribution.h"
+#include "core/session/stop_scanner.h"
+#include "core/verify/multi_round.h"
+
+namespace aerie {
+
+struct SessionOptions {
+  int64_t max_context = 0;  // 0: the model's
+  std::shared_ptr<Drafter> drafter;
+  kernels::Sampling sampling;
+  PolicySpec tree{"eagle2", 5, {}, 60, 5, 10};
+  bool shared_noise = true;
+  bool sampled_rule = false;
+  bool ignore_eos = false;
+  std::vector<int32_t> stop_tokens;
+};
+
+struct EmittedToken {
+  int32_t id;
+  float logprob;
+  bool drafted;
+};
+
+enum class StepState { pending, tokens, done };
+enum class Finish { none, eos, stop_token, stop_string, context };
+
+struct StepResult {
+  StepState state = StepState::pending;
+  std::span<const EmittedToken> tokens;  // until the next call
+  Finish finish = Finish::none;
+  int32_t stop_bytes = 0;
+};
+
+struct SessionStatistics {
+  uint64_t emitted = 0, cycles = 0, full_cycles = 0, full_emitted = 0;
+  uint64_t proposed = 0, verified = 0, accepted = 0, drafter_failures = 0;
+  uint64_t prefill_ns = 0, draft_ns = 0, verify_ns = 0, other_ns = 0;
+  uint64_t prefill_tokens = 0, draft_passes = 0;
+};
+
+// One thread at a time, except request_cancel.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<Model> model, SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Status append(std::span<const int32_t> tokens);
+  Status rewind(size_t length);
+  Status set_sampling(const kernels::Sampling& sampling);
+  Status set_tree(const PolicySpec& tree);
+  void set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes);
+  // max_tokens 0: whatever one cycle gives. budget zero: no limit.
+  Status step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
+  void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }  // [any thread]
+
+  const std::vector<int32_t>& tokens() const { return text_; }
+  const SessionStatistics& statistics() const { return stats_; }
+  bool quarantined() const { return options_.drafter && options_.drafter->quarantined(); }
+
+ private:
+  enum class Phase { idle, prefill, draft, verify, commit };
+
+  Session(std::shared_ptr<Model> model, SessionOptions options);
+  Status start();
+  Status check_sampling(const kernels::Sampling& s) const;
+  Status check_tree() const;
+
+  // session.cc: the machine
+  Status begin_phase(int32_t max_tokens);
+  Status finish_phase(int32_t max_tokens);
+  void discard();  // the unfinished cycle, never a committed token
+  // prefill.cc
+  Status start_prefill();
+  Status finish_prefill();
+  // draft.cc
+  bool drafter_usable() const;
+  void drafter_failed(const Status& why, bool lost_sync);
+  bool align_drafter();              // make the next pass bring what the drafter misses
+  int64_t pending_count() const;     // features waiting in the store
+  Status record_observe(int64_t end, const kernels::Tensor& fresh);  // pending features, then `fresh`
+  Status start_cycle(int32_t max_tokens);
+  Status next_draft_level();
+  Status finish_draft();
+  Status take_candidates();
+  // verify.cc
+  Status start_verify();
+  Status finish_verify(int32_t max_tokens);
+  Status walk_result();
+  Status sampled_result();
+  void truncate(int32_t max_tokens);
+  void commit();
+
+  std::shared_ptr<Model> model_;
+  SessionOptions options_;
+  int64_t max_context_ = 0;
+  KvSequence kv_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<kernels::Queue> queue_;
+  std::unique_ptr<DraftSequence> draft_;
+  std::unique_ptr<TreePolicy> policy_;
+  StopScanner stops_;
+
+  // The text. Positions [0, kv_len_) have keys and values; the newest token (the root) never has.
+  std::vector<int32_t> text_;
+  int64_t kv_len_ = 0;
+  size_t generated_from_ = 0;  // first token of this run of generation (stop strings look no further back)
+  Finish finish_ = Finish::none;
+  int32_t stop_bytes_ = 0;
+
+  // The running cycle.
+  Phase phase_ = Phase::idle;
+  int64_t prefill_end_ = 0, observing_ = 0;  // what the plan in flight will have done
+  DraftTree tree_;
+  TreeRows rows_;
+  RowsBuilder builder_;
+  DrawnTree drawn_;
+  MultiRound multi_round_;
+  Distribution distribution_;
+  std::vector<int32_t> frontier_, selected_, tail_, copy_src_, copy_dst_;
+  int32_t max_emit_ = 0;
+  std::vector<char> walk_out_;
+  std::vector<float> logits_;   // sampled rule only: (rows, V)
+  std::vector<double> law_;
+  std::vector<float> confidence_;
+  std::vector<kernels::WalkStep> steps_;
+
+  // Features of the last verify pass, by row; token pending_first_ + i reads row pending_[i].
+  kernels::Tensor feature_store_;
+  int64_t pending_first_ = 0;
+  std::vector<int32_t> pending_;
+
+  std::vector<EmittedToken> emitted_;
+  SessionStatistics stats_;
+  std::atomic<bool> cancel_{false};
+};
+
+constexpr int32_t kPrefillRows = 64;
+constexpr int32_t kMaxTreeRows = 128;
+
+}  // namespace aerie

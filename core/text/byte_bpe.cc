@@ -1,0 +1,241 @@
+#include "core/text/byte_bpe.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "core/text/nfc.h"
+#include "core/text/utf8.h"
+
+namespace aerie::text {
+namespace {
+
+using Spec = ByteBpeSpec;
+
+std::string byte_name(int byte) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  return std::string("0x") + kHex[byte >> 4] + kHex[byte & 15];
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
+  if (spec.tokens.empty() || spec.tokens.size() > static_cast<size_t>(kMaxVocab)) {
+    return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(spec.tokens.size()) + " tokens");
+  }
+  if (spec.merges.size() > kMaxMerges) return error(Code::bad_format, "tokenizer: too many merges");
+  if (spec.patterns.size() > 16) return error(Code::bad_format, "tokenizer: too many pre-tokenizer steps");
+  if (spec.bos < -1 || spec.bos >= static_cast<int32_t>(spec.tokens.size())) {
+    return error(Code::bad_format, "tokenizer: BOS id " + std::to_string(spec.bos) + " is outside the vocabulary");
+  }
+  auto tokenizer = std::make_shared<ByteBpe>();
+  for (const std::string& pattern : spec.patterns) {
+    AERIE_ASSIGN(RegexSplitter splitter, RegexSplitter::make(pattern));
+    tokenizer->splitters_.push_back(std::move(splitter));
+  }
+  tokenizer->spec_ = std::move(spec);
+  AERIE_TRY(tokenizer->index());
+  return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
+}
+
+Status ByteBpe::index() {
+  const auto& tokens = spec_.tokens;
+  byte_ids_.fill(-1);
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    const Spec::Token& token = tokens[id];
+    if (token.bytes.size() > kMaxTokenBytes || (token.flags != 0 && token.bytes.empty())) {
+      return error(Code::bad_format,
+                   "tokenizer: token " + std::to_string(id) + " has " + std::to_string(token.bytes.size()) + " bytes");
+    }
+    if (token.flags & Spec::kSpelled) {
+      by_bytes_.push_back(id);
+      if (token.bytes.size() == 1) byte_ids_[static_cast<uint8_t>(token.bytes[0])] = id;
+    }
+    if (token.flags & Spec::kAdded) {
+      const bool normalized = (token.flags & Spec::kNormalized) != 0;
+      AddedToken added{token.bytes, id, (token.flags & Spec::kSpecial) != 0, (token.flags & Spec::kLstrip) != 0,
+                       (token.flags & Spec::kRstrip) != 0};
+      if (utf8_valid_prefix(added.content) != added.content.size()) {
+        return error(Code::bad_format, "tokenizer: added token " + std::to_string(id) + " is not UTF-8");
+      }
+      if (normalized && spec_.nfc) added.content = nfc(added.content);
+      (normalized ? normalized_added_ : raw_added_).add(std::move(added));
+    }
+  }
+  raw_added_.build();
+  normalized_added_.build();
+  std::sort(by_bytes_.begin(), by_bytes_.end(),
+            [&](int32_t a, int32_t b) { return tokens[a].bytes < tokens[b].bytes; });
+  for (size_t i = 1; i < by_bytes_.size(); ++i) {
+    if (tokens[by_bytes_[i - 1]].bytes == tokens[by_bytes_[i]].bytes) {
+      return error(Code::bad_format, "tokenizer: tokens " + std::to_string(by_bytes_[i - 1]) + " and " +
+                                         std::to_string(by_bytes_[i]) + " spell the same");
+    }
+  }
+  for (int byte = 0; byte < 256; ++byte) {
+    if (byte_ids_[byte] < 0) {
+      return error(Code::unsupported,
+                   "tokenizer: no token for byte " + byte_name(byte) + " (not a byte-level vocabulary)");
+    }
+  }
+
+  struct Ranked {
+    int32_t left;
+    Pair pair;
+  };
+  std::vector<Ranked> ranked;
+  ranked.reserve(spec_.merges.size());
+  std::string joined;
+  for (size_t rank = 0; rank < spec_.merges.size(); ++rank) {
+    const auto [left, right] = spec_.merges[rank];
+    for (const int32_t id : {left, right}) {
+      if (id < 0 || id >= vocab_size() || !(tokens[id].flags & Spec::kSpelled)) {
+        return error(Code::bad_format, "tokenizer: merge " + std::to_string(rank) + " joins what is not a token");
+      }
+    }
+    joined = tokens[left].bytes;
+    joined += tokens[right].bytes;
+    const int32_t merged = find(joined);
+    if (merged < 0) {
+      return error(Code::bad_format, "tokenizer: merge " + std::to_string(rank) + " gives what is not a token");
+    }
+    ranked.push_back({left, {right, merged, static_cast<uint32_t>(rank)}});
+  }
+  // Of a pair listed twice Hugging Face keeps the last rank.
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    return std::tie(a.left, a.pair.right, b.pair.rank) < std::tie(b.left, b.pair.right, a.pair.rank);
+  });
+  ranked.erase(
+      std::unique(ranked.begin(), ranked.end(),
+                  [](const Ranked& a, const Ranked& b) { return a.left == b.left && a.pair.right == b.pair.right; }),
+      ranked.end());
+  pairs_of_.assign(tokens.size() + 1, 0);
+  pairs_.reserve(ranked.size());
+  for (const Ranked& r : ranked) {
+    ++pairs_of_[r.left + 1];
+    pairs_.push_back(r.pair);
+  }
+  std::partial_sum(pairs_of_.begin(), pairs_of_.end(), pairs_of_.begin());
+  return {};
+}
+
+int32_t ByteBpe::find(std::string_view bytes) const {
+  const auto at = std::lower_bound(by_bytes_.begin(), by_bytes_.end(), bytes,
+                                   [&](int32_t id, std::string_view b) { return spec_.tokens[id].bytes < b; });
+  return at != by_bytes_.end() && spec_.tokens[*at].bytes == bytes ? *at : -1;
+}
+
+std::string_view ByteBpe::token_bytes(int32_t id, int32_t /*previous*/) const {
+  if (id < 0 || id >= vocab_size() || is_special(id)) return {};
+  return spec_.tokens[id].bytes;
+}
+
+bool ByteBpe::is_special(int32_t id) const {
+  return id >= 0 && id < vocab_size() && (spec_.tokens[id].flags & Spec::kSpecial) != 0;
+}
+
+Result<std::vector<int32_t>> ByteBpe::encode(std::string_view utf8, const EncodeOptions& options) const {
+  if (utf8.size() > kMaxTextBytes) return error(Code::limit, "text to encode is larger than 1 GiB");
+  std::vector<int32_t> ids;
+  Scratch scratch;
+  if (options.add_bos && spec_.bos >= 0) ids.push_back(spec_.bos);
+  AERIE_TRY(encode_raw(utf8, options.parse_special, &scratch, &ids));
+  return ids;
+}
+
+// Hugging Face's order: added tokens of the text as given, normalization, added tokens of the
+// normalized text, pre-tokenizer, merges.
+Status ByteBpe::encode_raw(std::string_view text, bool parse_special, Scratch* scratch,
+                           std::vector<int32_t>* ids) const {
+  std::vector<Segment> segments;
+  raw_added_.split(text, parse_special, &segments);
+  for (const Segment& segment : segments) {
+    if (segment.id >= 0) {
+      ids->push_back(segment.id);
+    } else if (spec_.nfc) {
+      std::string normalized;
+      for (std::string_view rest = segment.text; !rest.empty();) {
+        const size_t valid = utf8_valid_prefix(rest);
+        normalized += nfc(rest.substr(0, valid));
+        rest.remove_prefix(valid);
+        if (rest.empty()) break;
+        normalized += rest[0];
+        rest.remove_prefix(1);
+      }
+      AERIE_TRY(encode_normalized(normalized, parse_special, scratch, ids));
+    } else {
+      AERIE_TRY(encode_normalized(segment.text, parse_special, scratch, ids));
+    }
+  }
+  return {};
+}
+
+Status ByteBpe::encode_normalized(std::string_view text, bool parse_special, Scratch* scratch,
+                                  std::vector<int32_t>* ids) const {
+  if (normalized_added_.empty()) return encode_text(text, scratch, ids);
+  std::vector<Segment> segments;
+  normalized_added_.split(text, parse_special, &segments);
+  for (const Segment& segment : segments) {
+    if (segment.id >= 0) {
+      ids->push_back(segment.id);
+    } else {
+      AERIE_TRY(encode_text(segment.text, scratch, ids));
+    }
+  }
+  return {};
+}
+
+Status ByteBpe::encode_text(std::string_view text, Scratch* scratch, std::vector<int32_t>* ids) const {
+  std::string prefixed;
+  if (spec_.prefix_space && !text.empty() && text[0] != ' ') {
+    prefixed.reserve(text.size() + 1);
+    prefixed += ' ';
+    prefixed += text;
+    text = prefixed;
+  }
+  while (!text.empty()) {
+    // A regex sees valid UTF-8 only; each byte that is not is a piece of its own, and no byte is lost.
+    const size_t valid = utf8_valid_prefix(text);
+    auto& pieces = scratch->pieces;
+    pieces.clear();
+    if (valid > 0) pieces.push_back(text.substr(0, valid));
+    for (const RegexSplitter& splitter : splitters_) {
+      scratch->next_pieces.clear();
+      for (const std::string_view piece : pieces) AERIE_TRY(splitter.split(piece, &scratch->next_pieces));
+      std::swap(pieces, scratch->next_pieces);
+    }
+    for (const std::string_view piece : pieces) encode_piece(piece, scratch, ids);
+    text.remove_prefix(valid);
+    if (!text.empty()) {
+      ids->push_back(byte_ids_[static_cast<uint8_t>(text[0])]);
+      text.remove_prefix(1);
+    }
+  }
+  return {};
+}
+
+void ByteBpe::encode_piece(std::string_view piece, Scratch* scratch, std::vector<int32_t>* ids) const {
+  if (spec_.ignore_merges) {
+    // Never a special token: the text of "<|end|>" must not become it unless the caller asked.
+    if (const int32_t id = find(piece); id >= 0 && !is_special(id)) {
+      ids->push_back(id);
+      return;
+    }
+  }
+  for (size_t i = 0; i < piece.size(); ++i) {
+    scratch->merge.add(byte_ids_[static_cast<uint8_t>(piece[i])], static_cast<uint32_t>(i),
+                       static_cast<uint32_t>(i + 1));
+  }
+  scratch->merge.run(
+      [this](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
+        const auto begin = pairs_.begin() + pairs_of_[left.id], end = pairs_.begin() + pairs_of_[left.id + 1];
+        const auto at =
+            std::lower_bound(begin, end, right.id, [](const Pair& p, int32_t value) { return p.right < value; });
+        if (at == end || at->right != right.id) return {};
+        return {at->merged, static_cast<double>(at->rank)};
+      },
+      ids);
+}
+
+}  // namespace aerie::text

@@ -1,0 +1,270 @@
+// Hugging Face tokenizer.json -> ByteBpeSpec. What is not known for certain is refused by name.
+#include <algorithm>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "core/text/byte_bpe.h"
+#include "core/text/regex_dialect.h"
+#include "core/text/utf8.h"
+
+namespace aerie::text {
+namespace {
+
+using Json = nlohmann::json;
+using Spec = ByteBpeSpec;
+
+Status refuse(const std::string& what) {
+  return error(Code::unsupported, "tokenizer.json: " + what + " is not supported");
+}
+Status damaged(const std::string& what) { return error(Code::bad_format, "tokenizer.json: " + what); }
+
+const Json kNull;
+const Json& field(const Json& object, const char* key) {
+  const auto at = object.find(key);
+  return at == object.end() ? kNull : *at;
+}
+bool flag(const Json& object, const char* key, bool otherwise) {
+  const Json& value = field(object, key);
+  return value.is_null() ? otherwise : value.get<bool>();
+}
+std::string type_of(const Json& object) { return field(object, "type").get<std::string>(); }
+
+// GPT-2's way of writing bytes as printable characters, backwards: -1 is not a byte.
+int byte_of(uint32_t c) {
+  const auto printable = [](uint32_t b) { return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xFF && b != 0xAD); };
+  if (c < 256) return printable(c) ? static_cast<int>(c) : -1;
+  for (uint32_t b = 0, next = 256; b < 256; ++b) {
+    if (!printable(b) && next++ == c) return static_cast<int>(b);
+  }
+  return -1;
+}
+
+std::optional<std::string> spelled(std::string_view token) {
+  std::string bytes;
+  while (!token.empty()) {
+    const Utf8Step step = utf8_step(token);
+    const int byte = step.kind == Utf8Kind::complete ? byte_of(step.codepoint) : -1;
+    if (byte < 0) return std::nullopt;
+    bytes.push_back(static_cast<char>(byte));
+    token.remove_prefix(step.length);
+  }
+  return bytes;
+}
+
+Status read_normalizer(const Json& j, Spec* spec) {
+  if (j.is_null()) return {};
+  const std::string type = type_of(j);
+  if (type == "NFC") {
+    spec->nfc = true;
+    return {};
+  }
+  if (type != "Sequence") return refuse("normalizer \"" + type + "\"");
+  for (const Json& step : field(j, "normalizers")) AERIE_TRY(read_normalizer(step, spec));
+  return {};
+}
+
+Status read_split(const Json& j, Spec* spec) {
+  const Json& pattern = field(j, "pattern");
+  if (!pattern.contains("Regex")) return refuse("pre_tokenizer \"Split\" without a Regex");
+  const std::string behavior = field(j, "behavior").get<std::string>();
+  // The patterns cover all text, so keeping matches or removing what is between them is the same.
+  // A pattern that does not cover it differs in the second case, which is therefore left out.
+  if (behavior != "Isolated" || flag(j, "invert", false)) {
+    const bool removed = behavior == "Removed" && flag(j, "invert", false);
+    const std::string text = pattern["Regex"].get<std::string>();
+    const std::string_view tail = R"(\s+)";
+    const bool covers = text.find(R"([^\s\p{L}\p{N}]+)") != std::string::npos && text.ends_with(tail);
+    if (!removed || !covers) return refuse("pre_tokenizer \"Split\" with behavior \"" + behavior + "\"");
+  }
+  spec->patterns.push_back(pattern["Regex"].get<std::string>());
+  return {};
+}
+
+Status read_pre_tokenizer(const Json& j, Spec* spec) {
+  if (j.is_null()) return refuse("a missing pre_tokenizer");
+  const std::string whole = type_of(j);
+  std::vector<const Json*> steps;
+  if (whole == "Sequence") {
+    for (const Json& step : field(j, "pretokenizers")) steps.push_back(&step);
+  } else {
+    steps.push_back(&j);
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Json& step = *steps[i];
+    const std::string type = type_of(step);
+    const bool last = i + 1 == steps.size();
+    if (type == "Split" && !last) {
+      AERIE_TRY(read_split(step, spec));
+    } else if (type == "Digits" && !last) {
+      spec->patterns.emplace_back(flag(step, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
+    } else if (type == "ByteLevel" && last) {
+      spec->prefix_space = flag(step, "add_prefix_space", true);
+      if (spec->prefix_space && i > 0) return refuse("pre_tokenizer \"ByteLevel\" with add_prefix_space after another");
+      if (flag(step, "use_regex", true)) spec->patterns.emplace_back(kGpt2Pattern);
+    } else {
+      return refuse("pre_tokenizer \"" + type + "\"" + (last ? " in the last place" : " before another"));
+    }
+  }
+  if (steps.empty()) return refuse("an empty pre_tokenizer");
+  return {};
+}
+
+Status read_post_processor(const Json& j, Spec* spec) {
+  if (j.is_null()) return {};
+  const std::string type = type_of(j);
+  if (type == "ByteLevel") return {};  // moves offsets, not ids
+  if (type == "Sequence") {
+    for (const Json& step : field(j, "processors")) AERIE_TRY(read_post_processor(step, spec));
+    return {};
+  }
+  if (type != "TemplateProcessing") return refuse("post_processor \"" + type + "\"");
+  const Json& single = field(j, "single");
+  if (!single.is_array() || single.empty() || !single.back().contains("Sequence") || single.size() > 2) {
+    return refuse("a post_processor \"TemplateProcessing\" that does more than put a BOS in front");
+  }
+  if (single.size() == 1) return {};
+  if (!single[0].contains("SpecialToken") || spec->bos >= 0)
+    return refuse("this post_processor \"TemplateProcessing\"");
+  const std::string name = single[0]["SpecialToken"].at("id").get<std::string>();
+  const Json& ids = field(j, "special_tokens").at(name).at("ids");
+  if (ids.size() != 1) return refuse("a BOS of several tokens");
+  spec->bos = ids[0].get<int32_t>();
+  return {};
+}
+
+using Ids = std::unordered_map<std::string, int32_t>;
+
+Status place(int64_t id, size_t count_hint, Spec* spec, Spec::Token** out) {
+  // Ids may have holes, but a single huge id must not cost memory that the file does not pay for.
+  if (id < 0 || id >= kMaxVocab || static_cast<size_t>(id) > 16 * count_hint + 65536) {
+    return damaged("token id " + std::to_string(id));
+  }
+  if (static_cast<size_t>(id) >= spec->tokens.size()) spec->tokens.resize(static_cast<size_t>(id) + 1);
+  *out = &spec->tokens[static_cast<size_t>(id)];
+  return {};
+}
+
+Status read_vocab(const Json& vocab, Ids* ids, Spec* spec) {
+  if (!vocab.is_object()) return damaged("model.vocab is not an object");
+  for (const auto& [text, value] : vocab.items()) {
+    Spec::Token* token = nullptr;
+    const auto id = value.get<int64_t>();
+    AERIE_TRY(place(id, vocab.size(), spec, &token));
+    if (token->flags != 0 || !token->bytes.empty())
+      return damaged("token id " + std::to_string(id) + " is there twice");
+    if (text.empty()) return damaged("an empty token");
+    ids->emplace(text, static_cast<int32_t>(id));
+    if (auto bytes = spelled(text)) {
+      *token = {*std::move(bytes), Spec::kSpelled};
+    } else {
+      *token = {text, 0};  // cannot come out of the merges; decodes to itself
+    }
+  }
+  return {};
+}
+
+Status read_merges(const Json& merges, const Ids& ids, Spec* spec) {
+  if (!merges.is_array()) return damaged("model.merges is not an array");
+  for (const Json& merge : merges) {
+    std::string left, right;
+    if (merge.is_string()) {  // "a b", as files had it before tokenizers 0.20
+      const std::string& text = merge.get_ref<const std::string&>();
+      if (text.starts_with("#version")) continue;
+      const size_t space = text.find(' ');
+      if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+        return damaged("merge \"" + text + "\"");
+      }
+      left = text.substr(0, space);
+      right = text.substr(space + 1);
+    } else {
+      if (!merge.is_array() || merge.size() != 2) return damaged("a merge that is not a pair");
+      left = merge[0].get<std::string>();
+      right = merge[1].get<std::string>();
+    }
+    const auto l = ids.find(left), r = ids.find(right);
+    if (l == ids.end() || r == ids.end()) return damaged("merge \"" + left + " " + right + "\" of what is not a token");
+    spec->merges.emplace_back(l->second, r->second);
+  }
+  return {};
+}
+
+Status read_model(const Json& model, Ids* ids, Spec* spec) {
+  if (!model.is_object()) return damaged("no model");
+  // GPT-2's own file is older than the "type" field.
+  const std::string type = model.contains("type") ? type_of(model) : "BPE";
+  if (type != "BPE") return refuse("model \"" + type + "\"");
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const Json& value = field(model, key);
+    if (!value.is_null() && !value.get<std::string>().empty()) return refuse(std::string("model.") + key);
+  }
+  const Json& dropout = field(model, "dropout");
+  if (!dropout.is_null() && dropout.get<double>() != 0) return refuse("model.dropout");
+  if (flag(model, "byte_fallback", false)) return refuse("model.byte_fallback");
+  spec->ignore_merges = flag(model, "ignore_merges", false);
+  AERIE_TRY(read_vocab(field(model, "vocab"), ids, spec));
+  return read_merges(field(model, "merges"), *ids, spec);
+}
+
+Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
+  if (added.is_null()) return {};
+  const size_t hint = ids.size() + added.size();
+  for (const Json& j : added) {
+    const std::string content = field(j, "content").get<std::string>();
+    const auto id = field(j, "id").get<int64_t>();
+    if (content.empty()) continue;
+    if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
+    Spec::Token* token = nullptr;
+    AERIE_TRY(place(id, hint, spec, &token));
+    const auto known = ids.find(content);
+    const bool taken = token->flags != 0 || !token->bytes.empty();
+    if (known != ids.end() ? known->second != id : taken) {
+      return damaged("added token \"" + content + "\" does not fit the vocabulary");
+    }
+    // It stands for its text as written; the vocabulary's byte spelling stays only where both agree.
+    const bool same = (token->flags & Spec::kSpelled) != 0 && token->bytes == content;
+    const bool special = flag(j, "special", false);
+    token->bytes = content;
+    token->flags = static_cast<uint8_t>((same ? Spec::kSpelled : 0) | Spec::kAdded | (special ? Spec::kSpecial : 0) |
+                                        (flag(j, "lstrip", false) ? Spec::kLstrip : 0) |
+                                        (flag(j, "rstrip", false) ? Spec::kRstrip : 0) |
+                                        (flag(j, "normalized", !special) ? Spec::kNormalized : 0));
+  }
+  return {};
+}
+
+Result<Spec> read_all(const Json& j) {
+  if (!j.is_object()) return damaged("not a JSON object");
+  Spec spec;
+  Ids ids;
+  AERIE_TRY(read_model(field(j, "model"), &ids, &spec));
+  AERIE_TRY(read_added_tokens(field(j, "added_tokens"), ids, &spec));
+  AERIE_TRY(read_normalizer(field(j, "normalizer"), &spec));
+  AERIE_TRY(read_pre_tokenizer(field(j, "pre_tokenizer"), &spec));
+  AERIE_TRY(read_post_processor(field(j, "post_processor"), &spec));
+  const Json& decoder = field(j, "decoder");
+  const std::string type = decoder.is_null() ? "none" : type_of(decoder);
+  if (type != "ByteLevel") return refuse("decoder \"" + type + "\"");
+  // "truncation" and "padding" are left over from training: no caller of a runtime wants them.
+  return spec;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json) {
+  try {
+    const Json j = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+    if (j.is_discarded()) return damaged("not JSON");
+    AERIE_ASSIGN(Spec spec, read_all(j));
+    return ByteBpe::make(std::move(spec));
+  } catch (const Json::exception& e) {  // a field of another type than it should have
+    return damaged(e.what());
+  } catch (const std::bad_alloc&) {
+    return error(Code::out_of_memory, "tokenizer.json: no memory");
+  }
+}
+
+}  // namespace aerie::text
