@@ -43,9 +43,9 @@ class TreePolicy {
   virtual bool draw_order() const = 0;
 };
 
-constexpr int32_t kMaxTreeNodes = 128;   // with the root: rows of a verify pass
-constexpr int32_t kMaxTreeWidth = 128;   // kernels::kMaxTopK
-constexpr int32_t kMaxTreeLevels = 64;   // of eagle2 after the first; of a static tree in all
+constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
+constexpr int32_t kMaxTreeWidth = 128;  // kernels::kMaxTopK
+constexpr int32_t kMaxTreeLevels = 64;  // of eagle2 after the first; of a static tree in all
 
 struct Eagle2Options {
   int32_t total = 60;  // nodes with the root, as in EAGLE's scripts: 59 drafts are verified
@@ -63,9 +63,9 @@ Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& opti
 
 // A policy by name, as options and the command line give it; fields of other policies are ignored.
 struct PolicySpec {
-  std::string name;                         // "chain", "static" or "eagle2"
-  int32_t length = 5;                       // chain: drafted nodes (EAGLE's 5 draft passes)
-  std::vector<std::vector<int32_t>> paths;  // static: empty means EAGLE's tree
+  std::string name;                           // "chain", "static" or "eagle2"
+  int32_t length = 5;                         // chain: drafted nodes (EAGLE's 5 draft passes)
+  std::vector<std::vector<int32_t>> paths;    // static: empty means EAGLE's tree
   int32_t total = 60, depth = 5, top_k = 10;  // eagle2: see Eagle2Options
 };
 Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec);

@@ -55,15 +55,19 @@ std::optional<std::string> spelled(std::string_view token) {
   return bytes;
 }
 
-Status read_normalizer(const Json& j, Spec* spec) {
+// How deep "Sequence" may nest: hostile files must not cost stack.
+constexpr int kMaxNesting = 4;
+
+Status read_normalizer(const Json& j, int depth, Spec* spec) {
   if (j.is_null()) return {};
+  if (depth > kMaxNesting) return refuse("a deeply nested normalizer");
   const std::string type = type_of(j);
   if (type == "NFC") {
     spec->nfc = true;
     return {};
   }
   if (type != "Sequence") return refuse("normalizer \"" + type + "\"");
-  for (const Json& step : field(j, "normalizers")) AERIE_TRY(read_normalizer(step, spec));
+  for (const Json& step : field(j, "normalizers")) AERIE_TRY(read_normalizer(step, depth + 1, spec));
   return {};
 }
 
@@ -113,12 +117,13 @@ Status read_pre_tokenizer(const Json& j, Spec* spec) {
   return {};
 }
 
-Status read_post_processor(const Json& j, Spec* spec) {
+Status read_post_processor(const Json& j, int depth, Spec* spec) {
   if (j.is_null()) return {};
+  if (depth > kMaxNesting) return refuse("a deeply nested post_processor");
   const std::string type = type_of(j);
   if (type == "ByteLevel") return {};  // moves offsets, not ids
   if (type == "Sequence") {
-    for (const Json& step : field(j, "processors")) AERIE_TRY(read_post_processor(step, spec));
+    for (const Json& step : field(j, "processors")) AERIE_TRY(read_post_processor(step, depth + 1, spec));
     return {};
   }
   if (type != "TemplateProcessing") return refuse("post_processor \"" + type + "\"");
@@ -242,9 +247,9 @@ Result<Spec> read_all(const Json& j) {
   Ids ids;
   AERIE_TRY(read_model(field(j, "model"), &ids, &spec));
   AERIE_TRY(read_added_tokens(field(j, "added_tokens"), ids, &spec));
-  AERIE_TRY(read_normalizer(field(j, "normalizer"), &spec));
+  AERIE_TRY(read_normalizer(field(j, "normalizer"), 0, &spec));
   AERIE_TRY(read_pre_tokenizer(field(j, "pre_tokenizer"), &spec));
-  AERIE_TRY(read_post_processor(field(j, "post_processor"), &spec));
+  AERIE_TRY(read_post_processor(field(j, "post_processor"), 0, &spec));
   const Json& decoder = field(j, "decoder");
   const std::string type = decoder.is_null() ? "none" : type_of(decoder);
   if (type != "ByteLevel") return refuse("decoder \"" + type + "\"");

@@ -9,7 +9,7 @@
 namespace aerie {
 
 struct DraftNode {
-  int32_t parent;    // index in the tree; -1 for the root
+  int32_t parent;  // index in the tree; -1 for the root
   int32_t token;
   int32_t depth;     // root 0
   int32_t rank;      // 0 = the parent's best child

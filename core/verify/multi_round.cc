@@ -22,7 +22,8 @@ Status check_law(const char* what, double total) {
 }  // namespace
 
 Status draw_children(std::span<const double> q, int32_t k, int64_t position, Dice& dice, DrawnChildren* out) {
-  if (k < 0 || k > kMaxDrawn) return error(Code::invalid_argument, "sampled-draft rule: cannot draw that many children");
+  if (k < 0 || k > kMaxDrawn)
+    return error(Code::invalid_argument, "sampled-draft rule: cannot draw that many children");
   AERIE_TRY(check_law("q", mass(q)));
   out->token.clear();
   out->confidence.clear();

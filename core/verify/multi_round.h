@@ -23,16 +23,16 @@
 namespace aerie {
 
 // Lanes of the dice, one range per use.
-constexpr uint32_t kDrawLane = 0;         // + number of the child
-constexpr uint32_t kAcceptLane = 1 << 10; // + number of the child
+constexpr uint32_t kDrawLane = 0;          // + number of the child
+constexpr uint32_t kAcceptLane = 1 << 10;  // + number of the child
 constexpr uint32_t kResidualLane = 1 << 11;
 constexpr int32_t kMaxDrawn = 128;
 
 // The children drawn for one node.
 struct DrawnChildren {
-  std::vector<int32_t> token;      // in the order drawn
-  std::vector<float> confidence;   // q(token)
-  std::vector<double> q;           // what they were drawn from, before the first draw
+  std::vector<int32_t> token;     // in the order drawn
+  std::vector<float> confidence;  // q(token)
+  std::vector<double> q;          // what they were drawn from, before the first draw
 };
 
 // Draw up to k children from q (not necessarily normalised); fewer if fewer ids can be drawn.
@@ -62,7 +62,7 @@ class TargetLaw {
 };
 
 struct SampledStep {
-  int32_t row;    // the row whose law drew `token`; the next step's row is the child reached
+  int32_t row;  // the row whose law drew `token`; the next step's row is the child reached
   int32_t token;
 };
 

@@ -55,7 +55,7 @@ TEST(DraftTree, StopsAtCapacityAndTakesNoMoreMemory) {
   EXPECT_EQ(t.add_children(1, std::vector<int32_t>{1}, std::vector<float>{.1f}), 0);
   EXPECT_EQ(t.size(), 4);
   EXPECT_EQ(&t[0], before);
-  EXPECT_EQ(t.add_children(9, std::vector<int32_t>{1}, std::vector<float>{.1f}), 0);   // no such parent
+  EXPECT_EQ(t.add_children(9, std::vector<int32_t>{1}, std::vector<float>{.1f}), 0);  // no such parent
   EXPECT_EQ(t.add_children(-1, std::vector<int32_t>{1}, std::vector<float>{.1f}), 0);
 }
 
@@ -66,7 +66,8 @@ DraftTree random_tree(std::mt19937& rng, int32_t nodes) {
   const float choices[] = {1.0f, 1.0f, 0.5f, 0.25f, 0.0f, 0.999999f, std::nanf(""), -1.0f, 3.0f};
   while (t.size() < nodes) {
     const auto parent = static_cast<int32_t>(rng() % static_cast<uint32_t>(t.size()));
-    t.add_children(parent, std::vector<int32_t>{static_cast<int32_t>(rng() % 50)}, std::vector<float>{choices[rng() % 9]});
+    t.add_children(parent, std::vector<int32_t>{static_cast<int32_t>(rng() % 50)},
+                   std::vector<float>{choices[rng() % 9]});
   }
   return t;
 }
@@ -77,7 +78,9 @@ TEST(RanksBefore, IsATotalOrderWithParentsFirst) {
     const DraftTree t = random_tree(rng, 60);
     for (int32_t a = 0; a < t.size(); ++a) {
       EXPECT_FALSE(ranks_before(t, a, a));
-      if (a > 0) EXPECT_TRUE(ranks_before(t, t[a].parent, a));
+      if (a > 0) {
+        EXPECT_TRUE(ranks_before(t, t[a].parent, a));
+      }
       for (int32_t b = 0; b < a; ++b) EXPECT_NE(ranks_before(t, a, b), ranks_before(t, b, a));
     }
     std::vector<int32_t> order;
@@ -85,6 +88,17 @@ TEST(RanksBefore, IsATotalOrderWithParentsFirst) {
     std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return ranks_before(t, a, b); });
     for (size_t i = 0; i + 1 < order.size(); ++i) EXPECT_GE(t[order[i]].value, t[order[i + 1]].value);
   }
+}
+
+TEST(RanksBefore, EqualValuesGoToTheShallowerThenToTheEarlier) {
+  DraftTree t;
+  t.add_children(0, std::vector<int32_t>{1}, std::vector<float>{.5f});          // node 1
+  t.add_children(1, std::vector<int32_t>{2}, std::vector<float>{1.f});          // node 2, depth 2, same value
+  t.add_children(0, std::vector<int32_t>{3, 4}, std::vector<float>{.5f, .5f});  // nodes 3 and 4, added later
+  EXPECT_TRUE(ranks_before(t, 1, 2));
+  EXPECT_TRUE(ranks_before(t, 3, 2));
+  EXPECT_FALSE(ranks_before(t, 2, 4));
+  EXPECT_TRUE(ranks_before(t, 3, 4));
 }
 
 TEST(TreeRows, LinksAgreeWithBruteForce) {

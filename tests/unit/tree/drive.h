@@ -37,6 +37,7 @@ struct Draft {
   DraftTree tree;
   std::vector<std::vector<int32_t>> frontiers;
   std::vector<int32_t> selected;
+  bool asked_in_vain = false;  // about a node that had children already
   std::vector<Tokens> paths() const { return paths_of(tree, selected); }
 };
 
@@ -52,6 +53,7 @@ inline Draft drive(TreePolicy& policy, const Drafter& drafter, const CycleLimits
     d.frontiers.push_back(frontier);
     if (d.frontiers.size() > 200) break;  // a policy that never ends is caught by the caller's checks
     for (const int32_t node : frontier) {
+      d.asked_in_vain = d.asked_in_vain || d.tree.child_count(node) > 0;
       const Answer a = drafter(path_of(d.tree, node), policy.width());
       d.tree.add_children(node, a.token, a.confidence);
     }
@@ -63,6 +65,7 @@ inline Draft drive(TreePolicy& policy, const Drafter& drafter, const CycleLimits
 // Empty if the draft kept every promise of tree_policy.h, else what it broke.
 inline std::string broken(const Draft& d, const CycleLimits& limits) {
   if (d.frontiers.size() > 200) return "expansion does not end";
+  if (d.asked_in_vain) return "asked about a node that had children";
   std::set<int32_t> asked;
   for (const auto& frontier : d.frontiers) {
     if (frontier.empty()) return "empty frontier";

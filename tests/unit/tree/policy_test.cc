@@ -1,6 +1,7 @@
 // Chain, static and what every policy promises.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -24,12 +25,31 @@ Drafter rank_drafter(int32_t at_most = 1000) {
   };
 }
 
-const std::vector<Tokens> kEagleTree{
-    {0}, {1}, {2}, {3},
-    {0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {3, 0},
-    {0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {0, 1, 0}, {0, 1, 1}, {0, 2, 0}, {0, 2, 1}, {1, 0, 0},
-    {0, 0, 0, 0}, {0, 0, 0, 1}, {0, 0, 0, 2},
-    {0, 0, 0, 0, 0}, {0, 0, 0, 0, 1}};
+const std::vector<Tokens> kEagleTree{{0},
+                                     {1},
+                                     {2},
+                                     {3},
+                                     {0, 0},
+                                     {0, 1},
+                                     {0, 2},
+                                     {1, 0},
+                                     {1, 1},
+                                     {2, 0},
+                                     {2, 1},
+                                     {3, 0},
+                                     {0, 0, 0},
+                                     {0, 0, 1},
+                                     {0, 0, 2},
+                                     {0, 1, 0},
+                                     {0, 1, 1},
+                                     {0, 2, 0},
+                                     {0, 2, 1},
+                                     {1, 0, 0},
+                                     {0, 0, 0, 0},
+                                     {0, 0, 0, 1},
+                                     {0, 0, 0, 2},
+                                     {0, 0, 0, 0, 0},
+                                     {0, 0, 0, 0, 1}};
 
 TEST(StaticPolicy, EaglesTreeNodeForNode) {
   auto policy = make_eagle_static_policy();
@@ -89,7 +109,7 @@ TEST(StaticPolicy, OnePassDrafterIsNotAskedAgain) {
   EXPECT_EQ(broken(d, {}), "");
   EXPECT_EQ(d.paths(), kEagleTree);
   for (const auto& frontier : d.frontiers)
-    for (const int32_t n : frontier) EXPECT_NE(d.tree[n].rank, 0);
+    for (const int32_t n : frontier) EXPECT_NE(path_of(d.tree, n), Tokens(static_cast<size_t>(d.tree[n].depth), 0));
 }
 
 TEST(ChainPolicy, FollowsTheFirstChild) {
@@ -127,8 +147,8 @@ TEST(ChainPolicy, PathDrafterIsAskedForTheRestOnly) {
 // Every policy, random limits, a drafter that says anything at all and answers more than it is asked.
 TEST(Policies, KeepTheirPromisesWithHostileDrafters) {
   std::mt19937 rng(4);
-  const float nasty[] = {std::nanf(""), -1.0f, 2.0f, 1.0f, 1.0f, 0.0f, 1e-45f, 0.3f,
-                         std::numeric_limits<float>::infinity(), 1e38f};
+  const float nasty[] = {
+      std::nanf(""), -1.0f, 2.0f, 1.0f, 1.0f, 0.0f, 1e-45f, 0.3f, std::numeric_limits<float>::infinity(), 1e38f};
   std::vector<std::unique_ptr<TreePolicy>> policies;
   policies.push_back(make_chain_policy(1));
   policies.push_back(make_chain_policy(127));
@@ -156,8 +176,7 @@ TEST(Policies, KeepTheirPromisesWithHostileDrafters) {
     };
     const Draft d = drive(policy, answer, limits, prepare);
     ASSERT_EQ(broken(d, limits), "") << policy.name() << " trial " << trial;
-    // Never about a node that had children: with all their answers in, each has at most one batch.
-    TreeRows rows;
+    TreeRows rows;  // closed under ancestors: every node gets its row
     rows.build(d.tree, d.selected);
     ASSERT_EQ(rows.size(), static_cast<int32_t>(d.selected.size()) + 1);
     std::vector<int32_t> again;
@@ -187,7 +206,8 @@ TEST(MakePolicy, ByNameWithClearErrors) {
   EXPECT_EQ(made({.name = "static", .paths = {{0}, {1, 0}}}), "static tree: [1,0] is listed without its parent");
   EXPECT_EQ(made({.name = "static", .paths = {{0}, {0}}}), "static tree: [0] is listed twice");
   EXPECT_EQ(made({.name = "static", .paths = {{0}, {-1}}}), "static tree: rank -1 in [-1] is not in 0..127");
-  EXPECT_EQ(made({.name = "static", .paths = std::vector<Tokens>(128, Tokens{0})}), "static tree: 128 nodes; at most 127");
+  EXPECT_EQ(made({.name = "static", .paths = std::vector<Tokens>(128, Tokens{0})}),
+            "static tree: 128 nodes; at most 127");
   EXPECT_EQ(made({.name = "static", .paths = {Tokens(65, 0)}}), "static tree: a path of 65 levels; at most 64");
   EXPECT_EQ(made({.name = "best"}), "no tree policy \"best\"; there are chain, static, eagle2");
   EXPECT_EQ(make_policy({.name = "best"}).status().code(), Code::not_found);

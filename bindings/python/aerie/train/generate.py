@@ -41,7 +41,7 @@ def continue_text(model: Llama, prompts: torch.Tensor, count: int, temperature, 
 
 
 def write(model: Llama, data: Path, out: Path, total: int, length: int, temperatures: list[float],
-          python_share: float, seed: int, rows: int = 64, prompt: int = 32) -> None:
+          python_share: float, seed: int, rows: int = 192, prompt: int = 32) -> None:
     """Windows of `length` tokens that start with `prompt` tokens of training text, written end to end."""
     mixture = stream.mixture(data, python_share, prompt, seed + 1000)
     generator = torch.Generator().manual_seed(seed)

@@ -78,9 +78,13 @@ class Attention(nn.Module):
         if cache is not None:
             k, v = cache.extend(k, v)
         group = self.heads // self.kv_heads
-        if group > 1:
+        if t == 1 and mask is None:  # decoding: the heads of a group are queries of one shared key/value head
+            q = q.view(b, self.kv_heads, group, self.dim)
+        elif group > 1:
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None and t > 1)
+        if t == 1:
+            return self.o_proj(y.reshape(b, 1, self.heads * self.dim))
         return self.o_proj(y.transpose(1, 2).reshape(b, t, self.heads * self.dim))
 
 

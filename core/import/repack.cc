@@ -1,0 +1,41 @@
+// .aerie -> .aerie: another dtype or codec. The fingerprint stays: it is the same model.
+#include "core/import/sink.h"
+#include "kernels/cpu/cpu_device.h"
+
+namespace aerie {
+
+Status import_package(const ConvertOptions& o, Sink& sink) {
+  OpenOptions open;
+  open.check_data = true;
+  AERIE_ASSIGN(const auto package, Package::open(o.source, open));
+  if (!o.drafter_for.empty()) {
+    if (!package->drafter()) return error(Code::mismatch, o.source + ": a target package, not a drafter");
+    AERIE_ASSIGN(const auto target, Package::open(o.drafter_for));
+    if (package->drafter()->target_fingerprint != target->fingerprint())
+      return error(Code::mismatch, o.source + ": made for another target than " + o.drafter_for);
+  }
+  size_t done = 0;
+  for (const TensorInfo& info : package->tensors()) {
+    AERIE_ASSIGN(const kernels::Tensor t, package->tensor(info.name));
+    if (t.layout == kernels::Layout::row_major || t.dtype == o.dtype) {
+      AERIE_TRY(sink.writer().add_tensor(info.name, t));
+    } else {
+      std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
+      for (int64_t r = 0; r < t.rows; ++r)
+        for (int64_t c = 0; c < t.cols; ++c)
+          values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
+      AERIE_TRY(sink.weight(info.name, values, t.rows, t.cols));
+    }
+    if (o.progress && !o.progress(++done, package->tensors().size()))
+      return error(Code::cancelled, "conversion cancelled");
+  }
+  for (const char* name : {"tokenizer", "chat_template"})
+    if (const auto blob = package->blob(name); !blob.empty()) AERIE_TRY(sink.writer().add_blob(name, blob));
+  sink.writer().set_name(package->name());
+  sink.writer().set_fingerprint(package->fingerprint());
+  if (package->target()) sink.writer().set_target(*package->target());
+  else sink.writer().set_drafter(*package->drafter());
+  return {};
+}
+
+}  // namespace aerie

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Golden encodings for core/text.
+
+  pip install tokenizers sentencepiece
+  make_golden.py [path to tok512.model]
+
+Byte-level BPE: trains tiny tokenizers on the text below with Hugging Face `tokenizers` and stores
+<name>/tokenizer.json and <name>/golden.json, a list of
+  {"text", "plain": ids with special tokens as text, "special": ids with special tokens parsed,
+   "decoded": text of "special" without special tokens}   (both ids with the BOS, if the model has one).
+SentencePiece: stories260k/golden.json, ids of tok512.model by `sentencepiece`, without BOS.
+"""
+import json
+import pathlib
+import sys
+
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
+                        processors, trainers)
+
+HERE = pathlib.Path(__file__).resolve().parent
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+O200K = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+
+CORPUS = """The dragon opened the door and saw that there was nothing inside the castle.
+"I don't think we're going to find it," said the little girl. "It's too dark, and they've taken the lamp."
+She'll look again tomorrow; he'd rather sleep. I'm sure you can't see 100 or 2024 or 3.14159 from here.
+def encode(self, text: str) -> list[int]:
+    if not text:
+        return []
+    for index, piece in enumerate(self.pieces):
+        print(index, piece)
+\tint main(int argc, char** argv) { return 0; }  // comment\r
+Der schnelle braune Fuchs springt über den faulen Hund. Größe, Straße, Äpfel.
+Le garçon a mangé une crème brûlée à l'hôtel. Être ou ne pas être.
+Быстрая коричневая лиса прыгает через ленивую собаку. Привет, мир!
+敏捷的棕色狐狸跳过了懒狗。你好，世界！今日は世界。こんにちは、ありがとう。
+안녕하세요 세계. مرحبا بالعالم. नमस्ते दुनिया. สวัสดีชาวโลก
+😀 😃 👍🏽 👩‍👩‍👧‍👦 🇩🇪 emoji 🎉🎉
+""".splitlines(keepends=True)
+
+TEXTS = [
+    "", " ", "  ", "   \n", "\n", "\n\n\n", "\r\n", "\r\n\r\n  x", "\t", "a", " a", "a ", "a  ", "  a  b   c    ",
+    "The dragon opened the door.", "Hello, world! How's it going?", "I'm he'll we'VE THEY'RE you'd can'T it's' ''s",
+    "DON'T Don't dON'T 'S 'LL", "it\u2019s not the same apostrophe, is it\u2019s", "'\u017f '\u017ftrange I'\u212a",
+    "0", "12", "123", "1234", "12345678901234567890", "3.14159 2,000,000 1e-10 0xDEADBEEF", "\u0661\u0662\u0663\u0664 \u2167 \u00bd \u00b2\u00b3",
+    "def f(x):\n    if x:\n        return [x, -x]\n\n\treturn None\n", "int main() {\r\n\treturn 0;\r\n}\r\n", "x  =  1 ;   // two   spaces  ",
+    "foo_bar.baz(qux)->quux::corge<T>&&", "https://example.com/a?b=c&d=%20#frag", "{\"key\": [1, 2, {\"nested\": null}]}",
+    "Größe Straße Äpfel über", "crème brûlée à l'hôtel", "Привет, мир! Быстрая лиса", "敏捷的棕色狐狸 你好，世界！", "こんにちは 世界。カタカナ ﾊﾝｶｸ",
+    "안녕하세요 세계", "مرحبا بالعالم", "नमस्ते दुनिया", "สวัสดีชาวโลก", "Ελληνικά ὦ", "עברית שלום",
+    "😀", "😀😃 👍🏽", "👩‍👩‍👧‍👦 🇩🇪", "a😀b 😀 c", "🎉🎉🎉!!!", "\U0001f468\u200d\U0001f4bb codes",
+    "e\u0301 a\u0308\u0323 \u1e9b\u0323 \u0344 \u2126 \uac00\u11a8 \u1112\u1161\u11ab \ufb01 \u0958", "\u00e9 e\u0301 \u00c5 A\u030a \u212b",
+    "\u00a0nbsp\u00a0\u00a0 \u2003em\u2003 \u3000ideographic\u3000\u3000x \u180e mongolian \u0085nel \u200b zwsp \ufeffbom",
+    "\u2028line\u2029para\u000bvt\u000cff\x1cfs", "trailing spaces   ", "   leading", "tabs\t\tand \t mixed \t\n \n  x",
+    "a\u0000b\u0000", "\x7f\x80\x9f", "\u31350 \U00031350\U000323af\U0002ebf0 \U0001e4f0\U00010d40 \U000105c0",
+    "<|endoftext|>", "a<|endoftext|>b", " <|endoftext|> <|endoftext|>\n", "<|endoftext", "<|endof<|endoftext|>text|>",
+    "<tool>", "x <tool> y", "  <mask>  <mask>x", "<pad>  \n z", "<|endoftext|><tool><mask><pad>", "<toolbox> <tool", "      four    spaces",
+    "caf\u00e9s cafe\u0301s <caf\u00e9> <cafe\u0301>", "zanzibar zanzibars Zanzibar", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "SHOUTING CamelCase snake_case XMLHttpRequest iPhone McDonald \u01c5x \u02b0y", "!!!???...---===***///\\\\\\", "$100 €50 £20 ¥1000 50% #1 @user",
+    "\U0010ffff\ue000\ufffd", "word" * 30, " the" * 40, "".join(chr(c) for c in range(32, 127)),
+]
+
+
+def train(pre):
+    tok = Tokenizer(models.BPE())
+    tok.pre_tokenizer = pre
+    tok.decoder = decoders.ByteLevel()
+    tok.train_from_iterator(CORPUS * 2, trainers.BpeTrainer(
+        vocab_size=720, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=["<|endoftext|>"],
+        show_progress=False))
+    return tok
+
+
+def split(*patterns):
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in patterns] +
+                                   [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def add_tokens(tok):
+    tok.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True), AddedToken("<pad>", rstrip=True, special=True)])
+    tok.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("<caf\u00e9>", normalized=True),
+                    AddedToken("    ", normalized=True), AddedToken("  ", normalized=True)])
+
+
+def write(name, tok, edit=lambda j: None):
+    data = json.loads(tok.to_str())
+    edit(data)
+    tok = Tokenizer.from_str(json.dumps(data))
+    out = []
+    for text in TEXTS:
+        tok.encode_special_tokens = True
+        plain = tok.encode(text).ids
+        tok.encode_special_tokens = False
+        special = tok.encode(text).ids
+        out.append({"text": text, "plain": plain, "special": special, "decoded": tok.decode(special)})
+    folder = HERE / name
+    folder.mkdir(exist_ok=True)
+    (folder / "tokenizer.json").write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")
+    rows = ",\n".join(json.dumps(row) for row in out)
+    (folder / "golden.json").write_text(f"[\n{rows}\n]\n")
+    print(name, len(data["model"]["vocab"]), "tokens,", len(out), "texts")
+
+
+def legacy_merges(j):  # as tokenizers wrote them before 0.20
+    j["model"]["merges"] = [" ".join(m) for m in j["model"]["merges"]]
+    del j["pre_tokenizer"]["use_regex"]
+
+
+def ignore_merges(j):  # a token that no merge makes
+    j["model"]["ignore_merges"] = True
+    j["model"]["vocab"]["Ġzanzibar"] = 2000
+
+
+def main():
+    write("gpt2", train(pre_tokenizers.ByteLevel(add_prefix_space=False)), legacy_merges)
+    write("gpt2_prefix", train(pre_tokenizers.ByteLevel(add_prefix_space=True)))
+
+    tok = train(split(LLAMA3))
+    add_tokens(tok)
+    tok.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(
+        single="<|endoftext|> $A", pair="<|endoftext|> $A $B:1", special_tokens=[("<|endoftext|>", 0)])])
+    write("llama3", tok, ignore_merges)
+
+    tok = train(split(QWEN2))
+    tok.normalizer = normalizers.NFC()
+    add_tokens(tok)
+    write("qwen2", tok)
+
+    write("o200k", train(split(O200K)))
+    write("digits", train(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
+                                                   pre_tokenizers.ByteLevel(add_prefix_space=False)])))
+
+    if len(sys.argv) > 1:
+        import sentencepiece
+        sp = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1])
+        # U+2581 is SentencePiece's own sign for a space and a NUL ends run.c's strings.
+        rows = [{"text": t, "ids": sp.encode(t)} for t in TEXTS if "\0" not in t and "\u2581" not in t]
+        (HERE / "stories260k").mkdir(exist_ok=True)
+        body = ",\n".join(json.dumps(row) for row in rows)
+        (HERE / "stories260k/golden.json").write_text(f"[\n{body}\n]\n")
+        print("stories260k", len(rows), "texts")
+
+
+main()

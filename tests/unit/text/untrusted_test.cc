@@ -1,0 +1,150 @@
+// Damaged and hostile input: refused with a reason, never a crash.
+#include "core/text/regex_dialect.h"
+#include "core/text/splitter.h"
+#include "unit/text/text_fixtures.h"
+
+namespace aerie::text::test {
+namespace {
+
+TEST(Untrusted, BlobTruncatedAnywhere) {
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize()};
+  if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
+  for (const auto& blob : blobs) {
+    for (size_t n = 0; n < blob.size(); ++n) {
+      EXPECT_FALSE(Tokenizer::deserialize(std::span(blob).first(n)).ok()) << n;
+    }
+    auto longer = blob;
+    longer.push_back(0);
+    EXPECT_FALSE(Tokenizer::deserialize(longer).ok());
+  }
+}
+
+TEST(Untrusted, BlobCorruptedAnyhow) {
+  uint64_t state = 3;
+  const auto random = [&](size_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>(state >> 33) % n;
+  };
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize()};
+  if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
+  int accepted = 0;
+  for (const auto& blob : blobs) {
+    for (int round = 0; round < 3000; ++round) {
+      auto damaged = blob;
+      for (size_t k = random(3) + 1; k > 0; --k) {
+        const size_t at = round % 2 == 0 ? random(std::min<size_t>(damaged.size(), 300)) : random(damaged.size());
+        damaged[at] = static_cast<uint8_t>(random(256));
+      }
+      auto t = Tokenizer::deserialize(damaged);
+      if (!t.ok()) continue;
+      ++accepted;
+      // What is accepted must work.
+      const std::string text = "The  dragon's <mask> \xFF 123\n caf\xC3\xA9 ";
+      const Ids ids = encode(**t, text, {.add_bos = true, .parse_special = true});
+      for (const int32_t id : ids) ASSERT_TRUE(id >= 0 && id < (*t)->vocab_size());
+      (void)stream(*t, ids);
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+TEST(Untrusted, HugeCountsCostNothing) {
+  std::vector<uint8_t> blob = byte_tokenizer()->serialize();
+  for (size_t at = 0; at + 4 <= std::min<size_t>(blob.size(), 200); ++at) {
+    auto damaged = blob;
+    std::fill_n(damaged.begin() + at, 4, uint8_t{0x7F});
+    (void)Tokenizer::deserialize(damaged).ok();
+  }
+  for (const int32_t vocab : {-1, 0, 511, 513, INT32_MAX, INT32_MIN}) {
+    const std::string file = read_file(kModels + "tok512.bin");
+    EXPECT_FALSE(Tokenizer::from_llama2c(bytes_of(file), vocab).ok()) << vocab;
+  }
+}
+
+TEST(Untrusted, Llama2cTruncatedAnywhere) {
+  const std::string file = read_file(kModels + "tok512.bin");
+  if (file.empty()) GTEST_SKIP() << "no ../shared/models";
+  for (size_t n = 0; n < file.size(); ++n) {
+    EXPECT_FALSE(Tokenizer::from_llama2c(bytes_of(file).first(n), 512).ok()) << n;
+  }
+}
+
+// `path` of a good tokenizer.json set to `value` must be refused with `word` in the message.
+void refused(const char* path, const nlohmann::json& value, const std::string& word) {
+  auto j = nlohmann::json::parse(read_file(kGolden + "llama3/tokenizer.json"));
+  j[nlohmann::json::json_pointer(path)] = value;
+  const auto t = Tokenizer::from_hf_json(j.dump());
+  ASSERT_FALSE(t.ok()) << path;
+  EXPECT_NE(t.status().message().find(word), std::string::npos) << t.status().message();
+}
+
+TEST(HfRefusals, ByName) {
+  using nlohmann::json;
+  refused("/model/type", "Unigram", "Unigram");
+  refused("/model/type", "WordPiece", "WordPiece");
+  refused("/model/byte_fallback", true, "byte_fallback");
+  refused("/model/dropout", 0.1, "dropout");
+  refused("/model/end_of_word_suffix", "</w>", "end_of_word_suffix");
+  refused("/normalizer", {{"type", "NFKC"}}, "NFKC");
+  refused("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}}, "Lowercase");
+  refused("/pre_tokenizer", {{"type", "Metaspace"}}, "Metaspace");
+  refused("/pre_tokenizer", nullptr, "pre_tokenizer");
+  refused("/pre_tokenizer/pretokenizers/0", {{"type", "Whitespace"}}, "Whitespace");
+  refused("/pre_tokenizer/pretokenizers/0/pattern", {{"Regex", "\\w+|\\W+"}}, "\\w");
+  refused("/pre_tokenizer/pretokenizers/0/behavior", "MergedWithNext", "MergedWithNext");
+  refused("/post_processor", {{"type", "RobertaProcessing"}}, "RobertaProcessing");
+  refused("/decoder", {{"type", "WordPiece"}}, "WordPiece");
+  refused("/decoder", nullptr, "none");
+  refused("/added_tokens/0/single_word", true, "single_word");
+  refused("/added_tokens/0/id", -1, "-1");
+  refused("/added_tokens/0/id", 2000000000, "2000000000");
+  refused("/model/vocab/a", 0, "0");
+  refused("/model/vocab", json::array(), "vocab");
+  refused("/model/merges/0", "a b c", "a b c");
+  refused("/model/merges/0", {"a", "nonesuch"}, "nonesuch");
+  refused("/model/merges/0", 3, "pair");
+  refused("/model/ignore_merges", "yes", "boolean");
+}
+
+TEST(HfRefusals, NotEvenJson) {
+  for (const std::string text : {"", "{", "[]", "3", "{}", "{\"model\":3}", "{\"model\":{}}", "\xFF"}) {
+    EXPECT_FALSE(Tokenizer::from_hf_json(text).ok()) << text;
+  }
+  EXPECT_FALSE(Tokenizer::from_hf_json(std::string(200000, '[')).ok());
+  auto j = nlohmann::json::parse(read_file(kGolden + "gpt2/tokenizer.json"));
+  auto nested = nlohmann::json{{"type", "NFC"}};
+  for (int i = 0; i < 200; ++i) nested = {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({nested})}};
+  j["normalizer"] = nested;
+  EXPECT_FALSE(Tokenizer::from_hf_json(j.dump()).ok());
+}
+
+TEST(RegexDialect, RefusesWhatMayDiffer) {
+  for (const char* pattern :
+       {"",      ".",      "^a",          "a$",       "\\w",      "\\b",     "\\S*\\1",     "(?<=a)b", "(?>a)",
+        "(?i)a", "[a&&b]", "[[:alpha:]]", "[^\\S]",   "\\p{Han}", "\\p{Mn}", "(?i:\\p{L})", "(?i:st)", "(?i:\xC3\x9F)",
+        "(a",    "a)",     "a{2}?",       "a{99999}", "{2}",      "*",       "a**",         "[b-a]",   "[\\s-z]",
+        "\\",    "[",      "[]",          "[a",       "\\p{L",    "\xFF"}) {
+    EXPECT_FALSE(to_pcre2(pattern).ok()) << pattern;
+  }
+  for (const char* pattern : {"a|b", "[a-z]+", "\\p{^L}", "\\P{L}", "(?i:'s)", "a{2,3}", "a{2,}", "x*+", "x+?",
+                              "[\\-a]", "[-a]", "[a-]", "\\.", "(?=x)x", "\xE4\xB8\x80"}) {
+    auto translated = to_pcre2(pattern);
+    EXPECT_TRUE(translated.ok()) << pattern << ": " << translated.status().message();
+    EXPECT_TRUE(RegexSplitter::make(pattern).ok()) << pattern;
+  }
+}
+
+TEST(RegexDialect, BlowUpIsALimitNotAHang) {
+  auto splitter = RegexSplitter::make("(?:a+)+b");
+  ASSERT_TRUE(splitter.ok());
+  std::vector<std::string_view> pieces;
+  const std::string text(60, 'a');
+  const Status status = splitter->split(text + "!", &pieces);
+  EXPECT_TRUE(status.ok() || status.code() == Code::limit) << status.message();
+  auto empty = RegexSplitter::make("a*");
+  ASSERT_TRUE(empty.ok());
+  EXPECT_FALSE(empty->split("b", &pieces).ok());
+}
+
+}  // namespace
+}  // namespace aerie::text::test
