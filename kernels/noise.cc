@@ -26,7 +26,7 @@ float minus_log_uniform(uint32_t w) {
   float f, e;
   if (!upper) {
     split_positive(y, &f, &e);
-  } else if (y <= 0.29f) {
+  } else if (y <= 0.2929f) {
     f = 0.0f - y;  // log(1 - y), 1 - y above sqrt(1/2)
     e = 0.0f;
   } else {

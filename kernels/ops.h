@@ -106,7 +106,7 @@ struct DrawKey {
 //   score[t] = logit[t]                                     (keys null, or temperature <= 0)
 //            = logit[t] / temperature + G(key, id(t))       (shared draft noise)
 // id(t) = vocab_map ? vocab_map[t] : t. out_logp = score - logsumexp(score): log of the
-// confidence. Ids >= vocab_used are skipped. A row with a non-finite logit gets tokens -1.
+// confidence; out_token = id(t). Ids >= vocab_used are skipped. A row with a non-finite logit gets tokens -1.
 struct TopK {
   Tensor logits;             // (R, V) f32
   int32_t k;                 // <= kMaxTopK

@@ -199,7 +199,7 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
                                                       std::to_string(n) + " wanted");
   if (!vocab_map && logits.cols != target.vocab_size)
     return compute_fail(plan, "propose: logits are not over the target's vocabulary");
-  const auto used = static_cast<int32_t>(vocab_map ? logits.cols : target.vocab_used);
+  const int32_t used = target.vocab_used;
   const Tensor tokens = plan->plan->scratch(n, c.width), logp = plan->plan->scratch(n, c.width);
   plan->plan->add(kernels::TopK{logits, c.width, used, static_cast<const int32_t*>(vocab_map.data), out->keys,
                                 static_cast<int32_t*>(tokens.data), static_cast<float*>(logp.data)});

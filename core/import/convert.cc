@@ -67,7 +67,7 @@ namespace {
 using Importer = Status (*)(const ConvertOptions&, Sink&);
 
 Result<Importer> recognise(const ConvertOptions& o) {
-  if (platform::is_directory(o.source)) {
+  if (platform::path_kind(o.source) == platform::PathKind::directory) {
     AERIE_ASSIGN(const auto source, open_safetensors(o.source));
     const auto& t = source->tensors();
     // Names, not the config's claims (official heads say LlamaForCausalLM).

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "core/import/sink.h"
-#include "core/package/layout.h"
+#include "core/package/validate.h"
 #include "core/platform/file.h"
 #include "core/text/tokenizer.h"
 
@@ -71,7 +71,7 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
   // run.c stops at BOS: it separates stories.
   c.eos_ids = {1, 2};
   c.tap_layers = {std::min(2, std::max(c.layers - 1, 0)), std::max(c.layers, 0) / 2, std::max(c.layers - 3, 0)};
-  if (Status s = package::check(c); !s.ok() || int64_t{c.heads} * c.head_dim != c.hidden)
+  if (Status s = package::check_config(c); !s.ok() || int64_t{c.heads} * c.head_dim != c.hidden)
     return (s.ok() ? error(Code::bad_format, "config: heads do not divide hidden") : s)
         .at(o.source + ": not a llama2.c checkpoint, or a damaged one");
   const int64_t h = c.hidden, f = c.ffn, v = c.vocab_size, kv = int64_t{c.kv_heads} * c.head_dim, n = c.layers;

@@ -4,7 +4,7 @@
 
 #include "core/import/sink.h"
 #include "core/import/source.h"
-#include "core/package/layout.h"
+#include "core/package/validate.h"
 #include "core/platform/file.h"
 #include "core/text/tokenizer.h"
 
@@ -106,7 +106,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   // Whether the head is tied and q/k/v have biases is what the file holds, not what the config says.
   c.tied = !take.has("lm_head.weight");
   c.qkv_bias = take.has("model.layers.0.self_attn.q_proj.bias");
-  if (Status s = package::check(c); !s.ok()) return s.at(o.source + "/config.json");
+  if (Status s = package::check_config(c); !s.ok()) return s.at(o.source + "/config.json");
   if (c.tied && j.contains("tie_word_embeddings") && j["tie_word_embeddings"] == false)
     return error(Code::bad_format, o.source + ": tensor lm_head.weight: missing (tie_word_embeddings is false)");
   take.ignore_if([](const std::string& n) { return n.size() > 19 && n.rfind("rotary_emb.inv_freq") == n.size() - 19; });
@@ -164,7 +164,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(take.nothing_left());
 
   std::string path = o.tokenizer.empty() ? o.source + "/tokenizer.json" : o.tokenizer;
-  if (!o.tokenizer.empty() || platform::is_regular_file(path)) {
+  if (!o.tokenizer.empty() || platform::path_kind(path) == platform::PathKind::file) {
     AERIE_ASSIGN(const auto bytes, platform::read_file(path, 64u << 20));
     auto tokenizer = text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     if (!tokenizer.ok()) return tokenizer.status().at(path);

@@ -115,7 +115,7 @@ class SafetensorsSource final : public TensorSource {
   }
 
   std::string name_;
-  std::vector<std::unique_ptr<platform::MappedFile>> files_;
+  std::vector<std::shared_ptr<const platform::MappedFile>> files_;
   std::map<std::string, SourceTensor> tensors_;
   std::map<std::string, Located> located_;
 };
@@ -132,9 +132,9 @@ Result<json> read_json(const std::string& path, uint64_t cap) {
 Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& directory) {
   auto source = std::make_unique<SafetensorsSource>(directory);
   const std::string single = directory + "/model.safetensors", index = directory + "/model.safetensors.index.json";
-  if (platform::is_regular_file(single)) {
+  if (platform::path_kind(single) == platform::PathKind::file) {
     AERIE_TRY(source->add_file(single));
-  } else if (platform::is_regular_file(index)) {
+  } else if (platform::path_kind(index) == platform::PathKind::file) {
     AERIE_ASSIGN(const json j, read_json(index));
     if (!j.contains("weight_map") || !j["weight_map"].is_object()) return error(Code::bad_format, index + ": weight_map is missing");
     std::map<std::string, bool> shards;
@@ -144,7 +144,7 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& direct
       shards[file] = true;
     }
     for (const auto& shard : shards) AERIE_TRY(source->add_file(directory + "/" + shard.first));
-  } else if (platform::is_regular_file(directory + "/pytorch_model.bin")) {
+  } else if (platform::path_kind(directory + "/pytorch_model.bin") == platform::PathKind::file) {
     return error(Code::unsupported, directory + ": pytorch_model.bin is a pickle, which can run code; convert it with "
                                                 "safetensors.torch.save_file first");
   } else {

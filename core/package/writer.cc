@@ -4,146 +4,188 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <new>
 
-#include "core/package/layout.h"
+#include "core/package/format.h"
+#include "core/package/manifest.h"
+#include "core/package/validate.h"
 #include "core/platform/file.h"
-#include "manifest_generated.h"
 
 namespace aerie {
 
 namespace {
 
-// Data comes first in the file (it is written as it arrives), the manifest last.
+using package::StoredRow;
+
+// Weights hardly compress; higher levels cost minutes and win a percent.
+constexpr int kZstdLevel = 3;
+
+// Header, data, manifest: the manifest is known only after the data is written.
 class FileWriter final : public PackageWriter {
  public:
   FileWriter(std::unique_ptr<platform::AtomicFile> file, const WriterOptions& options)
-      : file_(std::move(file)), options_(options) {}
+      : file_(std::move(file)), options_(options), zstd_(nullptr, ZSTD_freeCCtx) {}
 
-  // Room for the header, which is known last.
   Status begin() {
-    static const uint8_t zeros[package::kDataAlign] = {};
-    return file_->append(zeros);
+    const uint64_t most = package::kMaxChunkBytes;
+    if (options_.chunk_bytes < 1 || static_cast<uint64_t>(options_.chunk_bytes) > most)
+      return error(Code::invalid_argument, "chunk_bytes: must be 1 to 16 MiB");
+    if (options_.compress) {
+      zstd_.reset(ZSTD_createCCtx());
+      if (!zstd_) return error(Code::out_of_memory, file_->path() + ": out of memory");
+      ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_compressionLevel, kZstdLevel);
+    }
+    return file_->append(std::vector<uint8_t>(package::kDataAlignment));  // the header comes last
   }
-  void set_name(std::string name) override { name_ = std::move(name); }
-  void set_fingerprint(std::string hex) override { fingerprint_ = std::move(hex); }
-  void set_target(LlamaConfig config) override { llama_ = std::make_unique<LlamaConfig>(std::move(config)); }
-  void set_drafter(DrafterConfig config) override { drafter_ = std::make_unique<DrafterConfig>(std::move(config)); }
+
+  void set_name(std::string name) override { manifest_.name = std::move(name); }
+  void set_fingerprint(std::string hex) override { manifest_.fingerprint = std::move(hex); }
+  void set_target(LlamaConfig config) override {
+    manifest_.kind = PackageKind::target;
+    manifest_.target = std::move(config);
+    manifest_.drafter.reset();
+  }
+  void set_drafter(DrafterConfig config) override {
+    manifest_.kind = PackageKind::drafter;
+    manifest_.drafter = std::move(config);
+    manifest_.target.reset();
+  }
 
   Status add_blob(std::string name, std::span<const uint8_t> bytes) override {
-    AERIE_ASSIGN(const auto extent, write_extent({bytes}));
-    blobs_.push_back(fb::CreateBlobDirect(builder_, name.c_str(), extent));
-    return {};
+    return guarded([&]() -> Status {
+      if (bytes.empty()) return {};  // reads back as absent, which is the same thing
+      package::BlobRow row{std::move(name), {}};
+      AERIE_TRY(store({bytes}, &row.stored));
+      manifest_.blobs.push_back(std::move(row));
+      return {};
+    });
   }
 
   Status add_tensor(std::string name, const kernels::Tensor& t) override {
-    uint64_t data = 0, scales = 0, raw = 0;
-    AERIE_TRY(package::tensor_bytes(t.dtype, t.layout, static_cast<uint64_t>(t.rows), static_cast<uint64_t>(t.cols),
-                                    &data, &scales, &raw)
-                  .at("tensor " + name));
-    if (t.layout == kernels::Layout::row_major && t.stride != t.cols)
-      return error(Code::internal, "tensor " + name + ": rows are not contiguous");
-    static const uint8_t zeros[package::kAlign] = {};
-    std::vector<std::span<const uint8_t>> parts{{static_cast<const uint8_t*>(t.data), data}};
-    if (scales) {
-      parts.push_back({zeros, scales - data});
-      parts.push_back({static_cast<const uint8_t*>(t.scales), raw - scales});
+    return guarded([&]() -> Status {
+      package::TensorRow row{std::move(name), t.dtype, t.layout, t.rows, t.cols, 0, {}};
+      const auto refuse = [&](const char* what) { return error(Code::invalid_argument, row.name + ": " + what); };
+      uint64_t raw = 0;
+      if (!package::tensor_extent(t.dtype, t.layout, t.rows, t.cols, &raw, &row.scales_offset))
+        return refuse("a package cannot hold this shape, dtype and layout");
+      if (!t.data || (row.scales_offset && !t.scales)) return refuse("has no data");
+      if (t.layout == kernels::Layout::row_major && t.rows > 1 && t.stride != t.cols) return refuse("its rows are not contiguous");
+      const auto* data = static_cast<const uint8_t*>(t.data);
+      if (row.scales_offset) {
+        const auto n = static_cast<uint64_t>(kernels::data_bytes(t.dtype, t.layout, t.rows, t.cols));
+        const uint8_t zeros[package::kBlobAlignment] = {};
+        AERIE_TRY(store({{data, n},
+                         {zeros, row.scales_offset - n},
+                         {static_cast<const uint8_t*>(t.scales), raw - row.scales_offset}},
+                        &row.stored));
+      } else {
+        AERIE_TRY(store({{data, raw}}, &row.stored));
+      }
+      manifest_.tensors.push_back(std::move(row));
+      return {};
+    });
+  }
+
+  Status finish() override {
+    return guarded([&]() -> Status {
+      const uint64_t data_bytes = file_->size() - package::kDataAlignment;
+      AERIE_TRY(package::check_manifest(manifest_, data_bytes));
+      const std::vector<uint8_t> manifest = package::encode_manifest(manifest_);
+      if (manifest.size() > package::kMaxManifestBytes) return error(Code::limit, "manifest: more than 16 MiB");
+      AERIE_TRY(pad());
+      package::Header h;
+      h.manifest_offset = file_->size();
+      h.manifest_bytes = manifest.size();
+      h.manifest_xxh64 = XXH64(manifest.data(), manifest.size(), 0);
+      h.data_offset = package::kDataAlignment;
+      h.data_bytes = data_bytes;
+      AERIE_TRY(file_->append(manifest));
+      h.file_bytes = file_->size();
+      AERIE_TRY(file_->write_at(0, package::encode_header(h)));
+      AERIE_TRY(file_->commit());
+      done_ = true;
+      return {};
+    });
+  }
+
+ private:
+  // A failure sticks: a package with a piece missing must not be finished.
+  template <class F>
+  Status guarded(const F& f) {
+    if (!failed_.ok()) return failed_;
+    if (done_) return error(Code::internal, file_->path() + ": the package is finished");
+    try {
+      failed_ = f();
+    } catch (const std::bad_alloc&) {
+      failed_ = error(Code::out_of_memory, "out of memory");
     }
-    AERIE_ASSIGN(const auto extent, write_extent(parts));
-    tensors_.push_back(fb::CreateTensorDirect(builder_, name.c_str(), static_cast<fb::DType>(t.dtype),
-                                              static_cast<fb::Layout>(t.layout), static_cast<uint64_t>(t.rows),
-                                              static_cast<uint64_t>(t.cols), scales, extent));
+    if (failed_.ok()) return {};
+    if (!failed_.message().starts_with(file_->path())) failed_ = failed_.at(file_->path());
+    file_.reset();  // its temporary goes now, not when the caller lets go of us
+    return failed_;
+  }
+
+  Status pad() {
+    const uint64_t n = package::align_up(file_->size(), package::kBlobAlignment) - file_->size();
+    const uint8_t zeros[package::kBlobAlignment] = {};
+    return file_->append({zeros, n});
+  }
+
+  using Pieces = std::vector<std::span<const uint8_t>>;
+
+  // The pieces one after the other, as one blob.
+  Status store(const Pieces& pieces, StoredRow* row) {
+    AERIE_TRY(pad());
+    row->offset = file_->size() - package::kDataAlignment;
+    const std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> hash(XXH64_createState(), XXH64_freeState);
+    if (!hash) throw std::bad_alloc();
+    XXH64_reset(hash.get(), 0);
+    for (const auto& p : pieces) {
+      XXH64_update(hash.get(), p.data(), p.size());
+      row->raw_bytes += p.size();
+    }
+    row->xxh64 = XXH64_digest(hash.get());
+    if (options_.compress) {
+      AERIE_ASSIGN(const bool smaller, compress(pieces, row));
+      if (smaller) return {};
+    }
+    row->codec = package::Codec::raw;
+    row->chunks.clear();
+    row->stored_bytes = row->raw_bytes;
+    for (const auto& p : pieces) AERIE_TRY(file_->append(p));
     return {};
   }
 
-  Status finish() override;
-
- private:
-  Status pad_to(uint64_t alignment) {
-    static const uint8_t zeros[package::kDataAlign] = {};
-    const uint64_t over = file_->size() % alignment;
-    return over ? file_->append({zeros, alignment - over}) : Status();
+  // False, and nothing written, when compression does not pay (or pays so well that a reader, which
+  // limits expansion, would refuse it: a tensor of zeros).
+  Result<bool> compress(const Pieces& pieces, StoredRow* row) {
+    std::vector<uint8_t> packed;
+    std::vector<uint8_t> frame(ZSTD_compressBound(static_cast<size_t>(options_.chunk_bytes)));
+    for (const auto& p : pieces) {
+      for (size_t at = 0; at < p.size();) {
+        const size_t n = std::min<size_t>(p.size() - at, static_cast<size_t>(options_.chunk_bytes));
+        const size_t size = ZSTD_compress2(zstd_.get(), frame.data(), frame.size(), p.data() + at, n);
+        if (ZSTD_isError(size)) return error(Code::internal, std::string("zstd: ") + ZSTD_getErrorName(size));
+        row->chunks.push_back({XXH64(frame.data(), size, 0), static_cast<uint32_t>(size), static_cast<uint32_t>(n)});
+        packed.insert(packed.end(), frame.begin(), frame.begin() + static_cast<ptrdiff_t>(size));
+        at += n;
+      }
+    }
+    if (packed.size() + packed.size() / 50 >= row->raw_bytes || row->raw_bytes / package::kMaxExpansion > packed.size())
+      return false;
+    row->codec = package::Codec::zstd;
+    row->stored_bytes = packed.size();
+    AERIE_TRY(file_->append(packed));
+    return true;
   }
-  Result<flatbuffers::Offset<fb::Extent>> write_extent(const std::vector<std::span<const uint8_t>>& parts);
 
   std::unique_ptr<platform::AtomicFile> file_;
   WriterOptions options_;
-  flatbuffers::FlatBufferBuilder builder_;
-  std::vector<flatbuffers::Offset<fb::Tensor>> tensors_;
-  std::vector<flatbuffers::Offset<fb::Blob>> blobs_;
-  std::string name_, fingerprint_;
-  std::unique_ptr<LlamaConfig> llama_;
-  std::unique_ptr<DrafterConfig> drafter_;
-  std::vector<uint8_t> raw_, packed_;
+  std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> zstd_;
+  package::Manifest manifest_;
+  Status failed_;
+  bool done_ = false;
 };
-
-Result<flatbuffers::Offset<fb::Extent>> FileWriter::write_extent(const std::vector<std::span<const uint8_t>>& parts) {
-  AERIE_TRY(pad_to(package::kAlign));
-  const uint64_t offset = file_->size() - package::kDataAlign;
-  raw_.clear();
-  for (const auto& p : parts) raw_.insert(raw_.end(), p.begin(), p.end());
-  const uint64_t hash = XXH64(raw_.data(), raw_.size(), 0);
-  if (!options_.compress || raw_.empty()) {
-    AERIE_TRY(file_->append(raw_));
-    return fb::CreateExtent(builder_, offset, raw_.size(), raw_.size(), hash, fb::Codec::raw);
-  }
-  std::vector<fb::Chunk> chunks;
-  const auto step = static_cast<size_t>(std::clamp<int64_t>(options_.chunk_bytes, 4096, package::kMaxChunk));
-  for (size_t at = 0; at < raw_.size(); at += step) {
-    const size_t n = std::min(step, raw_.size() - at);
-    packed_.resize(ZSTD_compressBound(n));
-    const size_t size = ZSTD_compress(packed_.data(), packed_.size(), raw_.data() + at, n, 12);
-    if (ZSTD_isError(size)) return error(Code::internal, std::string("zstd: ") + ZSTD_getErrorName(size));
-    AERIE_TRY(file_->append({packed_.data(), size}));
-    chunks.emplace_back(size, n, XXH64(raw_.data() + at, n, 0));
-  }
-  const uint64_t stored = file_->size() - package::kDataAlign - offset;
-  return fb::CreateExtentDirect(builder_, offset, stored, raw_.size(), hash, fb::Codec::zstd, &chunks);
-}
-
-Status FileWriter::finish() {
-  if ((llama_ != nullptr) == (drafter_ != nullptr)) return error(Code::internal, "package: set_target or set_drafter, one of them");
-  if (fingerprint_.empty()) return error(Code::internal, "package: no fingerprint");
-  flatbuffers::Offset<fb::Llama> llama;
-  flatbuffers::Offset<fb::Drafter> drafter;
-  if (llama_) {
-    const LlamaConfig& c = *llama_;
-    AERIE_TRY(package::check(c));
-    const RopeScaling& s = c.rope_scaling;
-    const auto rope = fb::CreateRope(builder_, c.rope_theta, static_cast<fb::RopeKind>(s.kind), s.factor, s.low_freq_factor,
-                                     s.high_freq_factor, static_cast<uint32_t>(s.original_context));
-    const auto u = [](int32_t v) { return static_cast<uint32_t>(v); };
-    llama = fb::CreateLlamaDirect(builder_, u(c.vocab_size), u(c.vocab_used), u(c.hidden), u(c.layers), u(c.heads),
-                                  u(c.kv_heads), u(c.head_dim), u(c.ffn), u(c.max_context), c.rms_eps, rope, c.tied,
-                                  c.qkv_bias, c.bos_id, &c.eos_ids, &c.tap_layers);
-  } else {
-    AERIE_TRY(package::check(*drafter_));
-    std::vector<flatbuffers::Offset<fb::Param>> params;
-    for (const auto& p : drafter_->params) params.push_back(fb::CreateParamDirect(builder_, p.name.c_str(), p.value));
-    drafter = fb::CreateDrafterDirect(builder_, drafter_->plugin_id.c_str(), drafter_->target_fingerprint.c_str(), &params);
-  }
-  const auto manifest = fb::CreateManifestDirect(builder_, llama_ ? fb::Kind::target : fb::Kind::drafter, name_.c_str(),
-                                                 fingerprint_.c_str(), llama, drafter, &tensors_, &blobs_);
-  builder_.Finish(manifest);
-
-  package::Header h{};
-  std::memcpy(h.magic, package::kMagic, sizeof h.magic);
-  h.major = package::kMajor;
-  h.minor = package::kMinor;
-  h.header_bytes = sizeof h;
-  h.data_offset = package::kDataAlign;
-  h.data_bytes = file_->size() - package::kDataAlign;
-  AERIE_TRY(pad_to(package::kAlign));
-  h.manifest_offset = file_->size();
-  h.manifest_bytes = builder_.GetSize();
-  if (h.manifest_bytes > package::kMaxManifest) return error(Code::limit, "package: the manifest is too large");
-  h.manifest_xxh64 = XXH64(builder_.GetBufferPointer(), h.manifest_bytes, 0);
-  AERIE_TRY(file_->append({builder_.GetBufferPointer(), h.manifest_bytes}));
-  h.file_bytes = file_->size();
-  h.header_xxh64 = XXH64(&h, offsetof(package::Header, header_xxh64), 0);
-  AERIE_TRY(file_->write_at(0, {reinterpret_cast<const uint8_t*>(&h), sizeof h}));
-  return file_->finish();
-}
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Files: mapping, capped reading, and writing that leaves a whole file or none. Paths are UTF-8.
+// Files: mapping, bounded reading, and writing that is whole or absent. Paths are UTF-8.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 
 namespace aerie::platform {
 
-// A whole file mapped read-only.
+// A whole file as read-only pages (a store into them faults). Shrinking the file while it is mapped makes
+// reads fault too, so packages are replaced by rename, never rewritten in place. Thread-safe.
 class MappedFile {
  public:
-  static Result<std::unique_ptr<MappedFile>> open(const std::string& path);
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -26,28 +27,40 @@ class MappedFile {
   size_t size_;
 };
 
-Result<std::vector<uint8_t>> read_file(const std::string& path, uint64_t max_bytes);
-bool is_regular_file(const std::string& path);
-bool is_directory(const std::string& path);
-
-// Writes under a temporary name beside `path` and renames in finish(); without it, nothing stays.
+// A new file that appears under `path` only when commit() succeeds; until then, and for ever if it fails or
+// is never called, its bytes are in a temporary neighbour that the destructor removes. One thread.
 class AtomicFile {
  public:
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
+
   Status append(std::span<const uint8_t> bytes);
-  Status write_at(uint64_t offset, std::span<const uint8_t> bytes);  // within what was appended
+  Status write_at(uint64_t offset, std::span<const uint8_t> bytes);  // inside what was appended
   uint64_t size() const { return size_; }
-  Status finish();
+  Status commit();  // flush to the disk, rename over `path`, flush the folder
+  const std::string& path() const { return path_; }
 
  private:
-  AtomicFile(int fd, std::string path, std::string temporary)
-      : fd_(fd), path_(std::move(path)), temporary_(std::move(temporary)) {}
-  int fd_;
-  uint64_t size_ = 0;
+  AtomicFile(std::string path, std::string temporary, int64_t handle)
+      : path_(std::move(path)), temporary_(std::move(temporary)), handle_(handle) {}
+  Status failed(const char* what) const;
+  void discard();
+
   std::string path_, temporary_;
+  int64_t handle_;  // the system's, -1 when closed
+  uint64_t size_ = 0;
 };
+
+enum class PathKind : uint8_t { absent, file, directory, other };
+PathKind path_kind(const std::string& path);
+
+// The whole file; Code::limit when it is longer than `max_bytes`.
+Result<std::vector<uint8_t>> read_file(const std::string& path, uint64_t max_bytes);
+
+std::string join_path(const std::string& directory, const std::string& name);
+std::string parent_directory(const std::string& path);  // "." when there is none
+std::string file_name(const std::string& path);         // last component, trailing separators ignored
 
 }  // namespace aerie::platform

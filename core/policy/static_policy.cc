@@ -19,8 +19,12 @@ struct Slot {
 
 std::string text(const Path& path) {
   std::string out = "[";
-  for (size_t i = 0; i < path.size(); ++i) out += (i ? "," : "") + std::to_string(path[i]);
-  return out + "]";
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (i) out += ',';
+    out += std::to_string(path[i]);
+  }
+  out += ']';
+  return out;
 }
 
 class StaticPolicy final : public TreePolicy {

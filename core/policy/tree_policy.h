@@ -63,10 +63,10 @@ Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& opti
 
 // A policy by name, as options and the command line give it; fields of other policies are ignored.
 struct PolicySpec {
-  std::string name;                           // "chain", "static" or "eagle2"
-  int32_t length = 5;                         // chain: drafted nodes (EAGLE's 5 draft passes)
-  std::vector<std::vector<int32_t>> paths;    // static: empty means EAGLE's tree
-  int32_t total = 60, depth = 5, top_k = 10;  // eagle2: see Eagle2Options
+  std::string name = {};                         // "chain", "static" or "eagle2"
+  int32_t length = 5;                            // chain: drafted nodes (EAGLE's 5 draft passes)
+  std::vector<std::vector<int32_t>> paths = {};  // static: empty means EAGLE's tree
+  int32_t total = 60, depth = 5, top_k = 10;     // eagle2: see Eagle2Options
 };
 Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec);
 

@@ -17,6 +17,12 @@ void Session::drafter_failed(const Status& why, bool lost_sync) {
   if (Status s = draft_->restart(); !s.ok()) options_.drafter->strike(s);
 }
 
+// After a failure the step is plain decode. Under the sampled rule what was drawn stays: dropping draws
+// for a reason that may depend on them would bend the law.
+void Session::drop_draft() {
+  if (!options_.sampled_rule) tree_.reset(text_.back());
+}
+
 int64_t Session::pending_count() const {
   const auto n = static_cast<int64_t>(pending_.size());
   return n > 0 && pending_first_ == draft_->observed() && pending_first_ + n == kv_len_ + 1 ? n : 0;
@@ -114,7 +120,7 @@ Status Session::next_draft_level() {
   // Too many nodes is our own limit; what was drafted so far is verified.
   if (s.code() != Code::limit) {
     drafter_failed(s, lost_sync);
-    tree_.reset(text_.back());
+    drop_draft();
   }
   return start_verify();
 }
@@ -131,7 +137,7 @@ Status Session::finish_draft() {
   stats_.proposed += static_cast<uint64_t>(tree_.size() - before);
   if (s.ok()) return next_draft_level();
   drafter_failed(s, false);
-  tree_.reset(text_.back());
+  drop_draft();
   return start_verify();
 }
 
@@ -139,7 +145,7 @@ Status Session::take_candidates() {
   const Candidates& c = draft_->candidates();
   const auto width = static_cast<size_t>(c.width);
   std::vector<float>& confidence = confidence_;
-  KeyedDice dice(options_.sampling.seed, options_.sampling.stream);
+  KeyedDice dice(options_.sampling.seed, options_.sampling.stream, static_cast<int64_t>(text_.size()) - 1);
   for (int32_t r = 0; r < c.rows; ++r) {
     int32_t parent = frontier_[static_cast<size_t>(r)];
     for (int32_t l = 0; l < c.levels && parent >= 0; ++l) {

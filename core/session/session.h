@@ -90,6 +90,7 @@ class Session {
   // draft.cc
   bool drafter_usable() const;
   void drafter_failed(const Status& why, bool lost_sync);
+  void drop_draft();
   bool align_drafter();              // make the next pass bring what the drafter misses
   int64_t pending_count() const;     // features waiting in the store
   Status record_observe(int64_t end, const kernels::Tensor& fresh);  // pending features, then `fresh`
@@ -138,6 +139,7 @@ class Session {
   std::vector<double> law_;
   std::vector<float> confidence_;
   std::vector<kernels::WalkStep> steps_;
+  std::vector<SampledStep> sampled_steps_;
 
   // Features of the last verify pass, by row; token pending_first_ + i reads row pending_[i].
   kernels::Tensor feature_store_;

@@ -109,10 +109,10 @@ Status Session::walk_result() {
 Status Session::sampled_result() {
   const LlamaConfig& config = model_->config();
   HostLaw law(logits_, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
-  KeyedDice dice(options_.sampling.seed, options_.sampling.stream);
-  std::vector<SampledStep> path;
-  AERIE_TRY(multi_round_.verify(rows_, drawn_, policy_->draw_order(), static_cast<int64_t>(text_.size()) - 1, law, dice,
-                                &path));
+  const auto root = static_cast<int64_t>(text_.size()) - 1;
+  KeyedDice dice(options_.sampling.seed, options_.sampling.stream, root);
+  std::vector<SampledStep>& path = sampled_steps_;
+  AERIE_TRY(multi_round_.verify(rows_, drawn_, policy_->draw_order(), root, law, dice, &path));
   steps_.clear();
   const auto v = static_cast<size_t>(config.vocab_size);
   for (const SampledStep& s : path) {

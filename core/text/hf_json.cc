@@ -31,6 +31,10 @@ bool flag(const Json& object, const char* key, bool otherwise) {
   const Json& value = field(object, key);
   return value.is_null() ? otherwise : value.get<bool>();
 }
+// An id; -1 when it is none (a fraction, or past what fits).
+int64_t id_of(const Json& value) {
+  return value.is_number_integer() ? std::max<int64_t>(value.get<int64_t>(), -1) : -1;
+}
 std::string type_of(const Json& object) { return field(object, "type").get<std::string>(); }
 
 // GPT-2's way of writing bytes as printable characters, backwards: -1 is not a byte.
@@ -75,14 +79,11 @@ Status read_split(const Json& j, Spec* spec) {
   const Json& pattern = field(j, "pattern");
   if (!pattern.contains("Regex")) return refuse("pre_tokenizer \"Split\" without a Regex");
   const std::string behavior = field(j, "behavior").get<std::string>();
-  // The patterns cover all text, so keeping matches or removing what is between them is the same.
-  // A pattern that does not cover it differs in the second case, which is therefore left out.
-  if (behavior != "Isolated" || flag(j, "invert", false)) {
-    const bool removed = behavior == "Removed" && flag(j, "invert", false);
-    const std::string text = pattern["Regex"].get<std::string>();
-    const std::string_view tail = R"(\s+)";
-    const bool covers = text.find(R"([^\s\p{L}\p{N}]+)") != std::string::npos && text.ends_with(tail);
-    if (!removed || !covers) return refuse("pre_tokenizer \"Split\" with behavior \"" + behavior + "\"");
+  const bool invert = flag(j, "invert", false);
+  // "Keep the matches, remove the rest" is the same as isolating where there is no rest.
+  const bool same = behavior == "Removed" && invert && covers_all_text(pattern["Regex"].get<std::string>());
+  if (!same && (behavior != "Isolated" || invert)) {
+    return refuse("pre_tokenizer \"Split\" with behavior \"" + behavior + "\"" + (invert ? ", inverted," : ""));
   }
   spec->patterns.push_back(pattern["Regex"].get<std::string>());
   return {};
@@ -137,7 +138,10 @@ Status read_post_processor(const Json& j, int depth, Spec* spec) {
   const std::string name = single[0]["SpecialToken"].at("id").get<std::string>();
   const Json& ids = field(j, "special_tokens").at(name).at("ids");
   if (ids.size() != 1) return refuse("a BOS of several tokens");
-  spec->bos = ids[0].get<int32_t>();
+  const int64_t bos = id_of(ids[0]);
+  if (bos < 0 || bos >= static_cast<int64_t>(spec->tokens.size()))
+    return damaged("BOS \"" + name + "\" is not a token");
+  spec->bos = static_cast<int32_t>(bos);
   return {};
 }
 
@@ -157,7 +161,7 @@ Status read_vocab(const Json& vocab, Ids* ids, Spec* spec) {
   if (!vocab.is_object()) return damaged("model.vocab is not an object");
   for (const auto& [text, value] : vocab.items()) {
     Spec::Token* token = nullptr;
-    const auto id = value.get<int64_t>();
+    const auto id = id_of(value);
     AERIE_TRY(place(id, vocab.size(), spec, &token));
     if (token->flags != 0 || !token->bytes.empty())
       return damaged("token id " + std::to_string(id) + " is there twice");
@@ -219,7 +223,7 @@ Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
   const size_t hint = ids.size() + added.size();
   for (const Json& j : added) {
     const std::string content = field(j, "content").get<std::string>();
-    const auto id = field(j, "id").get<int64_t>();
+    const auto id = id_of(field(j, "id"));
     if (content.empty()) continue;
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
     Spec::Token* token = nullptr;

@@ -239,4 +239,33 @@ class Translator {
 
 Result<std::string> to_pcre2(std::string_view oniguruma) { return Translator(oniguruma).run(); }
 
+bool covers_all_text(std::string_view pattern) {
+  bool letters = false, numbers = false, spaces = false, others = false;
+  int group = 0;
+  bool in_class = false;
+  size_t begin = 0;
+  for (size_t i = 0; i <= pattern.size(); ++i) {
+    const char c = i < pattern.size() ? pattern[i] : '|';
+    if (c == '\\') {
+      ++i;
+    } else if (in_class) {
+      in_class = c != ']';
+    } else if (c == '[') {
+      in_class = true;
+    } else if (c == '(' || c == ')') {
+      group += c == '(' ? 1 : -1;
+    } else if (c == '|' && group == 0) {
+      const std::string_view one = pattern.substr(begin, i - begin);
+      const auto is = [one](auto... forms) { return ((one == forms) || ...); };
+      letters |= is(R"(\p{L}+)", R"( ?\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)", R"([^\r\n\p{L}\p{N}]?+\p{L}+)");
+      numbers |= is(R"(\p{N})", R"(\p{N}+)", R"( ?\p{N}+)", R"(\p{N}{1,3})");
+      spaces |= is(R"(\s)", R"(\s+)");
+      others |= is(R"( ?[^\s\p{L}\p{N}]+)", R"( ?[^\s\p{L}\p{N}]+[\r\n]*)", R"( ?[^\s\p{L}\p{N}]++[\r\n]*)",
+                   R"( ?[^\s\p{L}\p{N}]+[\r\n/]*)");
+      begin = i + 1;
+    }
+  }
+  return letters && numbers && spaces && others;
+}
+
 }  // namespace aerie::text

@@ -17,4 +17,8 @@ inline constexpr std::string_view kGpt2Pattern =
 // almost the same ids, and nobody notices.
 Result<std::string> to_pcre2(std::string_view oniguruma);
 
+// True when every text is wholly matched, piece after piece, for certain: the pattern has, among its
+// alternatives, the usual ones for letters, numbers, white space and all else.
+bool covers_all_text(std::string_view oniguruma);
+
 }  // namespace aerie::text

@@ -17,18 +17,22 @@ class Dice {
   virtual int32_t pick(int64_t position, uint32_t lane, std::span<const double> weights, double total) = 0;
 };
 
-// Dice from kernels::keyed_uniform: the answer is a function of seed, stream, position and lane, and
-// shares no bit with the noise of the walk. `position` is the absolute position of the token in
-// question. All that decides the token emitted at a position is keyed by this position, and every
-// position is emitted once, so a draw of an earlier cycle that led to nothing is as good as new.
+// Dice from kernels::keyed_uniform: the answer is a function of seed, stream, root, position and lane,
+// and shares no bit with the noise of the walk. `position` is the absolute position of the token in
+// question; `root_position`, that of the cycle's root, gives every cycle fresh dice, so that even a
+// drafter that remembers what was drawn from it and never emitted cannot have seen an answer to come.
+// Nodes of one depth share their dice: a walk visits one of them only.
 class KeyedDice final : public Dice {
  public:
-  KeyedDice(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+  KeyedDice(uint64_t seed, uint64_t stream, int64_t root_position = 0)
+      : seed_(seed), stream_(stream), root_position_(root_position) {}
   bool accept(int64_t position, uint32_t lane, double probability) override;
   int32_t pick(int64_t position, uint32_t lane, std::span<const double> weights, double total) override;
 
  private:
+  double uniform(int64_t position, uint32_t lane) const;
   uint64_t seed_, stream_;
+  int64_t root_position_;
 };
 
 // Index of the interval that u * total, u in [0, 1), falls in; rounding never leads to a weight of 0.

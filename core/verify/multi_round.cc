@@ -49,10 +49,8 @@ Result<const DrawnChildren*> DrawnTree::draw(int32_t node, std::span<const doubl
                                              Dice& dice) {
   if (find(node)) return error(Code::invalid_argument, "sampled-draft rule: a node's children are drawn once");
   if (used_ == pool_.size()) {
-    // Grown to a whole tree at once: earlier answers stay valid and later cycles allocate nothing.
-    if (used_ > 0) return error(Code::limit, "sampled-draft rule: too many nodes have children");
-    pool_.resize(static_cast<size_t>(kMaxDrawn));
-    node_.resize(pool_.size());
+    pool_.emplace_back();
+    node_.push_back(0);
   }
   AERIE_TRY(draw_children(q, k, position, dice, &pool_[used_]));
   node_[used_] = node;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -22,7 +23,7 @@
 
 namespace aerie {
 
-// Lanes of the dice, one range per use.
+// Lanes of the dice, one range per use; all below 4096.
 constexpr uint32_t kDrawLane = 0;          // + number of the child
 constexpr uint32_t kAcceptLane = 1 << 10;  // + number of the child
 constexpr uint32_t kResidualLane = 1 << 11;
@@ -48,7 +49,7 @@ class DrawnTree {
   const DrawnChildren* find(int32_t node) const;  // null: nothing was drawn for it
 
  private:
-  std::vector<DrawnChildren> pool_;
+  std::deque<DrawnChildren> pool_;  // a deque: answers stay where they are when it grows
   std::vector<int32_t> node_;
   size_t used_ = 0;
 };

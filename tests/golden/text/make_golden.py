@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden encodings for core/text.
 
-  pip install tokenizers sentencepiece
+  pip install tokenizers sentencepiece protobuf
   make_golden.py [path to tok512.model]
 
 Byte-level BPE: trains tiny tokenizers on the text below with Hugging Face `tokenizers` and stores
@@ -59,7 +59,7 @@ TEXTS = [
     "a\u0000b\u0000", "\x7f\x80\x9f", "\u31350 \U00031350\U000323af\U0002ebf0 \U0001e4f0\U00010d40 \U000105c0",
     "<|endoftext|>", "a<|endoftext|>b", " <|endoftext|> <|endoftext|>\n", "<|endoftext", "<|endof<|endoftext|>text|>",
     "<tool>", "x <tool> y", "  <mask>  <mask>x", "<pad>  \n z", "<|endoftext|><tool><mask><pad>", "<toolbox> <tool", "      four    spaces",
-    "caf\u00e9s cafe\u0301s <caf\u00e9> <cafe\u0301>", "zanzibar zanzibars Zanzibar", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "caf\u00e9s cafe\u0301s <\u01cdx> <A\u030cx>", "zanzibar zanzibars Zanzibar", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     "SHOUTING CamelCase snake_case XMLHttpRequest iPhone McDonald \u01c5x \u02b0y", "!!!???...---===***///\\\\\\", "$100 €50 £20 ¥1000 50% #1 @user",
     "\U0010ffff\ue000\ufffd", "word" * 30, " the" * 40, "".join(chr(c) for c in range(32, 127)),
 ]
@@ -81,8 +81,10 @@ def split(*patterns):
 
 
 def add_tokens(tok):
+    # No added token here has a character that ByteLevel also uses for a byte (such as U+00E9): `tokenizers`
+    # decodes those as that byte, which breaks the text; we give the text back.
     tok.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True), AddedToken("<pad>", rstrip=True, special=True)])
-    tok.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("<caf\u00e9>", normalized=True),
+    tok.add_tokens([AddedToken("<tool>", normalized=False), AddedToken("<\u01cdx>", normalized=True),
                     AddedToken("    ", normalized=True), AddedToken("  ", normalized=True)])
 
 
@@ -112,7 +114,10 @@ def legacy_merges(j):  # as tokenizers wrote them before 0.20
 
 def ignore_merges(j):  # a token that no merge makes
     j["model"]["ignore_merges"] = True
-    j["model"]["vocab"]["Ġzanzibar"] = 2000
+    size = len(j["model"]["vocab"])
+    for token in j["added_tokens"]:
+        token["id"] += token["id"] >= size
+    j["model"]["vocab"]["Ġzanzibar"] = size
 
 
 def main():
@@ -136,7 +141,11 @@ def main():
 
     if len(sys.argv) > 1:
         import sentencepiece
-        sp = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1])
+        from sentencepiece import sentencepiece_model_pb2
+        model = sentencepiece_model_pb2.ModelProto.FromString(pathlib.Path(sys.argv[1]).read_bytes())
+        # The model asks to squeeze runs of spaces; run.c, whose format tokenizer.bin is, keeps them.
+        model.normalizer_spec.remove_extra_whitespaces = False
+        sp = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
         # U+2581 is SentencePiece's own sign for a space and a NUL ends run.c's strings.
         rows = [{"text": t, "ids": sp.encode(t)} for t in TEXTS if "\0" not in t and "\u2581" not in t]
         (HERE / "stories260k").mkdir(exist_ok=True)

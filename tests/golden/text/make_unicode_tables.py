@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes core/text/nfc_tables.inc and core/text/unicode_additions.inc (run with `pip install tokenizers`).
 
-nfc_tables: canonical decomposition, composition and combining classes from Python's unicodedata. For
-single characters they are checked here to agree with the NFC of Hugging Face tokenizers.
+nfc_tables: canonical decomposition, composition and combining classes from Python's unicodedata, as far
+as the NFC of Hugging Face tokenizers knows them (it was made from an older Unicode).
 
 unicode_additions: characters that the regex engine of tokenizers puts in a category and Unicode 14
 (PCRE2 10.42, Debian 12) does not yet. The tokenizer adds them by hand so that ids do not depend on the
@@ -73,7 +73,8 @@ def nfc():
             a, b = (int(x, 16) for x in canonical.split())
             if unicodedata.normalize("NFC", chr(a) + chr(b)) == s:  # else a composition exclusion
                 pairs.append((a, b, c))
-        if unicodedata.combining(s):
+        # `tokenizers` knows an older Unicode: its ids decide, so a mark it does not reorder is none.
+        if unicodedata.combining(s) and (c == 0x345 or hf.normalize_str("b\u0345" + s) != "b\u0345" + full):
             classes.append((c, unicodedata.combining(s)))
     runs = []
     for c, k in classes:

@@ -111,7 +111,7 @@ TEST(Stories, DecodesAsRunC) {
     EXPECT_TRUE(t->is_special(control));
     EXPECT_EQ(t->token_bytes(control, -1), "");
   }
-  const std::string odd("a\0\xff\xf0\x9f<s></s><0x41>\n<s>\n", 25);
+  const std::string odd = std::string("a\0", 2) + "\xff\xf0\x9f<s></s><0x41>\n<s>\n";
   EXPECT_EQ(raw_bytes(*t, encode(*t, odd)), odd);
   const Ids special = encode(*t, "<s>x</s>", {.add_bos = false, .parse_special = true});
   EXPECT_EQ(special.front(), 1);

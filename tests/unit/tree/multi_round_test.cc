@@ -222,5 +222,18 @@ TEST(MultiRound, KeyedDiceHaveTheLaw) {
   EXPECT_GT(hits, n / 2);
 }
 
+// Depth 2 of one cycle and depth 1 of the next are the same position, but not the same dice.
+TEST(MultiRound, EveryCycleHasFreshDice) {
+  const Law even(1 << 20, 1.0);
+  const auto pick = [&](int64_t root, int64_t position, uint32_t lane) {
+    return KeyedDice(1, 2, root).pick(position, lane, even, 1 << 20);
+  };
+  EXPECT_EQ(pick(9, 12, kDrawLane), pick(9, 12, kDrawLane));
+  EXPECT_NE(pick(9, 12, kDrawLane), pick(10, 12, kDrawLane));
+  EXPECT_NE(pick(9, 12, kDrawLane), pick(9, 12, kAcceptLane));
+  EXPECT_NE(pick(9, 12, kAcceptLane), pick(9, 12, kAcceptLane + 1));
+  EXPECT_NE(pick(9, 12, kResidualLane), pick(9, 13, kResidualLane));
+}
+
 }  // namespace multi_round_test
 }  // namespace aerie

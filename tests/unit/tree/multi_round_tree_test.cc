@@ -130,7 +130,7 @@ TEST(MultiRoundTree, StaticTreesHaveTheTargetsLawExactly) {
 }
 
 // No question is asked twice under one key in a chain, and all that decides the token of a position
-// is keyed by that position (dice.h says why the law needs it).
+// is keyed by that position.
 TEST(MultiRoundTree, QuestionsAreKeyedByThePositionTheyDecide) {
   struct Recorder final : Dice {
     std::vector<std::pair<int64_t, uint32_t>> asked;

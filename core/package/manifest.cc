@@ -1,0 +1,176 @@
+#include "core/package/manifest.h"
+
+#include "core/package/format.h"
+#include "core/package/validate.h"
+#include "manifest_generated.h"
+
+namespace aerie::package {
+
+namespace {
+
+// Two tables for each tensor; a manifest of real models is depth 3.
+constexpr flatbuffers::uoffset_t kMaxDepth = 16;
+constexpr flatbuffers::uoffset_t kMaxTables = 100'000;
+
+using Builder = flatbuffers::FlatBufferBuilder;
+
+flatbuffers::Offset<fbs::Stored> encode(Builder& b, const StoredRow& s) {
+  flatbuffers::Offset<flatbuffers::Vector<const fbs::Chunk*>> chunks;
+  if (!s.chunks.empty()) {
+    std::vector<fbs::Chunk> rows;
+    rows.reserve(s.chunks.size());
+    for (const ChunkRow& c : s.chunks) rows.emplace_back(c.xxh64, c.stored_bytes, c.raw_bytes);
+    chunks = b.CreateVectorOfStructs(rows);
+  }
+  return fbs::CreateStored(b, s.offset, s.stored_bytes, s.raw_bytes, static_cast<fbs::Codec>(s.codec), chunks,
+                           s.xxh64);
+}
+
+flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
+  flatbuffers::Offset<fbs::RopeScaling> scaling;
+  if (const RopeScaling& r = c.rope_scaling; r.kind != RopeScaling::Kind::none)
+    scaling = fbs::CreateRopeScaling(b, static_cast<fbs::RopeKind>(r.kind), r.factor, r.low_freq_factor,
+                                     r.high_freq_factor, r.original_context);
+  const auto eos = b.CreateVector(c.eos_ids);
+  const auto taps = b.CreateVector(c.tap_layers);
+  return fbs::CreateTarget(b, c.vocab_size, c.vocab_used, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
+                           c.max_context, c.rms_eps, c.rope_theta, scaling, c.tied, c.qkv_bias, c.bos_id, eos, taps);
+}
+
+flatbuffers::Offset<fbs::Drafter> encode(Builder& b, const DrafterConfig& c) {
+  std::vector<flatbuffers::Offset<fbs::Param>> params;
+  for (const auto& p : c.params) params.push_back(fbs::CreateParam(b, b.CreateString(p.name), p.value));
+  const auto plugin = b.CreateString(c.plugin_id);
+  const auto fingerprint = b.CreateString(c.target_fingerprint);
+  return fbs::CreateDrafter(b, plugin, fingerprint, b.CreateVector(params));
+}
+
+std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
+
+Status bad(const std::string& what) { return error(Code::bad_format, what); }
+
+template <class E>
+bool known(E value, E last) {
+  return static_cast<uint8_t>(value) <= static_cast<uint8_t>(last);
+}
+
+Status decode(const fbs::Stored& s, const std::string& where, StoredRow* out) {
+  if (!known(s.codec(), fbs::Codec::zstd)) return error(Code::unsupported, where + ": codec: unknown to this build");
+  *out = {s.offset(), s.stored_bytes(), s.raw_bytes(), static_cast<Codec>(s.codec()), {}, s.xxh64()};
+  if (s.chunks()) {
+    out->chunks.reserve(s.chunks()->size());
+    for (const fbs::Chunk* c : *s.chunks()) out->chunks.push_back({c->xxh64(), c->stored_bytes(), c->raw_bytes()});
+  }
+  return {};
+}
+
+Status decode(const fbs::Target& t, LlamaConfig* out) {
+  LlamaConfig& c = *out;
+  c.vocab_size = t.vocab_size();
+  c.vocab_used = t.vocab_used();
+  c.hidden = t.hidden();
+  c.layers = t.layers();
+  c.heads = t.heads();
+  c.kv_heads = t.kv_heads();
+  c.head_dim = t.head_dim();
+  c.ffn = t.ffn();
+  c.max_context = t.max_context();
+  c.rms_eps = t.rms_eps();
+  c.rope_theta = t.rope_theta();
+  c.tied = t.tied();
+  c.qkv_bias = t.qkv_bias();
+  c.bos_id = t.bos_id();
+  if (t.eos_ids()) c.eos_ids.assign(t.eos_ids()->begin(), t.eos_ids()->end());
+  if (t.tap_layers()) c.tap_layers.assign(t.tap_layers()->begin(), t.tap_layers()->end());
+  if (const fbs::RopeScaling* r = t.rope_scaling()) {
+    if (!known(r->kind(), fbs::RopeKind::llama3)) return error(Code::unsupported, "rope_scaling: unknown to this build");
+    c.rope_scaling = {static_cast<RopeScaling::Kind>(r->kind()), r->factor(), r->low_freq_factor(),
+                      r->high_freq_factor(), r->original_context()};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_manifest(const Manifest& m) {
+  Builder b;
+  flatbuffers::Offset<fbs::Target> target;
+  flatbuffers::Offset<fbs::Drafter> drafter;
+  if (m.target) target = encode(b, *m.target);
+  if (m.drafter) drafter = encode(b, *m.drafter);
+  std::vector<flatbuffers::Offset<fbs::Tensor>> tensors;
+  for (const TensorRow& t : m.tensors) {
+    const auto stored = encode(b, t.stored);
+    const auto name = b.CreateString(t.name);
+    tensors.push_back(fbs::CreateTensor(b, name, static_cast<fbs::DType>(t.dtype), static_cast<fbs::Layout>(t.layout),
+                                        t.rows, t.cols, t.scales_offset, stored));
+  }
+  std::vector<flatbuffers::Offset<fbs::Blob>> blobs;
+  for (const BlobRow& r : m.blobs) {
+    const auto stored = encode(b, r.stored);
+    blobs.push_back(fbs::CreateBlob(b, b.CreateString(r.name), stored));
+  }
+  const auto name = b.CreateString(m.name);
+  const auto fingerprint = b.CreateString(m.fingerprint);
+  const auto tensor_rows = b.CreateVector(tensors);
+  const auto blob_rows = b.CreateVector(blobs);
+  fbs::FinishManifestBuffer(b, fbs::CreateManifest(b, static_cast<fbs::Kind>(m.kind), name, fingerprint, target,
+                                                   drafter, tensor_rows, blob_rows));
+  return {b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize()};
+}
+
+Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kMaxDepth, kMaxTables);
+  if (bytes.size() < 16 || !fbs::VerifyManifestBuffer(verifier)) return bad("not a valid FlatBuffer");
+  const fbs::Manifest& f = *fbs::GetManifest(bytes.data());
+  Manifest m;
+  if (!known(f.kind(), fbs::Kind::drafter)) return error(Code::unsupported, "kind: unknown to this build");
+  m.kind = static_cast<PackageKind>(f.kind());
+  m.name = text(f.name());
+  m.fingerprint = text(f.fingerprint());
+  if (f.target()) AERIE_TRY(decode(*f.target(), &m.target.emplace()));
+  if (f.drafter()) {
+    DrafterConfig& d = m.drafter.emplace();
+    d.plugin_id = text(f.drafter()->plugin_id());
+    d.target_fingerprint = text(f.drafter()->target_fingerprint());
+    if (f.drafter()->params())
+      for (const fbs::Param* p : *f.drafter()->params()) d.params.push_back({text(p->name()), p->value()});
+  }
+  if (f.tensors()) {
+    m.tensors.reserve(f.tensors()->size());
+    for (const fbs::Tensor* t : *f.tensors()) {
+      TensorRow& row = m.tensors.emplace_back();
+      row.name = text(t->name());
+      AERIE_TRY(check_name(row.name));
+      if (!known(t->dtype(), fbs::DType::i32)) return error(Code::unsupported, row.name + ": dtype: unknown to this build");
+      if (!known(t->layout(), fbs::Layout::panel16))
+        return error(Code::unsupported, row.name + ": layout: unknown to this build");
+      row.dtype = static_cast<kernels::DType>(t->dtype());
+      row.layout = static_cast<kernels::Layout>(t->layout());
+      row.rows = t->rows();
+      row.cols = t->cols();
+      row.scales_offset = t->scales_offset();
+      AERIE_TRY(decode(*t->stored(), row.name, &row.stored));
+    }
+  }
+  if (f.blobs()) {
+    for (const fbs::Blob* blob : *f.blobs()) {
+      BlobRow& row = m.blobs.emplace_back();
+      row.name = text(blob->name());
+      AERIE_TRY(check_name(row.name));
+      AERIE_TRY(decode(*blob->stored(), row.name, &row.stored));
+    }
+  }
+  return m;
+}
+
+Result<Described> describe(std::span<const uint8_t> file) {
+  AERIE_ASSIGN(const Header h, decode_header(file));
+  Result<Manifest> m = decode_manifest(file.subspan(h.manifest_offset, h.manifest_bytes));
+  if (!m.ok()) return m.status().at("manifest");
+  AERIE_TRY(check_manifest(*m, h.data_bytes));
+  return Described{h.major, h.minor, h.file_bytes, h.manifest_bytes, file.subspan(h.data_offset, h.data_bytes),
+                   std::move(m).value()};
+}
+
+}  // namespace aerie::package

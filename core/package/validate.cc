@@ -1,0 +1,223 @@
+#include "core/package/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/package/format.h"
+
+namespace aerie::package {
+
+using kernels::DType;
+using kernels::Layout;
+
+namespace {
+
+Status bad(const std::string& field, const std::string& what) { return error(Code::bad_format, field + ": " + what); }
+
+std::string shape(int64_t rows, int64_t cols) {
+  return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
+}
+
+Status range(const char* field, int64_t v, int64_t low, int64_t high) {
+  if (v >= low && v <= high) return {};
+  return bad(field, std::to_string(v) + " is not in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+}
+
+Status real(const char* field, double v, double above, double max) {
+  if (std::isfinite(v) && v > above && v <= max) return {};
+  return bad(field, std::to_string(v) + " is not in (" + std::to_string(above) + ", " + std::to_string(max) + "]");
+}
+
+Status check_stored(const StoredRow& s, const std::string& name) {
+  if (s.raw_bytes == 0 || s.stored_bytes == 0) return bad(name, "is empty");
+  if (s.codec == Codec::raw) {
+    if (s.stored_bytes != s.raw_bytes) return bad(name, "raw, but stored and raw lengths differ");
+    if (!s.chunks.empty()) return bad(name, "raw, but has chunks");
+    return {};
+  }
+  if (s.raw_bytes / kMaxExpansion > s.stored_bytes)
+    return bad(name, std::to_string(s.stored_bytes) + " stored bytes claim to unpack to " + std::to_string(s.raw_bytes));
+  uint64_t stored = 0, raw = 0;  // at most 2^32 * 1e6 each: no overflow
+  for (const ChunkRow& c : s.chunks) {
+    if (c.raw_bytes == 0 || c.raw_bytes > kMaxChunkBytes || c.stored_bytes == 0)
+      return bad(name, "a chunk has no bytes or more than 16 MiB");
+    stored += c.stored_bytes;
+    raw += c.raw_bytes;
+  }
+  if (stored != s.stored_bytes || raw != s.raw_bytes) return bad(name, "its chunks do not add up to its length");
+  return {};
+}
+
+Status check_tensor(const TensorRow& t) {
+  if (t.rows < 1 || t.rows > kMaxRows || t.cols < 1 || t.cols > kMaxCols)
+    return bad(t.name, "shape " + shape(t.rows, t.cols) + " is out of range");
+  uint64_t raw = 0, scales = 0;
+  if (!tensor_extent(t.dtype, t.layout, t.rows, t.cols, &raw, &scales))
+    return bad(t.name, "this dtype and layout do not go together");
+  if (raw != t.stored.raw_bytes)
+    return bad(t.name, "shape " + shape(t.rows, t.cols) + " needs " + std::to_string(raw) + " bytes, the manifest says " +
+                           std::to_string(t.stored.raw_bytes));
+  if (scales != t.scales_offset) return bad(t.name, "scales offset is wrong");
+  return check_stored(t.stored, t.name);
+}
+
+Status check_target_tensors(const Manifest& m) {
+  std::unordered_map<std::string, const TensorRow*> found;
+  for (const TensorRow& t : m.tensors) found.emplace(t.name, &t);
+  for (const ExpectedTensor& e : expected_tensors(*m.target)) {
+    const auto it = found.find(e.name);
+    if (it == found.end()) return bad(e.name, "the tensor is missing");
+    const TensorRow& t = *it->second;
+    if (t.rows != e.rows || t.cols != e.cols)
+      return bad(e.name, "shape " + shape(t.rows, t.cols) + ", the config needs " + shape(e.rows, e.cols));
+    if (e.weight ? t.layout != Layout::panel16 : t.layout != Layout::row_major || t.dtype != DType::f32)
+      return bad(e.name, e.weight ? "must be in the panel16 layout" : "must be f32, row_major");
+    found.erase(it);
+  }
+  if (!found.empty()) {
+    const auto first = std::min_element(found.begin(), found.end(),
+                                        [](const auto& a, const auto& b) { return a.first < b.first; });
+    return bad(first->first, "unexpected tensor");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_name(const std::string& name) {
+  if (!name.empty() && name.size() <= 255 && std::all_of(name.begin(), name.end(), [](char c) { return c > 32 && c < 127; }))
+    return {};
+  return bad("names", "a name is empty, too long or not printable ASCII");
+}
+
+Status check_fingerprint(const std::string& hex) {
+  if (hex.size() >= 16 && hex.size() <= 64 &&
+      std::all_of(hex.begin(), hex.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }))
+    return {};
+  return bad("fingerprint", "not 16 to 64 lower-case hex digits");
+}
+
+Status check_config(const LlamaConfig& c) {
+  AERIE_TRY(range("vocab_size", c.vocab_size, 1, 1 << 22));
+  AERIE_TRY(range("vocab_used", c.vocab_used, 1, c.vocab_size));
+  AERIE_TRY(range("hidden", c.hidden, 1, 1 << 17));
+  AERIE_TRY(range("layers", c.layers, 1, 1024));
+  AERIE_TRY(range("heads", c.heads, 1, 4096));
+  AERIE_TRY(range("kv_heads", c.kv_heads, 1, c.heads));
+  if (c.heads % c.kv_heads) return bad("kv_heads", std::to_string(c.kv_heads) + " does not divide heads " + std::to_string(c.heads));
+  AERIE_TRY(range("head_dim", c.head_dim, 2, 1024));
+  if (c.head_dim % 2) return bad("head_dim", std::to_string(c.head_dim) + " is odd");
+  AERIE_TRY(range("ffn", c.ffn, 1, 1 << 20));
+  AERIE_TRY(range("max_context", c.max_context, 1, 1 << 24));
+  AERIE_TRY(real("rms_eps", c.rms_eps, 0, 1));
+  AERIE_TRY(real("rope_theta", c.rope_theta, 0, 1e12));
+  if (const RopeScaling& r = c.rope_scaling; r.kind != RopeScaling::Kind::none) {
+    AERIE_TRY(real("rope_scaling.factor", r.factor, 0, 1e6));
+    if (r.kind == RopeScaling::Kind::llama3) {
+      AERIE_TRY(real("rope_scaling.low_freq_factor", r.low_freq_factor, 0, 1e6));
+      AERIE_TRY(real("rope_scaling.high_freq_factor", r.high_freq_factor, r.low_freq_factor, 1e6));
+      AERIE_TRY(range("rope_scaling.original_context", r.original_context, 1, 1 << 24));
+    }
+  }
+  AERIE_TRY(range("bos_id", c.bos_id, -1, c.vocab_used - 1));
+  AERIE_TRY(range("eos_ids count", static_cast<int64_t>(c.eos_ids.size()), 0, 64));
+  for (const int32_t id : c.eos_ids) AERIE_TRY(range("eos_ids", id, 0, c.vocab_used - 1));
+  AERIE_TRY(range("tap_layers count", static_cast<int64_t>(c.tap_layers.size()), 0, 8));
+  for (const int32_t layer : c.tap_layers) AERIE_TRY(range("tap_layers", layer, 0, c.layers - 1));
+  return {};
+}
+
+Status check_config(const DrafterConfig& c) {
+  if (c.plugin_id.empty() || c.plugin_id.size() > 63 ||
+      !std::all_of(c.plugin_id.begin(), c.plugin_id.end(), [](char ch) {
+        return (ch >= 'a' && ch <= 'z') || (ch >= '0' && ch <= '9') || ch == '_' || ch == '-' || ch == '.';
+      }))
+    return bad("plugin_id", "not 1 to 63 of a-z 0-9 _ - .");
+  if (const Status s = check_fingerprint(c.target_fingerprint); !s.ok()) return s.at("target");
+  AERIE_TRY(range("params count", static_cast<int64_t>(c.params.size()), 0, 256));
+  std::unordered_set<std::string> names;
+  for (const auto& p : c.params) {
+    AERIE_TRY(check_name(p.name));
+    if (!names.insert(p.name).second) return bad(p.name, "parameter given twice");
+    if (!std::isfinite(p.value)) return bad(p.name, "parameter is not finite");
+  }
+  return {};
+}
+
+std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
+  const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
+  const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
+  std::vector<ExpectedTensor> all;
+  all.reserve(static_cast<size_t>(c.layers) * 7 + 3);
+  all.push_back({"embed", c.vocab_size, h, true});
+  for (int32_t i = 0; i < c.layers; ++i) {
+    const std::string at = "layers." + std::to_string(i) + ".";
+    all.push_back({at + "attn_norm", 1, h, false});
+    all.push_back({at + "attn.qkv", qkv, h, true});
+    if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
+    all.push_back({at + "attn.o", h, heads, true});
+    all.push_back({at + "mlp_norm", 1, h, false});
+    all.push_back({at + "mlp.gate_up", 2 * int64_t{c.ffn}, h, true});
+    all.push_back({at + "mlp.down", h, c.ffn, true});
+  }
+  all.push_back({"norm", 1, h, false});
+  if (!c.tied) all.push_back({"lm_head", c.vocab_size, h, true});
+  return all;
+}
+
+bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint64_t* raw_bytes, uint64_t* scales_offset) {
+  const bool quantised = dtype == DType::int8 || dtype == DType::int4;
+  if (rows < 1 || rows > kMaxRows || cols < 1 || cols > kMaxCols) return false;
+  if (layout == Layout::row_major ? quantised : dtype == DType::i32) return false;
+  const auto data = static_cast<uint64_t>(kernels::data_bytes(dtype, layout, rows, cols));
+  *scales_offset = quantised ? align_up(data, kBlobAlignment) : 0;
+  *raw_bytes = quantised ? *scales_offset + static_cast<uint64_t>(kernels::scale_bytes(dtype, rows, cols)) : data;
+  return true;
+}
+
+Status check_manifest(const Manifest& m, uint64_t data_bytes) {
+  if (m.name.size() > 255 || std::any_of(m.name.begin(), m.name.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 32 || c == 127;
+      }))
+    return bad("name", "too long or has control characters");
+  AERIE_TRY(check_fingerprint(m.fingerprint));
+  if (m.kind == PackageKind::target) {
+    if (!m.target || m.drafter) return bad("kind", "a target package has a target config and no drafter config");
+    if (const Status s = check_config(*m.target); !s.ok()) return s.at("config");
+  } else {
+    if (!m.drafter || m.target) return bad("kind", "a drafter package has a drafter config and no target config");
+    if (const Status s = check_config(*m.drafter); !s.ok()) return s.at("config");
+  }
+  std::unordered_set<std::string> names;
+  std::vector<std::pair<const StoredRow*, const std::string*>> stored;
+  for (const TensorRow& t : m.tensors) {
+    AERIE_TRY(check_name(t.name));
+    if (!names.insert(t.name).second) return bad(t.name, "tensor given twice");
+    AERIE_TRY(check_tensor(t));
+    stored.emplace_back(&t.stored, &t.name);
+  }
+  names.clear();
+  for (const BlobRow& b : m.blobs) {
+    AERIE_TRY(check_name(b.name));
+    if (!names.insert(b.name).second) return bad(b.name, "blob given twice");
+    AERIE_TRY(check_stored(b.stored, b.name));
+    stored.emplace_back(&b.stored, &b.name);
+  }
+  if (m.kind == PackageKind::target) AERIE_TRY(check_target_tensors(m));
+
+  // Every blob begins at the first aligned byte after the one before: no overlap, no hiding place.
+  std::sort(stored.begin(), stored.end(), [](const auto& a, const auto& b) { return a.first->offset < b.first->offset; });
+  uint64_t end = 0;
+  for (const auto& [s, name] : stored) {
+    if (s->offset != align_up(end, kBlobAlignment)) return bad(*name, "offset: overlaps, misaligned or leaves a hole");
+    if (s->offset > data_bytes || s->stored_bytes > data_bytes - s->offset)
+      return bad(*name, "offset: outside the data region");
+    end = s->offset + s->stored_bytes;
+  }
+  if (end != data_bytes) return bad("data length", "bytes after the last blob");
+  return {};
+}
+
+}  // namespace aerie::package

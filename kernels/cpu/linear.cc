@@ -1,0 +1,386 @@
+// Linear: a few rows of activations against packed weights, one pass over the weights.
+//
+// Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
+// (f32, bf16); for int8/int4 an exact integer sum for each block of 32, then one FMA chain over
+// blocks, times the row's scale. Then + bias, then + residual.
+#include "kernels/cpu/hwy_targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/op_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/linear.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#ifndef AERIE_LINEAR_SHARED
+#define AERIE_LINEAR_SHARED
+namespace aerie::kernels::cpu {
+// Activations of one row as integers, zero-padded to whole blocks.
+struct QuantisedRows {
+  const int8_t* q;        // (M, kp)
+  const int32_t* sums;    // (M, kp / 32): sum of the block's q
+  const float* scale;     // (M)
+};
+}  // namespace aerie::kernels::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, kPanel>;
+using V = hn::Vec<D>;
+constexpr size_t kN = hn::MaxLanes(D());
+constexpr size_t kV = kPanel / kN;  // vectors in a panel
+constexpr int kMaxTile = kV == 1 ? 8 : kV == 2 ? 6 : 3;  // rows
+// Panels at once: enough independent chains to hide the FMA latency, few enough registers.
+constexpr int panels_for(int m) {
+  return kV == 1 ? (m <= 2 ? 8 : m <= 4 ? 4 : 2) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
+}
+constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 4 ? 4 : 2) : 1; }
+
+struct Tile {
+  const Linear* op;
+  int64_t row, panel;
+  const QuantisedRows* quantised;
+};
+
+HWY_INLINE void finish(const Linear& op, int64_t row, int64_t panel, size_t v, V sum) {
+  const D d;
+  const int64_t n = panel * kPanel + static_cast<int64_t>(v * kN), left = op.w.rows - n;
+  if (left <= 0) return;
+  float* out = static_cast<float*>(op.out.data) + row * op.out.stride + n;
+  const float* bias = op.bias ? static_cast<const float*>(op.bias.data) + n : nullptr;
+  const float* residual = op.residual ? static_cast<const float*>(op.residual.data) + row * op.residual.stride + n : nullptr;
+  if (left >= static_cast<int64_t>(kN)) {
+    if (bias) sum = hn::Add(hn::LoadU(d, bias), sum);
+    if (residual) sum = hn::Add(hn::LoadU(d, residual), sum);
+    hn::StoreU(sum, d, out);
+    return;
+  }
+  HWY_ALIGN float lanes[kPanel];
+  hn::Store(sum, d, lanes);
+  for (int64_t i = 0; i < left; ++i) {
+    float s = lanes[i];
+    if (bias) s = bias[i] + s;
+    if (residual) s = residual[i] + s;
+    out[i] = s;
+  }
+}
+
+template <int M, int P>
+HWY_NOINLINE void tile_f32(const Tile& t) {
+  const D d;
+  const Linear& op = *t.op;
+  const int64_t k = op.w.cols;
+  const float* w = static_cast<const float*>(op.w.data) + t.panel * kPanel * k;
+  const float* x = static_cast<const float*>(op.x.data) + t.row * op.x.stride;
+  V acc[M][P * kV];
+  for (auto& row : acc)
+    for (auto& a : row) a = hn::Zero(d);
+  for (int64_t i = 0; i < k; ++i) {
+    V b[P * kV];
+    for (size_t p = 0; p < P; ++p)
+      for (size_t v = 0; v < kV; ++v) b[p * kV + v] = hn::Load(d, w + static_cast<int64_t>(p) * kPanel * k + i * kPanel + v * kN);
+    for (int m = 0; m < M; ++m) {
+      const V a = hn::Set(d, x[m * op.x.stride + i]);
+      for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::MulAdd(b[j], a, acc[m][j]);
+    }
+  }
+  for (int m = 0; m < M; ++m)
+    for (size_t j = 0; j < P * kV; ++j) finish(op, t.row + m, t.panel + static_cast<int64_t>(j / kV), j % kV, acc[m][j]);
+}
+
+template <int M, int P>
+HWY_NOINLINE void tile_bf16(const Tile& t) {
+  const D d;
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::RebindToUnsigned<D> d32;
+  const Linear& op = *t.op;
+  const int64_t k = op.w.cols, kp = k_padded(DType::bf16, k);
+  const uint16_t* w = static_cast<const uint16_t*>(op.w.data) + t.panel * kPanel * kp;
+  const float* x = static_cast<const float*>(op.x.data) + t.row * op.x.stride;
+  V acc[M][P * kV];
+  for (auto& row : acc)
+    for (auto& a : row) a = hn::Zero(d);
+  const auto high = hn::Set(d32, 0xffff0000u);
+  for (int64_t i = 0; i < kp; i += 2) {
+    V b0[P * kV], b1[P * kV];
+    for (size_t p = 0; p < P; ++p)
+      for (size_t v = 0; v < kV; ++v) {
+        const auto pair = hn::BitCast(d32, hn::Load(d16, w + static_cast<int64_t>(p) * kPanel * kp + i * kPanel + v * kN * 2));
+        b0[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(pair));
+        b1[p * kV + v] = hn::BitCast(d, hn::And(pair, high));
+      }
+    for (int m = 0; m < M; ++m) {
+      const float* row = x + m * op.x.stride + i;
+      const V a0 = hn::Set(d, row[0]);
+      for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::MulAdd(b0[j], a0, acc[m][j]);
+      if (i + 1 < k) {
+        const V a1 = hn::Set(d, row[1]);
+        for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::MulAdd(b1[j], a1, acc[m][j]);
+      }
+    }
+  }
+  for (int m = 0; m < M; ++m)
+    for (size_t j = 0; j < P * kV; ++j) finish(op, t.row + m, t.panel + static_cast<int64_t>(j / kV), j % kV, acc[m][j]);
+}
+
+// ---- int8 and int4: exact block sums -------------------------------------------------------------
+
+#if HWY_TARGET == HWY_AVX3_DL
+using Sums = __m512i;
+HWY_INLINE Sums start_sums(int32_t offset) { return _mm512_set1_epi32(offset); }
+// w: 64 unsigned bytes (16 lanes of 4 k), x: the 4 activations.
+HWY_INLINE Sums add_group(Sums s, __m512i w, const int8_t* x) {
+  int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  // Highway 1.0.3 detects VNNI for this target but does not pass -mavx512vnni on.
+  const __m512i a = _mm512_set1_epi32(four);
+  asm("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(w), "v"(a));
+  return s;
+}
+template <bool kInt4>
+struct Block {
+  __m512i w[8];  // unsigned: int8 + 128, or the nibble
+  HWY_INLINE explicit Block(const uint8_t* p) {
+    if constexpr (kInt4) {
+      const __m512i low = _mm512_set1_epi8(15);
+      for (int j = 0; j < 4; ++j) {
+        const __m512i b = _mm512_loadu_si512(p + 64 * j);
+        w[j] = _mm512_and_si512(b, low);
+        w[j + 4] = _mm512_and_si512(_mm512_srli_epi16(b, 4), low);
+      }
+    } else {
+      const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
+      for (int j = 0; j < 8; ++j) w[j] = _mm512_xor_si512(_mm512_loadu_si512(p + 64 * j), flip);
+    }
+  }
+  HWY_INLINE void dot(const int8_t* x, int32_t sum, V* out) const {
+    Sums s = start_sums(-(kInt4 ? 8 : 128) * sum);
+    for (int j = 0; j < 8; ++j) s = add_group(s, w[j], x + 4 * j);
+    out[0] = V{_mm512_cvtepi32_ps(s)};
+  }
+};
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+// maddubs wants one unsigned side: |w| with the sign moved to x. 128 * 127 * 2 fits int16: exact.
+template <bool kInt4>
+struct Block {
+  __m256i w[16];  // [group][half of the lanes], signed
+  HWY_INLINE explicit Block(const uint8_t* p) {
+    if constexpr (kInt4) {
+      const __m256i low = _mm256_set1_epi8(15), eight = _mm256_set1_epi8(8);
+      for (int j = 0; j < 8; ++j) {
+        const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
+        w[j] = _mm256_sub_epi8(_mm256_and_si256(b, low), eight);
+        w[j + 8] = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(b, 4), low), eight);
+      }
+    } else {
+      for (int j = 0; j < 16; ++j) w[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
+    }
+  }
+  HWY_INLINE void dot(const int8_t* x, int32_t, V* out) const {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i s[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int j = 0; j < 8; ++j) {
+      int32_t four;
+      __builtin_memcpy(&four, x + 4 * j, 4);
+      const __m256i a = _mm256_set1_epi32(four);
+      for (int half = 0; half < 2; ++half) {
+        const __m256i b = w[2 * j + half];
+        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(a, b));
+        s[half] = _mm256_add_epi32(s[half], _mm256_madd_epi16(pairs, ones));
+      }
+    }
+    HWY_ALIGN int32_t lanes[kPanel];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), s[0]);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes + 8), s[1]);
+    const D d;
+    const hn::RebindToSigned<D> di;
+    for (size_t v = 0; v < kV; ++v) out[v] = hn::ConvertTo(d, hn::Load(di, lanes + v * kN));
+  }
+};
+#else
+template <bool kInt4>
+struct Block {
+  const uint8_t* p;
+  HWY_INLINE explicit Block(const uint8_t* bytes) : p(bytes) {}
+  HWY_INLINE void dot(const int8_t* x, int32_t, V* out) const {
+    HWY_ALIGN int32_t lanes[kPanel] = {};
+    for (int j = 0; j < (kInt4 ? 4 : 8); ++j)
+      for (int l = 0; l < kPanel; ++l)
+        for (int i = 0; i < 4; ++i) {
+          const uint8_t b = p[64 * j + 4 * l + i];
+          if constexpr (kInt4)
+            lanes[l] += x[4 * j + i] * (static_cast<int32_t>(b & 15) - 8) + x[16 + 4 * j + i] * (static_cast<int32_t>(b >> 4) - 8);
+          else lanes[l] += x[4 * j + i] * static_cast<int32_t>(static_cast<int8_t>(b));
+        }
+    const D d;
+    const hn::RebindToSigned<D> di;
+    for (size_t v = 0; v < kV; ++v) out[v] = hn::ConvertTo(d, hn::Load(di, lanes + v * kN));
+  }
+};
+#endif
+
+template <bool kInt4, int M, int P>
+HWY_NOINLINE void tile_int(const Tile& t) {
+  const D d;
+  const hn::Rebind<hwy::float16_t, D> d16;
+  const Linear& op = *t.op;
+  const QuantisedRows& q = *t.quantised;
+  const int64_t kp = k_padded(op.w.dtype, op.w.cols), blocks = kp / kBlock;
+  constexpr int64_t kBytes = kInt4 ? kPanel * kBlock / 2 : kPanel * kBlock;
+  const uint8_t* w = static_cast<const uint8_t*>(op.w.data) + t.panel * blocks * kBytes;
+  const auto* scales = static_cast<const hwy::float16_t*>(op.w.scales) + t.panel * blocks * kPanel;
+  V acc[M][P * kV];
+  for (auto& row : acc)
+    for (auto& a : row) a = hn::Zero(d);
+  for (int64_t b = 0; b < blocks; ++b)
+    for (size_t p = 0; p < P; ++p) {
+      const int64_t at = static_cast<int64_t>(p) * blocks + b;
+      const Block<kInt4> block(w + at * kBytes);
+      V scale[kV];
+      for (size_t v = 0; v < kV; ++v) scale[v] = hn::PromoteTo(d, hn::Load(d16, scales + at * kPanel + v * kN));
+      for (int m = 0; m < M; ++m) {
+        V sum[kV];
+        block.dot(q.q + (t.row + m) * kp + b * kBlock, q.sums[(t.row + m) * blocks + b], sum);
+        for (size_t v = 0; v < kV; ++v) acc[m][p * kV + v] = hn::MulAdd(sum[v], scale[v], acc[m][p * kV + v]);
+      }
+    }
+  for (int m = 0; m < M; ++m) {
+    const V row_scale = hn::Set(d, q.scale[t.row + m]);
+    for (size_t j = 0; j < P * kV; ++j)
+      finish(op, t.row + m, t.panel + static_cast<int64_t>(j / kV), j % kV, hn::Mul(acc[m][j], row_scale));
+  }
+}
+
+template <int M, int P>
+HWY_INLINE void tile(const Tile& t) {
+  switch (t.op->w.dtype) {
+    case DType::f32: tile_f32<M, P>(t); break;
+    case DType::bf16: tile_bf16<M, P>(t); break;
+    case DType::int8: tile_int<false, M, P>(t); break;
+    case DType::int4: tile_int<true, M, P>(t); break;
+    case DType::i32: break;
+  }
+}
+
+// All rows against panels [first, last).
+template <int M>
+void panels(Tile t, int64_t last, bool integer) {
+  constexpr int kFloat = panels_for(M), kInt = panels_for_int(M);
+  for (; !integer && t.panel + kFloat <= last; t.panel += kFloat) tile<M, kFloat>(t);
+  for (; integer && t.panel + kInt <= last; t.panel += kInt) tile<M, kInt>(t);
+  for (; t.panel < last; ++t.panel) tile<M, 1>(t);
+}
+
+void rows_of(int m, const Tile& t, int64_t last, bool integer) {
+  switch (m) {
+    case 1: return panels<1>(t, last, integer);
+    case 2: return panels<2>(t, last, integer);
+    case 3: return panels<3>(t, last, integer);
+    case 4: if constexpr (kMaxTile >= 4) return panels<4>(t, last, integer); break;
+    case 5: if constexpr (kMaxTile >= 5) return panels<5>(t, last, integer); break;
+    case 6: if constexpr (kMaxTile >= 6) return panels<6>(t, last, integer); break;
+    case 7: if constexpr (kMaxTile >= 7) return panels<7>(t, last, integer); break;
+    case 8: if constexpr (kMaxTile >= 8) return panels<8>(t, last, integer); break;
+    default: break;
+  }
+}
+
+void linear_panels(const Linear& op, int64_t first, int64_t last, const QuantisedRows* quantised) {
+  // A chunk of weights small enough for the first-level cache meets all rows before the next one.
+  const int64_t k = std::max<int64_t>(op.w.cols, 1);
+  const int64_t chunk = std::max<int64_t>(8, 8 * (32768 / (k * kPanel * 16)));
+  const auto m = op.x.rows;
+  const int64_t tiles = (m + kMaxTile - 1) / kMaxTile;
+  for (int64_t at = first; at < last; at += chunk) {
+    const int64_t end = std::min(last, at + chunk);
+    int64_t row = 0;
+    for (int64_t i = 0; i < tiles; ++i) {  // balanced: 9 rows are 5 + 4, not 8 + 1
+      const int64_t n = (m - row + (tiles - i) - 1) / (tiles - i);
+      rows_of(static_cast<int>(n), Tile{&op, row, at, quantised}, end, quantised != nullptr);
+      row += n;
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aerie::kernels::cpu {
+
+HWY_EXPORT(linear_panels);
+
+namespace {
+
+// One scale a row, nearest even; the row's own values decide, never its neighbours'.
+QuantisedRows quantise(const Linear& op, Scratch& scratch) {
+  const int64_t m = op.x.rows, k = op.w.cols, kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
+  const auto round64 = [](int64_t n) { return static_cast<size_t>(round_up(n, 64)); };
+  const size_t q_bytes = round64(m * kp), sum_bytes = round64(m * blocks * 4);
+  auto* memory = static_cast<char*>(scratch.get(q_bytes + sum_bytes + round64(m * 4)));
+  auto* q = reinterpret_cast<int8_t*>(memory);
+  auto* sums = reinterpret_cast<int32_t*>(memory + q_bytes);
+  auto* scale = reinterpret_cast<float*>(memory + q_bytes + sum_bytes);
+  for (int64_t r = 0; r < m; ++r) {
+    const float* x = static_cast<const float*>(op.x.data) + r * op.x.stride;
+    float top = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < k; ++i) top = std::max(top, std::fabs(x[i]));
+    for (int64_t i = 0; i < k; ++i) finite = finite && x[i] - x[i] == 0.0f;
+    const float inverse = finite && top > 0 ? 127.0f / top : 0.0f;
+    // A row that is not finite stays not finite: its scale carries the NaN.
+    scale[r] = finite ? top / 127.0f : NAN;
+    for (int64_t i = 0; i < kp; ++i) {
+      // Adding 1.5 * 2^23 rounds to the nearest integer, ties to even.
+      const float v = i < k && finite ? (x[i] * inverse + 12582912.0f) - 12582912.0f : 0.0f;
+      q[r * kp + i] = static_cast<int8_t>(std::min(127.0f, std::max(-127.0f, v)));
+    }
+    for (int64_t b = 0; b < blocks; ++b) {
+      int32_t sum = 0;
+      for (int64_t i = 0; i < kBlock; ++i) sum += q[r * kp + b * kBlock + i];
+      sums[r * blocks + b] = sum;
+    }
+  }
+  return {q, sums, scale};
+}
+
+int64_t panels_per_task(const Linear& op, int threads) {
+  const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
+  const int64_t work = kPanel * op.w.cols * std::max<int64_t>(op.x.rows, 1);  // multiply-adds a panel
+  // Long enough to be worth a hand-over (about a microsecond), short enough for a frame budget.
+  const int64_t least = std::max<int64_t>(1, 60000 / std::max<int64_t>(work, 1));
+  const int64_t most = std::max<int64_t>(1, 2000000 / std::max<int64_t>(work, 1));
+  const int64_t share = threads > 1 ? (panels + threads * 4 - 1) / (threads * 4) : panels;
+  // Whole groups of panels, so that the wide tiles are used.
+  return std::min(round_up(std::clamp(share, least, std::max(least, most)), 8), panels);
+}
+
+}  // namespace
+
+int32_t tasks(const Linear& op, int threads) {
+  const int64_t panels = round_up(op.w.rows, kPanel) / kPanel, per = panels_per_task(op, threads);
+  return static_cast<int32_t>((panels + per - 1) / per);
+}
+
+void run(const Linear& op, int32_t task, int threads, Scratch& scratch) {
+  const int64_t panels = round_up(op.w.rows, kPanel) / kPanel, per = panels_per_task(op, threads);
+  const int64_t first = task * per, last = std::min(panels, first + per);
+  if (op.w.dtype == DType::int8 || op.w.dtype == DType::int4) {
+    const QuantisedRows q = quantise(op, scratch);
+    HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, &q);
+  } else {
+    HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, nullptr);
+  }
+}
+
+}  // namespace aerie::kernels::cpu
+#endif

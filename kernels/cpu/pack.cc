@@ -1,0 +1,116 @@
+// Packing to panel16 (tensor.h). Element by element: conversion is not a hot path, and the layout is
+// easiest to trust where it is written down once.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/cpu_device.h"
+
+namespace aerie::kernels {
+
+namespace {
+
+uint16_t to_bf16(float v) {
+  const auto u = std::bit_cast<uint32_t>(v);
+  if (std::isnan(v)) return static_cast<uint16_t>(u >> 16 | 0x40);
+  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+float from_half(uint16_t h) {
+  const int exponent = h >> 10 & 31, fraction = h & 1023;
+  float v;
+  if (exponent == 31) v = fraction ? NAN : INFINITY;
+  else if (exponent == 0) v = std::ldexp(static_cast<float>(fraction), -24);
+  else v = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return h & 0x8000 ? -v : v;
+}
+
+// Nearest, ties to even; beyond the range: the largest finite.
+uint16_t to_half(float v) {
+  const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
+  const float a = std::fabs(v);
+  if (!(a < 65520.0f)) return static_cast<uint16_t>(sign | 0x7bff);
+  if (a < 0x1p-14f) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(a * 0x1p24f)));
+  auto u = std::bit_cast<uint32_t>(a);
+  u += 0xfff + (u >> 13 & 1);
+  return static_cast<uint16_t>(sign | ((u >> 13) - (112 << 10)));
+}
+
+struct Place {  // of element (row, k) in a panel16 matrix
+  int64_t panel, lane, k, kp;
+  Place(DType t, int64_t row, int64_t col, int64_t cols)
+      : panel(row / kPanel), lane(row % kPanel), k(col), kp(k_padded(t, cols)) {}
+  int64_t f32() const { return panel * kPanel * kp + k * kPanel + lane; }
+  int64_t bf16() const { return panel * kPanel * kp + k / 2 * 2 * kPanel + lane * 2 + k % 2; }
+  int64_t int8() const { return panel * kPanel * kp + k / 4 * 4 * kPanel + lane * 4 + k % 4; }
+  int64_t int4() const {  // byte; the nibble is k % 32 / 16
+    const int64_t in = k % kBlock % 16;
+    return panel * kPanel * kp / 2 + k / kBlock * 16 * kPanel + in / 4 * 4 * kPanel + lane * 4 + in % 4;
+  }
+  int64_t scale() const { return (panel * (kp / kBlock) + k / kBlock) * kPanel + lane; }
+};
+
+void pack_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, DType dtype, uint8_t* data,
+                uint16_t* scales) {
+  // The extreme value decides; int4 keeps its sign so that -8 is used (Q4_0).
+  float extreme = 0;
+  for (int64_t i = 0; i < n; ++i)
+    if (std::fabs(w[i]) > std::fabs(extreme)) extreme = w[i];
+  const uint16_t h = to_half(dtype == DType::int8 ? std::fabs(extreme) / 127.0f : extreme / -8.0f);
+  const float scale = from_half(h);
+  scales[Place(dtype, row, first, cols).scale()] = h;
+  for (int64_t i = 0; i < n; ++i) {
+    const Place at(dtype, row, first + i, cols);
+    const float q = scale != 0 ? std::nearbyint(w[i] / scale) : 0.0f;
+    if (dtype == DType::int8) {
+      data[at.int8()] = static_cast<uint8_t>(static_cast<int8_t>(std::clamp(q, -127.0f, 127.0f)));
+    } else {
+      const auto v = static_cast<uint8_t>(std::clamp(q + 8.0f, 0.0f, 15.0f));
+      uint8_t& byte = data[at.int4()];
+      byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
+    }
+  }
+}
+
+}  // namespace
+
+void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data, void* scales) {
+  std::memset(data, dtype == DType::int4 ? 0x88 : 0, static_cast<size_t>(data_bytes(dtype, Layout::panel16, n, k)));
+  if (scales) std::memset(scales, 0, static_cast<size_t>(scale_bytes(dtype, n, k)));
+  for (int64_t r = 0; r < n; ++r) {
+    const float* row = w + r * k;
+    if (dtype == DType::int8 || dtype == DType::int4) {
+      for (int64_t b = 0; b < k; b += kBlock)
+        pack_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, dtype, static_cast<uint8_t*>(data),
+                   static_cast<uint16_t*>(scales));
+    } else {
+      for (int64_t c = 0; c < k; ++c) {
+        const Place at(dtype, r, c, k);
+        if (dtype == DType::f32) static_cast<float*>(data)[at.f32()] = row[c];
+        else static_cast<uint16_t*>(data)[at.bf16()] = to_bf16(row[c]);
+      }
+    }
+  }
+}
+
+float panel16_at(const Tensor& w, int64_t row, int64_t col) {
+  const Place at(w.dtype, row, col, w.cols);
+  switch (w.dtype) {
+    case DType::f32: return static_cast<const float*>(w.data)[at.f32()];
+    case DType::bf16:
+      return std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(w.data)[at.bf16()]} << 16);
+    case DType::int8:
+      return static_cast<float>(static_cast<const int8_t*>(w.data)[at.int8()]) *
+             from_half(static_cast<const uint16_t*>(w.scales)[at.scale()]);
+    case DType::int4: {
+      const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
+      const int q = (col % kBlock < 16 ? byte & 15 : byte >> 4) - 8;
+      return static_cast<float>(q) * from_half(static_cast<const uint16_t*>(w.scales)[at.scale()]);
+    }
+    case DType::i32: break;
+  }
+  return 0;
+}
+
+}  // namespace aerie::kernels

@@ -1,0 +1,178 @@
+// Row-wise ops: movement, embedding, norm, activations. A row is one task's; its order is fixed.
+#include "kernels/cpu/hwy_targets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/op_kernels.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rows.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#include "kernels/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
+  const F d;
+  VF acc[kParts];
+  for (auto& a : acc) a = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (size_t p = 0; p < kParts; ++p) {
+      const VF v = hn::LoadU(d, x + i + p * kLanes);
+      acc[p] = hn::MulAdd(v, v, acc[p]);
+    }
+  float sum = SumLanes(acc);
+  for (; i < n; ++i) sum += x[i] * x[i];
+  const float scale = 1.0f / std::sqrt(sum / static_cast<float>(n) + eps);
+  const VF s = hn::Set(d, scale);
+  i = 0;
+  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes)
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, x + i), s), hn::LoadU(d, weight + i)), d, out + i);
+  for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+HWY_INLINE VF act(Activation kind, VF x) {
+  const F d;
+  const VF one = hn::Set(d, 1.0f);
+  switch (kind) {
+    case Activation::relu: return hn::Max(x, hn::Zero(d));
+    case Activation::gelu_tanh: {
+      // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
+      const VF u = hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, hn::Mul(x, x)))));
+      return hn::Div(x, hn::Add(one, Exp(hn::Mul(hn::Set(d, -2.0f), u))));
+    }
+    case Activation::silu: break;
+  }
+  return hn::Div(x, hn::Add(one, Exp(hn::Neg(x))));
+}
+
+// out[i] = act(x[i]) * (up ? up[i] : 1)
+void activate_row(int kind, const float* x, const float* up, int64_t n, float* out) {
+  const F d;
+  const auto k = static_cast<Activation>(kind);
+  int64_t i = 0;
+  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
+    VF y = act(k, hn::LoadU(d, x + i));
+    if (up) y = hn::Mul(y, hn::LoadU(d, up + i));
+    hn::StoreU(y, d, out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float in[16] = {}, scale[16] = {}, res[16];
+  const auto left = static_cast<size_t>(n - i);
+  std::memcpy(in, x + i, left * 4);
+  VF y = act(k, hn::Load(d, in));
+  if (up) {
+    std::memcpy(scale, up + i, left * 4);
+    y = hn::Mul(y, hn::Load(d, scale));
+  }
+  hn::Store(y, d, res);
+  std::memcpy(out + i, res, left * 4);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aerie::kernels::cpu {
+
+HWY_EXPORT(rms_norm_row);
+HWY_EXPORT(activate_row);
+
+namespace {
+
+float* row(const Tensor& t, int64_t r) { return static_cast<float*>(t.data) + r * t.stride; }
+
+// Rows are dealt out in runs; a run is worth a hand-over only from some thousand elements on.
+int64_t rows_per_task(int64_t n, int64_t width, int threads) {
+  const int64_t least = std::max<int64_t>(1, 16384 / std::max<int64_t>(width, 1));
+  return std::max(least, (n + threads * 4 - 1) / (threads * 4));
+}
+int32_t row_tasks(int64_t n, int64_t width, int threads) {
+  const int64_t per = rows_per_task(n, width, threads);
+  return static_cast<int32_t>((n + per - 1) / per);
+}
+template <class F>
+void each_row(int64_t n, int64_t width, int threads, int32_t task, F&& f) {
+  const int64_t per = rows_per_task(n, width, threads);
+  for (int64_t r = task * per; r < std::min(n, (task + 1) * per); ++r) f(r);
+}
+
+}  // namespace
+
+int32_t tasks(const Upload& op, int) { return op.bytes > 0; }
+void run(const Upload& op, int32_t, int, Scratch&) { std::memcpy(op.device, op.host, static_cast<size_t>(op.bytes)); }
+
+int32_t tasks(const Download& op, int) { return op.bytes > 0; }
+void run(const Download& op, int32_t, int, Scratch&) { std::memcpy(op.host, op.device, static_cast<size_t>(op.bytes)); }
+
+int32_t tasks(const CopyRows& op, int threads) { return row_tasks(op.rows, op.src.cols, threads); }
+void run(const CopyRows& op, int32_t task, int threads, Scratch&) {
+  each_row(op.rows, op.src.cols, threads, task, [&](int64_t r) {
+    const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
+    if (from < 0 || to < 0) return;
+    std::memcpy(row(op.dst, to), row(op.src, from), static_cast<size_t>(op.src.cols) * 4);
+  });
+}
+
+int32_t tasks(const Embed& op, int threads) { return row_tasks(op.out.rows, op.out.cols * 4, threads); }
+void run(const Embed& op, int32_t task, int threads, Scratch&) {
+  const Tensor& t = op.table;
+  each_row(op.out.rows, op.out.cols * 4, threads, task, [&](int64_t r) {
+    const int64_t id = op.ids[r];
+    float* out = row(op.out, r);
+    if (t.layout == Layout::row_major && t.dtype == DType::f32) {
+      std::memcpy(out, row(t, id), static_cast<size_t>(t.cols) * 4);
+    } else if (t.layout == Layout::row_major) {
+      const uint16_t* in = static_cast<const uint16_t*>(t.data) + id * t.stride;
+      for (int64_t c = 0; c < t.cols; ++c) {
+        const uint32_t bits = uint32_t{in[c]} << 16;
+        std::memcpy(out + c, &bits, 4);
+      }
+    } else {
+      for (int64_t c = 0; c < t.cols; ++c) out[c] = panel16_at(t, id, c);
+    }
+  });
+}
+
+int32_t tasks(const RmsNorm& op, int threads) { return row_tasks(op.out.rows, op.x.cols, threads); }
+void run(const RmsNorm& op, int32_t task, int threads, Scratch&) {
+  each_row(op.out.rows, op.x.cols, threads, task, [&](int64_t r) {
+    HWY_DYNAMIC_DISPATCH(rms_norm_row)(row(op.x, r), row(op.weight, 0), op.eps, op.x.cols, row(op.out, r));
+  });
+}
+
+int32_t tasks(const Activate& op, int threads) { return row_tasks(op.out.rows, op.x.cols * 4, threads); }
+void run(const Activate& op, int32_t task, int threads, Scratch&) {
+  each_row(op.out.rows, op.x.cols * 4, threads, task, [&](int64_t r) {
+    HWY_DYNAMIC_DISPATCH(activate_row)(static_cast<int>(op.kind), row(op.x, r), nullptr, op.x.cols, row(op.out, r));
+  });
+}
+
+int32_t tasks(const GatedActivate& op, int threads) { return row_tasks(op.out.rows, op.out.cols * 4, threads); }
+void run(const GatedActivate& op, int32_t task, int threads, Scratch&) {
+  const int64_t n = op.out.cols;
+  each_row(op.out.rows, n * 4, threads, task, [&](int64_t r) {
+    HWY_DYNAMIC_DISPATCH(activate_row)(static_cast<int>(op.kind), row(op.gate_up, r), row(op.gate_up, r) + n, n, row(op.out, r));
+  });
+}
+
+int32_t tasks(const Add& op, int threads) { return row_tasks(op.out.rows, op.a.cols, threads); }
+void run(const Add& op, int32_t task, int threads, Scratch&) {
+  each_row(op.out.rows, op.a.cols, threads, task, [&](int64_t r) {
+    const float *a = row(op.a, r), *b = row(op.b, r);
+    float* out = row(op.out, r);
+    for (int64_t i = 0; i < op.a.cols; ++i) out[i] = a[i] + b[i];
+  });
+}
+
+}  // namespace aerie::kernels::cpu
+#endif

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Tiny random checkpoints and what they compute (README.md beside this file has the layout).
+
+  pip install torch transformers safetensors
+  make_golden.py
+"""
+import json
+import math
+import pathlib
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+HERE = pathlib.Path(__file__).resolve().parent
+TOKENS = 48
+TAP_POSITIONS = [0, 20, TOKENS - 1]
+TOP = 5
+SEEDS = 110
+
+# Rope as published configs write it: transformers 5 says rope_parameters, Llama 3.1's own config.json
+# rope_theta and rope_scaling; "type" is the oldest spelling. Both are read back below before use.
+CHECKPOINTS = {
+    "mha": dict(vocab_size=160, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=4,
+                num_key_value_heads=4, tie_word_embeddings=False),
+    "gqa_tied": dict(vocab_size=100, hidden_size=48, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+                     num_key_value_heads=2, tie_word_embeddings=True),
+    # Wavelengths 6.3 (kept), 20 (between) and longer (divided): all three branches of the formula.
+    "llama3_rope": dict(vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+                        num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=False,
+                        rope={"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                              "original_max_position_embeddings": 32, "rope_type": "llama3"}),
+    "linear_rope_bias": dict(vocab_size=112, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                             num_attention_heads=4, num_key_value_heads=2, head_dim=12, attention_bias=True,
+                             tie_word_embeddings=False, rope={"factor": 2.5, "type": "linear"}),
+    "odd_sizes": dict(vocab_size=131, hidden_size=36, intermediate_size=45, num_hidden_layers=2, num_attention_heads=3,
+                      num_key_value_heads=1, tie_word_embeddings=False),
+}
+
+
+def normal(shape, std, generator):
+    return torch.randn(shape, generator=generator) * std
+
+
+def initialize(model, generator):
+    """Logits, attention and residual all O(1): at transformers' own std 0.02 every bug looks right."""
+    for name, p in model.named_parameters():
+        fan_in = p.shape[-1]
+        if "norm" in name:
+            value = 1 + normal(p.shape, 0.2, generator)
+        elif "o_proj.bias" in name:
+            value = torch.zeros(p.shape)  # a package has biases of q, k and v only
+        elif "bias" in name:
+            value = normal(p.shape, 0.3, generator)
+        elif "embed_tokens" in name:
+            value = normal(p.shape, 0.3, generator)
+        else:
+            gain = 1.5 if "q_proj" in name or "k_proj" in name or "lm_head" in name else 1.0
+            value = normal(p.shape, gain / math.sqrt(fan_in), generator)
+        p.data.copy_(value)
+
+
+def rounded(t):
+    """float64 -> the nearest float32, written with the digits that give it back."""
+    if t.dim() > 0:
+        return [rounded(x) for x in t]
+    return float(f"{t.to(torch.float32).item():.9g}")
+
+
+def write_json(path, data):
+    path.write_text(json.dumps(data, separators=(",", ":")) + "\n")
+
+
+# The decoder written out once more, in float64 throughout: the EAGLE head needs it, and it has to agree
+# with transformers on the targets.
+def rms_norm(x, weight, eps):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+def inverse_frequencies(head_dim, theta, rope):
+    inv = theta ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+    kind = (rope or {}).get("rope_type", (rope or {}).get("type"))
+    if kind == "linear":
+        inv = inv / rope["factor"]
+    elif kind == "llama3":
+        length = rope["original_max_position_embeddings"]
+        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+        smooth = ((length / (2 * math.pi / inv) - low) / (high - low)).clamp(0, 1)
+        inv = (1 - smooth) * inv / rope["factor"] + smooth * inv
+    return inv
+
+
+def rotate(x, positions, inv):
+    """x (heads, rows, head_dim), rotate-half order."""
+    angle = positions[:, None].to(torch.float64) * inv
+    cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
+    half = x.shape[-1] // 2
+    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+
+def attention(w, x, positions, heads, kv_heads, head_dim, inv):
+    """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None."""
+    def project(which, n):
+        y = x @ w(f"{which}_proj.weight").T
+        bias = w(f"{which}_proj.bias")
+        return (y if bias is None else y + bias).view(-1, n, head_dim).transpose(0, 1)
+    q = rotate(project("q", heads), positions, inv)
+    k = rotate(project("k", kv_heads), positions, inv).repeat_interleave(heads // kv_heads, 0)
+    v = project("v", kv_heads).repeat_interleave(heads // kv_heads, 0)
+    scores = q @ k.transpose(1, 2) / math.sqrt(head_dim)
+    scores = scores.masked_fill(positions[None, None, :] > positions[None, :, None], -math.inf)
+    return (scores.softmax(-1) @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
+
+
+def layer(weights, prefix, x, positions, heads, kv_heads, head_dim, eps, inv, input_norm):
+    def w(name):
+        t = weights.get(prefix + name)
+        return None if t is None else t.to(torch.float64)
+    h = rms_norm(x, w("input_layernorm.weight"), eps) if input_norm else x
+    x = x + attention(lambda n: w("self_attn." + n), h, positions, heads, kv_heads, head_dim, inv)
+    h = rms_norm(x, w("post_attention_layernorm.weight"), eps)
+    gate = torch.nn.functional.silu(h @ w("mlp.gate_proj.weight").T)
+    return x + (gate * (h @ w("mlp.up_proj.weight").T)) @ w("mlp.down_proj.weight").T
+
+
+def forward(weights, config, rope, ids):
+    head_dim = config.head_dim
+    inv = inverse_frequencies(head_dim, 10000.0, rope)
+    x = weights["model.embed_tokens.weight"].to(torch.float64)[ids]
+    taps = []  # the input of each layer
+    for i in range(config.num_hidden_layers):
+        taps.append(x)
+        x = layer(weights, f"model.layers.{i}.", x, torch.arange(len(ids)), config.num_attention_heads,
+                  config.num_key_value_heads, head_dim, config.rms_norm_eps, inv, True)
+    feature = rms_norm(x, weights["model.norm.weight"].to(torch.float64), config.rms_norm_eps)
+    head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(torch.float64)
+    return taps, feature, feature @ head.T
+
+
+def make_target(name, seed, fields):
+    fields = dict(fields)
+    rope = fields.pop("rope", None)
+    parameters = {"rope_theta": 10000.0, "rope_type": "default"}
+    if rope:
+        parameters.update(rope)
+        parameters["rope_type"] = parameters.pop("type", parameters["rope_type"])
+    config = LlamaConfig(**fields, max_position_embeddings=128, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
+                         rope_parameters=parameters, attn_implementation="eager")
+    generator = torch.Generator().manual_seed(seed)
+    model = LlamaForCausalLM(config).eval()
+    initialize(model, generator)
+    folder = HERE / name
+    folder.mkdir(exist_ok=True)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    written = json.loads((folder / "config.json").read_text())
+    if rope:
+        del written["rope_parameters"]
+        written |= {"rope_theta": 10000.0, "rope_scaling": rope}
+    write = json.dumps(written, indent=2, sort_keys=True) + "\n"
+    (folder / "config.json").write_text(write)
+
+    # From the files, so that the golden belongs to what was written.
+    model = LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval().double()
+    weights = {k: v for k, v in model.state_dict().items()}
+    ids = torch.randint(0, config.vocab_size, (TOKENS,), generator=generator)
+    with torch.no_grad():
+        out = model(ids[None], output_hidden_states=True)
+        taps, feature, logits = forward(weights, model.config, rope, ids)
+    # Even of a float64 model transformers computes norms, softmax, cos and sin in float32. The golden
+    # is ours, float64 all through, and transformers has to agree with every number of it.
+    theirs = [h[0] for h in out.hidden_states] + [out.logits[0]]
+    worst = max((a - b).abs().max().item() for a, b in zip(theirs, taps + [feature, logits], strict=True))
+    assert worst < 2e-5, (name, worst)
+    write_json(folder / "golden.json", {
+        "ids": ids.tolist(),
+        "logits": rounded(logits),
+        "positions": TAP_POSITIONS,
+        "taps": [{"layer": i, "rows": rounded(t[TAP_POSITIONS])} for i, t in enumerate(taps)],
+        "features": rounded(feature[TAP_POSITIONS]),
+    })
+    (folder / "model.safetensors").chmod(0o644)
+    top2 = logits.topk(2).values
+    margin = (top2[:, 0] - top2[:, 1]).min().item()
+    assert margin > 1e-3, (name, margin, "the argmax should not hang on rounding: take another seed")
+    print(f"{name}: {(folder / 'model.safetensors').stat().st_size} bytes, logits std {logits.std():.2f}, "
+          f"smallest argmax margin {margin:.4f}, transformers differs by {worst:.1e}")
+    return ids, feature, weights
+
+
+def make_eagle(target, seed):
+    ids, feature, weights = target
+    fields = CHECKPOINTS["mha"]
+    hidden, ffn, heads = fields["hidden_size"], fields["intermediate_size"], fields["num_attention_heads"]
+    generator = torch.Generator().manual_seed(seed)
+    head = {"fc.weight": normal((hidden, 2 * hidden), 1 / math.sqrt(hidden), generator),
+            "fc.bias": normal((hidden,), 0.2, generator),
+            "layers.0.post_attention_layernorm.weight": 1 + normal((hidden,), 0.2, generator)}
+    for which in "qkvo":
+        head[f"layers.0.self_attn.{which}_proj.weight"] = normal((hidden, hidden), 1.2 / math.sqrt(hidden), generator)
+    for which, shape in (("gate", (ffn, hidden)), ("up", (ffn, hidden)), ("down", (hidden, ffn))):
+        head[f"layers.0.mlp.{which}_proj.weight"] = normal(shape, 1 / math.sqrt(shape[1]), generator)
+    folder = HERE / "eagle_mha"
+    folder.mkdir(exist_ok=True)
+    save_file(head, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": hidden,
+              "intermediate_size": ffn, "num_attention_heads": heads, "num_hidden_layers": 1, "rms_norm_eps": 1e-5,
+              "vocab_size": fields["vocab_size"], "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+    embed, lm_head = (weights[k].to(torch.float64) for k in ("model.embed_tokens.weight", "lm_head.weight"))
+    inv = inverse_frequencies(hidden // heads, 10000.0, None)
+
+    def run(features, tokens):
+        """Rows (f_j, t_{j+1}) -> (rows, H), recomputed as a whole: no cache to be wrong."""
+        x = torch.cat([embed[tokens], features], -1) @ head["fc.weight"].double().T + head["fc.bias"].double()
+        return layer(head, "layers.0.", x, torch.arange(len(tokens)), heads, heads, hidden // heads, 1e-5, inv, False)
+
+    def top(out):
+        log_p, token = (out @ lm_head.T).log_softmax(-1).topk(TOP + 1)
+        assert (log_p[..., :-1] - log_p[..., 1:]).min() > 1e-3, "a tie: take another seed"
+        return token[..., :TOP], log_p[..., :TOP]
+
+    # Features as the golden file gives them, so that a test can start from the same numbers.
+    rows_f, rows_t = feature[:-1].to(torch.float32).to(torch.float64), ids[1:]
+    with torch.no_grad():
+        out = run(rows_f, rows_t)
+        prefix_rows = TAP_POSITIONS[:-1] + [len(out) - 1]
+        golden = {"target": "../mha", "ids": ids.tolist(), "features": rounded(rows_f), "hidden": rounded(out),
+                  "positions": prefix_rows, "top": [
+                      {"ids": t.tolist(), "log_p": rounded(p)} for t, p in zip(*top(out[prefix_rows]))], "chain": []}
+        for _ in range(6):  # each step takes the likeliest token and the head's own last output
+            token = top(out[-1])[0][0]
+            rows_f, rows_t = torch.cat([rows_f, out[-1:]]), torch.cat([rows_t, token[None]])
+            out = run(rows_f, rows_t)
+            t, p = top(out[-1])
+            golden["chain"].append({"token": int(token), "hidden": rounded(out[-1]), "ids": t.tolist(), "log_p": rounded(p)})
+    write_json(folder / "golden.json", golden)
+    print("eagle_mha: chain", [s["token"] for s in golden["chain"]], f"hidden std {out.std():.2f}")
+
+
+def main():
+    targets = {name: make_target(name, SEEDS + i, fields) for i, (name, fields) in enumerate(CHECKPOINTS.items())}
+    make_eagle(targets["mha"], 200)
+
+
+main()

@@ -1,0 +1,107 @@
+// Models for tests: tiny ones made here from a seed, the demo ones of the repository, and where the
+// outside data lies if it is there.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/import/convert.h"
+#include "core/model/model.h"
+#include "core/package/writer.h"
+#include "core/session/session.h"
+#include "kernels/cpu/cpu_device.h"
+
+namespace aerie::test {
+
+inline std::string source_dir() { return AERIE_SOURCE_DIR; }
+inline std::string golden(const std::string& name) { return source_dir() + "/tests/golden/logits/" + name; }
+// Data that users do not have: tests that need it skip.
+inline std::string shared(const std::string& name) { return source_dir() + "/../shared/" + name; }
+inline bool exists(const std::string& path) { return std::filesystem::exists(path); }
+
+// A directory that goes with the test program.
+inline const std::string& scratch_dir() {
+  struct Dir {
+    std::string path;
+    Dir() {
+      char name[] = "/tmp/aerie-test-XXXXXX";
+      path = mkdtemp(name);
+    }
+    ~Dir() { std::filesystem::remove_all(path); }
+  };
+  static const Dir dir;
+  return dir.path;
+}
+
+template <class T>
+T must(Result<T> r) {
+  if (!r.ok()) {
+    ADD_FAILURE() << r.status().message();
+    throw std::runtime_error(r.status().message());
+  }
+  return std::move(r).value();
+}
+inline void must(const Status& s) {
+  if (!s.ok()) {
+    ADD_FAILURE() << s.message();
+    throw std::runtime_error(s.message());
+  }
+}
+
+inline std::string converted(const std::string& source, const std::string& name, kernels::DType dtype,
+                             const std::string& drafter_for = {}, const std::string& tokenizer = {}) {
+  ConvertOptions o;
+  o.source = source;
+  o.output = scratch_dir() + "/" + name + ".aerie";
+  o.dtype = dtype;
+  o.drafter_for = drafter_for;
+  o.tokenizer = tokenizer;
+  must(convert(o));
+  return o.output;
+}
+
+inline std::shared_ptr<kernels::Device> cpu(int threads = 1) {
+  kernels::CpuOptions o;
+  o.threads = threads;
+  return must(kernels::make_cpu_device(o));
+}
+
+inline std::shared_ptr<Model> open_model(const std::string& path, std::shared_ptr<kernels::Device> device,
+                                         ModelOptions options = {}) {
+  return must(Model::open(std::move(device), must(Package::open(path)), options));
+}
+
+inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model, const std::string& plugin,
+                                             const std::string& package, LogSink log = {}) {
+  const std::string library =
+      plugin[0] == '/' ? plugin : std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + plugin + ".so";
+  auto kinds = must(load_plugin(library));
+  DrafterOptions o;
+  o.log = std::move(log);
+  return must(Drafter::open(model, kinds[0], package.empty() ? nullptr : must(Package::open(package)), o));
+}
+
+// `n` tokens, or fewer at the end of the text.
+inline std::vector<int32_t> generate(Session& s, size_t n, int32_t max_tokens = 0) {
+  std::vector<int32_t> out;
+  while (out.size() < n) {
+    StepResult r;
+    const auto left = static_cast<int32_t>(n - out.size());
+    must(s.step(max_tokens > 0 ? std::min(max_tokens, left) : left, std::chrono::microseconds(0), &r));
+    for (const EmittedToken& t : r.tokens) out.push_back(t.id);
+    if (r.state == StepState::done) break;
+  }
+  return out;
+}
+
+}  // namespace aerie::test

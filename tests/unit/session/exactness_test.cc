@@ -1,0 +1,240 @@
+// Same seed, same text: whatever drafts, however it is stepped.
+#include <set>
+
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+struct Setting {
+  float temperature = 0, top_p = 1, min_p = 0;
+  int32_t top_k = 0;
+};
+const Setting kSettings[] = {{0, 1, 0, 0}, {0.7f, 1, 0, 0}, {1.0f, 1, 0, 0}, {1.0f, 0.9f, 0, 0}, {0.8f, 1, 0.05f, 20}};
+
+SessionOptions options(const Setting& s, uint64_t seed) {
+  SessionOptions o;
+  o.sampling.temperature = s.temperature;
+  o.sampling.top_p = s.top_p;
+  o.sampling.min_p = s.min_p;
+  o.sampling.top_k = s.top_k;
+  o.sampling.seed = seed;
+  o.ignore_eos = true;
+  return o;
+}
+
+std::vector<PolicySpec> trees() {
+  PolicySpec chain, fixed, eagle2, small;
+  chain.name = "chain";
+  fixed.name = "static";
+  eagle2.name = "eagle2";
+  eagle2.total = 40;
+  small.name = "eagle2";
+  small.total = 5;
+  small.depth = 2;
+  small.top_k = 3;
+  return {chain, fixed, eagle2, small};
+}
+
+const std::vector<int32_t> kPrompt = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
+
+std::vector<int32_t> plain(const std::string& path, const Setting& s, uint64_t seed, size_t n) {
+  auto session = must(Session::create(open_model(path, cpu(1)), options(s, seed)));
+  must(session->append(kPrompt));
+  return generate(*session, n);
+}
+
+class Exactness : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    target_ = new std::string(converted(golden("mha"), "exact-target", kernels::DType::int8));
+    eagle_ = new std::string(converted(golden("eagle_mha"), "exact-eagle", kernels::DType::bf16, *target_));
+    small_ = new std::string(converted(golden("mha"), "exact-small", kernels::DType::int4));
+  }
+  static std::string *target_, *eagle_, *small_;
+  struct Choice {
+    const char* plugin;
+    std::string package;
+  };
+  static std::vector<Choice> drafters() { return {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}}; }
+};
+std::string *Exactness::target_, *Exactness::eagle_, *Exactness::small_;
+
+TEST_F(Exactness, EveryDrafterTreeNoiseAndTemperature) {
+  for (const Setting& setting : kSettings) {
+    const auto want = plain(*target_, setting, 7, 60);
+    ASSERT_EQ(want.size(), 60u);
+    for (const int threads : {1, 2}) {
+      const auto model = open_model(*target_, cpu(threads));
+      for (const Choice& c : drafters()) {
+        const auto drafter = open_drafter(model, c.plugin, c.package);
+        for (const PolicySpec& tree : trees())
+          for (const bool shared_noise : {true, false}) {
+            SessionOptions o = options(setting, 7);
+            o.drafter = drafter;
+            o.tree = tree;
+            o.shared_noise = shared_noise;
+            auto session = must(Session::create(model, o));
+            must(session->append(kPrompt));
+            ASSERT_EQ(generate(*session, 60), want) << c.plugin << " " << tree.name << " shared " << shared_noise
+                                                    << " temperature " << setting.temperature;
+            EXPECT_EQ(session->statistics().drafter_failures, 0u) << c.plugin;
+          }
+      }
+    }
+  }
+}
+
+// The same model in four bits agrees often: a drafter that is never right would make the test above empty.
+TEST_F(Exactness, DraftsAreAccepted) {
+  const auto model = open_model(*target_, cpu(2));
+  SessionOptions o = options(kSettings[2], 3);
+  o.drafter = open_drafter(model, "small_model", *small_);
+  o.tree.name = "chain";
+  auto session = must(Session::create(model, o));
+  must(session->append(kPrompt));
+  generate(*session, 200);
+  const SessionStatistics& s = session->statistics();
+  EXPECT_GT(s.accepted, s.cycles) << "more than one accepted token a cycle";
+  EXPECT_EQ(s.accepted + s.cycles, s.emitted);
+}
+
+TEST_F(Exactness, ChunksBudgetsRewindsAndLimits) {
+  const auto want = plain(*target_, kSettings[1], 11, 80);
+  const auto model = open_model(*target_, cpu(2));
+  std::mt19937 random(5);
+  for (const Choice& c : drafters()) {
+    SessionOptions o = options(kSettings[1], 11);
+    o.drafter = open_drafter(model, c.plugin, c.package);
+    auto session = must(Session::create(model, o));
+    for (int round = 0; round < 6; ++round) {
+      // The prompt in random pieces, some with steps of zero work in between.
+      must(session->rewind(0));
+      for (size_t at = 0; at < kPrompt.size();) {
+        const size_t n = std::min<size_t>(1 + random() % 5, kPrompt.size() - at);
+        must(session->append({kPrompt.data() + at, n}));
+        at += n;
+      }
+      std::vector<int32_t> got;
+      while (got.size() < want.size()) {
+        StepResult r;
+        const auto left = static_cast<int32_t>(want.size() - got.size());
+        must(session->step(std::min<int32_t>(left, 1 + static_cast<int32_t>(random() % 9)),
+                           std::chrono::microseconds(random() % 3), &r));
+        for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+        if (random() % 7 == 0 && got.size() > 3) {  // also in mid-cycle
+          got.resize(got.size() - 1 - random() % 3);
+          must(session->rewind(kPrompt.size() + got.size()));
+        }
+      }
+      ASSERT_EQ(got, want) << c.plugin << " round " << round;
+    }
+  }
+}
+
+TEST_F(Exactness, DrafterStateAfterRewindIsAsFresh) {
+  const auto model = open_model(*target_, cpu(1));
+  SessionOptions o = options(kSettings[1], 11);
+  o.tree.name = "chain";
+  const auto acceptance = [&](bool rewind) {
+    o.drafter = open_drafter(model, "small_model", *small_);
+    auto session = must(Session::create(model, o));
+    must(session->append(kPrompt));
+    if (rewind) {
+      generate(*session, 40);
+      must(session->rewind(kPrompt.size() - 4));
+      must(session->append({kPrompt.data() + kPrompt.size() - 4, 4}));
+    }
+    const uint64_t before = session->statistics().accepted, cycles = session->statistics().cycles;
+    generate(*session, 100);
+    return std::pair(session->statistics().accepted - before, session->statistics().cycles - cycles);
+  };
+  EXPECT_EQ(acceptance(false), acceptance(true));
+}
+
+TEST_F(Exactness, StopsLimitsAndContext) {
+  const auto model = open_model(*target_, cpu(1));
+  SessionOptions o = options(kSettings[0], 1);
+  o.drafter = open_drafter(model, "small_model", *small_);
+  const auto want = plain(*target_, kSettings[0], 1, 30);
+  o.stop_tokens = {want[10]};
+  auto session = must(Session::create(model, o));
+  must(session->append(kPrompt));
+  const auto got = generate(*session, 30);
+  const auto first = static_cast<size_t>(std::find(want.begin(), want.end(), want[10]) - want.begin());
+  EXPECT_EQ(got, std::vector<int32_t>(want.begin(), want.begin() + static_cast<int64_t>(first) + 1));
+  o.stop_tokens.clear();
+  o.max_context = 24;
+  session = must(Session::create(model, o));
+  must(session->append(kPrompt));
+  EXPECT_EQ(generate(*session, 30).size(), 24 - kPrompt.size());
+  StepResult r;
+  must(session->step(0, std::chrono::microseconds(0), &r));
+  EXPECT_EQ(r.state, StepState::done);
+  EXPECT_EQ(r.finish, Finish::context);
+  EXPECT_EQ(session->append(kPrompt).code(), Code::limit);
+}
+
+TEST_F(Exactness, CancelLosesNothing) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto want = plain(*target_, kSettings[1], 2, 20);
+  auto session = must(Session::create(model, options(kSettings[1], 2)));
+  must(session->append(kPrompt));
+  std::vector<int32_t> got = generate(*session, 5);
+  session->request_cancel();
+  StepResult r;
+  EXPECT_EQ(session->step(0, std::chrono::microseconds(0), &r).code(), Code::cancelled);
+  const auto rest = generate(*session, 15);
+  got.insert(got.end(), rest.begin(), rest.end());
+  EXPECT_EQ(got, want);
+}
+
+TEST_F(Exactness, KvBudgetIsAnErrorAndNothingIsLost) {
+  ModelOptions m;
+  m.kv_positions = 192;  // 128 of them are tree slots
+  const auto model = open_model(*target_, cpu(1), m);
+  auto session = must(Session::create(model, options(kSettings[1], 2)));
+  must(session->append(std::vector<int32_t>(40, 5)));
+  std::vector<int32_t> got;
+  Status s;
+  while (s.ok() && got.size() < 60) {
+    StepResult r;
+    s = session->step(0, std::chrono::microseconds(0), &r);
+    for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+  }
+  EXPECT_EQ(s.code(), Code::limit) << s.message();
+  EXPECT_EQ(session->tokens().size(), 40 + got.size());
+  must(session->rewind(30));  // room again
+  EXPECT_EQ(generate(*session, 5).size(), 5u);
+}
+
+TEST_F(Exactness, SampledRuleRunsAndRefusesRerankedTrees) {
+  const auto model = open_model(*target_, cpu(1));
+  SessionOptions o = options(kSettings[2], 4);
+  o.drafter = open_drafter(model, "small_model", *small_);
+  o.sampled_rule = true;
+  EXPECT_EQ(Session::create(model, o).status().code(), Code::unsupported);
+  for (const char* tree : {"chain", "static"}) {
+    o.tree.name = tree;
+    auto session = must(Session::create(model, o));
+    must(session->append(kPrompt));
+    EXPECT_EQ(generate(*session, 100).size(), 100u);
+    EXPECT_GT(session->statistics().accepted, 0u);
+    EXPECT_EQ(session->statistics().drafter_failures, 0u);
+  }
+}
+
+TEST_F(Exactness, WrongPackagesAreRefusedByName) {
+  const auto other = open_model(converted(golden("gqa_tied"), "other", kernels::DType::f32), cpu(1));
+  auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/eagle.so"));
+  const auto r = Drafter::open(other, kinds[0], must(Package::open(*eagle_)), {});
+  EXPECT_EQ(r.status().code(), Code::mismatch);
+  EXPECT_NE(r.status().message().find("target fingerprint"), std::string::npos) << r.status().message();
+  kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/small_model.so"));
+  const auto v = Drafter::open(other, kinds[0], must(Package::open(*small_)), {});
+  EXPECT_EQ(v.status().code(), Code::mismatch);
+  EXPECT_NE(v.status().message().find("vocabulary"), std::string::npos) << v.status().message();
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,114 @@
+// The forward pass against Hugging Face transformers (tests/golden/logits/make_golden.py) and llama2.c.
+#include <nlohmann/json.hpp>
+
+#include "core/text/tokenizer.h"
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+using nlohmann::json;
+
+json read_golden(const std::string& name) {
+  std::ifstream in(golden(name) + "/golden.json");
+  return json::parse(in);
+}
+
+// Rows (n, cols) of every token of `ids`, prefilled in chunks of `chunk`.
+struct Forward {
+  std::vector<float> logits, features;
+  Forward(const Model& model, const std::vector<int32_t>& ids, int64_t chunk, const std::vector<int32_t>& taps) {
+    auto plan = must(Plan::create(model.device(), 1 << 20));
+    auto queue = must(model.device()->make_queue());
+    KvSequence kv(model.pool(), static_cast<int64_t>(ids.size()), 0);
+    must(kv.reserve(static_cast<int64_t>(ids.size())));
+    const int64_t v = model.config().vocab_size, h = model.config().hidden, t = static_cast<int64_t>(taps.size());
+    logits.resize(ids.size() * static_cast<size_t>(v));
+    features.resize(ids.size() * static_cast<size_t>(t * h));
+    for (int64_t at = 0; at < static_cast<int64_t>(ids.size()); at += chunk) {
+      const int64_t n = std::min(chunk, static_cast<int64_t>(ids.size()) - at);
+      plan->clear();
+      RowsBuilder rows;
+      rows.sequence(kv);
+      for (int64_t i = at; i < at + n; ++i) rows.plain(ids[static_cast<size_t>(i)], i);
+      const kernels::Tensor f = plan->scratch(n, t * h);
+      const kernels::Tensor out = model.logits(*plan, model.forward(*plan, rows.stage(*plan), taps, f));
+      plan->add(kernels::Download{logits.data() + at * v, out.data, n * v * 4});
+      plan->add(kernels::Download{features.data() + at * t * h, f.data, n * t * h * 4});
+      must(plan->submit(*queue));
+      EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+    }
+  }
+};
+
+double relative_error(const float* got, const json& want) {
+  double diff = 0, norm = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double w = want[i].get<double>();
+    diff = std::max(diff, std::fabs(got[i] - w));
+    norm = std::max(norm, std::fabs(w));
+  }
+  return diff / norm;
+}
+
+class GoldenLogits : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenLogits, EqualTransformersInF32) {
+  const json g = read_golden(GetParam());
+  const std::vector<int32_t> ids = g["ids"];
+  const auto model = open_model(converted(golden(GetParam()), GetParam(), kernels::DType::f32), cpu(2));
+  std::vector<int32_t> taps;
+  for (const auto& t : g["taps"]) taps.push_back(t["layer"]);
+  taps.push_back(kFinalFeature);
+  const Forward f(*model, ids, 7, taps);
+  const auto v = static_cast<size_t>(model->config().vocab_size), h = static_cast<size_t>(model->config().hidden);
+  for (size_t i = 0; i < ids.size(); ++i)
+    EXPECT_LE(relative_error(f.logits.data() + i * v, g["logits"][i]), 1e-5) << "position " << i;
+  const std::vector<int32_t> positions = g["positions"];
+  for (size_t p = 0; p < positions.size(); ++p) {
+    const float* row = f.features.data() + static_cast<size_t>(positions[p]) * taps.size() * h;
+    for (size_t t = 0; t + 1 < taps.size(); ++t)
+      EXPECT_LE(relative_error(row + t * h, g["taps"][t]["rows"][p]), 1e-5) << "tap of layer " << taps[t];
+    EXPECT_LE(relative_error(row + (taps.size() - 1) * h, g["features"][p]), 1e-5) << "final feature";
+  }
+}
+
+TEST_P(GoldenLogits, BitsDoNotDependOnChunksOrThreads) {
+  const std::vector<int32_t> ids = read_golden(GetParam())["ids"];
+  for (const auto dtype : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8, kernels::DType::int4}) {
+    const std::string path = converted(golden(GetParam()), std::string(GetParam()) + "-bits", dtype);
+    const Forward one(*open_model(path, cpu(1)), ids, 1, {});
+    for (const int threads : {1, 2, 3})
+      for (const int64_t chunk : {2, 5, 48}) {
+        const Forward other(*open_model(path, cpu(threads)), ids, chunk, {});
+        ASSERT_EQ(one.logits, other.logits) << "dtype " << static_cast<int>(dtype) << ", " << threads << " threads, chunks of " << chunk;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, GoldenLogits,
+                         testing::Values("mha", "gqa_tied", "llama3_rope", "linear_rope_bias", "odd_sizes"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// llama2.c's own greedy text (run stories260K.bin -z tok512.bin -t 0).
+TEST(Stories260K, GreedyTextIsLlama2cs) {
+  if (!exists(shared("models/stories260K.bin"))) GTEST_SKIP() << "no ../shared/models/stories260K.bin";
+  const std::string path = converted(shared("models/stories260K.bin"), "stories", kernels::DType::f32, {},
+                                     shared("models/tok512.bin"));
+  const auto model = open_model(path, cpu(2));
+  const auto tokenizer = must(text::Tokenizer::deserialize(model->package().blob("tokenizer")));
+  auto session = must(Session::create(model, {}));
+  const auto prompt = must(tokenizer->encode("The dragon opened the door"));
+  must(session->append(prompt));
+  text::StreamDecoder decoder(tokenizer);
+  decoder.reset(prompt.back());
+  std::string text;
+  const auto tokens = generate(*session, 200);
+  EXPECT_EQ(tokens.size(), 200u);
+  for (const int32_t t : tokens) decoder.push(t, &text);
+  const std::string start = ". The dragon was very happy. He wanted to see what was inside. He wanted to see what was inside.";
+  EXPECT_NE(text.find(start.substr(2)), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace aerie::test
