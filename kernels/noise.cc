@@ -49,10 +49,11 @@ std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> c, std::array<uint
   return c;
 }
 
+float gumbel_of_word(uint32_t word) { return 0.0f - log_positive(minus_log_uniform(word)); }
+
 float gumbel(uint64_t seed, uint64_t stream, int64_t position, int32_t token) {
   const auto t = static_cast<uint32_t>(token);
-  const uint32_t w = block(seed, stream, position, t / 4)[t % 4];
-  return 0.0f - log_positive(minus_log_uniform(w));
+  return gumbel_of_word(block(seed, stream, position, t / 4)[t % 4]);
 }
 
 double keyed_uniform(uint64_t seed, uint64_t stream, int64_t position, uint32_t lane) {

@@ -15,6 +15,8 @@ namespace aerie::kernels {
 
 std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
+// G of one word.
+float gumbel_of_word(uint32_t word);
 // Scalar oracle; the vector form lives with the CPU kernels.
 float gumbel(uint64_t seed, uint64_t stream, int64_t position, int32_t token);
 

@@ -1,93 +1,65 @@
 #include "core/import/convert.h"
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
+#include <new>
 
 #include "core/import/sink.h"
 #include "core/import/source.h"
 #include "core/platform/file.h"
-#include "kernels/cpu/cpu_device.h"
 
 namespace aerie {
-
-using kernels::DType;
-using kernels::Layout;
-
-Result<std::unique_ptr<Sink>> Sink::create(const ConvertOptions& options) {
-  std::unique_ptr<Sink> sink(new Sink(options));
-  WriterOptions w;
-  w.compress = options.compress;
-  AERIE_ASSIGN(sink->writer_, PackageWriter::create(options.output, w));
-  return sink;
-}
-
-Sink::~Sink() { XXH3_freeState(state_); }
-
-void Sink::hash_values(const std::string& name, const std::vector<float>& values) {
-  hash(name.data(), name.size() + 1);
-  std::vector<uint16_t> rounded(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, &values[i], 4);
-    rounded[i] = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
-  hash(rounded.data(), rounded.size() * 2);
-}
-
-Status Sink::weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
-  hash_values(name, values);
-  const DType d = options_.dtype;
-  kernels::Tensor t;
-  t.dtype = d;
-  t.layout = Layout::panel16;
-  t.rows = rows;
-  t.cols = t.stride = cols;
-  data_.assign(static_cast<size_t>(kernels::data_bytes(d, t.layout, rows, cols)), 0);
-  scales_.assign(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)), 0);
-  t.data = data_.data();
-  t.scales = scales_.empty() ? nullptr : scales_.data();
-  kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
-  return writer_->add_tensor(name, t);
-}
-
-Status Sink::vector(const std::string& name, const std::vector<float>& values) {
-  hash_values(name, values);
-  return writer_->add_tensor(name, kernels::matrix(const_cast<float*>(values.data()), 1, static_cast<int64_t>(values.size())));
-}
-
-std::string Sink::fingerprint() const {
-  const XXH128_hash_t h = XXH3_128bits_digest(state_);
-  char hex[33];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(h.high64),
-                static_cast<unsigned long long>(h.low64));
-  return hex;
-}
 
 namespace {
 
 using Importer = Status (*)(const ConvertOptions&, Sink&);
 
+Status unsupported(const std::string& source, const std::string& what) {
+  return error(Code::unsupported, source + ": " + what);
+}
+
+Result<Importer> recognise_tensors(const std::string& path) {
+  AERIE_ASSIGN(const auto source, open_safetensors(path));
+  const auto& t = source->tensors();
+  const auto any = [&](const char* prefix) {
+    const auto it = t.lower_bound(prefix);
+    return it != t.end() && it->first.starts_with(prefix);
+  };
+  // Names and shapes, not the config's claims (official EAGLE-3 heads say LlamaForCausalLM).
+  if (t.count("model.embed_tokens.weight") || any("model.layers.")) return Importer{import_llama_directory};
+  if (any("midlayer.") || t.count("d2t") || (t.count("fc.weight") && t.count("layers.0.input_layernorm.weight")))
+    return unsupported(path, "an EAGLE-3 head; EAGLE-1 and EAGLE-2 heads are read");
+  if (any("medusa_") || t.count("0.0.linear.weight") || t.count("0.linear.weight"))
+    return unsupported(path, "Medusa heads are not read yet");
+  if (t.count("fc.weight")) return Importer{import_eagle};
+  return unsupported(path, "neither a Llama model (model.embed_tokens.weight) nor an EAGLE head (fc.weight); it holds " +
+                               (t.empty() ? std::string("nothing") : t.begin()->first + " ..."));
+}
+
 Result<Importer> recognise(const ConvertOptions& o) {
-  if (platform::path_kind(o.source) == platform::PathKind::directory) {
-    AERIE_ASSIGN(const auto source, open_safetensors(o.source));
-    const auto& t = source->tensors();
-    // Names, not the config's claims (official heads say LlamaForCausalLM).
-    if (t.count("model.embed_tokens.weight")) return Importer{import_llama_directory};
-    if (t.count("midlayer.self_attn.q_proj.weight") || t.count("d2t"))
-      return error(Code::unsupported, o.source + ": an EAGLE-3 head; EAGLE-1 and EAGLE-2 heads are read");
-    if (t.count("fc.weight") && t.count("layers.0.self_attn.q_proj.weight")) return Importer{import_eagle};
-    return error(Code::unsupported, o.source + ": neither a Llama model (model.embed_tokens.weight) nor an EAGLE head (fc.weight)");
-  }
+  if (platform::path_kind(o.source) == platform::PathKind::directory) return recognise_tensors(o.source);
   AERIE_ASSIGN(const auto file, platform::MappedFile::open(o.source));
-  if (file->bytes().size() >= 5 && std::memcmp(file->bytes().data(), "AERIE", 5) == 0) return Importer{import_package};
-  if (file->bytes().size() >= 4 && std::memcmp(file->bytes().data(), "GGUF", 4) == 0)
-    return error(Code::unsupported, o.source + ": GGUF is not read yet");
+  const auto bytes = file->bytes();
+  const auto begins = [&](std::string_view magic) {
+    return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  };
+  if (begins("AERIE")) return Importer{import_package};
+  if (begins("GGUF")) return unsupported(o.source, "GGUF is not read yet");
+  if (begins("PK\x03\x04") || begins("\x80\x02"))
+    return unsupported(o.source, "a PyTorch pickle, which can run code when it is read; " + std::string(kPickleAdvice));
+  if (begins("24ka")) return unsupported(o.source, "a llama2.c export of version 1 or later; export with --version 0");
+  // safetensors: a JSON object after its length. (A llama2.c file of 123 layers has the '{', not the quote.)
+  if (bytes.size() > 9 && bytes[8] == '{' && (bytes[9] == '"' || bytes[9] == '}' || bytes[9] == ' '))
+    return recognise_tensors(o.source);
   return Importer{import_llama2c};
 }
 
-}  // namespace
-
-Status convert(const ConvertOptions& o) {
+Status run(const ConvertOptions& o) {
+  using kernels::DType;
   if (o.source.empty() || o.output.empty()) return error(Code::invalid_argument, "convert: source and output are needed");
+  if (o.dtype != DType::f32 && o.dtype != DType::bf16 && o.dtype != DType::int8 && o.dtype != DType::int4)
+    return error(Code::invalid_argument, "convert: dtype must be f32, bf16, int8 or int4");
   AERIE_ASSIGN(const Importer importer, recognise(o));
   if (importer == import_eagle && o.drafter_for.empty())
     return error(Code::invalid_argument, o.source + ": a drafter head; name its target with --drafter-for");
@@ -96,6 +68,18 @@ Status convert(const ConvertOptions& o) {
   AERIE_ASSIGN(auto sink, Sink::create(o));
   AERIE_TRY(importer(o, *sink));
   return sink->writer().finish();
+}
+
+}  // namespace
+
+Status convert(const ConvertOptions& options) {
+  try {
+    return run(options);
+  } catch (const std::bad_alloc&) {
+    return error(Code::out_of_memory, options.source + ": out of memory");
+  } catch (const std::exception& e) {  // nothing should; a library's surprise must not cross the module
+    return error(Code::internal, options.source + ": " + e.what());
+  }
 }
 
 }  // namespace aerie

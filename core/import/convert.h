@@ -1,24 +1,29 @@
-// Conversion of checkpoints to packages. The source is recognised by what is in it; any tensor
-// missing, unexpected or mis-shaped is an error that names it (docs/package-format.md).
+// Conversion of checkpoints to packages. The source is recognised by what is in it, never by its name or by
+// what its config claims; any tensor missing, unexpected or mis-shaped is an error that names it
+// (docs/package-format.md). A failed or cancelled conversion leaves no file behind.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/package/package.h"
 
 namespace aerie {
 
 struct ConvertOptions {
-  std::string source;       // Hugging Face Llama directory, EAGLE head directory, llama2.c .bin, .aerie
+  // Hugging Face Llama directory, EAGLE-1/2 head directory (or the .safetensors file in either),
+  // llama2.c .bin, or .aerie.
+  std::string source;
   std::string output;
-  kernels::DType dtype = kernels::DType::bf16;
+  kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, int8 or int4
   std::string drafter_for;  // drafters: the target's package
   std::string tokenizer;    // llama2.c's tokenizer.bin; else the directory's tokenizer.json if it has one
   bool compress = false;
-  LoadProgress progress;    // in tensors' source bytes
+  LoadProgress progress;    // work done and to do, in a unit of the source's; false cancels
+  std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 };
 
+// [any]
 Status convert(const ConvertOptions& options);
 
 }  // namespace aerie

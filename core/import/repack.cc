@@ -15,11 +15,13 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
       return error(Code::mismatch, o.source + ": made for another target than " + o.drafter_for);
   }
   size_t done = 0;
+  bool quantised = false;
   for (const TensorInfo& info : package->tensors()) {
     AERIE_ASSIGN(const kernels::Tensor t, package->tensor(info.name));
     if (t.layout == kernels::Layout::row_major || t.dtype == o.dtype) {
       AERIE_TRY(sink.writer().add_tensor(info.name, t));
     } else {
+      quantised |= t.dtype == kernels::DType::int8 || t.dtype == kernels::DType::int4;
       std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
       for (int64_t r = 0; r < t.rows; ++r)
         for (int64_t c = 0; c < t.cols; ++c)
@@ -27,8 +29,9 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
       AERIE_TRY(sink.weight(info.name, values, t.rows, t.cols));
     }
     if (o.progress && !o.progress(++done, package->tensors().size()))
-      return error(Code::cancelled, "conversion cancelled");
+      return error(Code::cancelled, o.source + ": conversion cancelled");
   }
+  if (quantised) sink.warn(o.source + ": its weights were quantised before; converting the original loses less");
   for (const char* name : {"tokenizer", "chat_template"})
     if (const auto blob = package->blob(name); !blob.empty()) AERIE_TRY(sink.writer().add_blob(name, blob));
   sink.writer().set_name(package->name());

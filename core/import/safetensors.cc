@@ -1,9 +1,13 @@
 // safetensors: u64 header length, JSON header {name: {dtype, shape, data_offsets}}, data.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 
+#include "core/import/json.h"
 #include "core/import/source.h"
+#include "core/platform/dynamic_library.h"
 #include "core/platform/file.h"
 
 namespace aerie {
@@ -22,11 +26,20 @@ float half_to_float(uint16_t h) {
   return sign ? -v : v;
 }
 
+struct Format {
+  const char* name;
+  int bytes;  // an element
+};
+// All that the format defines; only the first three are weights to us. A tensor of another kind is an error
+// where it is asked for, or is unexpected like any other.
+constexpr Format kFormats[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8},  {"I32", 4},
+                               {"I16", 2}, {"I8", 1},  {"U8", 1},   {"U16", 2}, {"U32", 4},  {"U64", 8},
+                               {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+
 struct Located {
-  size_t file;
-  uint64_t begin;  // in the file
-  int size;        // bytes an element
-  bool bf16;
+  size_t file = 0;
+  uint64_t begin = 0;  // in the file
+  const Format* format = nullptr;
 };
 
 class SafetensorsSource final : public TensorSource {
@@ -45,63 +58,46 @@ class SafetensorsSource final : public TensorSource {
   Result<std::vector<float>> read(const std::string& tensor) const override {
     const Located& at = located_.at(tensor);
     const uint8_t* data = files_[at.file]->bytes().data() + at.begin;
+    const std::string_view format = at.format->name;
     std::vector<float> out(static_cast<size_t>(tensors_.at(tensor).elements()));
-    for (size_t i = 0; i < out.size(); ++i) {
-      if (at.size == 4) {
-        std::memcpy(&out[i], data + 4 * i, 4);
-      } else {
+    if (format == "F32") {
+      std::memcpy(out.data(), data, out.size() * 4);
+    } else if (format == "F16" || format == "BF16") {
+      const bool bf16 = format == "BF16";
+      for (size_t i = 0; i < out.size(); ++i) {
         uint16_t h;
         std::memcpy(&h, data + 2 * i, 2);
-        if (at.bf16) {
-          const uint32_t bits = uint32_t{h} << 16;
-          std::memcpy(&out[i], &bits, 4);
-        } else {
-          out[i] = half_to_float(h);
-        }
+        out[i] = bf16 ? std::bit_cast<float>(uint32_t{h} << 16) : half_to_float(h);
       }
-      if (!std::isfinite(out[i])) return error(Code::bad_format, name_ + ": " + tensor + ": a value is not finite");
+    } else {
+      return error(Code::unsupported, name_ + ": tensor " + tensor + ": dtype " + at.format->name +
+                                          " (F32, F16 and BF16 are read)");
     }
+    if (!std::all_of(out.begin(), out.end(), [](float v) { return std::isfinite(v); }))
+      return error(Code::bad_format, name_ + ": tensor " + tensor + ": a value is not finite");
     return out;
   }
 
  private:
   Status add(const platform::MappedFile& file) {
     const auto bytes = file.bytes();
-    const auto bad = [](const std::string& what) { return error(Code::bad_format, what); };
     uint64_t header = 0;
     if (bytes.size() < 8) return bad("header length: the file is too short");
     std::memcpy(&header, bytes.data(), 8);
-    if (header > kMaxHeader || header > bytes.size() - 8) return bad("header length: " + std::to_string(header));
-    const json j = json::parse(bytes.begin() + 8, bytes.begin() + 8 + static_cast<int64_t>(header), nullptr, false);
-    if (!j.is_object()) return bad("header: not a JSON object");
+    if (header > kMaxHeader || header > bytes.size() - 8)
+      return bad("header length: " + std::to_string(header) + " (truncated, or not safetensors)");
+    AERIE_ASSIGN(const json j, parse_json(bytes.subspan(8, header)));
     const uint64_t data = 8 + header, size = bytes.size() - data;
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
-    for (const auto& [name, t] : j.items()) {
+    for (const auto& [name, entry] : j.items()) {
       if (name == "__metadata__") continue;
-      if (!t.is_object() || !t.contains("dtype") || !t["dtype"].is_string() || !t.contains("shape") ||
-          !t["shape"].is_array() || !t.contains("data_offsets") || !t["data_offsets"].is_array() ||
-          t["data_offsets"].size() != 2 || !t["data_offsets"][0].is_number_unsigned() ||
-          !t["data_offsets"][1].is_number_unsigned())
-        return bad(name + ": malformed entry");
-      const std::string dtype = t["dtype"];
-      Located at{files_.size(), 0, dtype == "F32" ? 4 : 2, dtype == "BF16"};
-      if (dtype != "F32" && dtype != "F16" && dtype != "BF16")
-        return error(Code::unsupported, name + ": dtype " + dtype + " (F32, F16 and BF16 are read)");
-      SourceTensor s;
-      uint64_t count = 1;
-      for (const auto& d : t["shape"]) {
-        if (!d.is_number_unsigned() || d.get<uint64_t>() == 0 || d.get<uint64_t>() > (uint64_t{1} << 32) ||
-            count > (uint64_t{1} << 40) / d.get<uint64_t>())
-          return bad(name + ": shape");
-        count *= d.get<uint64_t>();
-        s.shape.push_back(d.get<int64_t>());
-      }
-      const auto begin = t["data_offsets"][0].get<uint64_t>(), end = t["data_offsets"][1].get<uint64_t>();
-      if (begin > end || end > size || end - begin != count * static_cast<uint64_t>(at.size))
-        return bad(name + ": data_offsets do not fit the file or the shape (truncated?)");
+      SourceTensor shape;
+      Located at{files_.size(), 0, nullptr};
+      uint64_t begin = 0, end = 0;
+      if (const Status s = read_entry(entry, size, &shape, &at, &begin, &end); !s.ok()) return s.at(name);
       at.begin = data + begin;
       ranges.emplace_back(begin, end);
-      if (!tensors_.emplace(name, s).second) return bad(name + ": listed twice");
+      if (!tensors_.emplace(name, std::move(shape)).second) return bad(name + ": in two files");
       located_.emplace(name, at);
     }
     std::sort(ranges.begin(), ranges.end());
@@ -114,6 +110,34 @@ class SafetensorsSource final : public TensorSource {
     return {};
   }
 
+  static Status bad(const std::string& what) { return error(Code::bad_format, what); }
+
+  static Status read_entry(const json& t, uint64_t data_bytes, SourceTensor* shape, Located* at, uint64_t* begin,
+                           uint64_t* end) {
+    const auto is = [&](const char* key, json::value_t type) { return t.contains(key) && t[key].type() == type; };
+    if (!t.is_object() || !is("dtype", json::value_t::string) || !is("shape", json::value_t::array) ||
+        !is("data_offsets", json::value_t::array) || t["data_offsets"].size() != 2 ||
+        !t["data_offsets"][0].is_number_unsigned() || !t["data_offsets"][1].is_number_unsigned())
+      return bad("malformed header entry");
+    const auto& dtype = t["dtype"].get_ref<const std::string&>();
+    for (const Format& f : kFormats)
+      if (dtype == f.name) at->format = &f;
+    if (!at->format) return error(Code::unsupported, "dtype " + dtype + " is not known");
+    uint64_t count = 1;
+    for (const auto& d : t["shape"]) {
+      const uint64_t n = d.is_number_unsigned() ? d.get<uint64_t>() : 0;
+      if (n == 0 || n > (uint64_t{1} << 32) || count > (uint64_t{1} << 40) / n) return bad("shape: empty or absurd");
+      count *= n;
+      shape->shape.push_back(static_cast<int64_t>(n));
+    }
+    *begin = t["data_offsets"][0].get<uint64_t>();
+    *end = t["data_offsets"][1].get<uint64_t>();
+    if (*begin > *end || *end > data_bytes) return bad("data_offsets: outside the file (truncated?)");
+    if (*end - *begin != count * static_cast<uint64_t>(at->format->bytes))
+      return bad("data_offsets: " + std::to_string(*end - *begin) + " bytes do not fit the shape");
+    return {};
+  }
+
   std::string name_;
   std::vector<std::shared_ptr<const platform::MappedFile>> files_;
   std::map<std::string, SourceTensor> tensors_;
@@ -122,54 +146,68 @@ class SafetensorsSource final : public TensorSource {
 
 }  // namespace
 
-Result<json> read_json(const std::string& path, uint64_t cap) {
-  AERIE_ASSIGN(const auto bytes, platform::read_file(path, cap));
-  json j = json::parse(bytes.begin(), bytes.end(), nullptr, false);
-  if (!j.is_object()) return error(Code::bad_format, path + ": not a JSON object");
-  return j;
+std::string checkpoint_directory(const std::string& path) {
+  return platform::path_kind(path) == platform::PathKind::directory ? path : platform::parent_directory(path);
 }
 
-Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& directory) {
-  auto source = std::make_unique<SafetensorsSource>(directory);
-  const std::string single = directory + "/model.safetensors", index = directory + "/model.safetensors.index.json";
-  if (platform::path_kind(single) == platform::PathKind::file) {
-    AERIE_TRY(source->add_file(single));
-  } else if (platform::path_kind(index) == platform::PathKind::file) {
+Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) {
+  using platform::PathKind;
+  auto source = std::make_unique<SafetensorsSource>(path);
+  const auto in = [&](const char* name) { return platform::join_path(path, name); };
+  const auto has = [&](const char* name) { return platform::path_kind(in(name)) == PathKind::file; };
+  const std::string index = in("model.safetensors.index.json");
+  if (platform::path_kind(path) != PathKind::directory) {
+    AERIE_TRY(source->add_file(path));
+  } else if (has("model.safetensors")) {
+    AERIE_TRY(source->add_file(in("model.safetensors")));
+  } else if (has("model.safetensors.index.json")) {
     AERIE_ASSIGN(const json j, read_json(index));
     if (!j.contains("weight_map") || !j["weight_map"].is_object()) return error(Code::bad_format, index + ": weight_map is missing");
-    std::map<std::string, bool> shards;
+    std::set<std::string> shards;
     for (const auto& [name, file] : j["weight_map"].items()) {
-      if (!file.is_string() || file.get<std::string>().find('/') != std::string::npos)
-        return error(Code::bad_format, index + ": " + name + ": file name");
-      shards[file] = true;
+      if (!file.is_string() || file.get_ref<const std::string&>().find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
+        return error(Code::bad_format, index + ": " + name + ": a shard must be a file of the same folder");
+      shards.insert(file.get<std::string>());
     }
-    for (const auto& shard : shards) AERIE_TRY(source->add_file(directory + "/" + shard.first));
-  } else if (platform::path_kind(directory + "/pytorch_model.bin") == platform::PathKind::file) {
-    return error(Code::unsupported, directory + ": pytorch_model.bin is a pickle, which can run code; convert it with "
-                                                "safetensors.torch.save_file first");
+    for (const std::string& shard : shards) AERIE_TRY(source->add_file(in(shard.c_str())));
+    for (const auto& entry : j["weight_map"].items())
+      if (!source->tensors().count(entry.key()))
+        return error(Code::bad_format, path + ": tensor " + entry.key() + ": missing (the index lists it)");
   } else {
-    return error(Code::not_found, directory + ": no model.safetensors");
+    AERIE_ASSIGN(const auto files, platform::list_files(path, ".safetensors"));
+    if (files.size() > 1) return error(Code::not_found, path + ": several .safetensors files and no model.safetensors.index.json");
+    if (files.empty()) {
+      AERIE_ASSIGN(const auto pickles, platform::list_files(path, ".bin"));
+      if (!pickles.empty())
+        return error(Code::unsupported, pickles[0] + ": a PyTorch pickle, which can run code when it is read; " + kPickleAdvice);
+      return error(Code::not_found, path + ": no model.safetensors");
+    }
+    AERIE_TRY(source->add_file(files[0]));
   }
   return std::unique_ptr<TensorSource>(std::move(source));
 }
 
-Result<std::vector<float>> TensorTaker::take(const std::string& name, int64_t rows, int64_t cols) {
+namespace {
+std::string to_string(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t d : shape) text += (text.empty() ? "(" : ", ") + std::to_string(d);
+  return text.empty() ? "()" : text + ")";
+}
+}  // namespace
+
+Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
   const auto it = source_.tensors().find(name);
   if (it == source_.tensors().end()) return error(Code::bad_format, source_.name() + ": tensor " + name + ": missing");
-  const std::vector<int64_t> want = rows == 1 ? std::vector<int64_t>{cols} : std::vector<int64_t>{rows, cols};
-  if (it->second.shape != want) {
-    std::string have;
-    for (const int64_t d : it->second.shape) have += (have.empty() ? "" : ", ") + std::to_string(d);
-    return error(Code::bad_format, source_.name() + ": tensor " + name + ": shape (" + have + "), the config needs (" +
-                                       (rows == 1 ? "" : std::to_string(rows) + ", ") + std::to_string(cols) + ")");
-  }
+  if (it->second.shape != shape)
+    return error(Code::bad_format, source_.name() + ": tensor " + name + ": shape " + to_string(it->second.shape) +
+                                       ", the config needs " + to_string(shape));
   left_.erase(name);
   return source_.read(name);
 }
 
 Status TensorTaker::nothing_left() const {
   if (left_.empty()) return {};
-  return error(Code::bad_format, source_.name() + ": tensor " + left_.begin()->first + ": unexpected" +
+  return error(Code::bad_format, source_.name() + ": tensor " + *left_.begin() + ": unexpected" +
                                      (left_.size() > 1 ? " (and " + std::to_string(left_.size() - 1) + " more)" : ""));
 }
 

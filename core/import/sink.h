@@ -9,6 +9,7 @@
 
 #include "core/import/convert.h"
 #include "core/package/writer.h"
+#include "core/text/tokenizer.h"
 
 namespace aerie {
 
@@ -21,20 +22,31 @@ class Sink {
   Status weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
   // A norm or bias, f32.
   Status vector(const std::string& name, const std::vector<float>& values);
-  void hash(const void* data, size_t bytes) { XXH3_128bits_update(state_, data, bytes); }
-  // Of all that was seen, weights rounded to bf16: hex. The same model in another dtype keeps it.
-  std::string fingerprint() const;
+  // Stores the tokenizer and lets it bound c->vocab_used; `source` is the file's own bytes.
+  Status tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c);
+  // The last calls of an import: name (taken from a path) and identity of the whole.
+  void finish_target(const std::string& path, const LlamaConfig& c);
+  void finish_drafter(const std::string& name, const DrafterConfig& c);
+  void warn(std::string message) const {
+    if (options_.warnings) options_.warnings->push_back(std::move(message));
+  }
 
  private:
   explicit Sink(const ConvertOptions& options) : options_(options), state_(XXH3_createState()) {
     XXH3_128bits_reset(state_);
   }
+  void hash(const void* data, size_t bytes) { XXH3_128bits_update(state_, data, bytes); }
   void hash_values(const std::string& name, const std::vector<float>& values);
+  std::string fingerprint() const;
+
   const ConvertOptions& options_;
   std::unique_ptr<PackageWriter> writer_;
   XXH3_state_t* state_;
   std::vector<char> data_, scales_;
 };
+
+// The last component of a path without its extension, as a package name may be.
+std::string name_from_path(const std::string& path);
 
 // What each kind of source does (one file each).
 Status import_llama_directory(const ConvertOptions& options, Sink& sink);

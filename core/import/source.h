@@ -3,10 +3,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "kernels/status.h"
 
@@ -29,31 +28,35 @@ class TensorSource {
   virtual Result<std::vector<float>> read(const std::string& tensor) const = 0;
 };
 
-// model.safetensors, or the shards of model.safetensors.index.json, in `directory`.
-Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& directory);
+// A .safetensors file; or in a directory model.safetensors, the shards of model.safetensors.index.json, or
+// the only .safetensors file there is.
+Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path);
+// The directory whose config.json belongs to such a path.
+std::string checkpoint_directory(const std::string& path);
 
-// JSON of a file, at most `cap` bytes.
-Result<nlohmann::json> read_json(const std::string& path, uint64_t cap = 64u << 20);
+inline constexpr const char* kPickleAdvice =
+    "convert it where it is trusted: python -c \"import torch; from safetensors.torch import save_file; "
+    "save_file({k: v.contiguous().clone() for k, v in torch.load('pytorch_model.bin', weights_only=True).items()}, "
+    "'model.safetensors')\"";
 
 // Takes tensors out of a source and keeps count, so that nothing is missing and nothing is left over.
 class TensorTaker {
  public:
   explicit TensorTaker(const TensorSource& source) : source_(source) {
-    for (const auto& t : source.tensors()) left_.emplace(t.first, true);
+    for (const auto& t : source.tensors()) left_.insert(t.first);
   }
   bool has(const std::string& name) const { return left_.count(name) != 0; }
-  // (rows, cols); rows 1 for a vector.
-  Result<std::vector<float>> take(const std::string& name, int64_t rows, int64_t cols);
-  void ignore(const std::string& name) { left_.erase(name); }
+  // `shape` is (rows, cols), or (n) for a vector.
+  Result<std::vector<float>> take(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>
   void ignore_if(F&& f) {
-    for (auto it = left_.begin(); it != left_.end();) it = f(it->first) ? left_.erase(it) : std::next(it);
+    std::erase_if(left_, f);
   }
   Status nothing_left() const;
 
  private:
   const TensorSource& source_;
-  std::map<std::string, bool> left_;
+  std::set<std::string> left_;
 };
 
 }  // namespace aerie

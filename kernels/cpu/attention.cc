@@ -1,13 +1,15 @@
-// Rotary positions and attention over paged keys and values.
+// Attention over paged keys and values.
 //
-// Order: blocks of kPageSlots absolute positions ascending; in a block the scores, their maximum, the
-// exponentials and both sums run over positions ascending; blocks merge by online softmax. A position's
-// key comes from the page table or from the row's tail; nothing else depends on where it lies.
+// Order of one output: blocks of kPageSlots absolute positions, ascending. A score is one FMA chain
+// over the head's elements, an output element one FMA chain over the positions, the softmax total 16
+// lanes (position mod 16) and one tree at the end; a block that raises the maximum rescales what the
+// blocks before it left. Where a position's slot lies (page or tail), which rows share a block and how
+// many queries are worked on together change none of it.
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/op_kernels.h"
 
@@ -18,95 +20,265 @@
 
 #include "kernels/cpu/math-inl.h"
 
+#ifndef AERIE_ATTENTION_SHARED
+#define AERIE_ATTENTION_SHARED
+namespace aerie::kernels::cpu {
+
+// Running state of one query: [0] the maximum, [16, 32) lanes of the total, [32, 32 + dim padded) values.
+constexpr int64_t kStateTotal = 16, kStateValues = 32;
+
+struct Query {
+  const float* q;  // (dim)
+  float* state;
+  int64_t n;       // positions of the current block it may look at
+};
+
+struct AttentionMemory {
+  float* keys;     // (dim, kPageSlots): a block's keys, transposed
+  float* values;   // (kPageSlots, padded dim), where the cache itself cannot be read as floats
+  float* states;   // (queries, kStateValues + padded dim)
+  Query* queries;  // (queries)
+};
+inline int64_t padded_dim(int64_t dim) { return round_up(dim, 16); }
+
+}  // namespace aerie::kernels::cpu
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-template <class T>
-HWY_INLINE VF LoadKv(const T* p) {
-  if constexpr (sizeof(T) == 4) return hn::LoadU(F(), p);
-  else return LoadBf16(p);
-}
-template <class T>
-HWY_INLINE float OneKv(const T* p) {
-  if constexpr (sizeof(T) == 4) return *p;
-  else return std::bit_cast<float>(uint32_t{*p} << 16);
+using F4 = hn::FixedTag<float, 4>;
+
+HWY_INLINE float ToFloat(float v) { return v; }
+HWY_INLINE float ToFloat(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
+HWY_INLINE hn::Vec<F4> Load4(const float* p) { return hn::LoadU(F4(), p); }
+HWY_INLINE hn::Vec<F4> Load4(const uint16_t* p) {
+  const hn::FixedTag<uint32_t, 4> d32;
+  return hn::BitCast(F4(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::FixedTag<uint16_t, 4>(), p))));
 }
 
+// keys[i * kPageSlots + j] = slot[j][i] for j < n: lanes are positions, so that a score needs no
+// horizontal sum.
 template <class T>
-HWY_INLINE float Dot(const float* q, const T* k, int64_t n) {
-  const F d;
-  VF acc[kParts];
-  for (auto& a : acc) a = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (size_t p = 0; p < kParts; ++p)
-      acc[p] = hn::MulAdd(hn::LoadU(d, q + i + p * kLanes), LoadKv(k + i + p * kLanes), acc[p]);
-  float sum = SumLanes(acc);
-  for (; i < n; ++i) sum += q[i] * OneKv(k + i);
-  return sum;
-}
-
-template <class T>
-void Row(const Attention& op, int64_t r, int64_t kv_head, float* scratch) {
-  const F d;
-  const KvCache& c = op.cache;
-  const AttentionRows& a = op.rows;
-  const int64_t dim = c.head_dim, group = op.heads / c.kv_heads;
-  const T* keys = static_cast<const T*>(c.data) + (int64_t{op.layer} * 2 * c.slots) * c.kv_heads * dim;
-  const T* values = keys + c.slots * c.kv_heads * dim;
-  const int32_t* pages = a.pages + int64_t{a.seq[r]} * a.page_stride;
-  const int64_t ctx = a.ctx_len[r], length = ctx + (a.tail_len ? a.tail_len[r] : 0);
-  float* part = scratch;  // (dim): the block's weighted values
-  for (int64_t g = 0; g < group; ++g) {
-    const int64_t head = kv_head * group + g;
-    const float* q = static_cast<const float*>(op.q.data) + r * op.q.stride + head * dim;
-    float* out = static_cast<float*>(op.out.data) + r * op.out.stride + head * dim;
-    std::fill(out, out + dim, 0.0f);
-    float top = -std::numeric_limits<float>::infinity(), total = 0;
-    for (int64_t first = 0; first < length; first += kPageSlots) {
-      const int64_t n = std::min<int64_t>(kPageSlots, length - first);
-      int64_t at[kPageSlots];
-      HWY_ALIGN float p[kPageSlots];
-      float block_top = -std::numeric_limits<float>::infinity();
-      for (int64_t j = 0; j < n; ++j) {
-        const int64_t pos = first + j;
-        const int64_t slot = pos < ctx ? int64_t{pages[pos / kPageSlots]} * kPageSlots + pos % kPageSlots
-                                       : a.tail_slots[a.tail_offset[r] + pos - ctx];
-        at[j] = (slot * c.kv_heads + kv_head) * dim;
-        p[j] = Dot(q, keys + at[j], dim) * op.scale;
-        block_top = p[j] > block_top ? p[j] : block_top;
-      }
-      for (int64_t j = n; j < kPageSlots; ++j) p[j] = -std::numeric_limits<float>::infinity();
-      for (size_t j = 0; j < kPageSlots; j += kLanes)
-        hn::Store(Exp(hn::Sub(hn::Load(d, p + j), hn::Set(d, block_top))), d, p + j);
-      float block_total = 0;
-      for (int64_t j = 0; j < n; ++j) block_total += p[j];
-      int64_t i = 0;
-      for (; i + static_cast<int64_t>(kLanes) <= dim; i += kLanes) {
-        VF sum = hn::Zero(d);
-        for (int64_t j = 0; j < n; ++j) sum = hn::MulAdd(hn::Set(d, p[j]), LoadKv(values + at[j] + i), sum);
-        hn::StoreU(sum, d, part + i);
-      }
-      for (; i < dim; ++i) {
-        float sum = 0;
-        for (int64_t j = 0; j < n; ++j) sum += p[j] * OneKv(values + at[j] + i);
-        part[i] = sum;
-      }
-      const float merged = block_top > top ? block_top : top;
-      const float keep = exp_own(top - merged), take = exp_own(block_top - merged);
-      for (i = 0; i < dim; ++i) out[i] = out[i] * keep + part[i] * take;
-      total = total * keep + block_total * take;
-      top = merged;
+void TransposeKeys(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT keys) {
+  const F4 d;
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    int64_t i = 0;
+    for (; i + 4 <= dim; i += 4) {
+      const auto a = Load4(slot[j] + i), b = Load4(slot[j + 1] + i), c = Load4(slot[j + 2] + i), e = Load4(slot[j + 3] + i);
+      const auto ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
+      const auto ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
+      float* out = keys + i * kPageSlots + j;
+      hn::StoreU(hn::ConcatLowerLower(d, ce0, ab0), d, out);
+      hn::StoreU(hn::ConcatUpperUpper(d, ce0, ab0), d, out + kPageSlots);
+      hn::StoreU(hn::ConcatLowerLower(d, ce1, ab1), d, out + 2 * kPageSlots);
+      hn::StoreU(hn::ConcatUpperUpper(d, ce1, ab1), d, out + 3 * kPageSlots);
     }
-    const float inverse = 1.0f / total;
-    for (int64_t i = 0; i < dim && length > 0; ++i) out[i] *= inverse;
+    for (; i < dim; ++i)
+      for (int64_t l = 0; l < 4; ++l) keys[i * kPageSlots + j + l] = ToFloat(slot[j + l][i]);
+  }
+  for (; j < n; ++j)
+    for (int64_t i = 0; i < dim; ++i) keys[i * kPageSlots + j] = ToFloat(slot[j][i]);
+}
+
+// Rows of whole vectors, zeros behind dim.
+template <class T>
+void ExpandValues(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT values) {
+  const F4 d;
+  const int64_t padded = padded_dim(dim);
+  for (int64_t j = 0; j < n; ++j) {
+    float* out = values + j * padded;
+    int64_t i = 0;
+    for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(slot[j] + i), d, out + i);
+    for (; i < dim; ++i) out[i] = ToFloat(slot[j][i]);
+    for (; i < padded; ++i) out[i] = 0.0f;
   }
 }
 
-void attention_row(const Attention& op, int64_t r, int64_t kv_head, float* scratch) {
-  if (op.cache.dtype == DType::bf16) Row<uint16_t>(op, r, kv_head, scratch);
-  else Row<float>(op, r, kv_head, scratch);
+// scores[q][j] = (query q . key j) * scale for positions [first, first + kW vectors).
+template <int kQ, int kW>
+HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, size_t first,
+                       float (*scores)[kPageSlots]) {
+  const F d;
+  VF acc[kQ][kW];
+  for (auto& row : acc)
+    for (auto& a : row) a = hn::Zero(d);
+  for (int64_t i = 0; i < dim; ++i) {
+    const float* k = keys + i * kPageSlots + first;
+    VF key[kW];
+    for (int w = 0; w < kW; ++w) key[w] = hn::Load(d, k + w * kLanes);
+    for (int q = 0; q < kQ; ++q) {
+      const VF x = hn::Set(d, queries[q].q[i]);
+      for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(key[w], x, acc[q][w]);
+    }
+  }
+  for (int q = 0; q < kQ; ++q)
+    for (int w = 0; w < kW; ++w) hn::Store(hn::Mul(acc[q][w], hn::Set(d, scale)), d, scores[q] + first + w * kLanes);
+}
+
+// values += weight * value over positions ascending, elements [at, at + kW vectors).
+template <int kQ, int kW>
+HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t n, int64_t at,
+                      const float (*weight)[kPageSlots]) {
+  const F d;
+  VF acc[kQ][kW];
+  for (int q = 0; q < kQ; ++q)
+    for (int w = 0; w < kW; ++w) acc[q][w] = hn::Load(d, queries[q].state + kStateValues + at + w * kLanes);
+  for (int64_t j = 0; j < n; ++j) {
+    const float* v = value[j] + at;
+    VF x[kW];
+    for (int w = 0; w < kW; ++w) x[w] = hn::LoadU(d, v + w * kLanes);
+    for (int q = 0; q < kQ; ++q) {
+      const VF p = hn::Set(d, weight[q][j]);
+      for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(p, x[w], acc[q][w]);
+    }
+  }
+  for (int q = 0; q < kQ; ++q)
+    for (int w = 0; w < kW; ++w) hn::Store(acc[q][w], d, queries[q].state + kStateValues + at + w * kLanes);
+}
+
+// Scores to weights exp(score - maximum so far); rescales the state when the maximum rises.
+HWY_INLINE void Softmax(const Query& query, int64_t padded, float* score) {
+  const F d;
+  const float inf = std::numeric_limits<float>::infinity();
+  for (int64_t j = query.n; j < kPageSlots; ++j) score[j] = -inf;
+  VF best = hn::Load(d, score);
+  for (size_t j = kLanes; j < kPageSlots; j += kLanes) best = hn::Max(best, hn::Load(d, score + j));
+  const float block_top = hn::GetLane(hn::MaxOfLanes(d, best)), before = query.state[0];
+  const float top = block_top > before ? block_top : before;
+  query.state[0] = top;
+  // A NaN score stays one: score - top is a NaN whatever top is.
+  for (size_t j = 0; j < kPageSlots; j += kLanes)
+    hn::Store(Exp(hn::Sub(hn::Load(d, score + j), hn::Set(d, top))), d, score + j);
+  const float keep = exp_own(before - top);
+  const VF k = hn::Set(d, keep);
+  float* total = query.state + kStateTotal;
+  for (size_t l = 0; l < 16; l += kLanes) {
+    const VF block = hn::Add(hn::Load(d, score + l), hn::Load(d, score + l + 16));
+    hn::Store(hn::Add(hn::Mul(hn::Load(d, total + l), k), block), d, total + l);
+  }
+  if (keep == 1.0f) return;
+  float* values = query.state + kStateValues;
+  for (int64_t i = 0; i < padded; i += kLanes) hn::Store(hn::Mul(hn::Load(d, values + i), k), d, values + i);
+}
+
+// One block for kQ queries that look at equally many of its positions.
+template <int kQ>
+void Tile(const Query* queries, const float* keys, const float* const* value, int64_t dim, float scale) {
+  // A single query has too few chains to hide the FMA's latency: take more vectors at once.
+  constexpr int kWide = kQ == 1 ? 4 : 2;
+  constexpr int kScoreWidth = kLanes == 16 ? 2 : kWide;
+  HWY_ALIGN float score[kQ][kPageSlots];
+  for (size_t first = 0; first < kPageSlots; first += kScoreWidth * kLanes)
+    Scores<kQ, kScoreWidth>(queries, keys, dim, scale, first, score);
+  const int64_t padded = padded_dim(dim), n = queries[0].n;
+  for (int q = 0; q < kQ; ++q) Softmax(queries[q], padded, score[q]);
+  constexpr int64_t kStep = kWide * static_cast<int64_t>(kLanes);
+  int64_t at = 0;
+  for (; at + kStep <= padded; at += kStep) Weigh<kQ, kWide>(queries, value, n, at, score);
+  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, n, at, score);
+}
+
+template <class T>
+void Block(const Query* queries, int64_t count, const T* const* key, const T* const* value, int64_t dim, float scale,
+           const AttentionMemory& m) {
+  int64_t n = 0;
+  for (int64_t i = 0; i < count; ++i) n = std::max(n, queries[i].n);
+  TransposeKeys(key, n, dim, m.keys);
+  const float* v[kPageSlots];
+  if (sizeof(T) != 4 || dim % 16 != 0) {
+    ExpandValues(value, n, dim, m.values);
+    for (int64_t j = 0; j < n; ++j) v[j] = m.values + j * padded_dim(dim);
+  } else {
+    for (int64_t j = 0; j < n; ++j) v[j] = reinterpret_cast<const float*>(value[j]);
+  }
+  for (int64_t i = 0; i < count;) {
+    int64_t same = 1;
+    while (same < 4 && i + same < count && queries[i + same].n == queries[i].n) ++same;
+    if (same == 4) Tile<4>(queries + i, m.keys, v, dim, scale);
+    else if (same == 3) Tile<3>(queries + i, m.keys, v, dim, scale);
+    else if (same == 2) Tile<2>(queries + i, m.keys, v, dim, scale);
+    else Tile<1>(queries + i, m.keys, v, dim, scale);
+    i += same;
+  }
+}
+
+// Rows [r0, r1), all of one sequence, through one kv head.
+template <class T>
+void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
+  const F d;
+  const KvCache& c = op.cache;
+  const AttentionRows& a = op.rows;
+  const int64_t dim = c.head_dim, padded = padded_dim(dim), group = op.heads / c.kv_heads, width = c.kv_heads * dim;
+  const T* keys = static_cast<const T*>(c.data) + int64_t{op.layer} * 2 * c.slots * width + kv_head * dim;
+  const T* values = keys + c.slots * width;
+  const int32_t* pages = a.pages + int64_t{a.seq[r0]} * a.page_stride;
+  const auto state = [&](int64_t r, int64_t g) { return m.states + ((r - r0) * group + g) * (kStateValues + padded); };
+  const auto length = [&](int64_t r) { return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0); };
+  const auto query = [&](int64_t r, int64_t g, int64_t n) {
+    return Query{static_cast<const float*>(op.q.data) + r * op.q.stride + (kv_head * group + g) * dim, state(r, g), n};
+  };
+  int64_t longest = 0;
+  for (int64_t r = r0; r < r1; ++r) {
+    longest = std::max(longest, length(r));
+    for (int64_t g = 0; g < group; ++g) {
+      float* s = state(r, g);
+      std::fill(s, s + kStateValues + padded, 0.0f);
+      s[0] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);  // columns of positions not yet written are read, not used
+  const T *key[kPageSlots], *value[kPageSlots];
+  for (int64_t first = 0; first < longest; first += kPageSlots) {
+    int64_t count = 0, own = 0;
+    for (int64_t r = r0; r < r1; ++r) {
+      const int64_t n = std::min<int64_t>(kPageSlots, length(r) - first);
+      if (n <= 0) continue;
+      if (first + n > a.ctx_len[r]) {
+        ++own;  // reaches into its tail
+        continue;
+      }
+      for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, n);
+    }
+    if (count > 0) {
+      const int64_t slot = int64_t{pages[first / kPageSlots]} * kPageSlots;
+      for (int64_t j = 0; j < kPageSlots; ++j) {
+        key[j] = keys + (slot + j) * width;
+        value[j] = values + (slot + j) * width;
+      }
+      Block(m.queries, count, key, value, dim, op.scale, m);
+    }
+    for (int64_t r = r0; r < r1 && own > 0; ++r) {
+      const int64_t ctx = a.ctx_len[r], n = std::min<int64_t>(kPageSlots, length(r) - first);
+      if (n <= 0 || first + n <= ctx) continue;
+      --own;
+      for (int64_t j = 0; j < n; ++j) {
+        const int64_t p = first + j;
+        const int64_t slot = p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
+        key[j] = keys + slot * width;
+        value[j] = values + slot * width;
+      }
+      for (int64_t g = 0; g < group; ++g) m.queries[g] = query(r, g, n);
+      Block(m.queries, group, key, value, dim, op.scale, m);
+    }
+  }
+  for (int64_t r = r0; r < r1; ++r) {
+    for (int64_t g = 0; g < group; ++g) {
+      const float* s = state(r, g);
+      VF total[kParts];
+      for (size_t p = 0; p < kParts; ++p) total[p] = hn::Load(d, s + kStateTotal + p * kLanes);
+      const float inverse = length(r) > 0 ? 1.0f / SumLanes(total) : 0.0f;
+      float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
+      for (int64_t i = 0; i < dim; ++i) out[i] = s[kStateValues + i] * inverse;
+    }
+  }
+}
+
+void attention_rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
+  if (op.cache.dtype == DType::bf16) Rows<uint16_t>(op, r0, r1, kv_head, m);
+  else Rows<float>(op, r0, r1, kv_head, m);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -116,81 +288,45 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace aerie::kernels::cpu {
 
-HWY_EXPORT(attention_row);
+HWY_EXPORT(attention_rows);
 
 namespace {
 
-uint16_t to_bf16(float v) {
-  const auto u = std::bit_cast<uint32_t>(v);
-  if (std::isnan(v)) return static_cast<uint16_t>(u >> 16 | 0x40);
-  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
+// Rows of one task: many, so that they share the stream of keys and values; but few enough that there
+// is work for every thread and that a frame budget is not overrun by one long task.
+int64_t rows_per_task(const Attention& op, int threads) {
+  constexpr int64_t kMostRows = 16, kMostMacs = 64 << 20;
+  const int64_t context = int64_t{op.rows.page_stride} * kPageSlots;
+  const int64_t row_macs = 2 * context * op.cache.head_dim * (op.heads / op.cache.kv_heads);
+  int64_t rows = std::clamp<int64_t>(kMostMacs / std::max<int64_t>(row_macs, 1), 1, kMostRows);
+  while (rows > 1 && (op.out.rows + rows - 1) / rows * op.cache.kv_heads < 2 * threads) rows = (rows + 1) / 2;
+  return rows;
 }
-
-void rotate(float* x, const float* angles, int64_t half) {
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = x[i], b = x[i + half];
-    x[i] = a * angles[i] - b * angles[half + i];
-    x[i + half] = b * angles[i] + a * angles[half + i];
-  }
-}
-
-int64_t slot_width(const KvCache& c) { return int64_t{c.kv_heads} * c.head_dim; }
-
-// Rows of a pass are few and cheap here; attention is where rows are worth dealing out.
-constexpr int64_t kRopeRows = 16;
 
 }  // namespace
 
-int32_t tasks(const RopeAngles& op, int) { return op.angles.rows > 0; }
-void run(const RopeAngles& op, int32_t, int, Scratch&) {
-  const int64_t half = op.inv_freq.cols;
-  for (int64_t r = 0; r < op.angles.rows; ++r) {
-    float* out = static_cast<float*>(op.angles.data) + r * op.angles.stride;
-    for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(op.positions[r]) * static_cast<const float*>(op.inv_freq.data)[i];
-      out[i] = static_cast<float>(std::cos(angle) * op.scale);
-      out[half + i] = static_cast<float>(std::sin(angle) * op.scale);
-    }
+int32_t tasks(const Attention& op, int threads) {
+  const int64_t per = rows_per_task(op, threads);
+  return static_cast<int32_t>((op.out.rows + per - 1) / per * op.cache.kv_heads);
+}
+
+void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
+  const int64_t per = rows_per_task(op, threads), dim = op.cache.head_dim, padded = padded_dim(dim);
+  const int64_t queries = per * (op.heads / op.cache.kv_heads);
+  const int64_t floats = dim * kPageSlots + padded * kPageSlots + queries * (kStateValues + padded);
+  AttentionMemory m{};
+  m.keys = static_cast<float*>(scratch.get(static_cast<size_t>(floats) * 4 + static_cast<size_t>(queries) * sizeof(Query)));
+  m.values = m.keys + dim * kPageSlots;
+  m.states = m.values + padded * kPageSlots;
+  m.queries = reinterpret_cast<Query*>(m.states + queries * (kStateValues + padded));
+  const int64_t kv_head = task % op.cache.kv_heads;
+  const int64_t end = std::min(op.out.rows, (task / op.cache.kv_heads + 1) * per);
+  for (int64_t r = task / op.cache.kv_heads * per; r < end;) {
+    int64_t next = r + 1;
+    while (next < end && op.rows.seq[next] == op.rows.seq[r]) ++next;
+    HWY_DYNAMIC_DISPATCH(attention_rows)(op, r, next, kv_head, m);
+    r = next;
   }
-}
-
-int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kRopeRows - 1) / kRopeRows); }
-void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
-  const KvCache& c = op.cache;
-  const int64_t dim = c.head_dim, width = slot_width(c), base = int64_t{op.layer} * 2 * c.slots * width;
-  for (int64_t r = task * kRopeRows; r < std::min(op.qkv.rows, (task + 1) * kRopeRows); ++r) {
-    float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
-    const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
-    for (int64_t h = 0; h < op.heads + c.kv_heads; ++h) rotate(q + h * dim, angles, dim / 2);
-    if (op.slots[r] < 0) continue;
-    const float* k = q + op.heads * dim;  // keys, then values behind them
-    for (int64_t which = 0; which < 2; ++which) {
-      const int64_t at = base + (which * c.slots + op.slots[r]) * width;
-      if (c.dtype == DType::f32) {
-        std::memcpy(static_cast<float*>(c.data) + at, k + which * width, static_cast<size_t>(width) * 4);
-      } else {
-        for (int64_t i = 0; i < width; ++i) static_cast<uint16_t*>(c.data)[at + i] = to_bf16(k[which * width + i]);
-      }
-    }
-  }
-}
-
-int32_t tasks(const Attention& op, int) { return static_cast<int32_t>(op.out.rows * op.cache.kv_heads); }
-void run(const Attention& op, int32_t task, int, Scratch& scratch) {
-  auto* memory = static_cast<float*>(scratch.get(static_cast<size_t>(op.cache.head_dim) * 4));
-  HWY_DYNAMIC_DISPATCH(attention_row)(op, task / op.cache.kv_heads, task % op.cache.kv_heads, memory);
-}
-
-int32_t tasks(const KvCopy& op, int) { return op.n > 0 ? op.cache.layers : 0; }
-void run(const KvCopy& op, int32_t layer, int, Scratch&) {
-  const KvCache& c = op.cache;
-  const int64_t bytes = slot_width(c) * (c.dtype == DType::f32 ? 4 : 2);
-  char* data = static_cast<char*>(c.data);
-  for (int64_t which = 0; which < 2; ++which)
-    for (int32_t i = 0; i < op.n; ++i) {
-      const int64_t base = (int64_t{layer} * 2 + which) * c.slots;
-      std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
-    }
 }
 
 }  // namespace aerie::kernels::cpu

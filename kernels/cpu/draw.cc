@@ -1,326 +1,205 @@
-// Candidates and the exact walk. Scores, noise and softmax in vectors with plain arithmetic (bits equal
-// on every ISA); filters on the host side of the row, sorted with ties to the lower id.
-#include "kernels/cpu/hwy_targets.h"
+// TopK and the exact walk. The row kernels (draw.h) and the scalar exp and log used here give the same
+// bits on every ISA, so a draw is a function of logits and key alone.
+#include "kernels/cpu/draw.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/scalar_math.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/draw.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-
-#include "kernels/cpu/math-inl.h"
-
-HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {
-namespace HWY_NAMESPACE {
+namespace {
 
-using U = hn::RebindToUnsigned<F>;
-using VU = hn::Vec<U>;
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-HWY_INLINE void MulWide(VU a, uint32_t m, VU* hi, VU* lo) {
-  const U d;
-  const hn::Repartition<uint64_t, U> d64;
-  const VU b = hn::Set(d, m);
-  const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(d64, a))), b);
-  *lo = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
-  *hi = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
-}
+// Candidates the k best of `x` need room for in select_best: the buffer is cut back to k whenever full.
+int64_t select_room(int64_t k) { return 4 * k + 128; }
 
-// kernels/noise.cc, a vector at a time.
-HWY_INLINE VF GumbelOf(VU w) {
-  const F d;
-  const U du;
-  const hn::RebindToSigned<F> di;
-  const auto upper = hn::Ne(hn::And(w, hn::Set(du, 0x80000000u)), hn::Zero(du));
-  const auto c = hn::BitCast(di, hn::IfThenElse(upper, hn::Not(w), w));
-  const VF y = hn::Mul(hn::Add(hn::ConvertTo(d, c), hn::Set(d, 0.5f)), hn::Set(d, 0x1p-32f));
-  VF f, e;
-  SplitPositive(y, &f, &e);
-  const auto is_upper = hn::RebindMask(d, upper);
-  const auto near_one = hn::Le(y, hn::Set(d, 0.2929f));
-  const VF f_near = hn::Sub(hn::Zero(d), y), f_far = hn::Sub(hn::Set(d, 1.0f), hn::Add(y, y));
-  f = hn::IfThenElse(is_upper, hn::IfThenElse(near_one, f_near, f_far), f);
-  e = hn::IfThenElse(is_upper, hn::IfThenElse(near_one, hn::Zero(d), hn::Set(d, -1.0f)), e);
-  const VF exponential = hn::Sub(hn::Zero(d), Log1pReduced(f, e));
-  return hn::Sub(hn::Zero(d), LogPositive(exponential));
-}
-
-// out[t] = G(seed, stream, position, t) for t < n, n rounded up to 4 * kLanes.
-void gumbel_row(uint64_t seed, uint64_t stream, int64_t position, int64_t n, float* out) {
-  const U d;
-  const auto p = static_cast<uint64_t>(position);
-  const auto lo = [](uint64_t v) { return static_cast<uint32_t>(v); };
-  const auto hi = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
-  for (int64_t t = 0; t < n; t += 4 * static_cast<int64_t>(kLanes)) {
-    VU c0 = hn::Iota(d, static_cast<uint32_t>(t / 4)), c1 = hn::Set(d, lo(p)), c2 = hn::Set(d, hi(p) ^ hi(stream)),
-       c3 = hn::Set(d, lo(stream));
-    uint32_t k0 = lo(seed), k1 = hi(seed);
-    for (int round = 0; round < 10; ++round) {
-      VU h0, l0, h1, l1;
-      MulWide(c0, 0xD2511F53u, &h0, &l0);
-      MulWide(c2, 0xCD9E8D57u, &h1, &l1);
-      c0 = hn::Xor(hn::Xor(h1, c1), hn::Set(d, k0));
-      c1 = l1;
-      c2 = hn::Xor(hn::Xor(h0, c3), hn::Set(d, k1));
-      c3 = l0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
+// The k best of x, sorted, into c (select_room(k) places); -inf is no candidate. Returns how many.
+// With a map, ids and ties are those of map[i].
+int64_t select_best(const float* x, int64_t n, int64_t k, const int32_t* map, Candidate* c) {
+  int64_t count = 0;
+  float threshold = kLowest;
+  for (int64_t at = 0; at < n;) {
+    const int64_t before = count;
+    at = collect_row(x, at, n, threshold, c, &count, select_room(k));
+    if (map)
+      for (int64_t i = before; i < count; ++i) c[i].id = map[c[i].id];
+    if (at < n) {
+      std::nth_element(c, c + k - 1, c + count, better);
+      count = k;
+      threshold = c[k - 1].score;  // an equal score may still win by its id
     }
-    const F df;
-    hn::StoreInterleaved4(GumbelOf(c0), GumbelOf(c1), GumbelOf(c2), GumbelOf(c3), df, out + t);
   }
-}
-
-// Largest value; *good false if any is NaN or +inf (or, with `finite`, -inf).
-float max_row(const float* x, int64_t n, bool finite, bool* good) {
-  const F d;
-  const float inf = std::numeric_limits<float>::infinity();
-  VF top = hn::Set(d, -inf);
-  VF bad = hn::Zero(d);
-  const VF one = hn::Set(d, 1.0f), plus = hn::Set(d, inf), minus = hn::Set(d, -inf);
-  int64_t i = 0;
-  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
-    const VF v = hn::LoadU(d, x + i);
-    bad = hn::IfThenElse(hn::Lt(v, plus), bad, one);  // NaN compares false
-    if (finite) bad = hn::IfThenElse(hn::Eq(v, minus), one, bad);
-    top = hn::Max(top, v);
-  }
-  HWY_ALIGN float t[16], b[16];
-  hn::Store(top, d, t);
-  hn::Store(bad, d, b);
-  float best = -inf;
-  *good = true;
-  for (size_t l = 0; l < kLanes; ++l) {
-    best = std::max(best, t[l]);
-    *good = *good && b[l] == 0.0f;
-  }
-  for (; i < n; ++i) {
-    *good = *good && x[i] < inf && !(finite && x[i] == -inf);
-    best = std::max(best, x[i]);
-  }
+  const int64_t best = std::min(k, count);
+  std::partial_sort(c, c + best, c + count, better);
   return best;
 }
 
-// sum of exp(x[i] - top), 16 virtual lanes, then the tail.
-float sum_exp_row(const float* x, int64_t n, float top) {
-  const F d;
-  VF acc[kParts];
-  for (auto& a : acc) a = hn::Zero(d);
-  const VF t = hn::Set(d, top);
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16)
-    for (size_t p = 0; p < kParts; ++p) acc[p] = hn::Add(acc[p], Exp(hn::Sub(hn::LoadU(d, x + i + p * kLanes), t)));
-  float sum = SumLanes(acc);
-  for (; i < n; ++i) sum += exp_own(x[i] - top);
-  return sum;
+// The smallest set, best first, whose probability reaches top_p of `total`; at least one.
+int64_t cut_top_p(const Candidate* c, int64_t count, float top, double total, float top_p, bool* reached) {
+  const double goal = static_cast<double>(top_p) * total;
+  double above = 0;
+  int64_t kept = 0;
+  while (kept < count && (kept == 0 || above < goal)) above += static_cast<double>(exp_own(c[kept++].score - top));
+  *reached = above >= goal;
+  return kept;
 }
 
-// out[i] = x[i] / temperature (+ noise[i])
-void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out) {
-  const F d;
-  const VF t = hn::Set(d, temperature);
-  int64_t i = 0;
-  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
-    VF v = hn::Div(hn::LoadU(d, x + i), t);
-    if (noise) v = hn::Add(v, hn::LoadU(d, noise + i));
-    hn::StoreU(v, d, out + i);
-  }
-  for (; i < n; ++i) out[i] = x[i] / temperature + (noise ? noise[i] : 0.0f);
-}
-
-// The k best of x in order, ties to the lower index; returns how many there are.
-int32_t best_row(const float* x, int64_t n, int32_t k, int32_t* index, float* value) {
-  const F d;
-  int32_t have = 0;
-  float worst = -std::numeric_limits<float>::infinity();
-  const auto offer = [&](int64_t i) {
-    if (have == k && !(x[i] > worst)) return;
-    int32_t at = have < k ? have++ : k - 1;
-    for (; at > 0 && value[at - 1] < x[i]; --at) {
-      value[at] = value[at - 1];
-      index[at] = index[at - 1];
-    }
-    value[at] = x[i];
-    index[at] = static_cast<int32_t>(i);
-    if (have == k) worst = value[k - 1];
-  };
-  int64_t i = 0;
-  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
-    if (have == k && hn::AllFalse(d, hn::Gt(hn::LoadU(d, x + i), hn::Set(d, worst)))) continue;
-    for (size_t l = 0; l < kLanes; ++l) offer(i + static_cast<int64_t>(l));
-  }
-  for (; i < n; ++i) offer(i);
-  return have;
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace aerie::kernels::cpu
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
-namespace aerie::kernels::cpu {
-
-HWY_EXPORT(gumbel_row);
-HWY_EXPORT(max_row);
-HWY_EXPORT(sum_exp_row);
-HWY_EXPORT(scale_row);
-HWY_EXPORT(best_row);
-
-namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
-struct Candidate {
-  float score;
-  int32_t id;
-};
-bool better(const Candidate& a, const Candidate& b) { return a.score != b.score ? a.score > b.score : a.id < b.id; }
-
-// Working memory of one row: scores, noise, candidates.
-struct RowMemory {
-  float *score, *noise;
-  Candidate* candidates;
-  RowMemory(Scratch& scratch, int64_t n) {
-    const int64_t padded = round_up(n, 64);
-    score = static_cast<float*>(scratch.get(static_cast<size_t>(padded) * (4 + 4 + sizeof(Candidate))));
-    noise = score + padded;
-    candidates = reinterpret_cast<Candidate*>(noise + padded);
-  }
-};
-
-// Top-k, top-p, min-p over scores (already divided by the temperature); returns how many remain in `c`,
-// best first. Each filter sees the softmax of what the one before it left.
-int64_t filter(const float* score, int64_t n, float top, const Sampling& s, Candidate* c) {
-  int64_t count = 0;
-  for (int64_t t = 0; t < n; ++t)
-    if (score[t] != -kInf) c[count++] = {score[t], static_cast<int32_t>(t)};
-  const auto weight = [&](int64_t i) { return std::exp(static_cast<double>(c[i].score) - top); };
-  if (s.top_k > 0 && s.top_k < count) {
-    std::nth_element(c, c + s.top_k, c + count, better);
-    count = s.top_k;
-  }
-  if (s.top_p < 1) {
+// Hugging Face's warpers: top-k, then top-p, then min-p, each seeing the softmax of what the ones before
+// it left. score: logits / temperature; best: the largest. Returns how many remain in c (room for n + slack).
+int64_t filter(const float* score, int64_t n, Candidate best, const Sampling& s, Candidate* c) {
+  int64_t count = -1;  // not collected yet: all
+  const float top = best.score;
+  if (s.top_k > 0 && s.top_k < n) count = select_best(score, n, s.top_k, nullptr, c);
+  if (s.top_p < 1 && count >= 0) {
     double total = 0;
-    // Ascending by id when nothing was cut, as nth_element left it otherwise: the same for the same row.
-    for (int64_t i = 0; i < count; ++i) total += weight(i);
-    int64_t sorted = 0, kept = 0;
-    double above = 0;
-    while (kept < count && (kept == 0 || above < static_cast<double>(s.top_p) * total)) {
-      if (kept == sorted) {  // sort no more than is needed
-        const int64_t more = std::min(count, std::max<int64_t>(64, sorted * 4));
-        std::partial_sort(c + sorted, c + more, c + count, better);
-        sorted = more;
+    bool reached;
+    for (int64_t i = 0; i < count; ++i) total += static_cast<double>(exp_own(c[i].score - top));
+    count = cut_top_p(c, count, top, total, s.top_p, &reached);
+  } else if (s.top_p < 1) {
+    // Sort no more than a nucleus needs: the candidates within some distance of the best, further
+    // only if they do not reach the goal.
+    const double total = static_cast<double>(sum_exp_row(score, n, top));
+    bool reached = false;
+    for (float distance : {3.0f, 6.0f, 12.0f, kInf}) {
+      count = 0;
+      collect_row(score, 0, n, std::max(top - distance, kLowest), c, &count, n + kCollectSlack);
+      double mass = 0;
+      for (int64_t i = 0; i < count; ++i) mass += static_cast<double>(exp_own(c[i].score - top));
+      if (mass < static_cast<double>(s.top_p) * total && distance < kInf) continue;
+      std::sort(c, c + count, better);
+      const int64_t kept = cut_top_p(c, count, top, total, s.top_p, &reached);
+      if (reached || distance == kInf) {
+        count = kept;
+        break;
       }
-      above += weight(kept++);
     }
-    count = kept;
   }
   if (s.min_p > 0) {
-    const auto end = std::remove_if(c, c + count, [&](const Candidate& k) {
-      return std::exp(static_cast<double>(k.score) - top) < static_cast<double>(s.min_p);
-    });
-    count = std::max<int64_t>(1, end - c);
+    if (count < 0) {
+      count = 0;
+      const float nearest = s.min_p < 1 ? log_positive(std::max(s.min_p, 1e-37f)) - 0.1f : 0.0f;
+      collect_row(score, 0, n, std::max(top + nearest, kLowest), c, &count, n + kCollectSlack);
+    }
+    count = std::remove_if(c, c + count, [&](const Candidate& k) { return !(exp_own(k.score - top) >= s.min_p); }) - c;
+    if (count == 0) c[count++] = best;
   }
   return count;
 }
 
-// The token the target draws at one row; -1: a logit is not finite.
-int32_t draw(const float* logits, int64_t n, const Sampling& s, int64_t position, RowMemory& m, float* top) {
-  bool good = true;
-  *top = HWY_DYNAMIC_DISPATCH(max_row)(logits, n, false, &good);
-  if (!good || *top == -kInf) return -1;
-  const auto argmax = [&](const float* x) {
-    int32_t index = -1;
-    float value = 0;
-    HWY_DYNAMIC_DISPATCH(best_row)(x, n, 1, &index, &value);
-    return index;
-  };
-  const float best = *top / s.temperature;
-  if (!(s.temperature > 0) || !(std::fabs(best) < kInf)) return argmax(logits);
-  HWY_DYNAMIC_DISPATCH(gumbel_row)(s.seed, s.stream, position, n, m.noise);
-  if (s.top_k <= 0 && !(s.top_p < 1) && !(s.min_p > 0)) {
-    HWY_DYNAMIC_DISPATCH(scale_row)(logits, s.temperature, m.noise, n, m.score);
-    return argmax(m.score);
-  }
-  HWY_DYNAMIC_DISPATCH(scale_row)(logits, s.temperature, nullptr, n, m.score);
-  const int64_t count = filter(m.score, n, best, s, m.candidates);
-  Candidate winner{-kInf, -1};
-  for (int64_t i = 0; i < count; ++i) {
-    const Candidate c{m.candidates[i].score + m.noise[m.candidates[i].id], m.candidates[i].id};
-    if (winner.id < 0 || better(c, winner)) winner = c;
+// argmax of score + G over the candidates, ties to the lowest id.
+int32_t draw_candidates(const Candidate* c, int64_t count, const NoiseKey& key) {
+  Candidate winner{-kInf, std::numeric_limits<int32_t>::max()};
+  alignas(64) int32_t ids[64] = {};
+  alignas(64) float noise[64];
+  for (int64_t first = 0; first < count; first += 64) {
+    const int64_t n = std::min<int64_t>(64, count - first);
+    for (int64_t i = 0; i < n; ++i) ids[i] = c[first + i].id;
+    gumbel_ids(key, ids, n, noise);
+    for (int64_t i = 0; i < n; ++i) {
+      const Candidate k{c[first + i].score + noise[i], c[first + i].id};
+      if (better(k, winner)) winner = k;
+    }
   }
   return winner.id;
+}
+
+bool filtered(const Sampling& s, int64_t n) { return (s.top_k > 0 && s.top_k < n) || s.top_p < 1 || s.min_p > 0; }
+
+// The token the target draws at one row; best: the largest logit.
+int32_t draw(const float* logits, int64_t n, const Sampling& s, int64_t position, const Candidate& best, Scratch& scratch) {
+  const float top = best.score / s.temperature;
+  // A temperature so small that the best logit overflows is greedy too.
+  if (!(s.temperature > 0) || !(std::fabs(top) < kInf)) return best.id;
+  const NoiseKey key{s.seed, s.stream, position};
+  if (!filtered(s, n)) return draw_row(logits, n, s.temperature, key, best.id);
+  const int64_t padded = round_up(n, 16), room = std::max(n + kCollectSlack, s.top_k > 0 && s.top_k < n ? select_room(s.top_k) : 0);
+  auto* score = static_cast<float*>(scratch.get(static_cast<size_t>(padded) * 4 + static_cast<size_t>(room) * sizeof(Candidate)));
+  auto* c = reinterpret_cast<Candidate*>(score + padded);
+  scale_row(logits, s.temperature, nullptr, n, score);
+  return draw_candidates(c, filter(score, n, {top, best.id}, s, c), key);
 }
 
 }  // namespace
 
 int32_t tasks(const TopK& op, int) { return static_cast<int32_t>(op.logits.rows); }
+
 void run(const TopK& op, int32_t r, int, Scratch& scratch) {
   const float* logits = static_cast<const float*>(op.logits.data) + r * op.logits.stride;
-  const int64_t n = op.vocab_map ? op.logits.cols : std::min<int64_t>(op.logits.cols, op.vocab_used);
   int32_t* token = op.out_token + int64_t{r} * op.k;
   float* logp = op.out_logp + int64_t{r} * op.k;
   std::fill(token, token + op.k, -1);
   std::fill(logp, logp + op.k, -kInf);
-  int64_t noise_n = n;
-  if (op.vocab_map) noise_n = op.vocab_used;
-  RowMemory m(scratch, std::max(n, noise_n));
+  const int64_t n = op.vocab_map ? op.logits.cols : std::min<int64_t>(op.logits.cols, op.vocab_used);
   const DrawKey* key = op.keys && op.keys[r].temperature > 0 ? &op.keys[r] : nullptr;
-  bool good = true;
-  HWY_DYNAMIC_DISPATCH(max_row)(logits, n, true, &good);
-  if (!good) return;
-  const float* score = logits;
-  if (key) HWY_DYNAMIC_DISPATCH(gumbel_row)(key->seed, key->stream, key->position, noise_n, m.noise);
-  if (op.vocab_map) {
+  const int64_t padded = round_up(n, 64), room = select_room(op.k);
+  auto* c = static_cast<Candidate*>(
+      scratch.get(static_cast<size_t>(room) * sizeof(Candidate) + static_cast<size_t>(padded) * 8));
+  auto* score = reinterpret_cast<float*>(c + room);
+  float* noise = score + padded;
+  const float* x = logits;
+  if (op.vocab_map) {  // unused ids: neither candidates nor part of the sum
+    bool fine = true;
     for (int64_t t = 0; t < n; ++t) {
-      const int32_t id = op.vocab_map[t];
-      const bool used = id >= 0 && id < op.vocab_used;
-      m.score[t] = !used ? -kInf : key ? logits[t] / key->temperature + m.noise[id] : logits[t];
+      const bool used = op.vocab_map[t] >= 0 && op.vocab_map[t] < op.vocab_used;
+      fine = fine && (!used || (logits[t] < kInf && logits[t] > -kInf));
+      score[t] = used ? logits[t] : -kInf;
     }
-    score = m.score;
-  } else if (key) {
-    HWY_DYNAMIC_DISPATCH(scale_row)(logits, key->temperature, m.noise, n, m.score);
-    score = m.score;
+    if (!fine) return;
+    x = score;
+  } else if (!finite_row(logits, n)) {
+    return;
   }
-  int32_t have = HWY_DYNAMIC_DISPATCH(best_row)(score, n, op.k, token, logp);
-  while (have > 0 && logp[have - 1] == -kInf) token[--have] = -1;
+  if (key) {
+    Candidate best;
+    max_row(x, n, &best);
+    if (best.id >= 0 && std::fabs(best.score / key->temperature) < kInf) {
+      const NoiseKey k{key->seed, key->stream, key->position};
+      if (op.vocab_map) {
+        alignas(64) int32_t ids[64];
+        for (int64_t first = 0; first < n; first += 64) {
+          for (int64_t i = 0; i < 64; ++i) ids[i] = first + i < n ? std::max(op.vocab_map[first + i], 0) : 0;
+          gumbel_ids(k, ids, 64, noise + first);
+        }
+      } else {
+        gumbel_row(k, n, noise);
+      }
+      scale_row(x, key->temperature, noise, n, score);
+      x = score;
+    }
+  }
+  const int64_t have = select_best(x, n, op.k, op.vocab_map, c);
   if (have == 0) return;
-  const float top = logp[0];
-  const float total = top + log_positive(HWY_DYNAMIC_DISPATCH(sum_exp_row)(score, n, top));
-  for (int32_t i = 0; i < have; ++i) {
-    logp[i] -= total;
-    if (op.vocab_map) token[i] = op.vocab_map[token[i]];
+  const float log_sum = log_positive(sum_exp_row(x, n, c[0].score));
+  for (int64_t i = 0; i < have; ++i) {
+    token[i] = c[i].id;
+    logp[i] = (c[i].score - c[0].score) - log_sum;
   }
 }
 
 int32_t tasks(const Walk& op, int) { return op.n_seqs; }
+
 void run(const Walk& op, int32_t q, int, Scratch& scratch) {
   const int64_t n = std::min<int64_t>(op.vocab_used, op.logits.cols);
   const WalkSeq& seq = op.seqs[q];
   auto* out = reinterpret_cast<WalkOut*>(static_cast<char*>(op.out) + q * walk_out_bytes(op.max_steps));
   auto* steps = reinterpret_cast<WalkStep*>(out + 1);
   *out = {0, 0};
-  RowMemory m(scratch, n);
   for (int32_t row = seq.root_row; row >= 0 && out->count < op.max_steps;) {
     const float* logits = static_cast<const float*>(op.logits.data) + row * op.logits.stride;
-    float top = 0;
-    const int32_t x = draw(logits, n, seq.sampling, seq.root_position + 1 + out->count, m, &top);
-    if (x < 0) {
+    Candidate best;
+    if (!max_row(logits, n, &best) || best.id < 0) {  // id < 0: every token is masked
       *out = {0, 1};
       return;
     }
-    const float total = top + log_positive(HWY_DYNAMIC_DISPATCH(sum_exp_row)(logits, n, top));
-    steps[out->count++] = {row, x, logits[x] - total, 0};
+    const int32_t x = draw(logits, n, seq.sampling, seq.root_position + 1 + out->count, best, scratch);
+    const float logp = (logits[x] - best.score) - log_positive(sum_exp_row(logits, n, best.score));
+    steps[out->count++] = {row, x, logp, 0};
     row = op.first_child[row];
     while (row >= 0 && op.token[row] != x) row = op.next_sibling[row];
   }
 }
 
 }  // namespace aerie::kernels::cpu
-#endif

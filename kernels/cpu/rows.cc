@@ -2,6 +2,7 @@
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -43,7 +44,7 @@ HWY_INLINE VF act(Activation kind, VF x) {
   const F d;
   const VF one = hn::Set(d, 1.0f);
   switch (kind) {
-    case Activation::relu: return hn::Max(x, hn::Zero(d));
+    case Activation::relu: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // keeps a NaN
     case Activation::gelu_tanh: {
       // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
       const VF u = hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, hn::Mul(x, x)))));
@@ -106,6 +107,27 @@ void each_row(int64_t n, int64_t width, int threads, int32_t task, F&& f) {
   for (int64_t r = task * per; r < std::min(n, (task + 1) * per); ++r) f(r);
 }
 
+float from_bf16(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
+
+// out (H) = row `id` of the table. A panel holds 16 rows: read every sixteenth element.
+void embed_row(const Tensor& t, int64_t id, float* out) {
+  const int64_t lane = id % kPanel, panel = id / kPanel * kPanel * k_padded(t.dtype, t.cols);
+  if (t.layout == Layout::row_major && t.dtype == DType::f32) {
+    std::memcpy(out, row(t, id), static_cast<size_t>(t.cols) * 4);
+  } else if (t.layout == Layout::row_major) {
+    const uint16_t* in = static_cast<const uint16_t*>(t.data) + id * t.stride;
+    for (int64_t c = 0; c < t.cols; ++c) out[c] = from_bf16(in[c]);
+  } else if (t.dtype == DType::f32) {
+    const float* in = static_cast<const float*>(t.data) + panel + lane;
+    for (int64_t c = 0; c < t.cols; ++c) out[c] = in[c * kPanel];
+  } else if (t.dtype == DType::bf16) {
+    const uint16_t* in = static_cast<const uint16_t*>(t.data) + panel + lane * 2;
+    for (int64_t c = 0; c < t.cols; ++c) out[c] = from_bf16(in[c / 2 * 2 * kPanel + c % 2]);
+  } else {
+    for (int64_t c = 0; c < t.cols; ++c) out[c] = panel16_at(t, id, c);
+  }
+}
+
 }  // namespace
 
 int32_t tasks(const Upload& op, int) { return op.bytes > 0; }
@@ -125,21 +147,10 @@ void run(const CopyRows& op, int32_t task, int threads, Scratch&) {
 
 int32_t tasks(const Embed& op, int threads) { return row_tasks(op.out.rows, op.out.cols * 4, threads); }
 void run(const Embed& op, int32_t task, int threads, Scratch&) {
-  const Tensor& t = op.table;
   each_row(op.out.rows, op.out.cols * 4, threads, task, [&](int64_t r) {
     const int64_t id = op.ids[r];
-    float* out = row(op.out, r);
-    if (t.layout == Layout::row_major && t.dtype == DType::f32) {
-      std::memcpy(out, row(t, id), static_cast<size_t>(t.cols) * 4);
-    } else if (t.layout == Layout::row_major) {
-      const uint16_t* in = static_cast<const uint16_t*>(t.data) + id * t.stride;
-      for (int64_t c = 0; c < t.cols; ++c) {
-        const uint32_t bits = uint32_t{in[c]} << 16;
-        std::memcpy(out + c, &bits, 4);
-      }
-    } else {
-      for (int64_t c = 0; c < t.cols; ++c) out[c] = panel16_at(t, id, c);
-    }
+    if (id >= 0 && id < op.table.rows) embed_row(op.table, id, row(op.out, r));
+    else std::fill_n(row(op.out, r), op.out.cols, 0.0f);  // no row to read: a plugin's bad token must not crash
   });
 }
 

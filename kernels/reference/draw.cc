@@ -67,16 +67,22 @@ void run(const TopK& op) {
   for (int64_t r = 0; r < op.logits.rows; ++r) {
     std::vector<Candidate> c;
     bool good = true;
+    float top = -INFINITY;
     for (int64_t t = 0; t < op.logits.cols; ++t) {
       const auto id = op.vocab_map ? op.vocab_map[t] : static_cast<int32_t>(t);
       if (id >= op.vocab_used || id < 0) continue;
-      float score = at(op.logits, r, t);
+      const float score = at(op.logits, r, t);
       good = good && std::isfinite(score);
-      if (op.keys && op.keys[r].temperature > 0)
-        score = score / op.keys[r].temperature + gumbel(op.keys[r].seed, op.keys[r].stream, op.keys[r].position, id);
+      top = std::max(top, score);
       c.push_back({score, id});
     }
-    std::sort(c.begin(), c.end(), better);
+    // A temperature so small that the best logit overflows is no temperature.
+    if (good && op.keys && op.keys[r].temperature > 0 && std::isfinite(top / op.keys[r].temperature)) {
+      const DrawKey& k = op.keys[r];
+      for (Candidate& x : c) x.score = x.score / k.temperature + gumbel(k.seed, k.stream, k.position, x.id);
+      std::erase_if(c, [](const Candidate& x) { return x.score == -INFINITY; });
+    }
+    if (good) std::sort(c.begin(), c.end(), better);
     const double total = good ? log_sum_exp(c) : 0;
     for (int64_t i = 0; i < op.k; ++i) {
       const bool exists = good && static_cast<size_t>(i) < c.size();

@@ -1,0 +1,60 @@
+// Conversion and inspection behind aerie/tools.h.
+#include "aerie/tools.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "capi/src/guard.h"
+#include "core/import/convert.h"
+#include "core/import/inspect.h"
+
+using namespace aerie;
+using namespace aerie::capi;
+
+extern "C" {
+
+int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(options, "options"));
+    aerie_convert_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_convert_options"));
+    AERIE_TRY(require(o.source, "source"));
+    AERIE_TRY(require(o.output, "output"));
+    ConvertOptions c;
+    c.source = o.source;
+    c.output = o.output;
+    if (o.drafter_for) c.drafter_for = o.drafter_for;
+    if (o.tokenizer) c.tokenizer = o.tokenizer;
+    switch (o.dtype) {
+      case AERIE_WEIGHTS_F32: c.dtype = kernels::DType::f32; break;
+      case AERIE_WEIGHTS_DEFAULT:
+      case AERIE_WEIGHTS_BF16: c.dtype = kernels::DType::bf16; break;
+      case AERIE_WEIGHTS_INT8: c.dtype = kernels::DType::int8; break;
+      case AERIE_WEIGHTS_INT4: c.dtype = kernels::DType::int4; break;
+      default: return error(Code::invalid_argument, "dtype: " + std::to_string(o.dtype));
+    }
+    c.compress = o.compress != 0;
+    if (o.progress)
+      c.progress = [&](uint64_t done, uint64_t total) { return o.progress(o.progress_user, done, total) != 0; };
+    return convert(c);
+  });
+}
+
+int32_t aerie_inspect(const char* path, int32_t format, char** text, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(path, "path"));
+    AERIE_TRY(require(text, "text"));
+    if (format != AERIE_INSPECT_TEXT && format != AERIE_INSPECT_JSON)
+      return error(Code::invalid_argument, "format: " + std::to_string(format));
+    AERIE_ASSIGN(const std::string s, inspect(path, format == AERIE_INSPECT_JSON));
+    auto* copy = static_cast<char*>(std::malloc(s.size() + 1));
+    if (!copy) return error(Code::out_of_memory, "out of memory");
+    std::memcpy(copy, s.c_str(), s.size() + 1);
+    *text = copy;
+    return {};
+  });
+}
+
+void aerie_string_free(char* text) { std::free(text); }
+
+}  // extern "C"

@@ -1,0 +1,123 @@
+#include "core/import/hf_config.h"
+
+#include <algorithm>
+
+#include "core/import/taps.h"
+
+namespace aerie {
+
+using nlohmann::json;
+
+namespace {
+
+Status unsupported(const std::string& key, const std::string& what) {
+  return error(Code::unsupported, key + ": " + what);
+}
+
+Status read_scaling(const ConfigReader& r, const std::string& type, RopeScaling* s) {
+  if (type == "default") return {};
+  if (type != "linear" && type != "llama3") return unsupported("type " + type, "not supported (default, linear and llama3 are)");
+  s->kind = type == "linear" ? RopeScaling::Kind::linear : RopeScaling::Kind::llama3;
+  if (!r.has("factor")) return error(Code::bad_format, "factor: is missing");
+  AERIE_TRY(r.number("factor", &s->factor, 1));
+  if (s->kind == RopeScaling::Kind::linear) return {};
+  for (const char* key : {"low_freq_factor", "high_freq_factor"})
+    if (!r.has(key)) return error(Code::bad_format, std::string(key) + ": is missing");
+  AERIE_TRY(r.number("low_freq_factor", &s->low_freq_factor, 1));
+  AERIE_TRY(r.number("high_freq_factor", &s->high_freq_factor, 4));
+  return r.integer("original_max_position_embeddings", &s->original_context);
+}
+
+// Before transformers 5 "rope_scaling" beside "rope_theta"; since then "rope_parameters" holding both.
+Status read_rope(const ConfigReader& j, LlamaConfig* c) {
+  AERIE_TRY(j.number("rope_theta", &c->rope_theta, 10000.0f));
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!j.has(key)) continue;
+    const json& value = j.at(key);
+    if (!value.is_object()) return error(Code::bad_format, std::string(key) + ": is not an object");
+    if (std::any_of(value.begin(), value.end(), [](const json& v) { return v.is_object(); }))
+      return unsupported(key, "differs from layer to layer");
+    const ConfigReader r(value);
+    AERIE_TRY(r.number("rope_theta", &c->rope_theta, c->rope_theta).at(key));
+    float partial = 1;
+    AERIE_TRY(r.number("partial_rotary_factor", &partial, 1).at(key));
+    if (partial != 1) return unsupported(key, "partial_rotary_factor");
+    std::string type = "default";
+    for (const char* name : {"type", "rope_type"}) {  // the newer name wins
+      if (!r.has(name)) continue;
+      if (!r.at(name).is_string()) return error(Code::bad_format, std::string(key) + ": " + name + ": is not a string");
+      type = r.at(name).get<std::string>();
+    }
+    if (const Status s = read_scaling(r, type, &c->rope_scaling); !s.ok()) return s.at(key);
+  }
+  return {};
+}
+
+// Models with Llama's tensor names that compute something else with them.
+Status refuse_other_models(const ConfigReader& j) {
+  if (j.has("model_type")) {
+    static const char* const known[] = {"llama", "mistral", "qwen2"};
+    const json& type = j.at("model_type");
+    if (std::none_of(std::begin(known), std::end(known), [&](const char* k) { return type == k; }))
+      return unsupported("model_type", type.dump() + " (llama, mistral and qwen2 are read)");
+  }
+  static const struct {
+    const char* key;
+    double neutral;
+  } factors[] = {{"partial_rotary_factor", 1}, {"embedding_multiplier", 1}, {"residual_multiplier", 1},
+                 {"logits_scaling", 1},        {"logit_scale", 1},          {"scale_emb", 1}};
+  for (const auto& f : factors)
+    if (j.has(f.key) && j.at(f.key) != f.neutral) return unsupported(f.key, j.at(f.key).dump());
+  for (const char* key : {"attention_multiplier", "attn_logit_softcapping", "final_logit_softcapping",
+                          "query_pre_attn_scalar", "clip_qkv", "num_local_experts", "quantization_config"})
+    if (j.has(key)) return unsupported(key, "is set");
+  return {};
+}
+
+Status refuse_sliding_window(const ConfigReader& j, const LlamaConfig& c) {
+  if (j.has("layer_types")) {
+    const json& types = j.at("layer_types");
+    if (std::any_of(types.begin(), types.end(), [](const json& t) { return t != "full_attention"; }))
+      return unsupported("layer_types", "only full_attention is supported");
+  }
+  bool used = true;
+  AERIE_TRY(j.boolean("use_sliding_window", &used, true));
+  int32_t window = 0;
+  AERIE_TRY(j.integer("sliding_window", &window, 0));
+  if (used && window > 0 && window < c.max_context)
+    return unsupported("sliding_window", std::to_string(window) + " is shorter than the context");
+  return {};
+}
+
+}  // namespace
+
+Status read_layer_config(const ConfigReader& j, LlamaConfig* c) {
+  AERIE_TRY(j.integer("hidden_size", &c->hidden));
+  AERIE_TRY(j.integer("intermediate_size", &c->ffn));
+  AERIE_TRY(j.integer("num_attention_heads", &c->heads));
+  AERIE_TRY(j.integer("num_key_value_heads", &c->kv_heads, c->heads));
+  if (c->heads < 1) return error(Code::bad_format, "num_attention_heads: " + std::to_string(c->heads));
+  AERIE_TRY(j.integer("head_dim", &c->head_dim, c->hidden / c->heads));
+  AERIE_TRY(j.integer("max_position_embeddings", &c->max_context, 2048));
+  AERIE_TRY(j.number("rms_norm_eps", &c->rms_eps, 1e-6f));
+  AERIE_TRY(read_rope(j, c));
+  if (j.has("hidden_act") && j.at("hidden_act") != "silu")
+    return unsupported("hidden_act", j.at("hidden_act").dump() + " (silu is supported)");
+  return {};
+}
+
+Status read_llama_config(const ConfigReader& j, LlamaConfig* c) {
+  AERIE_TRY(refuse_other_models(j));
+  AERIE_TRY(read_layer_config(j, c));
+  AERIE_TRY(refuse_sliding_window(j, *c));
+  AERIE_TRY(j.integer("num_hidden_layers", &c->layers));
+  AERIE_TRY(j.integer("vocab_size", &c->vocab_size));
+  AERIE_TRY(j.integer("vocab_used", &c->vocab_used, c->vocab_size));
+  AERIE_TRY(j.integer("bos_token_id", &c->bos_id, -1));
+  AERIE_TRY(j.integers("eos_token_id", &c->eos_ids));
+  AERIE_TRY(j.integers("aerie_tap_layers", &c->tap_layers));
+  if (!j.has("aerie_tap_layers") && c->layers > 0) c->tap_layers = default_taps(c->layers);
+  return {};
+}
+
+}  // namespace aerie

@@ -1,0 +1,16 @@
+// Hugging Face's config.json of Llama-like models.
+#pragma once
+
+#include "core/import/json.h"
+#include "core/package/config.h"
+
+namespace aerie {
+
+// Everything but what the tensors decide (tied, qkv_bias) and the tokenizer narrows (vocab_used). Whatever
+// would make the same tensors mean another model is refused by name. Messages are "KEY: what".
+Status read_llama_config(const ConfigReader& j, LlamaConfig* c);
+
+// The parts an EAGLE head's config shares: heads, sizes, eps, rope, activation.
+Status read_layer_config(const ConfigReader& j, LlamaConfig* c);
+
+}  // namespace aerie

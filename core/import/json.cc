@@ -1,0 +1,90 @@
+#include "core/import/json.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/platform/file.h"
+
+namespace aerie {
+
+using nlohmann::json;
+
+namespace {
+Status bad(const char* key, const char* what) { return error(Code::bad_format, std::string(key) + ": " + what); }
+
+bool to_int32(const json& v, int32_t* out) {
+  if (v.is_number_unsigned() ? v.get<uint64_t>() > INT32_MAX
+                             : !v.is_number_integer() || v.get<int64_t>() < INT32_MIN || v.get<int64_t>() > INT32_MAX)
+    return false;
+  *out = v.get<int32_t>();
+  return true;
+}
+}  // namespace
+
+Result<json> parse_json(std::span<const uint8_t> bytes) {
+  std::set<std::string> keys;
+  std::string twice;
+  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second && twice.empty())
+      twice = value.get<std::string>();
+    return true;
+  };
+  json j = json::parse(bytes.begin(), bytes.end(), watch, /*allow_exceptions=*/false);
+  if (!j.is_object()) return error(Code::bad_format, "not a JSON object");
+  if (!twice.empty()) return error(Code::bad_format, twice + ": given twice");
+  return j;
+}
+
+Result<json> read_json(const std::string& path, uint64_t max_bytes) {
+  AERIE_ASSIGN(const auto bytes, platform::read_file(path, max_bytes));
+  Result<json> j = parse_json(bytes);
+  if (!j.ok()) return j.status().at(path);
+  return j;
+}
+
+Status ConfigReader::integer(const char* key, int32_t* out) const {
+  if (!has(key)) return bad(key, "is missing");
+  return to_int32(j_[key], out) ? Status() : bad(key, "is not a 32-bit integer");
+}
+
+Status ConfigReader::integer(const char* key, int32_t* out, int32_t fallback) const {
+  *out = fallback;
+  return has(key) ? integer(key, out) : Status();
+}
+
+Status ConfigReader::number(const char* key, float* out, float fallback) const {
+  *out = fallback;
+  if (!has(key)) return {};
+  if (!j_[key].is_number()) return bad(key, "is not a number");
+  const auto v = j_[key].get<double>();
+  if (!(std::fabs(v) <= std::numeric_limits<float>::max())) return bad(key, "is out of range");
+  *out = static_cast<float>(v);
+  return {};
+}
+
+Status ConfigReader::boolean(const char* key, bool* out, bool fallback) const {
+  *out = fallback;
+  if (!has(key)) return {};
+  if (!j_[key].is_boolean()) return bad(key, "is neither true nor false");
+  *out = j_[key].get<bool>();
+  return {};
+}
+
+Status ConfigReader::integers(const char* key, std::vector<int32_t>* out) const {
+  out->clear();
+  if (!has(key)) return {};
+  int32_t v = 0;
+  if (to_int32(j_[key], &v)) {
+    out->push_back(v);
+    return {};
+  }
+  if (!j_[key].is_array()) return bad(key, "is neither an integer nor a list of integers");
+  for (const json& item : j_[key]) {
+    if (!to_int32(item, &v)) return bad(key, "has an item that is not an integer");
+    out->push_back(v);
+  }
+  return {};
+}
+
+}  // namespace aerie

@@ -1,0 +1,35 @@
+// JSON from outside: bounded, no exceptions, no key twice, wrong types are errors and not defaults.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "kernels/status.h"
+
+namespace aerie {
+
+// An object; a key given twice at its top level is an error (which one would another reader believe?).
+Result<nlohmann::json> parse_json(std::span<const uint8_t> bytes);
+Result<nlohmann::json> read_json(const std::string& path, uint64_t max_bytes = 64u << 20);
+
+// A config.json. Messages are "KEY: what". A null value counts as absent, as it does in transformers.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const nlohmann::json& j) : j_(j) {}
+  bool has(const char* key) const { return j_.contains(key) && !j_[key].is_null(); }
+  const nlohmann::json& at(const char* key) const { return j_[key]; }
+  Status integer(const char* key, int32_t* out) const;           // required
+  Status integer(const char* key, int32_t* out, int32_t fallback) const;
+  Status number(const char* key, float* out, float fallback) const;
+  Status boolean(const char* key, bool* out, bool fallback) const;
+  // One integer or a list of them; absent: empty.
+  Status integers(const char* key, std::vector<int32_t>* out) const;
+
+ private:
+  const nlohmann::json& j_;
+};
+
+}  // namespace aerie

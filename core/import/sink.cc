@@ -1,0 +1,111 @@
+#include "core/import/sink.h"
+
+#include <bit>
+#include <cstdio>
+
+#include "core/platform/file.h"
+#include "kernels/cpu/cpu_device.h"
+
+namespace aerie {
+
+using kernels::DType;
+using kernels::Layout;
+
+Result<std::unique_ptr<Sink>> Sink::create(const ConvertOptions& options) {
+  std::unique_ptr<Sink> sink(new Sink(options));
+  if (!sink->state_) return error(Code::out_of_memory, options.output + ": out of memory");
+  WriterOptions w;
+  w.compress = options.compress;
+  AERIE_ASSIGN(sink->writer_, PackageWriter::create(options.output, w));
+  return sink;
+}
+
+Sink::~Sink() { XXH3_freeState(state_); }
+
+// Rounded to bf16, so that a model's f32 and bf16 releases are the same model.
+void Sink::hash_values(const std::string& name, const std::vector<float>& values) {
+  hash(name.data(), name.size() + 1);
+  std::vector<uint8_t> rounded(values.size() * 2);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto bits = std::bit_cast<uint32_t>(values[i]);
+    const uint32_t r = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    rounded[2 * i] = static_cast<uint8_t>(r);
+    rounded[2 * i + 1] = static_cast<uint8_t>(r >> 8);
+  }
+  hash(rounded.data(), rounded.size());
+}
+
+Status Sink::weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
+  hash_values(name, values);
+  const DType d = options_.dtype;
+  data_.resize(static_cast<size_t>(kernels::data_bytes(d, Layout::panel16, rows, cols)));
+  scales_.resize(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)));
+  kernels::Tensor t{data_.data(), scales_.empty() ? nullptr : scales_.data(), rows, cols, 0, d, Layout::panel16};
+  kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
+  return writer_->add_tensor(name, t);
+}
+
+Status Sink::vector(const std::string& name, const std::vector<float>& values) {
+  hash_values(name, values);
+  auto* data = const_cast<float*>(values.data());  // a Tensor's memory is never const; the writer only reads
+  return writer_->add_tensor(name, kernels::matrix(data, 1, static_cast<int64_t>(values.size())));
+}
+
+Status Sink::tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c) {
+  if (tokenizer.vocab_size() > c->vocab_size)
+    return error(Code::mismatch, std::to_string(tokenizer.vocab_size()) + " tokens, the model has " +
+                                     std::to_string(c->vocab_size));
+  c->vocab_used = std::min(c->vocab_used, tokenizer.vocab_size());
+  if (c->bos_id < 0 && tokenizer.bos_id() < c->vocab_used) c->bos_id = tokenizer.bos_id();
+  // The file's bytes: our own blob may change its version, the model would still be the same.
+  hash(source.data(), source.size());
+  return writer_->add_blob("tokenizer", tokenizer.serialize());
+}
+
+std::string Sink::fingerprint() const {
+  const XXH128_hash_t h = XXH3_128bits_digest(state_);
+  char hex[33];
+  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(h.high64),
+                static_cast<unsigned long long>(h.low64));
+  return hex;
+}
+
+void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
+  const RopeScaling& r = c.rope_scaling;
+  char text[512];
+  const int n = std::snprintf(
+      text, sizeof text, "llama vocab %d hidden %d layers %d heads %d %d x %d ffn %d eps %.9g rope %.9g %d %.9g %.9g %.9g %d tied %d bias %d",
+      c.vocab_size, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn, static_cast<double>(c.rms_eps),
+      static_cast<double>(c.rope_theta), static_cast<int>(r.kind), static_cast<double>(r.factor),
+      static_cast<double>(r.low_freq_factor), static_cast<double>(r.high_freq_factor), r.original_context, c.tied,
+      c.qkv_bias);
+  hash(text, static_cast<size_t>(n));
+  writer_->set_name(name_from_path(path));
+  writer_->set_fingerprint(fingerprint());
+  writer_->set_target(c);
+}
+
+void Sink::finish_drafter(const std::string& name, const DrafterConfig& c) {
+  std::string text = c.plugin_id + " for " + c.target_fingerprint;
+  for (const auto& p : c.params) {
+    char value[32];
+    std::snprintf(value, sizeof value, " %.17g", p.value);
+    text += " " + p.name + value;
+  }
+  hash(text.data(), text.size());
+  writer_->set_name(name);
+  writer_->set_fingerprint(fingerprint());
+  writer_->set_drafter(c);
+}
+
+std::string name_from_path(const std::string& path) {
+  std::string name = platform::file_name(path);
+  for (const char* extension : {".safetensors", ".aerie", ".bin"})
+    if (name.ends_with(extension) && name != extension) name.resize(name.size() - std::string(extension).size());
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';
+  if (name.size() > 255) name.resize(255);
+  return name;
+}
+
+}  // namespace aerie

@@ -1,0 +1,158 @@
+#include "kernels/mock/translate.h"
+
+#include <algorithm>
+#include <string>
+
+namespace aerie::kernels::mock {
+namespace {
+
+int64_t element_bytes(DType t) { return t == DType::bf16 ? 2 : t == DType::int8 || t == DType::int4 ? 1 : 4; }
+
+// Remembers the first thing wrong with one op.
+class Translator {
+ public:
+  Translator(const AddressMap& map, const char* op) : map_(map), op_(op) {}
+
+  template <class T>
+  void device(T*& p, int64_t bytes, const char* field) {
+    if (!p) return;
+    void* backing = map_.find(p, std::max<int64_t>(bytes, 0));
+    if (!backing) return fail(field, map_.contains(p) ? "reaches past the end of its device memory" : "is not device memory");
+    p = static_cast<T*>(backing);
+  }
+  void required(bool present, const char* field) {
+    if (!present) fail(field, "is missing");
+  }
+  void host(const void* p, const char* field) {
+    if (!p) fail(field, "is missing");
+    else if (map_.contains(p)) fail(field, "is device memory, a host address was expected");
+  }
+  void tensor(Tensor& t, const char* field) {
+    if (!t) return;
+    int64_t bytes = data_bytes(t.dtype, t.layout, t.rows, t.cols);
+    if (t.layout == Layout::row_major) bytes = t.rows > 0 ? ((t.rows - 1) * t.stride + t.cols) * element_bytes(t.dtype) : 0;
+    device(t.data, bytes, field);
+    if (t.scales) device(t.scales, scale_bytes(t.dtype, t.rows, t.cols), field);
+  }
+  void ints(const int32_t*& p, int64_t n, const char* field) { device(p, n * 4, field); }
+  void cache(KvCache& c) {
+    required(c.data, "cache");
+    const int64_t elements = int64_t{c.layers} * 2 * c.slots * c.kv_heads * c.head_dim;
+    device(c.data, elements * element_bytes(c.dtype), "cache");
+  }
+
+  void operator()(Upload& o) {
+    required(o.device || o.bytes == 0, "device");
+    device(o.device, o.bytes, "device");
+    if (o.bytes > 0) host(o.host, "host");
+  }
+  void operator()(Download& o) {
+    required(o.device || o.bytes == 0, "device");
+    device(o.device, o.bytes, "device");
+    if (o.bytes > 0) host(o.host, "host");
+  }
+  void operator()(CopyRows& o) {
+    tensor(o.src, "src");
+    tensor(o.dst, "dst");
+    ints(o.src_index, o.rows, "src_index");
+    ints(o.dst_index, o.rows, "dst_index");
+  }
+  void operator()(Embed& o) {
+    tensor(o.table, "table");
+    tensor(o.out, "out");
+    ints(o.ids, o.out.rows, "ids");
+  }
+  void operator()(RmsNorm& o) {
+    tensor(o.x, "x");
+    tensor(o.weight, "weight");
+    tensor(o.out, "out");
+  }
+  void operator()(Linear& o) {
+    tensor(o.x, "x");
+    tensor(o.w, "w");
+    tensor(o.bias, "bias");
+    tensor(o.residual, "residual");
+    tensor(o.out, "out");
+  }
+  void operator()(Activate& o) {
+    tensor(o.x, "x");
+    tensor(o.out, "out");
+  }
+  void operator()(GatedActivate& o) {
+    tensor(o.gate_up, "gate_up");
+    tensor(o.out, "out");
+  }
+  void operator()(Add& o) {
+    tensor(o.a, "a");
+    tensor(o.b, "b");
+    tensor(o.out, "out");
+  }
+  void operator()(RopeAngles& o) {
+    ints(o.positions, o.angles.rows, "positions");
+    tensor(o.inv_freq, "inv_freq");
+    tensor(o.angles, "angles");
+  }
+  void operator()(RopeAndStore& o) {
+    ints(o.slots, o.qkv.rows, "slots");
+    tensor(o.qkv, "qkv");
+    tensor(o.angles, "angles");
+    cache(o.cache);
+  }
+  void operator()(Attention& o) {
+    const int64_t r = o.out.rows;
+    tensor(o.q, "q");
+    tensor(o.out, "out");
+    cache(o.cache);
+    ints(o.rows.pages, 0, "pages");
+    ints(o.rows.seq, r, "seq");
+    ints(o.rows.ctx_len, r, "ctx_len");
+    ints(o.rows.tail_offset, r, "tail_offset");
+    ints(o.rows.tail_len, r, "tail_len");
+    ints(o.rows.tail_slots, 0, "tail_slots");
+  }
+  void operator()(KvCopy& o) {
+    cache(o.cache);
+    ints(o.src, o.n, "src");
+    ints(o.dst, o.n, "dst");
+  }
+  void operator()(TopK& o) {
+    const int64_t r = o.logits.rows;
+    ints(o.vocab_map, o.logits.cols, "vocab_map");
+    device(o.keys, r * static_cast<int64_t>(sizeof(DrawKey)), "keys");
+    device(o.out_token, r * o.k * 4, "out_token");
+    device(o.out_logp, r * o.k * 4, "out_logp");
+    tensor(o.logits, "logits");
+  }
+  void operator()(Walk& o) {
+    const int64_t r = o.logits.rows;
+    ints(o.token, r, "token");
+    ints(o.first_child, r, "first_child");
+    ints(o.next_sibling, r, "next_sibling");
+    device(o.seqs, o.n_seqs * static_cast<int64_t>(sizeof(WalkSeq)), "seqs");
+    device(o.out, o.n_seqs * walk_out_bytes(o.max_steps), "out");
+    tensor(o.logits, "logits");
+  }
+
+  Status status;
+
+ private:
+  void fail(const char* field, const char* what) {
+    if (status.ok()) status = error(Code::invalid_argument, std::string(op_) + ": " + field + " " + what);
+  }
+  const AddressMap& map_;
+  const char* op_;
+};
+
+constexpr const char* kNames[] = {"Upload",     "Download",     "CopyRows",  "Embed",  "RmsNorm", "Linear", "Activate", "GatedActivate",
+                                  "Add",        "RopeAngles",   "RopeAndStore", "Attention", "KvCopy", "TopK",   "Walk"};
+static_assert(std::size(kNames) == std::variant_size_v<Op>);
+
+}  // namespace
+
+Status translate(const AddressMap& map, Op* op) {
+  Translator t(map, kNames[op->index()]);
+  std::visit(t, *op);
+  return t.status;
+}
+
+}  // namespace aerie::kernels::mock

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  SamplingOptions sampling;
+  TreeOptions tree;
+  std::vector<std::string> drafters, trees, noises{"shared"};
+  std::string prompts;
+  int max_tokens = 64, repeats = 3, limit = 8;
+  bool json = false;
+};
+
+const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
+                                "def read_lines(path):\n    ", "class Parser:\n    def __init__(self, text):\n        ",
+                                "The ship had been three weeks at sea when", "import os\nimport sys\n\n"};
+
+std::vector<std::string> read_prompts(const std::string& path, int limit) {
+  std::vector<std::string> out;
+  if (path.empty()) return {std::begin(kPrompts), std::end(kPrompts)};
+  std::ifstream in(path);
+  if (!in) throw Failure(path + ": cannot be read");
+  for (std::string line; std::getline(in, line) && static_cast<int>(out.size()) < limit;) {
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (!j.is_object()) throw Failure(path + ": line " + std::to_string(out.size() + 1) + " is not JSON");
+    if (j.contains("prompt") && j["prompt"].is_string()) out.push_back(j["prompt"]);
+    else if (j.contains("turns") && j["turns"].is_array() && !j["turns"].empty() && j["turns"][0].is_string()) out.push_back(j["turns"][0]);
+    else if (j.contains("text") && j["text"].is_string()) out.push_back(j["text"]);
+    else throw Failure(path + ": a line has none of prompt, turns, text");
+  }
+  return out;
+}
+
+struct Row {
+  std::string drafter, tree, noise;
+  aerie_drafter_handle* handle = nullptr;
+  std::vector<double> speeds;  // one a repeat, over all prompts
+  uint64_t full_emitted = 0, full_cycles = 0;
+  double repeats = 0;
+  double median() const {
+    auto v = speeds;
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+  }
+};
+
+int bench(const Options& o) {
+  const Runtime runtime = open_runtime(o.model);
+  const Model model = open_model(runtime.get(), o.model);
+  const Tokenizer tokenizer = open_tokenizer(model.get());
+  if (!tokenizer) throw Failure("bench needs a model with a tokenizer");
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model.get(), &info, e); });
+  std::vector<std::vector<int32_t>> prompts;
+  for (const std::string& p : read_prompts(o.prompts, o.limit)) {
+    prompts.push_back(encode(tokenizer.get(), p));
+    const auto room = static_cast<size_t>(std::max(1, info.max_context - o.max_tokens));
+    if (prompts.back().size() > room) prompts.back().resize(room);
+  }
+  std::vector<Drafter> handles;
+  std::vector<Row> rows{{"none", "-", "-", nullptr, {}, 0, 0, 0}};
+  for (const std::string& d : o.drafters) {
+    handles.push_back(open_drafter(model.get(), d));
+    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2"} : o.trees)
+      for (const std::string& n : o.noises) rows.push_back({d, t, n, handles.back().get(), {}, 0, 0, 0});
+  }
+  for (int repeat = 0; repeat < o.repeats; ++repeat)
+    for (Row& row : rows) {  // interleaved: every row sees the same weather
+      double seconds = 0, repeated = 0;
+      size_t tokens = 0;
+      for (const auto& prompt : prompts) {
+        aerie_session_options s;
+        AERIE_INIT(s);
+        s.drafter = row.handle;
+        s.sampling = o.sampling.get();
+        TreeOptions t = o.tree;
+        t.tree = row.tree;
+        s.tree = t.get();
+        s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+        s.ignore_eos = 1;
+        aerie_session* session = nullptr;
+        check([&](aerie_error* e) { return aerie_session_create(model.get(), &s, &session, e); });
+        const Session owner(session);
+        const Generated g = generate(session, prompt, o.max_tokens);
+        seconds += g.seconds;
+        tokens += g.tokens.size();
+        row.full_emitted += g.statistics.full_emitted;
+        row.full_cycles += g.statistics.full_cycles;
+        repeated += repeated_4grams(g.tokens);
+      }
+      row.speeds.push_back(static_cast<double>(tokens) / seconds);
+      row.repeats = repeated / static_cast<double>(prompts.size());
+    }
+  nlohmann::ordered_json out;
+  out["device"] = aerie_runtime_description(runtime.get());
+  out["temperature"] = o.sampling.temperature;
+  if (!o.json) {
+    std::printf("%s, temperature %g, %zu prompts x %d tokens, median of %d interleaved\n", aerie_runtime_description(runtime.get()),
+                o.sampling.temperature, prompts.size(), o.max_tokens, o.repeats);
+    std::printf("%-32s %-7s %-7s %10s %18s %7s %6s %9s\n", "drafter", "tree", "noise", "tokens/s", "(min..max)", "x plain", "tau", "repeated");
+  }
+  for (const Row& r : rows) {
+    const auto [low, high] = std::minmax_element(r.speeds.begin(), r.speeds.end());
+    const double tau = r.full_cycles ? static_cast<double>(r.full_emitted) / static_cast<double>(r.full_cycles) : 0;
+    const double ratio = r.median() / rows[0].median();
+    if (o.json)
+      out["rows"].push_back({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"tokens_per_second", r.median()},
+                             {"min", *low}, {"max", *high}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
+    else
+      std::printf("%-32s %-7s %-7s %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.rfind('/') + 1).c_str(),
+                  r.tree.c_str(), r.noise.c_str(), r.median(), *low, *high, ratio, tau, 100 * r.repeats);
+  }
+  if (o.json) std::printf("%s\n", out.dump(2).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, std::function<int()>* run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("bench", "measure drafters and trees against plain decode");
+  o->model.add_to(*c);
+  o->sampling.add_to(*c);
+  c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");
+  c->add_option("--tree", o->trees, "chain, static, eagle2; may be repeated")->check(tree_error);
+  c->add_option("--tree-nodes", o->tree.nodes);
+  c->add_option("--tree-depth", o->tree.depth);
+  c->add_option("--tree-top-k", o->tree.top_k);
+  c->add_option("--draft-noise", o->noises, "shared, none; may be repeated")->check(CLI::IsMember({"shared", "none"}));
+  c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
+  c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
+  c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);
+  c->add_option("--repeats", o->repeats)->check(CLI::PositiveNumber);
+  c->add_flag("--json", o->json);
+  c->callback([o, run] { *run = [o] { return bench(*o); }; });
+}
+
+}  // namespace cli

@@ -1,0 +1,173 @@
+#include "common.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace cli {
+
+int32_t tree_policy(const std::string& name) {
+  return name == "chain" ? AERIE_TREE_CHAIN : name == "static" ? AERIE_TREE_STATIC : AERIE_TREE_EAGLE2;
+}
+
+std::string tree_error(const std::string& name) {
+  if (name == "chain" || name == "static" || name == "eagle2") return {};
+  return "--tree " + name + ": this build has chain, static and eagle2";
+}
+
+void ModelOptions::add_to(CLI::App& app) {
+  app.add_option("--model", model, "target package")->required();
+  app.add_option("--plugin", plugins, "absolute path of a further drafter plugin");
+  app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
+  app.add_option("--device", device, "cpu");
+  app.add_option("--kv-dtype", kv_dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
+}
+
+void TreeOptions::add_to(CLI::App& app) {
+  app.add_option("--tree", tree, "chain, static or eagle2")->check(tree_error);
+  app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
+  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5), -1 for none");
+  app.add_option("--tree-top-k", top_k, "eagle2: children a node (10)");
+}
+
+aerie_tree_options TreeOptions::get() const {
+  aerie_tree_options t;
+  AERIE_INIT(t);
+  t.policy = tree_policy(tree);
+  t.nodes = nodes;
+  t.depth = depth;
+  t.top_k = top_k;
+  return t;
+}
+
+void SamplingOptions::add_to(CLI::App& app) {
+  app.add_option("--temperature", temperature, "0: greedy");
+  app.add_option("--top-k", top_k, "0: off");
+  app.add_option("--top-p", top_p, "1: off");
+  app.add_option("--min-p", min_p, "0: off");
+  app.add_option("--seed", seed, "same seed, same text");
+  app.add_option("--stream-id", stream, "noise stream");
+}
+
+aerie_sampling SamplingOptions::get() const {
+  aerie_sampling s;
+  AERIE_INIT(s);
+  s.temperature = static_cast<float>(temperature);
+  s.top_p = static_cast<float>(top_p);
+  s.min_p = static_cast<float>(min_p);
+  s.top_k = top_k;
+  s.seed = seed;
+  s.stream = stream;
+  return s;
+}
+
+Runtime open_runtime(const ModelOptions& o) {
+  aerie_runtime_options r;
+  AERIE_INIT(r);
+  r.threads = o.threads;
+  r.device = o.device.c_str();
+  r.log = [](void*, int32_t level, const char* message) {
+    if (level <= 1) std::fprintf(stderr, "aerie: %s\n", message);
+  };
+  aerie_runtime* runtime = nullptr;
+  check([&](aerie_error* e) { return aerie_runtime_create(&r, &runtime, e); });
+  Runtime out(runtime);
+  check([&](aerie_error* e) { return aerie_runtime_load_plugin_directory(runtime, nullptr, e); });
+  for (const std::string& p : o.plugins) check([&](aerie_error* e) { return aerie_runtime_load_plugin(runtime, p.c_str(), e); });
+  return out;
+}
+
+Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
+  aerie_model_options m;
+  AERIE_INIT(m);
+  m.kv_dtype = o.kv_dtype == "bf16";
+  if (progress && isatty(2))
+    m.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
+      std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
+      return 1;
+    };
+  aerie_model* model = nullptr;
+  check([&](aerie_error* e) { return aerie_model_open(runtime, o.model.c_str(), &m, &model, e); });
+  return Model(model);
+}
+
+Drafter open_drafter(aerie_model* model, const std::string& name) {
+  aerie_drafter_options d;
+  AERIE_INIT(d);
+  if (std::ifstream(name).good()) d.package = name.c_str();
+  else if (name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos)
+    throw Failure(name + ": no such file");
+  else d.plugin = name.c_str();
+  aerie_drafter_handle* drafter = nullptr;
+  check([&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); });
+  return Drafter(drafter);
+}
+
+Tokenizer open_tokenizer(aerie_model* model) {
+  const void* data = nullptr;
+  size_t size = 0;
+  check([&](aerie_error* e) { return aerie_model_blob(model, "tokenizer", &data, &size, e); });
+  if (size == 0) return nullptr;
+  aerie_tokenizer* t = nullptr;
+  check([&](aerie_error* e) { return aerie_tokenizer_create(data, size, &t, e); });
+  return Tokenizer(t);
+}
+
+std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos) {
+  const uint32_t flags = bos ? 0 : AERIE_ENCODE_NO_BOS;
+  std::vector<int32_t> ids(text.size() + 8);
+  size_t n = 0;
+  check([&](aerie_error* e) { return aerie_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n, e); });
+  ids.resize(n);
+  return ids;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Failure(path + ": cannot be read");
+  std::ostringstream s;
+  s << in.rdbuf();
+  return s.str();
+}
+
+Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens) {
+  using Clock = std::chrono::steady_clock;
+  Generated g;
+  check([&](aerie_error* e) { return aerie_session_append(session, prompt.data(), prompt.size(), e); });
+  const auto start = Clock::now();
+  for (;;) {
+    aerie_step_options o;
+    AERIE_INIT(o);
+    o.max_tokens = max_tokens - static_cast<int>(g.tokens.size());
+    if (o.max_tokens <= 0) break;
+    aerie_step_result r;
+    AERIE_INIT(r);
+    check([&](aerie_error* e) { return aerie_session_step(session, &o, &r, e); });
+    for (int32_t i = 0; i < r.n_tokens; ++i) {
+      g.tokens.push_back(r.tokens[i].id);
+      g.drafted.push_back(r.tokens[i].drafted);
+    }
+    if (on_tokens) on_tokens(r, std::chrono::duration<double>(Clock::now() - start).count());
+    g.finish = r.finish;
+    if (r.state == AERIE_STEP_DONE) break;
+  }
+  const double all = std::chrono::duration<double>(Clock::now() - start).count();
+  AERIE_INIT(g.statistics);
+  check([&](aerie_error* e) { return aerie_session_statistics(session, &g.statistics, e); });
+  g.seconds = all - static_cast<double>(g.statistics.prefill_ns) * 1e-9;
+  return g;
+}
+
+double repeated_4grams(const std::vector<int32_t>& t) {
+  if (t.size() < 4) return 0;
+  std::set<std::vector<int32_t>> seen;
+  size_t repeats = 0;
+  for (size_t i = 0; i + 4 <= t.size(); ++i) repeats += !seen.emplace(t.begin() + static_cast<long>(i), t.begin() + static_cast<long>(i) + 4).second;
+  return static_cast<double>(repeats) / static_cast<double>(t.size() - 3);
+}
+
+}  // namespace cli

@@ -1,0 +1,99 @@
+// What the commands share: handles that release themselves, options, one generation.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "aerie/aerie.h"
+#include "aerie/text.h"
+
+namespace cli {
+
+// A failure of the library or of a file; main prints it as one line and exits with 1.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// check([&](aerie_error* e) { return aerie_...(..., e); })
+template <class F>
+void check(F&& f) {
+  aerie_error e;
+  AERIE_INIT(e);
+  if (f(&e) != AERIE_OK) throw Failure(e.message[0] ? e.message : aerie_code_name(e.code));
+}
+
+template <class T, void (*Release)(T*)>
+struct Releaser {
+  void operator()(T* p) const { Release(p); }
+};
+using Runtime = std::unique_ptr<aerie_runtime, Releaser<aerie_runtime, aerie_runtime_release>>;
+using Model = std::unique_ptr<aerie_model, Releaser<aerie_model, aerie_model_release>>;
+using Drafter = std::unique_ptr<aerie_drafter_handle, Releaser<aerie_drafter_handle, aerie_drafter_release>>;
+using Session = std::unique_ptr<aerie_session, Releaser<aerie_session, aerie_session_release>>;
+using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aerie_tokenizer_release>>;
+using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
+
+struct ModelOptions {
+  std::string model, device = "cpu", kv_dtype = "f32";
+  std::vector<std::string> plugins;
+  int threads = 0;
+  void add_to(CLI::App& app);
+};
+
+struct TreeOptions {
+  std::string tree = "eagle2";
+  int nodes = 0, depth = 0, top_k = 0;
+  void add_to(CLI::App& app);
+  aerie_tree_options get() const;
+};
+int32_t tree_policy(const std::string& name);
+// Checks a --tree value; the message names what exists.
+std::string tree_error(const std::string& name);
+
+struct SamplingOptions {
+  double temperature = 0.7, top_p = 1, min_p = 0;
+  int top_k = 0;
+  uint64_t seed = 1;
+  uint32_t stream = 0;
+  void add_to(CLI::App& app);
+  aerie_sampling get() const;
+};
+
+Runtime open_runtime(const ModelOptions& o);
+Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress = true);
+// A package path, or a plugin id when there is no such file.
+Drafter open_drafter(aerie_model* model, const std::string& name);
+Tokenizer open_tokenizer(aerie_model* model);  // null: the package has none
+std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos = true);
+std::string read_text(const std::string& path);
+
+struct Generated {
+  std::vector<int32_t> tokens;
+  std::vector<uint8_t> drafted;
+  aerie_statistics statistics{};
+  double seconds = 0;  // of the steps after the prompt was read
+  int32_t finish = 0;
+  double tau() const {
+    return statistics.full_cycles ? static_cast<double>(statistics.full_emitted) / static_cast<double>(statistics.full_cycles) : 0;
+  }
+  double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens.size()) / seconds : 0; }
+};
+using OnTokens = std::function<void(const aerie_step_result&, double seconds)>;
+// Appends the prompt and steps until `max_tokens` or the end of the text.
+Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {});
+
+// Share of 4-grams in `tokens` that occurred before: small models loop, and loops flatter a drafter.
+double repeated_4grams(const std::vector<int32_t>& tokens);
+
+void add_convert(CLI::App& app, std::function<int()>* run);
+void add_inspect(CLI::App& app, std::function<int()>* run);
+void add_run(CLI::App& app, std::function<int()>* run);
+void add_bench(CLI::App& app, std::function<int()>* run);
+void add_verify(CLI::App& app, std::function<int()>* run);
+
+}  // namespace cli

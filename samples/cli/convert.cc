@@ -1,0 +1,61 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "aerie/tools.h"
+#include "common.h"
+
+namespace cli {
+
+void add_convert(CLI::App& app, std::function<int()>* run) {
+  struct Options {
+    std::string source, output, dtype = "bf16", drafter_for, tokenizer;
+    bool compress = false;
+  };
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
+  c->add_option("source", o->source, "Hugging Face or EAGLE directory, llama2.c .bin, or .aerie")->required();
+  c->add_option("-o,--output", o->output, "package to write")->required();
+  c->add_option("--dtype", o->dtype, "of the weights")->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
+  c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
+  c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, or a tokenizer.json");
+  c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
+  c->callback([o, run] {
+    *run = [o] {
+      aerie_convert_options a;
+      AERIE_INIT(a);
+      a.source = o->source.c_str();
+      a.output = o->output.c_str();
+      a.dtype = o->dtype == "f32" ? AERIE_WEIGHTS_F32 : o->dtype == "int8" ? AERIE_WEIGHTS_INT8 : o->dtype == "int4" ? AERIE_WEIGHTS_INT4 : AERIE_WEIGHTS_BF16;
+      if (!o->drafter_for.empty()) a.drafter_for = o->drafter_for.c_str();
+      if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
+      a.compress = o->compress;
+      if (isatty(2))
+        a.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
+          std::fprintf(stderr, "\rconverting %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
+          return 1;
+        };
+      check([&](aerie_error* e) { return aerie_convert(&a, e); });
+      return 0;
+    };
+  });
+}
+
+void add_inspect(CLI::App& app, std::function<int()>* run) {
+  auto file = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* c = app.add_subcommand("inspect", "show what is in a package");
+  c->add_option("file", *file)->required();
+  c->add_flag("--json", *json);
+  c->callback([file, json, run] {
+    *run = [file, json] {
+      char* text = nullptr;
+      check([&](aerie_error* e) { return aerie_inspect(file->c_str(), *json ? AERIE_INSPECT_JSON : AERIE_INSPECT_TEXT, &text, e); });
+      std::fputs(text, stdout);
+      aerie_string_free(text);
+      return 0;
+    };
+  });
+}
+
+}  // namespace cli

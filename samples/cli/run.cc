@@ -1,0 +1,208 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  TreeOptions tree;
+  SamplingOptions sampling;
+  std::vector<std::string> drafters, stops;
+  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace;
+  int max_tokens = 128;
+  bool json = false, compare = false, ignore_eos = false;
+};
+
+std::vector<int32_t> parse_tokens(const std::string& list) {
+  std::vector<int32_t> ids;
+  std::istringstream in(list);
+  for (std::string item; std::getline(in, item, ',');) {
+    try {
+      size_t used = 0;
+      ids.push_back(std::stoi(item, &used));
+      if (used != item.size()) throw std::invalid_argument(item);
+    } catch (const std::exception&) {
+      throw Failure("--tokens: '" + item + "' is not a token id");
+    }
+  }
+  return ids;
+}
+
+Session make_session(const Options& o, aerie_model* model, aerie_drafter_handle* drafter, aerie_tokenizer* tokenizer) {
+  aerie_session_options s;
+  AERIE_INIT(s);
+  s.drafter = drafter;
+  s.sampling = o.sampling.get();
+  s.tree = o.tree.get();
+  s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+  s.verify = drafter && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
+  s.ignore_eos = o.ignore_eos;
+  aerie_session* session = nullptr;
+  check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
+  Session out(session);
+  if (!o.stops.empty()) {
+    if (!tokenizer) throw Failure("--stop needs a model with a tokenizer");
+    std::vector<const char*> list;
+    for (const std::string& t : o.stops) list.push_back(t.c_str());
+    check([&](aerie_error* e) {
+      return aerie_session_set_stop_strings(session, list.data(), static_cast<int32_t>(list.size()), aerie_text_token_bytes, tokenizer, e);
+    });
+  }
+  return out;
+}
+
+// Prints text as it comes; drafted tokens green on a terminal.
+class Printer {
+ public:
+  Printer(aerie_tokenizer* tokenizer, bool quiet) : quiet_(quiet), colour_(isatty(1)) {
+    if (!tokenizer) return;
+    aerie_decoder* d = nullptr;
+    check([&](aerie_error* e) { return aerie_decoder_create(tokenizer, &d, e); });
+    decoder_.reset(d);
+  }
+  void prompt(const std::vector<int32_t>& ids) {
+    for (const int32_t t : ids) put(t, false);
+  }
+  void put(int32_t token, bool drafted) {
+    if (!decoder_) {
+      if (!quiet_) std::printf("%d ", token);
+      return;
+    }
+    const char* text = nullptr;
+    size_t size = 0;
+    check([&](aerie_error* e) { return aerie_decoder_push(decoder_.get(), token, &text, &size, e); });
+    write(text, size, drafted);
+  }
+  void finish() {
+    if (decoder_) {
+      const char* text = nullptr;
+      size_t size = 0;
+      check([&](aerie_error* e) { return aerie_decoder_finish(decoder_.get(), &text, &size, e); });
+      write(text, size, false);
+    }
+    if (!quiet_) std::printf("\n");
+  }
+  std::string text;
+
+ private:
+  void write(const char* bytes, size_t n, bool drafted) {
+    text.append(bytes, n);
+    if (quiet_ || n == 0) return;
+    if (colour_ && drafted) std::printf("\033[32m");
+    std::fwrite(bytes, 1, n, stdout);
+    if (colour_ && drafted) std::printf("\033[0m");
+    std::fflush(stdout);
+  }
+  Decoder decoder_;
+  bool quiet_, colour_;
+};
+
+int run_command(const Options& o) {
+  if (o.drafters.size() > 1) throw CLI::ValidationError("--drafter", "a session has one drafter in this version");
+  const Runtime runtime = open_runtime(o.model);
+  const Model model = open_model(runtime.get(), o.model);
+  const Tokenizer tokenizer = open_tokenizer(model.get());
+  Drafter drafter;
+  if (!o.drafters.empty()) drafter = open_drafter(model.get(), o.drafters[0]);
+  std::vector<int32_t> prompt;
+  if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
+  else {
+    if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
+    prompt = encode(tokenizer.get(), o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file));
+  }
+  if (prompt.empty()) throw Failure("the prompt is empty and the model has no begin-of-text token");
+  std::ofstream trace;
+  if (!o.trace.empty()) {
+    trace.open(o.trace);
+    if (!trace) throw Failure(o.trace + ": cannot be written");
+  }
+  const Session session = make_session(o, model.get(), drafter.get(), tokenizer.get());
+  Printer printer(tokenizer.get(), o.json);
+  if (!o.json && o.tokens.empty()) printer.prompt(prompt);
+  const size_t from = printer.text.size();
+  const Generated g = generate(session.get(), prompt, o.max_tokens, [&](const aerie_step_result& r, double seconds) {
+    nlohmann::json line{{"seconds", seconds}, {"tokens", nlohmann::json::array()}, {"drafted", nlohmann::json::array()}};
+    for (int32_t i = 0; i < r.n_tokens; ++i) {
+      printer.put(r.tokens[i].id, r.tokens[i].drafted != 0);
+      line["tokens"].push_back(r.tokens[i].id);
+      line["drafted"].push_back(r.tokens[i].drafted != 0);
+    }
+    if (trace.is_open()) trace << line.dump() << "\n";
+  });
+  printer.finish();
+  Generated plain;
+  if (o.compare && drafter) {
+    const Session again = make_session(o, model.get(), nullptr, tokenizer.get());
+    plain = generate(again.get(), prompt, o.max_tokens);
+    if (o.verify == "exact" && plain.tokens != g.tokens)
+      throw Failure("the text with and without the drafter differs: please report this");
+  }
+  const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  const aerie_statistics& s = g.statistics;
+  if (o.json) {
+    nlohmann::ordered_json j;
+    j["text"] = printer.text.substr(from);
+    j["tokens"] = g.tokens;
+    j["tau"] = g.tau();
+    j["cycles"] = s.cycles;
+    j["proposed"] = s.proposed;
+    j["accepted"] = s.accepted;
+    j["tokens_per_second"] = g.tokens_per_second();
+    j["prefill_ms"] = ms(s.prefill_ns);
+    j["draft_ms"] = ms(s.draft_ns);
+    j["verify_ms"] = ms(s.verify_ns);
+    j["other_ms"] = ms(s.other_ns);
+    j["verified"] = s.verified;
+    j["repeated_4grams"] = repeated_4grams(g.tokens);
+    if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
+    std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
+  if (drafter)
+    std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
+                 static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
+                 static_cast<unsigned long long>(s.verified));
+  std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
+  if (!plain.tokens.empty())
+    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: %.2f x faster, %s\n", plain.tokens.size(),
+                 plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
+                 plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
+  return 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, std::function<int()>* run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("run", "generate text");
+  o->model.add_to(*c);
+  o->tree.add_to(*c);
+  o->sampling.add_to(*c);
+  c->add_option("--drafter", o->drafters, "drafter package, target package as draft model, or plugin id");
+  c->add_option("--verify-policy", o->verify)->check(CLI::IsMember({"exact", "sampled"}));
+  c->add_option("--draft-noise", o->noise)->check(CLI::IsMember({"shared", "none"}));
+  auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
+  auto* file = c->add_option("--prompt-file", o->prompt_file)->excludes(text);
+  c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file);
+  c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);
+  c->add_option("--stop", o->stops, "text that ends the generation");
+  c->add_flag("--ignore-eos", o->ignore_eos);
+  c->add_flag("--json", o->json, "one JSON object");
+  c->add_option("--trace", o->trace, "JSON lines, one a step");
+  c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
+  c->callback([o, run] {
+    if (o->drafters.size() > 1) throw CLI::ValidationError("--drafter", "a session has one drafter in this version");
+    *run = [o] { return run_command(*o); };
+  });
+}
+
+}  // namespace cli

@@ -1,0 +1,156 @@
+// Proves "same seed, same text" on this machine: every combination must give plain decode's tokens.
+#include <cstdio>
+#include <random>
+
+#include "common.h"
+
+namespace cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::vector<std::string> drafters;
+  int64_t tokens = 5000;
+  int length = 64;
+  uint64_t seed = 1;
+};
+
+struct Case {
+  SamplingOptions sampling;
+  std::string drafter, tree, noise;
+  int nodes = 0, threads = 1;
+  std::string recipe() const {
+    char text[512];
+    std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --seed %llu --threads %d",
+                  drafter.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
+                  static_cast<unsigned long long>(sampling.seed), threads);
+    return text;
+  }
+};
+
+// One open model and its drafters for each thread count.
+struct Bench {
+  Runtime runtime;
+  Model model;
+  std::vector<Drafter> drafters;
+};
+
+std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
+                               const std::vector<int32_t>& prompt, int length, std::mt19937_64* random) {
+  aerie_session_options s;
+  AERIE_INIT(s);
+  s.drafter = drafter;
+  s.sampling = c.sampling.get();
+  AERIE_INIT(s.tree);
+  s.tree.policy = tree_policy(c.tree);
+  s.tree.nodes = c.nodes;
+  s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+  s.ignore_eos = 1;
+  aerie_session* session = nullptr;
+  check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
+  const Session owner(session);
+  for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
+    const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
+    check([&](aerie_error* e) { return aerie_session_append(session, prompt.data() + at, n, e); });
+    at += n;
+  }
+  std::vector<int32_t> out;
+  while (static_cast<int>(out.size()) < length) {
+    aerie_step_options o;
+    AERIE_INIT(o);
+    o.max_tokens = length - static_cast<int>(out.size());
+    if (random && (*random)() % 4 == 0) o.budget_us = 1 + static_cast<int64_t>((*random)() % 200);
+    aerie_step_result r;
+    AERIE_INIT(r);
+    check([&](aerie_error* e) { return aerie_session_step(session, &o, &r, e); });
+    for (int32_t i = 0; i < r.n_tokens; ++i) out.push_back(r.tokens[i].id);
+    if (r.state == AERIE_STEP_DONE) break;
+    if (random && (*random)() % 16 == 0 && out.size() > 2) {  // rewind, also in mid-cycle
+      out.resize(out.size() - 1 - (*random)() % 2);
+      check([&](aerie_error* e) { return aerie_session_rewind(session, prompt.size() + out.size(), e); });
+    }
+  }
+  return out;
+}
+
+int verify(const Options& o) {
+  std::mt19937_64 random(o.seed);
+  std::vector<Bench> benches;
+  for (int threads = 1; threads <= 4; ++threads) {
+    Bench b;
+    ModelOptions m = o.model;
+    m.threads = threads;
+    b.runtime = open_runtime(m);
+    b.model = open_model(b.runtime.get(), m, threads == 1);
+    for (const std::string& d : o.drafters) b.drafters.push_back(open_drafter(b.model.get(), d));
+    benches.push_back(std::move(b));
+  }
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(benches[0].model.get(), &info, e); });
+  const Tokenizer tokenizer = open_tokenizer(benches[0].model.get());
+  const char* const texts[] = {"The old house stood at the end of the", "def main():\n    ", "\"Well,\" said he, \"and what"};
+  const int length = std::min(o.length, info.max_context / 2);
+  struct Sampler { double temperature, top_p, min_p; int top_k; };
+  const Sampler samplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
+  const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}};
+  std::vector<uint64_t> checked(o.drafters.size(), 0);
+  int64_t total = 0;
+  uint64_t runs = 0;
+  while (total < o.tokens) {
+    Case c;
+    const Sampler& s = samplers[runs % 5];
+    c.sampling.temperature = s.temperature;
+    c.sampling.top_p = s.top_p;
+    c.sampling.min_p = s.min_p;
+    c.sampling.top_k = s.top_k;
+    c.sampling.seed = random();
+    std::vector<int32_t> prompt;
+    if (tokenizer && runs % 2 == 0) prompt = encode(tokenizer.get(), texts[random() % 3]);
+    else
+      for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 4)); n > 0; --n)
+        prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
+    ++runs;
+    const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length, nullptr);
+    for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
+      for (const auto& [tree, nodes] : trees)
+        for (const char* noise : {"shared", "none"}) {
+          c.drafter = o.drafters[d];
+          c.tree = tree;
+          c.nodes = nodes;
+          c.noise = noise;
+          c.threads = 1 + static_cast<int>(random() % 4);
+          Bench& b = benches[static_cast<size_t>(c.threads) - 1];
+          const auto got = tokens_of(b.model.get(), b.drafters[d].get(), c, prompt, length, &random);
+          if (got != want) {
+            size_t at = 0;
+            while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
+            throw Failure("difference at token " + std::to_string(at) + ": aerie run --model " + o.model.model + " " + c.recipe());
+          }
+          checked[d] += got.size();
+          total += static_cast<int64_t>(got.size());
+        }
+  }
+  for (size_t d = 0; d < o.drafters.size(); ++d)
+    std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
+  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5; draft noise shared and none; temperature 0, 0.7, 1, "
+              "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds)\n",
+              static_cast<long long>(total));
+  return 0;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, std::function<int()>* run) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("verify", "prove that drafters change no token on this machine");
+  o->model.add_to(*c);
+  c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated")->required();
+  c->add_option("--tokens", o->tokens, "tokens to compare")->check(CLI::PositiveNumber);
+  c->add_option("--length", o->length, "tokens a text")->check(CLI::PositiveNumber);
+  c->add_option("--seed", o->seed);
+  c->callback([o, run] { *run = [o] { return verify(*o); }; });
+}
+
+}  // namespace cli
