@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
+# everything is there.
+set -euo pipefail
+packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
+          libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
+[ "${1:-}" = tests ] && packages+=(libgtest-dev python3 binutils)
+missing=()
+for p in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+sudo=""
+[ "$(id -u)" -eq 0 ] || sudo=sudo
+echo "installing: ${missing[*]}" >&2
+$sudo apt-get update -qq
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

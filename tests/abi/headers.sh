@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Every public header alone compiles as C99 and C++11 with all warnings fatal; the libraries export
+# aerie_* only; a plugin exports its one entry.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$1
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+for h in "$root"/capi/include/aerie/*.h; do
+  name=aerie/$(basename "$h")
+  printf '#include <%s>\nint main(void) { return 0; }\n' "$name" >"$tmp/t.c"
+  cp "$tmp/t.c" "$tmp/t.cc"
+  for cc in gcc clang; do
+    command -v $cc >/dev/null || continue
+    $cc -std=c99 -Wall -Wextra -Wpedantic -Werror -I"$root/capi/include" -fsyntax-only "$tmp/t.c"
+  done
+  for cxx in g++ clang++; do
+    command -v $cxx >/dev/null || continue
+    $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$root/capi/include" -fsyntax-only "$tmp/t.cc"
+  done
+done
+for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so; do
+  stray=$(nm -D --defined-only "$lib" | awk '{print $NF}' | grep -v '^aerie_' || true)
+  [ -z "$stray" ] || { echo "$lib exports: $stray"; exit 1; }
+done
+for plugin in "$build"/lib/aerie/drafters/*.so; do
+  got=$(nm -D --defined-only "$plugin" | awk '{print $NF}')
+  [ "$got" = aerie_drafter_plugin_entry ] || { echo "$plugin exports: $got"; exit 1; }
+done
+# A drafter includes its one header and nothing else of the project.
+if grep -rnE '#include *[<"](core|kernels|capi)/' "$root/drafters"; then exit 1; fi
+readelf -d "$build/lib/libaerie.so" | grep -q 'SONAME.*libaerie\.so\.0'

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The command line as scripts rely on it: JSON keys, exit status, one clear line on failure.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+aerie=$1/bin/aerie
+model=$root/samples/models/demo.aerie head=$root/samples/models/demo-eagle.aerie
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+expect() {  # status, words in stderr, command...
+  local want=$1 words=$2 rc=0
+  shift 2
+  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
+  [ $rc -eq "$want" ] || { echo "status $rc, not $want: $*"; cat "$tmp/err"; return 1; }
+  [ -z "$words" ] || grep -q -- "$words" "$tmp/err" || { echo "no '$words' in stderr of: $*"; cat "$tmp/err"; return 1; }
+  [ $want -ne 1 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || { echo "more than one line: $*"; cat "$tmp/err"; return 1; }
+}
+for drafter in "" "--drafter $head" "--drafter ngram" "--drafter $model"; do
+  # shellcheck disable=SC2086
+  "$aerie" run --model "$model" $drafter --prompt "It was" --max-tokens 24 --temperature 0.7 --seed 5 --json >"$tmp/r.json"
+  python3 - "$tmp/r.json" "$tmp/first.json" <<'EOF'
+import json, os, shutil, sys
+r = json.load(open(sys.argv[1]))
+for k in "text tokens tau cycles proposed accepted tokens_per_second prefill_ms draft_ms verify_ms other_ms".split():
+    assert k in r, k
+if not os.path.exists(sys.argv[2]): shutil.copy(sys.argv[1], sys.argv[2])
+assert r["tokens"] == json.load(open(sys.argv[2]))["tokens"], "a drafter changed the text"
+EOF
+done
+"$aerie" inspect "$model" --json | python3 -c 'import json,sys; json.load(sys.stdin)'
+"$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 6000 --length 48
+head -c 100000 "$model" >"$tmp/cut.aerie"
+expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
+expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
+expect 1 "drafter" "$aerie" run --model "$head" --prompt x
+expect 1 "" "$aerie" run --model "$model" --drafter "$head" --verify-policy sampled --prompt x --tree eagle2
+expect 2 "chain, static and eagle2" "$aerie" run --model "$model" --tree cast --prompt x
+expect 2 "" "$aerie" run
+expect 2 "" "$aerie" nonsense
+expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"
+[ ! -e "$tmp/x.aerie" ]
+# Requantising keeps the model: the drafter still fits.
+"$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4 2>/dev/null || "$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4
+"$aerie" run --model "$tmp/int4.aerie" --drafter "$head" --prompt "It was" --max-tokens 8 --json >/dev/null

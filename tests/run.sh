@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# README's second command: set up, build everything, run every test, with and without sanitizers.
+# Ends with "N passed, N failed, N skipped". What takes longer is in tests/full.sh.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+bash .ci/setup.sh tests || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+passed=0 failed=0 skipped=0
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+count() {  # a GoogleTest program's JSON report
+  read -r p f s < <(python3 - "$1" <<'EOF'
+import json, sys
+p = f = s = 0
+for suite in json.load(open(sys.argv[1]))["testsuites"]:
+    for t in suite["testsuite"]:
+        if t.get("failures"): f += 1
+        elif t.get("result") == "SKIPPED": s += 1
+        elif t.get("status") == "RUN": p += 1
+print(p, f, s)
+EOF
+  )
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+programs() {  # every test program of a build
+  for t in "$1"/bin/test_*; do
+    local report=$out/$(basename "$1")-$(basename "$t").json
+    echo "== $(basename "$1")/$(basename "$t")"
+    "$t" --gtest_brief=1 --gtest_output=json:"$report" </dev/null
+    local rc=$?
+    if [ -s "$report" ]; then count "$report"; fi
+    if [ $rc -ne 0 ] && ! { [ -s "$report" ] && grep -q '"failures": [1-9]' "$report"; }; then
+      echo "$t ended with status $rc"
+      failed=$((failed + 1))
+    fi
+  done
+}
+
+check() {  # name, command...
+  echo "== $1"
+  local name=$1; shift
+  if "$@"; then passed=$((passed + 1)); else echo "FAILED: $name"; failed=$((failed + 1)); fi
+}
+
+build() {  # preset
+  cmake --preset "$1" >"$out/cmake.log" 2>&1 && cmake --build --preset "$1" -- -j2 >"$out/build.log" 2>&1 && return 0
+  tail -n 60 "$out/cmake.log" "$out/build.log" 2>/dev/null
+  return 1
+}
+
+check "release build" build tests || true
+programs build/tests
+for script in tests/abi/*.sh tests/cli/*.sh; do
+  [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
+done
+check "sanitizer build" build sanitize
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+programs build/sanitize
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
