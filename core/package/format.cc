@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace aerie::package {
 
@@ -82,14 +84,14 @@ Result<Header> decode_header(std::span<const uint8_t> file) {
     return bad("data offset", "outside the file or misaligned");
 
   // header, manifest and data in either order; what lies between them is short and zero.
-  uint64_t ranges[2][2] = {{h.manifest_offset, h.manifest_bytes}, {h.data_offset, h.data_bytes}};
-  if (ranges[1][0] < ranges[0][0]) std::swap(ranges[0], ranges[1]);
+  std::pair<uint64_t, uint64_t> ranges[] = {{h.manifest_offset, h.manifest_bytes}, {h.data_offset, h.data_bytes}};
+  std::sort(std::begin(ranges), std::end(ranges));  // an empty region comes before what begins where it does
   uint64_t end = kHeaderBytes;
-  for (const auto& r : ranges) {
-    if (r[0] < end) return bad("data offset", "manifest and data overlap");
-    if (r[0] - end > kMaxGap) return bad("data offset", "unused space in the file");
-    if (std::any_of(b + end, b + r[0], [](uint8_t v) { return v != 0; })) return bad("padding", "is not zero");
-    end = r[0] + r[1];
+  for (const auto& [offset, bytes] : ranges) {
+    if (offset < end) return bad("data offset", "manifest and data overlap");
+    if (offset - end > kMaxGap) return bad("data offset", "unused space in the file");
+    if (std::any_of(b + end, b + offset, [](uint8_t v) { return v != 0; })) return bad("padding", "is not zero");
+    end = offset + bytes;
   }
   if (end != h.file_bytes) return bad("file length", "bytes after the last region");
   if (XXH64(b + h.manifest_offset, h.manifest_bytes, 0) != h.manifest_xxh64)

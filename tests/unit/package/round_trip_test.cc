@@ -66,7 +66,9 @@ TEST_P(RoundTrip, GivesBackEveryValue) {
     const Packed want = pack(v, e.rows, e.cols, dtype);
     EXPECT_EQ(t->dtype, dtype);
     EXPECT_EQ(std::memcmp(t->data, want.data.data(), want.data.size()), 0) << e.name;
-    if (!want.scales.empty()) EXPECT_EQ(std::memcmp(t->scales, want.scales.data(), want.scales.size()), 0) << e.name;
+    if (!want.scales.empty()) {
+      EXPECT_EQ(std::memcmp(t->scales, want.scales.data(), want.scales.size()), 0) << e.name;
+    }
     EXPECT_NEAR(kernels::panel16_at(*t, e.rows - 1, e.cols - 1), v.back(), dtype == DType::int4 ? 0.3 : 0.02) << e.name;
   }
   EXPECT_EQ(p.tensor("nothing").status().code(), Code::not_found);
@@ -173,18 +175,18 @@ TEST(PackageFile, AFullDiskLeavesNothing) {
   const Folder folder;
   // A file-size limit stands for the full disk; the child keeps it to itself.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit limit{8192, 8192};
-        setrlimit(RLIMIT_FSIZE, &limit);
-        auto w = PackageWriter::create(folder / "t.aerie");
-        const Status s = (*w)->add_blob("tokenizer", Bytes(100000));
-        const bool right = s.code() == Code::io && !(*w)->finish().ok();
-        w->reset();
-        std::_Exit(right && folder.names().empty() ? 0 : 1);
-      },
-      testing::ExitedWithCode(0), "");
+  const auto child = [&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit;
+    limit.rlim_cur = limit.rlim_max = 8192;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto w = PackageWriter::create(folder / "t.aerie");
+    const Status s = (*w)->add_blob("tokenizer", Bytes(100000));
+    const bool right = s.code() == Code::io && !(*w)->finish().ok();
+    w->reset();
+    std::_Exit(right && folder.names().empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
 TEST(PackageFile, OutputsThatCannotBe) {

@@ -1,0 +1,113 @@
+// Drafters that lie in every way the host must survive, and one that guesses at random. Test only.
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "aerie/drafter.h"
+
+namespace {
+
+enum Kind { kRandom, kCount, kNegativeCount, kParent, kToken, kConfidence, kThrow, kFail, kDeviceShape, kDeviceSilent,
+            kDeviceTwice, kDeviceThrow, kNoFunctions, kOpenFails, kKinds };
+const char* const kIds[kKinds] = {"random", "count", "negative_count", "parent", "token", "confidence", "throw", "fail",
+                                  "device_shape", "device_silent", "device_twice", "device_throw", "no_functions", "open_fails"};
+
+struct Self {
+  Kind kind;
+  const aerie_service_compute* compute;
+  int32_t hidden = 0, vocab = 0;
+  uint32_t state = 12345;
+  uint32_t next() { return state = state * 1664525u + 1013904223u; }
+};
+
+bool is_device(int k) { return k >= kDeviceShape && k <= kDeviceThrow; }
+
+void destroy(void* s) { delete static_cast<Self*>(s); }
+int32_t open(void* s, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* err) {
+  Self& self = *static_cast<Self*>(s);
+  self.hidden = info->hidden;
+  self.vocab = info->vocab;
+  needs->levels = 1;
+  if (self.kind != kOpenFails) return AERIE_D_OK;
+  std::strcpy(err->message, "weights: not today");
+  return AERIE_D_FAILED;
+}
+int32_t begin(void*, int32_t) { return AERIE_D_OK; }
+void end(void*, int32_t) {}
+
+int32_t propose_host(void* s, const aerie_host_context* c, aerie_host_candidates* out) {
+  Self& self = *static_cast<Self*>(s);
+  out->count = 4;
+  for (int i = 0; i < 4; ++i) {
+    out->token[i] = i;
+    out->parent[i] = i - 1;
+    out->confidence[i] = 0.5f;
+  }
+  switch (self.kind) {
+    case kRandom:
+      out->count = static_cast<int32_t>(self.next() % 100);
+      for (int i = 0; i < out->count; ++i) {
+        // Half of the guesses repeat the text, so that some come true.
+        out->token[i] = (self.next() >> 16) % 2 ? c->tokens[(self.next() >> 8) % static_cast<uint32_t>(c->n_tokens)]
+                                                : static_cast<int32_t>((self.next() >> 8) % static_cast<uint32_t>(self.vocab));
+        out->parent[i] = static_cast<int32_t>((self.next() >> 8) % static_cast<uint32_t>(i + 1)) - 1;
+        out->confidence[i] = static_cast<float>(self.next() >> 8) / 16777216.0f;
+      }
+      break;
+    case kCount: out->count = 1 << 30; break;
+    case kNegativeCount: out->count = -5; break;
+    case kParent: out->parent[2] = 3; break;
+    case kToken: out->token[1] = self.vocab + 7; break;
+    case kConfidence: out->confidence[0] = NAN; break;
+    case kThrow: throw std::runtime_error("plugin exception");
+    default: return AERIE_D_FAILED;
+  }
+  return AERIE_D_OK;
+}
+
+int32_t observe(void* s, aerie_plan*, const aerie_draft_rows*) {
+  if (static_cast<Self*>(s)->kind == kDeviceThrow) throw 7;
+  return AERIE_D_OK;
+}
+int32_t propose(void* s, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* out) {
+  const Self& self = *static_cast<Self*>(s);
+  if (self.kind == kDeviceSilent) return AERIE_D_OK;
+  aerie_tensor t;
+  if (self.compute->scratch(plan, rows->n, self.hidden + (self.kind == kDeviceShape ? 3 : 0), &t)) return AERIE_D_NO_MEMORY;
+  self.compute->propose_hidden(plan, &t, out);
+  if (self.kind == kDeviceTwice) self.compute->propose_hidden(plan, &t, out);
+  return AERIE_D_OK;  // whatever the service said
+}
+
+int32_t describe(uint32_t i, aerie_drafter_desc* out) {
+  if (i >= kKinds) return AERIE_D_INVALID;
+  out->flags = AERIE_DRAFTER_NO_PACKAGE | (is_device(static_cast<int>(i)) ? 0u : static_cast<uint32_t>(AERIE_DRAFTER_HOST_TOKENS));
+  std::strcpy(out->id, kIds[i]);
+  return AERIE_D_OK;
+}
+
+int32_t create(const aerie_drafter_host* host, const char* id, aerie_drafter* out, aerie_drafter_error*) {
+  auto* self = new Self;
+  for (int k = 0; k < kKinds; ++k)
+    if (!std::strcmp(id, kIds[k])) self->kind = static_cast<Kind>(k);
+  self->compute = static_cast<const aerie_service_compute*>(host->get_service(host, AERIE_SERVICE_COMPUTE));
+  if (host->get_service(host, "no.such.service/9") || host->get_service(host, nullptr)) return AERIE_D_FAILED;
+  out->self = self;
+  out->destroy = destroy;
+  out->open = open;
+  out->begin = begin;
+  out->end = end;
+  if (self->kind == kNoFunctions) return AERIE_D_OK;
+  out->observe = observe;
+  out->propose = propose;
+  out->propose_host = propose_host;
+  return AERIE_D_OK;
+}
+
+}  // namespace
+
+extern "C" const aerie_drafter_plugin_table* aerie_drafter_plugin_entry(void) {
+  static const aerie_drafter_plugin_table table = {sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+                                                   describe,     create};
+  return &table;
+}

@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <numeric>
+
+#include "unit/kernels/ops_support.h"
+
+namespace aerie::kernels::attention_test {
+using namespace aerie::kernels::test;
+
+struct Shape {
+  int32_t heads, kv_heads, dim;
+  DType dtype = DType::f32;
+};
+
+// A cache whose pages lie in random order, with spare slots for tails.
+struct Cache {
+  Shape shape;
+  int64_t pages;
+  std::vector<char> bytes;
+  KvCache kv;
+  Cache(const Shape& s, int64_t page_count, int32_t layers = 2) : shape(s), pages(page_count) {
+    const int64_t slots = pages * kPageSlots, n = layers * 2 * slots * s.kv_heads * s.dim;
+    bytes.assign(static_cast<size_t>(n * (s.dtype == DType::bf16 ? 2 : 4)), static_cast<char>(0xff));  // NaN: what
+    // is not stored must not be used
+    kv = {bytes.data(), slots, layers, s.kv_heads, s.dim, s.dtype};
+  }
+  // Key and value of one position of one sequence into a slot, through the op.
+  void store(int32_t layer, int32_t slot, uint32_t seed) {
+    const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
+    Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
+    std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
+    run_cpu(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, &slot});
+  }
+};
+
+// Rows to attend with, described by position and the part that comes from the page table.
+struct Rows {
+  Ints pages, seq, ctx, tail_offset, tail_len, tail_slots;
+  int32_t stride = 0;
+  AttentionRows view() const {
+    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data()};
+  }
+  void add(int32_t s, int32_t ctx_len, const Ints& tail) {
+    seq.push_back(s);
+    ctx.push_back(ctx_len);
+    tail_offset.push_back(static_cast<int32_t>(tail_slots.size()));
+    tail_len.push_back(static_cast<int32_t>(tail.size()));
+    tail_slots.insert(tail_slots.end(), tail.begin(), tail.end());
+  }
+};
+
+Floats attend(const Cache& c, const Rows& rows, Floats& q, int32_t layer, int threads = 2) {
+  const auto n = static_cast<int64_t>(rows.seq.size());
+  const int64_t width = int64_t{c.shape.heads} * c.shape.dim;
+  Floats out(static_cast<size_t>(n * width));
+  run_cpu(Attention{view(q, n, width), c.shape.heads, c.kv, layer, rows.view(), 0.2f, view(out, n, width)}, threads);
+  return out;
+}
+
+const Shape kShapes[] = {{4, 4, 8}, {4, 2, 32}, {8, 2, 64}, {3, 1, 80}, {2, 2, 128}, {6, 2, 10}, {4, 1, 6},
+                         {4, 2, 64, DType::bf16}, {5, 1, 10, DType::bf16}};
+
+TEST(Attention, RopeAnglesAreExact) {
+  Ints positions = {0, 1, 77, 131071};
+  Floats inv_freq(40), got(4 * 80), want(4 * 80);
+  for (size_t i = 0; i < 40; ++i) inv_freq[i] = std::pow(10000.0f, -static_cast<float>(i) / 40);
+  RopeAngles op{positions.data(), view(inv_freq, 1, 40), 1.25f, view(got, 4, 80)};
+  run_cpu(op);
+  op.angles = view(want, 4, 80);
+  run_reference(op);
+  EXPECT_TRUE(same_bits(got, want));
+  EXPECT_EQ(got[0], 1.25f);
+  EXPECT_EQ(got[40], 0.0f);
+}
+
+TEST(Attention, RopeAndStoreMatchesTheReference) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(s.dim);
+    const int64_t width = (s.heads + 2 * s.kv_heads) * s.dim;
+    Floats qkv = random_floats(static_cast<size_t>(19 * width), 1), other = qkv;
+    Floats angles = random_floats(static_cast<size_t>(19 * s.dim), 2);
+    Ints slots(19);
+    std::iota(slots.begin(), slots.end(), 11);
+    slots[4] = -1;
+    Cache a(s, 1), b(s, 1);
+    run_cpu(RopeAndStore{view(qkv, 19, width), view(angles, 19, s.dim), s.heads, a.kv, 1, slots.data()});
+    run_reference(RopeAndStore{view(other, 19, width), view(angles, 19, s.dim), s.heads, b.kv, 1, slots.data()});
+    EXPECT_EQ(a.bytes, b.bytes);
+    for (int64_t r = 0; r < 19; ++r)
+      EXPECT_TRUE(same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+  }
+}
+
+TEST(Attention, KvCopyMovesSlotsOfEveryLayer) {
+  for (const Shape& s : kShapes) {
+    Cache a(s, 2, 3), b(s, 2, 3);
+    for (size_t i = 0; i < a.bytes.size(); ++i) a.bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+    b.bytes = a.bytes;
+    const auto before = a.bytes;
+    Ints src = {40, 3, 63}, dst = {0, 41, 7};
+    run_cpu(KvCopy{a.kv, src.data(), dst.data(), 3});
+    run_reference(KvCopy{b.kv, src.data(), dst.data(), 3});
+    EXPECT_EQ(a.bytes, b.bytes);
+    EXPECT_NE(a.bytes, before);
+  }
+}
+
+// Two ragged sequences, prefill rows, decode rows, tree rows with tails over a page's end.
+void ragged(Cache& c, Rows* rows) {
+  rows->stride = 4;
+  rows->pages = {5, 2, 7, 0, 1, 6, 3, 4};
+  for (int32_t layer = 0; layer < 2; ++layer)
+    for (int32_t s = 0; s < 2; ++s)
+      for (int32_t p = 0; p < 90; ++p)
+        c.store(layer, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(layer * 1000 + s * 100 + p));
+  for (int32_t t = 0; t < 20; ++t)
+    for (int32_t layer = 0; layer < 2; ++layer) c.store(layer, 8 * 32 + t, static_cast<uint32_t>(5000 + layer * 100 + t));
+  for (int32_t p = 27; p < 37; ++p) rows->add(0, p + 1, {});
+  rows->add(0, 1, {});
+  rows->add(1, 90, {});
+  rows->add(1, 0, {256});
+  rows->add(0, 60, {257});
+  rows->add(0, 60, {257, 261});
+  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
+  rows->add(0, 64, {257, 259});
+  rows->add(1, 3, {256, 258});
+  for (int32_t p = 0; p < 12; ++p) rows->add(1, 80, {});
+}
+
+TEST(Attention, MatchesTheReferenceOnEveryIsa) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " + std::to_string(s.dim));
+    Cache c(s, 9);
+    Rows rows;
+    ragged(c, &rows);
+    const auto n = static_cast<int64_t>(rows.seq.size());
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Floats q = random_floats(static_cast<size_t>(n * width), 3, 2.0f), want(q.size()), on_fused;
+    run_reference(Attention{view(q, n, width), s.heads, c.kv, 1, rows.view(), 0.2f, view(want, n, width)});
+    for (const int64_t isa : all_isas()) {
+      SCOPED_TRACE(hwy::TargetName(isa));
+      set_isa_mask(isa);
+      const Floats got = attend(c, rows, q, 1);
+      expect_near(got, want, 2e-5f);
+      EXPECT_TRUE(same_bits(got, attend(c, rows, q, 1, 40)));  // other tasks
+      if (fused(isa)) {
+        if (on_fused.empty()) on_fused = got;
+        EXPECT_TRUE(same_bits(got, on_fused));
+      }
+    }
+    set_isa_mask(0);
+  }
+}
+
+// The promise itself: position p's row has the same bits in plain decode, and with any part of its
+// context in scratch slots in any place, and in any company.
+TEST(Attention, BitsDoNotDependOnWhereContextLiesNorOnCompany) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(s.dim);
+    constexpr int32_t kContext = 75;
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Cache c(s, 12);
+    Rows rows;
+    rows.stride = 3;
+    rows.pages = {4, 1, 6, 0, 2, 3};
+    Ints spare(32 * 5);  // slots behind the pages, handed out in a shuffled order
+    std::iota(spare.begin(), spare.end(), 7 * 32);
+    std::shuffle(spare.begin(), spare.end(), std::mt19937(4));
+    Ints copy(kContext);  // a second copy of every position
+    for (int32_t p = 0; p < kContext; ++p) {
+      copy[static_cast<size_t>(p)] = spare[static_cast<size_t>(p)];
+      for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, copy[static_cast<size_t>(p)]})
+        c.store(0, slot, static_cast<uint32_t>(p));
+      c.store(0, rows.pages[static_cast<size_t>(3 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(900 + p));  // the neighbour
+    }
+    Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f);
+    each_isa([&] {
+      for (const int32_t length : {1, 31, 32, 33, 64, kContext}) {
+        Rows plain = rows;
+        plain.add(0, length, {});
+        Floats q = one;
+        const Floats want = attend(c, plain, q, 0);
+        Rows every = rows, alone;
+        Floats many;
+        for (int32_t ctx = 0; ctx <= length; ++ctx) {
+          const Ints tail(copy.begin() + ctx, copy.begin() + length);
+          if (ctx % 7 == 0 || length - ctx < 3) {
+            alone = rows;
+            alone.add(0, ctx, tail);
+            EXPECT_TRUE(same_bits(attend(c, alone, q, 0), want)) << length << " of which committed " << ctx;
+          }
+          every.add(0, ctx, tail);
+          many.insert(many.end(), one.begin(), one.end());
+          if (ctx % 3 == 0) {  // company: another sequence, another length
+            every.add(ctx % 2, 1 + (ctx * 5) % kContext, {});
+            const Floats other = random_floats(static_cast<size_t>(width), static_cast<uint32_t>(ctx + 50));
+            many.insert(many.end(), other.begin(), other.end());
+          }
+        }
+        for (const int threads : {1, 8}) {
+          const Floats got = attend(c, every, many, 0, threads);
+          size_t r = 0;
+          for (int32_t ctx = 0; ctx <= length; ++ctx, r += 1 + (ctx % 3 == 1))
+            ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
+                << length << " of which committed " << ctx << ", in a batch";
+        }
+      }
+    });
+  }
+}
+
+TEST(Attention, ANaNInOneRowStaysInThatRow) {
+  const Shape s{4, 2, 32};
+  Cache c(s, 9);
+  Rows rows;
+  ragged(c, &rows);
+  const auto n = static_cast<int64_t>(rows.seq.size());
+  Floats q = random_floats(static_cast<size_t>(n * 128), 3);
+  each_isa([&] {
+    const Floats want = attend(c, rows, q, 0);
+    Floats bad = q;
+    std::fill(bad.begin() + 12 * 128, bad.begin() + 13 * 128, std::numeric_limits<float>::quiet_NaN());
+    const Floats got = attend(c, rows, bad, 0);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (i / 128 == 12) ASSERT_TRUE(std::isnan(got[i]));
+      else ASSERT_EQ(got[i], want[i]);
+    }
+  });
+}
+
+}  // namespace aerie::kernels::attention_test

@@ -1,0 +1,145 @@
+#include <cmath>
+#include <limits>
+
+#include "unit/kernels/ops_support.h"
+
+namespace aerie::kernels::rows_test {
+using namespace aerie::kernels::test;
+
+constexpr int64_t kWidths[] = {1, 5, 16, 33, 64, 100, 257, 1024};
+
+TEST(Rows, UploadAndDownloadMoveBytes) {
+  const Floats host = random_floats(1000, 1);
+  Floats device(1000), back(1000);
+  run_cpu(Upload{device.data(), host.data(), 4000});
+  run_cpu(Download{back.data(), device.data(), 4000});
+  EXPECT_TRUE(same_bits(host, back));
+  EXPECT_EQ(cpu::tasks(Upload{nullptr, nullptr, 0}, 4), 0);
+}
+
+TEST(Rows, CopyRowsFollowsBothIndexes) {
+  Floats src = random_floats(6 * 7, 2);
+  Ints from = {5, -1, 0, 2}, to = {1, 0, -1, 3};
+  for (int variant = 0; variant < 4; ++variant) {
+    Floats got(6 * 9, -1.0f), want = got;  // wider rows: the rest of a row stays
+    CopyRows op{view(src, 6, 7), variant & 1 ? from.data() : nullptr, view(got, 6, 9), variant & 2 ? to.data() : nullptr, 4};
+    run_cpu(op);
+    op.dst = view(want, 6, 9);
+    run_reference(op);
+    EXPECT_TRUE(same_bits(got, want)) << variant;
+  }
+}
+
+TEST(Rows, EmbedReadsEveryTypeAndLayout) {
+  constexpr int64_t v = 37, h = 70;
+  const Floats table = random_floats(v * h, 3);
+  Ints ids = {36, 0, 17, 17, 15, 16};
+  const auto n = static_cast<int64_t>(ids.size());
+  const auto check = [&](const Tensor& t, float error) {
+    Floats got(static_cast<size_t>(n * h)), want = got;
+    run_cpu(Embed{t, ids.data(), view(got, n, h)});
+    run_reference(Embed{t, ids.data(), view(want, n, h)});
+    EXPECT_TRUE(same_bits(got, want));
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < h; ++c)
+        ASSERT_NEAR(got[static_cast<size_t>(r * h + c)], table[static_cast<size_t>(ids[static_cast<size_t>(r)] * h + c)], error);
+  };
+  Floats plain = table;
+  check(view(plain, v, h), 0);
+  std::vector<uint16_t> half(table.size());
+  for (size_t i = 0; i < half.size(); ++i) half[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(table[i]) >> 16);
+  check(matrix(half.data(), v, h, DType::bf16), 0.04f);
+  for (const DType t : {DType::f32, DType::bf16, DType::int8, DType::int4}) {
+    SCOPED_TRACE(static_cast<int>(t));
+    std::vector<char> data(static_cast<size_t>(data_bytes(t, Layout::panel16, v, h)));
+    std::vector<char> scales(static_cast<size_t>(scale_bytes(t, v, h)));
+    pack_panel16(table.data(), v, h, t, data.data(), scales.data());
+    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, t == DType::int4 ? 0.5f : t == DType::f32 ? 0 : 0.04f);
+  }
+}
+
+TEST(Rows, EmbedOfATokenOutsideTheTableIsZeros) {
+  Floats table = random_floats(4 * 8, 4), out(3 * 8, 9.0f);
+  Ints ids = {-1, 4, 2};
+  run_cpu(Embed{view(table, 4, 8), ids.data(), view(out, 3, 8)});
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(out[static_cast<size_t>(i)], 0.0f);
+  EXPECT_EQ(out[16], table[16]);
+}
+
+TEST(Rows, RmsNormMatchesTheReference) {
+  for (const int64_t n : kWidths) {
+    Floats x = random_floats(static_cast<size_t>(5 * n), 5, 3.0f), w = random_floats(static_cast<size_t>(n), 6), want(x.size());
+    run_reference(RmsNorm{view(x, 5, n), view(w, 1, n), 1e-5f, view(want, 5, n)});
+    Floats on_fused;
+    for (const int64_t isa : all_isas()) {
+      SCOPED_TRACE(hwy::TargetName(isa));
+      set_isa_mask(isa);
+      Floats got(x.size());
+      const RmsNorm op{view(x, 5, n), view(w, 1, n), 1e-5f, view(got, 5, n)};
+      run_cpu(op);
+      expect_near(got, want, 3e-6f);
+      if (fused(isa)) {
+        if (on_fused.empty()) on_fused = got;
+        EXPECT_TRUE(same_bits(got, on_fused));
+      }
+      Floats again = x;  // in place, other tasks, one row alone: the same bits
+      run_cpu(RmsNorm{view(again, 5, n), view(w, 1, n), 1e-5f, view(again, 5, n)}, 16);
+      EXPECT_TRUE(same_bits(got, again));
+      Floats alone(static_cast<size_t>(n));
+      run_cpu(RmsNorm{rows(view(x, 5, n), 3, 1), view(w, 1, n), 1e-5f, view(alone, 1, n)});
+      EXPECT_TRUE(same_bits(alone.data(), got.data() + 3 * n, static_cast<size_t>(n) * 4));
+    }
+    set_isa_mask(0);
+  }
+}
+
+TEST(Rows, ActivationsMatchTheReferenceWithEqualBitsOnEveryIsa) {
+  for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu}) {
+    for (const int64_t n : kWidths) {
+      Floats x = random_floats(static_cast<size_t>(3 * 2 * n), 7, 4.0f), first_plain, first_gated;
+      if (n >= 5) {  // far out on both sides
+        x[0] = 60.0f, x[1] = -60.0f, x[2] = 1e4f, x[3] = -1e4f, x[4] = 0.0f;
+      }
+      Floats want(x.size()), want_gated(static_cast<size_t>(3 * n));
+      run_reference(Activate{view(x, 3, 2 * n), kind, view(want, 3, 2 * n)});
+      run_reference(GatedActivate{view(x, 3, 2 * n), kind, view(want_gated, 3, n)});
+      each_isa([&] {
+        Floats got(x.size()), gated(want_gated.size());
+        run_cpu(Activate{view(x, 3, 2 * n), kind, view(got, 3, 2 * n)});
+        run_cpu(GatedActivate{view(x, 3, 2 * n), kind, view(gated, 3, n)}, 9);
+        expect_near(got, want, 2e-6f);
+        expect_near(gated, want_gated, 4e-6f);
+        if (first_plain.empty()) first_plain = got, first_gated = gated;
+        EXPECT_TRUE(same_bits(got, first_plain));
+        EXPECT_TRUE(same_bits(gated, first_gated));
+        Floats in_place = x;
+        run_cpu(Activate{view(in_place, 3, 2 * n), kind, view(in_place, 3, 2 * n)});
+        EXPECT_TRUE(same_bits(in_place, got));
+      });
+    }
+  }
+}
+
+TEST(Rows, ANaNStaysVisible) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu}) {
+    Floats x(40, 1.0f);
+    x[3] = x[38] = nan;
+    each_isa([&] {
+      Floats got(40);
+      run_cpu(Activate{view(x, 1, 40), kind, view(got, 1, 40)});
+      EXPECT_TRUE(std::isnan(got[3]) && std::isnan(got[38])) << static_cast<int>(kind);
+      EXPECT_FALSE(std::isnan(got[2]) || std::isnan(got[39]));
+    });
+  }
+}
+
+TEST(Rows, AddTakesStridedRowsAndRunsInPlace) {
+  Floats a = random_floats(4 * 50, 8), b = random_floats(4 * 30, 9), want(4 * 30);
+  const Tensor wide = columns(view(a, 4, 50), 20, 30);
+  run_reference(Add{wide, view(b, 4, 30), view(want, 4, 30)});
+  run_cpu(Add{wide, view(b, 4, 30), wide});
+  for (size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a.data() + r * 50 + 20, want.data() + r * 30, 30 * 4));
+}
+
+}  // namespace aerie::kernels::rows_test

@@ -1,0 +1,470 @@
+// Checkpoints to packages: right values in the right places, and Rule 0 for everything else.
+#include <nlohmann/json.hpp>
+
+#include "core/import/convert.h"
+#include "core/import/inspect.h"
+#include "core/import/taps.h"
+#include "unit/package/fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+struct Checkpoint {
+  Folder folder;
+  LlamaConfig config = small_config();
+  Sources tensors = llama_sources(config);
+  std::string more;
+  ConvertOptions options;
+  std::vector<std::string> warnings;
+
+  Checkpoint() {
+    options.source = folder / "model";
+    options.output = folder / "out.aerie";
+    options.dtype = DType::f32;
+    options.warnings = &warnings;
+  }
+  void write() {
+    spit(options.source + "/config.json", llama_json(config, more));
+    spit(options.source + "/model.safetensors", safetensors(tensors));
+  }
+  Status run() {
+    write();
+    return convert(options);
+  }
+  // Fails with this code, says all these words, and leaves no output.
+  void refused(Code code, std::initializer_list<const char*> words) {
+    const Status s = run();
+    EXPECT_EQ(s.code(), code) << s.message();
+    for (const char* w : words) EXPECT_NE(s.message().find(w), std::string::npos) << w << " / " << s.message();
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"model"});
+  }
+  std::shared_ptr<const Package> open() {
+    OpenOptions check;
+    check.check_data = true;
+    auto p = Package::open(options.output, check);
+    EXPECT_TRUE(p.ok()) << p.status().message();
+    return p.ok() ? *p : nullptr;
+  }
+};
+
+float at(const Package& p, const std::string& name, int64_t row, int64_t col) {
+  const auto t = p.tensor(name);
+  if (!t.ok()) return -1e9f;
+  return t->layout == kernels::Layout::panel16 ? kernels::panel16_at(*t, row, col)
+                                               : static_cast<const float*>(t->data)[row * t->stride + col];
+}
+
+TEST(ImportLlama, ValuesLandWhereTheyBelong) {
+  for (const char* format : {"F32", "BF16", "F16"}) {
+    Checkpoint c;
+    c.config.qkv_bias = true;
+    c.tensors = llama_sources(c.config, format);
+    const Status s = c.run();
+    ASSERT_TRUE(s.ok()) << s.message();
+    const auto p = c.open();
+    ASSERT_TRUE(p);
+    const auto expect = [&](const std::string& to, int64_t first_row, const std::string& from, int64_t rows, int64_t cols) {
+      const std::vector<float> v = c.tensors.at(from).values;
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t k = 0; k < cols; ++k)
+          ASSERT_EQ(at(*p, to, first_row + r, k), v[static_cast<size_t>(r * cols + k)]) << from << format << r << k;
+    };
+    const std::string l = "model.layers.1.";
+    expect("embed", 0, "model.embed_tokens.weight", 20, 8);
+    expect("lm_head", 0, "lm_head.weight", 20, 8);
+    expect("norm", 0, "model.norm.weight", 1, 8);
+    expect("layers.1.attn_norm", 0, l + "input_layernorm.weight", 1, 8);
+    expect("layers.1.mlp_norm", 0, l + "post_attention_layernorm.weight", 1, 8);
+    expect("layers.1.attn.qkv", 0, l + "self_attn.q_proj.weight", 8, 8);
+    expect("layers.1.attn.qkv", 8, l + "self_attn.k_proj.weight", 4, 8);
+    expect("layers.1.attn.qkv", 12, l + "self_attn.v_proj.weight", 4, 8);
+    expect("layers.1.attn.o", 0, l + "self_attn.o_proj.weight", 8, 8);
+    expect("layers.1.mlp.gate_up", 0, l + "mlp.gate_proj.weight", 12, 8);
+    expect("layers.1.mlp.gate_up", 12, l + "mlp.up_proj.weight", 12, 8);
+    expect("layers.1.mlp.down", 0, l + "mlp.down_proj.weight", 8, 12);
+    EXPECT_EQ(at(*p, "layers.1.attn.qkv.bias", 0, 8), c.tensors.at(l + "self_attn.k_proj.bias").values[0]);
+    EXPECT_EQ(p->name(), "model");
+    EXPECT_EQ(p->target()->head_dim, 4);
+    EXPECT_EQ(p->target()->bos_id, 1);
+    EXPECT_EQ(p->target()->eos_ids, (std::vector<int32_t>{2, 3}));
+    EXPECT_EQ(p->target()->rms_eps, 1e-5f);
+    EXPECT_EQ(c.warnings.size(), 1u);  // no tokenizer
+  }
+}
+
+TEST(ImportLlama, TheFingerprintIsTheModels) {
+  Checkpoint a;
+  ASSERT_TRUE(a.run().ok());
+  const std::string fingerprint = a.open()->fingerprint();
+  Checkpoint b;  // the same weights released in bf16, converted to int4
+  b.tensors = llama_sources(b.config, "BF16");
+  b.options.dtype = DType::int4;
+  ASSERT_TRUE(b.run().ok());
+  EXPECT_EQ(b.open()->fingerprint(), fingerprint);
+  Checkpoint c;
+  c.tensors.at("model.norm.weight").values[3] += 1;
+  ASSERT_TRUE(c.run().ok());
+  EXPECT_NE(c.open()->fingerprint(), fingerprint);
+  Checkpoint d;
+  d.more = "\"rope_theta\": 20000";
+  ASSERT_TRUE(d.run().ok());
+  EXPECT_NE(d.open()->fingerprint(), fingerprint);
+  // Requantising keeps it.
+  ConvertOptions again;
+  again.source = a.options.output;
+  again.output = a.folder / "int8.aerie";
+  again.dtype = DType::int8;
+  again.compress = true;
+  ASSERT_TRUE(convert(again).ok());
+  const auto p = Package::open(again.output);
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ((*p)->fingerprint(), fingerprint);
+  EXPECT_EQ((*p)->tensor("embed")->dtype, DType::int8);
+  const auto v = a.tensors.at("model.embed_tokens.weight").values;
+  EXPECT_NEAR(at(**p, "embed", 19, 7), v.back(), 0.02);
+}
+
+TEST(ImportLlama, RuleZero) {
+  const std::string l = "model.layers.1.";
+  for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.layers.1.mlp.up_proj.weight",
+                           "model.layers.0.input_layernorm.weight", "model.layers.1.self_attn.v_proj.weight"}) {
+    Checkpoint c;
+    c.tensors.erase(name);
+    c.refused(Code::bad_format, {name, "missing"});
+  }
+  for (const char* name : {"model.layers.2.mlp.up_proj.weight", "model.layers.0.self_attn.q_norm.weight",
+                           "model.layers.1.self_attn.o_proj.bias", "score.weight"}) {
+    Checkpoint c;
+    c.tensors[name] = source("x", {8});
+    c.refused(Code::bad_format, {name, "unexpected"});
+  }
+  for (const auto& [name, t] : llama_sources(small_config())) {
+    Checkpoint c;
+    std::vector<int64_t> shape = t.shape;
+    shape[0] += 1;
+    c.tensors[name] = source("x", shape);
+    c.refused(Code::bad_format, {name.c_str(), "shape"});
+    shape = t.shape;  // right size, wrong rank
+    shape.push_back(1);
+    c.tensors[name] = source("x", shape);
+    c.refused(Code::bad_format, {name.c_str(), "shape"});
+  }
+  Checkpoint c;
+  c.tensors[l + "self_attn.rotary_emb.inv_freq"] = source("x", {2});
+  EXPECT_TRUE(c.run().ok());  // older exports hold it; it follows from theta
+}
+
+TEST(ImportLlama, ValuesMustBeFinite) {
+  Checkpoint c;
+  c.tensors.at("model.norm.weight").values[0] = NAN;
+  c.refused(Code::bad_format, {"model.norm.weight", "finite"});
+}
+
+TEST(ImportLlama, TiedHeads) {
+  Checkpoint c;
+  c.config.tied = true;
+  c.tensors = llama_sources(c.config);
+  ASSERT_TRUE(c.run().ok());
+  EXPECT_TRUE(c.open()->target()->tied);
+  EXPECT_FALSE(c.open()->has("lm_head"));
+  Checkpoint same;  // stored although tied
+  same.config.tied = true;
+  same.tensors = llama_sources(same.config);
+  same.tensors["lm_head.weight"] = same.tensors["model.embed_tokens.weight"];
+  ASSERT_TRUE(same.run().ok());
+  EXPECT_EQ(same.open()->fingerprint(), c.open()->fingerprint());
+  Checkpoint lie;
+  lie.config.tied = true;
+  lie.refused(Code::mismatch, {"lm_head.weight", "tie_word_embeddings"});
+}
+
+TEST(ImportLlama, OutputBiasOnlyIfZero) {
+  Checkpoint c;
+  c.config.qkv_bias = true;
+  c.tensors = llama_sources(c.config);
+  for (const char* i : {"0", "1"})
+    c.tensors["model.layers." + std::string(i) + ".self_attn.o_proj.bias"] = {"F32", {8}, std::vector<float>(8)};
+  EXPECT_TRUE(c.run().ok());
+  Checkpoint d;
+  d.config.qkv_bias = true;
+  d.tensors = c.tensors;
+  d.tensors["model.layers.1.self_attn.o_proj.bias"].values[7] = 1;
+  d.refused(Code::unsupported, {"layers.1.self_attn.o_proj.bias"});
+}
+
+TEST(ImportLlama, RopeKinds) {
+  Checkpoint c;
+  c.more = R"("rope_scaling": {"type": "linear", "factor": 4.0})";
+  ASSERT_TRUE(c.run().ok());
+  EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(c.open()->target()->rope_scaling.factor, 4.0f);
+  Checkpoint d;  // transformers 5
+  d.more = R"("rope_theta": null, "rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0,
+      "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})";
+  ASSERT_TRUE(d.run().ok());
+  EXPECT_EQ(d.open()->target()->rope_scaling.kind, RopeScaling::Kind::llama3);
+  EXPECT_EQ(d.open()->target()->rope_theta, 500000.0f);
+  Checkpoint e;
+  e.more = R"("rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0})";
+  ASSERT_TRUE(e.run().ok());
+  EXPECT_EQ(e.open()->target()->rope_theta, 1000000.0f);
+}
+
+TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
+  const struct {
+    const char* more;
+    std::initializer_list<const char*> words;
+    Code code = Code::unsupported;
+  } cases[] = {
+      {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0})", {"config.json", "rope_scaling", "yarn"}},
+      {R"("rope_parameters": {"full_attention": {"rope_theta": 1.0}})", {"rope_parameters"}},
+      {R"("rope_scaling": {"rope_type": "linear"})", {"factor", "missing"}, Code::bad_format},
+      {R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0})", {"low_freq_factor"}, Code::bad_format},
+      {R"("rope_theta": "10000")", {"rope_theta"}, Code::bad_format},
+      {R"("rope_theta": 1e300)", {"rope_theta"}, Code::bad_format},
+      {R"("rope_theta": -1)", {"rope_theta"}, Code::bad_format},
+      {R"("hidden_act": "gelu")", {"hidden_act", "gelu"}},
+      {R"("model_type": "gemma")", {"model_type", "gemma"}},
+      {R"("embedding_multiplier": 12.0)", {"embedding_multiplier"}},
+      {R"("attention_multiplier": 0.1)", {"attention_multiplier"}},
+      {R"("quantization_config": {"bits": 4})", {"quantization_config"}},
+      {R"("sliding_window": 16)", {"sliding_window"}},
+      {R"("layer_types": ["full_attention", "sliding_attention"])", {"layer_types"}},
+      {R"("partial_rotary_factor": 0.5)", {"partial_rotary_factor"}},
+      {R"("hidden_size": 8.5)", {"hidden_size"}, Code::bad_format},
+      {R"("hidden_size": 99999999999)", {"hidden_size"}, Code::bad_format},
+      {R"("num_attention_heads": 0)", {"num_attention_heads"}, Code::bad_format},
+      {R"("num_key_value_heads": 3)", {"kv_heads"}, Code::bad_format},
+      {R"("head_dim": 3)", {"head_dim"}, Code::bad_format},
+      {R"("vocab_size": null)", {"vocab_size", "missing"}, Code::bad_format},
+      {R"("rms_norm_eps": 0)", {"rms_eps"}, Code::bad_format},
+      {R"("eos_token_id": 20)", {"eos_ids"}, Code::bad_format},
+      {R"("eos_token_id": ["x"])", {"eos_token_id"}, Code::bad_format},
+      {R"("aerie_tap_layers": [2])", {"tap_layers"}, Code::bad_format},
+      {R"("tie_word_embeddings": "yes")", {"tie_word_embeddings"}, Code::bad_format},
+  };
+  for (const auto& t : cases) {
+    Checkpoint c;
+    c.more = t.more;
+    c.refused(t.code, t.words);
+  }
+  Checkpoint harmless;
+  harmless.more = R"("sliding_window": 4096, "use_sliding_window": false, "model_type": "qwen2", "logit_scale": 1)";
+  EXPECT_TRUE(harmless.run().ok());
+}
+
+TEST(ImportLlama, TapsAndEnds) {
+  EXPECT_EQ(default_taps(32), (std::vector<int32_t>{2, 16, 29}));
+  EXPECT_EQ(default_taps(16), (std::vector<int32_t>{2, 8, 13}));
+  EXPECT_EQ(default_taps(5), (std::vector<int32_t>{2}));
+  EXPECT_EQ(default_taps(1), (std::vector<int32_t>{0}));
+  Checkpoint c;
+  c.more = R"("aerie_tap_layers": [1, 0])";
+  c.write();
+  spit(c.options.source + "/generation_config.json", std::string(R"({"eos_token_id": [7, 2]})"));
+  ASSERT_TRUE(convert(c.options).ok());
+  EXPECT_EQ(c.open()->target()->tap_layers, (std::vector<int32_t>{1, 0}));
+  EXPECT_EQ(c.open()->target()->eos_ids, (std::vector<int32_t>{7, 2}));
+}
+
+TEST(ImportLlama, Shards) {
+  Checkpoint c;
+  const Sources all = c.tensors;
+  c.write();
+  fs::remove(c.options.source + "/model.safetensors");
+  Sources parts[2];
+  nlohmann::json map;
+  int i = 0;
+  for (const auto& [name, t] : all) {
+    const int part = i++ % 2;
+    parts[part][name] = t;
+    map[name] = "model-" + std::to_string(part) + ".safetensors";
+  }
+  const auto index = [&](const nlohmann::json& m) {
+    spit(c.options.source + "/model.safetensors.index.json", nlohmann::json{{"weight_map", m}}.dump());
+  };
+  for (int p = 0; p < 2; ++p) spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
+  index(map);
+  const Status s = convert(c.options);
+  ASSERT_TRUE(s.ok()) << s.message();
+  EXPECT_EQ(at(*c.open(), "embed", 3, 3), all.at("model.embed_tokens.weight").values[27]);
+  auto bad = map;
+  bad["model.norm.weight"] = "../elsewhere.safetensors";
+  index(bad);
+  EXPECT_EQ(convert(c.options).code(), Code::bad_format);
+  bad = map;
+  bad["ghost.weight"] = "model-0.safetensors";
+  index(bad);
+  EXPECT_NE(convert(c.options).message().find("ghost.weight"), std::string::npos);
+  bad["ghost.weight"] = "model-9.safetensors";
+  index(bad);
+  EXPECT_EQ(convert(c.options).code(), Code::not_found);
+  parts[1]["model.norm.weight"] = all.at("model.norm.weight");
+  parts[0]["model.norm.weight"] = all.at("model.norm.weight");
+  for (int p = 0; p < 2; ++p) spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
+  index(map);
+  EXPECT_NE(convert(c.options).message().find("in two files"), std::string::npos);
+}
+
+TEST(ImportLlama, CancelLeavesNothing) {
+  Checkpoint c;
+  int calls = 0;
+  c.options.progress = [&](uint64_t done, uint64_t total) {
+    EXPECT_LE(done, total);
+    return ++calls < 5;
+  };
+  c.refused(Code::cancelled, {"cancelled"});
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(ImportLlama, InPlace) {
+  Checkpoint c;
+  ASSERT_TRUE(c.run().ok());
+  ConvertOptions o;
+  o.source = o.output = c.options.output;
+  o.dtype = DType::int8;
+  ASSERT_TRUE(convert(o).ok());
+  EXPECT_EQ(c.open()->tensor("embed")->dtype, DType::int8);
+  std::vector<std::string> warnings;
+  o.dtype = DType::bf16;
+  o.warnings = &warnings;
+  ASSERT_TRUE(convert(o).ok());
+  EXPECT_EQ(warnings.size(), 1u);  // int8 already lost something
+}
+
+// ---- safetensors, byte by byte ----
+
+TEST(ImportSafetensors, HostileHeaders) {
+  const Bytes data(32, 0);
+  const auto file = [&](const std::string& header, uint64_t length = 0) {
+    Bytes f(8);
+    const uint64_t n = length ? length : header.size();
+    std::memcpy(f.data(), &n, 8);
+    f.insert(f.end(), header.begin(), header.end());
+    f.insert(f.end(), data.begin(), data.end());
+    return f;
+  };
+  const char* headers[] = {
+      "",
+      "[]",
+      "{",
+      R"({"a": 1})",
+      R"({"a": {"dtype": "F32", "shape": [8]}})",
+      R"({"a": {"dtype": "F99", "shape": [8], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [9], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 36]}})",
+      R"({"a": {"dtype": "F32", "shape": [8], "data_offsets": [32, 0]}})",
+      R"({"a": {"dtype": "F32", "shape": [-8], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [8.0], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": ["8"], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}})",
+      R"({"a": {"dtype": "F32", "shape": [7], "data_offsets": [4, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [7], "data_offsets": [0, 28]}})",
+      R"({"a": {"dtype": "F32", "shape": [4294967296, 4294967296, 4294967296], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [18446744073709551615], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 18446744073709551615]}})",
+      R"({"a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}, "b": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}, "b": {"dtype": "F32", "shape": [5], "data_offsets": [12, 32]}})",
+      R"({"a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}, "a": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}})",
+  };
+  for (const char* h : headers) {
+    Checkpoint c;
+    c.write();
+    spit(c.options.source + "/model.safetensors", file(h));
+    const Status s = convert(c.options);
+    EXPECT_TRUE(s.code() == Code::bad_format || s.code() == Code::unsupported) << h << s.message();
+    EXPECT_NE(s.message().find("model.safetensors"), std::string::npos) << s.message();
+    EXPECT_EQ(c.folder.names(), std::vector<std::string>{"model"});
+  }
+  for (const uint64_t n : {uint64_t{1} << 63, (uint64_t{100} << 20) + 1, ~uint64_t{0}, uint64_t{1000}}) {
+    Checkpoint c;
+    c.write();
+    spit(c.options.source + "/model.safetensors", file("{}", n));
+    EXPECT_EQ(convert(c.options).code(), Code::bad_format) << n;
+  }
+  Checkpoint deep;
+  deep.write();
+  spit(deep.options.source + "/model.safetensors", file(std::string(200000, '[')));
+  EXPECT_EQ(convert(deep.options).code(), Code::bad_format);
+  spit(deep.options.source + "/model.safetensors", file(R"({"a":)" + std::string(200000, '[') + std::string(200000, ']') + "}"));
+  EXPECT_EQ(convert(deep.options).code(), Code::bad_format);
+}
+
+TEST(ImportSafetensors, TruncatedAnywhere) {
+  Checkpoint c;
+  c.write();
+  const Bytes file = safetensors(c.tensors);
+  const size_t step = file.size() / 150 + 1;
+  for (size_t n = 0; n < file.size(); n += n < 64 ? 1 : step) {
+    spit(c.options.source + "/model.safetensors", Bytes(file.begin(), file.begin() + static_cast<ptrdiff_t>(n)));
+    ASSERT_EQ(convert(c.options).code(), Code::bad_format) << n;
+  }
+  EXPECT_EQ(c.folder.names(), std::vector<std::string>{"model"});
+}
+
+// ---- other sources by content ----
+
+TEST(ImportRecognise, ByContent) {
+  const Folder folder;
+  const auto status = [&](const std::string& name, const std::string& bytes) {
+    spit(folder / name, bytes);
+    ConvertOptions o;
+    o.source = folder / name;
+    o.output = folder / "out.aerie";
+    const Status s = convert(o);
+    EXPECT_FALSE(fs::exists(o.output));
+    return s;
+  };
+  EXPECT_NE(status("a.aerie", std::string("GGUF\3\0\0\0", 8)).message().find("GGUF"), std::string::npos);
+  EXPECT_NE(status("b.safetensors", std::string("PK\3\4....", 8)).message().find("weights_only"), std::string::npos);
+  EXPECT_NE(status("c.bin", std::string("\x80\x02}q\0", 5)).message().find("pickle"), std::string::npos);
+  EXPECT_EQ(status("d.bin", std::string("24ka\1\0\0\0", 8)).code(), Code::unsupported);
+  EXPECT_EQ(status("e.bin", "").code(), Code::bad_format);
+  EXPECT_EQ(status("f.bin", std::string(4096, 'x')).code(), Code::bad_format);
+  EXPECT_EQ(status("g.bin", "AERIE but not one").code(), Code::bad_format);
+  EXPECT_EQ(status("pt/pytorch_model.bin", "PK\3\4").code(), Code::unsupported);
+  ConvertOptions o;
+  o.output = folder / "out.aerie";
+  o.source = folder / "pt";
+  EXPECT_NE(convert(o).message().find("weights_only"), std::string::npos) << convert(o).message();
+  o.source = folder / "absent";
+  EXPECT_EQ(convert(o).code(), Code::not_found);
+  fs::create_directory(folder / "void");
+  o.source = folder / "void";
+  EXPECT_EQ(convert(o).code(), Code::not_found);
+  Sources other;
+  other["medusa_head.0.weight"] = source("m", {2, 2});
+  spit(folder / "med/model.safetensors", safetensors(other));
+  o.source = folder / "med";
+  EXPECT_NE(convert(o).message().find("Medusa"), std::string::npos);
+  o.dtype = DType::i32;
+  EXPECT_EQ(convert(o).code(), Code::invalid_argument);
+}
+
+TEST(Inspect, SaysWhatIsInside) {
+  Checkpoint c;
+  c.options.dtype = DType::int4;
+  c.options.compress = true;
+  ASSERT_TRUE(c.run().ok());
+  const auto text = inspect(c.options.output, true);
+  ASSERT_TRUE(text.ok());
+  const auto j = nlohmann::json::parse(*text);
+  EXPECT_EQ(j["kind"], "target");
+  EXPECT_EQ(j["config"]["kv_heads"], 1);
+  EXPECT_EQ(j["config"]["rms_eps"], 1e-5);
+  EXPECT_EQ(j["fingerprint"], c.open()->fingerprint());
+  EXPECT_EQ(j["tensors"].size(), package::expected_tensors(c.config).size());
+  EXPECT_EQ(j["tensors"][0]["dtype"], "int4");
+  EXPECT_EQ(j["file_bytes"], fs::file_size(c.options.output));
+  const auto human = inspect(c.options.output, false);
+  ASSERT_TRUE(human.ok());
+  EXPECT_NE(human->find("layers.1.mlp.down"), std::string::npos);
+  EXPECT_EQ(inspect(c.folder / "absent", true).status().code(), Code::not_found);
+  spit(c.folder / "junk", std::string(5000, 'j'));
+  EXPECT_NE(inspect(c.folder / "junk", false).status().message().find("junk: magic"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,108 @@
+// Plugins that lie, and plugins on a device whose memory the host cannot read.
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+std::string test_plugin(const std::string& name) { return std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/" + name + ".so"; }
+
+const std::vector<int32_t> kText = {26, 106, 150, 108, 115, 45, 37, 77, 26, 106, 150, 108};
+
+std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, std::shared_ptr<Drafter> drafter, float temperature,
+                             SessionStatistics* stats = nullptr) {
+  SessionOptions o;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = 9;
+  o.ignore_eos = true;
+  o.drafter = std::move(drafter);
+  auto session = must(Session::create(model, o));
+  must(session->append(kText));
+  const auto out = generate(*session, 60);
+  if (stats) *stats = session->statistics();
+  return out;
+}
+
+PluginKind kind_of(const std::string& id) {
+  for (PluginKind& k : must(load_plugin(test_plugin("hostile"))))
+    if (id == k.desc.id) return k;
+  throw std::runtime_error("no such kind: " + id);
+}
+
+class Hostile : public testing::TestWithParam<const char*> {};
+
+TEST_P(Hostile, CostsNoTokenAndIsQuarantinedAtTheThirdFailure) {
+  const auto model = open_model(converted(golden("mha"), "hostile-target", kernels::DType::bf16), cpu(2));
+  const auto want = text_of(model, nullptr, 0.8f);
+  std::vector<std::string> log;
+  DrafterOptions options;
+  options.log = [&](int32_t, const std::string& m) { log.push_back(m); };
+  const auto drafter = must(Drafter::open(model, kind_of(GetParam()), nullptr, options));
+  SessionStatistics stats;
+  EXPECT_EQ(text_of(model, drafter, 0.8f, &stats), want);
+  EXPECT_TRUE(drafter->quarantined());
+  EXPECT_EQ(stats.drafter_failures, 3u);
+  ASSERT_EQ(log.size(), 3u) << "the host is told of every failure";
+  EXPECT_NE(log[2].find("quarantined"), std::string::npos);
+  EXPECT_EQ(text_of(model, drafter, 0.8f), want) << "a quarantined drafter is not asked again";
+  EXPECT_EQ(log.size(), 3u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
+                         testing::Values("count", "negative_count", "parent", "token", "confidence", "throw", "fail",
+                                         "device_shape", "device_silent", "device_twice", "device_throw"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Plugins, ARandomDrafterChangesNothing) {
+  const auto model = open_model(converted(golden("mha"), "random-target", kernels::DType::int4), cpu(2));
+  for (const float temperature : {0.0f, 1.0f}) {
+    const auto drafter = must(Drafter::open(model, kind_of("random"), nullptr, {}));
+    SessionStatistics stats;
+    EXPECT_EQ(text_of(model, drafter, temperature, &stats), text_of(model, nullptr, temperature));
+    EXPECT_GT(stats.verified, 100u);
+    EXPECT_EQ(stats.drafter_failures, 0u);
+  }
+}
+
+TEST(Plugins, WhatCannotBeLoadedSaysWhy) {
+  const auto message = [](const std::string& path) { return load_plugin(path).status().message(); };
+  EXPECT_NE(message("hostile.so").find("absolute"), std::string::npos);
+  EXPECT_NE(message("/no/such/plugin.so").find("/no/such/plugin.so"), std::string::npos);
+  EXPECT_NE(message(test_plugin("wrong_major")).find("drafter ABI 2"), std::string::npos);
+  EXPECT_NE(message(test_plugin("too_new")).find("needs drafter ABI"), std::string::npos);
+  EXPECT_NE(message(test_plugin("no_entry")).find("aerie_drafter_plugin_entry"), std::string::npos);
+  const std::string text = scratch_dir() + "/text.so";
+  std::ofstream(text) << "not a library";
+  EXPECT_NE(message(text).find("cannot be loaded"), std::string::npos);
+}
+
+TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
+  const auto model = open_model(converted(golden("mha"), "open-target", kernels::DType::f32), cpu(1));
+  EXPECT_NE(Drafter::open(model, kind_of("open_fails"), nullptr, {}).status().message().find("weights: not today"), std::string::npos);
+  EXPECT_NE(Drafter::open(model, kind_of("no_functions"), nullptr, {}).status().message().find("missing"), std::string::npos);
+}
+
+TEST(Plugins, IdenticalBytesAreLoadedOnce) {
+  const std::string copy = scratch_dir() + "/copy.so";
+  std::filesystem::copy_file(test_plugin("hostile"), copy);
+  EXPECT_EQ(must(load_plugin(test_plugin("hostile")))[0].table, must(load_plugin(copy))[0].table);
+}
+
+// Neutrality: the same plugins on an asynchronous device whose addresses fault in the host's hands.
+TEST(MockDevice, DraftersRunWhereTheHostCannotRead) {
+  const std::string target = converted(golden("mha"), "mock-target", kernels::DType::int8);
+  const std::string eagle = converted(golden("eagle_mha"), "mock-eagle", kernels::DType::bf16, target);
+  kernels::CpuOptions o;
+  o.threads = 1;
+  const std::shared_ptr<kernels::Device> mock = kernels::make_mock_device(must(kernels::make_cpu_device(o)));
+  const auto model = open_model(target, mock);
+  const auto want = text_of(open_model(target, cpu(1)), nullptr, 0.7f);
+  EXPECT_EQ(text_of(model, nullptr, 0.7f), want);
+  for (const auto& [plugin, package] : {std::pair<std::string, std::string>{"eagle", eagle}, {"small_model", target}, {"ngram", ""}}) {
+    SessionStatistics stats;
+    EXPECT_EQ(text_of(model, open_drafter(model, plugin, package), 0.7f, &stats), want) << plugin;
+    EXPECT_EQ(stats.drafter_failures, 0u) << plugin;
+  }
+}
+
+}  // namespace
+}  // namespace aerie::test
