@@ -1,7 +1,8 @@
 // The keyed noise of the walk: Philox-4x32-10 (Salmon et al., SC'11) turned into Gumbel noise.
 //
 //   word(seed, stream, position, token) =
-//       philox4x32_10(counter = {token / 4, position lo, position hi ^ stream hi, stream lo}, key = {seed lo, seed hi})[token % 4]
+//       philox4x32_10(counter = {token / 4, position lo, position hi ^ stream hi, stream lo}, key = {seed lo, seed
+//       hi})[token % 4]
 //   u = (word + 0.5) * 2^-32 in (0, 1);   G = -log(-log(u))
 //
 // log here is ours (not libm's), so that the bits do not depend on the C library; every backend

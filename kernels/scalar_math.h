@@ -23,8 +23,8 @@ struct ExpPoly {
   static constexpr float kLog2e = 1.44269504088896341f;
   static constexpr float kLn2Hi = 0.693359375f;
   static constexpr float kLn2Lo = -2.12194440e-4f;
-  static constexpr float kMin = -86.9f;  // below: 0, so that no subnormal is made
-  static constexpr float kMax = 88.72f;  // above: +inf
+  static constexpr float kMin = -86.9f;         // below: 0, so that no subnormal is made
+  static constexpr float kMax = 88.72f;         // above: +inf
   static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to nearest even
 };
 

@@ -5,19 +5,17 @@
 // lanes (position mod 16) and one tree at the end; a block that raises the maximum rescales what the
 // blocks before it left. Where a position's slot lies (page or tail), which rows share a block and how
 // many queries are worked on together change none of it.
-#include "kernels/cpu/hwy_targets.h"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
 #include "kernels/cpu/math-inl.h"
 
 #ifndef AERIE_ATTENTION_SHARED
@@ -30,7 +28,7 @@ constexpr int64_t kStateTotal = 16, kStateValues = 32;
 struct Query {
   const float* q;  // (dim)
   float* state;
-  int64_t n;       // positions of the current block it may look at
+  int64_t n;  // positions of the current block it may look at
 };
 
 struct AttentionMemory {
@@ -67,7 +65,8 @@ void TransposeKeys(const T* const* slot, int64_t n, int64_t dim, float* HWY_REST
   for (; j + 4 <= n; j += 4) {
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
-      const auto a = Load4(slot[j] + i), b = Load4(slot[j + 1] + i), c = Load4(slot[j + 2] + i), e = Load4(slot[j + 3] + i);
+      const auto a = Load4(slot[j] + i), b = Load4(slot[j + 1] + i), c = Load4(slot[j + 2] + i),
+                 e = Load4(slot[j + 3] + i);
       const auto ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
       const auto ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
       float* out = keys + i * kPageSlots + j;
@@ -197,10 +196,14 @@ void Block(const Query* queries, int64_t count, const T* const* key, const T* co
   for (int64_t i = 0; i < count;) {
     int64_t same = 1;
     while (same < 4 && i + same < count && queries[i + same].n == queries[i].n) ++same;
-    if (same == 4) Tile<4>(queries + i, m.keys, v, dim, scale);
-    else if (same == 3) Tile<3>(queries + i, m.keys, v, dim, scale);
-    else if (same == 2) Tile<2>(queries + i, m.keys, v, dim, scale);
-    else Tile<1>(queries + i, m.keys, v, dim, scale);
+    if (same == 4)
+      Tile<4>(queries + i, m.keys, v, dim, scale);
+    else if (same == 3)
+      Tile<3>(queries + i, m.keys, v, dim, scale);
+    else if (same == 2)
+      Tile<2>(queries + i, m.keys, v, dim, scale);
+    else
+      Tile<1>(queries + i, m.keys, v, dim, scale);
     i += same;
   }
 }
@@ -256,7 +259,8 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
       --own;
       for (int64_t j = 0; j < n; ++j) {
         const int64_t p = first + j;
-        const int64_t slot = p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
+        const int64_t slot =
+            p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
         key[j] = keys + slot * width;
         value[j] = values + slot * width;
       }
@@ -277,8 +281,10 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
 }
 
 void attention_rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
-  if (op.cache.dtype == DType::bf16) Rows<uint16_t>(op, r0, r1, kv_head, m);
-  else Rows<float>(op, r0, r1, kv_head, m);
+  if (op.cache.dtype == DType::bf16)
+    Rows<uint16_t>(op, r0, r1, kv_head, m);
+  else
+    Rows<float>(op, r0, r1, kv_head, m);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -315,7 +321,8 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
   const int64_t queries = per * (op.heads / op.cache.kv_heads);
   const int64_t floats = dim * kPageSlots + padded * kPageSlots + queries * (kStateValues + padded);
   AttentionMemory m{};
-  m.keys = static_cast<float*>(scratch.get(static_cast<size_t>(floats) * 4 + static_cast<size_t>(queries) * sizeof(Query)));
+  m.keys =
+      static_cast<float*>(scratch.get(static_cast<size_t>(floats) * 4 + static_cast<size_t>(queries) * sizeof(Query)));
   m.values = m.keys + dim * kPageSlots;
   m.states = m.values + padded * kPageSlots;
   m.queries = reinterpret_cast<Query*>(m.states + queries * (kStateValues + padded));

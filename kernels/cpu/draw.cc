@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-// Candidates the k best of `x` need room for in select_best: the buffer is cut back to k whenever full.
+// Places select_best needs: it collects candidates and cuts them back to k whenever the room is used up.
 int64_t select_room(int64_t k) { return 4 * k + 128; }
 
 // The k best of x, sorted, into c (select_room(k) places); -inf is no candidate. Returns how many.
@@ -32,19 +32,40 @@ int64_t select_best(const float* x, int64_t n, int64_t k, const int32_t* map, Ca
       threshold = c[k - 1].score;  // an equal score may still win by its id
     }
   }
-  const int64_t best = std::min(k, count);
-  std::partial_sort(c, c + best, c + count, better);
-  return best;
+  const int64_t have = std::min(k, count);
+  std::partial_sort(c, c + have, c + count, better);
+  return have;
 }
 
-// The smallest set, best first, whose probability reaches top_p of `total`; at least one.
-int64_t cut_top_p(const Candidate* c, int64_t count, float top, double total, float top_p, bool* reached) {
-  const double goal = static_cast<double>(top_p) * total;
+double weight(const Candidate& c, float top) { return static_cast<double>(exp_own(c.score - top)); }
+
+double mass(const Candidate* first, const Candidate* last, float top) {
+  double sum = 0;
+  for (; first != last; ++first) sum += weight(*first, top);
+  return sum;
+}
+
+// Moves the smallest set of best candidates whose weights reach `goal` to the front; returns its size,
+// at least one. Halves the range that holds the end of the set instead of sorting: a nucleus of a flat
+// distribution is most of the vocabulary. *reached: did all of them together reach the goal?
+int64_t cut_top_p(Candidate* c, int64_t count, float top, double goal, bool* reached) {
+  int64_t low = 0, high = count;  // the set ends in [low, high]; `above` is the weight of the first `low`
   double above = 0;
-  int64_t kept = 0;
-  while (kept < count && (kept == 0 || above < goal)) above += static_cast<double>(exp_own(c[kept++].score - top));
-  *reached = above >= goal;
-  return kept;
+  while (high - low > 32) {
+    const int64_t middle = low + (high - low) / 2;
+    std::nth_element(c + low, c + middle, c + high, better);
+    const double with_half = above + mass(c + low, c + middle, top);
+    if (with_half >= goal) {
+      high = middle;
+    } else {
+      above = with_half;
+      low = middle;
+    }
+  }
+  std::sort(c + low, c + high, better);
+  while (low < high && (low == 0 || above < goal)) above += weight(c[low++], top);
+  *reached = high < count || above >= goal;
+  return low;
 }
 
 // Hugging Face's warpers: top-k, then top-p, then min-p, each seeing the softmax of what the ones before
@@ -53,28 +74,18 @@ int64_t filter(const float* score, int64_t n, Candidate best, const Sampling& s,
   int64_t count = -1;  // not collected yet: all
   const float top = best.score;
   if (s.top_k > 0 && s.top_k < n) count = select_best(score, n, s.top_k, nullptr, c);
+  bool reached = false;
   if (s.top_p < 1 && count >= 0) {
-    double total = 0;
-    bool reached;
-    for (int64_t i = 0; i < count; ++i) total += static_cast<double>(exp_own(c[i].score - top));
-    count = cut_top_p(c, count, top, total, s.top_p, &reached);
+    count = cut_top_p(c, count, top, static_cast<double>(s.top_p) * mass(c, c + count, top), &reached);
   } else if (s.top_p < 1) {
-    // Sort no more than a nucleus needs: the candidates within some distance of the best, further
-    // only if they do not reach the goal.
-    const double total = static_cast<double>(sum_exp_row(score, n, top));
-    bool reached = false;
+    // A nucleus is mostly small: look only at what is near the best, further if that does not suffice.
+    const double goal = static_cast<double>(s.top_p) * static_cast<double>(sum_exp_row(score, n, top));
     for (float distance : {3.0f, 6.0f, 12.0f, kInf}) {
       count = 0;
       collect_row(score, 0, n, std::max(top - distance, kLowest), c, &count, n + kCollectSlack);
-      double mass = 0;
-      for (int64_t i = 0; i < count; ++i) mass += static_cast<double>(exp_own(c[i].score - top));
-      if (mass < static_cast<double>(s.top_p) * total && distance < kInf) continue;
-      std::sort(c, c + count, better);
-      const int64_t kept = cut_top_p(c, count, top, total, s.top_p, &reached);
-      if (reached || distance == kInf) {
-        count = kept;
-        break;
-      }
+      if (distance < kInf && mass(c, c + count, top) < goal) continue;
+      count = cut_top_p(c, count, top, goal, &reached);
+      if (reached) break;
     }
   }
   if (s.min_p > 0) {
@@ -109,14 +120,17 @@ int32_t draw_candidates(const Candidate* c, int64_t count, const NoiseKey& key) 
 bool filtered(const Sampling& s, int64_t n) { return (s.top_k > 0 && s.top_k < n) || s.top_p < 1 || s.min_p > 0; }
 
 // The token the target draws at one row; best: the largest logit.
-int32_t draw(const float* logits, int64_t n, const Sampling& s, int64_t position, const Candidate& best, Scratch& scratch) {
+int32_t draw(const float* logits, int64_t n, const Sampling& s, int64_t position, const Candidate& best,
+             Scratch& scratch) {
   const float top = best.score / s.temperature;
   // A temperature so small that the best logit overflows is greedy too.
   if (!(s.temperature > 0) || !(std::fabs(top) < kInf)) return best.id;
   const NoiseKey key{s.seed, s.stream, position};
   if (!filtered(s, n)) return draw_row(logits, n, s.temperature, key, best.id);
-  const int64_t padded = round_up(n, 16), room = std::max(n + kCollectSlack, s.top_k > 0 && s.top_k < n ? select_room(s.top_k) : 0);
-  auto* score = static_cast<float*>(scratch.get(static_cast<size_t>(padded) * 4 + static_cast<size_t>(room) * sizeof(Candidate)));
+  const int64_t padded = round_up(n, 16),
+                room = std::max(n + kCollectSlack, s.top_k > 0 && s.top_k < n ? select_room(s.top_k) : 0);
+  auto* score =
+      static_cast<float*>(scratch.get(static_cast<size_t>(padded) * 4 + static_cast<size_t>(room) * sizeof(Candidate)));
   auto* c = reinterpret_cast<Candidate*>(score + padded);
   scale_row(logits, s.temperature, nullptr, n, score);
   return draw_candidates(c, filter(score, n, {top, best.id}, s, c), key);

@@ -1,17 +1,15 @@
 // See draw.h.
-#include "kernels/cpu/hwy_targets.h"
-
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cpu/draw.h"
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/noise.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/draw_rows.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
 #include "kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/cpu/op_kernels.h"
 
@@ -310,6 +311,52 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const Quantise
   }
 }
 
+// q (kp, zero-padded) and the sums of its blocks; returns the row's scale. A row that is not finite
+// becomes zeros with a scale of NaN, so that its outputs are not finite either.
+float quantise_row(const float* x, int64_t k, int64_t kp, int8_t* q, int32_t* sums) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<int8_t, D> d8;
+  const auto n = static_cast<int64_t>(kN);
+  V top = hn::Zero(d), bad = hn::Zero(d);  // x * 0 is 0, or NaN when x is not finite
+  int64_t i = 0;
+  for (; i + n <= k; i += n) {
+    const V v = hn::LoadU(d, x + i);
+    top = hn::Max(top, hn::Abs(v));
+    bad = hn::Add(bad, hn::Mul(v, hn::Zero(d)));
+  }
+  HWY_ALIGN float t[kPanel], z[kPanel];
+  hn::Store(top, d, t);
+  hn::Store(bad, d, z);
+  float most = 0, check = 0;
+  for (size_t l = 0; l < kN; ++l) {
+    most = std::max(most, t[l]);
+    check += z[l];
+  }
+  for (; i < k; ++i) {
+    most = std::max(most, std::fabs(x[i]));
+    check += x[i] * 0.0f;
+  }
+  const bool finite = check == 0.0f;
+  const float inverse = finite && most > 0 ? 127.0f / most : 0.0f;
+  const V scale = hn::Set(d, inverse);
+  i = 0;
+  for (; finite && i + n <= k; i += n)  // NearestInt rounds ties to even
+    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), scale))), d8, q + i);
+  for (; i < kp; ++i) q[i] = finite && i < k ? static_cast<int8_t>((x[i] * inverse + 12582912.0f) - 12582912.0f) : 0;
+  const hn::Rebind<int8_t, decltype(di)> db;
+  for (int64_t b = 0; b < kp / kBlock; ++b) {
+    auto sum = hn::Zero(di);
+    for (int64_t j = 0; j < kBlock; j += n) sum = hn::Add(sum, hn::PromoteTo(di, hn::LoadU(db, q + b * kBlock + j)));
+    HWY_ALIGN int32_t lanes[kPanel];
+    hn::Store(sum, di, lanes);
+    int32_t total = 0;
+    for (size_t l = 0; l < kN; ++l) total += lanes[l];
+    sums[b] = total;
+  }
+  return finite ? most / 127.0f : NAN;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -318,6 +365,7 @@ HWY_AFTER_NAMESPACE();
 namespace aerie::kernels::cpu {
 
 HWY_EXPORT(linear_panels);
+HWY_EXPORT(quantise_row);
 
 namespace {
 
@@ -332,23 +380,7 @@ QuantisedRows quantise(const Linear& op, Scratch& scratch) {
   auto* scale = reinterpret_cast<float*>(memory + q_bytes + sum_bytes);
   for (int64_t r = 0; r < m; ++r) {
     const float* x = static_cast<const float*>(op.x.data) + r * op.x.stride;
-    float top = 0;
-    bool finite = true;
-    for (int64_t i = 0; i < k; ++i) top = std::max(top, std::fabs(x[i]));
-    for (int64_t i = 0; i < k; ++i) finite = finite && x[i] - x[i] == 0.0f;
-    const float inverse = finite && top > 0 ? 127.0f / top : 0.0f;
-    // A row that is not finite stays not finite: its scale carries the NaN.
-    scale[r] = finite ? top / 127.0f : NAN;
-    for (int64_t i = 0; i < kp; ++i) {
-      // Adding 1.5 * 2^23 rounds to the nearest integer, ties to even.
-      const float v = i < k && finite ? (x[i] * inverse + 12582912.0f) - 12582912.0f : 0.0f;
-      q[r * kp + i] = static_cast<int8_t>(std::min(127.0f, std::max(-127.0f, v)));
-    }
-    for (int64_t b = 0; b < blocks; ++b) {
-      int32_t sum = 0;
-      for (int64_t i = 0; i < kBlock; ++i) sum += q[r * kp + b * kBlock + i];
-      sums[r * blocks + b] = sum;
-    }
+    scale[r] = HWY_DYNAMIC_DISPATCH(quantise_row)(x, k, kp, q + r * kp, sums + r * blocks);
   }
   return {q, sums, scale};
 }

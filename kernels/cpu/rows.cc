@@ -1,19 +1,17 @@
 // Row-wise ops: movement, embedding, norm, activations. A row is one task's; its order is fixed.
-#include "kernels/cpu/hwy_targets.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-
 #include "kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,13 +42,16 @@ HWY_INLINE VF act(Activation kind, VF x) {
   const F d;
   const VF one = hn::Set(d, 1.0f);
   switch (kind) {
-    case Activation::relu: return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // keeps a NaN
+    case Activation::relu:
+      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // keeps a NaN
     case Activation::gelu_tanh: {
       // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
-      const VF u = hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, hn::Mul(x, x)))));
+      const VF u =
+          hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, hn::Mul(x, x)))));
       return hn::Div(x, hn::Add(one, Exp(hn::Mul(hn::Set(d, -2.0f), u))));
     }
-    case Activation::silu: break;
+    case Activation::silu:
+      break;
   }
   return hn::Div(x, hn::Add(one, Exp(hn::Neg(x))));
 }
@@ -149,8 +150,10 @@ int32_t tasks(const Embed& op, int threads) { return row_tasks(op.out.rows, op.o
 void run(const Embed& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.out.cols * 4, threads, task, [&](int64_t r) {
     const int64_t id = op.ids[r];
-    if (id >= 0 && id < op.table.rows) embed_row(op.table, id, row(op.out, r));
-    else std::fill_n(row(op.out, r), op.out.cols, 0.0f);  // no row to read: a plugin's bad token must not crash
+    if (id >= 0 && id < op.table.rows)
+      embed_row(op.table, id, row(op.out, r));
+    else
+      std::fill_n(row(op.out, r), op.out.cols, 0.0f);  // no row to read: a plugin's bad token must not crash
   });
 }
 
@@ -172,7 +175,8 @@ int32_t tasks(const GatedActivate& op, int threads) { return row_tasks(op.out.ro
 void run(const GatedActivate& op, int32_t task, int threads, Scratch&) {
   const int64_t n = op.out.cols;
   each_row(op.out.rows, n * 4, threads, task, [&](int64_t r) {
-    HWY_DYNAMIC_DISPATCH(activate_row)(static_cast<int>(op.kind), row(op.gate_up, r), row(op.gate_up, r) + n, n, row(op.out, r));
+    HWY_DYNAMIC_DISPATCH(activate_row)
+    (static_cast<int>(op.kind), row(op.gate_up, r), row(op.gate_up, r) + n, n, row(op.out, r));
   });
 }
 

@@ -34,8 +34,7 @@ class MockQueue final : public Queue {
       if (state_ == RunState::pending) return error(Code::busy, "mock queue: a plan is running");
     }
     ops_.assign(ops.begin(), ops.end());
-    for (size_t i = 0; i < ops_.size(); ++i)
-      AERIE_TRY(mock::translate(map_, &ops_[i]).at("op " + std::to_string(i)));
+    for (size_t i = 0; i < ops_.size(); ++i) AERIE_TRY(mock::translate(map_, &ops_[i]).at("op " + std::to_string(i)));
     {
       const std::lock_guard lock(mutex_);
       state_ = RunState::pending;
@@ -48,8 +47,10 @@ class MockQueue final : public Queue {
   Result<RunState> advance(Clock::time_point deadline) override {
     std::unique_lock lock(mutex_);
     const auto finished = [&] { return state_ != RunState::pending; };
-    if (deadline == kNoDeadline) done_.wait(lock, finished);
-    else done_.wait_until(lock, deadline, finished);
+    if (deadline == kNoDeadline)
+      done_.wait(lock, finished);
+    else
+      done_.wait_until(lock, deadline, finished);
     if (!status_.ok()) return status_;
     return state_;
   }
@@ -71,8 +72,10 @@ class MockQueue final : public Queue {
       Status status = inner_->submit(ops_);
       while (status.ok()) {
         const Result<RunState> r = inner_->advance(kNoDeadline);
-        if (!r.ok()) status = r.status();
-        else if (*r != RunState::pending) break;
+        if (!r.ok())
+          status = r.status();
+        else if (*r != RunState::pending)
+          break;
       }
       lock.lock();
       status_ = std::move(status);

@@ -17,20 +17,24 @@ class Translator {
   void device(T*& p, int64_t bytes, const char* field) {
     if (!p) return;
     void* backing = map_.find(p, std::max<int64_t>(bytes, 0));
-    if (!backing) return fail(field, map_.contains(p) ? "reaches past the end of its device memory" : "is not device memory");
+    if (!backing)
+      return fail(field, map_.contains(p) ? "reaches past the end of its device memory" : "is not device memory");
     p = static_cast<T*>(backing);
   }
   void required(bool present, const char* field) {
     if (!present) fail(field, "is missing");
   }
   void host(const void* p, const char* field) {
-    if (!p) fail(field, "is missing");
-    else if (map_.contains(p)) fail(field, "is device memory, a host address was expected");
+    if (!p)
+      fail(field, "is missing");
+    else if (map_.contains(p))
+      fail(field, "is device memory, a host address was expected");
   }
   void tensor(Tensor& t, const char* field) {
     if (!t) return;
     int64_t bytes = data_bytes(t.dtype, t.layout, t.rows, t.cols);
-    if (t.layout == Layout::row_major) bytes = t.rows > 0 ? ((t.rows - 1) * t.stride + t.cols) * element_bytes(t.dtype) : 0;
+    if (t.layout == Layout::row_major)
+      bytes = t.rows > 0 ? ((t.rows - 1) * t.stride + t.cols) * element_bytes(t.dtype) : 0;
     device(t.data, bytes, field);
     if (t.scales) device(t.scales, scale_bytes(t.dtype, t.rows, t.cols), field);
   }
@@ -143,8 +147,9 @@ class Translator {
   const char* op_;
 };
 
-constexpr const char* kNames[] = {"Upload",     "Download",     "CopyRows",  "Embed",  "RmsNorm", "Linear", "Activate", "GatedActivate",
-                                  "Add",        "RopeAngles",   "RopeAndStore", "Attention", "KvCopy", "TopK",   "Walk"};
+constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      "Embed", "RmsNorm",
+                                  "Linear",       "Activate",  "GatedActivate", "Add",   "RopeAngles",
+                                  "RopeAndStore", "Attention", "KvCopy",        "TopK",  "Walk"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

@@ -16,8 +16,10 @@ float load(const KvCache& c, int64_t i) {
 }
 
 void store(const KvCache& c, int64_t i, float v) {
-  if (c.dtype == DType::bf16) static_cast<uint16_t*>(c.data)[i] = to_bf16(v);
-  else static_cast<float*>(c.data)[i] = v;
+  if (c.dtype == DType::bf16)
+    static_cast<uint16_t*>(c.data)[i] = to_bf16(v);
+  else
+    static_cast<float*>(c.data)[i] = v;
 }
 
 // x[i], x[i + h] <- the pair turned by angle i. `angles`: cos[h], sin[h].
@@ -64,7 +66,8 @@ void run(const Attention& op) {
   for (int64_t r = 0; r < op.out.rows; ++r) {
     std::vector<int64_t> slots;
     for (int64_t j = 0; j < a.ctx_len[r]; ++j)
-      slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots + j % kPageSlots);
+      slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots +
+                      j % kPageSlots);
     for (int64_t j = 0; a.tail_len && j < a.tail_len[r]; ++j) slots.push_back(a.tail_slots[a.tail_offset[r] + j]);
     for (int64_t head = 0; head < op.heads; ++head) {
       const int64_t kv_head = head / (op.heads / op.cache.kv_heads);
@@ -96,7 +99,8 @@ void run(const KvCopy& op) {
           const int64_t to = kv_index(op.cache, layer, which, op.dst[n], 0) + i;
           if (op.cache.dtype == DType::bf16)
             static_cast<uint16_t*>(op.cache.data)[to] = static_cast<uint16_t*>(op.cache.data)[from];
-          else store(op.cache, to, load(op.cache, from));
+          else
+            store(op.cache, to, load(op.cache, from));
         }
 }
 

@@ -13,8 +13,7 @@ int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t panel = n / kPanel, lane = n % kPanel;
   const int64_t kp = k_padded(w.dtype, w.cols);
   const int64_t base = panel * kPanel * kp;
-  if (w.dtype == DType::int8)
-    return static_cast<const int8_t*>(w.data)[base + (k / 4) * 4 * kPanel + lane * 4 + k % 4];
+  if (w.dtype == DType::int8) return static_cast<const int8_t*>(w.data)[base + (k / 4) * 4 * kPanel + lane * 4 + k % 4];
   const int64_t in_block = k % kBlock, low = in_block % 16;
   const uint8_t byte = static_cast<const uint8_t*>(
       w.data)[base / 2 + (k / kBlock) * 16 * kPanel + (low / 4) * 4 * kPanel + lane * 4 + low % 4];
@@ -23,8 +22,7 @@ int quantum(const Tensor& w, int64_t n, int64_t k) {
 
 float block_scale(const Tensor& w, int64_t n, int64_t block) {
   const int64_t blocks = round_up(w.cols, kBlock) / kBlock;
-  return from_half(
-      static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
+  return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
 }
 
 // Activations become integers with one scale per row; sums of 32 products are exact integers.
@@ -33,7 +31,8 @@ float dot_quantised(const Tensor& w, int64_t n, const std::vector<int>& q, float
   const auto k = static_cast<int64_t>(q.size());
   for (int64_t b = 0; b * kBlock < k; ++b) {
     int s = 0;
-    for (int64_t i = b * kBlock; i < std::min(k, (b + 1) * kBlock); ++i) s += q[static_cast<size_t>(i)] * quantum(w, n, i);
+    for (int64_t i = b * kBlock; i < std::min(k, (b + 1) * kBlock); ++i)
+      s += q[static_cast<size_t>(i)] * quantum(w, n, i);
     sum += static_cast<float>(s) * block_scale(w, n, b);
   }
   return sum * scale;
@@ -54,12 +53,12 @@ void run(const Linear& op) {
       scale = top / 127.0f;
       const float inverse = top > 0 ? 127.0f / top : 0.0f;
       for (int64_t k = 0; k < K; ++k)
-        q[static_cast<size_t>(k)] =
-            std::clamp(static_cast<int>(std::nearbyint(at(op.x, r, k) * inverse)), -127, 127);
+        q[static_cast<size_t>(k)] = std::clamp(static_cast<int>(std::nearbyint(at(op.x, r, k) * inverse)), -127, 127);
     }
     for (int64_t n = 0; n < N; ++n) {
       double sum = 0;
-      if (quantised) sum = dot_quantised(op.w, n, q, scale);
+      if (quantised)
+        sum = dot_quantised(op.w, n, q, scale);
       else
         for (int64_t k = 0; k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * panel16_at(op.w, n, k);
       auto v = static_cast<float>(sum);

@@ -9,10 +9,12 @@ namespace {
 
 double activation(Activation kind, double x) {
   switch (kind) {
-    case Activation::silu: return x / (1 + std::exp(-x));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
     case Activation::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-    case Activation::relu: return x > 0 ? x : (std::isnan(x) ? x : 0);
+    case Activation::relu:
+      return x > 0 ? x : (std::isnan(x) ? x : 0);
   }
   return 0;
 }
@@ -37,10 +39,12 @@ void run(const Embed& op) {
     for (int64_t c = 0; c < op.out.cols; ++c) {
       float v = 0;  // an id outside the table
       if (id >= 0 && id < op.table.rows) {
-        if (op.table.layout == Layout::panel16) v = panel16_at(op.table, id, c);
+        if (op.table.layout == Layout::panel16)
+          v = panel16_at(op.table, id, c);
         else if (op.table.dtype == DType::bf16)
           v = from_bf16(static_cast<const uint16_t*>(op.table.data)[id * op.table.stride + c]);
-        else v = at(op.table, id, c);
+        else
+          v = at(op.table, id, c);
       }
       at(op.out, r, c) = v;
     }

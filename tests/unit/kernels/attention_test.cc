@@ -56,8 +56,15 @@ Floats attend(const Cache& c, const Rows& rows, Floats& q, int32_t layer, int th
   return out;
 }
 
-const Shape kShapes[] = {{4, 4, 8}, {4, 2, 32}, {8, 2, 64}, {3, 1, 80}, {2, 2, 128}, {6, 2, 10}, {4, 1, 6},
-                         {4, 2, 64, DType::bf16}, {5, 1, 10, DType::bf16}};
+const Shape kShapes[] = {{4, 4, 8},
+                         {4, 2, 32},
+                         {8, 2, 64},
+                         {3, 1, 80},
+                         {2, 2, 128},
+                         {6, 2, 10},
+                         {4, 1, 6},
+                         {4, 2, 64, DType::bf16},
+                         {5, 1, 10, DType::bf16}};
 
 TEST(Attention, RopeAnglesAreExact) {
   Ints positions = {0, 1, 77, 131071};
@@ -86,7 +93,8 @@ TEST(Attention, RopeAndStoreMatchesTheReference) {
     run_reference(RopeAndStore{view(other, 19, width), view(angles, 19, s.dim), s.heads, b.kv, 1, slots.data()});
     EXPECT_EQ(a.bytes, b.bytes);
     for (int64_t r = 0; r < 19; ++r)
-      EXPECT_TRUE(same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+      EXPECT_TRUE(
+          same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
   }
 }
 
@@ -111,9 +119,11 @@ void ragged(Cache& c, Rows* rows) {
   for (int32_t layer = 0; layer < 2; ++layer)
     for (int32_t s = 0; s < 2; ++s)
       for (int32_t p = 0; p < 90; ++p)
-        c.store(layer, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(layer * 1000 + s * 100 + p));
+        c.store(layer, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32,
+                static_cast<uint32_t>(layer * 1000 + s * 100 + p));
   for (int32_t t = 0; t < 20; ++t)
-    for (int32_t layer = 0; layer < 2; ++layer) c.store(layer, 8 * 32 + t, static_cast<uint32_t>(5000 + layer * 100 + t));
+    for (int32_t layer = 0; layer < 2; ++layer)
+      c.store(layer, 8 * 32 + t, static_cast<uint32_t>(5000 + layer * 100 + t));
   for (int32_t p = 27; p < 37; ++p) rows->add(0, p + 1, {});
   rows->add(0, 1, {});
   rows->add(1, 90, {});
@@ -170,7 +180,8 @@ TEST(Attention, BitsDoNotDependOnWhereContextLiesNorOnCompany) {
       copy[static_cast<size_t>(p)] = spare[static_cast<size_t>(p)];
       for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, copy[static_cast<size_t>(p)]})
         c.store(0, slot, static_cast<uint32_t>(p));
-      c.store(0, rows.pages[static_cast<size_t>(3 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(900 + p));  // the neighbour
+      c.store(0, rows.pages[static_cast<size_t>(3 + p / 32)] * 32 + p % 32,
+              static_cast<uint32_t>(900 + p));  // the neighbour
     }
     Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f);
     each_isa([&] {
@@ -200,7 +211,8 @@ TEST(Attention, BitsDoNotDependOnWhereContextLiesNorOnCompany) {
           const Floats got = attend(c, every, many, 0, threads);
           size_t r = 0;
           for (int32_t ctx = 0; ctx <= length; ++ctx, r += 1 + (ctx % 3 == 1))
-            ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
+            ASSERT_TRUE(
+                same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
                 << length << " of which committed " << ctx << ", in a batch";
         }
       }
@@ -221,8 +233,10 @@ TEST(Attention, ANaNInOneRowStaysInThatRow) {
     std::fill(bad.begin() + 12 * 128, bad.begin() + 13 * 128, std::numeric_limits<float>::quiet_NaN());
     const Floats got = attend(c, rows, bad, 0);
     for (size_t i = 0; i < got.size(); ++i) {
-      if (i / 128 == 12) ASSERT_TRUE(std::isnan(got[i]));
-      else ASSERT_EQ(got[i], want[i]);
+      if (i / 128 == 12)
+        ASSERT_TRUE(std::isnan(got[i]));
+      else
+        ASSERT_EQ(got[i], want[i]);
     }
   });
 }

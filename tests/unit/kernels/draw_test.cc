@@ -18,7 +18,9 @@ TEST(Draw, OwnExpAndLogAreAccurate) {
   for (float x = -86.8f; x < 88.7f; x += 0.00137f)
     ASSERT_NEAR(exp_own(x), std::exp(static_cast<double>(x)), 2e-7 * std::exp(static_cast<double>(x))) << x;
   for (float x = 1.2e-38f; x < 1e38f; x *= 1.0017f)
-    ASSERT_NEAR(log_positive(x), std::log(static_cast<double>(x)), 2e-7 * (1 + std::fabs(std::log(static_cast<double>(x))))) << x;
+    ASSERT_NEAR(log_positive(x), std::log(static_cast<double>(x)),
+                2e-7 * (1 + std::fabs(std::log(static_cast<double>(x)))))
+        << x;
   EXPECT_EQ(exp_own(0.0f), 1.0f);
   EXPECT_EQ(exp_own(-kInfinity), 0.0f);
   EXPECT_EQ(exp_own(kInfinity), kInfinity);
@@ -45,7 +47,8 @@ const auto kOnCpu = [](const TopK& op) { run_cpu(op); };
 const auto kOnReference = [](const TopK& op) { run_reference(op); };
 
 // By sorting, straight from the definition.
-Best sorted(const Floats& logits, int64_t rows, int32_t k, int32_t used, const Ints* map, const std::vector<DrawKey>* keys) {
+Best sorted(const Floats& logits, int64_t rows, int32_t k, int32_t used, const Ints* map,
+            const std::vector<DrawKey>* keys) {
   const size_t v = logits.size() / static_cast<size_t>(rows);
   Best b;
   for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
@@ -71,13 +74,16 @@ Best sorted(const Floats& logits, int64_t rows, int32_t k, int32_t used, const I
   return b;
 }
 
-void check_top_k(Floats& logits, int64_t rows, int32_t k, int32_t used, const Ints* map, const std::vector<DrawKey>* keys) {
+void check_top_k(Floats& logits, int64_t rows, int32_t k, int32_t used, const Ints* map,
+                 const std::vector<DrawKey>* keys) {
   const Best want = sorted(logits, rows, k, used, map, keys);
   const auto check = [&](const Best& got) {
     ASSERT_EQ(got.token, want.token);
     for (size_t i = 0; i < got.logp.size(); ++i) {
-      if (got.token[i] < 0) ASSERT_EQ(got.logp[i], -kInfinity);
-      else ASSERT_NEAR(got.logp[i], want.logp[i], 3e-5) << i;
+      if (got.token[i] < 0)
+        ASSERT_EQ(got.logp[i], -kInfinity);
+      else
+        ASSERT_NEAR(got.logp[i], want.logp[i], 3e-5) << i;
     }
   };
   check(top_k(logits, rows, k, used, map, keys, kOnReference));
@@ -144,8 +150,11 @@ struct Tree {
   Floats logits;
   Ints token, first_child, next_sibling;
   Tree(int64_t rows, int64_t v, uint32_t seed, float scale = 3.0f)
-      : vocab(v), logits(random_floats(static_cast<size_t>(rows * v), seed, scale)), token(static_cast<size_t>(rows), -1),
-        first_child(static_cast<size_t>(rows), -1), next_sibling(static_cast<size_t>(rows), -1) {}
+      : vocab(v),
+        logits(random_floats(static_cast<size_t>(rows * v), seed, scale)),
+        token(static_cast<size_t>(rows), -1),
+        first_child(static_cast<size_t>(rows), -1),
+        next_sibling(static_cast<size_t>(rows), -1) {}
   float* row(int64_t r) { return logits.data() + r * vocab; }
   int64_t rows() const { return static_cast<int64_t>(token.size()); }
   void child(int32_t parent, int32_t r, int32_t t) {
@@ -163,8 +172,8 @@ struct Walked {
 template <class Go>
 std::vector<Walked> walk(Tree& t, int32_t used, const std::vector<WalkSeq>& seqs, int32_t max_steps, Go&& go) {
   std::vector<char> out(seqs.size() * static_cast<size_t>(walk_out_bytes(max_steps)), 0x55);
-  go(Walk{view(t.logits, t.rows(), t.vocab), used, t.token.data(), t.first_child.data(), t.next_sibling.data(), seqs.data(),
-          static_cast<int32_t>(seqs.size()), max_steps, out.data()});
+  go(Walk{view(t.logits, t.rows(), t.vocab), used, t.token.data(), t.first_child.data(), t.next_sibling.data(),
+          seqs.data(), static_cast<int32_t>(seqs.size()), max_steps, out.data()});
   std::vector<Walked> result(seqs.size());
   for (size_t i = 0; i < seqs.size(); ++i) {
     const char* p = out.data() + i * static_cast<size_t>(walk_out_bytes(max_steps));
@@ -261,7 +270,8 @@ TEST(Draw, WalkDrawsWhatBruteForceDrawsWithEveryFilter) {
       }
     const auto check = [&](const std::vector<Walked>& got) {
       for (size_t i = 0; i < seqs.size(); ++i) {
-        SCOPED_TRACE("setting " + std::to_string(i / 6) + ", row " + std::to_string(i % 6) + ", vocabulary " + std::to_string(v));
+        SCOPED_TRACE("setting " + std::to_string(i / 6) + ", row " + std::to_string(i % 6) + ", vocabulary " +
+                     std::to_string(v));
         const float* logits = tree.row(seqs[i].root_row);
         ASSERT_EQ(got[i].head.status, 0);
         ASSERT_EQ(got[i].head.count, 1);
@@ -339,7 +349,8 @@ TEST(Draw, WalkReportsLogitsThatAreNotFinite) {
       t.child(0, 1, x);
       t.row(1)[where] = bad;
       for (const float temperature : {0.0f, 1.0f}) {
-        const std::vector<WalkSeq> seqs = {{{.temperature = temperature}, 0, 1, 0}, {{.temperature = 0}, 0, 0, 0}, {{}, 0, 2, 0}};
+        const std::vector<WalkSeq> seqs = {
+            {{.temperature = temperature}, 0, 1, 0}, {{.temperature = 0}, 0, 0, 0}, {{}, 0, 2, 0}};
         each_isa([&] {
           const auto got = walk(t, 100, seqs, 4, kWalkCpu);
           EXPECT_EQ(got[0].head.status, 1);
@@ -347,7 +358,9 @@ TEST(Draw, WalkReportsLogitsThatAreNotFinite) {
           EXPECT_EQ(got[1].head.status, 1);  // met on the second row of its path
           EXPECT_EQ(got[1].head.count, 0);
           EXPECT_EQ(got[2].head.status, 0);
-          if (where == 99) { EXPECT_EQ(walk(t, 99, seqs, 4, kWalkCpu)[0].head.status, 0); }  // an unused id
+          if (where == 99) {
+            EXPECT_EQ(walk(t, 99, seqs, 4, kWalkCpu)[0].head.status, 0);
+          }  // an unused id
         });
       }
     }
@@ -362,7 +375,8 @@ TEST(Draw, ExtremeTemperaturesAndLogits) {
   t.row(1)[5] = 3e38f;
   t.row(1)[6] = 3e38f;
   for (const float temperature : {1e-42f, 1e-30f, 1e-6f, 1e6f, 1e30f}) {
-    const std::vector<WalkSeq> seqs = {{{.seed = 3, .temperature = temperature}, 0, 0, 0}, {{.seed = 3, .temperature = temperature}, 0, 1, 0}};
+    const std::vector<WalkSeq> seqs = {{{.seed = 3, .temperature = temperature}, 0, 0, 0},
+                                       {{.seed = 3, .temperature = temperature}, 0, 1, 0}};
     const auto want = walk(t, 200, seqs, 2, kWalkReference);
     each_isa([&] {
       const auto got = walk(t, 200, seqs, 2, kWalkCpu);

@@ -71,21 +71,30 @@ Output run_all_ops(Device& device) {
       plan.push_back(Upload{d, p, bytes});
       return d;
     };
-    return Tensor{upload(data, data_bytes(t, Layout::panel16, n, k)), upload(scales, scale_bytes(t, n, k)), n, k, 0, t, Layout::panel16};
+    return Tensor{upload(data, data_bytes(t, Layout::panel16, n, k)),
+                  upload(scales, scale_bytes(t, n, k)),
+                  n,
+                  k,
+                  0,
+                  t,
+                  Layout::panel16};
   };
   KvCache cache{memory.get<float>(2 * kSlots * kKv * kDim), kSlots, 1, kKv, kDim, DType::f32};
   Floats zeros(static_cast<size_t>(2 * kSlots * kKv * kDim), 0.0f);
   plan.push_back(Upload{cache.data, zeros.data(), static_cast<int64_t>(zeros.size()) * 4});
 
   const Tensor table = floats(V, H, 1), norm = floats(1, H, 2), inv_freq = floats(1, kDim / 2, 3);
-  const Tensor x = empty(R, H), y = empty(R, H), qkv = empty(R, kQkv), angles = empty(R, kDim), att = empty(R, kHeads * kDim);
+  const Tensor x = empty(R, H), y = empty(R, H), qkv = empty(R, kQkv), angles = empty(R, kDim),
+               att = empty(R, kHeads * kDim);
   const Tensor gate_up = empty(R, 2 * F), f = empty(R, F), logits = empty(R, V);
   plan.push_back(Embed{table, ints({3, 47, 0, 8, 21}), x});
   plan.push_back(RmsNorm{x, norm, 1e-5f, y});
   plan.push_back(Linear{y, weight(kQkv, H, DType::f32, 4), floats(1, kQkv, 5), {}, qkv});
   plan.push_back(RopeAngles{ints({0, 1, 2, 3, 3}), inv_freq, 1.0f, angles});
   plan.push_back(RopeAndStore{qkv, angles, kHeads, cache, 0, ints({32, 33, 34, 35, 7})});
-  const AttentionRows rows{ints({1}), 1, ints({0, 0, 0, 0, 0}), ints({1, 2, 3, 4, 3}), ints({0, 0, 0, 0, 0}), ints({0, 0, 0, 0, 1}), ints({7})};
+  const AttentionRows rows{
+      ints({1}), 1, ints({0, 0, 0, 0, 0}), ints({1, 2, 3, 4, 3}), ints({0, 0, 0, 0, 0}), ints({0, 0, 0, 0, 1}),
+      ints({7})};
   plan.push_back(Attention{columns(qkv, 0, kHeads * kDim), kHeads, cache, 0, rows, 0.35f, att});
   plan.push_back(Linear{att, weight(H, kHeads * kDim, DType::bf16, 6), {}, x, x});
   plan.push_back(Linear{x, weight(2 * F, H, DType::int8, 7), {}, {}, gate_up});
@@ -106,7 +115,8 @@ Output run_all_ops(Device& device) {
   auto* seqs = memory.get<WalkSeq>(1);
   plan.push_back(Upload{seqs, &seq, sizeof(seq)});
   auto* walked = memory.get<char>(walk_out_bytes(3));
-  plan.push_back(Walk{logits, V, ints({3, 1, 2, 3, 4}), ints({-1, -1, -1, -1, -1}), ints({-1, -1, -1, -1, -1}), seqs, 1, 3, walked});
+  plan.push_back(Walk{logits, V, ints({3, 1, 2, 3, 4}), ints({-1, -1, -1, -1, -1}), ints({-1, -1, -1, -1, -1}), seqs, 1,
+                      3, walked});
 
   Output out{Floats(R * V), Ints(R * 6), Floats(R * 6), std::vector<char>(sizeof(WalkOut) + sizeof(WalkStep)), zeros};
   plan.push_back(Download{out.logits.data(), logits.data, R * V * 4});
@@ -174,7 +184,8 @@ TEST(Mock, TheWrongKindOfAddressIsRefusedByName) {
   auto queue = device->make_queue();
   ASSERT_TRUE(queue.ok());
   Floats host(64);
-  const Tensor on_host = view(host, 4, 8), x = matrix(memory.get<float>(32), 4, 8), y = matrix(memory.get<float>(32), 4, 8);
+  const Tensor on_host = view(host, 4, 8), x = matrix(memory.get<float>(32), 4, 8),
+               y = matrix(memory.get<float>(32), 4, 8);
   const auto refused = [&](const Op& op, const std::string& what) {
     const Op plan[] = {Add{x, y, x}, op};
     const Status s = (*queue)->submit(plan);
@@ -207,8 +218,9 @@ TEST(Mock, RunsBehindTheHostsBack) {
   pack_panel16(a.data(), n, n, DType::f32, (w.resize(static_cast<size_t>(round_up(n, 16) * n)), w.data()), nullptr);
   const Tensor x = matrix(memory.get<float>(n * n), n, n), y = matrix(memory.get<float>(n * n), n, n);
   const Tensor weight{memory.get<float>(static_cast<int64_t>(w.size())), nullptr, n, n, 0, DType::f32, Layout::panel16};
-  const Op plan[] = {Upload{x.data, a.data(), n * n * 4}, Upload{weight.data, w.data(), static_cast<int64_t>(w.size()) * 4},
-                     Linear{x, weight, {}, {}, y}, Download{result.data(), y.data, n * n * 4}};
+  const Op plan[] = {Upload{x.data, a.data(), n * n * 4},
+                     Upload{weight.data, w.data(), static_cast<int64_t>(w.size()) * 4}, Linear{x, weight, {}, {}, y},
+                     Download{result.data(), y.data, n * n * 4}};
   ASSERT_TRUE((*queue)->submit(plan).ok());
   EXPECT_EQ((*queue)->submit(plan).code(), Code::busy);  // 27 million products are still under way
   const auto polled = (*queue)->advance(Clock::now());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <bit>
 #include <cstring>
@@ -10,11 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/hwy_targets.h"
-
-#include <hwy/highway.h>
-
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
 
 namespace aerie::kernels::test {

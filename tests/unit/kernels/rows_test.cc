@@ -22,7 +22,8 @@ TEST(Rows, CopyRowsFollowsBothIndexes) {
   Ints from = {5, -1, 0, 2}, to = {1, 0, -1, 3};
   for (int variant = 0; variant < 4; ++variant) {
     Floats got(6 * 9, -1.0f), want = got;  // wider rows: the rest of a row stays
-    CopyRows op{view(src, 6, 7), variant & 1 ? from.data() : nullptr, view(got, 6, 9), variant & 2 ? to.data() : nullptr, 4};
+    CopyRows op{view(src, 6, 7), variant & 1 ? from.data() : nullptr, view(got, 6, 9),
+                variant & 2 ? to.data() : nullptr, 4};
     run_cpu(op);
     op.dst = view(want, 6, 9);
     run_reference(op);
@@ -42,7 +43,8 @@ TEST(Rows, EmbedReadsEveryTypeAndLayout) {
     EXPECT_TRUE(same_bits(got, want));
     for (int64_t r = 0; r < n; ++r)
       for (int64_t c = 0; c < h; ++c)
-        ASSERT_NEAR(got[static_cast<size_t>(r * h + c)], table[static_cast<size_t>(ids[static_cast<size_t>(r)] * h + c)], error);
+        ASSERT_NEAR(got[static_cast<size_t>(r * h + c)],
+                    table[static_cast<size_t>(ids[static_cast<size_t>(r)] * h + c)], error);
   };
   Floats plain = table;
   check(view(plain, v, h), 0);
@@ -54,7 +56,9 @@ TEST(Rows, EmbedReadsEveryTypeAndLayout) {
     std::vector<char> data(static_cast<size_t>(data_bytes(t, Layout::panel16, v, h)));
     std::vector<char> scales(static_cast<size_t>(scale_bytes(t, v, h)));
     pack_panel16(table.data(), v, h, t, data.data(), scales.data());
-    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, t == DType::int4 ? 0.5f : t == DType::f32 ? 0 : 0.04f);
+    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, t == DType::int4  ? 0.5f
+                                                                           : t == DType::f32 ? 0
+                                                                                             : 0.04f);
   }
 }
 
@@ -68,7 +72,8 @@ TEST(Rows, EmbedOfATokenOutsideTheTableIsZeros) {
 
 TEST(Rows, RmsNormMatchesTheReference) {
   for (const int64_t n : kWidths) {
-    Floats x = random_floats(static_cast<size_t>(5 * n), 5, 3.0f), w = random_floats(static_cast<size_t>(n), 6), want(x.size());
+    Floats x = random_floats(static_cast<size_t>(5 * n), 5, 3.0f), w = random_floats(static_cast<size_t>(n), 6),
+           want(x.size());
     run_reference(RmsNorm{view(x, 5, n), view(w, 1, n), 1e-5f, view(want, 5, n)});
     Floats on_fused;
     for (const int64_t isa : all_isas()) {
