@@ -33,8 +33,9 @@ Result<Importer> recognise_tensors(const std::string& path) {
   if (any("medusa_") || t.count("0.0.linear.weight") || t.count("0.linear.weight"))
     return unsupported(path, "Medusa heads are not read yet");
   if (t.count("fc.weight")) return Importer{import_eagle};
-  return unsupported(path, "neither a Llama model (model.embed_tokens.weight) nor an EAGLE head (fc.weight); it holds " +
-                               (t.empty() ? std::string("nothing") : t.begin()->first + " ..."));
+  return unsupported(path,
+                     "neither a Llama model (model.embed_tokens.weight) nor an EAGLE head (fc.weight); it holds " +
+                         (t.empty() ? std::string("nothing") : t.begin()->first + " ..."));
 }
 
 Result<Importer> recognise(const ConvertOptions& o) {
@@ -57,7 +58,8 @@ Result<Importer> recognise(const ConvertOptions& o) {
 
 Status run(const ConvertOptions& o) {
   using kernels::DType;
-  if (o.source.empty() || o.output.empty()) return error(Code::invalid_argument, "convert: source and output are needed");
+  if (o.source.empty() || o.output.empty())
+    return error(Code::invalid_argument, "convert: source and output are needed");
   if (o.dtype != DType::f32 && o.dtype != DType::bf16 && o.dtype != DType::int8 && o.dtype != DType::int4)
     return error(Code::invalid_argument, "convert: dtype must be f32, bf16, int8 or int4");
   AERIE_ASSIGN(const Importer importer, recognise(o));

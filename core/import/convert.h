@@ -16,10 +16,10 @@ struct ConvertOptions {
   std::string source;
   std::string output;
   kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, int8 or int4
-  std::string drafter_for;  // drafters: the target's package
-  std::string tokenizer;    // llama2.c's tokenizer.bin; else the directory's tokenizer.json if it has one
+  std::string drafter_for;                      // drafters: the target's package
+  std::string tokenizer;  // llama2.c's tokenizer.bin; else the directory's tokenizer.json if it has one
   bool compress = false;
-  LoadProgress progress;    // work done and to do, in a unit of the source's; false cancels
+  LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 };
 

@@ -49,8 +49,8 @@ Status import_eagle(const ConvertOptions& o, Sink& sink) {
   if (c.rope_scaling.kind != RopeScaling::Kind::none)
     return error(Code::unsupported, config_path + ": rope_scaling: not supported in drafter heads");
   const auto differs = [&](const char* key, int32_t ours, int32_t theirs) {
-    return error(Code::mismatch, config_path + ": " + key + ": " + std::to_string(ours) + ", the target " + o.drafter_for +
-                                     " has " + std::to_string(theirs));
+    return error(Code::mismatch, config_path + ": " + key + ": " + std::to_string(ours) + ", the target " +
+                                     o.drafter_for + " has " + std::to_string(theirs));
   };
   if (c.hidden != t.hidden) return differs("hidden_size", c.hidden, t.hidden);
   if (c.vocab_size != t.vocab_size) return differs("vocab_size", c.vocab_size, t.vocab_size);

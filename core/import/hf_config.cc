@@ -16,7 +16,8 @@ Status unsupported(const std::string& key, const std::string& what) {
 
 Status read_scaling(const ConfigReader& r, const std::string& type, RopeScaling* s) {
   if (type == "default") return {};
-  if (type != "linear" && type != "llama3") return unsupported("type " + type, "not supported (default, linear and llama3 are)");
+  if (type != "linear" && type != "llama3")
+    return unsupported("type " + type, "not supported (default, linear and llama3 are)");
   s->kind = type == "linear" ? RopeScaling::Kind::linear : RopeScaling::Kind::llama3;
   if (!r.has("factor")) return error(Code::bad_format, "factor: is missing");
   AERIE_TRY(r.number("factor", &s->factor, 1));

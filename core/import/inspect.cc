@@ -29,10 +29,17 @@ double shortest(float v) {
 
 ordered_json config_json(const LlamaConfig& c) {
   static const char* const kinds[] = {"none", "linear", "llama3"};
-  ordered_json j = {{"vocab_size", c.vocab_size}, {"vocab_used", c.vocab_used}, {"hidden", c.hidden},
-                    {"layers", c.layers},         {"heads", c.heads},           {"kv_heads", c.kv_heads},
-                    {"head_dim", c.head_dim},     {"ffn", c.ffn},               {"max_context", c.max_context},
-                    {"rms_eps", shortest(c.rms_eps)}, {"rope_theta", shortest(c.rope_theta)},
+  ordered_json j = {{"vocab_size", c.vocab_size},
+                    {"vocab_used", c.vocab_used},
+                    {"hidden", c.hidden},
+                    {"layers", c.layers},
+                    {"heads", c.heads},
+                    {"kv_heads", c.kv_heads},
+                    {"head_dim", c.head_dim},
+                    {"ffn", c.ffn},
+                    {"max_context", c.max_context},
+                    {"rms_eps", shortest(c.rms_eps)},
+                    {"rope_theta", shortest(c.rope_theta)},
                     {"rope_scaling", kinds[static_cast<int>(c.rope_scaling.kind)]}};
   const RopeScaling& r = c.rope_scaling;
   if (r.kind != RopeScaling::Kind::none) j["rope_factor"] = shortest(r.factor);
@@ -108,10 +115,10 @@ std::string describe_text(const ordered_json& j) {
   out += "tensors:\n";
   for (const auto& t : j["tensors"]) {
     char line[384];
-    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n", t["name"].get_ref<const std::string&>().c_str(),
-                  plain(t["dtype"]).c_str(), plain(t["layout"]).c_str(),
-                  ("(" + plain(t["shape"][0]) + ", " + plain(t["shape"][1]) + ")").c_str(), plain(t["codec"]).c_str(),
-                  t["stored_bytes"].get<unsigned long long>());
+    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n",
+                  t["name"].get_ref<const std::string&>().c_str(), plain(t["dtype"]).c_str(),
+                  plain(t["layout"]).c_str(), ("(" + plain(t["shape"][0]) + ", " + plain(t["shape"][1]) + ")").c_str(),
+                  plain(t["codec"]).c_str(), t["stored_bytes"].get<unsigned long long>());
     out += line;
   }
   return out;

@@ -26,7 +26,8 @@ Result<json> parse_json(std::span<const uint8_t> bytes) {
   std::set<std::string> keys;
   std::string twice;
   const auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second && twice.empty())
+    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second &&
+        twice.empty())
       twice = value.get<std::string>();
     return true;
   };

@@ -21,7 +21,7 @@ class ConfigReader {
   explicit ConfigReader(const nlohmann::json& j) : j_(j) {}
   bool has(const char* key) const { return j_.contains(key) && !j_[key].is_null(); }
   const nlohmann::json& at(const char* key) const { return j_[key]; }
-  Status integer(const char* key, int32_t* out) const;           // required
+  Status integer(const char* key, int32_t* out) const;  // required
   Status integer(const char* key, int32_t* out, int32_t fallback) const;
   Status number(const char* key, float* out, float fallback) const;
   Status boolean(const char* key, bool* out, bool fallback) const;

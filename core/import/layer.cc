@@ -16,7 +16,8 @@ Result<std::vector<float>> LayerImport::take(const std::string& name, int64_t ro
   return taker_.take(name, {rows, cols});
 }
 
-Result<std::vector<float>> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols) {
+Result<std::vector<float>> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts,
+                                              int64_t cols) {
   AERIE_TRY(step());
   std::vector<float> all;
   for (const Part& p : parts) {
@@ -42,11 +43,16 @@ Status LayerImport::vector(const std::string& to, const std::string& from, int64
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c) {
   const int64_t h = c.hidden, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   {
-    AERIE_ASSIGN(const auto qkv, stack(from, {{"self_attn.q_proj.weight", q}, {"self_attn.k_proj.weight", kv}, {"self_attn.v_proj.weight", kv}}, h));
+    AERIE_ASSIGN(
+        const auto qkv,
+        stack(from, {{"self_attn.q_proj.weight", q}, {"self_attn.k_proj.weight", kv}, {"self_attn.v_proj.weight", kv}},
+              h));
     AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, h));
   }
   if (c.qkv_bias) {
-    AERIE_ASSIGN(const auto bias, stack(from, {{"self_attn.q_proj.bias", q}, {"self_attn.k_proj.bias", kv}, {"self_attn.v_proj.bias", kv}}, 0));
+    AERIE_ASSIGN(
+        const auto bias,
+        stack(from, {{"self_attn.q_proj.bias", q}, {"self_attn.k_proj.bias", kv}, {"self_attn.v_proj.bias", kv}}, 0));
     AERIE_TRY(sink_.vector(to + "attn.qkv.bias", bias));
     // Llama's attention_bias gives o_proj one, too. There is no op for it, and a zero one changes nothing.
     if (const std::string o_bias = from + "self_attn.o_proj.bias"; taker_.has(o_bias)) {

@@ -28,8 +28,9 @@ class Weights {
   // The file must hold what was placed, neither less nor more: that is how it is recognised.
   Status fits() const {
     if (end_ * 4 == bytes_.size()) return {};
-    return error(Code::bad_format, "weights: its header asks for " + std::to_string(end_ * 4) + " bytes, the file has " +
-                                       std::to_string(bytes_.size()) + " (truncated, or not a llama2.c checkpoint)");
+    return error(Code::bad_format, "weights: its header asks for " + std::to_string(end_ * 4) +
+                                       " bytes, the file has " + std::to_string(bytes_.size()) +
+                                       " (truncated, or not a llama2.c checkpoint)");
   }
   std::vector<float> read(uint64_t at, int64_t n) {
     std::vector<float> v(static_cast<size_t>(n));
@@ -50,7 +51,8 @@ std::vector<float> rotate_half_order(const std::vector<float>& w, int64_t heads,
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < head_dim; ++i) {
       const int64_t from = h * head_dim + i, to = h * head_dim + (i % 2) * (head_dim / 2) + i / 2;
-      std::memcpy(&out[static_cast<size_t>(to * cols)], &w[static_cast<size_t>(from * cols)], static_cast<size_t>(cols) * 4);
+      std::memcpy(&out[static_cast<size_t>(to * cols)], &w[static_cast<size_t>(from * cols)],
+                  static_cast<size_t>(cols) * 4);
     }
   return out;
 }
@@ -102,9 +104,7 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
 
   AERIE_TRY(sink.weight("embed", w.read(embed, v * h), v, h));
   for (int64_t i = 0; i < n && w.status.ok(); ++i) {
-    const auto read = [&](uint64_t base, int64_t size) {
-      return w.read(base + static_cast<uint64_t>(i * size), size);
-    };
+    const auto read = [&](uint64_t base, int64_t size) { return w.read(base + static_cast<uint64_t>(i * size), size); };
     const std::string at = "layers." + std::to_string(i) + ".";
     const auto q = rotate_half_order(read(wq, h * h), c.heads, c.head_dim, h);
     const auto k = rotate_half_order(read(wk, kv * h), c.kv_heads, c.head_dim, h);
@@ -127,7 +127,8 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
     if (!tokenizer.ok()) return tokenizer.status().at(o.tokenizer);
     AERIE_TRY(sink.tokenizer(**tokenizer, blob, &c).at(o.tokenizer));
   } else {
-    sink.warn(o.source + ": no tokenizer given (llama2.c keeps it in a file of its own): the package speaks token ids only");
+    sink.warn(o.source +
+              ": no tokenizer given (llama2.c keeps it in a file of its own): the package speaks token ids only");
   }
   sink.finish_target(o.source, c);
   return {};

@@ -77,7 +77,8 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   bool tied = false;
   AERIE_TRY(config.boolean("tie_word_embeddings", &tied, false).at(config_path));
   c.tied = !take.has("lm_head.weight");
-  if (c.tied && !tied) return error(Code::bad_format, o.source + ": tensor lm_head.weight: missing (tie_word_embeddings is not true)");
+  if (c.tied && !tied)
+    return error(Code::bad_format, o.source + ": tensor lm_head.weight: missing (tie_word_embeddings is not true)");
   c.qkv_bias = take.has("model.layers.0.self_attn.q_proj.bias");
   take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });  // computed from theta
 
@@ -95,7 +96,8 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
     AERIE_ASSIGN(const auto head, import.take("lm_head.weight", c.vocab_size, c.hidden));
     // transformers would use the embedding; a head that differs from it says that the config lies.
     if (tied && head != embed)
-      return error(Code::mismatch, o.source + ": tensor lm_head.weight: is not the embedding, but tie_word_embeddings is true");
+      return error(Code::mismatch,
+                   o.source + ": tensor lm_head.weight: is not the embedding, but tie_word_embeddings is true");
     c.tied = tied;
     if (!c.tied) AERIE_TRY(sink.weight("lm_head", head, c.vocab_size, c.hidden));
   }

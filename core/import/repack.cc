@@ -24,8 +24,7 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
       quantised |= t.dtype == kernels::DType::int8 || t.dtype == kernels::DType::int4;
       std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
       for (int64_t r = 0; r < t.rows; ++r)
-        for (int64_t c = 0; c < t.cols; ++c)
-          values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
+        for (int64_t c = 0; c < t.cols; ++c) values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
       AERIE_TRY(sink.weight(info.name, values, t.rows, t.cols));
     }
     if (o.progress && !o.progress(++done, package->tensors().size()))
@@ -36,8 +35,10 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
     if (const auto blob = package->blob(name); !blob.empty()) AERIE_TRY(sink.writer().add_blob(name, blob));
   sink.writer().set_name(package->name());
   sink.writer().set_fingerprint(package->fingerprint());
-  if (package->target()) sink.writer().set_target(*package->target());
-  else sink.writer().set_drafter(*package->drafter());
+  if (package->target())
+    sink.writer().set_target(*package->target());
+  else
+    sink.writer().set_drafter(*package->drafter());
   return {};
 }
 

@@ -20,9 +20,12 @@ using nlohmann::json;
 float half_to_float(uint16_t h) {
   const int sign = h >> 15, exponent = h >> 10 & 31, fraction = h & 1023;
   float v;
-  if (exponent == 31) v = fraction ? NAN : INFINITY;
-  else if (exponent == 0) v = std::ldexp(static_cast<float>(fraction), -24);
-  else v = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  if (exponent == 31)
+    v = fraction ? NAN : INFINITY;
+  else if (exponent == 0)
+    v = std::ldexp(static_cast<float>(fraction), -24);
+  else
+    v = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return sign ? -v : v;
 }
 
@@ -32,9 +35,9 @@ struct Format {
 };
 // All that the format defines; only the first three are weights to us. A tensor of another kind is an error
 // where it is asked for, or is unexpected like any other.
-constexpr Format kFormats[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I64", 8},  {"I32", 4},
-                               {"I16", 2}, {"I8", 1},  {"U8", 1},   {"U16", 2}, {"U32", 4},  {"U64", 8},
-                               {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+constexpr Format kFormats[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8},     {"I64", 8},
+                               {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U8", 1},      {"U16", 2},
+                               {"U32", 4}, {"U64", 8}, {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
 struct Located {
   size_t file = 0;
@@ -70,8 +73,8 @@ class SafetensorsSource final : public TensorSource {
         out[i] = bf16 ? std::bit_cast<float>(uint32_t{h} << 16) : half_to_float(h);
       }
     } else {
-      return error(Code::unsupported, name_ + ": tensor " + tensor + ": dtype " + at.format->name +
-                                          " (F32, F16 and BF16 are read)");
+      return error(Code::unsupported,
+                   name_ + ": tensor " + tensor + ": dtype " + at.format->name + " (F32, F16 and BF16 are read)");
     }
     if (!std::all_of(out.begin(), out.end(), [](float v) { return std::isfinite(v); }))
       return error(Code::bad_format, name_ + ": tensor " + tensor + ": a value is not finite");
@@ -162,10 +165,12 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
     AERIE_TRY(source->add_file(in("model.safetensors")));
   } else if (has("model.safetensors.index.json")) {
     AERIE_ASSIGN(const json j, read_json(index));
-    if (!j.contains("weight_map") || !j["weight_map"].is_object()) return error(Code::bad_format, index + ": weight_map is missing");
+    if (!j.contains("weight_map") || !j["weight_map"].is_object())
+      return error(Code::bad_format, index + ": weight_map is missing");
     std::set<std::string> shards;
     for (const auto& [name, file] : j["weight_map"].items()) {
-      if (!file.is_string() || file.get_ref<const std::string&>().find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
+      if (!file.is_string() ||
+          file.get_ref<const std::string&>().find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
         return error(Code::bad_format, index + ": " + name + ": a shard must be a file of the same folder");
       shards.insert(file.get<std::string>());
     }
@@ -175,11 +180,13 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
         return error(Code::bad_format, path + ": tensor " + entry.key() + ": missing (the index lists it)");
   } else {
     AERIE_ASSIGN(const auto files, platform::list_files(path, ".safetensors"));
-    if (files.size() > 1) return error(Code::not_found, path + ": several .safetensors files and no model.safetensors.index.json");
+    if (files.size() > 1)
+      return error(Code::not_found, path + ": several .safetensors files and no model.safetensors.index.json");
     if (files.empty()) {
       AERIE_ASSIGN(const auto pickles, platform::list_files(path, ".bin"));
       if (!pickles.empty())
-        return error(Code::unsupported, pickles[0] + ": a PyTorch pickle, which can run code when it is read; " + kPickleAdvice);
+        return error(Code::unsupported,
+                     pickles[0] + ": a PyTorch pickle, which can run code when it is read; " + kPickleAdvice);
       return error(Code::not_found, path + ": no model.safetensors");
     }
     AERIE_TRY(source->add_file(files[0]));

@@ -53,8 +53,8 @@ Status Sink::vector(const std::string& name, const std::vector<float>& values) {
 
 Status Sink::tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c) {
   if (tokenizer.vocab_size() > c->vocab_size)
-    return error(Code::mismatch, std::to_string(tokenizer.vocab_size()) + " tokens, the model has " +
-                                     std::to_string(c->vocab_size));
+    return error(Code::mismatch,
+                 std::to_string(tokenizer.vocab_size()) + " tokens, the model has " + std::to_string(c->vocab_size));
   c->vocab_used = std::min(c->vocab_used, tokenizer.vocab_size());
   if (c->bos_id < 0 && tokenizer.bos_id() < c->vocab_used) c->bos_id = tokenizer.bos_id();
   // The file's bytes: our own blob may change its version, the model would still be the same.
@@ -73,12 +73,14 @@ std::string Sink::fingerprint() const {
 void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
   const RopeScaling& r = c.rope_scaling;
   char text[512];
-  const int n = std::snprintf(
-      text, sizeof text, "llama vocab %d hidden %d layers %d heads %d %d x %d ffn %d eps %.9g rope %.9g %d %.9g %.9g %.9g %d tied %d bias %d",
-      c.vocab_size, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn, static_cast<double>(c.rms_eps),
-      static_cast<double>(c.rope_theta), static_cast<int>(r.kind), static_cast<double>(r.factor),
-      static_cast<double>(r.low_freq_factor), static_cast<double>(r.high_freq_factor), r.original_context, c.tied,
-      c.qkv_bias);
+  const int n =
+      std::snprintf(text, sizeof text,
+                    "llama vocab %d hidden %d layers %d heads %d %d x %d ffn %d eps %.9g rope %.9g %d %.9g %.9g %.9g "
+                    "%d tied %d bias %d",
+                    c.vocab_size, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
+                    static_cast<double>(c.rms_eps), static_cast<double>(c.rope_theta), static_cast<int>(r.kind),
+                    static_cast<double>(r.factor), static_cast<double>(r.low_freq_factor),
+                    static_cast<double>(r.high_freq_factor), r.original_context, c.tied, c.qkv_bias);
   hash(text, static_cast<size_t>(n));
   writer_->set_name(name_from_path(path));
   writer_->set_fingerprint(fingerprint());

@@ -53,8 +53,7 @@ Result<Header> decode_header(std::span<const uint8_t> file) {
       return bad("magic", "damaged as if it had been copied as text; copy it as binary");
     return bad("magic", "this is not an Aerie package");
   }
-  if (file.size() < kHeaderBytes)
-    return bad("length", std::to_string(file.size()) + " bytes, shorter than the header");
+  if (file.size() < kHeaderBytes) return bad("length", std::to_string(file.size()) + " bytes, shorter than the header");
   const uint8_t* b = file.data();
   Header h;
   h.major = static_cast<uint16_t>(get(b + 8, 2));

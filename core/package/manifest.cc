@@ -22,8 +22,7 @@ flatbuffers::Offset<fbs::Stored> encode(Builder& b, const StoredRow& s) {
     for (const ChunkRow& c : s.chunks) rows.emplace_back(c.xxh64, c.stored_bytes, c.raw_bytes);
     chunks = b.CreateVectorOfStructs(rows);
   }
-  return fbs::CreateStored(b, s.offset, s.stored_bytes, s.raw_bytes, static_cast<fbs::Codec>(s.codec), chunks,
-                           s.xxh64);
+  return fbs::CreateStored(b, s.offset, s.stored_bytes, s.raw_bytes, static_cast<fbs::Codec>(s.codec), chunks, s.xxh64);
 }
 
 flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
@@ -58,6 +57,9 @@ Status decode(const fbs::Stored& s, const std::string& where, StoredRow* out) {
   if (!known(s.codec(), fbs::Codec::zstd)) return error(Code::unsupported, where + ": codec: unknown to this build");
   *out = {s.offset(), s.stored_bytes(), s.raw_bytes(), static_cast<Codec>(s.codec()), {}, s.xxh64()};
   if (s.chunks()) {
+    // The Verifier (2.0.8) checks that a vector of structs lies inside, but not that it is aligned for them.
+    if (reinterpret_cast<uintptr_t>(s.chunks()->Data()) % alignof(fbs::Chunk))
+      return bad(where + ": chunks: misaligned");
     out->chunks.reserve(s.chunks()->size());
     for (const fbs::Chunk* c : *s.chunks()) out->chunks.push_back({c->xxh64(), c->stored_bytes(), c->raw_bytes()});
   }
@@ -83,7 +85,8 @@ Status decode(const fbs::Target& t, LlamaConfig* out) {
   if (t.eos_ids()) c.eos_ids.assign(t.eos_ids()->begin(), t.eos_ids()->end());
   if (t.tap_layers()) c.tap_layers.assign(t.tap_layers()->begin(), t.tap_layers()->end());
   if (const fbs::RopeScaling* r = t.rope_scaling()) {
-    if (!known(r->kind(), fbs::RopeKind::llama3)) return error(Code::unsupported, "rope_scaling: unknown to this build");
+    if (!known(r->kind(), fbs::RopeKind::llama3))
+      return error(Code::unsupported, "rope_scaling: unknown to this build");
     c.rope_scaling = {static_cast<RopeScaling::Kind>(r->kind()), r->factor(), r->low_freq_factor(),
                       r->high_freq_factor(), r->original_context()};
   }
@@ -142,7 +145,8 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
       TensorRow& row = m.tensors.emplace_back();
       row.name = text(t->name());
       AERIE_TRY(check_name(row.name));
-      if (!known(t->dtype(), fbs::DType::i32)) return error(Code::unsupported, row.name + ": dtype: unknown to this build");
+      if (!known(t->dtype(), fbs::DType::i32))
+        return error(Code::unsupported, row.name + ": dtype: unknown to this build");
       if (!known(t->layout(), fbs::Layout::panel16))
         return error(Code::unsupported, row.name + ": layout: unknown to this build");
       row.dtype = static_cast<kernels::DType>(t->dtype());
@@ -169,7 +173,11 @@ Result<Described> describe(std::span<const uint8_t> file) {
   Result<Manifest> m = decode_manifest(file.subspan(h.manifest_offset, h.manifest_bytes));
   if (!m.ok()) return m.status().at("manifest");
   AERIE_TRY(check_manifest(*m, h.data_bytes));
-  return Described{h.major, h.minor, h.file_bytes, h.manifest_bytes, file.subspan(h.data_offset, h.data_bytes),
+  return Described{h.major,
+                   h.minor,
+                   h.file_bytes,
+                   h.manifest_bytes,
+                   file.subspan(h.data_offset, h.data_bytes),
                    std::move(m).value()};
 }
 

@@ -65,8 +65,9 @@ class OpenPackage final : public Package {
     // A Tensor's pointers are not const because the kernels' outputs are Tensors too; these pages are read-only.
     auto* data = const_cast<uint8_t*>(it->second.data);
     const int64_t stride = row.layout == kernels::Layout::row_major ? row.cols : 0;
-    return kernels::Tensor{data, row.scales_offset ? data + row.scales_offset : nullptr, row.rows, row.cols, stride,
-                           row.dtype, row.layout};
+    return kernels::Tensor{
+        data,      row.scales_offset ? data + row.scales_offset : nullptr, row.rows, row.cols, stride, row.dtype,
+        row.layout};
   }
 
   std::span<const uint8_t> blob(std::string_view name) const override {

@@ -16,9 +16,7 @@ namespace {
 
 Status bad(const std::string& field, const std::string& what) { return error(Code::bad_format, field + ": " + what); }
 
-std::string shape(int64_t rows, int64_t cols) {
-  return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")";
-}
+std::string shape(int64_t rows, int64_t cols) { return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")"; }
 
 Status range(const char* field, int64_t v, int64_t low, int64_t high) {
   if (v >= low && v <= high) return {};
@@ -38,7 +36,8 @@ Status check_stored(const StoredRow& s, const std::string& name) {
     return {};
   }
   if (s.raw_bytes / kMaxExpansion > s.stored_bytes)
-    return bad(name, std::to_string(s.stored_bytes) + " stored bytes claim to unpack to " + std::to_string(s.raw_bytes));
+    return bad(name,
+               std::to_string(s.stored_bytes) + " stored bytes claim to unpack to " + std::to_string(s.raw_bytes));
   uint64_t stored = 0, raw = 0;  // at most 2^32 * 1e6 each: no overflow
   for (const ChunkRow& c : s.chunks) {
     if (c.raw_bytes == 0 || c.raw_bytes > kMaxChunkBytes || c.stored_bytes == 0)
@@ -57,8 +56,8 @@ Status check_tensor(const TensorRow& t) {
   if (!tensor_extent(t.dtype, t.layout, t.rows, t.cols, &raw, &scales))
     return bad(t.name, "this dtype and layout do not go together");
   if (raw != t.stored.raw_bytes)
-    return bad(t.name, "shape " + shape(t.rows, t.cols) + " needs " + std::to_string(raw) + " bytes, the manifest says " +
-                           std::to_string(t.stored.raw_bytes));
+    return bad(t.name, "shape " + shape(t.rows, t.cols) + " needs " + std::to_string(raw) +
+                           " bytes, the manifest says " + std::to_string(t.stored.raw_bytes));
   if (scales != t.scales_offset) return bad(t.name, "scales offset is wrong");
   return check_stored(t.stored, t.name);
 }
@@ -77,8 +76,8 @@ Status check_target_tensors(const Manifest& m) {
     found.erase(it);
   }
   if (!found.empty()) {
-    const auto first = std::min_element(found.begin(), found.end(),
-                                        [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto first =
+        std::min_element(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return bad(first->first, "unexpected tensor");
   }
   return {};
@@ -87,7 +86,8 @@ Status check_target_tensors(const Manifest& m) {
 }  // namespace
 
 Status check_name(const std::string& name) {
-  if (!name.empty() && name.size() <= 255 && std::all_of(name.begin(), name.end(), [](char c) { return c > 32 && c < 127; }))
+  if (!name.empty() && name.size() <= 255 &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c > 32 && c < 127; }))
     return {};
   return bad("names", "a name is empty, too long or not printable ASCII");
 }
@@ -106,7 +106,8 @@ Status check_config(const LlamaConfig& c) {
   AERIE_TRY(range("layers", c.layers, 1, 1024));
   AERIE_TRY(range("heads", c.heads, 1, 4096));
   AERIE_TRY(range("kv_heads", c.kv_heads, 1, c.heads));
-  if (c.heads % c.kv_heads) return bad("kv_heads", std::to_string(c.kv_heads) + " does not divide heads " + std::to_string(c.heads));
+  if (c.heads % c.kv_heads)
+    return bad("kv_heads", std::to_string(c.kv_heads) + " does not divide heads " + std::to_string(c.heads));
   AERIE_TRY(range("head_dim", c.head_dim, 2, 1024));
   if (c.head_dim % 2) return bad("head_dim", std::to_string(c.head_dim) + " is odd");
   AERIE_TRY(range("ffn", c.ffn, 1, 1 << 20));
@@ -167,7 +168,8 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   return all;
 }
 
-bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint64_t* raw_bytes, uint64_t* scales_offset) {
+bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint64_t* raw_bytes,
+                   uint64_t* scales_offset) {
   const bool quantised = dtype == DType::int8 || dtype == DType::int4;
   if (rows < 1 || rows > kMaxRows || cols < 1 || cols > kMaxCols) return false;
   if (layout == Layout::row_major ? quantised : dtype == DType::i32) return false;
@@ -178,9 +180,8 @@ bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint6
 }
 
 Status check_manifest(const Manifest& m, uint64_t data_bytes) {
-  if (m.name.size() > 255 || std::any_of(m.name.begin(), m.name.end(), [](char c) {
-        return static_cast<unsigned char>(c) < 32 || c == 127;
-      }))
+  if (m.name.size() > 255 ||
+      std::any_of(m.name.begin(), m.name.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }))
     return bad("name", "too long or has control characters");
   AERIE_TRY(check_fingerprint(m.fingerprint));
   if (m.kind == PackageKind::target) {
@@ -208,7 +209,8 @@ Status check_manifest(const Manifest& m, uint64_t data_bytes) {
   if (m.kind == PackageKind::target) AERIE_TRY(check_target_tensors(m));
 
   // Every blob begins at the first aligned byte after the one before: no overlap, no hiding place.
-  std::sort(stored.begin(), stored.end(), [](const auto& a, const auto& b) { return a.first->offset < b.first->offset; });
+  std::sort(stored.begin(), stored.end(),
+            [](const auto& a, const auto& b) { return a.first->offset < b.first->offset; });
   uint64_t end = 0;
   for (const auto& [s, name] : stored) {
     if (s->offset != align_up(end, kBlobAlignment)) return bad(*name, "offset: overlaps, misaligned or leaves a hole");

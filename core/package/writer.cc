@@ -69,7 +69,8 @@ class FileWriter final : public PackageWriter {
       if (!package::tensor_extent(t.dtype, t.layout, t.rows, t.cols, &raw, &row.scales_offset))
         return refuse("a package cannot hold this shape, dtype and layout");
       if (!t.data || (row.scales_offset && !t.scales)) return refuse("has no data");
-      if (t.layout == kernels::Layout::row_major && t.rows > 1 && t.stride != t.cols) return refuse("its rows are not contiguous");
+      if (t.layout == kernels::Layout::row_major && t.rows > 1 && t.stride != t.cols)
+        return refuse("its rows are not contiguous");
       const auto* data = static_cast<const uint8_t*>(t.data);
       if (row.scales_offset) {
         const auto n = static_cast<uint64_t>(kernels::data_bytes(t.dtype, t.layout, t.rows, t.cols));

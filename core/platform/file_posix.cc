@@ -89,9 +89,9 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) 
   if (kind == PathKind::other) return error(Code::invalid_argument, path + ": is not a regular file");
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string temporary = join_path(
-        parent_directory(path), "." + file_name(path) + "." + std::to_string(getpid()) + "-" +
-                                    std::to_string(counter.fetch_add(1)) + ".part");
+    const std::string temporary =
+        join_path(parent_directory(path), "." + file_name(path) + "." + std::to_string(getpid()) + "-" +
+                                              std::to_string(counter.fetch_add(1)) + ".part");
     const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, fd));
     if (errno != EEXIST && errno != EINTR) return os_error(path, "cannot create");
@@ -184,7 +184,8 @@ std::string file_name(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
   if (end == std::string::npos) return {};
   const size_t slash = path.rfind('/', end);
-  return path.substr(slash == std::string::npos ? 0 : slash + 1, end - (slash == std::string::npos ? 0 : slash + 1) + 1);
+  return path.substr(slash == std::string::npos ? 0 : slash + 1,
+                     end - (slash == std::string::npos ? 0 : slash + 1) + 1);
 }
 
 }  // namespace aerie::platform

@@ -21,8 +21,12 @@ double activation(Activation kind, double x) {
 
 }  // namespace
 
-void run(const Upload& op) { std::memcpy(op.device, op.host, static_cast<size_t>(op.bytes)); }
-void run(const Download& op) { std::memcpy(op.host, op.device, static_cast<size_t>(op.bytes)); }
+void run(const Upload& op) {
+  if (op.bytes > 0) std::memcpy(op.device, op.host, static_cast<size_t>(op.bytes));
+}
+void run(const Download& op) {
+  if (op.bytes > 0) std::memcpy(op.host, op.device, static_cast<size_t>(op.bytes));
+}
 
 void run(const CopyRows& op) {
   for (int64_t r = 0; r < op.rows; ++r) {

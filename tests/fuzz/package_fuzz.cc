@@ -27,9 +27,11 @@ void use(const aerie::Package& p) {
     const auto t = p.tensor(info.name);
     if (!t.ok()) std::abort();
     const auto* data = static_cast<const uint8_t*>(t->data);
-    for (int64_t n = aerie::kernels::data_bytes(t->dtype, t->layout, t->rows, t->cols), i = 0; i < n; i += 61) sum += data[i];
+    for (int64_t n = aerie::kernels::data_bytes(t->dtype, t->layout, t->rows, t->cols), i = 0; i < n; i += 61)
+      sum += data[i];
     sum += data[aerie::kernels::data_bytes(t->dtype, t->layout, t->rows, t->cols) - 1];
-    if (t->scales) sum += static_cast<const uint8_t*>(t->scales)[aerie::kernels::scale_bytes(t->dtype, t->rows, t->cols) - 1];
+    if (t->scales)
+      sum += static_cast<const uint8_t*>(t->scales)[aerie::kernels::scale_bytes(t->dtype, t->rows, t->cols) - 1];
   }
   for (const uint8_t b : p.blob("tokenizer")) sum += b;
   volatile uint64_t sink = sum;

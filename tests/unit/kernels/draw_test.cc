@@ -179,7 +179,8 @@ std::vector<Walked> walk(Tree& t, int32_t used, const std::vector<WalkSeq>& seqs
     const char* p = out.data() + i * static_cast<size_t>(walk_out_bytes(max_steps));
     std::memcpy(&result[i].head, p, sizeof(WalkOut));
     result[i].steps.resize(static_cast<size_t>(std::max(result[i].head.count, 0)));
-    std::memcpy(result[i].steps.data(), p + sizeof(WalkOut), result[i].steps.size() * sizeof(WalkStep));
+    if (result[i].head.count > 0)
+      std::memcpy(result[i].steps.data(), p + sizeof(WalkOut), result[i].steps.size() * sizeof(WalkStep));
   }
   return result;
 }

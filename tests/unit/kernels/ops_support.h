@@ -3,16 +3,20 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <hwy/highway.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/cpu_device.h"
+// clang-format off: the targets come before Highway
 #include "kernels/cpu/hwy_targets.h"
+#include <hwy/highway.h>
+// clang-format on
+
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/op_kernels.h"
 
 namespace aerie::kernels::test {

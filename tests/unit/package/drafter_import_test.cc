@@ -218,7 +218,8 @@ TEST(ImportLlama2c, DamagedFiles) {
     EXPECT_EQ(s.code(), Code::bad_format) << s.message();
     EXPECT_EQ(folder.names(), std::vector<std::string>{"m.bin"});
   };
-  for (size_t n = 0; n < good.size(); n += n < 64 ? 1 : 97) refused(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(n)));
+  for (size_t n = 0; n < good.size(); n += n < 64 ? 1 : 97)
+    refused(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(n)));
   Bytes more = good;
   more.resize(more.size() + 4);
   refused(more);
@@ -266,7 +267,10 @@ TEST(ImportLlama2c, Stories260K) {
     float first[64];
     std::memcpy(first, file.data() + 28, sizeof first);
     const auto embed = (*p)->tensor("embed");
-    const float tolerance = dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 0.004f : dtype == DType::int8 ? 0.01f : 0.2f;
+    const float tolerance = dtype == DType::f32    ? 0
+                            : dtype == DType::bf16 ? 0.004f
+                            : dtype == DType::int8 ? 0.01f
+                                                   : 0.2f;
     for (int i = 0; i < 64; ++i) EXPECT_NEAR(kernels::panel16_at(*embed, 0, i), first[i], tolerance);
     // The last norm ends where the two rotary tables (512 x 4 each) begin.
     float norm;

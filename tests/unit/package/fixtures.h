@@ -111,8 +111,10 @@ inline Status write_target(const std::string& path, const LlamaConfig& c, kernel
   for (const auto& e : package::expected_tensors(c)) {
     if (e.name == skip) continue;
     std::vector<float> v = values(e.name, e.rows * e.cols);
-    if (e.weight) AERIE_TRY(w->add_tensor(e.name, pack(v, e.rows, e.cols, dtype).tensor));
-    else AERIE_TRY(w->add_tensor(e.name, kernels::matrix(v.data(), e.rows, e.cols)));
+    if (e.weight)
+      AERIE_TRY(w->add_tensor(e.name, pack(v, e.rows, e.cols, dtype).tensor));
+    else
+      AERIE_TRY(w->add_tensor(e.name, kernels::matrix(v.data(), e.rows, e.cols)));
   }
   AERIE_TRY(w->add_blob("chat_template", Bytes{'h', 'i'}));
   return w->finish();

@@ -3,7 +3,6 @@
 #include <xxhash.h>
 
 #include <bit>
-
 #include <nlohmann/json.hpp>
 
 namespace aerie::test {

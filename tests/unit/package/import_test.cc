@@ -65,7 +65,8 @@ TEST(ImportLlama, ValuesLandWhereTheyBelong) {
     ASSERT_TRUE(s.ok()) << s.message();
     const auto p = c.open();
     ASSERT_TRUE(p);
-    const auto expect = [&](const std::string& to, int64_t first_row, const std::string& from, int64_t rows, int64_t cols) {
+    const auto expect = [&](const std::string& to, int64_t first_row, const std::string& from, int64_t rows,
+                            int64_t cols) {
       const std::vector<float> v = c.tensors.at(from).values;
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < cols; ++k)
@@ -128,8 +129,9 @@ TEST(ImportLlama, TheFingerprintIsTheModels) {
 
 TEST(ImportLlama, RuleZero) {
   const std::string l = "model.layers.1.";
-  for (const char* name : {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.layers.1.mlp.up_proj.weight",
-                           "model.layers.0.input_layernorm.weight", "model.layers.1.self_attn.v_proj.weight"}) {
+  for (const char* name :
+       {"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.layers.1.mlp.up_proj.weight",
+        "model.layers.0.input_layernorm.weight", "model.layers.1.self_attn.v_proj.weight"}) {
     Checkpoint c;
     c.tensors.erase(name);
     c.refused(Code::bad_format, {name, "missing"});
@@ -285,7 +287,8 @@ TEST(ImportLlama, Shards) {
   const auto index = [&](const nlohmann::json& m) {
     spit(c.options.source + "/model.safetensors.index.json", nlohmann::json{{"weight_map", m}}.dump());
   };
-  for (int p = 0; p < 2; ++p) spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
+  for (int p = 0; p < 2; ++p)
+    spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
   index(map);
   const Status s = convert(c.options);
   ASSERT_TRUE(s.ok()) << s.message();
@@ -303,7 +306,8 @@ TEST(ImportLlama, Shards) {
   EXPECT_EQ(convert(c.options).code(), Code::not_found);
   parts[1]["model.norm.weight"] = all.at("model.norm.weight");
   parts[0]["model.norm.weight"] = all.at("model.norm.weight");
-  for (int p = 0; p < 2; ++p) spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
+  for (int p = 0; p < 2; ++p)
+    spit(c.options.source + "/model-" + std::to_string(p) + ".safetensors", safetensors(parts[p]));
   index(map);
   EXPECT_NE(convert(c.options).message().find("in two files"), std::string::npos);
 }
@@ -388,7 +392,8 @@ TEST(ImportSafetensors, HostileHeaders) {
   deep.write();
   spit(deep.options.source + "/model.safetensors", file(std::string(200000, '[')));
   EXPECT_EQ(convert(deep.options).code(), Code::bad_format);
-  spit(deep.options.source + "/model.safetensors", file(R"({"a":)" + std::string(200000, '[') + std::string(200000, ']') + "}"));
+  spit(deep.options.source + "/model.safetensors",
+       file(R"({"a":)" + std::string(200000, '[') + std::string(200000, ']') + "}"));
   EXPECT_EQ(convert(deep.options).code(), Code::bad_format);
 }
 

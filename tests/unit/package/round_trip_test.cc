@@ -77,7 +77,8 @@ TEST_P(RoundTrip, GivesBackEveryValue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RoundTrip,
-                         testing::Combine(testing::Values(DType::f32, DType::bf16, DType::int8, DType::int4), testing::Bool()));
+                         testing::Combine(testing::Values(DType::f32, DType::bf16, DType::int8, DType::int4),
+                                          testing::Bool()));
 
 TEST(PackageFile, DrafterRoundTrip) {
   const Folder folder;
@@ -213,7 +214,9 @@ TEST(PackageFile, InputsThatCannotBe) {
 
 TEST(PackageFile, NamesAreUtf8) {
   const Folder folder;
-  const std::string path = folder / "m\xC3\xB6" "del \xE9\xB7\xB2.aerie";
+  const std::string path = folder /
+                           "m\xC3\xB6"
+                           "del \xE9\xB7\xB2.aerie";
   ASSERT_TRUE(write_target(path, small_config(), DType::f32).ok());
   EXPECT_TRUE(Package::open(path).ok());
 }
