@@ -46,9 +46,9 @@ double mass(const Candidate* first, const Candidate* last, float top) {
 }
 
 // Moves the smallest set of best candidates whose weights reach `goal` to the front; returns its size,
-// at least one. Halves the range that holds the end of the set instead of sorting: a nucleus of a flat
-// distribution is most of the vocabulary. *reached: did all of them together reach the goal?
-int64_t cut_top_p(Candidate* c, int64_t count, float top, double goal, bool* reached) {
+// at least one, all when they do not reach it. Halves the range that holds the end of the set instead
+// of sorting: a nucleus of a flat distribution is most of the vocabulary.
+int64_t cut_top_p(Candidate* c, int64_t count, float top, double goal) {
   int64_t low = 0, high = count;  // the set ends in [low, high]; `above` is the weight of the first `low`
   double above = 0;
   while (high - low > 32) {
@@ -64,7 +64,6 @@ int64_t cut_top_p(Candidate* c, int64_t count, float top, double goal, bool* rea
   }
   std::sort(c + low, c + high, better);
   while (low < high && (low == 0 || above < goal)) above += weight(c[low++], top);
-  *reached = high < count || above >= goal;
   return low;
 }
 
@@ -74,9 +73,8 @@ int64_t filter(const float* score, int64_t n, Candidate best, const Sampling& s,
   int64_t count = -1;  // not collected yet: all
   const float top = best.score;
   if (s.top_k > 0 && s.top_k < n) count = select_best(score, n, s.top_k, nullptr, c);
-  bool reached = false;
   if (s.top_p < 1 && count >= 0) {
-    count = cut_top_p(c, count, top, static_cast<double>(s.top_p) * mass(c, c + count, top), &reached);
+    count = cut_top_p(c, count, top, static_cast<double>(s.top_p) * mass(c, c + count, top));
   } else if (s.top_p < 1) {
     // A nucleus is mostly small: look only at what is near the best, further if that does not suffice.
     const double goal = static_cast<double>(s.top_p) * static_cast<double>(sum_exp_row(score, n, top));
@@ -84,8 +82,8 @@ int64_t filter(const float* score, int64_t n, Candidate best, const Sampling& s,
       count = 0;
       collect_row(score, 0, n, std::max(top - distance, kLowest), c, &count, n + kCollectSlack);
       if (distance < kInf && mass(c, c + count, top) < goal) continue;
-      count = cut_top_p(c, count, top, goal, &reached);
-      if (reached) break;
+      count = cut_top_p(c, count, top, goal);
+      break;
     }
   }
   if (s.min_p > 0) {

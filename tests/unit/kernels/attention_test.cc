@@ -88,6 +88,9 @@ TEST(Attention, RopeAndStoreMatchesTheReference) {
     Ints slots(19);
     std::iota(slots.begin(), slots.end(), 11);
     slots[4] = -1;
+    for (const uint32_t odd : {0x7fffffffu, 0x7f800001u, 0xff800000u, 0x7f7fffffu, 0x3f808000u, 0x3f818000u, 1u})
+      qkv[static_cast<size_t>(odd % 19 * width + width - 1)] = std::bit_cast<float>(odd);  // values bf16 trips over
+    other = qkv;
     Cache a(s, 1), b(s, 1);
     run_cpu(RopeAndStore{view(qkv, 19, width), view(angles, 19, s.dim), s.heads, a.kv, 1, slots.data()});
     run_reference(RopeAndStore{view(other, 19, width), view(angles, 19, s.dim), s.heads, b.kv, 1, slots.data()});

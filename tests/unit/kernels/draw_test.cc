@@ -124,6 +124,9 @@ TEST(Draw, TopKOfEqualOrRisingLogitsStaysRight) {  // the selection's worst case
   for (const int32_t k : {1, 7, 128}) {
     check_top_k(equal, 1, k, 3000, nullptr, nullptr);
     check_top_k(rising, 1, k, 3000, nullptr, nullptr);
+    Ints falling(3000);  // ids of equal scores get better and better
+    for (int32_t i = 0; i < 3000; ++i) falling[static_cast<size_t>(i)] = 2999 - i;
+    check_top_k(equal, 1, k, 3000, &falling, nullptr);
   }
 }
 
@@ -285,6 +288,58 @@ TEST(Draw, WalkDrawsWhatBruteForceDrawsWithEveryFilter) {
     check(walk(tree, used, seqs, 3, kWalkReference));
     each_isa([&] { check(walk(tree, used, seqs, 3, kWalkCpu)); });
   }
+}
+
+TEST(Draw, TopPOfAFlatRowKeepsExactlyItsShare) {
+  constexpr int32_t v = 1024;
+  Tree tree(1, v, 1, 0.0f);
+  for (const float top_p : {0.25f, 0.5f, 0.75f, 0.125f, 511.0f / 1024, 513.0f / 1024}) {
+    const auto share = static_cast<int32_t>(top_p * v);
+    std::vector<WalkSeq> seqs;
+    for (int32_t i = 0; i < 4000; ++i)
+      seqs.push_back({{.seed = 17, .stream = 1, .temperature = 1, .top_p = top_p}, i, 0, 0});
+    const auto got = walk(tree, v, seqs, 1, kWalkCpu);
+    for (int32_t i = 0; i < 4000; ++i) {
+      int32_t best = 0;
+      for (int32_t t = 1; t < share; ++t)
+        if (gumbel(17, 1, i + 1, t) > gumbel(17, 1, i + 1, best)) best = t;
+      ASSERT_EQ(got[static_cast<size_t>(i)].steps[0].token, best) << top_p;
+      if (i == 400) i = 3900;  // brute force is slow
+    }
+    // Each kept token is worth 1 in `share`: the last one must turn up, the one behind it must not.
+    int last = 0;
+    for (const Walked& w : got) {
+      ASSERT_LT(w.steps[0].token, share);
+      last += w.steps[0].token == share - 1;
+    }
+    EXPECT_GT(last, 0) << top_p;
+  }
+}
+
+TEST(Draw, EqualScoresGoToTheLowestId) {
+  // Make two tokens' logit + noise the same float, whichever of them has the larger logit.
+  int equal = 0;
+  for (int64_t position = 0; position < 200; ++position) {
+    const float low = gumbel(1, 1, position + 1, 3), high = gumbel(1, 1, position + 1, 60);
+    Tree t(1, 100, 1, 0.0f);
+    for (float& x : t.logits) x = -100;
+    t.logits[60] = 5;
+    float x = 5 + high - low;
+    for (int i = 0; i < 4 && x + low > 5 + high; ++i) x = std::nextafter(x, -kInfinity);
+    for (int i = 0; i < 4 && x + low < 5 + high; ++i) x = std::nextafter(x, kInfinity);
+    t.logits[3] = x;
+    if (x + low != 5 + high) continue;
+    ++equal;
+    each_isa([&] {
+      for (const Sampling& s : {Sampling{.seed = 1, .stream = 1, .temperature = 1},
+                                Sampling{.seed = 1, .stream = 1, .temperature = 1, .top_k = 7}})
+        EXPECT_EQ(walk(t, 100, {{s, position, 0, 0}}, 1, kWalkCpu)[0].steps[0].token, 3);
+    });
+  }
+  EXPECT_GT(equal, 100);
+  Tree t(1, 100, 1, 0.0f);  // and greedily
+  t.logits[41] = t.logits[7] = t.logits[93] = 1;
+  each_isa([&] { EXPECT_EQ(walk(t, 100, {{{}, 0, 0, 0}}, 1, kWalkCpu)[0].steps[0].token, 7); });
 }
 
 TEST(Draw, WalkFollowsChildrenThatCarryTheDraw) {

@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-// clang-format off: the targets come before Highway
+// The targets come before Highway.
+// clang-format off
 #include "kernels/cpu/hwy_targets.h"
 #include <hwy/highway.h>
 // clang-format on
