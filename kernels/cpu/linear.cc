@@ -389,8 +389,8 @@ QuantisedRows quantise(const Linear& op, Scratch& scratch) {
 int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
   const int64_t work = kPanel * op.w.cols * std::max<int64_t>(op.x.rows, 1);  // multiply-adds a panel
-  // Long enough to be worth a hand-over (about a microsecond), short enough for a frame budget.
-  const int64_t least = std::max<int64_t>(1, 60000 / std::max<int64_t>(work, 1));
+  // Long enough to be worth a hand-over between cores (some microseconds), short enough for a frame budget.
+  const int64_t least = std::max<int64_t>(1, 400000 / std::max<int64_t>(work, 1));
   const int64_t most = std::max<int64_t>(1, 2000000 / std::max<int64_t>(work, 1));
   const int64_t share = threads > 1 ? (panels + threads * 4 - 1) / (threads * 4) : panels;
   // Whole groups of panels, so that the wide tiles are used.
