@@ -8,5 +8,5 @@ bash .ci/setup.sh
 cmake --preset release >/dev/null
 cmake --build --preset release
 exec build/release/bin/aerie run --model samples/models/demo.aerie --drafter samples/models/demo-eagle.aerie \
-  --tree eagle2 --tree-nodes 5 --tree-depth 2 --tree-top-k 3 --temperature 0.7 --seed 7 --max-tokens 200 --compare \
+  --tree chain --tree-nodes 3 --temperature 0.7 --seed 7 --max-tokens 200 --compare \
   --prompt "${1:-It was a bright morning, and}"
