@@ -2,7 +2,7 @@
 #include "kernels/cpu/cpu_device.h"
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
 #include <new>
 #include <string>
 
@@ -11,6 +11,7 @@
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
 
+// After the choice of targets.
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
@@ -44,17 +45,21 @@ class CpuQueue final : public Queue {
  public:
   explicit CpuQueue(CpuDevice& device) : device_(device) {}
   Status submit(std::span<const Op> ops) override {
-    if (op_ < ops_.size()) return error(Code::busy, "cpu queue: a plan is running");
+    if (state_ == RunState::pending) return error(Code::busy, "cpu queue: a plan is running");
     ops_ = ops;
     op_ = 0;
     task_ = 0;
+    state_ = RunState::pending;
     return {};
   }
   Result<RunState> advance(Clock::time_point deadline) override;
-  void abandon() override { op_ = ops_.size(); }
+  void abandon() override { state_ = RunState::idle; }
 
  private:
+  Status run_tasks(int32_t count);
+
   CpuDevice& device_;
+  RunState state_ = RunState::idle;
   std::span<const Op> ops_;
   size_t op_ = 0;
   int32_t task_ = 0;  // of ops_[op_]
@@ -84,7 +89,11 @@ class CpuDevice final : public Device {
   }
   void* map_host(const void* host, size_t) override { return const_cast<void*>(host); }
   void unmap_host(void*) override {}
-  Result<std::unique_ptr<Queue>> make_queue() override { return std::unique_ptr<Queue>(new CpuQueue(*this)); }
+  Result<std::unique_ptr<Queue>> make_queue() override {
+    std::unique_ptr<Queue> queue(new (std::nothrow) CpuQueue(*this));
+    if (!queue) return error(Code::out_of_memory, "cpu queue");
+    return queue;
+  }
 
   int threads() const { return threads_; }
   void run(int32_t n, ThreadPool::Task fn, void* context) {
@@ -95,7 +104,7 @@ class CpuDevice final : public Device {
 
  private:
   static int64_t best_target() {
-    const int64_t t = supported_isas();
+    const int64_t t = hwy::SupportedTargets() & HWY_TARGETS;  // with the tests' mask
     return t & -t;  // Highway numbers the best targets lowest
   }
   CpuOptions options_;
@@ -108,46 +117,54 @@ struct Batch {
   const Op* op;
   int32_t first;
   int threads;
+  std::atomic<bool> failed{false};
 };
 
-void run_one(void* context, int32_t i) {
+// Noexcept for what throws on a thread that is not ours. Only scratch memory can: it grows to the
+// largest op once.
+void run_one(void* context, int32_t i) noexcept {
   const FpEnv env;  // the host's job system runs tasks on threads of its own
-  const Batch& b = *static_cast<const Batch*>(context);
-  std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, thread_scratch()); }, *b.op);
+  Batch& b = *static_cast<Batch*>(context);
+  try {
+    std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, thread_scratch()); }, *b.op);
+  } catch (...) {
+    b.failed.store(true, std::memory_order_relaxed);
+  }
 }
 
 // Tasks between two looks at the clock: a few tens of microseconds each (see tasks()).
 constexpr int32_t kTasksPerThread = 3;
 
+Status CpuQueue::run_tasks(int32_t count) {
+  Batch batch{&ops_[op_], task_, device_.threads()};
+  device_.run(count, run_one, &batch);
+  task_ += count;
+  if (!batch.failed.load(std::memory_order_relaxed)) return {};
+  state_ = RunState::idle;
+  return error(Code::out_of_memory, "cpu queue: working memory of an op");
+}
+
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
+  if (state_ != RunState::pending) return state_;
   const FpEnv env;
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
   int unchecked = 0;
-  while (op_ < ops_.size()) {
-    const Op& op = ops_[op_];
-    const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, op);
+  for (; op_ < ops_.size(); ++op_, task_ = 0) {
+    const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
     while (task_ < n) {
       const int32_t count = timed ? std::min(n - task_, threads * kTasksPerThread) : n - task_;
-      Batch batch{&op, task_, threads};
-      device_.run(count, run_one, &batch);
-      task_ += count;
+      AERIE_TRY(run_tasks(count));
       // Single-task ops are tiny; the clock is not asked after each.
-      if (timed && (count > 1 || ++unchecked == 8)) {
-        unchecked = 0;
-        if ((task_ < n || op_ + 1 < ops_.size()) && Clock::now() >= deadline) {
-          if (task_ == n) {
-            ++op_;
-            task_ = 0;
-          }
-          return RunState::pending;
-        }
+      if (!timed || (count == 1 && ++unchecked < 8)) continue;
+      unchecked = 0;
+      if ((task_ < n || op_ + 1 < ops_.size()) && Clock::now() >= deadline) {
+        if (task_ == n) ++op_, task_ = 0;
+        return state_;
       }
     }
-    ++op_;
-    task_ = 0;
   }
-  return RunState::done;
+  return state_ = RunState::done;
 }
 
 }  // namespace
@@ -156,11 +173,19 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
   if (options.threads < 0 || options.threads > 1024)
     return error(Code::invalid_argument, "threads: " + std::to_string(options.threads));
+  if ((options.alloc == nullptr) != (options.free == nullptr))
+    return error(Code::invalid_argument, "alloc and free: set both or none");
   return std::unique_ptr<Device>(new cpu::CpuDevice(options));
 }
 
-void set_isa_mask(int64_t targets) { hwy::SetSupportedTargetsForTest(targets); }
+void set_isa_mask(int64_t targets) {
+  supported_isas();  // sees the machine before the mask
+  hwy::SetSupportedTargetsForTest(targets);
+}
 
-int64_t supported_isas() { return hwy::SupportedTargets() & HWY_TARGETS; }
+int64_t supported_isas() {
+  static const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
+  return all;
+}
 
 }  // namespace aerie::kernels

@@ -23,7 +23,10 @@ class FpEnv {
   static constexpr unsigned kDefault = 0x1f80;
   unsigned saved_;
 #else
-  FpEnv() { std::feholdexcept(&saved_); }
+  FpEnv() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero of FPCR
+  }
   ~FpEnv() { std::fesetenv(&saved_); }
 
  private:

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
-#include <system_error>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -30,6 +31,50 @@ void pause() {
 
 constexpr auto kSpin = std::chrono::microseconds(60);
 
+#if defined(__linux__)
+// Whole cores of one limit; 0: none set.
+int whole_cores(double quota, double period) {
+  return quota > 0 && period > 0 ? std::max(1, static_cast<int>(quota / period)) : 0;
+}
+
+double number_in(const std::string& path) {
+  double v = 0;
+  return std::ifstream(path) >> v ? v : 0;
+}
+
+// The tightest CPU quota of this process's control groups, v2 or v1; 0: none. A container sees its
+// own group as the root, so the root counts too.
+int cgroup_cores() {
+  int least = 0;
+  const auto limit = [&](int cores) {
+    if (cores > 0) least = least > 0 ? std::min(least, cores) : cores;
+  };
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "0::/a/b" or "4:cpu,cpuacct:/a/b"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const bool v2 = second == first + 1;
+    std::istringstream kinds(line.substr(first + 1, second - first - 1));
+    bool cpu = v2;
+    for (std::string kind; std::getline(kinds, kind, ',');) cpu = cpu || kind == "cpu";
+    if (!cpu) continue;
+    for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
+      if (path == "/") path.clear();
+      if (v2) {
+        double quota = 0, period = 0;  // "max 100000" leaves the quota at 0
+        std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period;
+        limit(whole_cores(quota, period));
+      } else {
+        const std::string at = "/sys/fs/cgroup/cpu" + path + "/cpu.cfs_";
+        limit(whole_cores(number_in(at + "quota_us"), number_in(at + "period_us")));
+      }
+      if (path.find('/') == std::string::npos) break;
+    }
+  }
+  return least;
+}
+#endif
+
 }  // namespace
 
 int usable_cores() {
@@ -49,39 +94,38 @@ int usable_cores() {
     }
     if (!seen.empty()) cores = static_cast<int>(seen.size());
   }
-  std::string quota;
-  double period = 0;
-  std::ifstream limit("/sys/fs/cgroup/cpu.max");
-  if (limit >> quota >> period && quota != "max" && period > 0)
-    cores = std::min(cores, std::max(1, static_cast<int>(std::stod(quota) / period)));
+  if (const int quota = cgroup_cores(); quota > 0) cores = std::min(cores, quota);
 #endif
   return cores;
 }
 
 ThreadPool::ThreadPool(int threads) {
   try {
+    workers_.reserve(static_cast<size_t>(std::max(threads - 1, 0)));
     for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     // What could be started serves.
   }
 }
 
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_seq_cst);
   generation_.notify_all();
   for (std::thread& t : workers_) t.join();
 }
 
-bool ThreadPool::take(uint32_t generation, int32_t n, int32_t* i) {
-  uint64_t at = cursor_.load(std::memory_order_acquire);
-  while (static_cast<uint32_t>(at >> 32) == generation && (at & 0xffffffffu) < static_cast<uint32_t>(n)) {
-    if (cursor_.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
-      *i = static_cast<int32_t>(at & 0xffffffffu);
-      return true;
-    }
+// Take tasks until there are none; how many were done.
+int32_t ThreadPool::work_off() {
+  int32_t done = 0;
+  int32_t left = left_.load(std::memory_order_acquire);
+  while (left > 0) {
+    if (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+    fn_(context_, n_ - left);
+    ++done;
+    left = left_.load(std::memory_order_acquire);
   }
-  return false;
+  return done;
 }
 
 void ThreadPool::work() {
@@ -98,20 +142,15 @@ void ThreadPool::work() {
       }
       if (generation == seen) {
         parked_.fetch_add(1, std::memory_order_seq_cst);
-        generation_.wait(seen, std::memory_order_acquire);
+        generation_.wait(seen, std::memory_order_seq_cst);
         parked_.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
     }
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = generation;
-    const int32_t n = n_.load(std::memory_order_relaxed);
-    const Task fn = fn_.load(std::memory_order_relaxed);
-    void* const context = context_.load(std::memory_order_relaxed);
-    for (int32_t i = 0; take(generation, n, &i);) {
-      fn(context, i);
-      finished_.fetch_add(1, std::memory_order_release);
-    }
+    // One note for all tasks done: nothing of the job is touched after it.
+    if (const int32_t done = work_off(); done > 0) finished_.fetch_add(done, std::memory_order_release);
   }
 }
 
@@ -121,21 +160,19 @@ void ThreadPool::run(int32_t n, Task fn, void* context) {
     for (int32_t i = 0; i < n; ++i) fn(context, i);
     return;
   }
-  const uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
-  // Close the old job before its fields change: a late worker's take() fails from here on.
-  cursor_.store(uint64_t{generation} << 32 | 0xffffffffu, std::memory_order_release);
-  n_.store(n, std::memory_order_relaxed);
-  fn_.store(fn, std::memory_order_relaxed);
-  context_.store(context, std::memory_order_relaxed);
+  fn_ = fn;
+  context_ = context;
+  n_ = n;
   finished_.store(0, std::memory_order_relaxed);
-  cursor_.store(uint64_t{generation} << 32, std::memory_order_release);
-  generation_.store(generation, std::memory_order_seq_cst);
+  left_.store(n, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
-  int32_t mine = 0;
-  for (int32_t i = 0; take(generation, n, &i); ++mine) fn(context, i);
+  const int32_t mine = work_off();
   for (int spins = 0; finished_.load(std::memory_order_acquire) + mine < n; ++spins) {
-    if (spins < 2000) pause();
-    else std::this_thread::yield();
+    if (spins < 2000)
+      pause();
+    else
+      std::this_thread::yield();
   }
 }
 

@@ -27,18 +27,19 @@ class ThreadPool {
 
  private:
   void work();
-  bool take(uint32_t generation, int32_t n, int32_t* i);
+  int32_t work_off();
 
   std::vector<std::thread> workers_;
   std::mutex owner_;
   std::atomic<bool> stop_{false};
-  // A job. generation_ only grows; a worker that read fields of an older job finds
-  // the cursor's generation changed and drops them.
-  std::atomic<uint32_t> generation_{0};
-  std::atomic<uint64_t> cursor_{0};  // generation << 32 | next task
-  std::atomic<int32_t> n_{0}, finished_{0};
-  std::atomic<Task> fn_{nullptr};
-  std::atomic<void*> context_{nullptr};
+  // A job. Whoever takes a task may read the fields: they change only once all taken tasks are
+  // finished, so a worker late by a job either gets a task of the present one or none.
+  Task fn_ = nullptr;
+  void* context_ = nullptr;
+  int32_t n_ = 0;
+  alignas(64) std::atomic<int32_t> left_{0};  // tasks not yet taken
+  alignas(64) std::atomic<int32_t> finished_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};  // counts jobs: what workers wait for
   std::atomic<int32_t> parked_{0};
 };
 

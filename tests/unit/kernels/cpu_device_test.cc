@@ -1,0 +1,343 @@
+// The CPU device as a plan sees it: slices, floating-point environment, several queues, host callbacks.
+#include <atomic>
+#include <cfenv>
+#include <thread>
+
+#include "kernels/cpu/fp_env.h"
+#include "unit/kernels/ops_support.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace aerie::kernels::device_test {
+using namespace aerie::kernels::test;
+
+std::unique_ptr<Device> cpu_device(const CpuOptions& options) {
+  auto d = make_cpu_device(options);
+  EXPECT_TRUE(d.ok()) << d.status().message();
+  return d.ok() ? std::move(*d) : nullptr;
+}
+
+std::unique_ptr<Device> with_threads(int threads) {
+  CpuOptions o;
+  o.threads = threads;
+  return cpu_device(o);
+}
+
+std::unique_ptr<Queue> queue_of(Device& d) {
+  auto q = d.make_queue();
+  EXPECT_TRUE(q.ok());
+  return std::move(*q);
+}
+
+// Two layers of a toy network, enough work for several slices, over memory of the device.
+class Net {
+ public:
+  Net(Device& device, int64_t rows, DType type = DType::int8, int layers = 2) : device_(device), rows_(rows) {
+    for (int i = 0; i < layers; ++i) {
+      wide_.push_back(weight(2 * kFfn, kHidden, type, static_cast<uint32_t>(2 * i + 1)));
+      back_.push_back(weight(kHidden, kFfn, type, static_cast<uint32_t>(2 * i + 2)));
+    }
+    h_ = matrix(take(rows * kHidden * 4), rows, kHidden);
+    gate_up_ = matrix(take(rows * 2 * kFfn * 4), rows, 2 * kFfn);
+    act_ = matrix(take(rows * kFfn * 4), rows, kFfn);
+    input_ = random_floats(static_cast<size_t>(rows * kHidden), 99);
+    result_.resize(input_.size());
+    plan_.push_back(Upload{h_.data, input_.data(), rows * kHidden * 4});
+    for (int i = 0; i < layers; ++i) {
+      plan_.push_back(Linear{h_, wide_[static_cast<size_t>(i)], {}, {}, gate_up_});
+      plan_.push_back(GatedActivate{gate_up_, Activation::silu, act_});
+      plan_.push_back(Linear{act_, back_[static_cast<size_t>(i)], {}, h_, h_});
+    }
+    plan_.push_back(Download{result_.data(), h_.data, rows * kHidden * 4});
+  }
+  ~Net() {
+    for (void* m : memory_) device_.release(m);
+  }
+  Net(const Net&) = delete;
+  Net& operator=(const Net&) = delete;
+  std::span<const Op> plan() const { return plan_; }
+  Floats& result() { return result_; }
+
+ private:
+  static constexpr int64_t kHidden = 192, kFfn = 1000;
+  void* take(int64_t bytes) {
+    memory_.push_back(device_.allocate(static_cast<size_t>(bytes)));
+    EXPECT_NE(memory_.back(), nullptr);
+    return memory_.back();
+  }
+  Tensor weight(int64_t n, int64_t k, DType t, uint32_t seed) {
+    const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.05f);
+    Tensor p{take(data_bytes(t, Layout::panel16, n, k)), nullptr, n, k, 0, t, Layout::panel16};
+    if (t == DType::int8 || t == DType::int4) p.scales = take(scale_bytes(t, n, k));
+    pack_panel16(w.data(), n, k, t, p.data, p.scales);
+    return p;
+  }
+
+  Device& device_;
+  int64_t rows_;
+  std::vector<void*> memory_;
+  std::vector<Tensor> wide_, back_;
+  Tensor h_, gate_up_, act_;
+  Floats input_, result_;
+  std::vector<Op> plan_;
+};
+
+Floats whole_run(Device& device, int64_t rows, DType type = DType::int8) {
+  Net net(device, rows, type);
+  run_plan(device, net.plan());
+  return net.result();
+}
+
+const DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+
+TEST(CpuDevice, ThreadCountDoesNotChangeBits) {
+  for (const DType t : kTypes) {
+    const Floats one = whole_run(*with_threads(1), 7, t);
+    for (int threads = 2; threads <= 4; ++threads)
+      EXPECT_TRUE(same_bits(one, whole_run(*with_threads(threads), 7, t))) << threads;
+  }
+}
+
+TEST(CpuDevice, SlicesGiveTheSameBitsAndAlwaysProgress) {
+  for (const int threads : {1, 2}) {
+    const auto device = with_threads(threads);
+    const Floats want = whole_run(*device, 40);
+    Net net(*device, 40);
+    const auto queue = queue_of(*device);
+    for (const auto wait : {std::chrono::microseconds(-1000), std::chrono::microseconds(50)}) {
+      std::fill(net.result().begin(), net.result().end(), 0.0f);
+      ASSERT_TRUE(queue->submit(net.plan()).ok());
+      int calls = 0;
+      for (;; ++calls) {
+        ASSERT_LT(calls, 10000);
+        const auto r = queue->advance(Clock::now() + wait);
+        ASSERT_TRUE(r.ok());
+        if (*r == RunState::done) break;
+        ASSERT_EQ(*r, RunState::pending);
+      }
+      EXPECT_TRUE(same_bits(want, net.result()));
+      if (wait.count() < 0) {
+        EXPECT_GT(calls, 4) << "a past deadline must stop between slices";
+      }
+    }
+  }
+}
+
+TEST(CpuDevice, OneQueueHasOnePlan) {
+  const auto device = with_threads(2);
+  Net net(*device, 60);
+  const Floats want = whole_run(*device, 60);
+  const auto queue = queue_of(*device);
+  EXPECT_EQ(*queue->advance(kNoDeadline), RunState::idle);
+  ASSERT_TRUE(queue->submit(net.plan()).ok());
+  ASSERT_EQ(*queue->advance(Clock::now() - std::chrono::seconds(1)), RunState::pending);
+  EXPECT_EQ(queue->submit(net.plan()).code(), Code::busy);
+  queue->abandon();
+  EXPECT_EQ(*queue->advance(kNoDeadline), RunState::idle);
+  ASSERT_TRUE(queue->submit(net.plan()).ok());  // from the start again
+  ASSERT_EQ(*queue->advance(kNoDeadline), RunState::done);
+  EXPECT_TRUE(same_bits(want, net.result()));
+  ASSERT_TRUE(queue->submit({}).ok());
+  EXPECT_EQ(*queue->advance(kNoDeadline), RunState::done);
+}
+
+TEST(CpuDevice, QueuesOfSeveralThreadsShareTheDevice) {
+  for (const int threads : {1, 3}) {
+    const auto device = with_threads(threads);
+    const Floats want = whole_run(*device, 9);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> hosts;
+    for (int h = 0; h < 4; ++h)
+      hosts.emplace_back([&, h] {
+        Net net(*device, 9);
+        const auto queue = queue_of(*device);
+        for (int run = 0; run < 10; ++run) {
+          std::fill(net.result().begin(), net.result().end(), 0.0f);
+          if (!queue->submit(net.plan()).ok()) ++wrong;
+          for (;;) {  // half of the hosts in slices
+            const auto r = queue->advance(h % 2 ? kNoDeadline : Clock::now());
+            if (!r.ok()) ++wrong;
+            if (!r.ok() || *r == RunState::done) break;
+          }
+          if (!same_bits(want, net.result())) ++wrong;
+        }
+      });
+    for (auto& h : hosts) h.join();
+    EXPECT_EQ(wrong, 0) << threads;
+  }
+}
+
+TEST(CpuDevice, SeveralDevicesAtOnceFinishPromptly) {
+  const auto begin = Clock::now();
+  std::vector<std::thread> hosts;
+  for (int h = 0; h < 3; ++h)
+    hosts.emplace_back([] {
+      const auto device = with_threads(8);
+      const Floats first = whole_run(*device, 5);
+      for (int i = 0; i < 5; ++i) EXPECT_TRUE(same_bits(first, whole_run(*device, 5)));
+    });
+  for (auto& h : hosts) h.join();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
+}
+
+#if defined(__x86_64__)
+// A host may have flush-to-zero, another rounding or unmasked exceptions set.
+TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
+  const unsigned before = _mm_getcsr();
+  // FTZ | DAZ | round up; sticky flags clear. Exceptions stay masked: unmasked ones would kill the test itself.
+  const unsigned host = 0x1f80u | 0x8000u | 0x0040u | 0x4000u;
+  for (const int threads : {1, 2}) {
+    const auto device = with_threads(threads);
+    const Floats want = whole_run(*device, 6, DType::f32);
+    Floats a(4096, 1e-39f), b(4096, 2e-39f), sum(4096);
+    Net net(*device, 6, DType::f32);
+    std::vector<Op> plan(net.plan().begin(), net.plan().end());
+    plan.push_back(Add{view(a, 64, 64), view(b, 64, 64), view(sum, 64, 64)});
+    const auto queue = queue_of(*device);
+    _mm_setcsr(host);
+    const bool submitted = queue->submit(plan).ok();
+    int pending = 0;
+    for (;;) {
+      const auto r = queue->advance(Clock::now() - std::chrono::seconds(1));
+      if (!r.ok() || *r != RunState::pending) break;
+      ++pending;
+    }
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    EXPECT_TRUE(submitted);
+    EXPECT_EQ(after & ~0x3fu, host & ~0x3fu);  // all but the sticky flags, which the test's own code may set
+    EXPECT_TRUE(same_bits(want, net.result()));
+    for (const float s : sum) ASSERT_EQ(std::bit_cast<uint32_t>(s), std::bit_cast<uint32_t>(1e-39f + 2e-39f));
+  }
+}
+
+TEST(FpEnv, RestoresWhatItFound) {
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(0xffc0);
+  unsigned inside;
+  {
+    const cpu::FpEnv env;
+    inside = _mm_getcsr();
+  }
+  const unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_EQ(inside, 0x1f80u);
+  EXPECT_EQ(after, 0xffc0u);
+}
+#endif
+
+// A job system that runs its tasks on threads of its own, backwards, with a floating-point mode of its own.
+struct HostJobs {
+  std::atomic<int> jobs{0};
+  static void parallel_for(void* user, void (*fn)(void*, int32_t), void* ctx, int32_t n) {
+    ++static_cast<HostJobs*>(user)->jobs;
+    std::atomic<int32_t> left{n};
+    const auto work = [&] {
+      std::fesetround(FE_UPWARD);
+      for (int32_t i; (i = --left) >= 0;) fn(ctx, i);
+    };
+    std::thread helper(work);
+    std::thread(work).join();
+    helper.join();
+  }
+};
+
+TEST(CpuDevice, RunsOnTheHostsJobSystem) {
+  const Floats want = whole_run(*with_threads(1), 12);
+  HostJobs jobs;
+  CpuOptions o;
+  o.threads = 4;
+  o.host_parallel_for = HostJobs::parallel_for;
+  o.host_user = &jobs;
+  EXPECT_TRUE(same_bits(want, whole_run(*cpu_device(o), 12)));
+  EXPECT_GT(jobs.jobs, 0);
+}
+
+struct HostMemory {
+  std::atomic<int> live{0};
+  std::atomic<bool> empty{false};
+  static void* alloc(void* user, size_t bytes, size_t alignment) {
+    auto& m = *static_cast<HostMemory*>(user);
+    if (m.empty || alignment != 64) return nullptr;
+    ++m.live;
+    return ::operator new (bytes, std::align_val_t{64});
+  }
+  static void free(void* user, void* memory) {
+    --static_cast<HostMemory*>(user)->live;
+    ::operator delete (memory, std::align_val_t{64});
+  }
+};
+
+TEST(CpuDevice, AllocatesThroughTheHost) {
+  HostMemory host;
+  CpuOptions o;
+  o.threads = 1;
+  o.alloc = HostMemory::alloc;
+  o.free = HostMemory::free;
+  o.alloc_user = &host;
+  const auto device = cpu_device(o);
+  const int own = host.live;
+  void* p = device->allocate(100);
+  EXPECT_EQ(host.live, own + 1);
+  device->release(p);
+  EXPECT_EQ(host.live, own);
+  device->release(nullptr);
+  host.empty = true;
+  EXPECT_EQ(device->allocate(100), nullptr);
+  o.free = nullptr;  // memory of an unknown heap could not be returned
+  EXPECT_EQ(make_cpu_device(o).status().code(), Code::invalid_argument);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their operator new ends the program
+// An op whose working memory cannot be had fails the plan, on whichever thread it ran, and nothing else.
+TEST(CpuDevice, WorkingMemoryOutIsAnErrorNotAnEnd) {
+  for (const int threads : {1, 2}) {
+    const auto device = with_threads(threads);
+    const auto queue = queue_of(*device);
+    Net net(*device, 3);
+    Linear huge = std::get<Linear>(net.plan()[1]);
+    huge.x.rows = huge.out.rows = int64_t{1} << 42;  // never read: its integers come first
+    const Op plan[] = {huge};
+    ASSERT_TRUE(queue->submit(plan).ok());
+    const auto r = queue->advance(kNoDeadline);
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.status().code(), Code::out_of_memory);
+    ASSERT_TRUE(queue->submit(net.plan()).ok());
+    ASSERT_EQ(*queue->advance(kNoDeadline), RunState::done);
+    EXPECT_TRUE(same_bits(net.result(), whole_run(*device, 3)));
+  }
+}
+#endif
+
+TEST(CpuDevice, MemoryIsAligned) {
+  const auto device = with_threads(1);
+  for (const size_t bytes : {0, 1, 63, 64, 1000}) {
+    void* p = device->allocate(bytes);
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
+    device->release(p);
+  }
+  int here = 0;
+  void* mapped = device->map_host(&here, 4);
+  EXPECT_EQ(mapped, &here);
+  device->unmap_host(mapped);
+}
+
+TEST(CpuDevice, SaysWhatItIsAndRefusesNonsense) {
+  const auto device = with_threads(2);
+  EXPECT_STREQ(device->name(), "cpu");
+  EXPECT_EQ(std::string(device->isa()).rfind(hwy::TargetName(supported_isas() & -supported_isas()), 0), 0u);
+  CpuOptions o;
+  o.threads = -1;
+  EXPECT_EQ(make_cpu_device(o).status().code(), Code::invalid_argument);
+  EXPECT_NE(with_threads(0), nullptr);
+}
+
+TEST(CpuDevice, IsaMaskLeavesTheListOfIsasAlone) {
+  const int64_t all = supported_isas();
+  each_isa([&] { EXPECT_EQ(supported_isas(), all); });
+}
+
+}  // namespace aerie::kernels::device_test

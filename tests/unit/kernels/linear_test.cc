@@ -1,0 +1,374 @@
+// Linear and packing against scalar oracles written from ops.h and tensor.h alone, on every ISA.
+#include <array>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "unit/kernels/ops_support.h"
+
+namespace aerie::kernels::linear_test {
+using namespace aerie::kernels::test;
+
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+bool is_int(DType t) { return t == DType::int8 || t == DType::int4; }
+
+// 64-byte aligned bytes, as packages and devices give them.
+class Bytes {
+ public:
+  explicit Bytes(int64_t n)
+      : memory_(static_cast<char*>(::operator new (static_cast<size_t>(n) + 64, std::align_val_t{64}))) {
+    std::memset(memory_.get(), 0, static_cast<size_t>(n) + 64);
+  }
+  char* data() const { return memory_.get(); }
+
+ private:
+  struct Delete {
+    void operator()(char* p) const { ::operator delete (p, std::align_val_t{64}); }
+  };
+  std::unique_ptr<char, Delete> memory_;
+};
+
+struct Packed {
+  DType type;
+  int64_t n, k;
+  Bytes data, scales;
+  Packed(const Floats& w, int64_t n_, int64_t k_, DType t)
+      : type(t), n(n_), k(k_), data(data_bytes(t, Layout::panel16, n, k)), scales(scale_bytes(t, n, k)) {
+    pack_panel16(w.data(), n, k, t, data.data(), is_int(t) ? scales.data() : nullptr);
+  }
+  Tensor tensor() const {
+    return {data.data(), is_int(type) ? scales.data() : nullptr, n, k, 0, type, Layout::panel16};
+  }
+};
+
+float half(uint16_t h) {
+  const int e = h >> 10 & 31, m = h & 1023;
+  const float v = e == 31  ? (m ? kNaN : kInf)
+                  : e == 0 ? std::ldexp(static_cast<float>(m), -24)
+                           : std::ldexp(static_cast<float>(m + 1024), e - 25);
+  return h & 0x8000 ? -v : v;
+}
+
+// The packed element straight from the layout in tensor.h.
+float element(const Packed& p, int64_t row, int64_t col) {
+  const int64_t panel = row / 16, l = row % 16, kp = k_padded(p.type, p.k), blocks = kp / 32;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(p.data.data());
+  const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
+  switch (p.type) {
+    case DType::f32: {
+      float v;
+      std::memcpy(&v, bytes + 4 * ((panel * kp + col) * 16 + l), 4);
+      return v;
+    }
+    case DType::bf16: {
+      uint16_t v;
+      std::memcpy(&v, bytes + 2 * (((panel * (kp / 2) + col / 2) * 16 + l) * 2 + col % 2), 2);
+      return std::bit_cast<float>(static_cast<uint32_t>(v) << 16);
+    }
+    case DType::int8: {
+      const auto q = static_cast<int8_t>(bytes[((panel * (kp / 4) + col / 4) * 16 + l) * 4 + col % 4]);
+      return static_cast<float>(q) * half(h[(panel * blocks + col / 32) * 16 + l]);
+    }
+    default: {
+      const int64_t in = col % 32, j = in % 16 / 4, i = in % 4;
+      const uint8_t b = bytes[(((panel * blocks + col / 32) * 4 + j) * 16 + l) * 4 + i];
+      const int q = (in < 16 ? b & 15 : b >> 4) - 8;
+      return static_cast<float>(q) * half(h[(panel * blocks + col / 32) * 16 + l]);
+    }
+  }
+}
+
+// What an output must be, in double, and how far float rounding may take it. int8/int4: activations
+// quantised as ops.h says; `quantum` bounds what that costs against the unquantised product.
+struct Oracle {
+  std::vector<double> want, slack, exact, quantum;
+  Oracle(const Packed& p, const Floats& x, int64_t rows) {
+    Floats w(static_cast<size_t>(p.n * p.k));
+    for (int64_t r = 0; r < p.n; ++r)
+      for (int64_t c = 0; c < p.k; ++c) w[static_cast<size_t>(r * p.k + c)] = element(p, r, c);
+    std::vector<double> a(static_cast<size_t>(p.k));
+    for (int64_t m = 0; m < rows; ++m) {
+      const float* row = x.data() + m * p.k;
+      float top = 0;
+      for (int64_t c = 0; c < p.k; ++c) top = std::max(top, std::fabs(row[c]));
+      const double scale = static_cast<double>(top) / 127;
+      for (int64_t c = 0; c < p.k; ++c)
+        a[static_cast<size_t>(c)] =
+            is_int(p.type) && top > 0 ? std::nearbyint(row[c] * (127.0f / top)) * scale : static_cast<double>(row[c]);
+      for (int64_t n = 0; n < p.n; ++n) {
+        double sum = 0, size = 0, plain = 0, weight = 0;
+        for (int64_t c = 0; c < p.k; ++c) {
+          const double v = w[static_cast<size_t>(n * p.k + c)], t = v * a[static_cast<size_t>(c)];
+          sum += t;
+          size += std::fabs(t);
+          plain += v * row[c];
+          weight += std::fabs(v);
+        }
+        want.push_back(sum);
+        slack.push_back(size * static_cast<double>(p.k + 4) * 0x1p-23 + 1e-37);
+        exact.push_back(plain);
+        quantum.push_back(weight * scale * 0.5001);
+      }
+    }
+  }
+};
+
+Floats run_linear(const Packed& p, Floats x, int64_t rows, int threads = 2) {
+  Floats out(static_cast<size_t>(rows * p.n), kNaN);
+  run_cpu(Linear{view(x, rows, p.k), p.tensor(), {}, {}, view(out, rows, p.n)}, threads);
+  return out;
+}
+
+Floats part(const Floats& v, int64_t first, int64_t n, int64_t width) {
+  return Floats(v.begin() + first * width, v.begin() + (first + n) * width);
+}
+
+// ---- packing --------------------------------------------------------------------------------------
+
+TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1, 1}, {17, 33}, {48, 100}, {20, 192}}) {
+    const Floats w = random_floats(static_cast<size_t>(n * k), 7, 0.3f);
+    for (const DType t : kTypes) {
+      SCOPED_TRACE(testing::Message() << n << "x" << k << " type " << static_cast<int>(t));
+      const Packed p(w, n, k, t);
+      for (int64_t r = 0; r < n; ++r)
+        for (int64_t c = 0; c < k; ++c) {
+          const float was = w[static_cast<size_t>(r * k + c)], is = element(p, r, c);
+          ASSERT_EQ(is, panel16_at(p.tensor(), r, c)) << r << "," << c;
+          if (t == DType::f32) {
+            ASSERT_EQ(is, was);
+          }
+          if (t == DType::bf16) {
+            ASSERT_LE(std::fabs(is - was), std::fabs(was) * 0x1p-8f);
+          }
+          if (!is_int(t)) continue;
+          const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
+          const float d = half(h[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]);
+          float top = 0;
+          for (int64_t i = c / 32 * 32; i < std::min(k, c / 32 * 32 + 32); ++i)
+            top = std::max(top, std::fabs(w[static_cast<size_t>(r * k + i)]));
+          ASSERT_NEAR(std::fabs(d), top / (t == DType::int8 ? 127.0f : 8.0f), top * 0x1p-11f);
+          // Half a step; int4 has no +8, so the far end may be a whole step off.
+          const float steps = t == DType::int4 && was / d > 7.0f  ? 1.01f
+                              : t == DType::int8 && was / d > 127 ? 0.6f
+                                                                  : 0.5001f;
+          ASSERT_LE(std::fabs(is - was), std::fabs(d) * steps) << r << "," << c << " " << was;
+        }
+      // Padding stands for zero: it takes part in the sums.
+      Tensor padded = p.tensor();
+      padded.rows = round_up(n, kPanel);
+      padded.cols = k_padded(t, k);
+      for (int64_t r = 0; r < padded.rows; ++r)
+        for (int64_t c = 0; c < padded.cols; ++c)
+          if (r >= n || c >= k) {
+            ASSERT_EQ(panel16_at(padded, r, c), 0.0f) << r << "," << c;
+          }
+    }
+  }
+}
+
+TEST(Pack, Bfloat16TiesGoToEven) {
+  const auto bits = [](uint32_t u) { return std::bit_cast<float>(u); };
+  const Floats w = {bits(0x3f808000), bits(0x3f818000), bits(0x3f808001), bits(0x3f817fff), bits(0xbf818000)};
+  const Packed p(w, 1, 5, DType::bf16);
+  const uint32_t want[] = {0x3f800000, 0x3f820000, 0x3f810000, 0x3f810000, 0xbf820000};
+  for (int64_t c = 0; c < 5; ++c) EXPECT_EQ(panel16_at(p.tensor(), 0, c), bits(want[c])) << c;
+}
+
+TEST(Pack, Int4TakesTheSignedExtremeToMinusEight) {
+  Floats w(32, 0.0f);
+  w[3] = 4.0f, w[20] = -2.0f, w[21] = 1.0f;
+  const Packed p(w, 1, 32, DType::int4);
+  EXPECT_EQ(half(*reinterpret_cast<const uint16_t*>(p.scales.data())), -0.5f);
+  EXPECT_EQ(panel16_at(p.tensor(), 0, 3), 4.0f);
+  EXPECT_EQ(panel16_at(p.tensor(), 0, 20), -2.0f);
+  EXPECT_EQ(panel16_at(p.tensor(), 0, 21), 1.0f);
+  EXPECT_EQ(panel16_at(p.tensor(), 0, 22), 0.0f);
+}
+
+TEST(Pack, ExtremeWeightsStayFinite) {
+  for (const DType t : {DType::int8, DType::int4})
+    for (const float v : {1e30f, -1e30f, 1e-30f, 0.0f}) {
+      const Packed p(Floats(32, v), 1, 32, t);
+      const float is = panel16_at(p.tensor(), 0, 5);
+      EXPECT_TRUE(std::isfinite(is)) << v;
+      EXPECT_LE(std::fabs(is), std::fabs(v)) << v;
+    }
+}
+
+// ---- values and invariance ------------------------------------------------------------------------
+
+struct Shape {
+  int64_t n, k;
+};
+constexpr Shape kShapes[] = {{16, 1}, {40, 33}, {130, 172}, {101, 192}, {64, 512}};
+constexpr int64_t kRows = 128;
+
+TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
+  for (const Shape s : kShapes) {
+    const Floats w = random_floats(static_cast<size_t>(s.n * s.k), 1, 0.2f);
+    const Floats x = random_floats(static_cast<size_t>(kRows * s.k), 2);
+    for (const DType t : kTypes) {
+      SCOPED_TRACE(testing::Message() << s.n << "x" << s.k << " type " << static_cast<int>(t));
+      const Packed p(w, s.n, s.k, t);
+      const Oracle oracle(p, x, kRows);
+      each_isa([&] {
+        const Floats all = run_linear(p, x, kRows);
+        for (size_t i = 0; i < all.size(); ++i) {
+          ASSERT_NEAR(all[i], oracle.want[i], oracle.slack[i]) << i;
+          if (is_int(t)) {
+            ASSERT_NEAR(all[i], oracle.exact[i], oracle.quantum[i] + oracle.slack[i]) << i;
+          }
+        }
+        // Every batch size, at another place of the batch: the same rows, the same bits.
+        for (int64_t m = 1; m <= 64; m = m < 17 ? m + 1 : m < 64 ? 64 : 65) {
+          const int64_t at = (m * 5) % (kRows - m + 1);
+          ASSERT_TRUE(same_bits(run_linear(p, part(x, at, m, s.k), m), part(all, at, m, s.n)))
+              << m << " rows at " << at;
+        }
+      });
+    }
+  }
+}
+
+TEST(Linear, TasksAndThreadsDoNotChangeBits) {
+  constexpr int64_t n = 1501, k = 96;
+  const Floats w = random_floats(n * k, 3, 0.2f);
+  for (const DType t : kTypes) {
+    SCOPED_TRACE(static_cast<int>(t));
+    const Packed p(w, n, k, t);
+    for (const int64_t m : {1, 5, 64}) {
+      const Floats x = random_floats(static_cast<size_t>(m * k), 4);
+      const Floats one = run_linear(p, x, m, 1);
+      for (int threads = 2; threads <= 16; threads *= 2)
+        ASSERT_TRUE(same_bits(one, run_linear(p, x, m, threads))) << m << " rows, " << threads << " threads";
+    }
+  }
+  // The above means something only when the work is really cut.
+  Floats x(64 * k), out(64 * n);
+  const Packed p(w, n, k, DType::f32);
+  const Linear op{view(x, 64, k), p.tensor(), {}, {}, view(out, 64, n)};
+  EXPECT_GT(cpu::tasks(op, 4), cpu::tasks(op, 1));
+}
+
+TEST(Linear, AddsBiasThenResidualAndMayAliasTheResidual) {
+  constexpr int64_t n = 37, k = 50, m = 11;
+  const Floats w = random_floats(n * k, 5), x = random_floats(m * k, 6), bias = random_floats(n, 7, 3.0f),
+               residual = random_floats(m * n, 8, 100.0f);
+  for (const DType t : kTypes) {
+    const Packed p(w, n, k, t);
+    each_isa([&] {
+      const Floats sum = run_linear(p, x, m);
+      Floats xs = x, b = bias;
+      for (int with = 1; with < 4; ++with) {
+        Floats out = residual, want = sum;  // out is the residual
+        const bool has_bias = with & 1, has_residual = with & 2;
+        for (size_t i = 0; i < want.size(); ++i) {
+          if (has_bias) want[i] = bias[i % n] + want[i];
+          if (has_residual) want[i] = residual[i] + want[i];
+        }
+        Linear op{view(xs, m, k), p.tensor(), {}, {}, view(out, m, n)};
+        if (has_bias) op.bias = view(b, 1, n);
+        if (has_residual) op.residual = view(out, m, n);
+        run_cpu(op);
+        ASSERT_TRUE(same_bits(out, want)) << "type " << static_cast<int>(t) << " with " << with;
+      }
+    });
+  }
+}
+
+TEST(Linear, KeepsToItsColumnsOfStridedRows) {
+  constexpr int64_t n = 35, k = 40, m = 9, wide = 64;
+  const Floats w = random_floats(n * k, 9), x = random_floats(m * k, 10);
+  for (const DType t : kTypes) {
+    const Packed p(w, n, k, t);
+    each_isa([&] {
+      const Floats want = run_linear(p, x, m);
+      Floats xs(m * wide, kNaN), out(m * wide, 77.0f);  // what lies beside the rows must not matter
+      for (int64_t r = 0; r < m; ++r) std::copy_n(x.data() + r * k, k, xs.data() + r * wide + 3);
+      Tensor xv = columns(matrix(xs.data(), m, wide), 3, k), ov = columns(matrix(out.data(), m, wide), 5, n);
+      run_cpu(Linear{xv, p.tensor(), {}, {}, ov});
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t c = 0; c < wide; ++c) {
+          const bool inside = c >= 5 && c < 5 + n;
+          const float is = out[static_cast<size_t>(r * wide + c)];
+          ASSERT_EQ(is, inside ? want[static_cast<size_t>(r * n + c - 5)] : 77.0f) << r << "," << c;
+        }
+    });
+  }
+}
+
+TEST(Linear, BadRowsStayAlone) {
+  constexpr int64_t n = 33, m = 8;
+  for (const int64_t k : {33, 64, 100})
+    for (const DType t : kTypes) {
+      SCOPED_TRACE(testing::Message() << "k " << k << " type " << static_cast<int>(t));
+      const Packed p(random_floats(static_cast<size_t>(n * k), 11), n, k, t);
+      const Floats x = random_floats(static_cast<size_t>(m * k), 12);
+      each_isa([&] {
+        const Floats good = run_linear(p, x, m);
+        for (const int64_t at : {int64_t{0}, k - 1}) {  // in a whole vector, in the tail
+          Floats bad = x;
+          bad[static_cast<size_t>(2 * k + at)] = kNaN;
+          bad[static_cast<size_t>(4 * k + at)] = kInf;
+          bad[static_cast<size_t>(5 * k + at)] = -kInf;
+          std::fill_n(bad.begin() + 6 * k, k, 0.0f);
+          for (int64_t c = 0; c < k; ++c) bad[static_cast<size_t>(7 * k + c)] = c % 3 ? 0.0f : -1e-39f;
+          const Floats got = run_linear(p, bad, m);
+          for (int64_t r = 0; r < m; ++r)
+            for (int64_t c = 0; c < n; ++c) {
+              const float is = got[static_cast<size_t>(r * n + c)];
+              if (r == 2)
+                ASSERT_TRUE(std::isnan(is)) << c << " " << is;
+              else if (r == 4 || r == 5)
+                ASSERT_FALSE(std::isfinite(is)) << r << "," << c << " " << is;
+              else if (r == 6)
+                ASSERT_EQ(is, 0.0f) << c;
+              else if (r == 7)
+                ASSERT_LE(std::fabs(is), 1e-36f) << c;
+              else
+                ASSERT_EQ(is, good[static_cast<size_t>(r * n + c)]) << r << "," << c;
+            }
+        }
+      });
+    }
+}
+
+// The largest integers there are, with every sign: nothing may saturate. K of one block: the sum is exact, so
+// every ISA must give the same float. -128 comes from no packer of ours, but a package may hold it.
+TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
+  constexpr int64_t n = 16, k = 32;
+  for (const DType t : {DType::int8, DType::int4}) {
+    Packed p(Floats(n * k, 1.0f), n, k, t);
+    auto* scales = reinterpret_cast<uint16_t*>(p.scales.data());
+    for (int l = 0; l < 16; ++l) scales[l] = 0x3c00;  // 1
+    const std::array<int, 4> values = t == DType::int8 ? std::array{127, -127, -128, 0} : std::array{7, -8, 1, 0};
+    for (const int v : values)
+      for (const int sign : {1, -1, 0}) {  // 0: alternating
+        for (int64_t i = 0; i < data_bytes(t, Layout::panel16, n, k); ++i)
+          p.data.data()[i] = static_cast<char>(t == DType::int8 ? v : (v + 8) * 17);
+        Floats x(k);
+        double sum = 0;
+        for (int64_t c = 0; c < k; ++c) {
+          x[static_cast<size_t>(c)] = sign ? static_cast<float>(sign) * 127 : c & 1 ? -127.0f : 127.0f;
+          sum += static_cast<double>(x[static_cast<size_t>(c)]) * v;
+        }
+        each_isa([&] {
+          const Floats out = run_linear(p, x, 1);
+          for (const float o : out) ASSERT_EQ(o, static_cast<float>(sum)) << "w " << v << " x sign " << sign;
+        });
+      }
+  }
+}
+
+TEST(Linear, NoRowsNoWork) {
+  const Packed p(random_floats(16 * 32, 1), 16, 32, DType::int8);
+  Floats x(1), out(1, 5.0f);
+  run_cpu(Linear{view(x, 0, 32), p.tensor(), {}, {}, view(out, 0, 16)});
+  EXPECT_EQ(out[0], 5.0f);
+}
+
+}  // namespace aerie::kernels::linear_test
