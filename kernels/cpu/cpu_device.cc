@@ -22,6 +22,7 @@ namespace cpu {
 Scratch::~Scratch() { ::operator delete(memory_, std::align_val_t{64}); }
 
 void* Scratch::get(size_t bytes) {
+  kept_ = 0;
   if (bytes > size_) {
     ::operator delete(memory_, std::align_val_t{64});
     memory_ = nullptr;
@@ -33,6 +34,12 @@ void* Scratch::get(size_t bytes) {
 }
 
 namespace {
+
+// Numbers for runs of ops, never used twice in a process: the scratch of a thread meets many devices.
+uint64_t new_runs(size_t n) {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(n, std::memory_order_relaxed);
+}
 
 Scratch& thread_scratch() {
   thread_local Scratch scratch;
@@ -49,6 +56,7 @@ class CpuQueue final : public Queue {
     ops_ = ops;
     op_ = 0;
     task_ = 0;
+    first_run_ = new_runs(ops.size());
     state_ = RunState::pending;
     return {};
   }
@@ -63,6 +71,7 @@ class CpuQueue final : public Queue {
   std::span<const Op> ops_;
   size_t op_ = 0;
   int32_t task_ = 0;  // of ops_[op_]
+  uint64_t first_run_ = 0;
 };
 
 class CpuDevice final : public Device {
@@ -117,6 +126,7 @@ struct Batch {
   const Op* op;
   int32_t first;
   int threads;
+  uint64_t run;
   std::atomic<bool> failed{false};
 };
 
@@ -126,7 +136,9 @@ void run_one(void* context, int32_t i) noexcept {
   const FpEnv env;  // the host's job system runs tasks on threads of its own
   Batch& b = *static_cast<Batch*>(context);
   try {
-    std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, thread_scratch()); }, *b.op);
+    Scratch& scratch = thread_scratch();
+    scratch.enter(b.run);
+    std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, scratch); }, *b.op);
   } catch (...) {
     b.failed.store(true, std::memory_order_relaxed);
   }
@@ -136,7 +148,7 @@ void run_one(void* context, int32_t i) noexcept {
 constexpr int32_t kTasksPerThread = 3;
 
 Status CpuQueue::run_tasks(int32_t count) {
-  Batch batch{&ops_[op_], task_, device_.threads()};
+  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
   device_.run(count, run_one, &batch);
   task_ += count;
   if (!batch.failed.load(std::memory_order_relaxed)) return {};

@@ -43,6 +43,7 @@ constexpr int kMaxTile = kV == 1 ? 8 : kV == 2 ? 6 : 3;  // rows
 constexpr int panels_for(int m) {
   return kV == 1 ? (m <= 2 ? 8 : m <= 4 ? 4 : 2) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
 }
+constexpr int64_t kChunkBytes = 192 << 10;
 constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 4 ? 4 : 2) : 1; }
 
 struct Tile {
@@ -272,13 +273,19 @@ HWY_INLINE void tile(const Tile& t) {
   }
 }
 
-// All rows against panels [first, last).
+// All rows against panels [t.panel, last), P at a time, then the rest in narrower tiles.
+template <int M, int P>
+void sweep(Tile t, int64_t last) {
+  for (; t.panel + P <= last; t.panel += P) tile<M, P>(t);
+  if constexpr (P > 1) {
+    if (t.panel < last) sweep<M, P / 2>(t, last);
+  }
+}
+
 template <int M>
-void panels(Tile t, int64_t last, bool integer) {
-  constexpr int kFloat = panels_for(M), kInt = panels_for_int(M);
-  for (; !integer && t.panel + kFloat <= last; t.panel += kFloat) tile<M, kFloat>(t);
-  for (; integer && t.panel + kInt <= last; t.panel += kInt) tile<M, kInt>(t);
-  for (; t.panel < last; ++t.panel) tile<M, 1>(t);
+void panels(const Tile& t, int64_t last, bool integer) {
+  if (integer) sweep<M, panels_for_int(M)>(t, last);
+  else sweep<M, panels_for(M)>(t, last);
 }
 
 void rows_of(int m, const Tile& t, int64_t last, bool integer) {
@@ -296,11 +303,13 @@ void rows_of(int m, const Tile& t, int64_t last, bool integer) {
 }
 
 void linear_panels(const Linear& op, int64_t first, int64_t last, const QuantisedRows* quantised) {
-  // A chunk of weights small enough for the first-level cache meets all rows before the next one.
-  const int64_t k = std::max<int64_t>(op.w.cols, 1);
-  const int64_t chunk = std::max<int64_t>(8, 8 * (32768 / (k * kPanel * 16)));
   const auto m = op.x.rows;
   const int64_t tiles = (m + kMaxTile - 1) / kMaxTile;
+  // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them
+  // before the next one is read.
+  const int64_t bytes = data_bytes(op.w.dtype, Layout::panel16, kPanel, std::max<int64_t>(op.w.cols, 1));
+  const int64_t fit = kChunkBytes / bytes;
+  const int64_t chunk = tiles <= 1 ? last - first : fit >= 8 ? fit / 8 * 8 : fit >= 4 ? 4 : 2;
   for (int64_t at = first; at < last; at += chunk) {
     const int64_t end = std::min(last, at + chunk);
     int64_t row = 0;
@@ -339,7 +348,8 @@ float quantise_row(const float* x, int64_t k, int64_t kp, int8_t* q, int32_t* su
     check += x[i] * 0.0f;
   }
   const bool finite = check == 0.0f;
-  const float inverse = finite && most > 0 ? 127.0f / most : 0.0f;
+  // Below 1e-36 the inverse would overflow; nothing to speak of is lost.
+  const float inverse = finite && most > 1e-36f ? 127.0f / most : 0.0f;
   const V scale = hn::Set(d, inverse);
   i = 0;
   for (; finite && i + n <= k; i += n)  // NearestInt rounds ties to even
@@ -375,14 +385,17 @@ QuantisedRows quantise(const Linear& op, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols, kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
   const auto round64 = [](int64_t n) { return static_cast<size_t>(round_up(n, 64)); };
   const size_t q_bytes = round64(m * kp), sum_bytes = round64(m * blocks * 4);
-  auto* memory = static_cast<char*>(scratch.get(q_bytes + sum_bytes + round64(m * 4)));
+  auto* memory = static_cast<char*>(scratch.kept());  // by an earlier task of this op on this thread
+  const bool kept = memory != nullptr;
+  if (!kept) memory = static_cast<char*>(scratch.get(q_bytes + sum_bytes + round64(m * 4)));
   auto* q = reinterpret_cast<int8_t*>(memory);
   auto* sums = reinterpret_cast<int32_t*>(memory + q_bytes);
   auto* scale = reinterpret_cast<float*>(memory + q_bytes + sum_bytes);
-  for (int64_t r = 0; r < m; ++r) {
+  for (int64_t r = 0; r < m && !kept; ++r) {
     const float* x = static_cast<const float*>(op.x.data) + r * op.x.stride;
     scale[r] = HWY_DYNAMIC_DISPATCH(quantise_row)(x, k, kp, q + r * kp, sums + r * blocks);
   }
+  scratch.keep();
   return {q, sums, scale};
 }
 
@@ -394,7 +407,8 @@ int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t most = std::max<int64_t>(1, 2000000 / std::max<int64_t>(work, 1));
   const int64_t share = threads > 1 ? (panels + threads * 4 - 1) / (threads * 4) : panels;
   // Whole groups of panels, so that the wide tiles are used.
-  return std::min(round_up(std::clamp(share, least, std::max(least, most)), 8), panels);
+  const int64_t group = op.x.rows <= 2 ? 8 : op.x.rows <= 4 ? 4 : 2;
+  return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 
 }  // namespace

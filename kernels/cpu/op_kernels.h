@@ -18,9 +18,18 @@ class Scratch {
   ~Scratch();
   void* get(size_t bytes);  // 64-byte aligned; valid until the next get
 
+  // What tasks of one op have in common may be worked out once per thread. The executor names the run
+  // of an op that the next tasks belong to (0: unknown); kept() is the memory of the last get, if
+  // keep() was called on it in the same run.
+  void enter(uint64_t run) { run_ = run; }
+  void keep() { kept_ = run_; }
+  void* kept() const { return run_ != 0 && kept_ == run_ ? memory_ : nullptr; }
+
  private:
   void* memory_ = nullptr;
   size_t size_ = 0;
+  uint64_t run_ = 0;
+  uint64_t kept_ = 0;
 };
 
 // tasks(op, threads): how many tasks `op` is cut into (>= 0). run(op, task, scratch): do one.

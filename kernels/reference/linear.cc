@@ -51,7 +51,7 @@ void run(const Linear& op) {
       float top = 0;
       for (int64_t k = 0; k < K; ++k) top = std::max(top, std::fabs(at(op.x, r, k)));
       scale = top / 127.0f;
-      const float inverse = top > 0 ? 127.0f / top : 0.0f;
+      const float inverse = top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
       for (int64_t k = 0; k < K; ++k)
         q[static_cast<size_t>(k)] = std::clamp(static_cast<int>(std::nearbyint(at(op.x, r, k) * inverse)), -127, 127);
     }

@@ -34,7 +34,8 @@ std::unique_ptr<Queue> queue_of(Device& d) {
 // Two layers of a toy network, enough work for several slices, over memory of the device.
 class Net {
  public:
-  Net(Device& device, int64_t rows, DType type = DType::int8, int layers = 2) : device_(device), rows_(rows) {
+  Net(Device& device, int64_t rows, DType type = DType::int8, uint32_t seed = 99) : device_(device) {
+    constexpr int layers = 2;
     for (int i = 0; i < layers; ++i) {
       wide_.push_back(weight(2 * kFfn, kHidden, type, static_cast<uint32_t>(2 * i + 1)));
       back_.push_back(weight(kHidden, kFfn, type, static_cast<uint32_t>(2 * i + 2)));
@@ -42,7 +43,7 @@ class Net {
     h_ = matrix(take(rows * kHidden * 4), rows, kHidden);
     gate_up_ = matrix(take(rows * 2 * kFfn * 4), rows, 2 * kFfn);
     act_ = matrix(take(rows * kFfn * 4), rows, kFfn);
-    input_ = random_floats(static_cast<size_t>(rows * kHidden), 99);
+    input_ = random_floats(static_cast<size_t>(rows * kHidden), seed);
     result_.resize(input_.size());
     plan_.push_back(Upload{h_.data, input_.data(), rows * kHidden * 4});
     for (int i = 0; i < layers; ++i) {
@@ -58,6 +59,7 @@ class Net {
   Net(const Net&) = delete;
   Net& operator=(const Net&) = delete;
   std::span<const Op> plan() const { return plan_; }
+  Floats& input() { return input_; }
   Floats& result() { return result_; }
 
  private:
@@ -76,7 +78,6 @@ class Net {
   }
 
   Device& device_;
-  int64_t rows_;
   std::vector<void*> memory_;
   std::vector<Tensor> wide_, back_;
   Tensor h_, gate_up_, act_;
@@ -141,6 +142,33 @@ TEST(CpuDevice, OneQueueHasOnePlan) {
   EXPECT_TRUE(same_bits(want, net.result()));
   ASSERT_TRUE(queue->submit({}).ok());
   EXPECT_EQ(*queue->advance(kNoDeadline), RunState::done);
+}
+
+// What a thread keeps for one op (quantised activations) must never serve another: neither the op of another
+// queue of the same shape, nor the same op run again on new values.
+TEST(CpuDevice, NothingKeptForOneRunServesAnother) {
+  for (const int threads : {1, 2}) {
+    const auto device = with_threads(threads);
+    Net a(*device, 30, DType::int8, 1), b(*device, 30, DType::int8, 2);
+    const auto qa = queue_of(*device), qb = queue_of(*device);
+    run_plan(*device, a.plan());
+    run_plan(*device, b.plan());
+    const Floats want_a = a.result(), want_b = b.result();
+    ASSERT_FALSE(same_bits(want_a, want_b));
+    for (Net* n : {&a, &b}) std::fill(n->result().begin(), n->result().end(), 0.0f);
+    ASSERT_TRUE(qa->submit(a.plan()).ok());
+    ASSERT_TRUE(qb->submit(b.plan()).ok());
+    for (bool more = true; more;) {  // a slice of each in turn, on this one thread
+      more = *qa->advance(Clock::time_point::min()) == RunState::pending;
+      more = *qb->advance(Clock::time_point::min()) == RunState::pending || more;
+    }
+    EXPECT_TRUE(same_bits(want_a, a.result()));
+    EXPECT_TRUE(same_bits(want_b, b.result()));
+    a.input() = b.input();
+    ASSERT_TRUE(qa->submit(a.plan()).ok());
+    ASSERT_EQ(*qa->advance(kNoDeadline), RunState::done);
+    EXPECT_TRUE(same_bits(want_b, a.result()));
+  }
 }
 
 TEST(CpuDevice, QueuesOfSeveralThreadsShareTheDevice) {

@@ -67,10 +67,10 @@ struct Meeting {
   std::atomic<bool> met{false};
   static void task(void* context, int32_t) {
     auto& m = *static_cast<Meeting*>(context);
-    ++m.here;
+    if (++m.here > 1) return;  // the first one waits; on its own it would come here only afterwards
     const auto until = PoolClock::now() + Ms(5000);
     while (m.here < 2 && PoolClock::now() < until) std::this_thread::yield();
-    if (m.here >= 2) m.met = true;
+    m.met = m.here == 2;
   }
 };
 
