@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from . import head as heads
 from . import hf, report, self_feed, settings, stream
+from .heads import eagle as heads
 from .loop import Job, Loop, LoopSettings
 from .model import Llama
 

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import torch
 
-from . import generate, head, hf, report, stream, tree
-from .draft import HeadDrafter, TargetDrafter
+from . import generate, heads, hf, report, stream, tree
+from .draft import drafter
+from .rows import Rows, read
 
 LOOK_AHEAD = 8  # tokens written past the limit, so that a tree can be judged near it
 
@@ -29,8 +30,7 @@ class Text:
     temperature: float
     prompt: int
     count: int
-    tokens: torch.Tensor  # [B, prompt + count + LOOK_AHEAD]
-    features: torch.Tensor  # [B, L, H]
+    rows: Rows  # L = prompt + count + LOOK_AHEAD tokens
     noise: torch.Tensor  # [B, count + LOOK_AHEAD, V]
 
 
@@ -47,12 +47,12 @@ def write(target, prompt: torch.Tensor, count: int, temperature: float, seed: in
     shape = (len(prompt), count + LOOK_AHEAD, target.config.vocab_size)
     noise = generate.gumbel(shape, generator) if temperature > 0 else torch.zeros(1).expand(shape)
     tokens = generate.continue_text(target, prompt, shape[1], temperature, noise)
-    return Text(temperature, prompt.shape[1], count, tokens, target.features(tokens), noise)
+    return Text(temperature, prompt.shape[1], count, read(target, tokens), noise)
 
 
 def scorer(text: Text, draft_noise: str):
     """Log confidences of draft logits [B,K,V] for the token at `position` [B]."""
-    rows = torch.arange(len(text.tokens))
+    rows = torch.arange(len(text.rows.tokens))
 
     def score(logits: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         if draft_noise == "shared" and text.temperature > 0:
@@ -66,13 +66,13 @@ def scorer(text: Text, draft_noise: str):
 @torch.no_grad()
 def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> list[list[int]]:
     """Tokens emitted by each whole cycle of each sequence."""
-    drafter.prepare(text.tokens, text.features)
+    drafter.prepare(text.rows)
     score = scorer(text, draft_noise)
     last = text.prompt + text.count - 1
-    r = torch.full((len(text.tokens),), text.prompt)  # the prefill has emitted this one
+    r = torch.full((len(text.rows.tokens),), text.prompt)  # the prefill has emitted this one
     out = [[] for _ in range(len(r))]
     while bool((r < last).any()):
-        emitted = tree.walk(tree.grow(drafter, r, score, policy), text.tokens, r) + 1
+        emitted = tree.walk(tree.grow(drafter, r, score, policy), text.rows.tokens, r) + 1
         for index, (position, number) in enumerate(zip(r.tolist(), emitted.tolist())):
             if position < last and position + number <= last:
                 out[index].append(number)
@@ -83,7 +83,7 @@ def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> li
 def repeated(text: Text, n: int = 4) -> float:
     """Share of n-grams of the continuations that occurred before in the same continuation."""
     again = total = 0
-    for row in text.tokens[:, text.prompt:text.prompt + text.count].tolist():
+    for row in text.rows.tokens[:, text.prompt:text.prompt + text.count].tolist():
         grams = [tuple(row[i:i + n]) for i in range(len(row) - n + 1)]
         again += len(grams) - len(set(grams))
         total += len(grams)
@@ -121,7 +121,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     target = hf.load(args.target)
-    drafters = {"head": HeadDrafter(target, head.load(args.head)), "target": TargetDrafter(target)}
+    drafters = {"head": drafter(target, heads.load(args.head)), "target": drafter(target, target)}
     prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in stream.KINDS])
     results = []
     bar = report.Progress("evaluate")
