@@ -54,6 +54,23 @@ class HeadDrafter(Drafter):
         return self.head(self.target.embed_tokens(tokens), parent_hidden, positions, mask, self.cache)
 
 
+class UnshiftedDrafter(HeadDrafter):
+    """EAGLE's ablation in which row j reads f_j and t_j: for chains, where a node has one child."""
+
+    def prepare(self, rows: Rows) -> None:
+        self.tokens, self.cache = rows.tokens, TreeCache()
+        self.hidden = self.head(rows.embeddings[:, :-1], rows.features[:, :-1], cache=self.cache)
+        self.cache.keep()
+
+    def begin(self, r: torch.Tensor) -> torch.Tensor:
+        self.last = self.tokens.gather(1, r[:, None])
+        return super().begin(r)
+
+    def expand(self, tokens, parent_hidden, depth: int, ancestors) -> torch.Tensor:
+        above, self.last = self.last, tokens
+        return super().expand(above, parent_hidden, depth, ancestors)
+
+
 class OnePassDrafter(Drafter):
     """Medusa and FastEagle: all levels at once, the same children under every node of a level."""
 
@@ -126,4 +143,6 @@ def drafter(target: Llama, head):
         return ModelDrafter(head)
     if isinstance(head, HydraHead):
         return HydraDrafter(target, head)
+    if isinstance(head, EagleHead) and head.inputs == "unshifted":
+        return UnshiftedDrafter(target, head)
     return HeadDrafter(target, head) if isinstance(head, (EagleHead, Eagle3Head)) else OnePassDrafter(target, head)

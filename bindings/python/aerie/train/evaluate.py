@@ -64,15 +64,15 @@ def scorer(text: Text, draft_noise: str):
 
 
 @torch.no_grad()
-def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> list[list[int]]:
-    """Tokens emitted by each whole cycle of each sequence."""
+def cycles(drafter, text: Text, draft_noise: str, grow) -> list[list[int]]:
+    """Tokens emitted by each whole cycle of each sequence. `grow(drafter, r, score)` makes the tree of a cycle."""
     drafter.prepare(text.rows)
     score = scorer(text, draft_noise)
     last = text.prompt + text.count - 1
     r = torch.full((len(text.rows.tokens),), text.prompt)  # the prefill has emitted this one
     out = [[] for _ in range(len(r))]
     while bool((r < last).any()):
-        emitted = tree.walk(tree.grow(drafter, r, score, policy), text.rows.tokens, r) + 1
+        emitted = tree.walk(grow(drafter, r, score), text.rows.tokens, r) + 1
         for index, (position, number) in enumerate(zip(r.tolist(), emitted.tolist())):
             if position < last and position + number <= last:
                 out[index].append(number)
@@ -93,6 +93,13 @@ def repeated(text: Text, n: int = 4) -> float:
 def mean(lists: list[list[int]]) -> float:
     flat = [number for numbers in lists for number in numbers]
     return sum(flat) / max(1, len(flat))
+
+
+def by_depth(lists: list[list[int]], depth: int) -> list[float]:
+    """Share of the cycles that accept the draft at depth 1, 2, ... among those that accepted the one above it."""
+    flat = [number for numbers in lists for number in numbers]
+    reached = [sum(n > d for n in flat) for d in range(depth + 1)]
+    return [round(below / max(1, above), 3) for above, below in zip(reached, reached[1:])]
 
 
 def combinations(temperature: float, quick: bool):

@@ -18,7 +18,8 @@ from .rows import read, spreads
 @dataclass
 class HeadSettings(LoopSettings):
     target: Path
-    generated_share: float  # share of rows from generated.u16
+    generated_share: float  # share of rows from generated.u16, the target's own text
+    greedy_share: float     # and from greedy.u16, at temperature 0
     token_share: float      # share of positions with a token loss: a random stretch of each row
     level_decay: float
     lr: float
@@ -87,15 +88,20 @@ class HeadJob(Job):
         self.optimisers = [torch.optim.AdamW(rest, lr=s.lr, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay)]
         if matrices:
             self.optimisers.append(Muon(matrices, lr=s.muon_lr, weight_decay=s.weight_decay))
-        streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
-        text = 1 - s.generated_share
-        shares = [text * (1 - s.python_share), text * s.python_share]
-        if s.generated_share > 0:
-            streams.append(stream.tokens(s.data, "generated"))
-            shares.append(s.generated_share)
-        self.mixture = stream.Mixture(streams, shares, s.sequence + 1, s.seed)
+        self.mixture = self.text()
         self._losses = torch.compile(level_losses) if s.compile else level_losses
         self._text = None
+
+    def text(self) -> stream.Mixture:
+        s, own = self.s, {"generated": self.s.generated_share, "greedy": self.s.greedy_share}
+        streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
+        rest = 1 - sum(own.values())
+        shares = [rest * (1 - s.python_share), rest * s.python_share]
+        for name, share in own.items():
+            if share > 0:
+                streams.append(stream.tokens(s.data, name))
+                shares.append(share)
+        return stream.Mixture(streams, shares, s.sequence + 1, s.seed)
 
     def build(self, rms: dict[str, list[float]]) -> Head:
         raise NotImplementedError
@@ -123,4 +129,4 @@ class HeadJob(Job):
         if self._text is None:
             prompt = torch.cat([evaluate.prompts(self.s.data, kind, self.tau_prompts, 64) for kind in stream.KINDS])
             self._text = evaluate.write(self.target, prompt, 64, 0.0, self.s.seed)
-        return evaluate.mean(evaluate.cycles(drafter(self.target, self.trained), self._text, "none", tree.CHAIN))
+        return evaluate.mean(evaluate.cycles(drafter(self.target, self.trained), self._text, "none", tree.chain))

@@ -34,6 +34,14 @@ def take(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return x[torch.arange(len(x))[:, None], rows]
 
 
+def chain(drafter, r: torch.Tensor, score) -> Tree:
+    return grow(drafter, r, score, CHAIN)
+
+
+def eagle2(drafter, r: torch.Tensor, score) -> Tree:
+    return grow(drafter, r, score, EAGLE2)
+
+
 def grow(drafter, r: torch.Tensor, score, policy: TreePolicy) -> Tree:
     """`score(logits [B,K,V], position [B])` gives log confidences for the token at that position."""
     k, b, deepest = policy.k, len(r), min(policy.depth, drafter.levels - 1)
@@ -66,7 +74,7 @@ def grow(drafter, r: torch.Tensor, score, policy: TreePolicy) -> Tree:
     return Tree(torch.cat(tokens, dim=1), torch.cat(parents, dim=1), kept, deepest + 1)
 
 
-def backbone(drafter, r: torch.Tensor, score, k: int, levels: int) -> Tree:
+def backbone(drafter, r: torch.Tensor, score, k: int = 10, levels: int = 7) -> Tree:
     """FastEagle's tree: k children at every level, all below the likeliest node of the level above."""
     b, levels = len(r), min(levels, drafter.levels)
     hidden = drafter.begin(r)[:, None]
@@ -80,6 +88,9 @@ def backbone(drafter, r: torch.Tensor, score, k: int, levels: int) -> Tree:
         parents.append(torch.full((b, k), (level - 1) * k if level else -1))
     kept = torch.ones(b, levels * k, dtype=torch.bool)
     return Tree(torch.cat(tokens, dim=1), torch.cat(parents, dim=1), kept, levels)
+
+
+GROWN = {"chain": chain, "eagle2": eagle2, "backbone": backbone}
 
 
 def walk(tree: Tree, text: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
