@@ -1,6 +1,6 @@
-"""Judge a drafter: tau of chains and EAGLE-2 trees on continuations of held-out text.
+"""Judge drafters: tau of chains, EAGLE-2 and backbone trees on continuations of held-out text.
 
-    python3 -m aerie.train.evaluate --target models/target --head models/eagle --data data
+    python3 -m aerie.train.evaluate --target models/target --head models/eagle --head models/fasteagle --data data
 
 Decoding here is lossless, so the text does not depend on the drafter. It is written once per temperature, and
 then only drafts are made, for all sequences at a time: the tokens of a cycle are the longest path of the tree
@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from . import generate, heads, hf, report, stream, tree
-from .draft import drafter
+from .draft import OnePassDrafter, drafter
 from .rows import Rows, read
 
 LOOK_AHEAD = 8  # tokens written past the limit, so that a tree can be judged near it
@@ -102,20 +102,22 @@ def by_depth(lists: list[list[int]], depth: int) -> list[float]:
     return [round(below / max(1, above), 3) for above, below in zip(reached, reached[1:])]
 
 
-def combinations(temperature: float, quick: bool):
-    """(drafter, draft noise, policy) worth measuring at a temperature."""
+def combinations(temperature: float, drafters: dict, quick: bool):
+    """(drafter, draft noise, tree) worth measuring at a temperature."""
     noises = ["none", "shared"] if temperature > 0 else ["none"]
-    for policy in ([tree.EAGLE2] if quick else [tree.CHAIN, tree.EAGLE2]):
-        for noise in noises:
-            yield "head", noise, policy
-        if not quick or temperature == 1:
-            yield "target", "none", policy
+    for name, one in drafters.items():
+        for shape in ["eagle2"] if quick else ["chain", "eagle2"]:
+            for noise in ["none"] if name == "target" else noises:
+                yield name, noise, shape
+        if isinstance(one, OnePassDrafter) and not quick:
+            yield name, "none", "backbone"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure tau of a head on held-out text.")
+    parser = argparse.ArgumentParser(description="Measure tau of drafters on held-out text.")
     parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--head", type=Path, required=True)
+    parser.add_argument("--head", type=Path, action="append", required=True,
+                        help="folder of a head or of a small model; may be repeated")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--prompts", type=int, default=100, help="number of prompts of each kind")
     parser.add_argument("--prompt-tokens", type=int, default=64)
@@ -128,7 +130,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     target = hf.load(args.target)
-    drafters = {"head": drafter(target, heads.load(args.head)), "target": drafter(target, target)}
+    drafters = {folder.name: drafter(target, heads.load(folder)) for folder in args.head}
+    drafters["target"] = drafter(target, target)
     prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in stream.KINDS])
     results = []
     bar = report.Progress("evaluate")
@@ -137,16 +140,17 @@ def main() -> None:
     for temperature in [float(t) for t in args.temperatures.split(",")]:
         text = write(target, prompt, args.continuation, temperature, args.seed)
         share = repeated(text)
-        for name, noise, policy in combinations(temperature, args.quick):
-            bar.show(len(results) / 20, f"T={temperature:g} {policy.name} {name} {noise}")
-            numbers = cycles(drafters[name], text, noise, policy)
+        for name, noise, shape in combinations(temperature, drafters, args.quick):
+            bar.show(len(results) / (16 * len(drafters)), f"T={temperature:g} {shape} {name} {noise}")
+            numbers = cycles(drafters[name], text, noise, tree.GROWN[shape])
             flat = [n for row in numbers for n in row]
-            row = {"temperature": temperature, "policy": policy.name, "drafter": name, "draft_noise": noise,
+            row = {"temperature": temperature, "policy": shape, "drafter": name, "draft_noise": noise,
                    "tau": mean(numbers), "tau_novels": mean(numbers[:args.prompts]),
                    "tau_python": mean(numbers[args.prompts:]), "cycles": len(flat),
-                   "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)), "repeated_4grams": share}
+                   "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)),
+                   "accepted_at_depth": by_depth(numbers, 7), "repeated_4grams": share}
             results.append(row)
-            print(f"| {temperature:g} | {policy.name} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
+            print(f"| {temperature:g} | {shape} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
                   f"| {row['tau_python']:.2f} | {row['first_accepted']:.2f} | {share:.2f} |", flush=True)
     bar.close()
     if args.json:
