@@ -20,7 +20,7 @@ from aerie.train.model import Llama, LlamaConfig, initialise
 
 SIZES = dict(vocab_size=50, hidden_size=24, intermediate_size=32, num_attention_heads=3, head_dim=8)
 TAPS = dict(num_key_value_heads=1, eagle_aux_hidden_state_layer_ids=[2, 3, 4])
-RECIPES = {"medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "fasteagle-demo": fasteagle, "eagle3": eagle3,
+RECIPES = {"medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "fasteagle-demo": fasteagle, "fasteagle-greedy": fasteagle, "eagle3": eagle3,
            "small": small_model}
 
 
@@ -173,7 +173,7 @@ class Training(unittest.TestCase):
         small = {"eagle3": ["--draft-vocab-size", "30"]}.get(name, [])
         if name == "small":
             small = ["--hidden-size", "16", "--intermediate-size", "16", "--head-dim", "8"]
-        elif name in ("eagle3", "fasteagle", "fasteagle-demo"):
+        elif name in ("eagle3", "fasteagle", "fasteagle-demo", "fasteagle-greedy"):
             small += ["--head-dim", "8", "--intermediate-size", "32"]
         module = RECIPES[name]
         s = settings.parse(module.Settings, f"{name}.toml", "", [

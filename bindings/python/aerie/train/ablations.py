@@ -30,8 +30,9 @@ class Group:
     trees: bool                     # judge trees too
 
 
+MUON = ["--muon-lr", "0.02", "--lr", "0.004"]
 GROUPS = [
-    Group("eagle-inputs", "eagle", 400, ["--short-share", "1"], {
+    Group("eagle-inputs", "eagle", 300, ["--short-share", "1"], {
         "feature and next token (EAGLE)": [],
         "feature and current token": ["--inputs", "unshifted"],
         "next token": ["--inputs", "token"],
@@ -39,13 +40,17 @@ GROUPS = [
     Group("eagle-recipe", "eagle", 400, [], {
         "eagle.toml": [],
         "eagle-demo.toml": ["--recipe", str(settings.RECIPES / "eagle-demo.toml")]}, True),
-    Group("fasteagle", "fasteagle", 400, ["--short-share", "1"], {
+    Group("fasteagle", "fasteagle", 300, ["--short-share", "1", *MUON], {
         "cascade with feature loss (FastEagle)": [],
         "parallel layers": ["--no-cascade"],
         "no feature loss": ["--feature-weight", "0"]}, True),
-    Group("fasteagle-optimiser", "fasteagle", 250, ["--short-share", "1"], {
-        "Muon": [],
-        "AdamW": ["--muon-lr", "0", "--lr", "0.0015"]}, True),
+    Group("fasteagle-recipe", "fasteagle", 250,
+          ["--short-share", "1", "--generated-share", "0.45", "--greedy-share", "0"], {
+        "AdamW (fasteagle.toml)": [],
+        "AdamW, token weight 1": ["--token-weight", "1"],
+        "Muon": MUON,
+        "Muon, token weight 1, feature weight 0.2, level decay 1.15": [
+            *MUON, "--token-weight", "1", "--feature-weight", "0.2", "--level-decay", "1.15"]}, True),
 ]
 
 
