@@ -2,8 +2,8 @@
 
     python3 -m aerie.train.ablations --target models/target --data data --work runs/ablations --json ablations.json
 
-Every variant differs from its group's first one in the options named here alone; same seed, same text, same steps. They are
-judged by tau at temperature 0 on held-out prompts. A variant that is there already is not trained again.
+Every variant differs from its group's first one in the options named here alone; same seed, same text, same steps.
+They are judged by tau at temperature 0 on held-out prompts. A variant that is there already is not trained again.
 """
 
 import argparse
@@ -111,8 +111,9 @@ def main() -> None:
             report.log(f"{group.name}: {row}")
             entry["variants"].append(row)
         results[group.name] = entry
-        results["tau"] = {"temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
-                          "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
+        results["tau"] = {
+            "temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
+            "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
         args.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
