@@ -32,7 +32,7 @@ class Group:
 
 MUON = ["--muon-lr", "0.02", "--lr", "0.004"]
 GROUPS = [
-    Group("eagle-inputs", "eagle", 300, ["--short-share", "1"], {
+    Group("eagle-inputs", "eagle", 200, ["--short-share", "1"], {
         "feature and next token (EAGLE)": [],
         "feature and current token": ["--inputs", "unshifted"],
         "next token": ["--inputs", "token"],
@@ -40,7 +40,7 @@ GROUPS = [
     Group("eagle-recipe", "eagle", 400, [], {
         "eagle.toml": [],
         "eagle-demo.toml": ["--recipe", str(settings.RECIPES / "eagle-demo.toml")]}, True),
-    Group("fasteagle", "fasteagle", 300, ["--short-share", "1", *MUON], {
+    Group("fasteagle", "fasteagle", 200, ["--short-share", "1", *MUON], {
         "cascade with feature loss (FastEagle)": [],
         "parallel layers": ["--no-cascade"],
         "no feature loss": ["--feature-weight", "0"]}, True),
