@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aerie.train import generate, head, self_feed, settings, stream, tree
-from aerie.train.draft import HeadDrafter, TargetDrafter
+from aerie.train import generate, rows, self_feed, settings, stream, tree
+from aerie.train.draft import HeadDrafter, ModelDrafter
 from aerie.train.eagle import Settings as EagleSettings
+from aerie.train.heads import eagle as head
 from aerie.train.model import Llama, LlamaConfig, initialise
 from aerie.train.muon import orthogonalise
 from aerie.train.schedule import learning_rate_factor
@@ -26,6 +27,11 @@ def tiny_target() -> Llama:
         if parameter.ndim == 2:
             torch.nn.init.normal_(parameter, std=0.3)
     return model.eval()
+
+
+def tiny_rows(target: Llama, tokens: torch.Tensor) -> rows.Rows:
+    features = target.features(tokens)
+    return rows.Rows(tokens, target.embed_tokens(tokens), features, features)  # EAGLE-1/2 reads no taps
 
 
 def tiny_head() -> head.EagleHead:
@@ -92,8 +98,8 @@ class Models(unittest.TestCase):
     def test_target_drafts_its_own_greedy_text(self):
         target = tiny_target()
         text = generate.continue_text(target, torch.tensor([[1, 2, 3], [4, 5, 6]]), 20, 0.0)
-        drafter = TargetDrafter(target)
-        drafter.prepare(text, target.features(text))
+        drafter = ModelDrafter(target)
+        drafter.prepare(tiny_rows(target, text))
         drafts = tree.grow(drafter, torch.tensor([4, 7]), lambda x, _: x.log_softmax(-1), tree.CHAIN)
         self.assertEqual(tree.walk(drafts, text, torch.tensor([4, 7])).tolist(), [5, 5])
 
@@ -101,7 +107,7 @@ class Models(unittest.TestCase):
         target, drafter = tiny_target(), HeadDrafter(tiny_target(), tiny_head())
         text = torch.randint(0, 50, (1, 12), generator=torch.Generator().manual_seed(2))
         features = target.features(text)
-        drafter.prepare(text, features)
+        drafter.prepare(tiny_rows(target, text))
         r = torch.tensor([6])
         root = drafter.begin(r)[:, None]
         first = torch.tensor([[7, 9]])
@@ -117,7 +123,7 @@ class Models(unittest.TestCase):
         target = tiny_target()
         text = torch.randint(0, 50, (3, 20), generator=torch.Generator().manual_seed(4))
         drafter = HeadDrafter(target, tiny_head())
-        drafter.prepare(text, target.features(text))
+        drafter.prepare(tiny_rows(target, text))
         grown = tree.grow(drafter, torch.tensor([5, 6, 9]), lambda x, _: x.log_softmax(-1),
                           tree.TreePolicy("small", k=4, depth=3, keep=15))
         for parents, kept in zip(grown.parents.tolist(), grown.kept.tolist()):

@@ -245,4 +245,5 @@ def main():
     make_eagle(targets["mha"], 200)
 
 
-main()
+if __name__ == "__main__":
+    main()

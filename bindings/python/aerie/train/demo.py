@@ -2,8 +2,8 @@
 
     python3 -m aerie.train.demo --novels novels.tar.zst --out models
 
-corpus -> tokenizer -> stream -> target -> generate -> eagle -> evaluate. A step whose result exists is skipped
-and an interrupted training step continues, so the same command can simply be repeated.
+corpus -> tokenizer -> stream -> target -> generate -> heads and small model -> evaluate. A step whose result exists is
+skipped and an interrupted training step continues, so the same command can simply be repeated.
 """
 
 import argparse
@@ -14,6 +14,16 @@ from pathlib import Path
 
 from . import settings
 
+# Folder of the result -> (module, recipe).
+DRAFTERS = {
+    "eagle": ("eagle", "eagle-demo.toml"),
+    "fasteagle": ("fasteagle", "fasteagle-demo.toml"),
+    "eagle3": ("eagle3", "eagle3.toml"),
+    "medusa": ("medusa", "medusa.toml"),
+    "hydra": ("hydra", "hydra.toml"),
+    "small": ("small_model", "small.toml"),
+}
+
 
 def run(step: str, *options) -> None:
     command = [sys.executable, "-m", f"aerie.train.{step}", *map(str, options)]
@@ -22,16 +32,17 @@ def run(step: str, *options) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train the demo target and its EAGLE head.")
+    parser = argparse.ArgumentParser(description="Train the demo target and its drafters.")
     parser.add_argument("--novels", type=Path, required=True, help="archive of .txt novels (.tar, .tar.gz, .tar.zst)")
     parser.add_argument("--python-lib", type=Path, default=Path(sysconfig.get_path("stdlib")))
-    parser.add_argument("--out", type=Path, required=True, help="gets data/, runs/, target/ and eagle/")
+    parser.add_argument("--out", type=Path, required=True, help="gets data/, runs/, target/ and a folder per drafter")
     parser.add_argument("--target-recipe", type=Path, default=settings.RECIPES / "target.toml")
-    parser.add_argument("--eagle-recipe", type=Path, default=settings.RECIPES / "eagle-demo.toml")
-    parser.add_argument("--generated-tokens", type=int, default=1_500_000,
-                        help="text by the target to train the head on; 0 for a recipe without generated_share")
+    parser.add_argument("--drafter", action="append", choices=DRAFTERS, help="only this one (may be repeated)")
+    parser.add_argument("--minutes", type=float, help="for each drafter, instead of its recipe's time")
+    parser.add_argument("--generated-tokens", type=int, default=1_500_000, help="text by the target to train on")
+    parser.add_argument("--greedy-tokens", type=int, default=1_000_000, help="the same at temperature 0")
     args = parser.parse_args()
-    data, runs, target, eagle = (args.out / name for name in ("data", "runs", "target", "eagle"))
+    data, runs, target = (args.out / name for name in ("data", "runs", "target"))
     tokenizer = data / "tokenizer.json"
     if not (data / "split.json").exists():
         run("corpus", "--novels", args.novels, "--python-lib", args.python_lib, "--out", data)
@@ -42,12 +53,20 @@ def main() -> None:
     if not (target / "config.json").exists():
         run("target", "--recipe", args.target_recipe, "--data", data, "--work", runs / "target", "--out", target)
         run("hf", target)
-    if args.generated_tokens and not (data / "generated.u16").exists():
+    if not (data / "generated.u16").exists():
         run("generate", "--target", target, "--data", data, "--tokens", args.generated_tokens)
-    if not (eagle / "config.json").exists():
-        run("eagle", "--recipe", args.eagle_recipe, "--target", target, "--data", data, "--work", runs / "eagle",
-            "--out", eagle)
-    run("evaluate", "--target", target, "--head", eagle, "--data", data, "--json", runs / "tau.json")
+    if not (data / "greedy.u16").exists():
+        run("generate", "--target", target, "--data", data, "--tokens", args.greedy_tokens, "--name", "greedy",
+            "--length", 129, "--temperatures", 0, "--seed", 2)
+    chosen = args.drafter or list(DRAFTERS)
+    for name in chosen:
+        module, recipe = DRAFTERS[name]
+        if not (args.out / name / "config.json").exists():
+            minutes = ["--minutes", args.minutes] if args.minutes else []
+            run(module, "--recipe", settings.RECIPES / recipe, "--target", target, "--data", data,
+                "--work", runs / name, "--out", args.out / name, *minutes)
+    folders = [option for name in chosen for option in ("--head", args.out / name)]
+    run("evaluate", "--target", target, *folders, "--data", data, "--json", runs / "tau.json")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from . import head as heads
 from . import hf, report, self_feed, settings, stream
+from .heads import eagle as heads
 from .loop import Job, Loop, LoopSettings
 from .model import Llama
 
@@ -28,6 +28,7 @@ class Settings(LoopSettings):
     num_key_value_heads: int
     head_dim: int
     bias: bool
+    inputs: str
     regression_weight: float
     token_weight: float
     final_share: float
@@ -44,12 +45,12 @@ class Settings(LoopSettings):
 def eagle_losses(target: Llama, head: heads.EagleHead, rows: torch.Tensor, noise: float, passes: int):
     """rows [B,T+1] -> (regression loss, token loss), means over all rows and passes.
 
-    Row j reads t_{j+1} and f_j (with noise), and is compared with f_{j+1} and its distribution.
+    Row j reads t_{j+1} and f_j (with noise; see EagleHead for other inputs), and is compared with f_{j+1} and its distribution.
     """
     with torch.autocast("cpu", dtype=torch.bfloat16):
         with torch.no_grad():
             features = target.features(rows[:, :-1]).float()
-            embeddings = target.embed_tokens(rows[:, 1:-1])
+            embeddings = target.embed_tokens(head.paired(rows[:, :-1]))
             wanted = features[:, 1:]
             probabilities = target.logits(wanted).float().softmax(-1)
             given = features[:, :-1]
@@ -78,7 +79,7 @@ def agreement(target: Llama, head: heads.EagleHead, data: Path, kind: str, lengt
     for index in range(rows):
         row = held[index * available // rows * length:][:length][None]
         features = target.features(row)
-        ours = target.logits(head(target.embed_tokens(row[:, 1:]), features[:, :-1])).log_softmax(-1)
+        ours = target.logits(head(target.embed_tokens(head.paired(row)), features[:, :-1])).log_softmax(-1)
         theirs = target.logits(features[:, 1:]).log_softmax(-1)
         same += (ours.argmax(-1) == theirs.argmax(-1)).float().mean().item()
         divergence += (theirs.exp() * (theirs - ours)).sum(-1).mean().item()
@@ -98,7 +99,7 @@ class EagleJob(Job):
             hidden_size=c.hidden_size, intermediate_size=s.intermediate_size,
             num_attention_heads=s.num_attention_heads, num_key_value_heads=s.num_key_value_heads,
             head_dim=s.head_dim, rms_norm_eps=c.rms_norm_eps, rope_theta=c.rope_theta, vocab_size=c.vocab_size,
-            max_position_embeddings=c.max_position_embeddings, bias=s.bias))
+            max_position_embeddings=c.max_position_embeddings, bias=s.bias), s.inputs)
         self.optimisers = [torch.optim.AdamW(
             self.trained.parameters(), lr=s.lr, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay)]
         streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]

@@ -1,6 +1,6 @@
-"""Judge a drafter: tau of chains and EAGLE-2 trees on continuations of held-out text.
+"""Judge drafters: tau of chains, EAGLE-2 and backbone trees on continuations of held-out text.
 
-    python3 -m aerie.train.evaluate --target models/target --head models/eagle --data data
+    python3 -m aerie.train.evaluate --target models/target --head models/eagle --head models/fasteagle --data data
 
 Decoding here is lossless, so the text does not depend on the drafter. It is written once per temperature, and
 then only drafts are made, for all sequences at a time: the tokens of a cycle are the longest path of the tree
@@ -16,8 +16,9 @@ from pathlib import Path
 
 import torch
 
-from . import generate, head, hf, report, stream, tree
-from .draft import HeadDrafter, TargetDrafter
+from . import generate, heads, hf, report, stream, tree
+from .draft import OnePassDrafter, drafter
+from .rows import Rows, read
 
 LOOK_AHEAD = 8  # tokens written past the limit, so that a tree can be judged near it
 
@@ -29,8 +30,7 @@ class Text:
     temperature: float
     prompt: int
     count: int
-    tokens: torch.Tensor  # [B, prompt + count + LOOK_AHEAD]
-    features: torch.Tensor  # [B, L, H]
+    rows: Rows  # L = prompt + count + LOOK_AHEAD tokens
     noise: torch.Tensor  # [B, count + LOOK_AHEAD, V]
 
 
@@ -47,12 +47,12 @@ def write(target, prompt: torch.Tensor, count: int, temperature: float, seed: in
     shape = (len(prompt), count + LOOK_AHEAD, target.config.vocab_size)
     noise = generate.gumbel(shape, generator) if temperature > 0 else torch.zeros(1).expand(shape)
     tokens = generate.continue_text(target, prompt, shape[1], temperature, noise)
-    return Text(temperature, prompt.shape[1], count, tokens, target.features(tokens), noise)
+    return Text(temperature, prompt.shape[1], count, read(target, tokens), noise)
 
 
 def scorer(text: Text, draft_noise: str):
     """Log confidences of draft logits [B,K,V] for the token at `position` [B]."""
-    rows = torch.arange(len(text.tokens))
+    rows = torch.arange(len(text.rows.tokens))
 
     def score(logits: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         if draft_noise == "shared" and text.temperature > 0:
@@ -64,15 +64,15 @@ def scorer(text: Text, draft_noise: str):
 
 
 @torch.no_grad()
-def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> list[list[int]]:
-    """Tokens emitted by each whole cycle of each sequence."""
-    drafter.prepare(text.tokens, text.features)
+def cycles(drafter, text: Text, draft_noise: str, grow) -> list[list[int]]:
+    """Tokens emitted by each whole cycle of each sequence. `grow(drafter, r, score)` makes the tree of a cycle."""
+    drafter.prepare(text.rows)
     score = scorer(text, draft_noise)
     last = text.prompt + text.count - 1
-    r = torch.full((len(text.tokens),), text.prompt)  # the prefill has emitted this one
+    r = torch.full((len(text.rows.tokens),), text.prompt)  # the prefill has emitted this one
     out = [[] for _ in range(len(r))]
     while bool((r < last).any()):
-        emitted = tree.walk(tree.grow(drafter, r, score, policy), text.tokens, r) + 1
+        emitted = tree.walk(grow(drafter, r, score), text.rows.tokens, r) + 1
         for index, (position, number) in enumerate(zip(r.tolist(), emitted.tolist())):
             if position < last and position + number <= last:
                 out[index].append(number)
@@ -83,7 +83,7 @@ def cycles(drafter, text: Text, draft_noise: str, policy: tree.TreePolicy) -> li
 def repeated(text: Text, n: int = 4) -> float:
     """Share of n-grams of the continuations that occurred before in the same continuation."""
     again = total = 0
-    for row in text.tokens[:, text.prompt:text.prompt + text.count].tolist():
+    for row in text.rows.tokens[:, text.prompt:text.prompt + text.count].tolist():
         grams = [tuple(row[i:i + n]) for i in range(len(row) - n + 1)]
         again += len(grams) - len(set(grams))
         total += len(grams)
@@ -95,20 +95,29 @@ def mean(lists: list[list[int]]) -> float:
     return sum(flat) / max(1, len(flat))
 
 
-def combinations(temperature: float, quick: bool):
-    """(drafter, draft noise, policy) worth measuring at a temperature."""
+def by_depth(lists: list[list[int]], depth: int) -> list[float]:
+    """Share of the cycles that accept the draft at depth 1, 2, ... among those that accepted the one above it."""
+    flat = [number for numbers in lists for number in numbers]
+    reached = [sum(n > d for n in flat) for d in range(depth + 1)]
+    return [round(below / max(1, above), 3) for above, below in zip(reached, reached[1:])]
+
+
+def combinations(temperature: float, drafters: dict, quick: bool):
+    """(drafter, draft noise, tree) worth measuring at a temperature."""
     noises = ["none", "shared"] if temperature > 0 else ["none"]
-    for policy in ([tree.EAGLE2] if quick else [tree.CHAIN, tree.EAGLE2]):
-        for noise in noises:
-            yield "head", noise, policy
-        if not quick or temperature == 1:
-            yield "target", "none", policy
+    for name, one in drafters.items():
+        for shape in ["eagle2"] if quick else ["chain", "eagle2"]:
+            for noise in ["none"] if name == "target" else noises:
+                yield name, noise, shape
+        if isinstance(one, OnePassDrafter) and not quick:
+            yield name, "none", "backbone"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure tau of a head on held-out text.")
+    parser = argparse.ArgumentParser(description="Measure tau of drafters on held-out text.")
     parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--head", type=Path, required=True)
+    parser.add_argument("--head", type=Path, action="append", required=True,
+                        help="folder of a head or of a small model; may be repeated")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--prompts", type=int, default=100, help="number of prompts of each kind")
     parser.add_argument("--prompt-tokens", type=int, default=64)
@@ -121,7 +130,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     target = hf.load(args.target)
-    drafters = {"head": HeadDrafter(target, head.load(args.head)), "target": TargetDrafter(target)}
+    drafters = {folder.name: drafter(target, heads.load(folder)) for folder in args.head}
+    drafters["target"] = drafter(target, target)
     prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in stream.KINDS])
     results = []
     bar = report.Progress("evaluate")
@@ -130,16 +140,17 @@ def main() -> None:
     for temperature in [float(t) for t in args.temperatures.split(",")]:
         text = write(target, prompt, args.continuation, temperature, args.seed)
         share = repeated(text)
-        for name, noise, policy in combinations(temperature, args.quick):
-            bar.show(len(results) / 20, f"T={temperature:g} {policy.name} {name} {noise}")
-            numbers = cycles(drafters[name], text, noise, policy)
+        for name, noise, shape in combinations(temperature, drafters, args.quick):
+            bar.show(len(results) / (16 * len(drafters)), f"T={temperature:g} {shape} {name} {noise}")
+            numbers = cycles(drafters[name], text, noise, tree.GROWN[shape])
             flat = [n for row in numbers for n in row]
-            row = {"temperature": temperature, "policy": policy.name, "drafter": name, "draft_noise": noise,
+            row = {"temperature": temperature, "policy": shape, "drafter": name, "draft_noise": noise,
                    "tau": mean(numbers), "tau_novels": mean(numbers[:args.prompts]),
                    "tau_python": mean(numbers[args.prompts:]), "cycles": len(flat),
-                   "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)), "repeated_4grams": share}
+                   "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)),
+                   "accepted_at_depth": by_depth(numbers, 7), "repeated_4grams": share}
             results.append(row)
-            print(f"| {temperature:g} | {policy.name} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
+            print(f"| {temperature:g} | {shape} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
                   f"| {row['tau_python']:.2f} | {row['first_accepted']:.2f} | {share:.2f} |", flush=True)
     bar.close()
     if args.json:

@@ -61,7 +61,8 @@ def write(model: Llama, data: Path, out: Path, total: int, length: int, temperat
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write text with the target, to train a head on.")
     parser.add_argument("--target", type=Path, required=True)
-    parser.add_argument("--data", type=Path, required=True, help="takes prompts from, and writes generated.u16 to")
+    parser.add_argument("--data", type=Path, required=True, help="takes prompts from, and writes the stream to")
+    parser.add_argument("--name", default="generated", help="of the stream: NAME.u16")
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--length", type=int, default=257, help="tokens of one text, its prompt included")
     parser.add_argument("--temperatures", default="0,0.7,1")
@@ -70,7 +71,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    write(hf.load(args.target), args.data, args.data / "generated.u16", args.tokens, args.length,
+    write(hf.load(args.target), args.data, args.data / f"{args.name}.u16", args.tokens, args.length,
           [float(t) for t in args.temperatures.split(",")], args.python_share, args.seed)
 
 

@@ -11,7 +11,7 @@ from .model import Llama, LlamaConfig
 
 
 def config_json(config: LlamaConfig, dtype: str) -> dict:
-    return {
+    out = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         **asdict(config),
@@ -26,8 +26,10 @@ def config_json(config: LlamaConfig, dtype: str) -> dict:
         "bos_token_id": 0,
         "eos_token_id": 0,
         "torch_dtype": dtype,
-        "aerie_tap_layers": config.tap_layers(),
     }
+    if config.num_hidden_layers >= 6:  # with fewer, low, middle and high are not three layers in order
+        out["aerie_tap_layers"] = config.tap_layers()
+    return out
 
 
 def save(model: Llama, tokenizer: Path, out: Path, dtype: torch.dtype = torch.float32) -> None:

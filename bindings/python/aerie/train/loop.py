@@ -21,6 +21,7 @@ class LoopSettings:
     work: Path
     out: Path
     minutes: float
+    steps: int
     threads: int
     seed: int
     sequence: int
@@ -76,7 +77,7 @@ class Loop:
             self.step, self.tokens, spent = extra["step"], extra["tokens"], extra["spent"]
             job.mixture.restore(extra["mixture"])
             report.log(f"continuing at step {self.step}")
-        self.clock = WallClock(settings.minutes, spent)
+        self.clock = WallClock(settings.minutes, spent, settings.steps, self.step)
         self.csv = settings.work / f"{job.title}.csv"
         self.curve = report.Curve(
             self.csv, ["step", "tokens", "seconds", "loss", "learning_rate_factor", *job.metrics], self.step)

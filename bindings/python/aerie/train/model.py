@@ -58,14 +58,16 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
 
 
 class Attention(nn.Module):
-    def __init__(self, config: LlamaConfig, qkv_bias: bool = False):
+    def __init__(self, config: LlamaConfig, qkv_bias: bool = False, inputs: int = 0):
+        """`inputs`: columns of what q, k and v read, if not the hidden size (EAGLE-3)."""
         super().__init__()
         self.heads, self.kv_heads, self.dim = (
             config.num_attention_heads, config.num_key_value_heads, config.head_dim)
         hidden = config.hidden_size
-        self.q_proj = nn.Linear(hidden, self.heads * self.dim, bias=qkv_bias)
-        self.k_proj = nn.Linear(hidden, self.kv_heads * self.dim, bias=qkv_bias)
-        self.v_proj = nn.Linear(hidden, self.kv_heads * self.dim, bias=qkv_bias)
+        inputs = inputs or hidden
+        self.q_proj = nn.Linear(inputs, self.heads * self.dim, bias=qkv_bias)
+        self.k_proj = nn.Linear(inputs, self.kv_heads * self.dim, bias=qkv_bias)
+        self.v_proj = nn.Linear(inputs, self.kv_heads * self.dim, bias=qkv_bias)
         self.o_proj = nn.Linear(self.heads * self.dim, hidden, bias=False)
 
     def forward(self, x, cos, sin, mask=None, cache=None):
@@ -128,13 +130,18 @@ class Llama(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.num_hidden_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
-    def features(self, tokens, positions=None, mask=None, caches=None) -> torch.Tensor:
-        """tokens [B,T] -> hidden states after the final norm [B,T,H]: what an EAGLE head reads."""
+    def features(self, tokens, positions=None, mask=None, caches=None, taps=None) -> torch.Tensor:
+        """tokens [B,T] -> hidden states after the final norm [B,T,H]: what an EAGLE head reads.
+
+        A list given as `taps` gets the residual stream [B,T,H] at the input of every layer.
+        """
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device)
         cos, sin = rope_tables(positions, self.config.head_dim, self.config.rope_theta)
         x = self.embed_tokens(tokens)
         for index, layer in enumerate(self.layers):
+            if taps is not None:
+                taps.append(x)
             x = layer(x, cos, sin, mask, caches[index] if caches is not None else None)
         return self.norm(x)
 

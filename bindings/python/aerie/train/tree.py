@@ -34,21 +34,29 @@ def take(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return x[torch.arange(len(x))[:, None], rows]
 
 
+def chain(drafter, r: torch.Tensor, score) -> Tree:
+    return grow(drafter, r, score, CHAIN)
+
+
+def eagle2(drafter, r: torch.Tensor, score) -> Tree:
+    return grow(drafter, r, score, EAGLE2)
+
+
 def grow(drafter, r: torch.Tensor, score, policy: TreePolicy) -> Tree:
     """`score(logits [B,K,V], position [B])` gives log confidences for the token at that position."""
-    k, b = policy.k, len(r)
+    k, b, deepest = policy.k, len(r), min(policy.depth, drafter.levels - 1)
     hidden = drafter.begin(r)[:, None]
-    first = score(drafter.target.logits(hidden), r + 1)[:, 0].topk(k)
+    first = score(drafter.logits(hidden), r + 1)[:, 0].topk(k)
     tokens, values, parents = [first.indices], [first.values], [torch.full((b, k), -1)]
     frontier = torch.arange(k).expand(b, k)
     frontier_tokens, frontier_values = first.indices, first.values
     parent_hidden = hidden.expand(b, k, -1)
     ancestors = torch.zeros(b, k, 0, dtype=torch.bool)
     own = torch.eye(k, dtype=torch.bool).expand(b, k, k)
-    for depth in range(1, policy.depth + 1):
+    for depth in range(1, deepest + 1):
         ancestors = torch.cat((ancestors, own), dim=-1)
         hidden = drafter.expand(frontier_tokens, parent_hidden, depth, ancestors)
-        children = score(drafter.target.logits(hidden), r + depth + 1).topk(k)
+        children = score(drafter.logits(hidden), r + depth + 1).topk(k)
         child_tokens = children.indices.flatten(1)
         child_values = (frontier_values[:, :, None] + children.values).flatten(1)
         offset = sum(t.shape[1] for t in tokens)
@@ -63,7 +71,26 @@ def grow(drafter, r: torch.Tensor, score, policy: TreePolicy) -> Tree:
     all_values = torch.cat(values, dim=1)
     order = all_values.sort(dim=1, descending=True, stable=True).indices[:, :policy.keep]
     kept = torch.zeros_like(all_values, dtype=torch.bool).scatter_(1, order, True)
-    return Tree(torch.cat(tokens, dim=1), torch.cat(parents, dim=1), kept, policy.depth + 1)
+    return Tree(torch.cat(tokens, dim=1), torch.cat(parents, dim=1), kept, deepest + 1)
+
+
+def backbone(drafter, r: torch.Tensor, score, k: int = 10, levels: int = 7) -> Tree:
+    """FastEagle's tree: k children at every level, all below the likeliest node of the level above."""
+    b, levels = len(r), min(levels, drafter.levels)
+    hidden = drafter.begin(r)[:, None]
+    tokens, parents = [], []
+    ancestors = torch.zeros(b, 1, 0, dtype=torch.bool)
+    for level in range(levels):
+        if level:
+            ancestors = torch.cat((ancestors, torch.ones(b, 1, 1, dtype=torch.bool)), dim=-1)
+            hidden = drafter.expand(tokens[-1][:, :1], hidden, level, ancestors)
+        tokens.append(score(drafter.logits(hidden), r + level + 1)[:, 0].topk(k).indices)
+        parents.append(torch.full((b, k), (level - 1) * k if level else -1))
+    kept = torch.ones(b, levels * k, dtype=torch.bool)
+    return Tree(torch.cat(tokens, dim=1), torch.cat(parents, dim=1), kept, levels)
+
+
+GROWN = {"chain": chain, "eagle2": eagle2, "backbone": backbone}
 
 
 def walk(tree: Tree, text: torch.Tensor, r: torch.Tensor) -> torch.Tensor:

@@ -5,14 +5,16 @@ output h_j stands for f_{j+1}: the target's own LM head turns it into the distri
 has no input norm, nothing comes after it, and embedding and LM head are the target's.
 """
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from .model import DecoderLayer, LlamaConfig, rope_tables
+from ..model import DecoderLayer, LlamaConfig, rope_tables
+from ..rows import Rows
+from . import files
+from .base import Head
 
 
 @dataclass
@@ -30,12 +32,18 @@ class HeadConfig:
     qkv_bias: bool = False
 
 
-class EagleHead(nn.Module):
+INPUTS = ("shifted", "unshifted", "token", "feature")
+
+
+class EagleHead(Head):
     """Parameter names are those of the EAGLE repository."""
 
-    def __init__(self, config: HeadConfig):
+    def __init__(self, config: HeadConfig, inputs: str = "shifted"):
+        """`inputs`: the paper's ablation. Row j reads f_j and t_{j+1} (`shifted`, EAGLE), f_j and t_j, or one of them."""
         super().__init__()
-        self.config = config
+        if inputs not in INPUTS:
+            raise ValueError(f"inputs: {inputs} is none of {', '.join(INPUTS)}")
+        self.config, self.inputs = config, inputs
         shared = {f.name: getattr(config, f.name) for f in fields(LlamaConfig) if hasattr(config, f.name)}
         layer_config = LlamaConfig(**shared, num_hidden_layers=1)
         self.fc = nn.Linear(2 * config.hidden_size, config.hidden_size, bias=config.bias)
@@ -45,30 +53,32 @@ class EagleHead(nn.Module):
         """Embedding of t_{j+1} and feature f_j, both [B,T,H] -> h_j [B,T,H]. `positions` are the j's."""
         if positions is None:
             positions = torch.arange(features.shape[1], device=features.device)
+        if self.inputs == "token":
+            features = torch.zeros_like(features)
+        elif self.inputs == "feature":
+            embeddings = torch.zeros_like(embeddings)
         cos, sin = rope_tables(positions, self.config.head_dim, self.config.rope_theta)
         return self.layers[0](self.fc(torch.cat((embeddings, features), dim=-1)), cos, sin, mask, cache)
 
+    def paired(self, x: torch.Tensor) -> torch.Tensor:
+        """[B,T,...] of tokens 0..T-1 -> [B,T-1,...]: those that go with rows 0..T-2."""
+        return x[:, :-1] if self.inputs == "unshifted" else x[:, 1:]
+
+    def read(self, rows: Rows) -> torch.Tensor:
+        """[B,T,H]: what `forward` takes as the features of committed rows."""
+        return rows.features
+
 
 def save(head: EagleHead, out: Path, dtype: torch.dtype = torch.float32) -> None:
-    from safetensors.torch import save_file
-
-    out.mkdir(parents=True, exist_ok=True)
-    name = str(dtype).removeprefix("torch.")
     config = {f.name: getattr(head.config, f.name) for f in fields(HeadConfig)}
     config = {"architectures": ["EagleModel"], "model_type": "llama", **config, "num_hidden_layers": 1,
-              "hidden_act": "silu", "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 0,
-              "torch_dtype": name}
-    tensors = {key: value.detach().to(dtype).contiguous() for key, value in head.state_dict().items()}
-    save_file(tensors, str(out / "model.safetensors.part"), metadata={"format": "pt"})
-    (out / "config.json.part").write_text(json.dumps(config, indent=2) + "\n")
-    for file in ("model.safetensors", "config.json"):
-        (out / f"{file}.part").replace(out / file)
+              "hidden_act": "silu", "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": 0}
+    if head.inputs != "shifted":
+        config["inputs"] = head.inputs  # an ablation: no runtime reads it
+    files.write(files.tensors(head), config, out, dtype)
 
 
 def load(folder: Path) -> EagleHead:
-    from safetensors.torch import load_file
-
-    raw = json.loads((folder / "config.json").read_text())
-    head = EagleHead(HeadConfig(**{f.name: raw[f.name] for f in fields(HeadConfig)}))
-    head.load_state_dict({key: value.float() for key, value in load_file(str(folder / "model.safetensors")).items()})
-    return head.eval()
+    raw, saved = files.read(folder)
+    config = HeadConfig(**{f.name: raw[f.name] for f in fields(HeadConfig)})
+    return files.put(EagleHead(config, raw.get("inputs", "shifted")), saved)

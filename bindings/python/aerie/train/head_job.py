@@ -1,0 +1,132 @@
+"""What the trainers of all heads share: frozen target, mixture, losses per level, held-out agreement and tau."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from . import evaluate, hf, stream, tree
+from .draft import drafter
+from .heads.base import Head
+from .loop import Job, LoopSettings
+from .model import Llama
+from .muon import Muon
+from .rows import read, spreads
+
+
+@dataclass
+class HeadSettings(LoopSettings):
+    target: Path
+    generated_share: float  # share of rows from generated.u16, the target's own text
+    greedy_share: float     # and from greedy.u16, at temperature 0
+    token_share: float      # share of positions with a token loss: a random stretch of each row
+    level_decay: float
+    lr: float
+    beta1: float
+    beta2: float
+    weight_decay: float
+    muon_lr: float          # > 0: Muon for the matrices of decoder layers and MLPs, AdamW for the rest
+
+
+def level_losses(target: Llama, head: Head, tokens: torch.Tensor, start: torch.Tensor, length: int):
+    """tokens [B,T] -> (token losses [N], feature losses [N]): cross-entropy against the target's distribution on the
+    `length` rows from `start` on, and SmoothL1 to the target's feature on all rows."""
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.no_grad():
+            rows = read(target, tokens)
+        states = head.levels(target, rows)
+        window = start + torch.arange(length + len(states) - 1)
+        with torch.no_grad():
+            teacher = head.teacher(target, rows.features[:, 1 + window]).float().softmax(-1)
+        token, feature = [], []
+        for i, state in enumerate(states):
+            logs = head.scores(target, state[:, window[:length]]).float().log_softmax(-1)
+            token.append(-(teacher[:, i:i + length] * logs).sum(-1).mean())
+            wanted = rows.features[:, 1 + i:1 + i + state.shape[1]]
+            feature.append(F.smooth_l1_loss(state.float(), wanted.float()))
+    return torch.stack(token), torch.stack(feature)
+
+
+@torch.no_grad()
+def agreement(target: Llama, head: Head, data: Path, kind: str, length: int, rows: int) -> list[float]:
+    """Per level, the share of held-out positions where head and target have the same best token.
+
+    The tokens before are those of the text, at every level; a head that cannot see them does worse for it.
+    """
+    held = torch.from_numpy(stream.tokens(data, kind, "held").astype("int64"))
+    available = len(held) // length
+    rows = min(rows, available)
+    same = None
+    for index in range(rows):
+        read_rows = read(target, held[index * available // rows * length:][:length][None])
+        best = target.logits(read_rows.features).argmax(-1)
+        states = head.levels(target, read_rows)
+        level = torch.tensor([(head.logits(target, s).argmax(-1) == best[:, 1 + i:1 + i + s.shape[1]]).float().mean()
+                              for i, s in enumerate(states)])
+        same = level if same is None else same + level
+    return (same / rows).tolist()
+
+
+class HeadJob(Job):
+    """`build` makes the head; `combine` weighs the losses of its levels."""
+
+    levels: int
+    tau_prompts = 16  # of each kind
+
+    def __init__(self, s: HeadSettings, levels: int):
+        self.s, self.levels = s, levels
+        self.metrics = ["tau"] + [f"{kind}_{i + 1}" for kind in stream.KINDS for i in range(levels)]
+        self.target = hf.load(s.target).requires_grad_(False)
+        torch.manual_seed(s.seed)
+        first = torch.from_numpy(stream.tokens(s.data, stream.KINDS[0], "train")[:4 * s.sequence].astype("int64"))
+        self.trained = self.build(spreads(self.target, first.view(4, s.sequence)))
+        matrices, rest = [], []
+        for name, parameter in self.trained.named_parameters():
+            use_muon = s.muon_lr > 0 and parameter.ndim == 2 and not name.startswith(("lm_head", "embed_tokens"))
+            (matrices if use_muon else rest).append(parameter)
+        self.optimisers = [torch.optim.AdamW(rest, lr=s.lr, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay)]
+        if matrices:
+            self.optimisers.append(Muon(matrices, lr=s.muon_lr, weight_decay=s.weight_decay))
+        self.mixture = self.text()
+        self._losses = torch.compile(level_losses) if s.compile else level_losses
+        self._text = None
+
+    def text(self) -> stream.Mixture:
+        s, own = self.s, {"generated": self.s.generated_share, "greedy": self.s.greedy_share}
+        streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
+        rest = 1 - sum(own.values())
+        shares = [rest * (1 - s.python_share), rest * s.python_share]
+        for name, share in own.items():
+            if share > 0:
+                streams.append(stream.tokens(s.data, name))
+                shares.append(share)
+        return stream.Mixture(streams, shares, s.sequence + 1, s.seed)
+
+    def build(self, rms: dict[str, list[float]]) -> Head:
+        raise NotImplementedError
+
+    def combine(self, token: torch.Tensor, feature: torch.Tensor) -> torch.Tensor:
+        """[N] twice -> the loss. By default cross-entropy alone, weight level_decay^i as in Medusa."""
+        return (self.s.level_decay ** torch.arange(self.levels) * token).sum()
+
+    def losses(self, rows: torch.Tensor) -> torch.Tensor:
+        tokens = rows[:, :-1]
+        room = tokens.shape[1] - self.levels
+        length = max(1, min(room, round(self.s.token_share * tokens.shape[1])))
+        start = torch.randint(0, room - length + 1, ())
+        return self.combine(*self._losses(self.target, self.trained, tokens, start, length))
+
+    def evaluate(self, rows: int) -> dict[str, float]:
+        values = {"tau": self.tau()}
+        for kind in stream.KINDS:
+            shares = agreement(self.target, self.trained, self.s.data, kind, self.s.sequence, min(rows, 16))
+            values |= {f"{kind}_{i + 1}": share for i, share in enumerate(shares)}
+        return values
+
+    def tau(self) -> float:
+        """Of chains of up to five on a few held-out prompts, at temperature 0."""
+        if self._text is None:
+            prompt = torch.cat([evaluate.prompts(self.s.data, kind, self.tau_prompts, 64) for kind in stream.KINDS])
+            self._text = evaluate.write(self.target, prompt, 64, 0.0, self.s.seed)
+        return evaluate.mean(evaluate.cycles(drafter(self.target, self.trained), self._text, "none", tree.chain))

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Random drafter heads of every kind for ../logits/mha, and what they draft (README.md beside this file).
+
+  pip install torch safetensors transformers
+  PYTHONPATH=bindings/python make_golden.py
+"""
+import importlib.util
+import json
+import math
+import pathlib
+
+import torch
+from safetensors.torch import load_file
+
+from aerie.train import heads
+from aerie.train.draft import drafter
+from aerie.train.heads import files
+from aerie.train.rows import Rows
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGET = HERE.parent / "logits" / "mha"
+spec = importlib.util.spec_from_file_location("logits_golden", HERE.parent / "logits" / "make_golden.py")
+plain = importlib.util.module_from_spec(spec)  # the decoder in float64, and how numbers are written
+spec.loader.exec_module(plain)
+
+H, FFN, HEADS, HEAD_DIM, V, EPS = 32, 32, 4, 8, 160, 1e-5
+TAPS = [0, 1, 2]
+TOKENS = 24
+ROWS = [0, 9, 18]
+TOP = 5
+DRAFT_VOCABULARY = 64
+
+
+def matrix(rows, columns, g, gain=1.0):
+    return plain.normal((rows, columns), gain / math.sqrt(columns), g)
+
+
+def gain_vector(g):
+    return 1 + plain.normal((H,), 0.2, g)
+
+
+def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True):
+    w = {f"{prefix}post_attention_layernorm.weight": gain_vector(g)}
+    if input_norm:
+        w[f"{prefix}input_layernorm.weight"] = gain_vector(g)
+    w[f"{prefix}self_attn.q_proj.weight"] = matrix(HEADS * HEAD_DIM, inputs, g, 1.5)
+    w[f"{prefix}self_attn.k_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g, 1.5)
+    w[f"{prefix}self_attn.v_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g)
+    w[f"{prefix}self_attn.o_proj.weight"] = matrix(H, HEADS * HEAD_DIM, g)
+    for name, shape in (("gate", (FFN, H)), ("up", (FFN, H)), ("down", (H, FFN))):
+        w[f"{prefix}mlp.{name}_proj.weight"] = matrix(*shape, g)
+    return w
+
+
+def common(kv_heads, theta):
+    return {"hidden_size": H, "intermediate_size": FFN, "num_attention_heads": HEADS,
+            "num_key_value_heads": kv_heads, "head_dim": HEAD_DIM, "rms_norm_eps": EPS, "rope_theta": theta,
+            "vocab_size": V, "max_position_embeddings": 128}
+
+
+class Target:
+    """Rows of the target in float64, from the checkpoint and the golden file of ../logits/mha."""
+
+    def __init__(self):
+        self.ids = torch.tensor(json.loads((TARGET / "golden.json").read_text())["ids"][:TOKENS])
+        weights = {k: v.double() for k, v in load_file(str(TARGET / "model.safetensors")).items()}
+
+        class Config:
+            head_dim, num_hidden_layers, num_attention_heads, num_key_value_heads = HEAD_DIM, 3, HEADS, HEADS
+            rms_norm_eps = EPS
+
+        taps, self.features, _ = plain.forward(weights, Config, None, self.ids)
+        self.taps = torch.cat([taps[i] for i in TAPS], dim=-1)
+        self.embed, self.lm_head = weights["model.embed_tokens.weight"], weights["lm_head.weight"]
+
+    # What the PyTorch heads ask of a target, in float32.
+    def embed_tokens(self, tokens):
+        return self.embed.float()[tokens]
+
+    def logits(self, features):
+        return features @ self.lm_head.float().T
+
+    def rows(self):
+        return Rows(self.ids[None], self.embed_tokens(self.ids)[None], self.features.float()[None],
+                    self.taps.float()[None])
+
+
+def silu(x):
+    return torch.nn.functional.silu(x)
+
+
+# Each kind: weights(g) -> (tensors, config), and draft(w, target, row, path) -> logits of the token after `path`,
+# recomputed as a whole every time: no cache to be wrong. `path` follows ids[row + 1].
+
+def eagle_weights(g):
+    config = {"architectures": ["EagleModel"], "model_type": "llama", **common(2, 10000.0), "bias": False,
+              "qkv_bias": False, "num_hidden_layers": 1, "hidden_act": "silu"}
+    return {"fc.weight": matrix(H, 2 * H, g, 1.4), **decoder_layer("layers.0.", g, 2, input_norm=False)}, config
+
+
+def eagle_draft(w, t, row, path):
+    features, tokens = t.features[:row + 1], t.ids[1:row + 2]
+    for token in [*path, None]:
+        x = torch.cat([t.embed[tokens], features], -1) @ w["fc.weight"].T
+        out = plain.layer(w, "layers.0.", x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS,
+                          plain.inverse_frequencies(HEAD_DIM, 10000.0, None), False)
+        if token is not None:
+            features, tokens = torch.cat([features, out[-1:]]), torch.cat([tokens, torch.tensor([token])])
+    return out[-1] @ t.lm_head.T
+
+
+def eagle3_weights(g):
+    ids = torch.randperm(V, generator=g)[:DRAFT_VOCABULARY].sort().values
+    t2d = torch.zeros(V, dtype=torch.bool)
+    t2d[ids] = True
+    config = {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", **common(2, 500.0),
+              "draft_vocab_size": DRAFT_VOCABULARY, "eagle_aux_hidden_state_layer_ids": TAPS,
+              "num_hidden_layers": 1, "hidden_act": "silu", "tie_word_embeddings": False}
+    return {"fc.weight": matrix(H, 3 * H, g), **decoder_layer("midlayer.", g, 2, inputs=2 * H),
+            "midlayer.hidden_norm.weight": gain_vector(g), "norm.weight": gain_vector(g),
+            "lm_head.weight": matrix(DRAFT_VOCABULARY, H, g, 2.0), "d2t": ids - torch.arange(len(ids)), "t2d": t2d}, config
+
+
+def eagle3_draft(w, t, row, path):
+    inv = plain.inverse_frequencies(HEAD_DIM, 500.0, None)
+    features, tokens = t.taps[:row + 1] @ w["fc.weight"].T, t.ids[1:row + 2]
+    for token in [*path, None]:
+        x = torch.cat([plain.rms_norm(t.embed[tokens], w["midlayer.input_layernorm.weight"], EPS),
+                       plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)], -1)
+        out = features + plain.attention(lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)),
+                                         HEADS, 2, HEAD_DIM, inv)
+        h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
+        out = out + (silu(h @ w["midlayer.mlp.gate_proj.weight"].T) * (h @ w["midlayer.mlp.up_proj.weight"].T)
+                     ) @ w["midlayer.mlp.down_proj.weight"].T
+        if token is not None:
+            features, tokens = torch.cat([features, out[-1:]]), torch.cat([tokens, torch.tensor([token])])
+    scores = plain.rms_norm(out[-1], w["norm.weight"], EPS) @ w["lm_head.weight"].T
+    logits = torch.full((V,), -math.inf, dtype=torch.float64)
+    logits[torch.arange(DRAFT_VOCABULARY) + w["d2t"].long()] = scores
+    return logits
+
+
+def fasteagle_weights(g):
+    config = {"model_type": "fasteagle", "num_hidden_layers": 3, "draft_top_k": 4, **common(2, 2000.0),
+              "eagle_aux_hidden_state_layer_ids": TAPS}
+    w = {"fc.weight": matrix(H, 3 * H, g), "fc_in.weight": matrix(H, 2 * H, g, 1.4)}
+    for i in range(3):
+        w |= decoder_layer(f"layers.{i}.", g, 2)
+    return w, config
+
+
+def fasteagle_draft(w, t, row, path):
+    g = t.taps[:row + 1] @ w["fc.weight"].T
+    x = torch.cat([g, t.embed[t.ids[1:row + 2]]], -1) @ w["fc_in.weight"].T
+    for i in range(len(path) + 1):
+        x = plain.layer(w, f"layers.{i}.", x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS,
+                        plain.inverse_frequencies(HEAD_DIM, 2000.0, None), True)
+    return x[-1] @ t.lm_head.T
+
+
+def medusa_weights(g):
+    config = {"model_type": "medusa", "medusa_num_heads": 3, "medusa_num_layers": 1, "hidden_size": H, "vocab_size": V}
+    w = {}
+    for i in range(3):
+        w |= {f"{i}.0.linear.weight": matrix(H, H, g), f"{i}.0.linear.bias": plain.normal((H,), 0.3, g)}
+    return w, config
+
+
+def medusa_draft(w, t, row, path):
+    x, i = t.features[row], len(path)
+    return (x + silu(w[f"{i}.0.linear.weight"] @ x + w[f"{i}.0.linear.bias"])) @ t.lm_head.T
+
+
+def hydra_weights(g):
+    config = {"model_type": "hydra", "hydra_num_heads": 3, "hydra_num_layers": 1, "hydra_head_arch": "mlp",
+              "grounded_heads": True, "hidden_state_offset": 0, "hidden_size": H, "vocab_size": V}
+    w = {}
+    for i in range(3):
+        for name in ("linear", "res_connection"):
+            w[f"hydra_mlp.{i}.0.{name}.weight"] = matrix(H, (i + 2) * H, g)
+            w[f"hydra_mlp.{i}.0.{name}.bias"] = plain.normal((H,), 0.3, g)
+    return w, config
+
+
+def hydra_draft(w, t, row, path):
+    tokens = [int(t.ids[row + 1]), *path]
+    x = torch.cat([t.features[row]] + [t.embed[token] for token in tokens])
+    block = f"hydra_mlp.{len(path)}.0."
+    return (w[block + "res_connection.weight"] @ x + w[block + "res_connection.bias"]
+            + silu(w[block + "linear.weight"] @ x + w[block + "linear.bias"])) @ t.lm_head.T
+
+
+# Weights, draft, levels, seed (the first of its hundred without a near tie among the top five).
+KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weights, eagle3_draft, 4, 400),
+         "fasteagle": (fasteagle_weights, fasteagle_draft, 3, 501), "medusa": (medusa_weights, medusa_draft, 3, 600),
+         "hydra": (hydra_weights, hydra_draft, 3, 700)}
+
+
+def twin_levels(target, head, row, path):
+    """The same from the PyTorch heads that are trained: [levels][V]."""
+    draft = drafter(target, head)
+    draft.prepare(target.rows())
+    state = draft.begin(torch.tensor([row + 1]))[:, None]
+    out = [draft.logits(state)[0, 0]]
+    for depth, token in enumerate(path, 1):
+        state = draft.expand(torch.tensor([[token]]), state, depth, torch.ones(1, 1, depth, dtype=torch.bool))
+        out.append(draft.logits(state)[0, 0])
+    return out
+
+
+def top(logits):
+    log_p, ids = logits.log_softmax(-1).topk(TOP + 1)
+    assert (log_p[:-1] - log_p[1:]).min() > 1e-3, "a tie: take another seed"
+    return ids[:TOP].tolist(), log_p[:TOP]
+
+
+def make(kind, target):
+    weights, draft, levels, seed = KINDS[kind]
+    tensors, config = weights(torch.Generator().manual_seed(seed))
+    folder = HERE / kind
+    files.write(tensors, config, folder)
+    (folder / "model.safetensors").chmod(0o644)
+    w = {k: v.double() for k, v in load_file(str(folder / "model.safetensors")).items()}
+    head, rows, worst = heads.load(folder), [], 0.0
+    for row in ROWS:
+        path, levels_out = [], []
+        for level in range(levels):
+            ids, log_p = top(draft(w, target, row, path))
+            levels_out.append({"ids": ids, "log_p": plain.rounded(log_p)})
+            path.append(ids[1 if level == 0 else 0])  # not only the likeliest: a path that depends on its tokens
+        path.pop()
+        for logits, mine in zip(twin_levels(target, head, row, path), levels_out, strict=True):
+            got = logits.log_softmax(-1)[mine["ids"]]
+            worst = max(worst, (got - torch.tensor(mine["log_p"])).abs().max().item())
+        rows.append({"row": row, "path": path, "levels": levels_out})
+    assert worst < 2e-4, (kind, worst)
+    plain.write_json(folder / "golden.json", {"target": "../../logits/mha", "ids": target.ids.tolist(), "rows": rows})
+    print(f"{kind}: {(folder / 'model.safetensors').stat().st_size} bytes, PyTorch heads differ by {worst:.1e}")
+
+
+def main():
+    target = Target()
+    with torch.no_grad():
+        for kind in KINDS:
+            make(kind, target)
+
+
+if __name__ == "__main__":
+    main()
