@@ -20,8 +20,8 @@ aerie=build/tests/bin/aerie
 if [[ " $what " == *" exactness "* ]]; then
   model=samples/models/demo.aerie head=samples/models/demo-eagle.aerie
   for dtype in f32 bf16 int8 int4; do
-    $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype 2>/dev/null || cp $model "$tmp/$dtype.aerie"
-    $aerie convert $model -o "$tmp/small.aerie" --dtype int4
+    $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
+    $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
     check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" --drafter $head --drafter "$tmp/small.aerie" \
       --drafter ngram --tokens 50000 --seed $RANDOM
   done
@@ -42,13 +42,19 @@ fi
 if [[ " $what " == *" fuzz "* ]]; then
   for target in tests/fuzz/*_fuzz.cc; do
     name=$(basename "$target" .cc)
-    # Each target's first lines say how it is built: the line after "Build:".
-    build=$(sed -n 's#^//  *\(clang++ .*\)#\1#p' "$target" | head -n 1)
-    if ! command -v clang++ >/dev/null || [ -z "$build" ]; then
+    # Each target's first comment says how it is built: from "clang++" to "-o".
+    build=$(sed -n '\#^//  *clang++#,\#-o #s#^//  *##p' "$target" | tr '\n' ' ')
+    build=${build% -o *}
+    if [ -z "$build" ]; then echo "FAILED: $target does not say how it is built"; failed=$((failed + 1)); continue; fi
+    if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
+         clang++ -x c++ -fsanitize=fuzzer - -o "$tmp/probe" 2>/dev/null; then
+      echo "== fuzz $name: skipped, no clang++ with libFuzzer (libclang-rt-14-dev)"
       skipped=$((skipped + 1))
       continue
     fi
-    check "fuzz $name" bash -c "$build -o $tmp/$name && $tmp/$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536"
+    mkdir -p "$tmp/corpus-$name"
+    cp tests/golden/text/*/tokenizer.json samples/models/*.aerie "$tmp/corpus-$name/" 2>/dev/null
+    check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"
   done
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -55,6 +55,13 @@ programs build/tests
 for script in tests/abi/*.sh tests/cli/*.sh; do
   [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
 done
+# The training recipes need PyTorch, which nothing else here does.
+if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
+  check "training recipes" env PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests
+else
+  echo "== training recipes: skipped, no PyTorch"
+  skipped=$((skipped + 1))
+fi
 check "sanitizer build" build sanitize
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 programs build/sanitize

@@ -142,35 +142,54 @@ int32_t copy_rows(aerie_plan* plan, const aerie_tensor* src, const aerie_tensor*
   return AERIE_D_OK;
 }
 
-int32_t decoder_layer(aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
-                      const aerie_draft_rows* rows, const aerie_tensor* x, const aerie_tensor* out) {
+// `attn_in` null: the layer norms x itself.
+int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
+                          const aerie_draft_rows* rows, const aerie_tensor* attn_in, const aerie_tensor* x,
+                          const aerie_tensor* out) {
+  const auto fail = [&](const char* why) { return compute_fail(plan, std::string(what) + ": " + why); };
   if (!w || !kv || !rows || !rows->attention || w->struct_size < sizeof(aerie_decoder_layer) || !kv->own->pool)
-    return compute_fail(plan, "decoder_layer: missing argument");
+    return fail("missing argument");
   const kernels::KvCache& cache = kv->own->pool->cache();
   if (!is_activation(x) || x->rows != rows->n || !is_activation(out, x->rows, x->cols) || out->data == x->data ||
-      layer < 0 || layer >= cache.layers)
-    return compute_fail(plan, "decoder_layer: rows do not fit");
+      layer < 0 || layer >= cache.layers || (attn_in && (!is_activation(attn_in) || attn_in->rows != rows->n)))
+    return fail("rows do not fit");
   const int64_t hidden = x->cols, q = int64_t{w->heads} * w->head_dim;
   if (w->heads < 1 || w->kv_heads != cache.kv_heads || w->head_dim != cache.head_dim || w->heads % w->kv_heads ||
-      !(w->rms_eps >= 0) || !is_weight(&w->qkv, hidden) ||
+      !(w->rms_eps >= 0) || !is_weight(&w->qkv, attn_in ? attn_in->cols : hidden) ||
       w->qkv.rows != int64_t{w->heads + 2 * w->kv_heads} * w->head_dim || !is_weight(&w->o, q) || w->o.rows != hidden ||
       !is_vector(&w->mlp_norm, hidden) || !is_weight(&w->gate_up, hidden) || w->gate_up.rows % 2 ||
       !is_weight(&w->down, w->gate_up.rows / 2) || w->down.rows != hidden ||
-      (present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||
+      (!attn_in && present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||
       (present(&w->qkv_bias) && !is_vector(&w->qkv_bias, w->qkv.rows)))
-    return compute_fail(plan, "decoder_layer: weights do not fit together");
+    return fail("weights do not fit together");
   const DecoderLayer weights{optional(&w->attn_norm), from_abi(w->qkv),     optional(&w->qkv_bias), from_abi(w->o),
                              from_abi(w->mlp_norm),   from_abi(w->gate_up), from_abi(w->down)};
   const DecoderShape shape{w->heads, w->kv_heads, w->head_dim, w->rms_eps};
   const aerie_attention& at = *rows->attention;
+  Plan& p = *plan->plan;
   if (!at.angles) {
-    at.angles = plan->plan->scratch(rows->n, cache.head_dim);
-    plan->plan->add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, 1.0f, at.angles});
+    at.angles = p.scratch(rows->n, cache.head_dim);
+    p.add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, 1.0f, at.angles});
   }
-  DecoderScratch working(*plan->plan, rows->n, hidden, shape, w->gate_up.rows / 2);
-  record_decoder_layer(*plan->plan, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*x),
-                       from_abi(*out));
+  DecoderScratch working(p, rows->n, hidden, shape, w->gate_up.rows / 2);
+  if (attn_in)
+    record_decoder_layer_from(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*attn_in),
+                              from_abi(*x), from_abi(*out));
+  else
+    record_decoder_layer(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*x), from_abi(*out));
   return AERIE_D_OK;
+}
+
+int32_t decoder_layer(aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
+                      const aerie_draft_rows* rows, const aerie_tensor* x, const aerie_tensor* out) {
+  return any_decoder_layer("decoder_layer", plan, w, kv, layer, rows, nullptr, x, out);
+}
+
+int32_t decoder_layer_from(aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
+                           const aerie_draft_rows* rows, const aerie_tensor* attn_in, const aerie_tensor* x,
+                           const aerie_tensor* out) {
+  if (!attn_in) return compute_fail(plan, "decoder_layer_from: missing argument");
+  return any_decoder_layer("decoder_layer_from", plan, w, kv, layer, rows, attn_in, x, out);
 }
 
 int32_t propose_hidden(aerie_plan* plan, const aerie_tensor* hidden, aerie_candidates* out) {
@@ -219,7 +238,7 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
 const aerie_service_compute* compute_service() {
   static const aerie_service_compute table{sizeof table, 0,   tensor_create, kv_create, scratch,       embed_target,
                                            embed,        linear, rms_norm,   activate,  add,           copy_rows,
-                                           decoder_layer, propose_hidden, propose_logits};
+                                           decoder_layer, decoder_layer_from, propose_hidden, propose_logits};
   return &table;
 }
 

@@ -85,6 +85,8 @@ Status DraftSequence::observe(Plan& plan, std::span<const int32_t> text, int64_t
   rows.position = index(plan, position_);
   rows.last_row = index(plan, last_);
   rows.root = index(plan, root_);
+  sequence_.assign(1, seq_);
+  rows.sequence = index(plan, sequence_);
   if (features) rows.feature = to_abi(features);
   rows.attention = &attention;
   aerie_plan handle{&plan, &drafter_->resources()};
@@ -103,6 +105,7 @@ Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const
                               const DraftDraw& draw) {
   const auto n = static_cast<int32_t>(frontier.size());
   const int32_t level = tree[frontier[0]].depth;
+  if (level > 0 && drafter_->needs().levels > 1) return error(Code::internal, "a one-pass drafter is asked about roots only");
   if (n > kMaxDraftRows || n_fed_ + n > kMaxFedNodes) return error(Code::limit, "too many nodes in one draft");
   const int64_t committed = observed_ - first_;  // rows of the drafter, the root's included
   token_.clear();
@@ -139,6 +142,8 @@ Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const
   rows.position = index(plan, position_);
   rows.node = index(plan, node_);
   if (level > 0) rows.parent = index(plan, parent_);
+  sequence_.assign(static_cast<size_t>(n), seq_);
+  rows.sequence = index(plan, sequence_);
   rows.attention = &attention;
 
   Candidates& c = candidates_;

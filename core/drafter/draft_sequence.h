@@ -68,7 +68,7 @@ class DraftSequence {
   RowsBuilder rows_;
   std::vector<int32_t> fed_;        // tree node -> node id in this cycle, -1 not fed
   int32_t n_fed_ = 1;
-  std::vector<int32_t> token_, position_, node_, parent_, last_, root_, tail_;
+  std::vector<int32_t> token_, position_, node_, parent_, last_, root_, sequence_, tail_;
   std::vector<kernels::DrawKey> keys_;
   Candidates candidates_;
   aerie_candidates out_{};

@@ -95,7 +95,10 @@ Status Drafter::start() {
   own_.opening = true;
   const Status opened = call("open", [&](const aerie_drafter& d) { return d.open(d.self, &info, &needs_, &err); });
   own_.opening = false;
-  if (!opened.ok()) return failed("open", error(Code::mismatch, opened.message()));
+  if (!opened.ok()) {
+    const bool memory = opened.code() == Code::out_of_memory || err.code == AERIE_D_NO_MEMORY;
+    return failed("open", error(memory ? Code::out_of_memory : Code::mismatch, opened.message()));
+  }
 
   const auto bad = [&](const std::string& what) { return error(Code::plugin, "drafter " + own_.id + ": needs: " + what); };
   if (needs_.n_taps < 0 || needs_.n_taps > 8) return bad("n_taps " + std::to_string(needs_.n_taps));

@@ -2,6 +2,7 @@
 #include "core/drafter/services.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 
@@ -37,10 +38,20 @@ void release(const aerie_drafter_host*, void* memory) { ::operator delete(memory
 
 // ---- package ----
 
-int32_t package_tensor(const aerie_package* package, const char* name, aerie_tensor* out, aerie_drafter_error* err) {
+std::string shape(int64_t rows, int64_t cols) {
+  const auto side = [](int64_t n) { return n ? std::to_string(n) : std::string("any"); };
+  return "(" + side(rows) + ", " + side(cols) + ")";
+}
+
+int32_t package_tensor(const aerie_package* package, const char* name, int64_t rows, int64_t cols, aerie_tensor* out,
+                       aerie_drafter_error* err) {
   if (!package || !name || !out) return AERIE_D_INVALID;
   Result<kernels::Tensor> t = package->own->weights.tensor(name);
   if (!t.ok()) return report(t.status(), err);
+  if ((rows && t->rows != rows) || (cols && t->cols != cols))
+    return report(error(Code::mismatch, std::string("package: ") + name + ": shape is " + shape(t->rows, t->cols) +
+                                            ", the drafter needs " + shape(rows, cols)),
+                  err);
   *out = to_abi(*t);
   return AERIE_D_OK;
 }
@@ -52,6 +63,57 @@ double package_param(const aerie_package* package, const char* name, double fall
   for (const auto& p : package->own->package->drafter()->params)
     if (p.name == name) return p.value;
   return fallback;
+}
+
+int32_t package_integer(const aerie_package* package, const char* name, int32_t least, int32_t most, int32_t* out,
+                        aerie_drafter_error* err) {
+  if (!package || !name || !out) return AERIE_D_INVALID;
+  const double value = package_param(package, name, NAN);
+  if (std::isnan(value)) return report(error(Code::bad_format, std::string("package: parameter ") + name + " is missing"), err);
+  if (!(value >= least && value <= most) || value != std::floor(value))
+    return report(error(Code::bad_format, std::string("package: parameter ") + name + ": " + std::to_string(value) +
+                                              " is not a whole number from " + std::to_string(least) + " to " +
+                                              std::to_string(most)),
+                  err);
+  *out = static_cast<int32_t>(value);
+  return AERIE_D_OK;
+}
+
+int32_t package_decoder_layer(const aerie_package* package, const char* prefix, int64_t hidden, int64_t qkv_cols,
+                              aerie_decoder_layer* out, aerie_drafter_error* err) {
+  if (!package || !prefix || !out || hidden < 1 || qkv_cols < 1) return AERIE_D_INVALID;
+  aerie_decoder_layer w{};
+  w.struct_size = sizeof w;
+  int32_t ffn = 0;
+  const auto integer = [&](const char* name, int32_t most, int32_t* value) {
+    return package_integer(package, name, 1, most, value, err);
+  };
+  if (integer("heads", 1024, &w.heads) || integer("kv_heads", 1024, &w.kv_heads) ||
+      integer("head_dim", 1024, &w.head_dim) || integer("ffn", 1 << 24, &ffn))
+    return AERIE_D_INVALID;
+  if (w.heads % w.kv_heads || w.head_dim % 2)
+    return report(error(Code::bad_format, "package: parameters heads, kv_heads, head_dim: " + std::to_string(w.heads) +
+                                              ", " + std::to_string(w.kv_heads) + ", " + std::to_string(w.head_dim) +
+                                              " do not make a layer"),
+                  err);
+  w.rms_eps = static_cast<float>(package_param(package, "rms_eps", 1e-5));
+  const int64_t q = int64_t{w.heads} * w.head_dim, qkv = q + 2 * int64_t{w.kv_heads} * w.head_dim;
+  const std::string at = prefix;
+  int32_t code = AERIE_D_OK;
+  const auto tensor = [&](const char* name, int64_t rows, int64_t cols, aerie_tensor* t, bool needed = true) {
+    const std::string full = at + name;
+    if (code || (!needed && !package_has(package, full.c_str()))) return;
+    code = package_tensor(package, full.c_str(), rows, cols, t, err);
+  };
+  tensor("attn_norm", 1, hidden, &w.attn_norm, false);
+  tensor("attn.qkv", qkv, qkv_cols, &w.qkv);
+  tensor("attn.qkv.bias", 1, qkv, &w.qkv_bias, false);
+  tensor("attn.o", hidden, q, &w.o);
+  tensor("mlp_norm", 1, hidden, &w.mlp_norm);
+  tensor("mlp.gate_up", 2 * int64_t{ffn}, hidden, &w.gate_up);
+  tensor("mlp.down", hidden, ffn, &w.down);
+  if (!code) *out = w;
+  return code;
 }
 
 // ---- model ----
@@ -98,7 +160,7 @@ const void* drafter_service(const aerie_drafter_host*, const char* id) {
   static const aerie_service_log log_table{sizeof log_table, 0, log};
   static const aerie_service_alloc alloc_table{sizeof alloc_table, 0, alloc, release};
   static const aerie_service_package package_table{sizeof package_table, 0, package_tensor, package_has,
-                                                   package_param};
+                                                   package_param, package_integer, package_decoder_layer};
   static const aerie_service_model model_table{
       sizeof model_table, 0, model_open, model_vocab_hash, model_hidden, model_forward, model_propose};
   if (!id) return nullptr;

@@ -28,13 +28,16 @@ Result<Importer> recognise_tensors(const std::string& path) {
   };
   // Names and shapes, not the config's claims (official EAGLE-3 heads say LlamaForCausalLM).
   if (t.count("model.embed_tokens.weight") || any("model.layers.")) return Importer{import_llama_directory};
-  if (any("midlayer.") || t.count("d2t") || (t.count("fc.weight") && t.count("layers.0.input_layernorm.weight")))
-    return unsupported(path, "an EAGLE-3 head; EAGLE-1 and EAGLE-2 heads are read");
-  if (any("medusa_") || t.count("0.0.linear.weight") || t.count("0.linear.weight"))
-    return unsupported(path, "Medusa heads are not read yet");
+  if (any("midlayer.") || t.count("d2t") || t.count("layers.0.hidden_norm.weight")) return Importer{import_eagle3};
+  if (t.count("fc_in.weight")) return Importer{import_fasteagle};
+  if (any("hydra_mlp.")) return Importer{import_hydra};
+  if (any("medusa_head.") || t.count("0.linear.weight"))
+    return unsupported(path, "an unknown kind of Medusa heads; {head}.{block}.linear.weight is read");
+  if (t.count("0.0.linear.weight")) return Importer{import_medusa};
   if (t.count("fc.weight")) return Importer{import_eagle};
   return unsupported(path,
-                     "neither a Llama model (model.embed_tokens.weight) nor an EAGLE head (fc.weight); it holds " +
+                     "neither a Llama model (model.embed_tokens.weight) nor a drafter head (fc.weight, hydra_mlp., 0.0.linear.weight); "
+                     "it holds " +
                          (t.empty() ? std::string("nothing") : t.begin()->first + " ..."));
 }
 
@@ -63,9 +66,10 @@ Status run(const ConvertOptions& o) {
   if (o.dtype != DType::f32 && o.dtype != DType::bf16 && o.dtype != DType::int8 && o.dtype != DType::int4)
     return error(Code::invalid_argument, "convert: dtype must be f32, bf16, int8 or int4");
   AERIE_ASSIGN(const Importer importer, recognise(o));
-  if (importer == import_eagle && o.drafter_for.empty())
+  const bool head = importer != import_llama_directory && importer != import_llama2c && importer != import_package;
+  if (head && o.drafter_for.empty())
     return error(Code::invalid_argument, o.source + ": a drafter head; name its target with --drafter-for");
-  if (importer != import_eagle && importer != import_package && !o.drafter_for.empty())
+  if (!head && importer != import_package && !o.drafter_for.empty())
     return error(Code::mismatch, o.source + ": a target model, not a drafter for " + o.drafter_for);
   AERIE_ASSIGN(auto sink, Sink::create(o));
   AERIE_TRY(importer(o, *sink));

@@ -40,14 +40,14 @@ Status LayerImport::vector(const std::string& to, const std::string& from, int64
   return sink_.vector(to, values);
 }
 
-Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c) {
-  const int64_t h = c.hidden, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
+  const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   {
     AERIE_ASSIGN(
         const auto qkv,
         stack(from, {{"self_attn.q_proj.weight", q}, {"self_attn.k_proj.weight", kv}, {"self_attn.v_proj.weight", kv}},
-              h));
-    AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, h));
+              in));
+    AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, in));
   }
   if (c.qkv_bias) {
     AERIE_ASSIGN(

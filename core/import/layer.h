@@ -20,7 +20,8 @@ class LayerImport {
   Status weight(const std::string& to, const std::string& from, int64_t rows, int64_t cols);
   Status vector(const std::string& to, const std::string& from, int64_t n);
   // qkv (and bias when c.qkv_bias), o, mlp_norm, gate_up, down: from `from`self_attn.q_proj... to `to`attn.qkv...
-  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c);
+  // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
+  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0);
 
  private:
   struct Part {

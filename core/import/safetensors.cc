@@ -58,6 +58,27 @@ class SafetensorsSource final : public TensorSource {
     return {};
   }
 
+  Result<std::vector<int64_t>> read_integers(const std::string& tensor) const override {
+    const Located& at = located_.at(tensor);
+    const uint8_t* data = files_[at.file]->bytes().data() + at.begin;
+    const std::string_view format = at.format->name;
+    std::vector<int64_t> out(static_cast<size_t>(tensors_.at(tensor).elements()));
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (format == "I64") {
+        std::memcpy(&out[i], data + 8 * i, 8);
+      } else if (format == "I32") {
+        int32_t v;
+        std::memcpy(&v, data + 4 * i, 4);
+        out[i] = v;
+      } else if (format == "BOOL") {
+        out[i] = data[i] != 0;
+      } else {
+        return error(Code::unsupported, name_ + ": tensor " + tensor + ": dtype " + at.format->name + " (I64, I32 or BOOL is needed)");
+      }
+    }
+    return out;
+  }
+
   Result<std::vector<float>> read(const std::string& tensor) const override {
     const Located& at = located_.at(tensor);
     const uint8_t* data = files_[at.file]->bytes().data() + at.begin;
@@ -161,8 +182,12 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
   const std::string index = in("model.safetensors.index.json");
   if (platform::path_kind(path) != PathKind::directory) {
     AERIE_TRY(source->add_file(path));
-  } else if (has("model.safetensors")) {
-    AERIE_TRY(source->add_file(in("model.safetensors")));
+  } else if (has("model.safetensors") || has("medusa_lm_head.safetensors") || has("hydra_lm_head.safetensors")) {
+    for (const char* name : {"model.safetensors", "medusa_lm_head.safetensors", "hydra_lm_head.safetensors"})
+      if (has(name)) {
+        AERIE_TRY(source->add_file(in(name)));
+        break;
+      }
   } else if (has("model.safetensors.index.json")) {
     AERIE_ASSIGN(const json j, read_json(index));
     if (!j.contains("weight_map") || !j["weight_map"].is_object())
@@ -202,14 +227,24 @@ std::string to_string(const std::vector<int64_t>& shape) {
 }
 }  // namespace
 
-Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
+Status TensorTaker::take_shape(const std::string& name, const std::vector<int64_t>& shape) {
   const auto it = source_.tensors().find(name);
   if (it == source_.tensors().end()) return error(Code::bad_format, source_.name() + ": tensor " + name + ": missing");
   if (it->second.shape != shape)
     return error(Code::bad_format, source_.name() + ": tensor " + name + ": shape " + to_string(it->second.shape) +
                                        ", the config needs " + to_string(shape));
   left_.erase(name);
+  return {};
+}
+
+Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
+  AERIE_TRY(take_shape(name, shape));
   return source_.read(name);
+}
+
+Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {
+  AERIE_TRY(take_shape(name, shape));
+  return source_.read_integers(name);
 }
 
 Status TensorTaker::nothing_left() const {

@@ -51,6 +51,13 @@ Status Sink::vector(const std::string& name, const std::vector<float>& values) {
   return writer_->add_tensor(name, kernels::matrix(data, 1, static_cast<int64_t>(values.size())));
 }
 
+Status Sink::indices(const std::string& name, const std::vector<int32_t>& values) {
+  hash(name.data(), name.size() + 1);
+  hash(values.data(), values.size() * 4);
+  auto* data = const_cast<int32_t*>(values.data());
+  return writer_->add_tensor(name, kernels::matrix(data, 1, static_cast<int64_t>(values.size()), DType::i32));
+}
+
 Status Sink::tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c) {
   if (tokenizer.vocab_size() > c->vocab_size)
     return error(Code::mismatch,

@@ -22,6 +22,8 @@ class Sink {
   Status weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
   // A norm or bias, f32.
   Status vector(const std::string& name, const std::vector<float>& values);
+  // Row numbers or token ids, i32.
+  Status indices(const std::string& name, const std::vector<int32_t>& values);
   // Stores the tokenizer and lets it bound c->vocab_used; `source` is the file's own bytes.
   Status tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c);
   // The last calls of an import: name (taken from a path) and identity of the whole.
@@ -52,6 +54,10 @@ std::string name_from_path(const std::string& path);
 Status import_llama_directory(const ConvertOptions& options, Sink& sink);
 Status import_llama2c(const ConvertOptions& options, Sink& sink);
 Status import_eagle(const ConvertOptions& options, Sink& sink);
+Status import_eagle3(const ConvertOptions& options, Sink& sink);
+Status import_fasteagle(const ConvertOptions& options, Sink& sink);
+Status import_medusa(const ConvertOptions& options, Sink& sink);
+Status import_hydra(const ConvertOptions& options, Sink& sink);
 Status import_package(const ConvertOptions& options, Sink& sink);
 
 }  // namespace aerie

@@ -26,6 +26,8 @@ class TensorSource {
   virtual const std::string& name() const = 0;  // for errors
   virtual const std::map<std::string, SourceTensor>& tensors() const = 0;
   virtual Result<std::vector<float>> read(const std::string& tensor) const = 0;
+  // Integers and booleans.
+  virtual Result<std::vector<int64_t>> read_integers(const std::string& tensor) const = 0;
 };
 
 // A .safetensors file; or in a directory model.safetensors, the shards of model.safetensors.index.json, or
@@ -48,6 +50,7 @@ class TensorTaker {
   bool has(const std::string& name) const { return left_.count(name) != 0; }
   // `shape` is (rows, cols), or (n) for a vector.
   Result<std::vector<float>> take(const std::string& name, const std::vector<int64_t>& shape);
+  Result<std::vector<int64_t>> take_integers(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>
   void ignore_if(F&& f) {
     std::erase_if(left_, f);
@@ -55,6 +58,7 @@ class TensorTaker {
   Status nothing_left() const;
 
  private:
+  Status take_shape(const std::string& name, const std::vector<int64_t>& shape);
   const TensorSource& source_;
   std::set<std::string> left_;
 };

@@ -22,6 +22,12 @@ void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape&
     plan.add(kernels::RmsNorm{x, w.attn_norm, shape.rms_eps, s.norm});
     attn_in = s.norm;
   }
+  record_decoder_layer_from(plan, w, shape, cache, layer, rows, angles, s, attn_in, x, out);
+}
+
+void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
+                               const kernels::KvCache& cache, int32_t layer, const Rows& rows, const Tensor& angles,
+                               DecoderScratch& s, const Tensor& attn_in, const Tensor& x, const Tensor& out) {
   plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv});
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
   const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);

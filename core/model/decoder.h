@@ -36,6 +36,12 @@ void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape&
                           int32_t layer, const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch,
                           const kernels::Tensor& x, const kernels::Tensor& out);
 
+// The same with the attention's input attn_in (n, K) in place of attn_norm(x).
+void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
+                               const kernels::KvCache& cache, int32_t layer, const Rows& rows,
+                               const kernels::Tensor& angles, DecoderScratch& scratch, const kernels::Tensor& attn_in,
+                               const kernels::Tensor& x, const kernels::Tensor& out);
+
 // 1 / theta^(2i / head_dim) after the config's scaling; head_dim / 2 values.
 std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling);
 

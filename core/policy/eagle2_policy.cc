@@ -16,6 +16,7 @@ class Eagle2Policy final : public TreePolicy {
   const char* name() const override { return "eagle2"; }
   int32_t width() const override { return options_.top_k; }
   bool draw_order() const override { return false; }
+  int32_t best_nodes() const override { return keep_; }
 
   void begin(const CycleLimits& limits) override {
     keep_ = std::max(0, std::min(options_.total - 1, limits.max_nodes));

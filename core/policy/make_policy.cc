@@ -14,7 +14,8 @@ Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec) {
     return make_static_policy(spec.paths);
   }
   if (spec.name == "eagle2") return make_eagle2_policy({spec.total, spec.depth, spec.top_k});
-  return error(Code::not_found, "no tree policy \"" + spec.name + "\"; there are chain, static, eagle2");
+  if (spec.name == "backbone") return make_backbone_policy(spec.levels, spec.top_k);
+  return error(Code::not_found, "no tree policy \"" + spec.name + "\"; there are chain, static, eagle2, backbone");
 }
 
 }  // namespace aerie

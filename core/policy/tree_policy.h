@@ -41,6 +41,9 @@ class TreePolicy {
   // The tree's shape does not depend on the candidates' scores, and siblings are kept from rank 0 on
   // and in rank order, so the papers' sampled-draft rule is exact with it (chain, static).
   virtual bool draw_order() const = 0;
+  // How many nodes of highest value this policy wants, wherever they are; 0: the nodes that `expand` names.
+  // A drafter that has answered all levels at once is then expanded best-first, which costs no pass.
+  virtual int32_t best_nodes() const { return 0; }
 };
 
 constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
@@ -61,12 +64,18 @@ Result<std::unique_ptr<TreePolicy>> make_static_policy(std::vector<std::vector<i
 std::unique_ptr<TreePolicy> make_eagle_static_policy();  // EAGLE's 25-node tree (EAGLE, Figure 9)
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options);
 
+// FastEagle's constrained tree: the top k tokens of each of `levels` levels hang off the best node of the level
+// before; the others stay leaves (FastEagle, section 2.2). levels * k drafted nodes (the paper counts 1 + (levels -
+// 1) k); k = 1 is a chain. A cycle with less room drops the nodes that rank last.
+Result<std::unique_ptr<TreePolicy>> make_backbone_policy(int32_t levels, int32_t k);
+
 // A policy by name, as options and the command line give it; fields of other policies are ignored.
 struct PolicySpec {
-  std::string name = {};                         // "chain", "static" or "eagle2"
+  std::string name = {};                         // "chain", "static", "eagle2" or "backbone"
   int32_t length = 5;                            // chain: drafted nodes (EAGLE's 5 draft passes)
   std::vector<std::vector<int32_t>> paths = {};  // static: empty means EAGLE's tree
   int32_t total = 60, depth = 5, top_k = 10;     // eagle2: see Eagle2Options
+  int32_t levels = 7;                            // backbone, which also uses top_k
 };
 Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec);
 

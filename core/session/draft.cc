@@ -74,6 +74,8 @@ Status Session::start_cycle(int32_t max_tokens) {
   limits.max_depth = static_cast<int32_t>(std::min<int64_t>(room - 1, limits.max_depth));
   if (drafter_usable() && options_.drafter->needs().max_depth > 0)
     limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().max_depth);
+  if (drafter_usable() && one_pass()) limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().levels);
+  max_depth_ = limits.max_depth;
   policy_->begin(limits);
   observing_ = 0;
   if (!drafter_usable() || limits.max_depth < 1) return start_verify();
@@ -92,8 +94,14 @@ Status Session::start_cycle(int32_t max_tokens) {
   return next_draft_level();
 }
 
+bool Session::one_pass() const { return options_.drafter->needs().levels > 1; }
+
 Status Session::next_draft_level() {
-  if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
+  for (;;) {
+    if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
+    if (!one_pass() || frontier_[0] == 0) break;
+    AERIE_TRY(take_candidates());  // it has answered this level already
+  }
   plan_->clear();
   observing_ = 0;
   const auto size = static_cast<int64_t>(text_.size());
@@ -133,40 +141,54 @@ Status Session::finish_draft() {
   }
   const int32_t before = tree_.size();
   Status s = draft_->check_candidates(model_->config().vocab_used);
-  if (s.ok()) s = take_candidates();
+  const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
+  if (best_first) take_best();
+  else if (s.ok()) s = take_candidates();
   stats_.proposed += static_cast<uint64_t>(tree_.size() - before);
-  if (s.ok()) return next_draft_level();
+  if (s.ok()) return best_first ? start_verify() : next_draft_level();
   drafter_failed(s, false);
   drop_draft();
   return start_verify();
 }
 
+// Children of the frontier, as the drafter gave them: a list for each row or, from a drafter that answered all
+// levels at once, for each depth.
 Status Session::take_candidates() {
   const Candidates& c = draft_->candidates();
   const auto width = static_cast<size_t>(c.width);
-  std::vector<float>& confidence = confidence_;
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, static_cast<int64_t>(text_.size()) - 1);
-  for (int32_t r = 0; r < c.rows; ++r) {
-    int32_t parent = frontier_[static_cast<size_t>(r)];
-    for (int32_t l = 0; l < c.levels && parent >= 0; ++l) {
-      const size_t row = static_cast<size_t>(r) * static_cast<size_t>(c.levels) + static_cast<size_t>(l);
-      if (options_.sampled_rule) {
-        // Child position: one past the node's, the root being text_.size() - 1.
-        const int64_t position = static_cast<int64_t>(text_.size()) + tree_[parent].depth;
-        law_.resize(static_cast<size_t>(c.vocab));
-        AERIE_TRY(distribution_.compute({c.logits.data() + row * static_cast<size_t>(c.vocab), static_cast<size_t>(c.vocab)},
-                                        model_->config().vocab_used, options_.sampling, law_));
-        AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
-        tree_.add_children(parent, children->token, children->confidence);
-      } else {
-        confidence.resize(width);
-        for (size_t i = 0; i < width; ++i) confidence[i] = std::exp(c.logp[row * width + i]);
-        tree_.add_children(parent, {c.token.data() + row * width, width}, confidence);
-      }
-      parent = tree_.first_child(parent);  // further levels of one call hang off the best child
+  for (size_t r = 0; r < frontier_.size(); ++r) {
+    const int32_t parent = frontier_[r];
+    const size_t row = one_pass() ? static_cast<size_t>(tree_[parent].depth) : r;
+    if (one_pass() && row >= static_cast<size_t>(c.levels)) continue;
+    if (options_.sampled_rule) {
+      // Child position: one past the node's, the root being text_.size() - 1.
+      const int64_t position = static_cast<int64_t>(text_.size()) + tree_[parent].depth;
+      law_.resize(static_cast<size_t>(c.vocab));
+      AERIE_TRY(distribution_.compute({c.logits.data() + row * static_cast<size_t>(c.vocab), static_cast<size_t>(c.vocab)},
+                                      model_->config().vocab_used, options_.sampling, law_));
+      AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
+      tree_.add_children(parent, children->token, children->confidence);
+    } else {
+      confidence_.resize(width);
+      for (size_t i = 0; i < width; ++i) confidence_[i] = std::exp(c.logp[row * width + i]);
+      tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_);
     }
   }
   return {};
+}
+
+// The best nodes of the product of the levels of a drafter that answered them all at once.
+void Session::take_best() {
+  const Candidates& c = draft_->candidates();
+  const auto width = static_cast<size_t>(c.width);
+  const auto levels = static_cast<size_t>(std::min(c.levels, max_depth_));
+  confidence_.resize(levels * width);
+  for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = std::exp(c.logp[i]);
+  level_lists_.clear();
+  for (size_t l = 0; l < levels; ++l)
+    level_lists_.push_back({{c.token.data() + l * width, width}, {confidence_.data() + l * width, width}});
+  product_.grow(&tree_, level_lists_, policy_->best_nodes());
 }
 
 }  // namespace aerie

@@ -11,6 +11,7 @@
 #include "core/drafter/draft_sequence.h"
 #include "core/model/model.h"
 #include "core/policy/tree_policy.h"
+#include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
 #include "core/session/stop_scanner.h"
 #include "core/verify/multi_round.h"
@@ -49,6 +50,8 @@ struct SessionStatistics {
   uint64_t proposed = 0, verified = 0, accepted = 0, drafter_failures = 0;
   uint64_t prefill_ns = 0, draft_ns = 0, verify_ns = 0, other_ns = 0;
   uint64_t prefill_tokens = 0, draft_passes = 0;
+  // By depth d of the node walked to: cycles that had children to try there, and those that took one.
+  uint64_t tried[16] = {}, taken[16] = {};
 };
 
 // One thread at a time, except request_cancel.
@@ -97,7 +100,9 @@ class Session {
   Status start_cycle(int32_t max_tokens);
   Status next_draft_level();
   Status finish_draft();
+  bool one_pass() const;             // the drafter answers all levels at once
   Status take_candidates();
+  void take_best();
   // verify.cc
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
@@ -133,7 +138,9 @@ class Session {
   MultiRound multi_round_;
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_, copy_src_, copy_dst_;
-  int32_t max_emit_ = 0;
+  int32_t max_emit_ = 0, max_depth_ = 0;
+  LevelProduct product_;
+  std::vector<LevelList> level_lists_;
   std::vector<char> walk_out_;
   std::vector<float> logits_;   // sampled rule only: (rows, V)
   std::vector<double> law_;

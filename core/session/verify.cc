@@ -1,6 +1,7 @@
 // Verify and commit: one target pass over the selected nodes, the walk, and what it keeps.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/session/session.h"
 
@@ -144,6 +145,11 @@ void Session::truncate(int32_t max_tokens) {
     if (finish_ != Finish::none) keep = i + 1;
   }
   const bool full = keep == steps_.size() && finish_ == Finish::none && static_cast<int32_t>(keep) < max_emit_;
+  for (size_t i = 0; i < std::min(keep, std::size(stats_.tried)); ++i) {
+    if (rows_.first_child[static_cast<size_t>(steps_[i].row)] < 0) break;
+    ++stats_.tried[i];
+    stats_.taken[i] += i + 1 < steps_.size();
+  }
   steps_.resize(keep);
   ++stats_.cycles;
   stats_.emitted += keep;

@@ -11,12 +11,13 @@
 namespace cli {
 
 int32_t tree_policy(const std::string& name) {
-  return name == "chain" ? AERIE_TREE_CHAIN : name == "static" ? AERIE_TREE_STATIC : AERIE_TREE_EAGLE2;
+  return name == "chain" ? AERIE_TREE_CHAIN : name == "static" ? AERIE_TREE_STATIC
+         : name == "backbone" ? AERIE_TREE_BACKBONE : AERIE_TREE_EAGLE2;
 }
 
 std::string tree_error(const std::string& name) {
-  if (name == "chain" || name == "static" || name == "eagle2") return {};
-  return "--tree " + name + ": this build has chain, static and eagle2";
+  if (name == "chain" || name == "static" || name == "eagle2" || name == "backbone") return {};
+  return "--tree " + name + ": this build has chain, static, eagle2 and backbone";
 }
 
 void ModelOptions::add_to(CLI::App& app) {
@@ -28,10 +29,10 @@ void ModelOptions::add_to(CLI::App& app) {
 }
 
 void TreeOptions::add_to(CLI::App& app) {
-  app.add_option("--tree", tree, "chain, static or eagle2")->check(tree_error);
+  app.add_option("--tree", tree, "chain, static, eagle2 or backbone")->check(tree_error);
   app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
-  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5), -1 for none");
-  app.add_option("--tree-top-k", top_k, "eagle2: children a node (10)");
+  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5), -1 for none; backbone: levels (7)");
+  app.add_option("--tree-top-k", top_k, "eagle2: children a node; backbone: nodes a level (10)");
 }
 
 aerie_tree_options TreeOptions::get() const {

@@ -35,6 +35,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
           std::fprintf(stderr, "\rconverting %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
           return 1;
         };
+      a.log = [](void*, int32_t, const char* message) { std::fprintf(stderr, "aerie: note: %s\n", message); };
       check([&](aerie_error* e) { return aerie_convert(&a, e); });
       return 0;
     };

@@ -26,6 +26,8 @@ if not os.path.exists(sys.argv[2]): shutil.copy(sys.argv[1], sys.argv[2])
 assert r["tokens"] == json.load(open(sys.argv[2]))["tokens"], "a drafter changed the text"
 EOF
 done
+"$aerie" convert "$model" -o "$tmp/int8.aerie" --dtype int8
+expect 0 "quantised before" "$aerie" convert "$tmp/int8.aerie" -o "$tmp/int4.aerie" --dtype int4
 "$aerie" inspect "$model" --json | python3 -c 'import json,sys; json.load(sys.stdin)'
 "$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 6000 --length 48
 head -c 100000 "$model" >"$tmp/cut.aerie"
@@ -33,7 +35,7 @@ expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
 expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
 expect 1 "drafter" "$aerie" run --model "$head" --prompt x
 expect 1 "" "$aerie" run --model "$model" --drafter "$head" --verify-policy sampled --prompt x --tree eagle2
-expect 2 "chain, static and eagle2" "$aerie" run --model "$model" --tree cast --prompt x
+expect 2 "chain, static, eagle2 and backbone" "$aerie" run --model "$model" --tree cast --prompt x
 expect 2 "" "$aerie" run
 expect 2 "" "$aerie" nonsense
 expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"

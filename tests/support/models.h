@@ -88,7 +88,10 @@ inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model
   auto kinds = must(load_plugin(library));
   DrafterOptions o;
   o.log = std::move(log);
-  return must(Drafter::open(model, kinds[0], package.empty() ? nullptr : must(Package::open(package)), o));
+  auto opened = package.empty() ? nullptr : must(Package::open(package));
+  size_t k = 0;  // a library may hold several: the package says which
+  while (opened && opened->drafter() && k + 1 < kinds.size() && opened->drafter()->plugin_id != kinds[k].desc.id) ++k;
+  return must(Drafter::open(model, kinds[k], opened, o));
 }
 
 // `n` tokens, or fewer at the end of the text.

@@ -185,7 +185,8 @@ AERIE_API void aerie_drafter_release(aerie_drafter_handle *drafter);
 
 /* ---- session ------------------------------------------------------------------------------------ */
 
-enum { AERIE_TREE_DEFAULT = 0, AERIE_TREE_CHAIN = 1, AERIE_TREE_STATIC = 2, AERIE_TREE_EAGLE2 = 3 };
+enum { AERIE_TREE_DEFAULT = 0, AERIE_TREE_CHAIN = 1, AERIE_TREE_STATIC = 2, AERIE_TREE_EAGLE2 = 3,
+       AERIE_TREE_BACKBONE = 4 };
 enum { AERIE_NOISE_SHARED = 0, AERIE_NOISE_NONE = 1 };
 enum {
   AERIE_VERIFY_EXACT = 0,   /* same seed, same text, bit for bit (docs/exactness.md) */
@@ -206,8 +207,8 @@ typedef struct aerie_tree_options {
   uint32_t struct_size;
   int32_t policy;       /* AERIE_TREE_*; default: eagle2 */
   int32_t nodes;        /* chain: length (0: 5). eagle2: total with the root (0: 60, EAGLE-2's) */
-  int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none */
-  int32_t top_k;        /* eagle2: children a node and frontier width; 0: 10 */
+  int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none. backbone: levels; 0: 7 */
+  int32_t top_k;        /* eagle2: children a node and frontier width; backbone: nodes a level; 0: 10 */
   int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
   const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
 } aerie_tree_options;
@@ -301,6 +302,8 @@ typedef struct aerie_statistics {
   uint64_t prefill_ns, draft_ns, verify_ns, other_ns; /* wall-clock in this session's steps */
   uint64_t prefill_tokens;
   uint64_t draft_passes;      /* propose calls */
+  uint64_t tried[16];         /* by depth d: cycles whose walk came to depth d and found children there */
+  uint64_t taken[16];         /* of these, went on to one of them; taken / tried on chains is the papers' n-alpha */
 } aerie_statistics;
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
 

@@ -101,6 +101,7 @@ typedef struct aerie_draft_rows { /* frozen */
   aerie_tensor parent;              /* [n] propose, level > 0: id of its parent */
   aerie_tensor last_row;            /* [n_seqs] observe: each sequence's newest row */
   aerie_tensor root;                /* [n_seqs] observe: node id of each sequence's root */
+  aerie_tensor sequence;            /* observe: [n_seqs] sequence ids; propose: [n] the sequence of each row */
   const aerie_attention *attention; /* pass on to decoder_layer / forward */
 } aerie_draft_rows;
 
@@ -157,18 +158,6 @@ typedef struct aerie_service_alloc { /* frozen */
   void (*free)(const aerie_drafter_host *host, void *memory);
 } aerie_service_alloc;
 
-#define AERIE_SERVICE_PACKAGE "aerie.package/1"
-typedef struct aerie_service_package { /* frozen; [open only] */
-  uint32_t struct_size;
-  uint32_t reserved;
-  /* A tensor of the package, on the device, alive until destroy. AERIE_D_INVALID: absent (the error
-   * message is ready to be returned as it is). */
-  int32_t (*tensor)(const aerie_package *package, const char *name, aerie_tensor *out, aerie_drafter_error *err);
-  int32_t (*has)(const aerie_package *package, const char *name);
-  /* A hyper-parameter by name; `fallback` when absent. */
-  double (*param)(const aerie_package *package, const char *name, double fallback);
-} aerie_service_package;
-
 /* A decoder layer: x -> x + attn(norm1(x)) -> + mlp(norm2(.)). Llama's layer; absent pieces have
  * data = NULL (EAGLE: attn_norm). Weights packed. */
 typedef struct aerie_decoder_layer { /* frozen */
@@ -184,6 +173,27 @@ typedef struct aerie_decoder_layer { /* frozen */
   aerie_tensor gate_up;   /* (2F, H): rows gate, up */
   aerie_tensor down;      /* (H, F) */
 } aerie_decoder_layer;
+
+#define AERIE_SERVICE_PACKAGE "aerie.package/1"
+typedef struct aerie_service_package { /* frozen; [open only] */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* A tensor of the package, on the device, alive until destroy. rows, cols: the shape it must have, 0 for
+   * any. AERIE_D_INVALID: absent or mis-shaped (the error message is ready to be returned as it is). */
+  int32_t (*tensor)(const aerie_package *package, const char *name, int64_t rows, int64_t cols, aerie_tensor *out,
+                    aerie_drafter_error *err);
+  int32_t (*has)(const aerie_package *package, const char *name);
+  /* A hyper-parameter by name; `fallback` when absent. */
+  double (*param)(const aerie_package *package, const char *name, double fallback);
+  /* The same for an integer in [least, most]; without it, or outside: AERIE_D_INVALID and the message. */
+  int32_t (*integer)(const aerie_package *package, const char *name, int32_t least, int32_t most, int32_t *out,
+                     aerie_drafter_error *err);
+  /* A decoder layer of width `hidden` whose tensors begin with `prefix` ("layers.0."): attn_norm (optional),
+   * attn.qkv (.., qkv_cols), attn.qkv.bias (optional), attn.o, mlp_norm, mlp.gate_up, mlp.down; parameters heads,
+   * kv_heads, head_dim, ffn, rms_eps (1e-5). Everything is checked. */
+  int32_t (*decoder_layer)(const aerie_package *package, const char *prefix, int64_t hidden, int64_t qkv_cols,
+                           aerie_decoder_layer *out, aerie_drafter_error *err);
+} aerie_service_package;
 
 typedef struct aerie_kv_desc { /* frozen */
   uint32_t struct_size;
@@ -204,7 +214,7 @@ typedef struct aerie_service_compute { /* frozen */
   int32_t (*tensor_create)(const aerie_drafter_host *host, int64_t rows, int64_t cols, aerie_tensor *out);
   /* One KV cache a drafter; the host keeps slots, rollback and the tree mask. [open only] */
   int32_t (*kv_create)(const aerie_drafter_host *host, const aerie_kv_desc *desc, aerie_kv **out);
-  /* f32 working memory until the plan has run. */
+  /* f32 working memory until the plan has run; its rows lie end to end (stride = cols). */
   int32_t (*scratch)(aerie_plan *plan, int64_t rows, int64_t cols, aerie_tensor *out);
   /* out[r] = target embedding of ids[r]. out: (R, H). */
   int32_t (*embed_target)(aerie_plan *plan, const aerie_tensor *ids, const aerie_tensor *out);
@@ -222,6 +232,11 @@ typedef struct aerie_service_compute { /* frozen */
   /* One decoder layer over `rows` with layer `layer` of `kv`; out (R, H) must not be x. */
   int32_t (*decoder_layer)(aerie_plan *plan, const aerie_decoder_layer *w, aerie_kv *kv, int32_t layer,
                            const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
+  /* As decoder_layer, but its attention reads attn_in (R, K), K = columns of w->qkv, in place of
+   * attn_norm(x) (EAGLE-3: K = 2H); x is the residual. w->attn_norm is not used. */
+  int32_t (*decoder_layer_from)(aerie_plan *plan, const aerie_decoder_layer *w, aerie_kv *kv, int32_t layer,
+                                const aerie_draft_rows *rows, const aerie_tensor *attn_in, const aerie_tensor *x,
+                                const aerie_tensor *out);
   /* Candidates: the target's LM head over hidden (n * levels, H), or the drafter's own logits, then
    * top-k (with the target's own dice under shared draft noise). Row r * levels + l proposes the
    * children at depth level + l + 1 of row r's path. `vocab_map`: i32 ids of the target, or NULL. */
@@ -285,8 +300,9 @@ typedef struct aerie_drafter_needs { /* frozen; filled by open */
   uint32_t struct_size;
   int32_t n_taps;                   /* feature_cols = n_taps * H; <= 8 */
   int32_t taps[8];                  /* AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm */
-  int32_t levels;                   /* levels answered by one propose, >= 1 */
-  int32_t max_depth;                /* deepest node worth asking for; 0: no limit */
+  int32_t levels;                   /* levels answered by one propose, >= 1; above 1 only the roots are asked
+                                       about, once a cycle, and every node of a depth has the same children */
+  int32_t max_depth;                /* deepest node worth asking for; 0: no limit (levels > 1: levels) */
   int32_t max_width;                /* most children a node; 0: no limit */
 } aerie_drafter_needs;
 

@@ -23,6 +23,8 @@ typedef struct aerie_convert_options {
   int32_t reserved;
   aerie_progress_fn progress; /* NULL: none */
   void *progress_user;
+  aerie_log_fn log;          /* what a user should know though it went well (level 1); NULL: silence */
+  void *log_user;
 } aerie_convert_options;
 AERIE_API int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err);
 

@@ -1,4 +1,6 @@
 // Session handle: one thread at a time, except cancel.
+#include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "capi/src/aerie/handles.h"
@@ -79,6 +81,11 @@ Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
       out->name = "eagle2";
       if (t.nodes != 0) out->total = t.nodes;
       if (t.depth != 0) out->depth = t.depth == -1 ? 0 : t.depth;
+      if (t.top_k != 0) out->top_k = t.top_k;
+      return {};
+    case AERIE_TREE_BACKBONE:
+      out->name = "backbone";
+      if (t.depth != 0) out->levels = t.depth;
       if (t.top_k != 0) out->top_k = t.top_k;
       return {};
     default: return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
@@ -247,6 +254,9 @@ int32_t aerie_session_statistics(aerie_session* session, aerie_statistics* out, 
     a.other_ns = k.other_ns;
     a.prefill_tokens = k.prefill_tokens;
     a.draft_passes = k.draft_passes;
+    static_assert(sizeof a.tried == sizeof k.tried && sizeof a.taken == sizeof k.taken);
+    std::copy(std::begin(k.tried), std::end(k.tried), a.tried);
+    std::copy(std::begin(k.taken), std::end(k.taken), a.taken);
     write_result(a, out);
     return {};
   });

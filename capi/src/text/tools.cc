@@ -36,7 +36,12 @@ int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
     c.compress = o.compress != 0;
     if (o.progress)
       c.progress = [&](uint64_t done, uint64_t total) { return o.progress(o.progress_user, done, total) != 0; };
-    return convert(c);
+    std::vector<std::string> warnings;
+    c.warnings = &warnings;
+    AERIE_TRY(convert(c));
+    if (o.log)
+      for (const std::string& w : warnings) o.log(o.log_user, 1, w.c_str());
+    return {};
   });
 }
 

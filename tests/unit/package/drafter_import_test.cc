@@ -112,10 +112,13 @@ TEST(ImportEagle, RuleZero) {
   scaled.refused(Code::unsupported, {"rope_scaling"});
   Head eagle3;
   eagle3.tensors["midlayer.hidden_norm.weight"] = source("x", {8});
-  eagle3.refused(Code::unsupported, {"EAGLE-3"});
-  Head norm;  // EAGLE-3 under its other names
-  norm.tensors["layers.0.input_layernorm.weight"] = source("x", {8});
-  norm.refused(Code::unsupported, {"EAGLE-3"});
+  eagle3.refused(Code::bad_format, {"midlayer.input_layernorm.weight", "missing"});
+  Head norm;  // half an EAGLE-3 head under its other names
+  norm.tensors["layers.0.hidden_norm.weight"] = source("x", {8});
+  norm.refused(Code::bad_format, {"layers.0.input_layernorm.weight", "missing"});
+  Head stray;
+  stray.tensors["layers.0.input_layernorm.weight"] = source("x", {8});
+  stray.refused(Code::bad_format, {"layers.0.input_layernorm.weight", "unexpected"});
 }
 
 TEST(ImportEagle, ItsTarget) {

@@ -1,4 +1,5 @@
 // Same seed, same text: whatever drafts, however it is stepped.
+#include <array>
 #include <set>
 
 #include "tests/support/models.h"
@@ -33,7 +34,10 @@ std::vector<PolicySpec> trees() {
   small.total = 5;
   small.depth = 2;
   small.top_k = 3;
-  return {chain, fixed, eagle2, small};
+  PolicySpec backbone;
+  backbone.name = "backbone";
+  backbone.top_k = 4;
+  return {chain, fixed, eagle2, small, backbone};
 }
 
 const std::vector<int32_t> kPrompt = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
@@ -56,7 +60,14 @@ class Exactness : public testing::Test {
     const char* plugin;
     std::string package;
   };
-  static std::vector<Choice> drafters() { return {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}}; }
+  static std::vector<Choice> drafters() {
+    std::vector<Choice> all = {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}};
+    for (const auto& [library, kind] : {std::pair<const char*, const char*>{"eagle", "eagle3"}, {"fasteagle", "fasteagle"},
+                                        {"medusa", "medusa"}, {"hydra", "hydra"}})
+      all.push_back({library, converted(source_dir() + "/tests/golden/heads/" + kind, std::string("exact-") + kind,
+                                        kernels::DType::bf16, *target_)});
+    return all;
+  }
 };
 std::string *Exactness::target_, *Exactness::eagle_, *Exactness::small_;
 
@@ -132,24 +143,69 @@ TEST_F(Exactness, ChunksBudgetsRewindsAndLimits) {
   }
 }
 
+// What a drafter has kept decides what it proposes: accepted tokens, cycles and proposals must be those of a
+// session that never went back.
 TEST_F(Exactness, DrafterStateAfterRewindIsAsFresh) {
   const auto model = open_model(*target_, cpu(1));
   SessionOptions o = options(kSettings[1], 11);
   o.tree.name = "chain";
-  const auto acceptance = [&](bool rewind) {
-    o.drafter = open_drafter(model, "small_model", *small_);
-    auto session = must(Session::create(model, o));
-    must(session->append(kPrompt));
-    if (rewind) {
+  for (const Choice& c : drafters()) {
+    const auto acceptance = [&](bool rewind) {
+      o.drafter = open_drafter(model, c.plugin, c.package);
+      auto session = must(Session::create(model, o));
+      must(session->append(kPrompt));
+      if (rewind) {
+        generate(*session, 40);
+        must(session->rewind(kPrompt.size() - 4));
+        must(session->append({kPrompt.data() + kPrompt.size() - 4, 4}));
+      }
+      const uint64_t before = session->statistics().accepted, cycles = session->statistics().cycles;
+      generate(*session, 100);
+      return std::pair(session->statistics().accepted - before, session->statistics().cycles - cycles);
+    };
+    EXPECT_EQ(acceptance(false), acceptance(true)) << c.plugin;
+  }
+}
+
+// One token at a time leaves no room for drafts. The drafter sees the tokens all the same, and drafts afterwards as
+// well as one that was there from the start.
+TEST_F(Exactness, ADrafterCatchesUpAfterAPause) {
+  const auto model = open_model(*target_, cpu(1));
+  SessionOptions o = options(kSettings[0], 11);
+  const auto want = plain(*target_, kSettings[0], 11, 90);
+  for (const Choice& c : drafters()) {
+    const auto rest = [&](bool pause) {
+      o.drafter = open_drafter(model, c.plugin, c.package);
+      auto session = must(Session::create(model, o));
+      std::vector<int32_t> prompt = kPrompt;
+      if (!pause) prompt.insert(prompt.end(), want.begin(), want.begin() + 30);
+      must(session->append(prompt));
+      if (pause) EXPECT_EQ(generate(*session, 30, 1), std::vector<int32_t>(want.begin(), want.begin() + 30));
+      const SessionStatistics before = session->statistics();
+      EXPECT_EQ(generate(*session, 60), std::vector<int32_t>(want.begin() + 30, want.end())) << c.plugin;
+      const SessionStatistics& s = session->statistics();
+      EXPECT_EQ(s.drafter_failures, 0u) << c.plugin;
+      return std::array{s.accepted - before.accepted, s.cycles - before.cycles, s.verified - before.verified};
+    };
+    EXPECT_EQ(rest(true), rest(false)) << c.plugin;
+  }
+}
+
+// All levels of a one-pass drafter come from one call; a level-by-level one needs a call each.
+TEST_F(Exactness, OnePassDraftersAreAskedOnceACycle) {
+  const auto model = open_model(*target_, cpu(1));
+  for (const Choice& c : drafters())
+    for (const PolicySpec& tree : trees()) {
+      SessionOptions o = options(kSettings[0], 11);
+      o.drafter = open_drafter(model, c.plugin, c.package);
+      o.tree = tree;
+      auto session = must(Session::create(model, o));
+      must(session->append(kPrompt));
       generate(*session, 40);
-      must(session->rewind(kPrompt.size() - 4));
-      must(session->append({kPrompt.data() + kPrompt.size() - 4, 4}));
+      const SessionStatistics& s = session->statistics();
+      if (o.drafter->needs().levels > 1) EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
+      if (!o.drafter->host_tokens()) EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
     }
-    const uint64_t before = session->statistics().accepted, cycles = session->statistics().cycles;
-    generate(*session, 100);
-    return std::pair(session->statistics().accepted - before, session->statistics().cycles - cycles);
-  };
-  EXPECT_EQ(acceptance(false), acceptance(true));
 }
 
 TEST_F(Exactness, StopsLimitsAndContext) {

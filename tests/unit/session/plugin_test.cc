@@ -97,7 +97,12 @@ TEST(MockDevice, DraftersRunWhereTheHostCannotRead) {
   const auto model = open_model(target, mock);
   const auto want = text_of(open_model(target, cpu(1)), nullptr, 0.7f);
   EXPECT_EQ(text_of(model, nullptr, 0.7f), want);
-  for (const auto& [plugin, package] : {std::pair<std::string, std::string>{"eagle", eagle}, {"small_model", target}, {"ngram", ""}}) {
+  std::vector<std::pair<std::string, std::string>> drafters = {{"eagle", eagle}, {"small_model", target}, {"ngram", ""}};
+  for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra"})
+    drafters.emplace_back(std::string(kind) == "eagle3" ? "eagle" : kind,
+                          converted(source_dir() + "/tests/golden/heads/" + kind, std::string("mock-") + kind,
+                                    kernels::DType::bf16, target));
+  for (const auto& [plugin, package] : drafters) {
     SessionStatistics stats;
     EXPECT_EQ(text_of(model, open_drafter(model, plugin, package), 0.7f, &stats), want) << plugin;
     EXPECT_EQ(stats.drafter_failures, 0u) << plugin;

@@ -1,0 +1,83 @@
+// EAGLE-3 heads as published (SafeAILab/EAGLE): fc over the taps, one decoder layer that reads [embedding; feature],
+// a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id i + d2t[i].
+#include "core/import/head.h"
+
+namespace aerie {
+
+namespace {
+
+// Draft id -> target id, from d2t; t2d, where given, must name the same ids.
+Status read_vocabulary(const HeadSource& head, TensorTaker& take, int64_t draft, std::vector<int32_t>* map) {
+  const int64_t vocab = head.target_config().vocab_size;
+  const auto bad = [&](const std::string& what) {
+    return error(Code::bad_format, head.source->name() + ": tensor " + what);
+  };
+  AERIE_ASSIGN(const auto offsets, take.take_integers("d2t", {draft}));
+  std::vector<bool> named(static_cast<size_t>(vocab), false);
+  map->clear();
+  for (int64_t i = 0; i < draft; ++i) {
+    const int64_t id = i + offsets[static_cast<size_t>(i)];
+    if (id < 0 || id >= vocab)
+      return bad("d2t: entry " + std::to_string(i) + " means token " + std::to_string(id) + ", the target has " + std::to_string(vocab));
+    if (named[static_cast<size_t>(id)]) return bad("d2t: token " + std::to_string(id) + " is named twice");
+    named[static_cast<size_t>(id)] = true;
+    map->push_back(static_cast<int32_t>(id));
+  }
+  if (!take.has("t2d")) return {};
+  AERIE_ASSIGN(const auto used, take.take_integers("t2d", {vocab}));
+  for (int64_t t = 0; t < vocab; ++t)
+    if ((used[static_cast<size_t>(t)] != 0) != named[static_cast<size_t>(t)])
+      return bad("t2d: token " + std::to_string(t) + ": d2t says otherwise");
+  return {};
+}
+
+}  // namespace
+
+Status import_eagle3(const ConvertOptions& o, Sink& sink) {
+  AERIE_ASSIGN(const HeadSource head, open_head(o));
+  AERIE_ASSIGN(LlamaConfig c, read_head_layers(o, head));
+  const ConfigReader config = head.reader();
+  int32_t own_target = 0, draft = 0;
+  AERIE_TRY(config.integer("target_hidden_size", &own_target, c.hidden).at(head.config_path));
+  if (own_target != c.hidden)
+    return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
+  for (const char* key : {"norm_before_residual", "norm_before_fc", "fc_norm"})
+    if (bool set = false; config.boolean(key, &set, false).ok() && set)
+      return error(Code::unsupported, head.config_path + ": " + key + ": not supported");
+  AERIE_TRY(config.integer("draft_vocab_size", &draft, c.vocab_size).at(head.config_path));
+  if (draft < 1 || draft > c.vocab_size)
+    return head.bad("draft_vocab_size", std::to_string(draft) + " is not in 1.." + std::to_string(c.vocab_size));
+  std::vector<int32_t> taps;
+  AERIE_TRY(read_taps(head, &taps));
+
+  TensorTaker take(*head.source);
+  LayerImport import(o, sink, take, 12);
+  const int64_t h = c.hidden;
+  const std::string layer = take.has("midlayer.hidden_norm.weight") ? "midlayer." : "layers.0.";
+  AERIE_TRY(import.weight("fc", "fc.weight", h, static_cast<int64_t>(taps.size()) * h));
+  AERIE_TRY(import.vector("input_norm", layer + "input_layernorm.weight", h));
+  AERIE_TRY(import.vector("hidden_norm", layer + "hidden_norm.weight", h));
+  c.qkv_bias = take.has(layer + "self_attn.q_proj.bias");
+  AERIE_TRY(import.layer(layer, "layers.0.", c, 2 * h));
+  AERIE_TRY(import.vector("norm", "norm.weight", h));
+  AERIE_TRY(import.weight("lm_head", "lm_head.weight", draft, h));
+  if (draft < c.vocab_size || take.has("d2t")) {
+    std::vector<int32_t> map;
+    AERIE_TRY(read_vocabulary(head, take, draft, &map));
+    if (draft < c.vocab_size) AERIE_TRY(sink.indices("vocab_map", map));
+    else
+      for (int32_t i = 0; i < draft; ++i)
+        if (map[static_cast<size_t>(i)] != i) return head.bad("draft_vocab_size", "the whole vocabulary in another order");
+  }
+  AERIE_TRY(import_own_embedding(head, import, take, sink));
+  take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });
+  AERIE_TRY(take.nothing_left());
+
+  HeadParams params = layer_params(c), more = tap_params(taps);
+  params.insert(params.end(), more.begin(), more.end());
+  params.emplace_back("draft_vocab", draft);
+  finish_head(head, sink, "eagle3", params);
+  return {};
+}
+
+}  // namespace aerie

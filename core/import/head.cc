@@ -1,0 +1,117 @@
+#include "core/import/head.h"
+
+#include <bit>
+
+#include "core/import/taps.h"
+#include "core/package/validate.h"
+#include "core/platform/file.h"
+#include "kernels/cpu/cpu_device.h"
+
+namespace aerie {
+
+Status HeadSource::bad(const char* key, const std::string& what) const {
+  return error(Code::bad_format, config_path + ": " + key + ": " + what);
+}
+Status HeadSource::differs(const std::string& drafter_for, const char* key, int64_t ours, int64_t theirs) const {
+  return error(Code::mismatch, config_path + ": " + key + ": " + std::to_string(ours) + ", the target " + drafter_for +
+                                   " has " + std::to_string(theirs));
+}
+
+Result<HeadSource> open_head(const ConvertOptions& o) {
+  HeadSource head;
+  head.config_path = platform::join_path(checkpoint_directory(o.source), "config.json");
+  AERIE_ASSIGN(head.config, read_json(head.config_path));
+  AERIE_ASSIGN(head.source, open_safetensors(o.source));
+  AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
+  if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
+  const LlamaConfig& t = head.target_config();
+  int32_t value = 0;
+  for (const auto& [key, theirs] : {std::pair<const char*, int32_t>{"hidden_size", t.hidden}, {"vocab_size", t.vocab_size}}) {
+    AERIE_TRY(head.reader().integer(key, &value, theirs).at(head.config_path));
+    if (value != theirs) return head.differs(o.drafter_for, key, value, theirs);
+  }
+  return head;
+}
+
+Result<LlamaConfig> read_head_layers(const ConvertOptions&, const HeadSource& head) {
+  LlamaConfig c;  // the head, as a model of one layer
+  AERIE_TRY(read_layer_config(head.reader(), &c).at(head.config_path));
+  c.vocab_size = head.target_config().vocab_size;
+  c.vocab_used = c.vocab_size;
+  c.layers = 1;
+  AERIE_TRY(package::check_config(c).at(head.config_path));
+  if (c.rope_scaling.kind != RopeScaling::Kind::none)
+    return error(Code::unsupported, head.config_path + ": rope_scaling: not supported in drafter heads");
+  return c;
+}
+
+Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
+  constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
+  const int32_t layers = head.target_config().layers;
+  AERIE_TRY(head.reader().integers(kKey, taps).at(head.config_path));
+  if (taps->empty() && head.config.contains("eagle_config") && head.config["eagle_config"].is_object())
+    AERIE_TRY(ConfigReader(head.config["eagle_config"]).integers(kKey, taps).at(head.config_path));
+  if (taps->empty()) *taps = default_taps(layers);
+  else if (taps->front() == 1)
+    for (int32_t& t : *taps) ++t;
+  if (taps->size() > 8) return head.bad(kKey, std::to_string(taps->size()) + " taps; at most 8");
+  for (const int32_t t : *taps)
+    if (t < 0 || t >= layers)
+      return head.bad(kKey, "the input of layer " + std::to_string(t) + "; the target has " + std::to_string(layers) + " layers");
+  return {};
+}
+
+namespace {
+
+uint32_t bf16_bits(float v) {
+  const auto bits = std::bit_cast<uint32_t>(v);
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+// Published heads carry a copy of the target's embedding. A second one in memory would be waste.
+Result<bool> is_targets_own(const Package& target, const std::vector<float>& embed, int64_t rows, int64_t cols) {
+  AERIE_ASSIGN(const kernels::Tensor t, target.tensor("embed"));
+  if (t.dtype != kernels::DType::f32 && t.dtype != kernels::DType::bf16) return false;  // nothing left to compare
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < cols; ++k)
+      if (bf16_bits(kernels::panel16_at(t, r, k)) != bf16_bits(embed[static_cast<size_t>(r * cols + k)])) return false;
+  return true;
+}
+
+}  // namespace
+
+Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink) {
+  if (!take.has("embed_tokens.weight")) return {};
+  const LlamaConfig& t = head.target_config();
+  AERIE_ASSIGN(const auto embed, import.take("embed_tokens.weight", t.vocab_size, t.hidden));
+  AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed, t.vocab_size, t.hidden));
+  return same ? Status() : sink.weight("embed", embed, t.vocab_size, t.hidden);
+}
+
+HeadParams layer_params(const LlamaConfig& c) {
+  return {{"hidden", c.hidden},
+          {"heads", c.heads},
+          {"kv_heads", c.kv_heads},
+          {"head_dim", c.head_dim},
+          {"ffn", c.ffn},
+          {"rms_eps", static_cast<double>(c.rms_eps)},
+          {"rope_theta", static_cast<double>(c.rope_theta)},
+          {"vocab_size", c.vocab_size},
+          {"positions", c.max_context}};
+}
+
+HeadParams tap_params(const std::vector<int32_t>& taps) {
+  HeadParams p{{"taps", static_cast<double>(taps.size())}};
+  for (size_t i = 0; i < taps.size(); ++i) p.emplace_back("tap." + std::to_string(i), taps[i]);
+  return p;
+}
+
+void finish_head(const HeadSource& head, Sink& sink, const std::string& plugin, const HeadParams& params) {
+  DrafterConfig d;
+  d.plugin_id = plugin;
+  d.target_fingerprint = head.target->fingerprint();
+  for (const auto& [name, value] : params) d.params.push_back({name, value});
+  sink.finish_drafter(head.target->name().substr(0, 240) + "-" + plugin, d);
+}
+
+}  // namespace aerie

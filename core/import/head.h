@@ -1,0 +1,44 @@
+// What the imports of all drafter heads begin and end with: the config, the target they were made for, taps.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/import/hf_config.h"
+#include "core/import/layer.h"
+#include "core/package/package.h"
+
+namespace aerie {
+
+struct HeadSource {
+  std::string config_path;
+  nlohmann::json config;
+  std::unique_ptr<TensorSource> source;
+  std::shared_ptr<const Package> target;
+
+  ConfigReader reader() const { return ConfigReader(config); }
+  const LlamaConfig& target_config() const { return *target->target(); }
+  // Errors that name the config file, and for mismatches the target's value.
+  Status bad(const char* key, const std::string& what) const;
+  Status differs(const std::string& drafter_for, const char* key, int64_t ours, int64_t theirs) const;
+};
+
+// Opens config.json, the tensors and the target package; hidden_size and vocab_size, where given, must be its.
+Result<HeadSource> open_head(const ConvertOptions& o);
+
+// Sizes of a head's decoder layers (heads, ffn, eps, rope; one layer), checked against the target.
+Result<LlamaConfig> read_head_layers(const ConvertOptions& o, const HeadSource& head);
+
+// eagle_aux_hidden_state_layer_ids (top level or in eagle_config), or EAGLE-3's choice: inputs of target layers.
+// A list that begins with 1 counts outputs and is moved by one (SGLang's convention).
+Status read_taps(const HeadSource& head, std::vector<int32_t>* taps);
+
+// Takes embed_tokens.weight if it is there; it is kept when it is not a copy of the target's.
+Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink);
+
+using HeadParams = std::vector<std::pair<std::string, double>>;
+HeadParams layer_params(const LlamaConfig& c);
+HeadParams tap_params(const std::vector<int32_t>& taps);
+void finish_head(const HeadSource& head, Sink& sink, const std::string& plugin, const HeadParams& params);
+
+}  // namespace aerie

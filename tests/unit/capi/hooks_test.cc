@@ -1,0 +1,213 @@
+// The host's own allocator and job system, and calls from several threads.
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "tests/unit/capi/capi_fixtures.h"
+
+namespace aerie_capi_test {
+namespace {
+
+struct Heap {
+  std::mutex mutex;
+  std::map<void*, size_t> live;
+  size_t calls = 0, bad = 0;
+  size_t fail_at = SIZE_MAX;  // this call, and all later ones, find no memory
+  static void* alloc(void* user, size_t bytes, size_t alignment) {
+    auto& h = *static_cast<Heap*>(user);
+    const std::lock_guard<std::mutex> lock(h.mutex);
+    if (h.calls++ >= h.fail_at) return nullptr;
+    void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    h.live[p] = bytes;
+    return p;
+  }
+  static void release(void* user, void* memory) {
+    auto& h = *static_cast<Heap*>(user);
+    const std::lock_guard<std::mutex> lock(h.mutex);
+    if (h.live.erase(memory) != 1) ++h.bad;
+    else std::free(memory);
+  }
+  aerie_runtime_options options(int32_t threads) {
+    aerie_runtime_options o = with_threads(threads);
+    o.alloc = alloc;
+    o.free = release;
+    o.alloc_user = this;
+    return o;
+  }
+};
+
+TEST(Hooks, DeviceMemoryComesFromTheHostAndGoesBack) {
+  Heap heap;
+  {
+    Host host;
+    const aerie_runtime_options o = heap.options(2);
+    ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+    std::vector<int32_t> out;
+    ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+    EXPECT_EQ(out, plain_text());
+    size_t bytes = 0;
+    for (const auto& [p, n] : heap.live) bytes += n;
+    EXPECT_GT(bytes, size_t{2048} * 16 * 2 * 64 * 4) << "the KV cache at least";
+    const size_t calls = heap.calls;
+    ASSERT_EQ(host.more(80, &out), AERIE_OK);
+    EXPECT_EQ(heap.calls, calls) << "a cycle allocates no device memory";
+  }
+  EXPECT_TRUE(heap.live.empty());
+  EXPECT_EQ(heap.bad, 0u);
+}
+
+TEST(Hooks, NoDeviceMemoryIsAnErrorWhereverItStrikes) {
+  size_t needed = 0;
+  for (size_t at = 0;; ++at) {
+    Heap heap;
+    heap.fail_at = at;
+    std::vector<int32_t> out;
+    int32_t code;
+    {
+      Host host;
+      const aerie_runtime_options o = heap.options(1);
+      code = host.open(&o, true);
+      if (code == AERIE_OK) code = host.text(24, &out);
+      if (code != AERIE_OK) {
+        EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
+        EXPECT_EQ(host.err.code, code);
+        EXPECT_NE(host.err.message[0], '\0');
+      }
+    }
+    EXPECT_TRUE(heap.live.empty()) << "leak after failing allocation " << at;
+    EXPECT_EQ(heap.bad, 0u);
+    if (code == AERIE_OK) {
+      EXPECT_EQ(out, plain_text());
+      needed = at;
+      break;
+    }
+    ASSERT_LT(at, 1000u);
+  }
+  EXPECT_GT(needed, 4u);
+}
+
+// A job system that runs the tasks one by one, from last to first, and now and then on a thread of its own.
+struct Jobs {
+  std::atomic<int> calls{0};
+  static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+    auto& j = *static_cast<Jobs*>(user);
+    if (++j.calls % 16 == 0) {
+      std::thread other([&] {
+        for (int32_t i = n / 2; i < n; ++i) fn(context, i);
+      });
+      for (int32_t i = 0; i < n / 2; ++i) fn(context, i);
+      other.join();
+    } else {
+      for (int32_t i = n - 1; i >= 0; --i) fn(context, i);
+    }
+  }
+};
+
+TEST(Hooks, TheHostsJobSystemGivesTheSameText) {
+  Jobs jobs;
+  aerie_runtime_options o = with_threads(3);
+  o.parallel_for = Jobs::run;
+  o.parallel_user = &jobs;
+  Host host;
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(out, plain_text());
+  EXPECT_GT(jobs.calls, 100);
+}
+
+TEST(Threads, ASecondThreadIsToldThatTheSessionIsBusy) {
+  struct Intruder {
+    aerie_session* session = nullptr;
+    int32_t step = -1, append = -1, rewind = -1;
+    static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+      auto& me = *static_cast<Intruder*>(user);
+      if (me.session && me.step == -1)  // a step is running: this is its thread
+        std::thread([&] {
+          aerie_step_result r;
+          AERIE_INIT(r);
+          me.step = aerie_session_step(me.session, nullptr, &r, nullptr);
+          me.append = aerie_session_append(me.session, kPrompt.data(), 1, nullptr);
+          me.rewind = aerie_session_rewind(me.session, 1, nullptr);
+        }).join();
+      for (int32_t i = 0; i < n; ++i) fn(context, i);
+    }
+  } intruder;
+  aerie_runtime_options o = with_threads(2);
+  o.parallel_for = Intruder::run;
+  o.parallel_user = &intruder;
+  Host host;
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+  intruder.session = host.session;
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(intruder.step, AERIE_E_BUSY);
+  EXPECT_EQ(intruder.append, AERIE_E_BUSY);
+  EXPECT_EQ(intruder.rewind, AERIE_E_BUSY);
+  EXPECT_EQ(out, plain_text()) << "and nothing happened to the text";
+}
+
+TEST(Threads, CancelFromAnotherThreadLosesNothing) {
+  // The cancel comes while a step runs, from another thread, at a chosen op of it.
+  struct Canceller {
+    aerie_session* session = nullptr;
+    int calls = 0, at = 0;
+    static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+      auto& me = *static_cast<Canceller*>(user);
+      if (me.session && me.calls++ == me.at) std::thread([&] { aerie_session_cancel(me.session); }).join();
+      for (int32_t i = 0; i < n; ++i) fn(context, i);
+    }
+  };
+  for (const int at : {0, 1, 50, 150, 400, 700}) {
+    Canceller canceller;
+    canceller.at = at;
+    aerie_runtime_options o = with_threads(2);
+    o.parallel_for = Canceller::run;
+    o.parallel_user = &canceller;
+    Host host;
+    ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+    canceller.session = host.session;
+    std::vector<int32_t> out;
+    EXPECT_EQ(host.text(24, &out), AERIE_E_CANCELLED) << at;
+    EXPECT_EQ(host.err.code, AERIE_E_CANCELLED);
+    ASSERT_EQ(host.more(24, &out), AERIE_OK) << host.err.message;
+    EXPECT_EQ(out, plain_text()) << "cancelled at " << at;
+  }
+}
+
+TEST(Threads, CancelledLoad) {
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(aerie_runtime_create(&o, &host.runtime, &host.err), AERIE_OK);
+  aerie_model_options m;
+  AERIE_INIT(m);
+  m.progress = [](void*, uint64_t, uint64_t) -> int32_t { return 0; };
+  EXPECT_EQ(aerie_model_open(host.runtime, demo_model(), &m, &host.model, &host.err), AERIE_E_CANCELLED);
+  EXPECT_EQ(host.model, nullptr);
+}
+
+TEST(Threads, SessionsOfOneModelRunSideBySide) {
+  Host host;
+  const aerie_runtime_options o = with_threads(2);
+  ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  std::vector<std::vector<int32_t>> texts(3);
+  std::vector<std::thread> threads;
+  for (auto& text : texts)
+    threads.emplace_back([&host, &text] {
+      Host mine;
+      aerie_session_options s;
+      AERIE_INIT(s);
+      AERIE_INIT(s.sampling);
+      s.sampling.temperature = 0.8f;
+      s.sampling.seed = 5;
+      s.ignore_eos = 1;
+      if (aerie_session_create(host.model, &s, &mine.session, &mine.err) == AERIE_OK) mine.text(24, &text);
+    });
+  for (std::thread& t : threads) t.join();
+  for (const auto& text : texts) EXPECT_EQ(text, plain_text());
+}
+
+}  // namespace
+}  // namespace aerie_capi_test

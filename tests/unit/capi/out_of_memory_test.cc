@@ -1,0 +1,95 @@
+// The process's own heap runs out, at every allocation in turn: one error, nothing leaked, nothing lost.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/unit/capi/capi_fixtures.h"
+
+namespace {
+// Allocations left until one fails; negative: none fails. This program's operator new serves the libraries too.
+std::atomic<int64_t> countdown{-1};
+std::atomic<int64_t> counted{0};
+
+void* take(std::size_t bytes, std::size_t alignment) noexcept {
+  counted.fetch_add(1, std::memory_order_relaxed);
+  int64_t left = countdown.load(std::memory_order_relaxed);
+  while (left > 0 && !countdown.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+  }
+  if (left == 0) {  // this one; the heap has room again afterwards
+    countdown.store(-1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  bytes = bytes ? bytes : 1;
+  return alignment <= alignof(std::max_align_t) ? std::malloc(bytes)
+                                                : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void* take_or_throw(std::size_t bytes, std::size_t alignment) {
+  if (void* p = take(bytes, alignment)) return p;
+  throw std::bad_alloc();
+}
+}  // namespace
+
+void* operator new(std::size_t n) { return take_or_throw(n, 1); }
+void* operator new[](std::size_t n) { return take_or_throw(n, 1); }
+void* operator new(std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return take_or_throw(n, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept { return take(n, 1); }
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept { return take(n, 1); }
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return take(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace aerie_capi_test {
+namespace {
+
+TEST(OutOfMemory, AtAnyAllocationGivesOneErrorAndTheSessionGoesOn) {
+  plain_text();  // and the plugins loaded once: their tables stay
+  {
+    Host warm;
+    const aerie_runtime_options o = with_threads(1);
+    ASSERT_EQ(warm.open(&o, true), AERIE_OK) << warm.err.message;
+  }
+  int64_t failures = 0, in_steps = 0;
+  bool whole = false;
+  for (int64_t at = 0; !whole; at += 1 + at / 24) {
+    Host host;
+    const aerie_runtime_options o = with_threads(1);
+    std::vector<int32_t> out;
+    out.reserve(64);
+    const int64_t before = counted.load();
+    countdown.store(at);
+    int32_t code = host.open(&o, true);
+    const bool opened = code == AERIE_OK;
+    if (opened) code = host.text(24, &out);
+    whole = countdown.exchange(-1) > 0;  // nothing failed any more
+    ASSERT_LT(counted.load() - before, 1000000);
+    if (code != AERIE_OK) {
+      ++failures;
+      EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
+      EXPECT_EQ(host.err.code, code) << at;
+      if (!opened) continue;
+      ++in_steps;
+      const int32_t* tokens = nullptr;
+      size_t n = 0;
+      ASSERT_EQ(aerie_session_tokens(host.session, &tokens, &n, &host.err), AERIE_OK);
+      if (n == 0) {  // the prompt did not get in: all of it or nothing
+        ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+      } else {
+        out.assign(tokens + kPrompt.size(), tokens + n);  // tokens of the failed step are not lost
+        ASSERT_EQ(host.more(24, &out), AERIE_OK) << host.err.message;
+      }
+    }
+    EXPECT_EQ(out, plain_text()) << "allocation " << at;
+  }
+  EXPECT_GT(failures, 50);
+  EXPECT_GT(in_steps, 0);
+}
+
+}  // namespace
+}  // namespace aerie_capi_test
