@@ -32,7 +32,7 @@ class Group:
 
 MUON = ["--muon-lr", "0.02", "--lr", "0.004"]
 GROUPS = [
-    Group("eagle-inputs", "eagle", 200, ["--short-share", "1"], {
+    Group("eagle-inputs", "eagle", 300, ["--short-share", "1"], {
         "feature and next token (EAGLE)": [],
         "feature and current token": ["--inputs", "unshifted"],
         "next token": ["--inputs", "token"],
@@ -40,7 +40,7 @@ GROUPS = [
     Group("eagle-recipe", "eagle", 400, [], {
         "eagle.toml": [],
         "eagle-demo.toml": ["--recipe", str(settings.RECIPES / "eagle-demo.toml")]}, True),
-    Group("fasteagle", "fasteagle", 200, ["--short-share", "1", *MUON], {
+    Group("fasteagle", "fasteagle", 300, ["--short-share", "1", *MUON], {
         "cascade with feature loss (FastEagle)": [],
         "parallel layers": ["--no-cascade"],
         "no feature loss": ["--feature-weight", "0"]}, True),
@@ -97,6 +97,9 @@ def main() -> None:
     prompt = torch.cat([evaluate.prompts(args.data, kind, args.prompts, 64) for kind in stream.KINDS])
     text = evaluate.write(target, prompt, 64, 0.0, 1)
     results = json.loads(args.json.read_text()) if args.json.exists() else {}
+    results["tau"] = {
+        "temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
+        "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
     for group in GROUPS:
         if args.group and group.name not in args.group:
             continue
@@ -110,11 +113,8 @@ def main() -> None:
                    **judge(heads.load(folder / "out"), target, text, group.trees)}
             report.log(f"{group.name}: {row}")
             entry["variants"].append(row)
-        results[group.name] = entry
-        results["tau"] = {
-            "temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
-            "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
-        args.json.write_text(json.dumps(results, indent=1) + "\n")
+            results[group.name] = entry
+            args.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
