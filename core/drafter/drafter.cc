@@ -110,6 +110,22 @@ Status Drafter::start() {
   if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
   if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");
   taps_.assign(needs_.taps, needs_.taps + needs_.n_taps);
+  return find_extensions();
+}
+
+Status Drafter::find_extensions() {
+  if (!plugin_.get_extension) return {};
+  const void* table = nullptr;
+  AERIE_TRY(call("get_extension", [&](const aerie_drafter& d) {
+    table = d.get_extension(d.self, AERIE_EXTENSION_EXTRA_ROWS);
+    return int32_t{AERIE_D_OK};
+  }));
+  const auto* extra = static_cast<const aerie_extension_extra_rows*>(table);
+  if (!extra) return {};
+  if (!host_tokens() || extra->struct_size < sizeof *extra || !extra->rows || !extra->chosen || extra->max_rows < 1 ||
+      extra->max_rows > kMaxExtraRows)
+    return error(Code::plugin, "drafter " + own_.id + ": " + AERIE_EXTENSION_EXTRA_ROWS + ": not a valid table");
+  extra_rows_ = extra;
   return {};
 }
 

@@ -34,6 +34,7 @@ class Drafter {
   bool host_tokens() const { return (kind_.desc.flags & AERIE_DRAFTER_HOST_TOKENS) != 0; }
   const aerie_drafter_needs& needs() const { return needs_; }
   const std::vector<int32_t>& taps() const { return taps_; }
+  const aerie_extension_extra_rows* extra_rows() const { return extra_rows_; }  // null: it offers none
   const std::shared_ptr<Model>& target() const { return own_.target; }
   DrafterResources& resources() { return own_; }
 
@@ -51,6 +52,7 @@ class Drafter {
   Drafter(std::shared_ptr<Model> target, PluginKind kind, std::shared_ptr<const Package> package,
           const DrafterOptions& options);
   Status start();
+  Status find_extensions();
 
   DrafterResources own_;
   PluginKind kind_;
@@ -59,6 +61,7 @@ class Drafter {
   bool created_ = false;
   aerie_drafter_needs needs_{};
   std::vector<int32_t> taps_;
+  const aerie_extension_extra_rows* extra_rows_ = nullptr;
   std::mutex call_mutex_, sequence_mutex_;
   std::vector<int32_t> free_sequences_;
   std::atomic<int32_t> strikes_{0};

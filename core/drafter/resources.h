@@ -40,6 +40,7 @@ struct aerie_candidates {
 namespace aerie {
 
 constexpr int32_t kMaxFedNodes = 256;   // nodes of one cycle a drafter may be fed, the root included
+constexpr int32_t kMaxExtraRows = 96;   // verified beside the tree (extension extra_rows)
 constexpr int32_t kMaxDraftRows = 256;  // rows in one observe or propose
 
 struct DrafterResources {

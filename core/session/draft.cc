@@ -78,11 +78,13 @@ Status Session::start_cycle(int32_t max_tokens) {
   max_depth_ = limits.max_depth;
   policy_->begin(limits);
   observing_ = 0;
+  host_proposed_ = false;
   if (!drafter_usable() || limits.max_depth < 1) return start_verify();
 
   if (options_.drafter->host_tokens()) {
     ++stats_.draft_passes;
     const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, model_->config().vocab_used, &tree_);
+    host_proposed_ = s.ok();
     if (!s.ok()) drafter_failed(s, false);
     stats_.proposed += static_cast<uint64_t>(tree_.size() - 1);
     return start_verify();

@@ -107,6 +107,10 @@ class Session {
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
   Status walk_result();
+  void ask_extra_rows();
+  void stage_extra_rows();
+  void record_extra_walk(const kernels::Tensor& logits);
+  void tell_choices();
   Status sampled_result();
   void truncate(int32_t max_tokens);
   void commit();
@@ -142,6 +146,11 @@ class Session {
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   std::vector<char> walk_out_;
+  // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
+  bool host_proposed_ = false;  // propose_host was called in this cycle, and went well
+  std::vector<int32_t> extra_token_, extra_parent_, extra_depth_, choice_;
+  std::vector<kernels::WalkSeq> extra_seqs_;
+  std::vector<char> extra_out_;
   std::vector<float> logits_;   // sampled rule only: (rows, V)
   std::vector<double> law_;
   std::vector<float> confidence_;

@@ -54,6 +54,7 @@ Status Session::start_verify() {
     }
     break;
   }
+  ask_extra_rows();
   builder_.clear();
   builder_.sequence(kv_);
   builder_.plain(text_.back(), size - 1);
@@ -64,6 +65,7 @@ Status Session::start_verify() {
       tail_[static_cast<size_t>(d) - 1] = kv_.scratch_slot(a - 1);
     builder_.tree(rows_.token[static_cast<size_t>(i)], size, tail_);
   }
+  stage_extra_rows();
   const Rows rows = builder_.stage(*plan_);
   kernels::Tensor features;
   std::span<const int32_t> taps;
@@ -91,6 +93,7 @@ Status Session::start_verify() {
     walk.out = plan_->scratch(1, (bytes + 3) / 4).data;
     plan_->add(walk);
     plan_->add(kernels::Download{walk_out_.data(), walk.out, bytes});
+    if (!extra_token_.empty()) record_extra_walk(logits);
   }
   phase_ = Phase::verify;
   return plan_->submit(*queue_);
@@ -163,6 +166,7 @@ void Session::truncate(int32_t max_tokens) {
 
 Status Session::finish_verify(int32_t max_tokens) {
   AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result());
+  if (!extra_token_.empty()) tell_choices();
   if (observing_ > 0) {
     draft_->observed_to(observing_);
     observing_ = 0;
