@@ -20,8 +20,8 @@ from aerie.train.model import Llama, LlamaConfig, initialise
 
 SIZES = dict(vocab_size=50, hidden_size=24, intermediate_size=32, num_attention_heads=3, head_dim=8)
 TAPS = dict(num_key_value_heads=1, eagle_aux_hidden_state_layer_ids=[2, 3, 4])
-RECIPES = {"medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "fasteagle-demo": fasteagle, "eagle3": eagle3,
-           "small": small_model}
+RECIPES = {"medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "fasteagle-demo": fasteagle,
+           "fasteagle-greedy": fasteagle, "eagle3": eagle3, "small": small_model}
 
 
 def random(module: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
@@ -78,7 +78,8 @@ class Heads(unittest.TestCase):
                     loaded.passes = head.passes
                 if name == "eagle":
                     continue
-                for ours, theirs in zip(head.levels(self.target, tokens), loaded.levels(self.target, tokens), strict=True):
+                before, after = head.levels(self.target, tokens), loaded.levels(self.target, tokens)
+                for ours, theirs in zip(before, after, strict=True):
                     torch.testing.assert_close(ours, theirs)
 
     def test_missing_and_unexpected_tensors_are_errors(self):
@@ -173,7 +174,7 @@ class Training(unittest.TestCase):
         small = {"eagle3": ["--draft-vocab-size", "30"]}.get(name, [])
         if name == "small":
             small = ["--hidden-size", "16", "--intermediate-size", "16", "--head-dim", "8"]
-        elif name in ("eagle3", "fasteagle", "fasteagle-demo"):
+        elif name in ("eagle3", "fasteagle", "fasteagle-demo", "fasteagle-greedy"):
             small += ["--head-dim", "8", "--intermediate-size", "32"]
         module = RECIPES[name]
         s = settings.parse(module.Settings, f"{name}.toml", "", [

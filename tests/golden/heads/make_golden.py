@@ -118,7 +118,8 @@ def eagle3_weights(g):
               "num_hidden_layers": 1, "hidden_act": "silu", "tie_word_embeddings": False}
     return {"fc.weight": matrix(H, 3 * H, g), **decoder_layer("midlayer.", g, 2, inputs=2 * H),
             "midlayer.hidden_norm.weight": gain_vector(g), "norm.weight": gain_vector(g),
-            "lm_head.weight": matrix(DRAFT_VOCABULARY, H, g, 2.0), "d2t": ids - torch.arange(len(ids)), "t2d": t2d}, config
+            "lm_head.weight": matrix(DRAFT_VOCABULARY, H, g, 2.0),
+            "d2t": ids - torch.arange(len(ids)), "t2d": t2d}, config
 
 
 def eagle3_draft(w, t, row, path):

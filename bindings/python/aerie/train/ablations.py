@@ -2,8 +2,8 @@
 
     python3 -m aerie.train.ablations --target models/target --data data --work runs/ablations --json ablations.json
 
-Every variant differs from its group's first one in the options named here alone; same seed, same text, same steps. They are
-judged by tau at temperature 0 on held-out prompts. A variant that is there already is not trained again.
+Every variant differs from its group's first one in the options named here alone; same seed, same text, same steps.
+They are judged by tau at temperature 0 on held-out prompts. A variant that is there already is not trained again.
 """
 
 import argparse
@@ -30,8 +30,9 @@ class Group:
     trees: bool                     # judge trees too
 
 
+MUON = ["--muon-lr", "0.02", "--lr", "0.004"]
 GROUPS = [
-    Group("eagle-inputs", "eagle", 400, ["--short-share", "1"], {
+    Group("eagle-inputs", "eagle", 200, ["--short-share", "1"], {
         "feature and next token (EAGLE)": [],
         "feature and current token": ["--inputs", "unshifted"],
         "next token": ["--inputs", "token"],
@@ -39,13 +40,17 @@ GROUPS = [
     Group("eagle-recipe", "eagle", 400, [], {
         "eagle.toml": [],
         "eagle-demo.toml": ["--recipe", str(settings.RECIPES / "eagle-demo.toml")]}, True),
-    Group("fasteagle", "fasteagle", 400, ["--short-share", "1"], {
+    Group("fasteagle", "fasteagle", 200, ["--short-share", "1", *MUON], {
         "cascade with feature loss (FastEagle)": [],
         "parallel layers": ["--no-cascade"],
         "no feature loss": ["--feature-weight", "0"]}, True),
-    Group("fasteagle-optimiser", "fasteagle", 250, ["--short-share", "1"], {
-        "Muon": [],
-        "AdamW": ["--muon-lr", "0", "--lr", "0.0015"]}, True),
+    Group("fasteagle-recipe", "fasteagle", 250,
+          ["--short-share", "1", "--generated-share", "0.45", "--greedy-share", "0"], {
+        "AdamW (fasteagle.toml)": [],
+        "AdamW, token weight 1": ["--token-weight", "1"],
+        "Muon": MUON,
+        "Muon, token weight 1, feature weight 0.2, level decay 1.15": [
+            *MUON, "--token-weight", "1", "--feature-weight", "0.2", "--level-decay", "1.15"]}, True),
 ]
 
 
@@ -106,8 +111,9 @@ def main() -> None:
             report.log(f"{group.name}: {row}")
             entry["variants"].append(row)
         results[group.name] = entry
-        results["tau"] = {"temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
-                          "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
+        results["tau"] = {
+            "temperature": 0, "prompts": 2 * args.prompts, "prompt_tokens": 64, "continuation": 64,
+            "chain": "5 drafted tokens", "eagle2": "k 10, depth 5, total 60", "backbone": "k 10, 7 levels"}
         args.json.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from . import settings
 
-# Folder of the result -> (module, recipe).
+# Folder of the result -> its module and the recipes of its stages, each starting from the head of the one before.
 DRAFTERS = {
-    "eagle": ("eagle", "eagle-demo.toml"),
-    "fasteagle": ("fasteagle", "fasteagle-demo.toml"),
-    "eagle3": ("eagle3", "eagle3.toml"),
-    "medusa": ("medusa", "medusa.toml"),
-    "hydra": ("hydra", "hydra.toml"),
-    "small": ("small_model", "small.toml"),
+    "eagle": ("eagle", ["eagle-demo.toml"]),
+    "fasteagle": ("fasteagle", ["fasteagle-demo.toml", "fasteagle-greedy.toml"]),
+    "eagle3": ("eagle3", ["eagle3.toml"]),
+    "medusa": ("medusa", ["medusa.toml"]),
+    "hydra": ("hydra", ["hydra.toml"]),
+    "small": ("small_model", ["small.toml"]),
 }
 
 
@@ -31,6 +31,18 @@ def run(step: str, *options) -> None:
     subprocess.run(command, check=True)
 
 
+def train(name: str, target: Path, data: Path, runs: Path, out: Path, options: list) -> None:
+    module, recipes = DRAFTERS[name]
+    initial = []
+    for index, recipe in enumerate(recipes):
+        work = runs / name / str(index)
+        folder = out if index + 1 == len(recipes) else work / "out"
+        if not (folder / "config.json").exists():
+            run(module, "--recipe", settings.RECIPES / recipe, "--target", target, "--data", data, "--work", work,
+                "--out", folder, *initial, *options)
+        initial = ["--initial", folder]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train the demo target and its drafters.")
     parser.add_argument("--novels", type=Path, required=True, help="archive of .txt novels (.tar, .tar.gz, .tar.zst)")
@@ -38,9 +50,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="gets data/, runs/, target/ and a folder per drafter")
     parser.add_argument("--target-recipe", type=Path, default=settings.RECIPES / "target.toml")
     parser.add_argument("--drafter", action="append", choices=DRAFTERS, help="only this one (may be repeated)")
-    parser.add_argument("--minutes", type=float, help="for each drafter, instead of its recipe's time")
+    parser.add_argument("--minutes", type=float, help="for each stage, instead of its recipe's time")
     parser.add_argument("--generated-tokens", type=int, default=1_500_000, help="text by the target to train on")
-    parser.add_argument("--greedy-tokens", type=int, default=1_000_000, help="the same at temperature 0")
+    parser.add_argument("--greedy-tokens", type=int, default=3_000_000, help="the same at temperature 0")
     args = parser.parse_args()
     data, runs, target = (args.out / name for name in ("data", "runs", "target"))
     tokenizer = data / "tokenizer.json"
@@ -60,11 +72,7 @@ def main() -> None:
             "--length", 129, "--temperatures", 0, "--seed", 2)
     chosen = args.drafter or list(DRAFTERS)
     for name in chosen:
-        module, recipe = DRAFTERS[name]
-        if not (args.out / name / "config.json").exists():
-            minutes = ["--minutes", args.minutes] if args.minutes else []
-            run(module, "--recipe", settings.RECIPES / recipe, "--target", target, "--data", data,
-                "--work", runs / name, "--out", args.out / name, *minutes)
+        train(name, target, data, runs, args.out / name, ["--minutes", args.minutes] if args.minutes else [])
     folders = [option for name in chosen for option in ("--head", args.out / name)]
     run("evaluate", "--target", target, *folders, "--data", data, "--json", runs / "tau.json")
 

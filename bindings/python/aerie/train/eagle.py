@@ -45,7 +45,8 @@ class Settings(LoopSettings):
 def eagle_losses(target: Llama, head: heads.EagleHead, rows: torch.Tensor, noise: float, passes: int):
     """rows [B,T+1] -> (regression loss, token loss), means over all rows and passes.
 
-    Row j reads t_{j+1} and f_j (with noise; see EagleHead for other inputs), and is compared with f_{j+1} and its distribution.
+    Row j reads t_{j+1} and f_j (with noise; see EagleHead for other inputs), and is compared with f_{j+1} and its
+    distribution.
     """
     with torch.autocast("cpu", dtype=torch.bfloat16):
         with torch.no_grad():

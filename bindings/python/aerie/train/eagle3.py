@@ -3,8 +3,8 @@
     python3 -m aerie.train.eagle3 --target models/target --data data --work runs/eagle3 --out models/eagle3
 
 Training-time test (arXiv 2503.01840): the head is unrolled `passes` steps on its own outputs, step s weighs
-level_decay^s, and the loss is cross-entropy against the target's distribution alone, renormalised on the draft vocabulary
-(the most frequent tokens of the training text). fc starts scaled to its taps, norm and lm_head as the target's.
+level_decay^s, and the loss is cross-entropy against the target's distribution alone, renormalised on the draft
+vocabulary (the most frequent tokens of the training text). Norm and LM head start as the target's.
 """
 
 from dataclasses import dataclass

@@ -2,9 +2,9 @@
 
     python3 -m aerie.train.fasteagle --target models/target --data data --work runs/fasteagle --out models/fasteagle
 
-The loss is the paper's (arXiv 2509.20416, Eq. 3): sum over layers of level_decay^(N-i) (token_weight CE_i + feature_weight
-SmoothL1_i), every layer on the outputs of the one before in the same pass. Its Eq. 5 sums SmoothL1 over the H
-components; as in EAGLE's code, "in line" with which the paper chose its weights, it is the mean here.
+The loss is the paper's (arXiv 2509.20416, Eq. 3): sum over layers of level_decay^(N-i) (token_weight CE_i +
+feature_weight SmoothL1_i), every layer on the outputs of the one before in the same pass. Its Eq. 5 sums SmoothL1 over
+the H components; as in EAGLE's code, "in line" with which the paper chose its weights, it is the mean here.
 """
 
 from dataclasses import dataclass

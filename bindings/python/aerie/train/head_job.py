@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from . import evaluate, hf, stream, tree
 from .draft import drafter
+from .heads import files
 from .heads.base import Head
 from .loop import Job, LoopSettings
 from .model import Llama
@@ -18,6 +19,7 @@ from .rows import read, spreads
 @dataclass
 class HeadSettings(LoopSettings):
     target: Path
+    initial: str            # folder of a trained head to start from, or nothing
     generated_share: float  # share of rows from generated.u16, the target's own text
     greedy_share: float     # and from greedy.u16, at temperature 0
     token_share: float      # share of positions with a token loss: a random stretch of each row
@@ -81,6 +83,8 @@ class HeadJob(Job):
         torch.manual_seed(s.seed)
         first = torch.from_numpy(stream.tokens(s.data, stream.KINDS[0], "train")[:4 * s.sequence].astype("int64"))
         self.trained = self.build(spreads(self.target, first.view(4, s.sequence)))
+        if s.initial:
+            files.put(self.trained, files.read(Path(s.initial))[1]).train()
         matrices, rest = [], []
         for name, parameter in self.trained.named_parameters():
             use_muon = s.muon_lr > 0 and parameter.ndim == 2 and not name.startswith(("lm_head", "embed_tokens"))

@@ -3,7 +3,7 @@
     python3 -m aerie.train.hydra --target models/target --data data --work runs/hydra --out models/hydra
 
 Sequentially dependent, grounded MLP heads, trained with the text's own tokens before each position (teacher forcing).
-As Hydra++ (arXiv 2402.05109, section 4.2), the target's distribution is the teacher; departures: no prefix layer, and
+As in Hydra++ (arXiv 2402.05109), the target's distribution is the teacher; departures: no prefix layer, and
 all heads share the target's frozen LM head.
 """
 

@@ -39,7 +39,7 @@ class EagleHead(Head):
     """Parameter names are those of the EAGLE repository."""
 
     def __init__(self, config: HeadConfig, inputs: str = "shifted"):
-        """`inputs`: the paper's ablation. Row j reads f_j and t_{j+1} (`shifted`, EAGLE), f_j and t_j, or one of them."""
+        """`inputs`, the paper's ablation: row j reads f_j and t_{j+1} (`shifted`, EAGLE), f_j and t_j, or one of them."""
         super().__init__()
         if inputs not in INPUTS:
             raise ValueError(f"inputs: {inputs} is none of {', '.join(INPUTS)}")

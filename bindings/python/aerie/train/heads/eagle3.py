@@ -1,8 +1,8 @@
 """The EAGLE-3 head (arXiv 2503.01840): one decoder layer over fused taps, with a reduced vocabulary of its own.
 
-Row j reads the embedding of t_{j+1} and a feature g_j: the fused taps of the target for a committed token, the head's own
-output (before its norm) of the row before for a drafted one. The attention's input is [norm(e); norm(g)], the residual is
-g itself, and lm_head(norm(output)) is the distribution of t_{j+2} over the draft vocabulary.
+Row j reads the embedding of t_{j+1} and a feature g_j: the fused taps of the target for a committed token, the head's
+own output (before its norm) of the row before for a drafted one. The attention's input is [norm(e); norm(g)], the
+residual is g itself, and lm_head(norm(output)) is the distribution of t_{j+2} over the draft vocabulary.
 """
 
 from dataclasses import asdict, dataclass, field, fields

@@ -1,8 +1,8 @@
 """FastEagle (arXiv 2509.20416): a cascade of N decoder layers that drafts N tokens in one pass.
 
 Row t reads g_t = fc([l_t; m_t; h_t]), three taps of the target, and the embedding of the next token; layer i (1-based)
-gives h_i, which the target's frozen LM head turns into the distribution of t_{t+1+i}. Every layer is a complete pre-norm
-layer with keys and values of its own, causal over the rows. The paper names no output norm: there is none.
+gives h_i, which the target's frozen LM head turns into the distribution of t_{t+1+i}. Every layer is a complete
+pre-norm layer with keys and values of its own, causal over the rows. The paper names no output norm: there is none.
 """
 
 from dataclasses import asdict, dataclass, field, fields

@@ -20,11 +20,13 @@ def tensors(head: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def put(head: nn.Module, saved: dict[str, torch.Tensor]) -> nn.Module:
-    """Loads saved tensors into a new head; any missing or unexpected one is an error."""
+    """Loads saved tensors into a head, which keeps its input scales; any missing or unexpected one is an error."""
     saved = {name: value.float() if value.is_floating_point() else value for name, value in saved.items()}
     for name, module in head.named_modules():
         if isinstance(module, ScaledLinear):
-            saved[f"{name}.column_scale"] = torch.ones(module.in_features)
+            saved[f"{name}.column_scale"] = module.column_scale
+            if f"{name}.weight" in saved:
+                saved[f"{name}.weight"] = saved[f"{name}.weight"] / module.column_scale
     head.load_state_dict(saved)
     return head.eval()
 
