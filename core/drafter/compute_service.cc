@@ -226,7 +226,11 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
   plan->plan->add(kernels::Download{c.token.data(), tokens.data, bytes});
   plan->plan->add(kernels::Download{c.logp.data(), logp.data, bytes});
   if (c.want_logits) {
-    if (vocab_map) return compute_fail(plan, "the sampled rule needs a drafter over the whole vocabulary");
+    c.map.clear();
+    if (vocab_map) {
+      c.map.resize(static_cast<size_t>(logits.cols));
+      plan->plan->add(kernels::Download{c.map.data(), vocab_map.data, logits.cols * 4});
+    }
     c.vocab = static_cast<int32_t>(logits.cols);
     c.logits.resize(static_cast<size_t>(n * logits.cols));
     plan->plan->add(kernels::Download{c.logits.data(), logits.data, n * logits.cols * 4});

@@ -79,6 +79,7 @@ struct Candidates {
   bool want_logits = false;    // the sampled-draft rule needs the full distribution
   int32_t vocab = 0;           // columns of logits
   std::vector<float> logits;   // (rows * levels, vocab), the target's ids
+  std::vector<int32_t> map;    // target id of each logit; empty: the same id
   bool filled = false;
 };
 

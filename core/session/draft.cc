@@ -153,6 +153,17 @@ Status Session::finish_draft() {
   return start_verify();
 }
 
+// A row of the drafter's logits over the target's vocabulary: nothing outside the draft vocabulary can be drawn.
+std::span<const float> Session::target_logits(const Candidates& c, size_t row) {
+  const auto v = static_cast<size_t>(c.vocab);
+  const std::span<const float> own(c.logits.data() + row * v, v);
+  if (c.map.empty()) return own;
+  wide_logits_.assign(static_cast<size_t>(model_->config().vocab_size), -INFINITY);
+  for (size_t i = 0; i < v; ++i)
+    if (c.map[i] >= 0 && c.map[i] < model_->config().vocab_size) wide_logits_[static_cast<size_t>(c.map[i])] = own[i];
+  return wide_logits_;
+}
+
 // Children of the frontier, as the drafter gave them: a list for each row or, from a drafter that answered all
 // levels at once, for each depth.
 Status Session::take_candidates() {
@@ -166,9 +177,8 @@ Status Session::take_candidates() {
     if (options_.sampled_rule) {
       // Child position: one past the node's, the root being text_.size() - 1.
       const int64_t position = static_cast<int64_t>(text_.size()) + tree_[parent].depth;
-      law_.resize(static_cast<size_t>(c.vocab));
-      AERIE_TRY(distribution_.compute({c.logits.data() + row * static_cast<size_t>(c.vocab), static_cast<size_t>(c.vocab)},
-                                      model_->config().vocab_used, options_.sampling, law_));
+      law_.resize(static_cast<size_t>(model_->config().vocab_size));
+      AERIE_TRY(distribution_.compute(target_logits(c, row), model_->config().vocab_used, options_.sampling, law_));
       AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
       tree_.add_children(parent, children->token, children->confidence);
     } else {

@@ -102,6 +102,7 @@ class Session {
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
   Status take_candidates();
+  std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
   // verify.cc
   Status start_verify();
@@ -153,7 +154,7 @@ class Session {
   std::vector<char> extra_out_;
   std::vector<float> logits_;   // sampled rule only: (rows, V)
   std::vector<double> law_;
-  std::vector<float> confidence_;
+  std::vector<float> confidence_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;
   std::vector<SampledStep> sampled_steps_;
 
