@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Speed with real acceptance at the cost of larger models: the demo target and its drafters, inflated.
 # Usage: tests/bench/inflated.sh BUILD_DIR [SHAPE...] (default: 110m-class and 1b-class shapes that are bit-exact)
-# Environment: DTYPES (bf16 int8 int4), TOKENS (32), REPEATS (3), LIMIT of prompts (3), TEMPERATURE (0.7).
+# Environment: DTYPES (bf16 int8 int4), TOKENS (32), REPEATS (3), TEMPERATURE (0.7).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$1
