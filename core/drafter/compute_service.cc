@@ -240,9 +240,11 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
 }
 
 const aerie_service_compute* compute_service() {
-  static const aerie_service_compute table{sizeof table, 0,   tensor_create, kv_create, scratch,       embed_target,
-                                           embed,        linear, rms_norm,   activate,  add,           copy_rows,
-                                           decoder_layer, decoder_layer_from, propose_hidden, propose_logits};
+  static const aerie_service_compute table{
+      sizeof table, 0, Walled<tensor_create>::call, Walled<kv_create>::call, Walled<scratch>::call,
+      Walled<embed_target>::call, Walled<embed>::call, Walled<linear>::call, Walled<rms_norm>::call,
+      Walled<activate>::call, Walled<add>::call, Walled<copy_rows>::call, Walled<decoder_layer>::call,
+      Walled<decoder_layer_from>::call, Walled<propose_hidden>::call, Walled<propose_logits>::call};
   return &table;
 }
 

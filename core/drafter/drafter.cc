@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <new>
 
 #include "core/drafter/services.h"
 
@@ -145,6 +146,8 @@ Status Drafter::call(const char* what, const std::function<int32_t(const aerie_d
   int32_t code = AERIE_D_FAILED;
   try {
     code = fn(plugin_);
+  } catch (const std::bad_alloc&) {
+    return error(Code::out_of_memory, std::string(what) + ": out of memory");
   } catch (...) {
     return error(Code::plugin, std::string(what) + " threw an exception");
   }
