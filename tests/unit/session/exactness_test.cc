@@ -191,6 +191,48 @@ TEST_F(Exactness, ADrafterCatchesUpAfterAPause) {
   }
 }
 
+// Sessions that share a drafter do not disturb each other: texts and acceptance are those of a session alone, however
+// their steps interleave.
+TEST_F(Exactness, SessionsShareADrafter) {
+  const auto model = open_model(*target_, cpu(2));
+  std::vector<Choice> all = drafters();
+  all.push_back({"lookahead", ""});
+  for (const Choice& c : all) {
+    const auto start = [&](const std::shared_ptr<Drafter>& drafter, uint64_t seed) {
+      SessionOptions o = options(kSettings[1], seed);
+      o.drafter = drafter;
+      auto session = must(Session::create(model, o));
+      must(session->append({kPrompt.data(), 6 + static_cast<size_t>(seed)}));
+      return session;
+    };
+    std::vector<std::vector<int32_t>> want;
+    std::vector<uint64_t> accepted;
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      auto alone = start(open_drafter(model, c.plugin, c.package), seed);
+      want.push_back(generate(*alone, 40));
+      accepted.push_back(alone->statistics().accepted);
+    }
+    const auto drafter = open_drafter(model, c.plugin, c.package);
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (uint64_t seed = 0; seed < 3; ++seed) sessions.push_back(start(drafter, seed));
+    std::vector<std::vector<int32_t>> got(3);
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t i = 0; i < 3; ++i) {
+        if (got[i].size() >= 40) continue;
+        StepResult r;  // a slice at a time: the others run in mid-cycle
+        must(sessions[i]->step(static_cast<int32_t>(40 - got[i].size()), std::chrono::microseconds(1), &r));
+        for (const EmittedToken& t : r.tokens) got[i].push_back(t.id);
+        more = true;
+      }
+    }
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(got[i], want[i]) << c.plugin;
+      EXPECT_EQ(sessions[i]->statistics().accepted, accepted[i]) << c.plugin;
+    }
+  }
+}
+
 // All levels of a one-pass drafter come from one call; a level-by-level one needs a call each.
 TEST_F(Exactness, OnePassDraftersAreAskedOnceACycle) {
   const auto model = open_model(*target_, cpu(1));
