@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace aerie {
 
@@ -49,6 +50,7 @@ Status Session::start() {
     }
   }
   text_.reserve(static_cast<size_t>(max_context_));
+  pending_.reserve(kMaxTreeRows);  // a commit allocates nothing: it is whole or it has not begun
   walk_out_.resize(static_cast<size_t>(kernels::walk_out_bytes(kMaxTreeRows)));
   return {};
 }
@@ -114,10 +116,14 @@ Status Session::rewind(size_t length) {
     kv_.shrink(kv_len_);
   }
   generated_from_ = std::min(generated_from_, length);
+  rescan_stops();
+  return {};
+}
+
+void Session::rescan_stops() {
   stops_.reset();
   if (stops_.active())
-    for (size_t i = generated_from_; i < length; ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
-  return {};
+    for (size_t i = generated_from_; i < text_.size(); ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
 }
 
 Status Session::set_sampling(const kernels::Sampling& sampling) {
@@ -172,6 +178,22 @@ Status Session::finish_phase(int32_t max_tokens) {
 }
 
 Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
+  Status s;
+  try {
+    s = advance(max_tokens, budget, out);
+  } catch (const std::bad_alloc&) {
+    s = Status(Code::out_of_memory, "step: out of memory");
+  }
+  if (s.ok() || s.code() == Code::cancelled || s.code() == Code::invalid_argument) return s;
+  // The cycle is given up wherever it stood; what was committed stays, and so does the place to go on from.
+  discard();
+  emitted_.clear();
+  finish_ = Finish::none;
+  rescan_stops();
+  return s;
+}
+
+Status Session::advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
   using kernels::Clock;
   if (text_.empty()) return error(Code::invalid_argument, "step: append a prompt first");
   if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
@@ -185,7 +207,6 @@ Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepR
     stats_.other_ns += static_cast<uint64_t>(all) - std::min(static_cast<uint64_t>(all), in_phases);
   };
   const auto fail = [&](Status s) {
-    discard();
     account();
     return s;
   };

@@ -86,6 +86,8 @@ class Session {
   // session.cc: the machine
   Status begin_phase(int32_t max_tokens);
   Status finish_phase(int32_t max_tokens);
+  Status advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
+  void rescan_stops();
   void discard();  // the unfinished cycle, never a committed token
   // prefill.cc
   Status start_prefill();
