@@ -77,9 +77,11 @@ Status Session::start_cycle(int32_t max_tokens) {
   if (drafter_usable() && one_pass()) limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().levels);
   max_depth_ = limits.max_depth;
   policy_->begin(limits);
+  tell_costs();
+  cycle_ms_ = 0;
   observing_ = 0;
   host_proposed_ = false;
-  if (!drafter_usable() || limits.max_depth < 1) return start_verify();
+  if (!drafter_usable() || limits.max_depth < 1 || resting()) return start_verify();
 
   if (options_.drafter->host_tokens()) {
     ++stats_.draft_passes;
@@ -109,7 +111,8 @@ Status Session::next_draft_level() {
   const auto size = static_cast<int64_t>(text_.size());
   Status s;
   bool lost_sync = false;
-  if (draft_->observed() < size) {
+  root_rows_ = size - draft_->observed();
+  if (root_rows_ > 0) {
     s = record_observe(size, {});
     lost_sync = !s.ok();
   }

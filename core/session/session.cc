@@ -37,6 +37,7 @@ Status Session::start() {
       return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
   AERIE_ASSIGN(policy_, make_policy(options_.tree));
   AERIE_TRY(check_tree());
+  prepare_costs();
   const size_t index_bytes = kIndexBytes + static_cast<size_t>(max_context_) / 4;
   AERIE_ASSIGN(plan_, Plan::create(model_->device(), index_bytes));
   AERIE_ASSIGN(queue_, model_->device()->make_queue());
@@ -142,6 +143,7 @@ Status Session::set_tree(const PolicySpec& tree) {
   }
   discard();
   options_.tree = tree;
+  prepare_costs();
   return {};
 }
 
@@ -154,6 +156,7 @@ void Session::discard() {
   if (phase_ == Phase::idle) return;
   queue_->abandon();
   phase_ = Phase::idle;
+  pass_ms_ = 0;
   if (!draft_) return;
   // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
   const Status s = draft_->rollback(draft_->observed() + 1);
@@ -222,8 +225,13 @@ Status Session::advance(int32_t max_tokens, std::chrono::microseconds budget, St
     const Phase running = phase_;
     Result<kernels::RunState> state = queue_->advance(std::min(deadline, phase_begin + kCancelInterval));
     if (!state.ok()) return fail(state.status());
-    if (*state == kernels::RunState::done)
+    const auto elapsed = std::chrono::duration<double, std::milli>(Clock::now() - phase_begin);
+    pass_ms_ += elapsed.count();
+    if (*state == kernels::RunState::done) {
+      if (running == Phase::draft || running == Phase::verify) pass_done(running, pass_ms_);
+      pass_ms_ = 0;
       if (Status s = finish_phase(max_tokens); !s.ok()) return fail(s);
+    }
     const Clock::time_point now = Clock::now();
     const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - phase_begin).count());
     in_phases += ns;

@@ -106,6 +106,12 @@ class Session {
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
+  // costs.cc: what cost-aware policies are told
+  void prepare_costs();               // measures the target once, if the policy wants costs
+  void tell_costs();
+  void pass_done(Phase phase, double ms);
+  void tell_outcome();
+  bool resting() const { return policy_->resting(); }
   // verify.cc
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
@@ -160,7 +166,13 @@ class Session {
   std::vector<kernels::WalkStep> steps_;
   std::vector<SampledStep> sampled_steps_;
 
-  // Features of the last verify pass, by row; token pending_first_ + i reads row pending_[i].
+  // Costs of passes, and the time of the running pass and cycle.
+  PassCost target_cost_, draft_cost_, draft_guess_;
+  double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
+  int64_t root_rows_ = 0;  // observed along with the first draft pass
+  int64_t feature_offset_ = 0;  // rows of feature_store_ that wait for the drafter, before this pass's
+
+  // Features of the last verify passes, by row; token pending_first_ + i reads row pending_[i].
   kernels::Tensor feature_store_;
   int64_t pending_first_ = 0;
   std::vector<int32_t> pending_;

@@ -43,7 +43,10 @@ Status Session::start_verify() {
   for (bool with_drafter = drafter_usable() && !options_.drafter->host_tokens();; with_drafter = false) {
     plan_->clear();
     observing_ = 0;
-    if (with_drafter && draft_->observed() < size) {
+    // A resting policy lets rows pile up, to be shown in one pass.
+    feature_offset_ = with_drafter && resting() && feature_store_ && pending_count() + n < kMaxTreeRows / 2 ? pending_count() : 0;
+    const bool waits = feature_offset_ > 0 || (with_drafter && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
+    if (with_drafter && !waits && draft_->observed() < size) {
       // No draft this time; the drafter is shown what it has missed all the same, before this pass
       // overwrites the features.
       const Status s = feature_store_ && pending_count() == 0 ? Status() : record_observe(size, {});
@@ -70,7 +73,7 @@ Status Session::start_verify() {
   kernels::Tensor features;
   std::span<const int32_t> taps;
   if (feature_store_ && drafter_usable()) {
-    features = kernels::rows(feature_store_, 0, n);
+    features = kernels::rows(feature_store_, feature_offset_, n);
     taps = options_.drafter->taps();
   }
   const kernels::Tensor hidden = model_->forward(*plan_, rows, taps, features);
@@ -171,6 +174,7 @@ Status Session::finish_verify(int32_t max_tokens) {
     draft_->observed_to(observing_);
     observing_ = 0;
   }
+  tell_outcome();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
   truncate(max_tokens);
   emitted_.clear();
@@ -201,11 +205,13 @@ Status Session::finish_verify(int32_t max_tokens) {
 }
 
 void Session::commit() {
-  pending_first_ = static_cast<int64_t>(text_.size());
-  pending_.clear();
+  if (feature_offset_ == 0) {
+    pending_first_ = static_cast<int64_t>(text_.size());
+    pending_.clear();
+  }
   for (const kernels::WalkStep& s : steps_) {
     text_.push_back(s.token);
-    pending_.push_back(s.row);
+    pending_.push_back(static_cast<int32_t>(feature_offset_) + s.row);
   }
   if (!feature_store_ || !drafter_usable()) pending_.clear();
   kv_len_ += static_cast<int64_t>(steps_.size());

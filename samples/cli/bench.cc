@@ -186,7 +186,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   o->model.add_to(*c);
   o->sampling.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");
-  c->add_option("--tree", o->trees, "chain, static, eagle2, backbone; may be repeated")->check(tree_error);
+  c->add_option("--tree", o->trees, "chain, static, eagle2, backbone, cast, auto; may be repeated")->check(tree_error);
   c->add_option("--tree-nodes", o->tree.nodes);
   c->add_option("--tree-depth", o->tree.depth);
   c->add_option("--tree-top-k", o->tree.top_k);

@@ -88,6 +88,14 @@ Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
       if (t.depth != 0) out->levels = t.depth;
       if (t.top_k != 0) out->top_k = t.top_k;
       return {};
+    case AERIE_TREE_CAST:
+      out->name = "cast";
+      if (t.nodes != 0) out->cast.total = t.nodes;
+      if (t.depth != 0) out->cast.depth = t.depth;
+      if (t.top_k != 0) out->cast.top_k = t.top_k;
+      if (t.threshold != 0) out->cast.threshold = static_cast<double>(t.threshold);
+      return {};
+    case AERIE_TREE_AUTO: out->name = "auto"; return {};
     default: return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
   }
 }

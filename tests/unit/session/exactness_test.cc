@@ -37,7 +37,11 @@ std::vector<PolicySpec> trees() {
   PolicySpec backbone;
   backbone.name = "backbone";
   backbone.top_k = 4;
-  return {chain, fixed, eagle2, small, backbone};
+  PolicySpec cast, automatic;
+  cast.name = "cast";
+  cast.cast.threshold = 1;
+  automatic.name = "auto";
+  return {chain, fixed, eagle2, small, backbone, cast, automatic};
 }
 
 const std::vector<int32_t> kPrompt = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
@@ -246,7 +250,8 @@ TEST_F(Exactness, OnePassDraftersAreAskedOnceACycle) {
       generate(*session, 40);
       const SessionStatistics& s = session->statistics();
       if (o.drafter->needs().levels > 1) EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
-      if (!o.drafter->host_tokens()) EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
+      const bool own_size = tree.name == "cast" || tree.name == "auto";  // may choose no draft at all
+      if (!o.drafter->host_tokens() && !own_size) EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
     }
 }
 

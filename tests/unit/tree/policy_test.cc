@@ -209,7 +209,7 @@ TEST(MakePolicy, ByNameWithClearErrors) {
   EXPECT_EQ(made({.name = "static", .paths = std::vector<Tokens>(128, Tokens{0})}),
             "static tree: 128 nodes; at most 127");
   EXPECT_EQ(made({.name = "static", .paths = {Tokens(65, 0)}}), "static tree: a path of 65 levels; at most 64");
-  EXPECT_EQ(made({.name = "best"}), "no tree policy \"best\"; there are chain, static, eagle2, backbone");
+  EXPECT_EQ(made({.name = "best"}), "no tree policy \"best\"; there are chain, static, eagle2, backbone, cast, auto");
   EXPECT_EQ(make_policy({.name = "best"}).status().code(), Code::not_found);
 }
 
