@@ -96,7 +96,7 @@ struct CastOptions {
 Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& options);
 
 // The tree that gives the most tokens a second by what passes cost here and how often confidences came true; plain
-// decode where drafting would lose (docs/auto.md).
+// decode where drafting would lose (docs/policies.md).
 std::unique_ptr<TreePolicy> make_auto_policy();
 
 // FastEagle's constrained tree: the top k tokens of each of `levels` levels hang off the best node of the level

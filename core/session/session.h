@@ -73,6 +73,7 @@ class Session {
 
   const std::vector<int32_t>& tokens() const { return text_; }
   const SessionStatistics& statistics() const { return stats_; }
+  bool sampled_rule() const { return options_.sampled_rule; }
   bool quarantined() const { return options_.drafter && options_.drafter->quarantined(); }
 
  private:

@@ -95,7 +95,7 @@ aerie_session_options session_options(const Options& o, const Row& row) {
   s.drafter = row.handle;
   s.sampling = o.sampling.get();
   TreeOptions t = o.tree;
-  t.tree = row.tree;
+  t.tree = row.handle ? row.tree : "default";
   s.tree = t.get();
   s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.verify = row.noise == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
@@ -130,7 +130,7 @@ int bench(const Options& o) {
   std::vector<Row> rows{{"none", "-", "-", nullptr, {}, {}, 0}};
   for (const std::string& d : o.drafters) {
     handles.push_back(open_drafter(model.get(), d));
-    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2"} : o.trees)
+    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees)
       for (const std::string& n : o.noises)
         if (const Row row{d, t, n, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
   }

@@ -43,7 +43,7 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
   s.drafter = drafter;
   s.sampling = c.sampling.get();
   AERIE_INIT(s.tree);
-  s.tree.policy = tree_policy(c.tree);
+  s.tree.policy = drafter ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
   s.tree.nodes = c.nodes;
   s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.ignore_eos = 1;

@@ -205,7 +205,7 @@ typedef struct aerie_sampling {
 
 typedef struct aerie_tree_options {
   uint32_t struct_size;
-  int32_t policy;       /* AERIE_TREE_*; default: eagle2 */
+  int32_t policy;       /* AERIE_TREE_*; default: auto (static under the sampled rule) */
   int32_t nodes;        /* chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published) */
   int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none. backbone: levels; 0: 7. cast; 0: 13 */
   int32_t top_k;        /* eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12) */
