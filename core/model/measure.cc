@@ -7,7 +7,8 @@ namespace aerie {
 
 namespace {
 
-constexpr int kRepeats = 3;
+constexpr int kRepeats = 3;      // after one to warm up
+constexpr double kLongMs = 40;   // a pass this long is measured by its first run
 
 Result<double> time_pass(const Model& model, Plan& plan, kernels::Queue& queue, KvSequence& kv, int64_t context, int32_t n) {
   std::vector<double> ms;
@@ -25,7 +26,9 @@ Result<double> time_pass(const Model& model, Plan& plan, kernels::Queue& queue, 
     AERIE_TRY(plan.submit(queue));
     AERIE_ASSIGN(const kernels::RunState state, queue.advance(kernels::kNoDeadline));
     if (state != kernels::RunState::done) return error(Code::device, "cost measurement did not finish");
-    if (i > 0) ms.push_back(std::chrono::duration<double, std::milli>(kernels::Clock::now() - start).count());
+    const double took = std::chrono::duration<double, std::milli>(kernels::Clock::now() - start).count();
+    if (took > kLongMs) return took;
+    if (i > 0) ms.push_back(took);
   }
   std::sort(ms.begin(), ms.end());
   return ms[ms.size() / 2];
@@ -43,8 +46,8 @@ Result<PassCost> measure_target(const Model& model, int64_t context, std::chrono
   double last = 0;
   for (int32_t n = 1; n <= kMaxCostRows; n *= 2) {
     // The next count may take twice as long.
-    const auto expected = std::chrono::duration<double, std::milli>(2 * last * (kRepeats + 1));
-    if (n > 2 && kernels::Clock::now() + std::chrono::duration_cast<kernels::Clock::duration>(expected) > deadline) break;
+    const auto expected = std::chrono::duration<double, std::milli>(2 * last * (2 * last > kLongMs ? 1 : kRepeats + 1));
+    if (n > 1 && kernels::Clock::now() + std::chrono::duration_cast<kernels::Clock::duration>(expected) > deadline) break;
     AERIE_ASSIGN(last, time_pass(model, *plan, *queue, kv, context, n));
     cost.seed(n, last);
   }

@@ -8,8 +8,8 @@
 
 namespace aerie {
 
-// Times passes of 1, 2, 4, ... 128 rows behind `context` positions, the median of a few each, and stops when `budget` is
-// spent (at least 1 and 2 rows are timed; larger counts are then extrapolated). The model's KV pool must have room for
+// Times passes of 1, 2, 4, ... 128 rows behind `context` positions, the median of a few each (long passes once), and stops
+// before `budget` is overspent: a pass of one row is always timed, counts that were not are extrapolated. The model's KV pool must have room for
 // the context and 128 rows; what they hold does not matter.
 Result<PassCost> measure_target(const Model& model, int64_t context, std::chrono::milliseconds budget);
 

@@ -195,6 +195,39 @@ TEST_F(Exactness, ADrafterCatchesUpAfterAPause) {
   }
 }
 
+// While `auto` rests, what the drafter has not seen piles up and is shown to it later: a tree that takes over in mid-text
+// is drafted as if it had been there from the start. A high temperature lets even random heads agree with the target,
+// through the noise they share.
+TEST_F(Exactness, ADrafterCatchesUpAfterARest) {
+  const auto model = open_model(*target_, cpu(1));
+  const Setting hot{3.0f, 1, 0, 0};
+  PolicySpec automatic, chain;
+  automatic.name = "auto";
+  chain.name = "chain";
+  const auto want = plain(*target_, hot, 5, 100);
+  for (const Choice& c : drafters()) {
+    const auto rest = [&](size_t rested) {
+      SessionOptions o = options(hot, 5);
+      o.drafter = open_drafter(model, c.plugin, c.package);
+      o.tree = automatic;
+      auto session = must(Session::create(model, o));
+      std::vector<int32_t> prompt = kPrompt;
+      prompt.insert(prompt.end(), want.begin(), want.begin() + 60 - static_cast<int64_t>(rested));
+      must(session->append(prompt));
+      generate(*session, rested);
+      must(session->set_tree(chain));
+      const SessionStatistics before = session->statistics();
+      EXPECT_EQ(generate(*session, 40), std::vector<int32_t>(want.begin() + 60, want.end())) << c.plugin;
+      const SessionStatistics& s = session->statistics();
+      EXPECT_EQ(s.drafter_failures, 0u) << c.plugin;
+      return std::array{s.accepted - before.accepted, s.cycles - before.cycles};
+    };
+    const auto fresh = rest(0);
+    EXPECT_EQ(rest(60), fresh) << c.plugin;
+    if (std::string(c.plugin) != "ngram") EXPECT_GT(fresh[0], 5u) << c.plugin << ": nothing was accepted, nothing compared";
+  }
+}
+
 // Sessions that share a drafter do not disturb each other: texts and acceptance are those of a session alone, however
 // their steps interleave.
 TEST_F(Exactness, SessionsShareADrafter) {
