@@ -158,6 +158,17 @@ Status Drafter::call(const char* what, const std::function<int32_t(const aerie_d
   return {};
 }
 
+std::shared_ptr<const TreeExperience> Drafter::experience(const std::string& kind) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  const auto found = experience_.find(kind);
+  return found == experience_.end() ? nullptr : found->second;
+}
+
+void Drafter::remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  experience_[kind] = std::move(experience);
+}
+
 Result<int32_t> Drafter::take_sequence() {
   const std::lock_guard<std::mutex> lock(sequence_mutex_);
   if (free_sequences_.empty())

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/drafter/plugin_library.h"
 #include "core/drafter/resources.h"
+#include "core/policy/tree_policy.h"
 
 namespace aerie {
 
@@ -45,6 +47,10 @@ class Drafter {
   // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure.
   Status call(const char* what, const std::function<int32_t(const aerie_drafter&)>& fn);
 
+  // What tree policies learned about this drafter in earlier sessions, by kind of draft; null: nothing. [any thread]
+  std::shared_ptr<const TreeExperience> experience(const std::string& kind);
+  void remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience);
+
   Result<int32_t> take_sequence();
   void give_back_sequence(int32_t seq);
 
@@ -64,6 +70,7 @@ class Drafter {
   const aerie_extension_extra_rows* extra_rows_ = nullptr;
   std::mutex call_mutex_, sequence_mutex_;
   std::vector<int32_t> free_sequences_;
+  std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_
   std::atomic<int32_t> strikes_{0};
 };
 

@@ -21,6 +21,15 @@ constexpr int32_t kRest = 48, kMaxRest = 1536;  // plain cycles before the next 
 constexpr double kMemory = 0.06;          // weight of the newest cycle in the running means
 constexpr double kMargin = 0.97;          // of plain decode's speed; below it drafting has lost
 
+// What outlives a session.
+struct Learned final : TreeExperience {
+  Calibration calibration;
+  std::array<double, kMaxDepth> follow;  // by depth: share of walks that went on from a node with children
+  double tokens = 1, ms = 0;             // running means of a drafting cycle
+  int32_t rest = 0, rest_length = kRest; // plain cycles left before the next trial; length of the next rest
+  Learned() { follow.fill(0.7); }
+};
+
 class AutoPolicy final : public TreePolicy {
  public:
   AutoPolicy() { begin(CycleLimits{}); }
@@ -30,7 +39,16 @@ class AutoPolicy final : public TreePolicy {
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }
   int32_t best_nodes() const override { return std::min(limits_.max_nodes, 64); }
-  bool resting() const override { return rest_ > 0; }
+  bool resting() const override { return learned_.rest > 0; }
+  std::shared_ptr<const TreeExperience> experience() const override {
+    return speed_ > 0 ? std::make_shared<const Learned>(learned_) : nullptr;
+  }
+  void take_over(const TreeExperience& e) override {
+    const auto* learned = dynamic_cast<const Learned*>(&e);
+    if (!learned) return;
+    learned_ = *learned;
+    if (learned_.ms > 0) speed_ = learned_.tokens / learned_.ms;
+  }
 
   void begin(const CycleLimits& limits) override {
     limits_ = limits;
@@ -44,7 +62,7 @@ class AutoPolicy final : public TreePolicy {
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
-    if (rest_ > 0 || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
+    if (learned_.rest > 0 || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
     if (level_ == 0) {
       if (tree.first_child(0) >= 0) return false;
       ++level_;
@@ -59,7 +77,7 @@ class AutoPolicy final : public TreePolicy {
     sort_by_value(tree);
     if (nodes_.size() > static_cast<size_t>(kTopK)) nodes_.resize(static_cast<size_t>(kTopK));
     // A node's children bring its value times the mass of children usually kept at the next depth, and cost rows.
-    const double gain = follow_[static_cast<size_t>(std::min(level_, kMaxDepth - 1))];
+    const double gain = learned_.follow[static_cast<size_t>(std::min(level_, kMaxDepth - 1))];
     const double row = costs_.target_ms(8) > 0 ? (costs_.target_ms(16) - costs_.target_ms(8)) / 8 : 0;
     utility_.clear();
     cost_.clear();
@@ -98,8 +116,8 @@ class AutoPolicy final : public TreePolicy {
 
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
     const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;
-    if (rest_ > 0) {
-      if (--rest_ == 0) start_trial(plain);
+    if (learned_.rest > 0) {
+      if (--learned_.rest == 0) start_trial(plain);
       return;
     }
     if (!(o.ms > 0)) return;
@@ -109,28 +127,28 @@ class AutoPolicy final : public TreePolicy {
       double mass = 0;
       int32_t rank = 0;
       for (int32_t c = tree.first_child(node); c >= 0; c = tree.next_sibling(c), ++rank) {
-        calibration_.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
+        learned_.calibration.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
         if (tree[c].token == taken) mass = 1;
       }
       if (rank > 0) {
-        double& follow = follow_[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
+        double& follow = learned_.follow[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
         follow += 0.05 * (mass - follow);
       }
     }
-    calibration_.refit();
-    tokens_ += kMemory * (static_cast<double>(o.path.size()) - tokens_);
-    ms_ += kMemory * (o.ms - ms_);
-    speed_ = tokens_ / ms_;
+    learned_.calibration.refit();
+    learned_.tokens += kMemory * (static_cast<double>(o.path.size()) - learned_.tokens);
+    learned_.ms += kMemory * (o.ms - learned_.ms);
+    speed_ = learned_.tokens / learned_.ms;
     ++trial_;
     trial_tokens_ += static_cast<double>(o.path.size());
     trial_ms_ += o.ms;
     const double shown = trial_tokens_ / trial_ms_;
     const bool hopeless = trial_ >= kHopeless && shown < 0.7 * plain;
     if (hopeless || (trial_ == kJudge && shown < kMargin * plain) || (trial_ > kJudge && speed_ < kMargin * plain)) {
-      rest_ = rest_length_;
-      rest_length_ = std::min(2 * rest_length_, kMaxRest);
+      learned_.rest = learned_.rest_length;
+      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
     } else if (trial_ >= 8 * kJudge) {
-      rest_length_ = kRest;
+      learned_.rest_length = kRest;
     }
     speed_ = std::max(speed_, plain);  // the alternative to a node is plain decode
   }
@@ -140,8 +158,8 @@ class AutoPolicy final : public TreePolicy {
     trial_ = 0;
     trial_tokens_ = trial_ms_ = 0;
     if (plain > 0) {  // as good as plain decode until shown otherwise
-      tokens_ = 1;
-      ms_ = 1 / plain;
+      learned_.tokens = 1;
+      learned_.ms = 1 / plain;
       speed_ = plain;
     }
   }
@@ -149,7 +167,7 @@ class AutoPolicy final : public TreePolicy {
   void update_values(const DraftTree& tree) {
     for (auto i = static_cast<int32_t>(value_.size()); i < tree.size(); ++i) {
       const DraftNode& n = tree[i];
-      value_.push_back(value_[static_cast<size_t>(n.parent)] * calibration_.probability(n.confidence, n.depth - 1));
+      value_.push_back(value_[static_cast<size_t>(n.parent)] * learned_.calibration.probability(n.confidence, n.depth - 1));
     }
   }
   // Value down, depth up, index up: parents before children, as ranks_before by calibrated values.
@@ -164,16 +182,11 @@ class AutoPolicy final : public TreePolicy {
 
   CycleLimits limits_;
   CycleCosts costs_;
-  Calibration calibration_;
+  Learned learned_;
   std::vector<double> value_, utility_, cost_;  // value_: by tree node
   std::vector<int32_t> nodes_;
-  std::array<double, kMaxDepth> follow_ = [] {
-    std::array<double, kMaxDepth> f;
-    f.fill(0.7);
-    return f;
-  }();
-  int32_t level_ = 0, trial_ = 0, rest_ = 0, rest_length_ = kRest;
-  double tokens_ = 1, ms_ = 0, speed_ = 0, trial_tokens_ = 0, trial_ms_ = 0;
+  int32_t level_ = 0, trial_ = 0;
+  double speed_ = 0, trial_tokens_ = 0, trial_ms_ = 0;
 };
 
 }  // namespace

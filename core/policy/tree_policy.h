@@ -43,6 +43,12 @@ struct CycleOutcome {
   double ms = 0;
 };
 
+// What a policy has learned about a drafter, handed from one session to the next.
+class TreeExperience {
+ public:
+  virtual ~TreeExperience() = default;
+};
+
 class TreePolicy {
  public:
   virtual ~TreePolicy() = default;
@@ -65,6 +71,9 @@ class TreePolicy {
   virtual bool wants_costs() const { return false; }
   virtual void costs(const CycleCosts&) {}
   virtual void outcome(const DraftTree&, const CycleOutcome&) {}
+  // Copied out when a session ends, taken over by the next one of the same drafter, kind of policy and draft noise.
+  virtual std::shared_ptr<const TreeExperience> experience() const { return nullptr; }
+  virtual void take_over(const TreeExperience&) {}
   // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
   virtual bool resting() const { return false; }
 };

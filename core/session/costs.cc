@@ -8,8 +8,21 @@ constexpr double kNewest = 0.2;        // weight of the newest first draft pass
 constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
 }  // namespace
 
+// Confidences mean something else at temperature 0 and with or without shared noise.
+std::string Session::draft_kind() const {
+  return std::string(policy_->name()) + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
+}
+
+void Session::share_experience() {
+  if (!policy_ || !draft_) return;
+  if (auto e = policy_->experience()) options_.drafter->remember(draft_kind(), std::move(e));
+}
+
 void Session::prepare_costs() {
-  if (!policy_->wants_costs() || target_cost_.known()) return;
+  if (!policy_->wants_costs()) return;
+  if (draft_)
+    if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
+  if (target_cost_.known()) return;
   target_cost_ = model_->pass_cost();
   // Until a draft pass has been seen: one costs a seventh of a target pass.
   draft_guess_ = PassCost{};

@@ -37,7 +37,6 @@ Status Session::start() {
       return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
   AERIE_ASSIGN(policy_, make_policy(options_.tree));
   AERIE_TRY(check_tree());
-  prepare_costs();
   const size_t index_bytes = kIndexBytes + static_cast<size_t>(max_context_) / 4;
   AERIE_ASSIGN(plan_, Plan::create(model_->device(), index_bytes));
   AERIE_ASSIGN(queue_, model_->device()->make_queue());
@@ -50,6 +49,7 @@ Status Session::start() {
       feature_store_ = kernels::matrix(store, kMaxTreeRows, cols);
     }
   }
+  prepare_costs();
   text_.reserve(static_cast<size_t>(max_context_));
   pending_.reserve(kMaxTreeRows);  // a commit allocates nothing: it is whole or it has not begun
   walk_out_.resize(static_cast<size_t>(kernels::walk_out_bytes(kMaxTreeRows)));
@@ -58,6 +58,10 @@ Status Session::start() {
 
 Session::~Session() {
   if (queue_) queue_->abandon();
+  try {
+    share_experience();
+  } catch (const std::bad_alloc&) {  // the next session learns anew
+  }
   if (feature_store_) model_->device()->release(feature_store_.data);
 }
 
@@ -136,6 +140,7 @@ Status Session::set_sampling(const kernels::Sampling& sampling) {
 
 Status Session::set_tree(const PolicySpec& tree) {
   AERIE_ASSIGN(auto policy, make_policy(tree));
+  share_experience();
   std::swap(policy, policy_);
   if (Status s = check_tree(); !s.ok()) {
     std::swap(policy, policy_);

@@ -109,6 +109,8 @@ class Session {
   void take_best();
   // costs.cc: what cost-aware policies are told
   void prepare_costs();               // measures the target once, if the policy wants costs
+  std::string draft_kind() const;
+  void share_experience();
   void tell_costs();
   void pass_done(Phase phase, double ms);
   void tell_outcome();

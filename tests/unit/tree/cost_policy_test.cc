@@ -211,6 +211,19 @@ TEST(Auto, ADrafterThatGoesBadIsNoticedAndOneThatImprovesIsTriedAgain) {
   EXPECT_GE(later.speed(*second, 8000, [](World& w) { w.hit = 0.8; }), 1.3 * plain) << "tried again";
 }
 
+TEST(Auto, WhatOneSessionLearnedServesTheNext) {
+  World bad(1.0, 6.0, 0.02);
+  auto first = make_auto_policy(), second = make_auto_policy(), fresh = make_auto_policy();
+  bad.speed(*first, 400);
+  ASSERT_NE(first->experience(), nullptr);
+  second->take_over(*first->experience());
+  EXPECT_GT(bad.speed(*second, 30), bad.speed(*fresh, 30)) << "it rests from the start";
+  EXPECT_TRUE(second->resting());
+  struct Other final : TreeExperience {};
+  fresh->take_over(Other{});  // another policy's: not for it
+  EXPECT_EQ(make_eagle2_policy({}).value()->experience(), nullptr);
+}
+
 TEST(Cast, SpendsWhereItPaysAndKeepsItsPromises) {
   World cheap(0.05, 0.1, 0.8), dear(8.0, 8.0, 0.5);
   auto policy = make_cast_policy({.total = 72, .depth = 13, .top_k = 2, .threshold = 1.5}).value();
