@@ -89,7 +89,8 @@ def main() -> None:
                    "prompts": args.prompts, "max_tokens": args.max_tokens, "kinds": list(files), "temperatures": temperatures,
                    "drafters": list(drafters), "trees": TREES, "rows": []}
         if args.resume and file.exists():
-            results["rows"] = json.loads(file.read_text())["rows"]
+            old = json.loads(file.read_text())
+            results |= {"rows": old["rows"], "machine": old["machine"]}
         done = {(r["kind"], r["temperature"], r["drafter"], r["nodes"]) for r in results["rows"]}
         for name, drafter in drafters.items():
             for kind, prompt_file in files.items():

@@ -45,6 +45,8 @@ def bars(results):
 
     e = [tau("demo-eagle", t) for t in ("eagle2", "static", "chain")]
     bar("EAGLE: eagle2 > static > chain", e, lambda a, b, c: a > b > c)
+    e = [mean_tau(results, 1, "demo-eagle", t, "none") for t in ("eagle2", "static", "chain")]
+    bar("the same at temperature 1, draft noise none", e, lambda a, b, c: a > b > c)
     same = [tau("demo-fasteagle", "chain", 7), tau("demo-eagle3", "chain", 7)]
     bar("chains of 7: FastEagle within 10 % of EAGLE-3", same, lambda a, b: a >= 0.9 * b)
     trees = [tau("demo-fasteagle", "backbone"), tau("demo-eagle3", "eagle2", 71)]
@@ -91,6 +93,8 @@ temperature 0 flatters every drafter. All texts are the target's own, whatever d
 ## Bars, temperature 0, mean over {", ".join(results["kinds"])}
 """]
     text.append(table(["bar", "measured", "holds"], bars(results)))
+    if Path(out.parent / "acceptance" / "account.md").exists():
+        text.append("\n" + (out.parent / "acceptance" / "account.md").read_text())
     text.append("\n## τ by drafter and tree\n")
     for temperature in results["temperatures"]:
         for noise in (["shared"] if temperature == 0 else ["none", "shared", "sampled"]):
