@@ -22,7 +22,7 @@ struct SessionOptions {
   int64_t max_context = 0;  // 0: the model's
   std::shared_ptr<Drafter> drafter;
   kernels::Sampling sampling;
-  PolicySpec tree{"eagle2", 5, {}, 60, 5, 10};
+  PolicySpec tree{"eagle2"};
   bool shared_noise = true;
   bool sampled_rule = false;
   bool ignore_eos = false;
@@ -104,6 +104,7 @@ class Session {
   Status next_draft_level();
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
+  void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
