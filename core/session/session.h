@@ -115,6 +115,7 @@ class Session {
   void tell_outcome();
   bool resting() const { return policy_->resting(); }
   // verify.cc
+  int64_t room_after_pending(int32_t n) const;
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
   Status walk_result();
@@ -172,7 +173,7 @@ class Session {
   PassCost target_cost_, draft_cost_, draft_guess_;
   double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
   int64_t root_rows_ = 0;  // observed along with the first draft pass
-  int64_t feature_offset_ = 0;  // rows of feature_store_ that wait for the drafter, before this pass's
+  int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter
 
   // Features of the last verify passes, by row; token pending_first_ + i reads row pending_[i].
   kernels::Tensor feature_store_;

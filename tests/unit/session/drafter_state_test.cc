@@ -1,5 +1,6 @@
 // What a drafter keeps and what a session counts, whatever was thrown away; limits of one-pass drafters; the sampled
 // rule with every kind of head.
+#include <functional>
 #include <iterator>
 #include <map>
 
@@ -75,6 +76,50 @@ TEST_F(DrafterState, AnAbandonedPassLeavesNoTrace) {
       return std::pair(tokens, since(before, session->statistics()));
     };
     EXPECT_EQ(rest(true), rest(false)) << kind;
+  }
+}
+
+// Whatever tree a text was written under, and however often its policy rested, the drafter is what it would be after
+// reading the same text as a prompt.
+void expect_as_fresh(const std::shared_ptr<Model>& model, const std::function<std::shared_ptr<Drafter>()>& drafter,
+                     SessionOptions o, const std::vector<int32_t>& prompt, size_t length, const std::string& what) {
+  const auto finish = [&](Session& session) {
+    PolicySpec eagle2;
+    eagle2.name = "eagle2";
+    must(session.set_tree(eagle2));
+    const SessionStatistics before = session.statistics();
+    const auto more = generate(session, 80);
+    return std::pair(more, since(before, session.statistics()));
+  };
+  o.drafter = drafter();
+  auto session = must(Session::create(model, o));
+  must(session->append(prompt));
+  std::vector<int32_t> text = prompt;
+  const auto written = generate(*session, length);
+  text.insert(text.end(), written.begin(), written.end());
+  o.drafter = drafter();
+  auto fresh = must(Session::create(model, o));
+  must(fresh->append(text));
+  EXPECT_EQ(finish(*session), finish(*fresh)) << what;
+}
+
+TEST_F(DrafterState, AfterAnyTreeItIsAsFresh) {
+  const auto model = open_model(*target_, cpu(1));
+  for (const char* kind : kHeads)
+    for (const char* tree : {"chain", "static", "eagle2", "backbone", "cast", "auto"})
+      expect_as_fresh(model, [&] { return open(model, kind); }, options(nullptr, tree, 0.7f), kOpening, 60,
+                      std::string(kind) + " after " + tree);
+}
+
+// A rest that follows a tree: the features that wait lie as far apart as the tree's rows did.
+TEST_F(DrafterState, AfterRestsItIsAsFresh) {
+  const std::string models = source_dir() + "/samples/models/";
+  const auto model = open_model(models + "demo.aerie", cpu(1));
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SessionOptions o = options(nullptr, "auto", 0.8f);
+    o.sampling.seed = seed;
+    expect_as_fresh(model, [&] { return open_drafter(model, "eagle", models + "demo-eagle.aerie"); }, o,
+                    {260, 513, 1021, 88, 300, 47}, 120, "seed " + std::to_string(seed));
   }
 }
 
