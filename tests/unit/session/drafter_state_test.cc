@@ -118,7 +118,7 @@ TEST_F(DrafterState, AfterRestsItIsAsFresh) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     SessionOptions o = options(nullptr, "auto", 0.8f);
     o.sampling.seed = seed;
-    expect_as_fresh(model, [&] { return open_drafter(model, "eagle", models + "demo-eagle.aerie"); }, o,
+    expect_as_fresh(model, [&] { return open_drafter(model, "fasteagle", models + "demo-fasteagle.aerie"); }, o,
                     {260, 513, 1021, 88, 300, 47}, 120, "seed " + std::to_string(seed));
   }
 }
