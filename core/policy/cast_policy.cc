@@ -25,6 +25,7 @@ class CastPolicy final : public TreePolicy {
   bool wants_costs() const override { return true; }
   // A drafter that answers all levels at once has no breadth to pay for: reranking alone decides.
   int32_t best_nodes() const override { return keep_; }
+  int32_t best_depth() const override { return max_depth_; }
 
   void begin(const CycleLimits& limits) override {
     keep_ = std::max(0, std::min(o_.total - 1, limits.max_nodes));

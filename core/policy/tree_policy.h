@@ -21,6 +21,10 @@
 
 namespace aerie {
 
+constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
+constexpr int32_t kMaxTreeWidth = 128;  // kernels::kMaxTopK
+constexpr int32_t kMaxTreeLevels = 64;  // of eagle2 after the first; of a static tree in all
+
 struct CycleLimits {
   int32_t max_nodes = 127;  // drafted nodes the verify pass can take (128 rows less the root)
   int32_t max_depth = 127;  // what context length and token limit leave
@@ -67,6 +71,8 @@ class TreePolicy {
   // How many nodes of highest value this policy wants, wherever they are; 0: the nodes that `expand` names.
   // A drafter that has answered all levels at once is then expanded best-first, which costs no pass.
   virtual int32_t best_nodes() const { return 0; }
+  // No node of it may be deeper.
+  virtual int32_t best_depth() const { return kMaxTreeNodes; }
   // Cost-aware policies: told after every begin(), and after every cycle.
   virtual bool wants_costs() const { return false; }
   virtual void costs(const CycleCosts&) {}
@@ -78,13 +84,9 @@ class TreePolicy {
   virtual bool resting() const { return false; }
 };
 
-constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
-constexpr int32_t kMaxTreeWidth = 128;  // kernels::kMaxTopK
-constexpr int32_t kMaxTreeLevels = 64;  // of eagle2 after the first; of a static tree in all
-
 struct Eagle2Options {
   int32_t total = 60;  // nodes with the root, as in EAGLE's scripts: 59 drafts are verified
-  int32_t depth = 5;   // levels after the first
+  int32_t depth = -1;  // levels after the first; -1: 5, EAGLE's, but all that a one-pass drafter has
   int32_t top_k = 10;
 };
 
@@ -118,7 +120,7 @@ struct PolicySpec {
   std::string name = {};                         // "chain", "static", "eagle2", "backbone", "cast" or "auto"
   int32_t length = 5;                            // chain: drafted nodes (EAGLE's 5 draft passes)
   std::vector<std::vector<int32_t>> paths = {};  // static: empty means EAGLE's tree
-  int32_t total = 60, depth = 5, top_k = 10;     // eagle2: see Eagle2Options
+  int32_t total = 60, depth = -1, top_k = 10;    // eagle2: see Eagle2Options
   int32_t levels = 7;                            // backbone, which also uses top_k
   CastOptions cast = {};
 };

@@ -104,7 +104,11 @@ Status Session::next_draft_level() {
   for (;;) {
     if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
     if (!one_pass() || frontier_[0] == 0) break;
-    AERIE_TRY(take_candidates());  // it has answered this level already
+    const Status s = take_candidates();  // it has answered this level already
+    if (s.ok()) continue;
+    drafter_failed(s, false);
+    drop_draft();
+    return start_verify();
   }
   plan_->clear();
   observing_ = 0;
@@ -144,12 +148,10 @@ Status Session::finish_draft() {
     pending_.clear();
     observing_ = 0;
   }
-  const int32_t before = tree_.size();
   Status s = draft_->check_candidates(model_->config().vocab_used);
   const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
   if (best_first) take_best();
   else if (s.ok()) s = take_candidates();
-  stats_.proposed += static_cast<uint64_t>(tree_.size() - before);
   if (s.ok()) return best_first ? start_verify() : next_draft_level();
   drafter_failed(s, false);
   drop_draft();
@@ -183,11 +185,11 @@ Status Session::take_candidates() {
       law_.resize(static_cast<size_t>(model_->config().vocab_size));
       AERIE_TRY(distribution_.compute(target_logits(c, row), model_->config().vocab_used, options_.sampling, law_));
       AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
-      tree_.add_children(parent, children->token, children->confidence);
+      count_proposed(tree_.add_children(parent, children->token, children->confidence));
     } else {
       confidence_.resize(width);
       for (size_t i = 0; i < width; ++i) confidence_[i] = std::exp(c.logp[row * width + i]);
-      tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_);
+      count_proposed(tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_));
     }
   }
   return {};
@@ -197,13 +199,14 @@ Status Session::take_candidates() {
 void Session::take_best() {
   const Candidates& c = draft_->candidates();
   const auto width = static_cast<size_t>(c.width);
-  const auto levels = static_cast<size_t>(std::min(c.levels, max_depth_));
+  const auto levels = static_cast<size_t>(std::min({c.levels, max_depth_, policy_->best_depth()}));
   confidence_.resize(levels * width);
   for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = std::exp(c.logp[i]);
   level_lists_.clear();
   for (size_t l = 0; l < levels; ++l)
     level_lists_.push_back({{c.token.data() + l * width, width}, {confidence_.data() + l * width, width}});
   product_.grow(&tree_, level_lists_, policy_->best_nodes());
+  count_proposed(tree_.size() - 1);
 }
 
 }  // namespace aerie

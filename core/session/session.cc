@@ -160,6 +160,8 @@ void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::To
 void Session::discard() {
   if (phase_ == Phase::idle) return;
   queue_->abandon();
+  // The pass may have overwritten the features that wait for the drafter: the target reads those rows again.
+  if (phase_ == Phase::verify && feature_offset_ == 0) pending_.clear();
   phase_ = Phase::idle;
   pass_ms_ = 0;
   if (!draft_) return;

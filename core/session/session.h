@@ -22,7 +22,7 @@ struct SessionOptions {
   int64_t max_context = 0;  // 0: the model's
   std::shared_ptr<Drafter> drafter;
   kernels::Sampling sampling;
-  PolicySpec tree{"eagle2", 5, {}, 60, 5, 10};
+  PolicySpec tree{"eagle2"};
   bool shared_noise = true;
   bool sampled_rule = false;
   bool ignore_eos = false;
@@ -104,6 +104,7 @@ class Session {
   Status next_draft_level();
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
+  void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
@@ -116,6 +117,7 @@ class Session {
   void tell_outcome();
   bool resting() const { return policy_->resting(); }
   // verify.cc
+  int64_t room_after_pending(int32_t n) const;
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
   Status walk_result();
@@ -173,7 +175,7 @@ class Session {
   PassCost target_cost_, draft_cost_, draft_guess_;
   double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
   int64_t root_rows_ = 0;  // observed along with the first draft pass
-  int64_t feature_offset_ = 0;  // rows of feature_store_ that wait for the drafter, before this pass's
+  int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter
 
   // Features of the last verify passes, by row; token pending_first_ + i reads row pending_[i].
   kernels::Tensor feature_store_;

@@ -30,6 +30,14 @@ class HostLaw final : public TargetLaw {
 
 }  // namespace
 
+// The first row of the feature store past those that wait, where n more fit; 0: none wait, or it is time to show them.
+// (Their rows are those of their pass: behind a tree they lie apart.)
+int64_t Session::room_after_pending(int32_t n) const {
+  if (pending_count() == 0 || pending_count() + n >= kMaxTreeRows / 2) return 0;
+  const int64_t first = *std::max_element(pending_.begin(), pending_.end()) + 1;
+  return first + n <= kMaxTreeRows ? first : 0;
+}
+
 Status Session::start_verify() {
   selected_.clear();
   if (tree_.size() > 1) policy_->select(tree_, &selected_);
@@ -44,7 +52,7 @@ Status Session::start_verify() {
     plan_->clear();
     observing_ = 0;
     // A resting policy lets rows pile up, to be shown in one pass.
-    feature_offset_ = with_drafter && resting() && feature_store_ && pending_count() + n < kMaxTreeRows / 2 ? pending_count() : 0;
+    feature_offset_ = with_drafter && resting() && feature_store_ ? room_after_pending(n) : 0;
     const bool waits = feature_offset_ > 0 || (with_drafter && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
     if (with_drafter && !waits && draft_->observed() < size) {
       // No draft this time; the drafter is shown what it has missed all the same, before this pass

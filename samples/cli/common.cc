@@ -39,7 +39,7 @@ void ModelOptions::add_to(CLI::App& app) {
 void TreeOptions::add_to(CLI::App& app) {
   app.add_option("--tree", tree, "chain, static, eagle2, backbone, cast or auto (the default)")->check(tree_error);
   app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
-  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5), -1 for none; backbone: levels (7)");
+  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone: levels (7)");
   app.add_option("--tree-top-k", top_k, "eagle2: children a node; backbone: nodes a level (10)");
 }
 

@@ -207,7 +207,8 @@ typedef struct aerie_tree_options {
   uint32_t struct_size;
   int32_t policy;       /* AERIE_TREE_*; default: auto (static under the sampled rule) */
   int32_t nodes;        /* chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published) */
-  int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none. backbone: levels; 0: 7. cast; 0: 13 */
+  int32_t depth;        /* eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none.
+                           backbone: levels; 0: 7. cast; 0: 13 */
   int32_t top_k;        /* eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12) */
   int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
   const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
