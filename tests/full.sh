@@ -19,15 +19,21 @@ aerie=build/tests/bin/aerie
 
 if [[ " $what " == *" exactness "* ]]; then
   model=samples/models/demo.aerie head=samples/models/demo-eagle.aerie
+  drafters=(--drafter ngram --drafter ngram-suffix --drafter lookahead)
+  for d in samples/models/demo-*.aerie; do drafters+=(--drafter "$d"); done
   for dtype in f32 bf16 int8 int4; do
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
-    check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" --drafter $head --drafter "$tmp/small.aerie" \
-      --drafter ngram --tokens 50000 --seed $RANDOM
+    check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \
+      --tokens 60000 --seed $RANDOM
   done
   check "exactness int8, bf16 KV" $aerie verify --model "$tmp/int8.aerie" --kv-dtype bf16 --drafter $head --drafter ngram --tokens 20000
   for id in random token confidence device_shape; do
     check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/hostile.so" \
+      --drafter $id --tokens 5000
+  done
+  for id in extra extra_parent extra_chosen_fails; do
+    check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/extra_rows.so" \
       --drafter $id --tokens 5000
   done
 fi

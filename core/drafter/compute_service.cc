@@ -226,7 +226,11 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
   plan->plan->add(kernels::Download{c.token.data(), tokens.data, bytes});
   plan->plan->add(kernels::Download{c.logp.data(), logp.data, bytes});
   if (c.want_logits) {
-    if (vocab_map) return compute_fail(plan, "the sampled rule needs a drafter over the whole vocabulary");
+    c.map.clear();
+    if (vocab_map) {
+      c.map.resize(static_cast<size_t>(logits.cols));
+      plan->plan->add(kernels::Download{c.map.data(), vocab_map.data, logits.cols * 4});
+    }
     c.vocab = static_cast<int32_t>(logits.cols);
     c.logits.resize(static_cast<size_t>(n * logits.cols));
     plan->plan->add(kernels::Download{c.logits.data(), logits.data, n * logits.cols * 4});
@@ -236,9 +240,11 @@ int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& 
 }
 
 const aerie_service_compute* compute_service() {
-  static const aerie_service_compute table{sizeof table, 0,   tensor_create, kv_create, scratch,       embed_target,
-                                           embed,        linear, rms_norm,   activate,  add,           copy_rows,
-                                           decoder_layer, decoder_layer_from, propose_hidden, propose_logits};
+  static const aerie_service_compute table{
+      sizeof table, 0, Walled<tensor_create>::call, Walled<kv_create>::call, Walled<scratch>::call,
+      Walled<embed_target>::call, Walled<embed>::call, Walled<linear>::call, Walled<rms_norm>::call,
+      Walled<activate>::call, Walled<add>::call, Walled<copy_rows>::call, Walled<decoder_layer>::call,
+      Walled<decoder_layer_from>::call, Walled<propose_hidden>::call, Walled<propose_logits>::call};
   return &table;
 }
 

@@ -224,4 +224,36 @@ Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width,
   return {};
 }
 
+Status DraftSequence::extra_rows(int32_t capacity, int32_t vocab_used, std::vector<int32_t>* token,
+                                 std::vector<int32_t>* parent) {
+  token->clear();
+  parent->clear();
+  const aerie_extension_extra_rows* extra = drafter_->extra_rows();
+  if (!extra) return {};
+  capacity = std::min(capacity, extra->max_rows);
+  if (capacity < 1) return {};
+  int32_t count = 0;
+  AERIE_TRY(drafter_->call("extra rows", [&](const aerie_drafter& d) {
+    return extra->rows(d.self, seq_, capacity, host_token_.data(), host_parent_.data(), &count);
+  }));
+  const auto bad = [](const std::string& what) { return error(Code::plugin, "extra rows: " + what); };
+  if (count < 0 || count > capacity) return bad("count " + std::to_string(count));
+  for (int32_t i = 0; i < count; ++i) {
+    const auto s = static_cast<size_t>(i);
+    if (host_parent_[s] < -1 || host_parent_[s] >= i)
+      return bad("row " + std::to_string(i) + ": parent " + std::to_string(host_parent_[s]));
+    if (host_token_[s] < 0 || host_token_[s] >= vocab_used)
+      return bad("row " + std::to_string(i) + ": token " + std::to_string(host_token_[s]));
+  }
+  token->assign(host_token_.begin(), host_token_.begin() + count);
+  parent->assign(host_parent_.begin(), host_parent_.begin() + count);
+  return {};
+}
+
+Status DraftSequence::chosen(std::span<const int32_t> choice) {
+  return drafter_->call("chosen", [&](const aerie_drafter& d) {
+    return drafter_->extra_rows()->chosen(d.self, seq_, static_cast<int32_t>(choice.size()), choice.data());
+  });
+}
+
 }  // namespace aerie

@@ -55,6 +55,12 @@ class DraftSequence {
   Status propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, int32_t vocab_used,
                       DraftTree* tree);
 
+  // Rows to verify beside the tree (extension extra_rows), at most `capacity`; empty for most drafters. parent: -1 or
+  // a smaller index.
+  Status extra_rows(int32_t capacity, int32_t vocab_used, std::vector<int32_t>* token, std::vector<int32_t>* parent);
+  // What the target picked after each of them.
+  Status chosen(std::span<const int32_t> choice);
+
  private:
   DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context);
   aerie_tensor index(Plan& plan, const std::vector<int32_t>& values);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <new>
 
 #include "core/drafter/services.h"
 
@@ -110,6 +111,22 @@ Status Drafter::start() {
   if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
   if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");
   taps_.assign(needs_.taps, needs_.taps + needs_.n_taps);
+  return find_extensions();
+}
+
+Status Drafter::find_extensions() {
+  if (!plugin_.get_extension) return {};
+  const void* table = nullptr;
+  AERIE_TRY(call("get_extension", [&](const aerie_drafter& d) {
+    table = d.get_extension(d.self, AERIE_EXTENSION_EXTRA_ROWS);
+    return int32_t{AERIE_D_OK};
+  }));
+  const auto* extra = static_cast<const aerie_extension_extra_rows*>(table);
+  if (!extra) return {};
+  if (!host_tokens() || extra->struct_size < sizeof *extra || !extra->rows || !extra->chosen || extra->max_rows < 1 ||
+      extra->max_rows > kMaxExtraRows)
+    return error(Code::plugin, "drafter " + own_.id + ": " + AERIE_EXTENSION_EXTRA_ROWS + ": not a valid table");
+  extra_rows_ = extra;
   return {};
 }
 
@@ -129,6 +146,8 @@ Status Drafter::call(const char* what, const std::function<int32_t(const aerie_d
   int32_t code = AERIE_D_FAILED;
   try {
     code = fn(plugin_);
+  } catch (const std::bad_alloc&) {
+    return error(Code::out_of_memory, std::string(what) + ": out of memory");
   } catch (...) {
     return error(Code::plugin, std::string(what) + " threw an exception");
   }
@@ -137,6 +156,17 @@ Status Drafter::call(const char* what, const std::function<int32_t(const aerie_d
   if (std::chrono::steady_clock::now() - start > kCallDeadline && std::strcmp(what, "open") != 0)
     return error(Code::plugin, std::string(what) + " took longer than its deadline");
   return {};
+}
+
+std::shared_ptr<const TreeExperience> Drafter::experience(const std::string& kind) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  const auto found = experience_.find(kind);
+  return found == experience_.end() ? nullptr : found->second;
+}
+
+void Drafter::remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  experience_[kind] = std::move(experience);
 }
 
 Result<int32_t> Drafter::take_sequence() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "core/drafter/plugin_library.h"
 #include "core/drafter/resources.h"
+#include "core/policy/tree_policy.h"
 
 namespace aerie {
 
@@ -34,6 +36,7 @@ class Drafter {
   bool host_tokens() const { return (kind_.desc.flags & AERIE_DRAFTER_HOST_TOKENS) != 0; }
   const aerie_drafter_needs& needs() const { return needs_; }
   const std::vector<int32_t>& taps() const { return taps_; }
+  const aerie_extension_extra_rows* extra_rows() const { return extra_rows_; }  // null: it offers none
   const std::shared_ptr<Model>& target() const { return own_.target; }
   DrafterResources& resources() { return own_; }
 
@@ -44,6 +47,10 @@ class Drafter {
   // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure.
   Status call(const char* what, const std::function<int32_t(const aerie_drafter&)>& fn);
 
+  // What tree policies learned about this drafter in earlier sessions, by kind of draft; null: nothing. [any thread]
+  std::shared_ptr<const TreeExperience> experience(const std::string& kind);
+  void remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience);
+
   Result<int32_t> take_sequence();
   void give_back_sequence(int32_t seq);
 
@@ -51,6 +58,7 @@ class Drafter {
   Drafter(std::shared_ptr<Model> target, PluginKind kind, std::shared_ptr<const Package> package,
           const DrafterOptions& options);
   Status start();
+  Status find_extensions();
 
   DrafterResources own_;
   PluginKind kind_;
@@ -59,8 +67,10 @@ class Drafter {
   bool created_ = false;
   aerie_drafter_needs needs_{};
   std::vector<int32_t> taps_;
+  const aerie_extension_extra_rows* extra_rows_ = nullptr;
   std::mutex call_mutex_, sequence_mutex_;
   std::vector<int32_t> free_sequences_;
+  std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_
   std::atomic<int32_t> strikes_{0};
 };
 

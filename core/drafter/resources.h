@@ -40,6 +40,7 @@ struct aerie_candidates {
 namespace aerie {
 
 constexpr int32_t kMaxFedNodes = 256;   // nodes of one cycle a drafter may be fed, the root included
+constexpr int32_t kMaxExtraRows = 96;   // verified beside the tree (extension extra_rows)
 constexpr int32_t kMaxDraftRows = 256;  // rows in one observe or propose
 
 struct DrafterResources {
@@ -78,6 +79,7 @@ struct Candidates {
   bool want_logits = false;    // the sampled-draft rule needs the full distribution
   int32_t vocab = 0;           // columns of logits
   std::vector<float> logits;   // (rows * levels, vocab), the target's ids
+  std::vector<int32_t> map;    // target id of each logit; empty: the same id
   bool filled = false;
 };
 

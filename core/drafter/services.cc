@@ -159,10 +159,11 @@ int32_t model_propose(aerie_plan* plan, aerie_submodel* m, const aerie_tensor* h
 const void* drafter_service(const aerie_drafter_host*, const char* id) {
   static const aerie_service_log log_table{sizeof log_table, 0, log};
   static const aerie_service_alloc alloc_table{sizeof alloc_table, 0, alloc, release};
-  static const aerie_service_package package_table{sizeof package_table, 0, package_tensor, package_has,
-                                                   package_param, package_integer, package_decoder_layer};
-  static const aerie_service_model model_table{
-      sizeof model_table, 0, model_open, model_vocab_hash, model_hidden, model_forward, model_propose};
+  static const aerie_service_package package_table{sizeof package_table, 0, Walled<package_tensor>::call,
+                                                   Walled<package_has>::call, package_param,
+                                                   Walled<package_integer>::call, Walled<package_decoder_layer>::call};
+  static const aerie_service_model model_table{sizeof model_table, 0, Walled<model_open>::call, model_vocab_hash,
+                                               model_hidden, Walled<model_forward>::call, Walled<model_propose>::call};
   if (!id) return nullptr;
   if (!std::strcmp(id, AERIE_SERVICE_LOG)) return &log_table;
   if (!std::strcmp(id, AERIE_SERVICE_ALLOC)) return &alloc_table;

@@ -1,9 +1,31 @@
 // The services a plugin can ask its host for.
 #pragma once
 
+#include <new>
+
 #include "core/drafter/resources.h"
 
 namespace aerie {
+
+// A service function behind a wall: an exception must not pass through a plugin, which may be C. One that records
+// poisons its plan too, because plugins may ignore what recording returns.
+template <auto F>
+struct Walled;
+template <class First, class... Rest, int32_t (*F)(First, Rest...)>
+struct Walled<F> {
+  static int32_t call(First first, Rest... rest) noexcept {
+    int32_t code = AERIE_D_FAILED;
+    try {
+      return F(first, rest...);
+    } catch (const std::bad_alloc&) {
+      code = AERIE_D_NO_MEMORY;
+    } catch (...) {
+    }
+    if constexpr (std::is_same_v<First, aerie_plan*>)
+      first->plan->fail(Status(code == AERIE_D_NO_MEMORY ? Code::out_of_memory : Code::internal, std::string()));
+    return code;
+  }
+};
 
 // A service table by id, or null (services.cc). host->context is the drafter's DrafterResources.
 const void* drafter_service(const aerie_drafter_host* host, const char* id);

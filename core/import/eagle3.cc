@@ -53,7 +53,9 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   TensorTaker take(*head.source);
   LayerImport import(o, sink, take, 12);
   const int64_t h = c.hidden;
-  const std::string layer = take.has("midlayer.hidden_norm.weight") ? "midlayer." : "layers.0.";
+  const auto at = head.source->tensors().lower_bound("midlayer.");
+  const bool midlayer = at != head.source->tensors().end() && at->first.starts_with("midlayer.");
+  const std::string layer = midlayer ? "midlayer." : "layers.0.";
   AERIE_TRY(import.weight("fc", "fc.weight", h, static_cast<int64_t>(taps.size()) * h));
   AERIE_TRY(import.vector("input_norm", layer + "input_layernorm.weight", h));
   AERIE_TRY(import.vector("hidden_norm", layer + "hidden_norm.weight", h));

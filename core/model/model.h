@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/cost/pass_cost.h"
 #include "core/kv/kv_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/plan.h"
@@ -59,6 +61,8 @@ class Model {
                           const kernels::Tensor& features) const;
   // Logits (hidden.rows, V) of rows after the final norm.
   kernels::Tensor logits(Plan& plan, const kernels::Tensor& hidden) const;
+  // What passes cost here: measured at the first call (at most about a second), then remembered. [any thread]
+  PassCost pass_cost() const;
 
  private:
   Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
@@ -72,6 +76,8 @@ class Model {
   std::vector<DecoderLayer> layers_;
   kernels::Tensor embed_, norm_, lm_head_, inv_freq_;
   uint64_t vocab_hash_ = 0;
+  mutable std::mutex cost_mutex_;
+  mutable PassCost cost_;
 };
 
 // Hash of vocabulary size, used ids and token bytes: equal hashes mean equal ids.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "core/platform/dynamic_library.h"
 
@@ -64,17 +65,19 @@ std::string directory_of_code(const void* address) {
 }
 
 Result<std::vector<std::string>> list_files(const std::string& directory, const std::string& suffix) {
-  DIR* dir = opendir(directory.c_str());
+  struct Close {
+    void operator()(DIR* d) const { closedir(d); }
+  };
+  const std::unique_ptr<DIR, Close> dir(opendir(directory.c_str()));
   if (!dir) return error(errno == ENOENT ? Code::not_found : Code::io, directory + ": " + std::strerror(errno));
   std::vector<std::string> files;
-  while (const dirent* entry = readdir(dir)) {
+  while (const dirent* entry = readdir(dir.get())) {
     const std::string name = entry->d_name;
     if (name.size() <= suffix.size() || name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0) continue;
     const std::string path = directory + "/" + name;
     struct stat st;
     if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) files.push_back(path);
   }
-  closedir(dir);
   std::sort(files.begin(), files.end());
   return files;
 }

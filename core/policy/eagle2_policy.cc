@@ -6,6 +6,8 @@
 namespace aerie {
 namespace {
 
+constexpr int32_t kPasses = 5;  // after the first, in EAGLE's scripts
+
 class Eagle2Policy final : public TreePolicy {
  public:
   explicit Eagle2Policy(const Eagle2Options& options) : options_(options) {
@@ -17,6 +19,7 @@ class Eagle2Policy final : public TreePolicy {
   int32_t width() const override { return options_.top_k; }
   bool draw_order() const override { return false; }
   int32_t best_nodes() const override { return keep_; }
+  int32_t best_depth() const override { return options_.depth < 0 ? kMaxTreeNodes : options_.depth + 1; }
 
   void begin(const CycleLimits& limits) override {
     keep_ = std::max(0, std::min(options_.total - 1, limits.max_nodes));
@@ -31,7 +34,7 @@ class Eagle2Policy final : public TreePolicy {
   //     reranking: the verified tree is that of the paper, in fewer draft passes.
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
-    const int32_t levels = std::min(options_.depth + 1, max_depth_);
+    const int32_t levels = std::min((options_.depth < 0 ? kPasses : options_.depth) + 1, max_depth_);
     while (keep_ > 0 && level_ < levels) {
       if (level_ == 0) {
         frontier->push_back(0);
@@ -91,7 +94,7 @@ Status in_range(const char* what, int32_t value, int32_t low, int32_t high) {
 
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options) {
   AERIE_TRY(in_range("total", options.total, 2, kMaxTreeNodes));
-  AERIE_TRY(in_range("depth", options.depth, 0, kMaxTreeLevels));
+  AERIE_TRY(in_range("depth", options.depth, -1, kMaxTreeLevels));
   AERIE_TRY(in_range("top_k", options.top_k, 1, kMaxTreeWidth));
   return std::unique_ptr<TreePolicy>(std::make_unique<Eagle2Policy>(options));
 }

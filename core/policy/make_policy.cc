@@ -15,7 +15,9 @@ Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec) {
   }
   if (spec.name == "eagle2") return make_eagle2_policy({spec.total, spec.depth, spec.top_k});
   if (spec.name == "backbone") return make_backbone_policy(spec.levels, spec.top_k);
-  return error(Code::not_found, "no tree policy \"" + spec.name + "\"; there are chain, static, eagle2, backbone");
+  if (spec.name == "cast") return make_cast_policy(spec.cast);
+  if (spec.name == "auto") return make_auto_policy();
+  return error(Code::not_found, "no tree policy \"" + spec.name + "\"; there are chain, static, eagle2, backbone, cast, auto");
 }
 
 }  // namespace aerie

@@ -21,9 +21,36 @@
 
 namespace aerie {
 
+constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
+constexpr int32_t kMaxTreeWidth = 128;  // kernels::kMaxTopK
+constexpr int32_t kMaxTreeLevels = 64;  // of eagle2 after the first; of a static tree in all
+
 struct CycleLimits {
   int32_t max_nodes = 127;  // drafted nodes the verify pass can take (128 rows less the root)
   int32_t max_depth = 127;  // what context length and token limit leave
+};
+
+// What passes cost now, in milliseconds. Borrowed curves: element n is a pass over n rows, 1 <= n <= 128.
+struct CycleCosts {
+  const double* target = nullptr;  // a verify pass; the root is a row
+  const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
+  double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
+  double target_ms(int32_t rows) const { return target[rows < 128 ? rows : 128]; }
+  double draft_ms(int32_t rows) const { return draft ? draft[rows < 128 ? rows : 128] : 0; }
+};
+
+// How a cycle ended: the nodes walked through (the root first), the token emitted after the last of them, and what
+// the cycle took from its first draft pass on.
+struct CycleOutcome {
+  std::span<const int32_t> path;
+  int32_t last_token = -1;
+  double ms = 0;
+};
+
+// What a policy has learned about a drafter, handed from one session to the next.
+class TreeExperience {
+ public:
+  virtual ~TreeExperience() = default;
 };
 
 class TreePolicy {
@@ -44,15 +71,22 @@ class TreePolicy {
   // How many nodes of highest value this policy wants, wherever they are; 0: the nodes that `expand` names.
   // A drafter that has answered all levels at once is then expanded best-first, which costs no pass.
   virtual int32_t best_nodes() const { return 0; }
+  // No node of it may be deeper.
+  virtual int32_t best_depth() const { return kMaxTreeNodes; }
+  // Cost-aware policies: told after every begin(), and after every cycle.
+  virtual bool wants_costs() const { return false; }
+  virtual void costs(const CycleCosts&) {}
+  virtual void outcome(const DraftTree&, const CycleOutcome&) {}
+  // Copied out when a session ends, taken over by the next one of the same drafter, kind of policy and draft noise.
+  virtual std::shared_ptr<const TreeExperience> experience() const { return nullptr; }
+  virtual void take_over(const TreeExperience&) {}
+  // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
+  virtual bool resting() const { return false; }
 };
-
-constexpr int32_t kMaxTreeNodes = 128;  // with the root: rows of a verify pass
-constexpr int32_t kMaxTreeWidth = 128;  // kernels::kMaxTopK
-constexpr int32_t kMaxTreeLevels = 64;  // of eagle2 after the first; of a static tree in all
 
 struct Eagle2Options {
   int32_t total = 60;  // nodes with the root, as in EAGLE's scripts: 59 drafts are verified
-  int32_t depth = 5;   // levels after the first
+  int32_t depth = -1;  // levels after the first; -1: 5, EAGLE's, but all that a one-pass drafter has
   int32_t top_k = 10;
 };
 
@@ -64,6 +98,18 @@ Result<std::unique_ptr<TreePolicy>> make_static_policy(std::vector<std::vector<i
 std::unique_ptr<TreePolicy> make_eagle_static_policy();  // EAGLE's 25-node tree (EAGLE, Figure 9)
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options);
 
+struct CastOptions {
+  int32_t total = 72;  // m, with the root (CAST, appendix: batch 1)
+  int32_t depth = 13;
+  int32_t top_k = 12;
+  double threshold = 3;  // C1 = C2 = C3
+};
+Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& options);
+
+// The tree that gives the most tokens a second by what passes cost here and how often confidences came true; plain
+// decode where drafting would lose (docs/policies.md).
+std::unique_ptr<TreePolicy> make_auto_policy();
+
 // FastEagle's constrained tree: the top k tokens of each of `levels` levels hang off the best node of the level
 // before; the others stay leaves (FastEagle, section 2.2). levels * k drafted nodes (the paper counts 1 + (levels -
 // 1) k); k = 1 is a chain. A cycle with less room drops the nodes that rank last.
@@ -71,11 +117,12 @@ Result<std::unique_ptr<TreePolicy>> make_backbone_policy(int32_t levels, int32_t
 
 // A policy by name, as options and the command line give it; fields of other policies are ignored.
 struct PolicySpec {
-  std::string name = {};                         // "chain", "static", "eagle2" or "backbone"
+  std::string name = {};                         // "chain", "static", "eagle2", "backbone", "cast" or "auto"
   int32_t length = 5;                            // chain: drafted nodes (EAGLE's 5 draft passes)
   std::vector<std::vector<int32_t>> paths = {};  // static: empty means EAGLE's tree
-  int32_t total = 60, depth = 5, top_k = 10;     // eagle2: see Eagle2Options
+  int32_t total = 60, depth = -1, top_k = 10;    // eagle2: see Eagle2Options
   int32_t levels = 7;                            // backbone, which also uses top_k
+  CastOptions cast = {};
 };
 Result<std::unique_ptr<TreePolicy>> make_policy(const PolicySpec& spec);
 

@@ -77,12 +77,16 @@ Status Session::start_cycle(int32_t max_tokens) {
   if (drafter_usable() && one_pass()) limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().levels);
   max_depth_ = limits.max_depth;
   policy_->begin(limits);
+  tell_costs();
+  cycle_ms_ = 0;
   observing_ = 0;
-  if (!drafter_usable() || limits.max_depth < 1) return start_verify();
+  host_proposed_ = false;
+  if (!drafter_usable() || limits.max_depth < 1 || resting()) return start_verify();
 
   if (options_.drafter->host_tokens()) {
     ++stats_.draft_passes;
     const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, model_->config().vocab_used, &tree_);
+    host_proposed_ = s.ok();
     if (!s.ok()) drafter_failed(s, false);
     stats_.proposed += static_cast<uint64_t>(tree_.size() - 1);
     return start_verify();
@@ -100,14 +104,19 @@ Status Session::next_draft_level() {
   for (;;) {
     if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
     if (!one_pass() || frontier_[0] == 0) break;
-    AERIE_TRY(take_candidates());  // it has answered this level already
+    const Status s = take_candidates();  // it has answered this level already
+    if (s.ok()) continue;
+    drafter_failed(s, false);
+    drop_draft();
+    return start_verify();
   }
   plan_->clear();
   observing_ = 0;
   const auto size = static_cast<int64_t>(text_.size());
   Status s;
   bool lost_sync = false;
-  if (draft_->observed() < size) {
+  root_rows_ = size - draft_->observed();
+  if (root_rows_ > 0) {
     s = record_observe(size, {});
     lost_sync = !s.ok();
   }
@@ -139,16 +148,25 @@ Status Session::finish_draft() {
     pending_.clear();
     observing_ = 0;
   }
-  const int32_t before = tree_.size();
   Status s = draft_->check_candidates(model_->config().vocab_used);
   const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
   if (best_first) take_best();
   else if (s.ok()) s = take_candidates();
-  stats_.proposed += static_cast<uint64_t>(tree_.size() - before);
   if (s.ok()) return best_first ? start_verify() : next_draft_level();
   drafter_failed(s, false);
   drop_draft();
   return start_verify();
+}
+
+// A row of the drafter's logits over the target's vocabulary: nothing outside the draft vocabulary can be drawn.
+std::span<const float> Session::target_logits(const Candidates& c, size_t row) {
+  const auto v = static_cast<size_t>(c.vocab);
+  const std::span<const float> own(c.logits.data() + row * v, v);
+  if (c.map.empty()) return own;
+  wide_logits_.assign(static_cast<size_t>(model_->config().vocab_size), -INFINITY);
+  for (size_t i = 0; i < v; ++i)
+    if (c.map[i] >= 0 && c.map[i] < model_->config().vocab_size) wide_logits_[static_cast<size_t>(c.map[i])] = own[i];
+  return wide_logits_;
 }
 
 // Children of the frontier, as the drafter gave them: a list for each row or, from a drafter that answered all
@@ -164,15 +182,14 @@ Status Session::take_candidates() {
     if (options_.sampled_rule) {
       // Child position: one past the node's, the root being text_.size() - 1.
       const int64_t position = static_cast<int64_t>(text_.size()) + tree_[parent].depth;
-      law_.resize(static_cast<size_t>(c.vocab));
-      AERIE_TRY(distribution_.compute({c.logits.data() + row * static_cast<size_t>(c.vocab), static_cast<size_t>(c.vocab)},
-                                      model_->config().vocab_used, options_.sampling, law_));
+      law_.resize(static_cast<size_t>(model_->config().vocab_size));
+      AERIE_TRY(distribution_.compute(target_logits(c, row), model_->config().vocab_used, options_.sampling, law_));
       AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
-      tree_.add_children(parent, children->token, children->confidence);
+      count_proposed(tree_.add_children(parent, children->token, children->confidence));
     } else {
       confidence_.resize(width);
       for (size_t i = 0; i < width; ++i) confidence_[i] = std::exp(c.logp[row * width + i]);
-      tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_);
+      count_proposed(tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_));
     }
   }
   return {};
@@ -182,13 +199,14 @@ Status Session::take_candidates() {
 void Session::take_best() {
   const Candidates& c = draft_->candidates();
   const auto width = static_cast<size_t>(c.width);
-  const auto levels = static_cast<size_t>(std::min(c.levels, max_depth_));
+  const auto levels = static_cast<size_t>(std::min({c.levels, max_depth_, policy_->best_depth()}));
   confidence_.resize(levels * width);
   for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = std::exp(c.logp[i]);
   level_lists_.clear();
   for (size_t l = 0; l < levels; ++l)
     level_lists_.push_back({{c.token.data() + l * width, width}, {confidence_.data() + l * width, width}});
   product_.grow(&tree_, level_lists_, policy_->best_nodes());
+  count_proposed(tree_.size() - 1);
 }
 
 }  // namespace aerie

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace aerie {
 
@@ -48,13 +49,19 @@ Status Session::start() {
       feature_store_ = kernels::matrix(store, kMaxTreeRows, cols);
     }
   }
+  prepare_costs();
   text_.reserve(static_cast<size_t>(max_context_));
+  pending_.reserve(kMaxTreeRows);  // a commit allocates nothing: it is whole or it has not begun
   walk_out_.resize(static_cast<size_t>(kernels::walk_out_bytes(kMaxTreeRows)));
   return {};
 }
 
 Session::~Session() {
   if (queue_) queue_->abandon();
+  try {
+    share_experience();
+  } catch (const std::bad_alloc&) {  // the next session learns anew
+  }
   if (feature_store_) model_->device()->release(feature_store_.data);
 }
 
@@ -114,10 +121,14 @@ Status Session::rewind(size_t length) {
     kv_.shrink(kv_len_);
   }
   generated_from_ = std::min(generated_from_, length);
+  rescan_stops();
+  return {};
+}
+
+void Session::rescan_stops() {
   stops_.reset();
   if (stops_.active())
-    for (size_t i = generated_from_; i < length; ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
-  return {};
+    for (size_t i = generated_from_; i < text_.size(); ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
 }
 
 Status Session::set_sampling(const kernels::Sampling& sampling) {
@@ -129,6 +140,7 @@ Status Session::set_sampling(const kernels::Sampling& sampling) {
 
 Status Session::set_tree(const PolicySpec& tree) {
   AERIE_ASSIGN(auto policy, make_policy(tree));
+  share_experience();
   std::swap(policy, policy_);
   if (Status s = check_tree(); !s.ok()) {
     std::swap(policy, policy_);
@@ -136,6 +148,7 @@ Status Session::set_tree(const PolicySpec& tree) {
   }
   discard();
   options_.tree = tree;
+  prepare_costs();
   return {};
 }
 
@@ -147,7 +160,10 @@ void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::To
 void Session::discard() {
   if (phase_ == Phase::idle) return;
   queue_->abandon();
+  // The pass may have overwritten the features that wait for the drafter: the target reads those rows again.
+  if (phase_ == Phase::verify && feature_offset_ == 0) pending_.clear();
   phase_ = Phase::idle;
+  pass_ms_ = 0;
   if (!draft_) return;
   // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
   const Status s = draft_->rollback(draft_->observed() + 1);
@@ -172,6 +188,22 @@ Status Session::finish_phase(int32_t max_tokens) {
 }
 
 Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
+  Status s;
+  try {
+    s = advance(max_tokens, budget, out);
+  } catch (const std::bad_alloc&) {
+    s = Status(Code::out_of_memory, "step: out of memory");
+  }
+  if (s.ok() || s.code() == Code::cancelled || s.code() == Code::invalid_argument) return s;
+  // The cycle is given up wherever it stood; what was committed stays, and so does the place to go on from.
+  discard();
+  emitted_.clear();
+  finish_ = Finish::none;
+  rescan_stops();
+  return s;
+}
+
+Status Session::advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
   using kernels::Clock;
   if (text_.empty()) return error(Code::invalid_argument, "step: append a prompt first");
   if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
@@ -185,7 +217,6 @@ Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepR
     stats_.other_ns += static_cast<uint64_t>(all) - std::min(static_cast<uint64_t>(all), in_phases);
   };
   const auto fail = [&](Status s) {
-    discard();
     account();
     return s;
   };
@@ -201,8 +232,13 @@ Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepR
     const Phase running = phase_;
     Result<kernels::RunState> state = queue_->advance(std::min(deadline, phase_begin + kCancelInterval));
     if (!state.ok()) return fail(state.status());
-    if (*state == kernels::RunState::done)
+    const auto elapsed = std::chrono::duration<double, std::milli>(Clock::now() - phase_begin);
+    pass_ms_ += elapsed.count();
+    if (*state == kernels::RunState::done) {
+      if (running == Phase::draft || running == Phase::verify) pass_done(running, pass_ms_);
+      pass_ms_ = 0;
       if (Status s = finish_phase(max_tokens); !s.ok()) return fail(s);
+    }
     const Clock::time_point now = Clock::now();
     const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - phase_begin).count());
     in_phases += ns;

@@ -22,7 +22,7 @@ struct SessionOptions {
   int64_t max_context = 0;  // 0: the model's
   std::shared_ptr<Drafter> drafter;
   kernels::Sampling sampling;
-  PolicySpec tree{"eagle2", 5, {}, 60, 5, 10};
+  PolicySpec tree{"eagle2"};
   bool shared_noise = true;
   bool sampled_rule = false;
   bool ignore_eos = false;
@@ -73,6 +73,7 @@ class Session {
 
   const std::vector<int32_t>& tokens() const { return text_; }
   const SessionStatistics& statistics() const { return stats_; }
+  bool sampled_rule() const { return options_.sampled_rule; }
   bool quarantined() const { return options_.drafter && options_.drafter->quarantined(); }
 
  private:
@@ -86,6 +87,8 @@ class Session {
   // session.cc: the machine
   Status begin_phase(int32_t max_tokens);
   Status finish_phase(int32_t max_tokens);
+  Status advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
+  void rescan_stops();
   void discard();  // the unfinished cycle, never a committed token
   // prefill.cc
   Status start_prefill();
@@ -101,12 +104,27 @@ class Session {
   Status next_draft_level();
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
+  void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
+  std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
+  // costs.cc: what cost-aware policies are told
+  void prepare_costs();               // measures the target once, if the policy wants costs
+  std::string draft_kind() const;
+  void share_experience();
+  void tell_costs();
+  void pass_done(Phase phase, double ms);
+  void tell_outcome();
+  bool resting() const { return policy_->resting(); }
   // verify.cc
+  int64_t room_after_pending(int32_t n) const;
   Status start_verify();
   Status finish_verify(int32_t max_tokens);
   Status walk_result();
+  void ask_extra_rows();
+  void stage_extra_rows();
+  void record_extra_walk(const kernels::Tensor& logits);
+  void tell_choices();
   Status sampled_result();
   void truncate(int32_t max_tokens);
   void commit();
@@ -142,13 +160,24 @@ class Session {
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   std::vector<char> walk_out_;
+  // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
+  bool host_proposed_ = false;  // propose_host was called in this cycle, and went well
+  std::vector<int32_t> extra_token_, extra_parent_, extra_depth_, choice_;
+  std::vector<kernels::WalkSeq> extra_seqs_;
+  std::vector<char> extra_out_;
   std::vector<float> logits_;   // sampled rule only: (rows, V)
   std::vector<double> law_;
-  std::vector<float> confidence_;
+  std::vector<float> confidence_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;
   std::vector<SampledStep> sampled_steps_;
 
-  // Features of the last verify pass, by row; token pending_first_ + i reads row pending_[i].
+  // Costs of passes, and the time of the running pass and cycle.
+  PassCost target_cost_, draft_cost_, draft_guess_;
+  double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
+  int64_t root_rows_ = 0;  // observed along with the first draft pass
+  int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter
+
+  // Features of the last verify passes, by row; token pending_first_ + i reads row pending_[i].
   kernels::Tensor feature_store_;
   int64_t pending_first_ = 0;
   std::vector<int32_t> pending_;

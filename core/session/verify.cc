@@ -30,6 +30,14 @@ class HostLaw final : public TargetLaw {
 
 }  // namespace
 
+// The first row of the feature store past those that wait, where n more fit; 0: none wait, or it is time to show them.
+// (Their rows are those of their pass: behind a tree they lie apart.)
+int64_t Session::room_after_pending(int32_t n) const {
+  if (pending_count() == 0 || pending_count() + n >= kMaxTreeRows / 2) return 0;
+  const int64_t first = *std::max_element(pending_.begin(), pending_.end()) + 1;
+  return first + n <= kMaxTreeRows ? first : 0;
+}
+
 Status Session::start_verify() {
   selected_.clear();
   if (tree_.size() > 1) policy_->select(tree_, &selected_);
@@ -43,7 +51,10 @@ Status Session::start_verify() {
   for (bool with_drafter = drafter_usable() && !options_.drafter->host_tokens();; with_drafter = false) {
     plan_->clear();
     observing_ = 0;
-    if (with_drafter && draft_->observed() < size) {
+    // A resting policy lets rows pile up, to be shown in one pass.
+    feature_offset_ = with_drafter && resting() && feature_store_ ? room_after_pending(n) : 0;
+    const bool waits = feature_offset_ > 0 || (with_drafter && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
+    if (with_drafter && !waits && draft_->observed() < size) {
       // No draft this time; the drafter is shown what it has missed all the same, before this pass
       // overwrites the features.
       const Status s = feature_store_ && pending_count() == 0 ? Status() : record_observe(size, {});
@@ -54,6 +65,7 @@ Status Session::start_verify() {
     }
     break;
   }
+  ask_extra_rows();
   builder_.clear();
   builder_.sequence(kv_);
   builder_.plain(text_.back(), size - 1);
@@ -64,11 +76,12 @@ Status Session::start_verify() {
       tail_[static_cast<size_t>(d) - 1] = kv_.scratch_slot(a - 1);
     builder_.tree(rows_.token[static_cast<size_t>(i)], size, tail_);
   }
+  stage_extra_rows();
   const Rows rows = builder_.stage(*plan_);
   kernels::Tensor features;
   std::span<const int32_t> taps;
   if (feature_store_ && drafter_usable()) {
-    features = kernels::rows(feature_store_, 0, n);
+    features = kernels::rows(feature_store_, feature_offset_, n);
     taps = options_.drafter->taps();
   }
   const kernels::Tensor hidden = model_->forward(*plan_, rows, taps, features);
@@ -91,6 +104,7 @@ Status Session::start_verify() {
     walk.out = plan_->scratch(1, (bytes + 3) / 4).data;
     plan_->add(walk);
     plan_->add(kernels::Download{walk_out_.data(), walk.out, bytes});
+    if (!extra_token_.empty()) record_extra_walk(logits);
   }
   phase_ = Phase::verify;
   return plan_->submit(*queue_);
@@ -163,10 +177,12 @@ void Session::truncate(int32_t max_tokens) {
 
 Status Session::finish_verify(int32_t max_tokens) {
   AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result());
+  if (!extra_token_.empty()) tell_choices();
   if (observing_ > 0) {
     draft_->observed_to(observing_);
     observing_ = 0;
   }
+  tell_outcome();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
   truncate(max_tokens);
   emitted_.clear();
@@ -197,11 +213,13 @@ Status Session::finish_verify(int32_t max_tokens) {
 }
 
 void Session::commit() {
-  pending_first_ = static_cast<int64_t>(text_.size());
-  pending_.clear();
+  if (feature_offset_ == 0) {
+    pending_first_ = static_cast<int64_t>(text_.size());
+    pending_.clear();
+  }
   for (const kernels::WalkStep& s : steps_) {
     text_.push_back(s.token);
-    pending_.push_back(s.row);
+    pending_.push_back(static_cast<int32_t>(feature_offset_) + s.row);
   }
   if (!feature_store_ || !drafter_usable()) pending_.clear();
   kv_len_ += static_cast<int64_t>(steps_.size());

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/panel16.h"
 
 namespace aerie::kernels {
 
@@ -37,19 +38,7 @@ uint16_t to_half(float v) {
   return static_cast<uint16_t>(sign | ((u >> 13) - (112 << 10)));
 }
 
-struct Place {  // of element (row, k) in a panel16 matrix
-  int64_t panel, lane, k, kp;
-  Place(DType t, int64_t row, int64_t col, int64_t cols)
-      : panel(row / kPanel), lane(row % kPanel), k(col), kp(k_padded(t, cols)) {}
-  int64_t f32() const { return panel * kPanel * kp + k * kPanel + lane; }
-  int64_t bf16() const { return panel * kPanel * kp + k / 2 * 2 * kPanel + lane * 2 + k % 2; }
-  int64_t int8() const { return panel * kPanel * kp + k / 4 * 4 * kPanel + lane * 4 + k % 4; }
-  int64_t int4() const {  // byte; the nibble is k % 32 / 16
-    const int64_t in = k % kBlock % 16;
-    return panel * kPanel * kp / 2 + k / kBlock * 16 * kPanel + in / 4 * 4 * kPanel + lane * 4 + in % 4;
-  }
-  int64_t scale() const { return (panel * (kp / kBlock) + k / kBlock) * kPanel + lane; }
-};
+using Place = Panel16Place;
 
 void pack_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, DType dtype, uint8_t* data,
                 uint16_t* scales) {

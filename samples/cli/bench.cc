@@ -39,11 +39,48 @@ std::vector<std::string> read_prompts(const std::string& path, int limit) {
   return out;
 }
 
+void add(const aerie_statistics& s, aerie_statistics* sum) {
+  sum->cycles += s.cycles;
+  sum->full_cycles += s.full_cycles;
+  sum->full_emitted += s.full_emitted;
+  sum->proposed += s.proposed;
+  sum->verified += s.verified;
+  sum->accepted += s.accepted;
+  sum->draft_passes += s.draft_passes;
+  sum->draft_ns += s.draft_ns;
+  sum->verify_ns += s.verify_ns;
+  sum->other_ns += s.other_ns;
+  for (int d = 0; d < 16; ++d) {
+    sum->tried[d] += s.tried[d];
+    sum->taken[d] += s.taken[d];
+  }
+}
+
+// All columns of a row, the times as milliseconds a cycle; acceptance[d]: share of walks that went on from depth d.
+nlohmann::ordered_json statistics_json(const aerie_statistics& s) {
+  const auto a_cycle = [&](uint64_t n) { return s.cycles ? static_cast<double>(n) / static_cast<double>(s.cycles) : 0.0; };
+  nlohmann::ordered_json j;
+  j["cycles"] = s.cycles;
+  j["draft_ms"] = a_cycle(s.draft_ns) * 1e-6;
+  j["verify_ms"] = a_cycle(s.verify_ns) * 1e-6;
+  j["other_ms"] = a_cycle(s.other_ns) * 1e-6;
+  j["draft_passes"] = a_cycle(s.draft_passes);
+  j["verified"] = a_cycle(s.verified);
+  j["accepted"] = a_cycle(s.accepted);
+  j["acceptance"] = nlohmann::json::array();
+  j["tried"] = nlohmann::json::array();
+  for (int d = 0; d < 16 && s.tried[d] > 0; ++d) {
+    j["acceptance"].push_back(static_cast<double>(s.taken[d]) / static_cast<double>(s.tried[d]));
+    j["tried"].push_back(s.tried[d]);
+  }
+  return j;
+}
+
 struct Row {
   std::string drafter, tree, noise;
   aerie_drafter_handle* handle = nullptr;
   std::vector<double> speeds;  // one a repeat, over all prompts
-  uint64_t full_emitted = 0, full_cycles = 0;
+  aerie_statistics sum = {};
   double repeats = 0;
   double median() const {
     auto v = speeds;
@@ -51,6 +88,29 @@ struct Row {
     return v[v.size() / 2];
   }
 };
+
+aerie_session_options session_options(const Options& o, const Row& row) {
+  aerie_session_options s;
+  AERIE_INIT(s);
+  s.drafter = row.handle;
+  s.sampling = o.sampling.get();
+  TreeOptions t = o.tree;
+  t.tree = row.handle ? row.tree : "default";
+  s.tree = t.get();
+  s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+  s.verify = row.noise == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
+  s.ignore_eos = 1;
+  return s;
+}
+
+// The sampled rule needs a tree of fixed shape and a drafter that gives distributions.
+bool possible(aerie_model* model, const Options& o, const Row& row) {
+  if (row.noise != "sampled") return true;
+  const aerie_session_options s = session_options(o, row);
+  aerie_session* session = nullptr;
+  const Session owner(aerie_session_create(model, &s, &session, nullptr) == AERIE_OK ? session : nullptr);
+  return owner != nullptr;
+}
 
 int bench(const Options& o) {
   const Runtime runtime = open_runtime(o.model);
@@ -67,34 +127,26 @@ int bench(const Options& o) {
     if (prompts.back().size() > room) prompts.back().resize(room);
   }
   std::vector<Drafter> handles;
-  std::vector<Row> rows{{"none", "-", "-", nullptr, {}, 0, 0, 0}};
+  std::vector<Row> rows{{"none", "-", "-", nullptr, {}, {}, 0}};
   for (const std::string& d : o.drafters) {
     handles.push_back(open_drafter(model.get(), d));
-    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2"} : o.trees)
-      for (const std::string& n : o.noises) rows.push_back({d, t, n, handles.back().get(), {}, 0, 0, 0});
+    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees)
+      for (const std::string& n : o.noises)
+        if (const Row row{d, t, n, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
   }
   for (int repeat = 0; repeat < o.repeats; ++repeat)
     for (Row& row : rows) {  // interleaved: every row sees the same weather
       double seconds = 0, repeated = 0;
       size_t tokens = 0;
       for (const auto& prompt : prompts) {
-        aerie_session_options s;
-        AERIE_INIT(s);
-        s.drafter = row.handle;
-        s.sampling = o.sampling.get();
-        TreeOptions t = o.tree;
-        t.tree = row.tree;
-        s.tree = t.get();
-        s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
-        s.ignore_eos = 1;
+        const aerie_session_options s = session_options(o, row);
         aerie_session* session = nullptr;
         check([&](aerie_error* e) { return aerie_session_create(model.get(), &s, &session, e); });
         const Session owner(session);
         const Generated g = generate(session, prompt, o.max_tokens);
         seconds += g.seconds;
         tokens += g.tokens.size();
-        row.full_emitted += g.statistics.full_emitted;
-        row.full_cycles += g.statistics.full_cycles;
+        add(g.statistics, &row.sum);
         repeated += repeated_4grams(g.tokens);
       }
       row.speeds.push_back(static_cast<double>(tokens) / seconds);
@@ -110,14 +162,17 @@ int bench(const Options& o) {
   }
   for (const Row& r : rows) {
     const auto [low, high] = std::minmax_element(r.speeds.begin(), r.speeds.end());
-    const double tau = r.full_cycles ? static_cast<double>(r.full_emitted) / static_cast<double>(r.full_cycles) : 0;
+    const double tau = r.sum.full_cycles ? static_cast<double>(r.sum.full_emitted) / static_cast<double>(r.sum.full_cycles) : 0;
     const double ratio = r.median() / rows[0].median();
-    if (o.json)
-      out["rows"].push_back({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"tokens_per_second", r.median()},
+    if (o.json) {
+      nlohmann::ordered_json row({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"tokens_per_second", r.median()},
                              {"min", *low}, {"max", *high}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
-    else
+      row.update(statistics_json(r.sum));
+      out["rows"].push_back(row);
+    } else {
       std::printf("%-32s %-7s %-7s %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.rfind('/') + 1).c_str(),
                   r.tree.c_str(), r.noise.c_str(), r.median(), *low, *high, ratio, tau, 100 * r.repeats);
+    }
   }
   if (o.json) std::printf("%s\n", out.dump(2).c_str());
   return 0;
@@ -131,11 +186,11 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   o->model.add_to(*c);
   o->sampling.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");
-  c->add_option("--tree", o->trees, "chain, static, eagle2, backbone; may be repeated")->check(tree_error);
+  c->add_option("--tree", o->trees, "chain, static, eagle2, backbone, cast, auto; may be repeated")->check(tree_error);
   c->add_option("--tree-nodes", o->tree.nodes);
   c->add_option("--tree-depth", o->tree.depth);
   c->add_option("--tree-top-k", o->tree.top_k);
-  c->add_option("--draft-noise", o->noises, "shared, none; may be repeated")->check(CLI::IsMember({"shared", "none"}));
+  c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
   c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
   c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);

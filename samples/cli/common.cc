@@ -10,14 +10,22 @@
 
 namespace cli {
 
+namespace {
+const std::pair<const char*, int32_t> kTrees[] = {{"default", AERIE_TREE_DEFAULT}, {"chain", AERIE_TREE_CHAIN},
+                                                  {"static", AERIE_TREE_STATIC},   {"eagle2", AERIE_TREE_EAGLE2},
+                                                  {"backbone", AERIE_TREE_BACKBONE}, {"cast", AERIE_TREE_CAST},
+                                                  {"auto", AERIE_TREE_AUTO}};
+}
+
 int32_t tree_policy(const std::string& name) {
-  return name == "chain" ? AERIE_TREE_CHAIN : name == "static" ? AERIE_TREE_STATIC
-         : name == "backbone" ? AERIE_TREE_BACKBONE : AERIE_TREE_EAGLE2;
+  for (const auto& [tree, policy] : kTrees)
+    if (name == tree) return policy;
+  return -1;
 }
 
 std::string tree_error(const std::string& name) {
-  if (name == "chain" || name == "static" || name == "eagle2" || name == "backbone") return {};
-  return "--tree " + name + ": this build has chain, static, eagle2 and backbone";
+  if (tree_policy(name) >= 0) return {};
+  return "--tree " + name + ": there are chain, static, eagle2, backbone, cast and auto";
 }
 
 void ModelOptions::add_to(CLI::App& app) {
@@ -29,9 +37,9 @@ void ModelOptions::add_to(CLI::App& app) {
 }
 
 void TreeOptions::add_to(CLI::App& app) {
-  app.add_option("--tree", tree, "chain, static, eagle2 or backbone")->check(tree_error);
+  app.add_option("--tree", tree, "chain, static, eagle2, backbone, cast or auto (the default)")->check(tree_error);
   app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
-  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5), -1 for none; backbone: levels (7)");
+  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone: levels (7)");
   app.add_option("--tree-top-k", top_k, "eagle2: children a node; backbone: nodes a level (10)");
 }
 

@@ -46,7 +46,7 @@ struct ModelOptions {
 };
 
 struct TreeOptions {
-  std::string tree = "eagle2";
+  std::string tree = "default";
   int nodes = 0, depth = 0, top_k = 0;
   void add_to(CLI::App& app);
   aerie_tree_options get() const;

@@ -43,7 +43,7 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
   s.drafter = drafter;
   s.sampling = c.sampling.get();
   AERIE_INIT(s.tree);
-  s.tree.policy = tree_policy(c.tree);
+  s.tree.policy = drafter ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
   s.tree.nodes = c.nodes;
   s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.ignore_eos = 1;
@@ -94,7 +94,7 @@ int verify(const Options& o) {
   const int length = std::min(o.length, info.max_context / 2);
   struct Sampler { double temperature, top_p, min_p; int top_k; };
   const Sampler samplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
-  const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}};
+  const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
   std::vector<uint64_t> checked(o.drafters.size(), 0);
   int64_t total = 0;
   uint64_t runs = 0;
@@ -134,7 +134,7 @@ int verify(const Options& o) {
   }
   for (size_t d = 0; d < o.drafters.size(); ++d)
     std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
-  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone; draft noise shared and none; temperature 0, 0.7, 1, "
+  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto; draft noise shared and none; temperature 0, 0.7, 1, "
               "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds)\n",
               static_cast<long long>(total));
   return 0;

@@ -35,7 +35,7 @@ expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
 expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
 expect 1 "drafter" "$aerie" run --model "$head" --prompt x
 expect 1 "" "$aerie" run --model "$model" --drafter "$head" --verify-policy sampled --prompt x --tree eagle2
-expect 2 "chain, static, eagle2 and backbone" "$aerie" run --model "$model" --tree cast --prompt x
+expect 2 "chain, static, eagle2, backbone, cast and auto" "$aerie" run --model "$model" --tree best --prompt x
 expect 2 "" "$aerie" run
 expect 2 "" "$aerie" nonsense
 expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"

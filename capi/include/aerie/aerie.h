@@ -186,7 +186,7 @@ AERIE_API void aerie_drafter_release(aerie_drafter_handle *drafter);
 /* ---- session ------------------------------------------------------------------------------------ */
 
 enum { AERIE_TREE_DEFAULT = 0, AERIE_TREE_CHAIN = 1, AERIE_TREE_STATIC = 2, AERIE_TREE_EAGLE2 = 3,
-       AERIE_TREE_BACKBONE = 4 };
+       AERIE_TREE_BACKBONE = 4, AERIE_TREE_CAST = 5, AERIE_TREE_AUTO = 6 };
 enum { AERIE_NOISE_SHARED = 0, AERIE_NOISE_NONE = 1 };
 enum {
   AERIE_VERIFY_EXACT = 0,   /* same seed, same text, bit for bit (docs/exactness.md) */
@@ -205,12 +205,14 @@ typedef struct aerie_sampling {
 
 typedef struct aerie_tree_options {
   uint32_t struct_size;
-  int32_t policy;       /* AERIE_TREE_*; default: eagle2 */
-  int32_t nodes;        /* chain: length (0: 5). eagle2: total with the root (0: 60, EAGLE-2's) */
-  int32_t depth;        /* eagle2: levels after the first; 0: 5; -1: none. backbone: levels; 0: 7 */
-  int32_t top_k;        /* eagle2: children a node and frontier width; backbone: nodes a level; 0: 10 */
+  int32_t policy;       /* AERIE_TREE_*; default: auto (static under the sampled rule) */
+  int32_t nodes;        /* chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published) */
+  int32_t depth;        /* eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none.
+                           backbone: levels; 0: 7. cast; 0: 13 */
+  int32_t top_k;        /* eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12) */
   int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
   const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
+  float threshold;      /* cast: C1 = C2 = C3; 0: 3 */
 } aerie_tree_options;
 
 typedef struct aerie_session_options {

@@ -324,8 +324,24 @@ typedef struct aerie_drafter { /* frozen table; made by create */
   int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out);
   /* Forget committed rows at positions >= len (rewind). Host-managed KV is already rolled back. */
   int32_t (*rollback)(void *self, int32_t seq, int32_t len);
-  const void *(*get_extension)(void *self, const char *id); /* NULL: unknown */
+  const void *(*get_extension)(void *self, const char *id); /* asked once, after open; NULL: unknown */
 } aerie_drafter;
+
+/* An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
+ * are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
+ * Jacobi window). */
+#define AERIE_EXTENSION_EXTRA_ROWS "aerie.extra_rows/1"
+typedef struct aerie_extension_extra_rows { /* frozen; alive until destroy */
+  uint32_t struct_size;
+  int32_t max_rows; /* most rows a cycle, 1 .. 96; fewer are run where the tree leaves less room */
+  /* Rows beside this cycle's tree, at most `capacity`: a forest under the root (the newest token). parent[i] is -1
+   * (the root) or a smaller index. Called after propose_host. */
+  int32_t (*rows)(void *self, int32_t seq, int32_t capacity, int32_t *token, int32_t *parent, int32_t *count);
+  /* choice[i]: the token the target picks after row i and its ancestors (the argmax at temperature 0, else the draw
+   * with the session's sampler and its position's own noise), i < count of the last `rows`. -1: none. A discarded
+   * cycle brings no call. */
+  int32_t (*chosen)(void *self, int32_t seq, int32_t n, const int32_t *choice);
+} aerie_extension_extra_rows;
 
 typedef struct aerie_drafter_plugin_table { /* frozen */
   uint32_t struct_size;

@@ -49,7 +49,7 @@ Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   return {};
 }
 
-Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
+Status read_tree(const aerie_tree_options* in, bool sampled, PolicySpec* out) {
   aerie_tree_options t;
   AERIE_TRY(read_struct(in, &t, "aerie_tree_options"));
   *out = PolicySpec{};
@@ -76,7 +76,6 @@ Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
       }
       return {};
     }
-    case AERIE_TREE_DEFAULT:
     case AERIE_TREE_EAGLE2:
       out->name = "eagle2";
       if (t.nodes != 0) out->total = t.nodes;
@@ -88,6 +87,17 @@ Status read_tree(const aerie_tree_options* in, PolicySpec* out) {
       if (t.depth != 0) out->levels = t.depth;
       if (t.top_k != 0) out->top_k = t.top_k;
       return {};
+    case AERIE_TREE_CAST:
+      out->name = "cast";
+      if (t.nodes != 0) out->cast.total = t.nodes;
+      if (t.depth != 0) out->cast.depth = t.depth;
+      if (t.top_k != 0) out->cast.top_k = t.top_k;
+      if (t.threshold != 0) out->cast.threshold = static_cast<double>(t.threshold);
+      return {};
+    case AERIE_TREE_DEFAULT:  // the sampled rule needs a tree of fixed shape
+      out->name = sampled ? "static" : "auto";
+      return {};
+    case AERIE_TREE_AUTO: out->name = "auto"; return {};
     default: return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
   }
 }
@@ -108,7 +118,7 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
     if (o.drafter) s.drafter = o.drafter->drafter;
     // Nested structs may be left zero altogether.
     AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
-    AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, &s.tree));
+    AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
     if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
       return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
     if (o.verify != AERIE_VERIFY_EXACT && o.verify != AERIE_VERIFY_SAMPLED)
@@ -188,7 +198,7 @@ int32_t aerie_session_set_tree(aerie_session* session, const aerie_tree_options*
   return on_session(session, err, [&](Session& s) -> Status {
     AERIE_TRY(require(tree, "tree"));
     PolicySpec spec;
-    AERIE_TRY(read_tree(tree, &spec));
+    AERIE_TRY(read_tree(tree, s.sampled_rule(), &spec));
     return s.set_tree(spec);
   });
 }

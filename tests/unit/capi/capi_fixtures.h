@@ -64,6 +64,8 @@ struct Host {
     s.sampling.temperature = 0.8f;
     s.sampling.seed = 5;
     s.ignore_eos = 1;
+    AERIE_INIT(s.tree);
+    s.tree.policy = AERIE_TREE_EAGLE2;  // many passes a cycle: more to interrupt
     return aerie_session_create(model, &s, &session, &err);
   }
 

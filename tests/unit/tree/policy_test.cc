@@ -198,8 +198,8 @@ TEST(MakePolicy, ByNameWithClearErrors) {
   EXPECT_EQ(made({.name = "chain", .length = 128}), "chain: length 128 is not in 1..127");
   EXPECT_EQ(made({.name = "eagle2", .total = 1}), "eagle2: total 1 is not in 2..128");
   EXPECT_EQ(made({.name = "eagle2", .total = 129}), "eagle2: total 129 is not in 2..128");
-  EXPECT_EQ(made({.name = "eagle2", .depth = -1}), "eagle2: depth -1 is not in 0..64");
-  EXPECT_EQ(made({.name = "eagle2", .depth = 65}), "eagle2: depth 65 is not in 0..64");
+  EXPECT_EQ(made({.name = "eagle2", .depth = -2}), "eagle2: depth -2 is not in -1..64");
+  EXPECT_EQ(made({.name = "eagle2", .depth = 65}), "eagle2: depth 65 is not in -1..64");
   EXPECT_EQ(made({.name = "eagle2", .top_k = 0}), "eagle2: top_k 0 is not in 1..128");
   EXPECT_EQ(made({.name = "eagle2", .top_k = 2000000000}), "eagle2: top_k 2000000000 is not in 1..128");
   EXPECT_EQ(made({.name = "static", .paths = {{}}}), "static tree: an empty path (the root is not listed)");
@@ -209,7 +209,7 @@ TEST(MakePolicy, ByNameWithClearErrors) {
   EXPECT_EQ(made({.name = "static", .paths = std::vector<Tokens>(128, Tokens{0})}),
             "static tree: 128 nodes; at most 127");
   EXPECT_EQ(made({.name = "static", .paths = {Tokens(65, 0)}}), "static tree: a path of 65 levels; at most 64");
-  EXPECT_EQ(made({.name = "best"}), "no tree policy \"best\"; there are chain, static, eagle2, backbone");
+  EXPECT_EQ(made({.name = "best"}), "no tree policy \"best\"; there are chain, static, eagle2, backbone, cast, auto");
   EXPECT_EQ(make_policy({.name = "best"}).status().code(), Code::not_found);
 }
 

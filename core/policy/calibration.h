@@ -1,0 +1,31 @@
+// How often a confidence comes true, learned while drafting: by depth, never falling with confidence.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace aerie {
+
+class Calibration {
+ public:
+  Calibration();
+  // The share of candidates with this confidence, as children of a node at `depth`, that the target took.
+  double probability(float confidence, int32_t depth) const;
+  // A child of a node that the walk came to: was it the one taken?
+  void learn(float confidence, int32_t depth, bool taken);
+  void refit();  // after a cycle's lessons
+
+  static constexpr int kDepths = 6, kBins = 16;  // deeper nodes share the last depth
+
+ private:
+  struct Bin {
+    double tried, taken;
+  };
+  static int bin_of(float confidence);
+  static int row_of(int32_t depth) { return depth < kDepths ? depth : kDepths - 1; }
+  std::array<std::array<Bin, kBins>, kDepths> bins_;
+  std::array<std::array<double, kBins>, kDepths> fit_;
+  uint32_t touched_ = 0;
+};
+
+}  // namespace aerie

@@ -1,0 +1,130 @@
+// CAST: the tree's breadth, depth and size follow measured costs (CAST, section 4). As published: breadth pruning of every
+// level by Algorithm 1, depth pruning by the confidence gain of former cycles, dynamic reranking over the kept nodes.
+#include <algorithm>
+#include <deque>
+#include <numeric>
+
+#include "core/policy/marginal.h"
+#include "core/policy/tree_policy.h"
+
+namespace aerie {
+namespace {
+
+constexpr size_t kBuffer = 32;    // R, gains remembered a level (the paper does not say)
+constexpr int32_t kExplore = 64;  // one cycle in so many ignores depth pruning, or a pruned level would never be judged again
+
+class CastPolicy final : public TreePolicy {
+ public:
+  explicit CastPolicy(const CastOptions& o) : o_(o), gains_(static_cast<size_t>(o.depth) + 2, std::deque<double>{1.0}) {
+    begin(CycleLimits{});
+  }
+
+  const char* name() const override { return "cast"; }
+  int32_t width() const override { return o_.top_k; }
+  bool draw_order() const override { return false; }
+  bool wants_costs() const override { return true; }
+  // A drafter that answers all levels at once has no breadth to pay for: reranking alone decides.
+  int32_t best_nodes() const override { return keep_; }
+  int32_t best_depth() const override { return max_depth_; }
+
+  void begin(const CycleLimits& limits) override {
+    keep_ = std::max(0, std::min(o_.total - 1, limits.max_nodes));
+    max_depth_ = std::min(o_.depth, limits.max_depth);
+    level_ = 0;
+    kept_.clear();
+    last_utility_ = 0;
+    explore_ = ++cycles_ % kExplore == 0;
+  }
+  void costs(const CycleCosts& costs) override { costs_ = costs; }
+
+  bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
+    frontier->clear();
+    if (keep_ == 0 || max_depth_ < 1) return false;
+    if (level_ == 0) {
+      if (tree.first_child(0) >= 0) return false;  // the tree is there already
+      ++level_;
+      frontier->push_back(0);
+      return true;
+    }
+    // Children of the nodes kept at the level before, best first.
+    level_nodes_.clear();
+    for (int32_t i = 1; i < tree.size(); ++i)
+      if (tree[i].depth == level_) level_nodes_.push_back(i);
+    std::sort(level_nodes_.begin(), level_nodes_.end(), [&](int32_t a, int32_t b) { return ranks_before(tree, a, b); });
+    if (static_cast<int32_t>(level_nodes_.size()) > o_.top_k) level_nodes_.resize(static_cast<size_t>(o_.top_k));
+    if (level_nodes_.empty()) return false;
+    utility_.clear();
+    cost_.clear();
+    double sum = 0;
+    for (size_t k = 0; k < level_nodes_.size(); ++k) {  // Eq. 2: cost of drafting from k nodes, in plain target passes
+      sum += static_cast<double>(tree[level_nodes_[k]].value);
+      utility_.push_back(sum);
+      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) / costs_.target_ms(1));
+    }
+    const auto n = static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold));
+    level_nodes_.resize(n);
+    kept_.insert(kept_.end(), level_nodes_.begin(), level_nodes_.end());
+    const double utility = utility_[n - 1];
+    if (level_ > 1) remember(static_cast<size_t>(level_) - 1, last_utility_ > 0 ? utility / last_utility_ : 0);
+    last_utility_ = utility;
+    if (level_ >= max_depth_) return false;
+    const std::deque<double>& gains = gains_[static_cast<size_t>(level_)];
+    const double gain = std::accumulate(gains.begin(), gains.end(), 0.0) / static_cast<double>(gains.size());
+    if (!explore_ && gain * utility / cost_[n - 1] < o_.threshold) return false;
+    ++level_;
+    *frontier = level_nodes_;
+    std::sort(frontier->begin(), frontier->end());
+    return true;
+  }
+
+  void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
+    *selected = kept_;
+    if (kept_.empty())  // one pass: every node of the product
+      for (int32_t i = 1; i < tree.size(); ++i)
+        if (tree[i].depth <= max_depth_) selected->push_back(i);
+    std::sort(selected->begin(), selected->end(), [&](int32_t a, int32_t b) { return ranks_before(tree, a, b); });
+    if (static_cast<int32_t>(selected->size()) > keep_) selected->resize(static_cast<size_t>(keep_));
+    utility_.clear();
+    cost_.clear();
+    double sum = 0;
+    for (size_t k = 0; k < selected->size(); ++k) {
+      sum += static_cast<double>(tree[(*selected)[k]].value);
+      utility_.push_back(sum);
+      cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2) / costs_.target_ms(1));  // the root is a row too
+    }
+    selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
+    std::sort(selected->begin(), selected->end());
+  }
+
+ private:
+  void remember(size_t level, double gain) {
+    std::deque<double>& gains = gains_[level];
+    gains.push_back(gain);
+    if (gains.size() > kBuffer) gains.pop_front();
+  }
+
+  CastOptions o_;
+  CycleCosts costs_;
+  std::vector<std::deque<double>> gains_;
+  std::vector<int32_t> level_nodes_, kept_;
+  std::vector<double> utility_, cost_;
+  int32_t keep_ = 0, max_depth_ = 0, level_ = 0;
+  uint32_t cycles_ = 0;
+  bool explore_ = false;
+  double last_utility_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& o) {
+  const auto bad = [](const char* what, double v) {
+    return error(Code::invalid_argument, std::string("cast: ") + what + " " + std::to_string(v) + " is out of range");
+  };
+  if (o.total < 2 || o.total > kMaxTreeNodes) return bad("total", o.total);
+  if (o.depth < 1 || o.depth > kMaxTreeLevels) return bad("depth", o.depth);
+  if (o.top_k < 1 || o.top_k > kMaxTreeWidth) return bad("top_k", o.top_k);
+  if (!(o.threshold > 0 && o.threshold < 1e6)) return bad("threshold", o.threshold);
+  return std::unique_ptr<TreePolicy>(std::make_unique<CastPolicy>(o));
+}
+
+}  // namespace aerie

@@ -1,0 +1,64 @@
+// What cost-aware tree policies are told: what passes cost now, and how each cycle ended.
+#include "core/session/session.h"
+
+namespace aerie {
+
+namespace {
+constexpr double kNewest = 0.2;        // weight of the newest first draft pass
+constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
+}  // namespace
+
+// Confidences mean something else at temperature 0 and with or without shared noise.
+std::string Session::draft_kind() const {
+  return std::string(policy_->name()) + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
+}
+
+void Session::share_experience() {
+  if (!policy_ || !draft_) return;
+  if (auto e = policy_->experience()) options_.drafter->remember(draft_kind(), std::move(e));
+}
+
+void Session::prepare_costs() {
+  if (!policy_->wants_costs()) return;
+  if (draft_)
+    if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
+  if (target_cost_.known()) return;
+  target_cost_ = model_->pass_cost();
+  // Until a draft pass has been seen: one costs a seventh of a target pass.
+  draft_guess_ = PassCost{};
+  draft_guess_.seed(1, target_cost_.ms(1) / 7);
+  draft_guess_.seed(16, target_cost_.ms(1) / 4);
+}
+
+void Session::tell_costs() {
+  if (!policy_->wants_costs()) return;
+  const PassCost& draft = draft_cost_.known() ? draft_cost_ : draft_guess_;
+  CycleCosts c;
+  c.target = target_cost_.curve().data();
+  const bool free_drafts = !draft_ || options_.drafter->host_tokens();
+  c.draft = free_drafts ? nullptr : draft.curve().data();
+  c.draft_root = free_drafts ? 0 : draft_root_ms_ > 0 ? draft_root_ms_ : draft_guess_.ms(1);
+  policy_->costs(c);
+}
+
+// A draft or verify pass has run to its end.
+void Session::pass_done(Phase phase, double ms) {
+  cycle_ms_ += ms;
+  if (!policy_->wants_costs()) return;
+  if (phase == Phase::verify) {
+    target_cost_.measured(rows_.size() + static_cast<int32_t>(extra_token_.size()), ms);
+  } else if (frontier_[0] != 0) {
+    draft_cost_.measured(static_cast<int32_t>(frontier_.size()), ms);
+  } else if (root_rows_ <= kCatchUpRows) {
+    draft_root_ms_ += (draft_root_ms_ > 0 ? kNewest : 1) * (ms - draft_root_ms_);
+  }
+}
+
+void Session::tell_outcome() {
+  if (!policy_->wants_costs()) return;
+  frontier_.clear();
+  for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
+  policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+}
+
+}  // namespace aerie

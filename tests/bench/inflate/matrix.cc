@@ -1,0 +1,132 @@
+#include "matrix.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/panel16.h"
+
+namespace aerie::inflate {
+
+using kernels::DType;
+using kernels::Layout;
+using kernels::Panel16Place;
+using kernels::Tensor;
+
+Random::Random(uint64_t seed, const std::string& name) : state_(seed * 0x9E3779B97F4A7C15u) {
+  for (const char c : name) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+}
+
+namespace {
+
+// A unit of a row: codes as stored (bit patterns of f32 and bf16, int8, nibbles), and the block's scale.
+struct Unit {
+  uint32_t code[32];
+  uint16_t scale = 0;
+};
+
+void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
+  for (int32_t i = 0; i < n; ++i) {
+    const Panel16Place at(t.dtype, row, col + i, t.cols);
+    switch (t.dtype) {
+      case DType::f32: std::memcpy(&u->code[i], static_cast<const char*>(t.data) + at.f32() * 4, 4); break;
+      case DType::bf16: u->code[i] = static_cast<const uint16_t*>(t.data)[at.bf16()]; break;
+      case DType::int8: u->code[i] = static_cast<const uint8_t*>(t.data)[at.int8()]; break;
+      case DType::int4: {
+        const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
+        u->code[i] = at.k % kernels::kBlock < 16 ? byte & 15u : byte >> 4;
+        break;
+      }
+      case DType::i32: break;
+    }
+  }
+  if (t.scales) u->scale = static_cast<const uint16_t*>(t.scales)[Panel16Place(t.dtype, row, col, t.cols).scale()];
+}
+
+void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) {
+  for (int32_t i = 0; i < n; ++i) {
+    const Panel16Place at(t.dtype, row, col + i, t.cols);
+    switch (t.dtype) {
+      case DType::f32: std::memcpy(static_cast<char*>(t.data) + at.f32() * 4, &u.code[i], 4); break;
+      case DType::bf16: static_cast<uint16_t*>(t.data)[at.bf16()] = static_cast<uint16_t>(u.code[i]); break;
+      case DType::int8: static_cast<uint8_t*>(t.data)[at.int8()] = static_cast<uint8_t>(u.code[i]); break;
+      case DType::int4: {
+        uint8_t& byte = static_cast<uint8_t*>(t.data)[at.int4()];
+        byte = at.k % kernels::kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | u.code[i])
+                                           : static_cast<uint8_t>((byte & 0x0f) | u.code[i] << 4);
+        break;
+      }
+      case DType::i32: break;
+    }
+  }
+  if (t.scales) static_cast<uint16_t*>(t.scales)[Panel16Place(t.dtype, row, col, t.cols).scale()] = u.scale;
+}
+
+float value(DType t, uint32_t code) {
+  return std::bit_cast<float>(t == DType::f32 ? code : code << 16);
+}
+
+// Random codes whose values stay within the template's largest.
+Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
+  Unit u;
+  u.scale = like.scale;
+  float most = 0;
+  if (t == DType::f32 || t == DType::bf16)
+    for (int32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(value(t, like.code[i])));
+  for (int32_t i = 0; i < n; ++i) {
+    const uint64_t bits = random.next();
+    switch (t) {
+      case DType::f32: u.code[i] = std::bit_cast<uint32_t>((2 * random.uniform() - 1) * most); break;
+      case DType::bf16: u.code[i] = std::bit_cast<uint32_t>((2 * random.uniform() - 1) * most) >> 16; break;  // towards zero
+      case DType::int8: u.code[i] = static_cast<uint8_t>(static_cast<int8_t>(static_cast<int>(bits % 255) - 127)); break;
+      case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
+      case DType::i32: break;
+    }
+  }
+  return u;
+}
+
+Unit zero(DType t, const Unit& like, int32_t n) {
+  Unit u;
+  u.scale = like.scale;
+  std::fill(u.code, u.code + n, t == DType::int4 ? 8u : 0u);
+  return u;
+}
+
+}  // namespace
+
+Matrix inflate_matrix(const Tensor& small, const Map& rows, const Map& columns, int32_t unit, Random random) {
+  const auto n = static_cast<int64_t>(rows.size()), k = static_cast<int64_t>(columns.size()) * unit;
+  Matrix m;
+  m.data.assign(static_cast<size_t>(kernels::data_bytes(small.dtype, Layout::panel16, n, k)), small.dtype == DType::int4 ? '\x88' : 0);
+  m.scales.assign(static_cast<size_t>(kernels::scale_bytes(small.dtype, n, k)), 0);
+  m.tensor = {m.data.data(), m.scales.empty() ? nullptr : m.scales.data(), n, k, 0, small.dtype, Layout::panel16};
+  for (int64_t r = 0; r < n; ++r) {
+    const int32_t row = rows[static_cast<size_t>(r)];
+    const int64_t like_row = row >= 0 ? row : r % small.rows;
+    Unit like;
+    read(small, like_row, 0, unit, &like);
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const int32_t column = columns[c];
+      Unit u;
+      if (column == kHot || (column >= 0 && row == kSilent)) u = zero(small.dtype, like, unit);
+      else if (column >= 0 && row >= 0) read(small, row, int64_t{column} * unit, unit, &u);
+      else u = noise(small.dtype, like, unit, random);
+      write(m.tensor, r, static_cast<int64_t>(c) * unit, unit, u);
+    }
+  }
+  return m;
+}
+
+std::vector<float> inflate_vector(const Tensor& small, const Map& places, float factor, float typical, Random random) {
+  std::vector<float> out(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int32_t from = places[i];
+    out[i] = from >= 0 ? static_cast<const float*>(small.data)[from] * factor
+                       : from == kNoise ? (0.5f + random.uniform()) * typical : 0.0f;
+  }
+  return out;
+}
+
+}  // namespace aerie::inflate

@@ -1,0 +1,68 @@
+#include "parts.h"
+
+namespace aerie::inflate {
+
+Status Parts::matrix(const std::string& name, const Map& rows, const Map& columns, const std::string& as) {
+  AERIE_ASSIGN(const kernels::Tensor t, job_.small->tensor(name));
+  const std::string& to = as.empty() ? name : as;
+  const Matrix m = inflate_matrix(t, rows, columns, maps_.unit, Random(job_.seed, to));
+  return put(to, m.tensor);
+}
+
+Status Parts::vector(const std::string& name, const Map& places, float factor, float typical, const std::string& as) {
+  AERIE_ASSIGN(const kernels::Tensor t, job_.small->tensor(name));
+  const std::string& to = as.empty() ? name : as;
+  std::vector<float> v = inflate_vector(t, places, factor, typical, Random(job_.seed, to));
+  return put(to, kernels::matrix(v.data(), 1, static_cast<int64_t>(v.size())));
+}
+
+// mean(x^2) over D instead of d values is smaller by d / D; so are eps and, by the root, the weights.
+Status Parts::norm(const std::string& name, const std::string& as) {
+  const float factor = norm_factor(s_.hidden, s_.big_hidden);
+  return vector(name, maps_.rows_from(s_.hidden, s_.big_hidden, kNoise), factor, factor, as);
+}
+
+Status Parts::layer(int32_t from, int32_t to, int32_t groups) {
+  return layer_as("layers." + std::to_string(from) + ".", "layers." + std::to_string(to) + ".", true, groups);
+}
+Status Parts::idle_layer(int32_t like, int32_t to) {
+  return layer_as("layers." + std::to_string(like) + ".", "layers." + std::to_string(to) + ".", false, 1);
+}
+
+Status Parts::layer_as(const std::string& from, const std::string& to, bool live, int32_t groups) {
+  const int32_t hd = s_.head_dim;
+  const auto small_heads = [&](const Map& m) {
+    int32_t n = 0;
+    for (const int32_t h : m) n = std::max(n, h + 1);
+    return n;
+  };
+  const int32_t q0 = 0, k0 = small_heads(s_.heads.query) * hd, v0 = k0 + small_heads(s_.heads.kv) * hd;
+  Map qkv;
+  const auto add = [&](const Map& heads, int32_t first, int32_t idle) {
+    for (const int32_t h : heads)
+      for (int32_t i = 0; i < hd; ++i) qkv.push_back(live && h >= 0 ? first + h * hd + i : idle);
+  };
+  add(s_.heads.query, q0, kNoise);
+  add(s_.heads.kv, k0, kNoise);
+  add(s_.heads.kv, v0, kSilent);  // an idle group's values are zero, and so is what its heads give
+  Map o;
+  for (size_t h = 0; h < s_.heads.query.size(); ++h)
+    for (int32_t i = 0; i < hd / maps_.unit; ++i) {
+      const int32_t head = live ? s_.heads.query[h] : -1;
+      o.push_back(head < 0 ? kQuiet : s_.heads.repeated[h] ? kHot : head * (hd / maps_.unit) + i);
+    }
+  const int32_t f = live ? s_.ffn : 0;
+  Map gate_up = maps_.rows_from(f, s_.big_ffn, kNoise), up = maps_.rows_from(f, s_.big_ffn, kSilent);
+  for (const int32_t u : up) gate_up.push_back(u >= 0 ? s_.ffn + u : u);
+
+  if (job_.small->has(from + "attn_norm")) AERIE_TRY(norm(from + "attn_norm", to + "attn_norm"));
+  AERIE_TRY(matrix(from + "attn.qkv", qkv, residual_columns(groups), to + "attn.qkv"));
+  if (job_.small->has(from + "attn.qkv.bias")) AERIE_TRY(vector(from + "attn.qkv.bias", qkv, 1, 1, to + "attn.qkv.bias"));
+  const Map out = live ? residual_rows() : Map(static_cast<size_t>(s_.big_hidden), kNoise);
+  AERIE_TRY(matrix(from + "attn.o", out, o, to + "attn.o"));
+  AERIE_TRY(norm(from + "mlp_norm", to + "mlp_norm"));
+  AERIE_TRY(matrix(from + "mlp.gate_up", gate_up, residual_columns(), to + "mlp.gate_up"));
+  return matrix(from + "mlp.down", out, maps_.columns(f, s_.big_ffn), to + "mlp.down");
+}
+
+}  // namespace aerie::inflate

@@ -1,0 +1,137 @@
+// Inflated models: the same function at the cost of a larger shape.
+#include "tests/bench/inflate/inflater.h"
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+using inflate::Job;
+using inflate::Shape;
+
+std::string demo(const std::string& name) { return source_dir() + "/samples/models/" + name + ".aerie"; }
+// Four times as wide, and more of everything else: 16 x 192, 3/1 heads, 512, 4096 before.
+const Shape kShape{768, 18, 8, 2, 640, 4160};
+
+struct Pair {
+  std::string small, big;
+  Job job;
+};
+Pair inflated(kernels::DType dtype, const Shape& shape = kShape) {
+  Pair p;
+  const std::string name = "inflate-" + std::to_string(static_cast<int>(dtype)) + "-" + std::to_string(shape.hidden);
+  p.small = converted(demo("demo"), name + "-small", dtype);
+  p.big = scratch_dir() + "/" + name + ".aerie";
+  p.job = {must(Package::open(p.small)), shape, 3, p.big};
+  if (!exists(p.big)) must(inflate::inflate_target(p.job));
+  return p;
+}
+
+struct Spoken {
+  std::vector<int32_t> tokens;
+  std::vector<float> logprobs;
+  SessionStatistics stats;
+};
+Spoken run(const std::string& target, float temperature, size_t n, const std::string& plugin = {}, const std::string& drafter = {},
+        const std::string& tree = "eagle2") {
+  ModelOptions m;
+  m.kv_positions = 1024;
+  const auto model = open_model(target, cpu(2), m);
+  SessionOptions o;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = 4;
+  o.ignore_eos = true;
+  o.max_context = 96;
+  o.tree.name = tree;
+  o.tree.total = 12;
+  if (!plugin.empty()) o.drafter = open_drafter(model, plugin, drafter);
+  auto session = must(Session::create(model, o));
+  must(session->append(std::vector<int32_t>{260, 513, 1021, 88, 300, 47}));
+  Spoken out;
+  while (out.tokens.size() < n) {
+    StepResult r;
+    must(session->step(static_cast<int32_t>(n - out.tokens.size()), std::chrono::microseconds(0), &r));
+    for (const EmittedToken& t : r.tokens) {
+      out.tokens.push_back(t.id);
+      out.logprobs.push_back(t.logprob);
+    }
+  }
+  out.stats = session->statistics();
+  return out;
+}
+
+class Inflate : public testing::TestWithParam<kernels::DType> {};
+
+// A log-probability depends on every logit: equal bits mean equal logits.
+TEST_P(Inflate, APowerOfFourChangesNoBit) {
+  const Pair p = inflated(GetParam());
+  for (const float temperature : {0.0f, 0.8f}) {
+    const Spoken small = run(p.small, temperature, 12), big = run(p.big, temperature, 12);
+    EXPECT_EQ(small.tokens, big.tokens);
+    EXPECT_EQ(small.logprobs, big.logprobs);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(DTypes, Inflate,
+                         testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8, kernels::DType::int4));
+
+// Every trained drafter of the repository drafts the same nodes for the inflated target.
+TEST(InflateDrafters, TheyDraftTheSame) {
+  const Pair p = inflated(kernels::DType::bf16);
+  size_t seen = 0;
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() + "/samples/models")) {
+    const std::string name = file.path().stem().string();
+    if (!name.starts_with("demo-")) continue;
+    const auto package = must(Package::open(file.path().string()));
+    const std::string plugin = package->target() ? "small_model" : package->drafter()->plugin_id == "eagle3" ? "eagle" : package->drafter()->plugin_id;
+    const std::string big = scratch_dir() + "/big-" + name + ".aerie";
+    must(inflate::inflate_drafter({package, kShape, 3, big}, p.job));
+    // A draft model must know the same vocabulary: it is compared with the inflated target only where it was grown too.
+    const Spoken small = run(p.small, 0.8f, 24, plugin, file.path().string()), large = run(p.big, 0.8f, 24, plugin, big);
+    EXPECT_EQ(small.tokens, large.tokens) << name;
+    EXPECT_EQ(small.stats.accepted, large.stats.accepted) << name;
+    EXPECT_EQ(small.stats.verified, large.stats.verified) << name;
+    EXPECT_EQ(small.stats.cycles, large.stats.cycles) << name;
+    EXPECT_EQ(large.stats.drafter_failures, 0u) << name;
+    ++seen;
+  }
+  EXPECT_GE(seen, 1u);
+}
+
+// What is multiplied by zero is random, within its row's scale; zeros would be timed wrong.
+TEST(InflateWeights, UnusedColumnsAreRandomAndBounded) {
+  const Pair p = inflated(kernels::DType::bf16);
+  const auto small = must(Package::open(p.small)), big = must(Package::open(p.big));
+  const auto a = must(small->tensor("layers.3.attn.qkv")), b = must(big->tensor("layers.3.attn.qkv"));
+  ASSERT_EQ(b.cols, 768);
+  ASSERT_EQ(b.rows, (8 + 2 * 2) * 64);
+  float most = 0;
+  for (int64_t c = 0; c < a.cols; ++c) {
+    EXPECT_EQ(kernels::panel16_at(a, 5, c), kernels::panel16_at(b, 5, c));
+    most = std::max(most, std::fabs(kernels::panel16_at(a, 5, c)));
+  }
+  int64_t zeros = 0;
+  for (int64_t c = a.cols; c < b.cols; ++c) {
+    EXPECT_LE(std::fabs(kernels::panel16_at(b, 5, c)), most);
+    zeros += kernels::panel16_at(b, 5, c) == 0;
+  }
+  EXPECT_LT(zeros, 5);
+}
+
+TEST(InflateShapes, WhatCannotHoldTheModelIsRefused) {
+  const auto small = must(Package::open(demo("demo")));
+  const auto refused = [&](const Shape& s) {
+    const std::string out = scratch_dir() + "/refused.aerie";
+    const Status status = inflate::inflate_target({small, s, 1, out});
+    EXPECT_FALSE(exists(out));
+    return status.message();
+  };
+  EXPECT_NE(refused({128, 18, 8, 2, 640, 4160}).find("dim"), std::string::npos);
+  EXPECT_NE(refused({768, 12, 8, 2, 640, 4160}).find("layers"), std::string::npos);
+  EXPECT_NE(refused({768, 18, 8, 2, 640, 4000}).find("vocab"), std::string::npos);
+  EXPECT_NE(refused({768, 18, 2, 2, 640, 4160}).find("groups"), std::string::npos);
+  EXPECT_NE(refused({770, 18, 8, 2, 640, 4160}).find("32"), std::string::npos);
+  EXPECT_EQ(inflate::parse_shape("dim=768").status().code(), Code::invalid_argument);
+  EXPECT_EQ(inflate::parse_shape("8b").value().hidden, 4096);
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,212 @@
+// Heads of every kind, edited tensor by tensor (tests/golden/heads): what is missing, left over, mis-shaped or at odds
+// with the rest is refused by name; the spellings in use mean the same package.
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/import/convert.h"
+#include "unit/package/fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+using nlohmann::json;
+
+// A head's directory in memory.
+struct EditedHead {
+  struct Tensor {
+    std::string dtype;
+    std::vector<int64_t> shape;
+    Bytes bytes;
+    template <class T>
+    T* as() {
+      return reinterpret_cast<T*>(bytes.data());
+    }
+  };
+  Folder folder;
+  json config;
+  std::map<std::string, Tensor> tensors;
+  ConvertOptions options;
+
+  explicit EditedHead(const std::string& kind) {
+    const std::string golden = std::string(AERIE_SOURCE_DIR) + "/tests/golden/";
+    ConvertOptions target;
+    target.source = golden + "logits/mha";
+    target.output = folder / "t.aerie";
+    target.dtype = kernels::DType::f32;
+    EXPECT_TRUE(convert(target).ok());
+    std::ifstream(golden + "heads/" + kind + "/config.json") >> config;
+    const Bytes file = slurp(golden + "heads/" + kind + "/model.safetensors");
+    uint64_t header = 0;
+    std::memcpy(&header, file.data(), 8);
+    const json j = json::parse(file.begin() + 8, file.begin() + 8 + static_cast<std::ptrdiff_t>(header));
+    for (const auto& [name, t] : j.items()) {
+      if (name == "__metadata__") continue;
+      const auto at = file.begin() + 8 + static_cast<std::ptrdiff_t>(header);
+      tensors[name] = {t["dtype"], t["shape"], Bytes(at + t["data_offsets"][0].get<std::ptrdiff_t>(), at + t["data_offsets"][1].get<std::ptrdiff_t>())};
+    }
+    options.source = folder / "head";
+    options.output = folder / "d.aerie";
+    options.dtype = kernels::DType::f32;
+    options.drafter_for = target.output;
+  }
+  void add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape) {
+    size_t bytes = dtype == "BOOL" ? 1 : dtype == "I64" ? 8 : 4;
+    for (const int64_t d : shape) bytes *= static_cast<size_t>(d);
+    tensors[name] = {dtype, std::move(shape), Bytes(bytes)};
+  }
+  Status run() {
+    json header;
+    Bytes data;
+    for (const auto& [name, t] : tensors) {
+      header[name] = {{"dtype", t.dtype}, {"shape", t.shape}, {"data_offsets", {data.size(), data.size() + t.bytes.size()}}};
+      data.insert(data.end(), t.bytes.begin(), t.bytes.end());
+    }
+    const std::string text = header.dump();
+    const uint64_t n = text.size();
+    Bytes file(8);
+    std::memcpy(file.data(), &n, 8);
+    file.insert(file.end(), text.begin(), text.end());
+    file.insert(file.end(), data.begin(), data.end());
+    spit(options.source + "/config.json", config.dump());
+    spit(options.source + "/model.safetensors", file);
+    const Status s = convert(options);
+    EXPECT_EQ(fs::exists(options.output), s.ok()) << "a refused head leaves no file";
+    return s;
+  }
+  void refused(std::initializer_list<std::string> words) {
+    const Status s = run();
+    EXPECT_FALSE(s.ok());
+    for (const std::string& w : words) EXPECT_NE(s.message().find(w), std::string::npos) << w << " / " << s.message();
+  }
+  std::shared_ptr<const Package> package() {
+    const Status s = run();
+    EXPECT_TRUE(s.ok()) << s.message();
+    auto p = *Package::open(options.output);
+    fs::remove(options.output);  // stays mapped
+    return p;
+  }
+};
+
+double head_param(const Package& p, const std::string& name) {
+  for (const auto& q : p.drafter()->params)
+    if (q.name == name) return q.value;
+  return -1;
+}
+
+class HeadImport : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(HeadImport, EveryTensorCounts) {
+  const std::string kind = GetParam();
+  EditedHead head(kind);
+  EXPECT_EQ(head.package()->drafter()->plugin_id, kind);
+  const auto all = head.tensors;
+  for (const auto& [name, t] : all) {
+    head.tensors.erase(name);
+    // These decide what the directory is, or how many heads it holds; without them it is something else, and does not fit.
+    const bool tells = (kind == "fasteagle" && name == "fc_in.weight") || (kind == "eagle" && name == "fc.weight") ||
+                       kind == "medusa" || kind == "hydra";
+    if (name == "t2d") EXPECT_TRUE(head.run().ok()) << "t2d says nothing new";
+    else if (tells) head.refused({});
+    else head.refused({"tensor " + name, "missing"});
+    fs::remove(head.options.output);
+    head.tensors = all;
+    head.tensors[name].shape.push_back(1);
+    head.refused({"tensor " + name, "shape"});
+    head.tensors = all;
+  }
+  head.add("stray.weight", "F32", {4});
+  head.refused({"stray.weight", "unexpected"});
+}
+
+TEST(ImportEagle3, TheDraftVocabularyAgreesWithItself) {
+  EditedHead head("eagle3");
+  const auto good = head.tensors;
+  const json config = head.config;
+  const auto map = good.at("d2t").bytes;
+  const auto edit = [&](const std::function<void(EditedHead&)>& change, std::initializer_list<std::string> words) {
+    change(head);
+    head.refused(words);
+    head.tensors = good;
+    head.config = config;
+  };
+  edit([](EditedHead& h) { h.tensors["d2t"].as<int64_t>()[5] = h.tensors["d2t"].as<int64_t>()[4] - 1; }, {"d2t", "twice"});
+  edit([](EditedHead& h) { h.tensors["d2t"].as<int64_t>()[63] = 160 - 63; }, {"d2t", "entry 63", "token 160"});
+  edit([](EditedHead& h) { h.tensors["d2t"].as<int64_t>()[0] = INT64_MIN; }, {"d2t", "entry 0"});
+  edit([](EditedHead& h) { h.tensors["d2t"].as<int64_t>()[9] = INT64_MAX; }, {"d2t", "entry 9"});
+  edit([](EditedHead& h) { h.tensors["d2t"].dtype = "F64"; }, {"d2t", "F64"});
+  edit([](EditedHead& h) { h.tensors["t2d"].bytes[7] ^= 1; }, {"t2d", "token 7"});
+  edit([](EditedHead& h) { h.tensors.erase("d2t"); }, {"d2t", "missing"});
+  edit([](EditedHead& h) { h.config.erase("draft_vocab_size"); }, {"lm_head.weight", "shape"});
+  // The map is what the package holds: target ids, not offsets.
+  const auto p = head.package();
+  const auto t = *p->tensor("vocab_map");
+  ASSERT_EQ(t.cols, 64);
+  ASSERT_EQ(t.dtype, kernels::DType::i32);
+  for (int64_t i = 0; i < 64; ++i) {
+    int64_t offset = 0;
+    std::memcpy(&offset, map.data() + i * 8, 8);
+    EXPECT_EQ(static_cast<const int32_t*>(t.data)[i], i + offset);
+  }
+}
+
+TEST(ImportEagle3, AHeadOverTheWholeVocabularyNeedsNoMap) {
+  EditedHead head("eagle3");
+  head.config.erase("draft_vocab_size");
+  head.tensors.erase("d2t");
+  head.tensors.erase("t2d");
+  head.add("lm_head.weight", "F32", {160, 32});
+  const auto p = head.package();
+  EXPECT_FALSE(p->has("vocab_map"));
+  EXPECT_EQ(head_param(*p, "draft_vocab"), 160);
+  head.add("d2t", "I64", {160});  // zeros: the same ids
+  EXPECT_EQ(head.package()->fingerprint(), p->fingerprint());
+  head.tensors["d2t"].as<int64_t>()[0] = 1;
+  head.tensors["d2t"].as<int64_t>()[1] = -1;
+  head.refused({"draft_vocab_size", "another order"});
+}
+
+TEST(ImportEagle3, TheSpellingsInUseAreOneHead) {
+  EditedHead head("eagle3");
+  const std::string fingerprint = head.package()->fingerprint();
+  auto renamed = head.tensors;
+  for (const auto& [name, t] : head.tensors)
+    if (name.starts_with("midlayer.")) {
+      auto node = renamed.extract(name);
+      node.key() = "layers.0." + name.substr(9);
+      renamed.insert(std::move(node));
+    }
+  std::swap(head.tensors, renamed);
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint);
+  std::swap(head.tensors, renamed);
+  // Taps: in eagle_config, by default, and counted as outputs.
+  constexpr const char* kTaps = "eagle_aux_hidden_state_layer_ids";
+  head.config["eagle_config"] = {{kTaps, head.config[kTaps]}, {"use_aux_hidden_state", true}};
+  head.config.erase(kTaps);
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint);
+  head.config.erase("eagle_config");
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint) << "2, n/2, n - 3 of three layers are 0, 1, 2";
+  head.config[kTaps] = {1, 0, 1};
+  const auto p = head.package();
+  EXPECT_EQ(head_param(*p, "tap.0"), 2);
+  EXPECT_EQ(head_param(*p, "tap.1"), 1);
+  EXPECT_EQ(head_param(*p, "tap.2"), 2);
+  head.config[kTaps] = "0,1,2";
+  head.refused({kTaps});
+}
+
+TEST(ImportEagle3, ItsOwnEmbeddingIsKeptUnlessItIsTheTargets) {
+  EditedHead head("eagle3");
+  head.add("embed_tokens.weight", "F32", {160, 32});
+  EXPECT_TRUE(head.package()->has("embed"));
+  const auto target = *Package::open(head.options.drafter_for);
+  const auto embed = *target->tensor("embed");
+  for (int64_t r = 0; r < 160; ++r)
+    for (int64_t c = 0; c < 32; ++c) head.tensors["embed_tokens.weight"].as<float>()[r * 32 + c] = kernels::panel16_at(embed, r, c);
+  EXPECT_FALSE(head.package()->has("embed"));
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,261 @@
+// Cost-aware policies: pass costs, CAST's selection, calibration, and auto against fixed trees in simulated time.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "core/cost/pass_cost.h"
+#include "core/policy/calibration.h"
+#include "core/policy/marginal.h"
+#include "tests/unit/tree/drive.h"
+
+namespace aerie::tree_test {
+namespace {
+
+TEST(PassCost, NeverFallsAndFollowsTheMachine) {
+  PassCost cost;
+  EXPECT_FALSE(cost.known());
+  cost.seed(1, 2.0);
+  cost.seed(8, 1.9);  // noise: fewer milliseconds for more rows
+  cost.seed(32, 6.0);
+  for (int32_t n = 1; n <= kMaxCostRows; ++n) EXPECT_GE(cost.ms(n), n > 1 ? cost.ms(n - 1) : 0) << n;
+  EXPECT_DOUBLE_EQ(cost.ms(1), 2.0);
+  EXPECT_DOUBLE_EQ(cost.ms(32), 6.0);
+  EXPECT_GT(cost.ms(128), cost.ms(32));
+  for (int i = 0; i < 60; ++i) cost.measured(8, 6.0);  // a game has begun to render: everything is three times as slow
+  EXPECT_NEAR(cost.ms(8), 6.0, 0.1);
+  EXPECT_GT(cost.ms(1), 4.0) << "other row counts follow";
+  cost.measured(8, 600.0);  // one preempted pass
+  EXPECT_LT(cost.ms(8), 8.0);
+  for (const double bad : {0.0, -1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) cost.measured(8, bad);
+  cost.measured(0, 1);
+  cost.measured(1000, 1);
+  EXPECT_LT(cost.ms(8), 8.0);
+}
+
+// CAST, Algorithm 1, as printed.
+int32_t algorithm_1(const std::vector<double>& u, const std::vector<double>& c, double threshold) {
+  std::vector<bool> mark(u.size(), true);
+  for (size_t i = 0; i < u.size(); ++i)
+    for (size_t j = i + 1; j < u.size(); ++j)
+      if ((u[j] - u[i]) / (c[j] - c[i]) < threshold) mark[j] = false;
+  int32_t last = 0;
+  for (size_t j = 0; j < u.size(); ++j)
+    if (mark[j]) last = static_cast<int32_t>(j) + 1;
+  return last;
+}
+
+TEST(Marginal, EqualsAlgorithm1) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 20000; ++round) {
+    const size_t n = 1 + random() % 12;
+    std::vector<double> u, c;
+    double sum = 0, cost = 0;
+    for (size_t k = 0; k < n; ++k) {  // eighths: exact in binary, so that equal slopes are equal
+      u.push_back(sum += static_cast<double>(1 + random() % 64) / 8);
+      c.push_back(cost += static_cast<double>(1 + random() % 16) / 8);
+    }
+    const double threshold = static_cast<double>(1 + random() % 64) / 8;
+    ASSERT_EQ(worth_keeping(u, c, threshold), algorithm_1(u, c, threshold)) << "round " << round;
+  }
+  EXPECT_EQ(worth_keeping({}, {}, 1), 0);
+}
+
+// CAST, Theorem 4.1: with cost lambda j + delta and threshold (sum of the K-th best values) / lambda it keeps EAGLE-2's K,
+// in exact arithmetic (integers), values without ties.
+TEST(Marginal, Theorem41) {
+  std::mt19937 random(6);
+  for (int round = 0; round < 2000; ++round) {
+    const size_t n = 2 + random() % 20, k = 1 + random() % n;
+    std::vector<int64_t> value(n);
+    std::iota(value.begin(), value.end(), 1);
+    for (int64_t& v : value) v = v * 100 + static_cast<int64_t>(random() % 100);
+    std::sort(value.rbegin(), value.rend());
+    const int64_t lambda = 1 + random() % 9, delta = random() % 50;
+    // u_j - C c_j with C = v_K / lambda, times lambda: sum * lambda - v_K (lambda j + delta).
+    int64_t sum = 0, most = 0;
+    size_t kept = 0;
+    for (size_t j = 1; j <= n; ++j) {
+      sum += value[j - 1];
+      const int64_t net = sum * lambda - value[k - 1] * (lambda * static_cast<int64_t>(j) + delta);
+      if (j == 1 || net >= most) {
+        most = net;
+        kept = j;
+      }
+    }
+    ASSERT_EQ(kept, k);
+    std::vector<double> u, c;
+    double total = 0;
+    for (size_t j = 1; j <= n; ++j) {
+      u.push_back(total += static_cast<double>(value[j - 1]));
+      c.push_back(static_cast<double>(lambda * static_cast<int64_t>(j) + delta));
+    }
+    ASSERT_EQ(worth_keeping(u, c, static_cast<double>(value[k - 1]) / static_cast<double>(lambda) * (1 - 1e-12)), static_cast<int32_t>(k));
+  }
+}
+
+TEST(Calibration, LearnsAnOverconfidentDrafterAndStaysMonotone) {
+  Calibration c;
+  EXPECT_NEAR(c.probability(0.5f, 0), 0.5, 0.06) << "unlearned, it believes the drafter";
+  std::mt19937 random(8);
+  std::uniform_real_distribution<double> uniform;
+  for (int i = 0; i < 4000; ++i) {
+    const auto confidence = static_cast<float>(uniform(random));
+    c.learn(confidence, 0, uniform(random) < 0.5 * static_cast<double>(confidence));  // true half as often as it says
+    c.refit();
+  }
+  for (const float p : {0.2f, 0.5f, 0.8f}) EXPECT_NEAR(c.probability(p, 0), 0.5 * static_cast<double>(p), 0.08) << p;
+  double last = 0;
+  for (int i = 0; i <= 100; ++i) {
+    const double p = c.probability(static_cast<float>(i) / 100.0f, 0);
+    EXPECT_GE(p, last);
+    EXPECT_LE(p, 1.0);
+    last = p;
+  }
+  EXPECT_NEAR(c.probability(0.8f, 1), 0.8, 0.1) << "each depth learns for itself";
+}
+
+// A world of fixed pass costs and a drafter whose best child comes true with a known chance. Time is counted, not measured.
+struct World {
+  std::array<double, 129> target{}, draft{};
+  double hit = 0.7;  // of the best child; the second has half of the rest
+  explicit World(double per_row, double per_draft, double hit_rate) : hit(hit_rate) {
+    for (size_t n = 1; n < target.size(); ++n) {
+      target[n] = 10 + per_row * static_cast<double>(n - 1);
+      draft[n] = per_draft;
+    }
+  }
+  // Tokens a millisecond over `cycles`; `change` at half-way, if set.
+  double speed(TreePolicy& policy, int cycles, const std::function<void(World&)>& change = {}) {
+    std::mt19937 random(11);
+    std::uniform_real_distribution<double> uniform;
+    double tokens = 0, ms = 0;
+    for (int i = 0; i < cycles; ++i) {
+      if (change && i == cycles / 2) change(*this);
+      CycleLimits limits;
+      policy.begin(limits);
+      CycleCosts costs;
+      costs.target = target.data();
+      costs.draft = draft.data();
+      costs.draft_root = draft[1];
+      policy.costs(costs);
+      DraftTree tree;
+      tree.reset(1000);
+      double spent = 0;
+      std::vector<int32_t> frontier, selected;
+      while (!policy.resting() && policy.expand(tree, &frontier)) {
+        spent += draft[1];
+        for (const int32_t node : frontier) {
+          const int32_t token[] = {1, 2};
+          const float confidence[] = {static_cast<float>(claimed), static_cast<float>((1 - claimed) / 2)};
+          tree.add_children(node, token, confidence);
+        }
+      }
+      if (tree.size() > 1) policy.select(tree, &selected);
+      spent += target[selected.size() + 1];
+      std::vector<int32_t> path{0};
+      int32_t next = 0;
+      for (;;) {  // the target's choice: 1, 2 or something else
+        const double x = uniform(random);
+        next = x < hit ? 1 : x < hit + (1 - hit) / 2 ? 2 : 3;
+        int32_t child = tree.first_child(path.back());
+        while (child >= 0 && (tree[child].token != next || std::find(selected.begin(), selected.end(), child) == selected.end()))
+          child = tree.next_sibling(child);
+        if (child < 0) break;
+        path.push_back(child);
+      }
+      tokens += static_cast<double>(path.size());
+      ms += spent;
+      policy.outcome(tree, {path, next, spent});
+    }
+    return tokens / ms;
+  }
+  double claimed = 0.7;
+};
+
+TEST(Auto, ComesNearTheBestFixedTree) {
+  for (const auto& [per_row, per_draft, hit] :
+       {std::array{0.1, 0.5, 0.8}, std::array{1.0, 1.0, 0.8}, std::array{3.0, 1.0, 0.6}, std::array{0.3, 4.0, 0.7}}) {
+    double best = World(per_row, per_draft, hit).target[1] > 0 ? 1 / World(per_row, per_draft, hit).target[1] : 0;
+    for (const int32_t total : {2, 3, 4, 6, 10, 20, 40, 60})
+      for (const int32_t depth : {0, 1, 2, 3, 5, 8}) {
+        auto fixed = make_eagle2_policy({total, depth, 2}).value();
+        best = std::max(best, World(per_row, per_draft, hit).speed(*fixed, 1500));
+      }
+    auto automatic = make_auto_policy();
+    const double ours = World(per_row, per_draft, hit).speed(*automatic, 3000);
+    EXPECT_GE(ours, 0.93 * best) << "row " << per_row << " draft " << per_draft << " hit " << hit;
+  }
+}
+
+TEST(Auto, AWorthlessDrafterCostsLittle) {
+  for (const double claimed : {0.7, 0.99}) {  // honest about nothing
+    World world(1.0, 2.0, 0.02);
+    world.claimed = claimed;
+    const double plain = 1 / world.target[1];
+    auto automatic = make_auto_policy();
+    EXPECT_GE(world.speed(*automatic, 3000), 0.97 * plain) << claimed;
+  }
+}
+
+TEST(Auto, ADrafterThatGoesBadIsNoticedAndOneThatImprovesIsTriedAgain) {
+  World world(0.3, 0.5, 0.8);
+  auto automatic = make_auto_policy();
+  const double plain = 1 / world.target[1];
+  EXPECT_GE(world.speed(*automatic, 2000, [](World& w) { w.hit = 0.0; }), 1.2 * plain);
+  World later(0.3, 0.5, 0.0);
+  auto second = make_auto_policy();
+  EXPECT_GE(later.speed(*second, 8000, [](World& w) { w.hit = 0.8; }), 1.3 * plain) << "tried again";
+}
+
+TEST(Auto, WhatOneSessionLearnedServesTheNext) {
+  World bad(1.0, 6.0, 0.02);
+  auto first = make_auto_policy(), second = make_auto_policy(), fresh = make_auto_policy();
+  bad.speed(*first, 400);
+  ASSERT_NE(first->experience(), nullptr);
+  second->take_over(*first->experience());
+  EXPECT_GT(bad.speed(*second, 30), bad.speed(*fresh, 30)) << "it rests from the start";
+  EXPECT_TRUE(second->resting());
+  struct Other final : TreeExperience {};
+  fresh->take_over(Other{});  // another policy's: not for it
+  EXPECT_EQ(make_eagle2_policy({}).value()->experience(), nullptr);
+}
+
+TEST(Cast, SpendsWhereItPaysAndKeepsItsPromises) {
+  World cheap(0.05, 0.1, 0.8), dear(8.0, 8.0, 0.5);
+  auto policy = make_cast_policy({.total = 72, .depth = 13, .top_k = 2, .threshold = 1.5}).value();
+  const auto nodes = [&](World& w) {
+    policy->begin({});
+    CycleCosts costs;
+    costs.target = w.target.data();
+    costs.draft = w.draft.data();
+    policy->costs(costs);
+    const Draft d = [&] {
+      Draft out;
+      out.tree.reset(1000);
+      std::vector<int32_t> frontier;
+      while (policy->expand(out.tree, &frontier)) {
+        out.frontiers.push_back(frontier);
+        for (const int32_t node : frontier) {
+          const int32_t token[] = {1, 2};
+          const float confidence[] = {0.8f, 0.1f};
+          out.asked_in_vain = out.asked_in_vain || out.tree.child_count(node) > 0;
+          out.tree.add_children(node, token, confidence);
+        }
+      }
+      policy->select(out.tree, &out.selected);
+      return out;
+    }();
+    EXPECT_EQ(broken(d, {}), "");
+    return d.selected.size();
+  };
+  EXPECT_GT(nodes(cheap), nodes(dear));
+  EXPECT_EQ(make_cast_policy({.threshold = 0}).status().code(), Code::invalid_argument);
+  EXPECT_EQ(make_cast_policy({.total = 1}).status().code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace aerie::tree_test
