@@ -40,6 +40,7 @@ def write(saved: dict[str, torch.Tensor], config: dict, out: Path, dtype: torch.
     save_file(saved, str(out / "model.safetensors.part"), metadata={"format": "pt"})
     config = {**config, "torch_dtype": str(dtype).removeprefix("torch.")}
     (out / "config.json.part").write_text(json.dumps(config, indent=2) + "\n")
+    (out / "model.safetensors.part").chmod(0o644)  # safetensors writes it for the owner alone
     for file in ("model.safetensors", "config.json"):
         (out / f"{file}.part").replace(out / file)
 
