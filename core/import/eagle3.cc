@@ -1,5 +1,7 @@
 // EAGLE-3 heads as published (SafeAILab/EAGLE): fc over the taps, one decoder layer that reads [embedding; feature],
 // a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id i + d2t[i].
+#include <algorithm>
+
 #include "core/import/head.h"
 
 namespace aerie {
@@ -16,7 +18,8 @@ Status read_vocabulary(const HeadSource& head, TensorTaker& take, int64_t draft,
   std::vector<bool> named(static_cast<size_t>(vocab), false);
   map->clear();
   for (int64_t i = 0; i < draft; ++i) {
-    const int64_t id = i + offsets[static_cast<size_t>(i)];
+    constexpr int64_t kFar = int64_t{1} << 40;  // beyond any vocabulary, and no sum overflows
+    const int64_t id = i + std::clamp(offsets[static_cast<size_t>(i)], -kFar, kFar);
     if (id < 0 || id >= vocab)
       return bad("d2t: entry " + std::to_string(i) + " means token " + std::to_string(id) + ", the target has " + std::to_string(vocab));
     if (named[static_cast<size_t>(id)]) return bad("d2t: token " + std::to_string(id) + " is named twice");
