@@ -173,7 +173,7 @@ int run_command(const Options& o) {
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
   if (!plain.tokens.empty())
-    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: %.2f x faster, %s\n", plain.tokens.size(),
+    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
                  plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
                  plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
   return 0;
