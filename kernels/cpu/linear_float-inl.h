@@ -1,0 +1,131 @@
+// Tiles of Linear for f32 and bf16 weights: one FMA chain over k ascending for each output.
+#include "hwy/highway.h"
+#include "kernels/cpu/linear_tile.h"
+
+#if defined(AERIE_LINEAR_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef AERIE_LINEAR_FLOAT_INL_H_
+#undef AERIE_LINEAR_FLOAT_INL_H_
+#else
+#define AERIE_LINEAR_FLOAT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::CappedTag<float, kPanel>;
+using V = hn::Vec<D>;
+constexpr size_t kN = hn::MaxLanes(D());
+constexpr size_t kV = kPanel / kN;  // vectors in a panel
+
+// sums: (row of the tile, panel, lane). + bias, + residual, to the output; what lies behind the matrix's last row
+// or the tile's own rows is not written. One function for all tiles: their code is large enough.
+HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float* sums) {
+  const D d;
+  const Linear& op = *t.op;
+  const int64_t first = t.panel * kPanel, width = panels * kPanel;
+  const int64_t n = op.w.rows - first < width ? op.w.rows - first : width;
+  const float* bias = op.bias ? static_cast<const float*>(op.bias.data) + first : nullptr;
+  for (int64_t m = 0; m < t.rows; ++m, sums += width) {
+    float* out = static_cast<float*>(op.out.data) + (t.row + m) * op.out.stride + first;
+    const float* residual =
+        op.residual ? static_cast<const float*>(op.residual.data) + (t.row + m) * op.residual.stride + first : nullptr;
+    int64_t i = 0;
+    for (; i + static_cast<int64_t>(kN) <= n; i += kN) {
+      V sum = hn::Load(d, sums + i);
+      if (bias) sum = hn::Add(hn::LoadU(d, bias + i), sum);
+      if (residual) sum = hn::Add(hn::LoadU(d, residual + i), sum);
+      hn::StoreU(sum, d, out + i);
+    }
+    for (; i < n; ++i) {
+      float sum = sums[i];
+      if (bias) sum = bias[i] + sum;
+      if (residual) sum = residual[i] + sum;
+      out[i] = sum;
+    }
+  }
+}
+
+template <int M, int P>
+HWY_INLINE void add_products(const V (&w)[P * kV], const float* x, V (&acc)[M][P * kV]) {
+  AERIE_UNROLL for (int m = 0; m < M; ++m) {
+    const V a = hn::Set(D(), x[m]);
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::MulAdd(w[j], a, acc[m][j]);
+  }
+}
+
+template <int M, int P>
+HWY_NOINLINE void tile_f32(const LinearTile& t) {
+  const D d;
+  const int64_t k = t.op->w.cols, size = k * kPanel;
+  const float* w = static_cast<const float*>(t.op->w.data) + t.panel * size;
+  const float* x = t.x->x + t.packed * k;
+  V acc[M][P * kV];
+  AERIE_UNROLL for (auto& row : acc)
+    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  int64_t ahead = t.ahead.offset;
+  for (int64_t i = 0; i < k; ++i, ahead += t.ahead.rate) {
+    V b[P * kV];
+    AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
+      const float* panel = w + static_cast<int64_t>(p) * size;
+      AERIE_PREFETCH(reinterpret_cast<const char*>(panel) + ahead);
+      AERIE_UNROLL for (size_t v = 0; v < kV; ++v) b[p * kV + v] = hn::Load(d, panel + i * kPanel + v * kN);
+    }
+    add_products<M, P>(b, x + i * M, acc);
+  }
+  HWY_ALIGN float sums[M * P * kPanel];
+  AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) hn::Store(acc[m][j], d, sums + (m * P * kV + j) * kN);
+  finish(t, P, sums);
+}
+
+template <int M, int P>
+HWY_NOINLINE void tile_bf16(const LinearTile& t) {
+  const D d;
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::RebindToUnsigned<D> d32;
+  const int64_t k = t.op->w.cols, size = k_padded(DType::bf16, k) * kPanel;
+  const uint16_t* w = static_cast<const uint16_t*>(t.op->w.data) + t.panel * size;
+  const float* x = t.x->x + t.packed * k;
+  V acc[M][P * kV];
+  AERIE_UNROLL for (auto& row : acc)
+    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  const auto high = hn::Set(d32, 0xffff0000u);
+  int64_t ahead = t.ahead.offset;
+  for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word
+    V even[P * kV], odd[P * kV];
+    AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
+      const uint16_t* panel = w + static_cast<int64_t>(p) * size;
+      AERIE_PREFETCH(reinterpret_cast<const char*>(panel) + ahead);
+      AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
+        const auto both = hn::BitCast(d32, hn::Load(d16, panel + i * kPanel + v * kN * 2));
+        even[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(both));
+        odd[p * kV + v] = hn::BitCast(d, hn::And(both, high));
+      }
+    }
+    add_products<M, P>(even, x + i * M, acc);
+    if (i + 1 < k) add_products<M, P>(odd, x + (i + 1) * M, acc);
+  }
+  HWY_ALIGN float sums[M * P * kPanel];
+  AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) hn::Store(acc[m][j], d, sums + (m * P * kV + j) * kN);
+  finish(t, P, sums);
+}
+
+// dst[k][row] of m rows, zeros up to n; a few columns at a time so that both sides stay in the cache.
+inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t n, int64_t k, float* dst) {
+  constexpr int64_t kColumns = 16;
+  for (int64_t first = 0; first < k; first += kColumns) {
+    const int64_t end = first + kColumns < k ? first + kColumns : k;
+    for (int64_t r = 0; r < m; ++r)
+      for (int64_t i = first; i < end; ++i) dst[i * n + r] = src[r * stride + i];
+    for (int64_t r = m; r < n; ++r)
+      for (int64_t i = first; i < end; ++i) dst[i * n + r] = 0.0f;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,42 @@
+// What the tiles of Linear share, whatever the target: activations as tiles read them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/ops.h"
+
+// Accumulators in an array stay in registers only if every loop over it is unrolled early.
+#define AERIE_UNROLL _Pragma("GCC unroll 16")
+
+namespace aerie::kernels::cpu {
+
+// The rows of a tile lie interleaved, so that a tile reads one stream, and no two rows compete for one
+// set of the cache. Tile after tile; K (or the blocks) ascending in each; the tile's rows innermost.
+struct PackedRows {
+  const float* x = nullptr;          // f32, bf16 weights: [tile][k][row of the tile]
+  const int8_t* q = nullptr;         // int8, int4 weights: [tile][block][row][32], zeros behind K
+  const int32_t* offsets = nullptr;  // [tile][block][row]: minus the zero point of unsigned codes times the sum of q
+  const float* scale = nullptr;      // (M)
+};
+
+// What a tile fetches while it computes, in each of its panels: `rate` bytes for every line (64 bytes) that
+// it reads, starting `offset` bytes ahead of the panel's first.
+struct Ahead {
+  int64_t offset, rate;
+};
+
+struct LinearTile {
+  const Linear* op;
+  const PackedRows* x;
+  int64_t row;     // the first of the tile's
+  int64_t rows;    // that count: a tile may be wider, its packed rows behind them are zeros
+  int64_t packed;  // rows of the tiles before this one, as packed
+  int64_t panel;   // the first
+  Ahead ahead;
+};
+
+constexpr int64_t kLine = 64;
+// A macro: GCC 12 takes a function that only prefetches for one without effects, and drops its calls.
+#define AERIE_PREFETCH(p) __builtin_prefetch(p)
+
+}  // namespace aerie::kernels::cpu

@@ -1,0 +1,269 @@
+// What this machine can do at most: read bandwidth (DRAM with 1 and 4 row streams, L3, L2) and the peak
+// of the inner loops that Linear is made of (f32 FMA, bf16, int8 and int4 weights out of the L1 cache).
+//   roofline [--threads N]... [--json] [--seconds S]
+// Every figure is the best and the median of several rounds; all are interleaved, round after round.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernels/cpu/hwy_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tests/bench/roofline.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace roofline {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sum of all words, `streams` sequences at once, one cache line of each in turn.
+uint64_t read(const uint64_t* data, size_t words, int streams) {
+  const hn::ScalableTag<uint64_t> d;
+  const size_t n = hn::Lanes(d), line = 8, each = words / static_cast<size_t>(streams) / line * line;
+  auto a = hn::Zero(d), b = hn::Zero(d), c = hn::Zero(d), e = hn::Zero(d);
+  if (streams == 4) {
+    for (size_t i = 0; i < each; i += line)
+      for (size_t j = 0; j < line; j += n) {
+        a = hn::Add(a, hn::LoadU(d, data + i + j));
+        b = hn::Add(b, hn::LoadU(d, data + each + i + j));
+        c = hn::Add(c, hn::LoadU(d, data + 2 * each + i + j));
+        e = hn::Add(e, hn::LoadU(d, data + 3 * each + i + j));
+      }
+  } else {
+    for (size_t i = 0; i + 4 * line <= each; i += 4 * line)
+      for (size_t j = 0; j < line; j += n) {
+        a = hn::Add(a, hn::LoadU(d, data + i + j));
+        b = hn::Add(b, hn::LoadU(d, data + i + line + j));
+        c = hn::Add(c, hn::LoadU(d, data + i + 2 * line + j));
+        e = hn::Add(e, hn::LoadU(d, data + i + 3 * line + j));
+      }
+  }
+  return hn::GetLane(hn::Add(hn::Add(a, b), hn::Add(c, e)));
+}
+
+// Multiply-adds done by `rounds` of the inner loop that a format's tile consists of, from registers and L1.
+// Sums start at different values, or the compiler would keep one for all.
+double fma_f32(const uint8_t* memory, int64_t rounds) {
+  const hn::ScalableTag<float> d;
+  const size_t n = hn::Lanes(d);
+  const auto* x = reinterpret_cast<const float*>(memory);
+  const auto w = hn::Load(d, x), v = hn::Load(d, x + n);
+  auto a0 = hn::Load(d, x + 2 * n), a1 = hn::Load(d, x + 3 * n), a2 = hn::Load(d, x + 4 * n), a3 = hn::Load(d, x + 5 * n),
+       a4 = hn::Load(d, x + 6 * n), a5 = hn::Load(d, x + 7 * n), a6 = hn::Load(d, x + 8 * n), a7 = hn::Load(d, x + 9 * n),
+       a8 = hn::Load(d, x + 10 * n), a9 = hn::Load(d, x + 11 * n), b0 = hn::Load(d, x + 12 * n), b1 = hn::Load(d, x + 13 * n);
+  for (int64_t r = 0; r < rounds; ++r) {
+    a0 = hn::MulAdd(w, v, a0); a1 = hn::MulAdd(w, v, a1); a2 = hn::MulAdd(w, v, a2); a3 = hn::MulAdd(w, v, a3);
+    a4 = hn::MulAdd(w, v, a4); a5 = hn::MulAdd(w, v, a5); a6 = hn::MulAdd(w, v, a6); a7 = hn::MulAdd(w, v, a7);
+    a8 = hn::MulAdd(w, v, a8); a9 = hn::MulAdd(w, v, a9); b0 = hn::MulAdd(w, v, b0); b1 = hn::MulAdd(w, v, b1);
+  }
+  const auto s = hn::Add(hn::Add(hn::Add(a0, a1), hn::Add(a2, a3)), hn::Add(hn::Add(a4, a5), hn::Add(a6, a7)));
+  static volatile float sink;
+  sink = sink + hn::GetLane(hn::Add(s, hn::Add(hn::Add(a8, a9), hn::Add(b0, b1))));
+  return static_cast<double>(rounds) * 12 * static_cast<double>(n);
+}
+
+#define ROOFLINE_UNROLL _Pragma("GCC unroll 16")
+#if HWY_TARGET == HWY_AVX3_DL
+// Twelve sums in registers, weights from L1, one broadcast activation for two weights: the int8 tile's loop.
+HWY_INLINE void group(__m512i w0, __m512i w1, const uint8_t* x, __m512i (&sum)[6][2]) {
+  ROOFLINE_UNROLL for (int m = 0; m < 6; ++m) {
+    int32_t four;
+    std::memcpy(&four, x + 64 * m, 4);
+    const __m512i a = _mm512_set1_epi32(four);
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum[m][0]) : "v"(w0), "v"(a));
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum[m][1]) : "v"(w1), "v"(a));
+  }
+}
+template <bool kNibbles>
+double dot_rounds(const uint8_t* memory, int64_t rounds) {
+  __m512i sum[6][2];
+  ROOFLINE_UNROLL for (int m = 0; m < 6; ++m) sum[m][0] = sum[m][1] = _mm512_set1_epi32(m);
+  const __m512i low = _mm512_set1_epi8(15);
+  for (int64_t r = 0; r < rounds; ++r) {
+    const uint8_t *p = memory + (r & 15) * 256, *x = memory + 8192 + (r & 7) * 8;
+    ROOFLINE_UNROLL for (int j = 0; j < 2; ++j) {
+      const __m512i b0 = _mm512_loadu_si512(p + 128 * j), b1 = _mm512_loadu_si512(p + 128 * j + 64);
+      if constexpr (kNibbles) {
+        group(_mm512_and_si512(b0, low), _mm512_and_si512(b1, low), x + 4 * j, sum);
+        group(_mm512_and_si512(_mm512_srli_epi16(b0, 4), low), _mm512_and_si512(_mm512_srli_epi16(b1, 4), low), x + 16 + 4 * j, sum);
+      } else {
+        group(b0, b1, x + 4 * j, sum);
+      }
+    }
+  }
+  static volatile int32_t sink;
+  ROOFLINE_UNROLL for (auto& s : sum) sink = sink + _mm_cvtsi128_si32(_mm512_castsi512_si128(_mm512_add_epi32(s[0], s[1])));
+  return static_cast<double>(rounds) * 4 * 6 * 64 * (kNibbles ? 2 : 1);
+}
+double dot_int(const uint8_t* memory, int64_t rounds, bool nibbles) {
+  return nibbles ? dot_rounds<true>(memory, rounds) : dot_rounds<false>(memory, rounds);
+}
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+double dot_int(const uint8_t* memory, int64_t rounds, bool nibbles) {
+  __m256i acc[4];
+  for (int m = 0; m < 4; ++m) acc[m] = _mm256_set1_epi32(m);
+  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+  for (int64_t r = 0; r < rounds; ++r) {
+    const uint8_t* p = memory + (r & 15) * 128;
+    for (int j = 0; j < 4; ++j) {
+      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
+      for (int half = 0; half < (nibbles ? 2 : 1); ++half) {
+        const __m256i w = nibbles ? _mm256_and_si256(half ? _mm256_srli_epi16(b, 4) : b, low) : b;
+        for (int m = 0; m < 4; ++m) {
+          int32_t four;
+          std::memcpy(&four, memory + 8192 + 64 * m + 4 * j, 4);
+          acc[m] = _mm256_add_epi32(acc[m], _mm256_madd_epi16(_mm256_maddubs_epi16(w, _mm256_set1_epi32(four)), ones));
+        }
+      }
+    }
+  }
+  static volatile int32_t sink;
+  for (auto& a : acc) sink = _mm_cvtsi128_si32(_mm256_castsi256_si128(a));
+  return static_cast<double>(rounds) * 4 * 4 * 32 * (nibbles ? 2 : 1);
+}
+#else
+double dot_int(const uint8_t*, int64_t, bool) { return 0; }  // no integer dot of this set is worth a roof
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace roofline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace roofline {
+HWY_EXPORT(read);
+HWY_EXPORT(fma_f32);
+HWY_EXPORT(dot_int);
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Memory {
+  explicit Memory(size_t n) : bytes(n), data(static_cast<uint8_t*>(::operator new(n, std::align_val_t{4096}))) {
+    uint64_t x = 88172645463325252u;
+    for (size_t i = 0; i < n / 8; ++i) {
+      x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+      const uint64_t v = x & 0x3f3f3f3f3f3f3f3fu;  // small floats, small codes: nothing denormal or infinite
+      std::memcpy(data + i * 8, &v, 8);
+    }
+  }
+  ~Memory() { ::operator delete(data, std::align_val_t{4096}); }
+  size_t bytes;
+  uint8_t* data;
+};
+
+// Seconds until all threads have done work(thread): each starts when all are ready.
+double together(int threads, const std::function<void(int)>& work) {
+  std::atomic<int> ready{0};
+  std::atomic<bool> go{false};
+  std::vector<std::thread> team;
+  for (int t = 1; t < threads; ++t)
+    team.emplace_back([&, t] {
+      ready.fetch_add(1);
+      while (!go.load()) {}
+      work(t);
+    });
+  while (ready.load() < threads - 1) {}
+  const auto begin = Clock::now();
+  go.store(true);
+  work(0);
+  for (auto& t : team) t.join();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Figure {
+  const char* name;
+  const char* unit;
+  int threads;
+  std::function<double()> measure;  // one round
+  std::vector<double> seen = {};
+};
+
+}  // namespace
+}  // namespace roofline
+
+int main(int argc, char** argv) {
+  using namespace roofline;
+  std::vector<int> threads;
+  bool json = false;
+  int rounds = 9;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    if (a == "--json") json = true;
+    else if (a == "--threads" && i + 1 < argc) threads.push_back(std::atoi(argv[++i]));
+    else if (a == "--rounds" && i + 1 < argc) rounds = std::max(1, std::atoi(argv[++i]));
+    else return std::fprintf(stderr, "usage: roofline [--threads N]... [--rounds N] [--json]\n"), 1;
+  }
+  if (threads.empty()) {
+    const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    threads.push_back(1);
+    if (all > 1) threads.push_back(all);
+  }
+  const Memory dram(size_t{1} << 30);
+  std::vector<std::unique_ptr<Memory>> cache;
+  for (int t = 0; t < *std::max_element(threads.begin(), threads.end()); ++t) cache.push_back(std::make_unique<Memory>(4 << 20));
+  static std::atomic<uint64_t> sink;
+
+  std::vector<Figure> figures;
+  for (const int n : threads) {
+    if (n < 1 || n > 1024) return std::fprintf(stderr, "roofline: --threads %d\n", n), 1;
+    for (const int streams : {1, 4})
+      figures.push_back({streams == 1 ? "dram_read_1_stream" : "dram_read", "GB/s", n, [&dram, n, streams] {
+                           const size_t words = dram.bytes / 8 / static_cast<size_t>(n);
+                           const double s = together(n, [&](int t) {
+                             sink += HWY_DYNAMIC_DISPATCH(read)(reinterpret_cast<const uint64_t*>(dram.data) + static_cast<size_t>(t) * words, words, streams);
+                           });
+                           return static_cast<double>(dram.bytes) / s * 1e-9;
+                         }});
+    for (const auto& [name, kib] : {std::pair{"l3_read", 4096}, std::pair{"l2_read", 256}})
+      figures.push_back({name, "GB/s", n, [&cache, n, kib = kib] {
+                           const int repeats = (64 << 10) / kib;
+                           const double s = together(n, [&](int t) {
+                             for (int i = 0; i < repeats; ++i)
+                               sink += HWY_DYNAMIC_DISPATCH(read)(reinterpret_cast<const uint64_t*>(cache[static_cast<size_t>(t)]->data), static_cast<size_t>(kib) * 128, 1);
+                           });
+                           return static_cast<double>(n) * repeats * kib * 1024.0 / s * 1e-9;
+                         }});
+    const auto peak = [&](const char* name, auto work) {
+      figures.push_back({name, "GMAC/s", n, [&cache, n, work] {
+                           std::vector<double> macs(static_cast<size_t>(n));
+                           const double s = together(n, [&](int t) { macs[static_cast<size_t>(t)] = work(cache[static_cast<size_t>(t)]->data); });
+                           double sum = 0;
+                           for (const double m : macs) sum += m;
+                           return sum / s * 1e-9;
+                         }});
+    };
+    peak("f32", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(fma_f32)(m, 4000000); });
+    peak("int8", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 1000000, false); });
+    peak("int4", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 500000, true); });
+  }
+  for (int r = 0; r <= rounds; ++r)
+    for (Figure& f : figures) {
+      const double v = f.measure();
+      if (r > 0) f.seen.push_back(v);  // the first round warms up
+    }
+  if (json) std::printf("{\"isa\": \"%s\", \"figures\": [\n", hwy::TargetName(hwy::SupportedTargets() & HWY_TARGETS & -(hwy::SupportedTargets() & HWY_TARGETS)));
+  else std::printf("%-20s %8s %10s %10s %10s\n", "", "threads", "median", "least", "most");
+  for (size_t i = 0; i < figures.size(); ++i) {
+    Figure& f = figures[i];
+    std::sort(f.seen.begin(), f.seen.end());
+    const double median = f.seen[f.seen.size() / 2];
+    if (json)
+      std::printf("  {\"name\": \"%s\", \"unit\": \"%s\", \"threads\": %d, \"median\": %.2f, \"least\": %.2f, \"most\": %.2f}%s\n", f.name, f.unit, f.threads,
+                  median, f.seen.front(), f.seen.back(), i + 1 < figures.size() ? "," : "]}");
+    else std::printf("%-20s %8d %10.1f %10.1f %10.1f  %s\n", f.name, f.threads, median, f.seen.front(), f.seen.back(), f.unit);
+  }
+}
+#endif
