@@ -13,9 +13,11 @@ import argparse
 import datetime
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +38,8 @@ class Driver:
 
     def __init__(self, *command):
         self.name = Path(command[0]).name
-        self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([str(c) for c in command], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
         self.about = self.answer()
 
     def answer(self) -> dict:
@@ -69,8 +72,8 @@ def models(args, shape: str, pairs: list[str]) -> Path:
     if formats:
         random_model.write(random_model.SHAPES[shape], args.seed, folder, formats)
     for dtype in sorted(packages):
-        subprocess.run([args.build / "bin/aerie", "convert", folder / "hf", "-o", folder / f"{dtype}.aerie", "--dtype", dtype],
-                       check=True, capture_output=True)
+        subprocess.run([args.build / "bin/aerie", "convert", folder / "hf", "-o", folder / f"{dtype}.aerie",
+                        "--dtype", dtype], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -80,9 +83,30 @@ def agreement(a, b) -> dict:
     return {"cosine": float(cosine.min()), "argmax": float((a.argmax(axis=1) == b.argmax(axis=1)).mean())}
 
 
+class OtherWork:
+    """What share of the machine's CPU time went elsewhere: a thread that loses its CPU stalls its whole pass."""
+
+    def __init__(self):
+        self.start = self.now()
+
+    @staticmethod
+    def now():
+        ticks = [int(t) for t in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")  # all but idle and iowait
+        return busy, children.ru_utime + children.ru_stime + time.process_time(), time.monotonic()
+
+    def share(self) -> float:
+        """Once the engines have ended."""
+        busy, own, wall = (b - a for a, b in zip(self.start, self.now()))
+        return max(0.0, (busy - own) / wall / os.cpu_count())
+
+
 def measure(args, shape: str, pair: str, threads: int, folder: Path) -> dict:
     ours, theirs = PAIRS[pair]
-    engines = {"aerie": Driver(args.build / "bin/aerie_driver", folder / f"{ours}.aerie", threads, args.context, args.kv),
+    others = OtherWork()
+    engines = {"aerie": Driver(args.build / "bin/aerie_driver", folder / f"{ours}.aerie", threads, args.context,
+                               args.kv),
                "llama.cpp": Driver(args.llama_driver, folder / f"{theirs}.gguf", threads, args.context)}
     with tempfile.TemporaryDirectory() as tmp:
         agree = agreement(*(e.logits(tmp) for e in engines.values()))
@@ -105,19 +129,27 @@ def measure(args, shape: str, pair: str, threads: int, folder: Path) -> dict:
     for name, engine in engines.items():
         run[name] = engine.about | {"ms": passes[name], "prefill_ms": prefill[name]}
         engine.close()
-    return run
+    return run | {"other_work": others.share()}
 
 
 def machine(args) -> dict:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
-    commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    git = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     out = {"cpu": next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), "unknown CPU"),
-           "cpus": os.cpu_count(), "date": args.date, "commit": commit, "load_before": os.getloadavg()[0]}
+           "cpus": os.cpu_count(), "date": args.date, "commit": git.stdout.strip(), "load_before": os.getloadavg()[0]}
     roofline = args.roofline or args.build / "bin/roofline"
     if roofline.exists():
-        done = subprocess.run([roofline, "--json"], check=True, capture_output=True, text=True)
-        out["dram_read_gbps"] = json.loads(done.stdout)["dram_read_gbps"]
+        out["dram_read_gbps"] = dram_read(roofline, args.threads)
     return out
+
+
+def dram_read(roofline: Path, threads: list[int]) -> dict:
+    """GB/s by number of threads; one number in the output stands for all of them."""
+    asked = [x for t in threads for x in ("--threads", str(t))]
+    done = json.loads(subprocess.run([roofline, "--json", *asked], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    if "dram_read_gbps" in done:
+        return {t: done["dram_read_gbps"] for t in threads}
+    return {f["threads"]: f["median"] for f in done["figures"] if f["name"] == "dram_read"}
 
 
 def main() -> None:

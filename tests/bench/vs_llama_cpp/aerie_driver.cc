@@ -124,7 +124,8 @@ int main(int argc, char** argv) {
   if (argc < 4 || argc > 5 || (kv != "f32" && kv != "bf16"))
     bench::fail("usage: aerie_driver MODEL.aerie THREADS CONTEXT [f32|bf16]");
   const auto start = bench::Clock::now();
-  Engine engine(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), kv == "f32" ? kernels::DType::f32 : kernels::DType::bf16);
+  const kernels::DType type = kv == "f32" ? kernels::DType::f32 : kernels::DType::bf16;
+  Engine engine(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), type);
   const double open_ms = bench::ms_since(start);
   bench::serve(engine, std::string("\"features\": \"") + engine.isa() + ", KV " + kv + "\"", open_ms);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh: fetch llama.cpp (in the source distribution of the PyPI package llama-cpp-python) and build llama_driver
+# build.sh [CMAKE_OPTION...]: fetch llama.cpp (in the source distribution of the PyPI package llama-cpp-python) and build llama_driver
 # against it, natively, for the CPU only. All of it lies outside the tree; the last line printed is the driver's path.
 #   AERIE_BENCH_CACHE          where (default ~/.cache/aerie-bench)
 #   LLAMA_CPP_PYTHON_VERSION   which (default below)
@@ -17,6 +17,6 @@ if [ ! -d "$source/vendor/llama.cpp" ]; then
   tar -xzf "$archive" -C "$cache"
 fi
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLLAMA_SOURCE="$source/vendor/llama.cpp" \
-  -DPACKAGE_VERSION="$version" >&2
+  -DPACKAGE_VERSION="$version" "$@" >&2
 nice -n 10 cmake --build "$build" --target llama_driver -- -j2 >&2
 find "$build" -type f -name llama_driver -perm -u+x | head -n 1

@@ -1,7 +1,5 @@
-// llama_driver MODEL.gguf THREADS CONTEXT: llama.cpp's passes, timed on command (protocol.h). KV cache, flash attention,
-// batch sizes and weight repacking are its defaults.
-#include <algorithm>
-
+// llama_driver MODEL.gguf THREADS CONTEXT: llama.cpp's passes, timed on command (protocol.h). KV cache, flash
+// attention, batch sizes and weight repacking are its defaults.
 #include "llama.h"
 #include "protocol.h"
 
@@ -92,14 +90,18 @@ class Engine {
   llama_batch batch_{};
 };
 
+void errors_only(ggml_log_level level, const char* text, void*) {
+  if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) bench::fail("usage: llama_driver MODEL.gguf THREADS CONTEXT");
-  llama_log_set([](ggml_log_level level, const char* text, void*) { if (level == GGML_LOG_LEVEL_ERROR) std::fputs(text, stderr); },
-                nullptr);
+  llama_log_set(errors_only, nullptr);
   const auto start = bench::Clock::now();
   Engine engine(argv[1], std::atoi(argv[2]), std::atoi(argv[3]));
   const double open_ms = bench::ms_since(start);
-  bench::serve(engine, std::string("\"version\": \"" DRIVER_VERSION "\", \"features\": \"") + llama_print_system_info() + "\"", open_ms);
+  const std::string features = llama_print_system_info();
+  bench::serve(engine, "\"version\": \"" DRIVER_VERSION "\", \"features\": \"" + features + "\"", open_ms);
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 ENGINES = ["aerie", "llama.cpp"]
+BUSY = 0.05  # other work that makes timings worthless
 
 
 def table(header, rows):
@@ -39,13 +40,14 @@ def gbps(run, engine):
 
 
 def title(run):
-    return f"{run['shape']}, {run['formats'][0]} / {run['formats'][1]}, {run['threads']} thread{'s' * (run['threads'] > 1)}"
+    threads = f"{run['threads']} thread{'s' * (run['threads'] > 1)}"
+    return f"{run['shape']}, {run['formats'][0]} / {run['formats'][1]}, {threads}"
 
 
 def line(run):
     a, b = (at(run, e, 1) for e in ENGINES)
     return (f"{title(run)}: n=1 aerie {a:.2f} ms, llama.cpp {b:.2f} ms, ratio {b / a:.2f}; "
-            f"logits' cosine {run['logits']['cosine']:.5f}")
+            f"logits' cosine {run['logits']['cosine']:.5f}; other work {100 * run['other_work']:.0f} %")
 
 
 def summary(results):
@@ -56,7 +58,7 @@ def summary(results):
     for run in results["runs"]:
         both = lambda f: " / ".join(f(e) for e in ENGINES)
         prefill = {e: run[e]["prefill_ms"] for e in ENGINES}
-        share = [both(lambda e: f"{100 * gbps(run, e) / dram:.0f} %")] if dram else []
+        share = [both(lambda e: f"{100 * gbps(run, e) / dram[str(run['threads'])]:.0f} %")] if dram else []
         rows.append([title(run), both(lambda e: f"{1000 / at(run, e, 1):.1f}"), f"{ratio(run, 1):.2f}",
                      both(lambda e: f"{gbps(run, e):.1f}"), *share,
                      *([both(lambda e: f"{median(prefill[e]):.0f}"),
@@ -69,8 +71,9 @@ def opening(results):
     rows = []
     for run in results["runs"]:
         both = lambda key: " / ".join(f"{run[e][key]:.0f}" for e in ENGINES)
-        rows.append([title(run), both("open_ms"), both("first_pass_ms"), both("opened_mib"), both("rss_mib"), both("anon_mib")])
-    return table(["model", "open, ms", "first pass, ms", "resident when open, MiB", "after that pass", "of it not from the file"], rows)
+        rows.append([title(run), *map(both, ("open_ms", "first_pass_ms", "opened_mib", "rss_mib", "anon_mib"))])
+    return table(["model", "open, ms", "first pass, ms", "resident when open, MiB", "after that pass",
+                  "of it not from the file"], rows)
 
 
 def passes(run, rows):
@@ -82,11 +85,16 @@ def passes(run, rows):
 def write(results, file: Path) -> None:
     m, first = results["machine"], results["runs"][0]
     dram = m.get("dram_read_gbps")
+    each = ", ".join(f"{gb:.1f} GB/s with {t}" for t, gb in dram.items()) if dram else ""
+    reads = f"DRAM read bandwidth in the same run, by threads: {each}. " if dram else ""
+    busy = max(run["other_work"] for run in results["runs"])
+    switches = [w.split("=")[0].split(":")[-1].strip() for w in first["llama.cpp"]["features"].split("|") if "= 1" in w]
     out = [f"""# Aerie and llama.cpp on one CPU, random weights
 
 {m['cpu']}, {m['cpus']} CPUs; {m['date']}; load average {m['load_before']:.1f} before, {m['load_after']:.1f} after; Aerie {m['commit']}
 ({first['aerie']['compiler']}; {first['aerie']['features']}), llama.cpp {first['llama.cpp']['version']} ({first['llama.cpp']['compiler']};
-{first['llama.cpp']['features'].strip(' |')}). {f'DRAM read bandwidth in the same run: {dram:.1f} GB/s.' if dram else ''}
+{' '.join(switches)}). {reads}
+Other work took at most {100 * busy:.0f} % of the machine{'.' if busy < BUSY else ': **it was busy, and these timings say nothing.**'}
 
 **Random weights**: Gaussian, the same in both engines' formats; speed only, no text. A pass of n rows behind {results['context']} positions
 gives the logits of every row. Medians of {results['repeats']} interleaved repeats, [minimum; quartiles]. Ratio: llama.cpp's time over

@@ -82,8 +82,10 @@ inline void answer(const std::string& fields) {
 template <class Engine>
 void serve(Engine& engine, const std::string& about, double open_ms) {
   const double opened_mib = status_mib("VmRSS:"), first_ms = engine.time_prefill(1);
-  answer(about + ", \"compiler\": \"" + kCompiler + "\", \"open_ms\": " + std::to_string(open_ms) + ", \"opened_mib\": " + std::to_string(opened_mib) +
-         ", \"first_pass_ms\": " + std::to_string(first_ms) + ", " + memory_json());
+  std::ostringstream first;
+  first << about << ", \"compiler\": \"" << kCompiler << "\", \"open_ms\": " << open_ms
+        << ", \"opened_mib\": " << opened_mib << ", \"first_pass_ms\": " << first_ms << ", " << memory_json();
+  answer(first.str());
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string command, file;
@@ -99,7 +101,8 @@ void serve(Engine& engine, const std::string& about, double open_ms) {
       for (int32_t id; words >> id;) ids.push_back(id);
       const std::vector<float> logits = engine.logits(ids);
       std::ofstream out(file, std::ios::binary);
-      out.write(reinterpret_cast<const char*>(logits.data()), static_cast<std::streamsize>(logits.size() * sizeof(float)));
+      const auto bytes = static_cast<std::streamsize>(logits.size() * sizeof(float));
+      out.write(reinterpret_cast<const char*>(logits.data()), bytes);
       if (!out.flush()) fail(file + ": cannot be written");
       answer("\"rows\": " + std::to_string(ids.size()));
     } else if (command == "memory") {
