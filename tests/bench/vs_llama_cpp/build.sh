@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# build.sh [CMAKE_OPTION...]: fetch llama.cpp (in the source distribution of the PyPI package llama-cpp-python) and build llama_driver
-# against it, natively, for the CPU only. All of it lies outside the tree; the last line printed is the driver's path.
+# build.sh [CMAKE_OPTION...]: fetch llama.cpp (in the source distribution of the PyPI package llama-cpp-python) and
+# build llama_driver against it, natively, for the CPU only. All of it lies outside the tree; the last line printed is
+# the driver's path.
 #   AERIE_BENCH_CACHE          where (default ~/.cache/aerie-bench)
 #   LLAMA_CPP_PYTHON_VERSION   which (default below)
 set -euo pipefail
