@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Llama models of random weights, for measuring speed: one set of weights in every format asked for.
+
+    python3 tests/bench/random_model.py 1b -o DIR --formats hf,F16,Q8_0,Q4_0
+
+`hf` is a Hugging Face directory (DIR/hf) that `aerie convert` reads, the others are GGUF files (DIR/F16.gguf, ...) for
+llama.cpp. Neither has a tokenizer. The weights are Gaussian, never zero: zeros would be timed wrong. They are rounded
+to bf16 first, so that f32, bf16 and F16 hold the same values. One tensor at a time is in memory.
+"""
+
+import argparse
+import json
+import math
+import struct
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Shape:
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    vocab: int = 32000
+    context: int = 2048
+    rms_eps: float = 1e-5
+    rope_theta: float = 10000.0
+
+    @property
+    def head_dim(self) -> int:
+        return self.hidden // self.heads
+
+    def tensors(self):
+        """(Hugging Face name, GGUF name, shape) of every tensor."""
+        h, kv = self.hidden, self.kv_heads * self.head_dim
+        yield "model.embed_tokens.weight", "token_embd.weight", (self.vocab, h)
+        for i in range(self.layers):
+            for hf, gguf, shape in (
+                    ("input_layernorm", "attn_norm", (h,)), ("self_attn.q_proj", "attn_q", (h, h)),
+                    ("self_attn.k_proj", "attn_k", (kv, h)), ("self_attn.v_proj", "attn_v", (kv, h)),
+                    ("self_attn.o_proj", "attn_output", (h, h)), ("post_attention_layernorm", "ffn_norm", (h,)),
+                    ("mlp.gate_proj", "ffn_gate", (self.ffn, h)), ("mlp.up_proj", "ffn_up", (self.ffn, h)),
+                    ("mlp.down_proj", "ffn_down", (h, self.ffn))):
+                yield f"model.layers.{i}.{hf}.weight", f"blk.{i}.{gguf}.weight", shape
+        yield "model.norm.weight", "output_norm.weight", (h,)
+        yield "lm_head.weight", "output.weight", (self.vocab, h)
+
+    def streamed_weights(self) -> int:
+        """Weights that a pass reads: all matrices but the embedding, of which it reads a row a token."""
+        return sum(math.prod(s) for name, _, s in self.tensors() if len(s) == 2 and "embed_tokens" not in name)
+
+
+SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192)}
+
+
+def to_bf16(x):
+    """f32 -> the nearest bf16, as u16."""
+    bits = x.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def weights(shape: Shape, seed: int):
+    """(names and shape, f32 values that bf16 can hold) of every tensor, the same for any choice of formats."""
+    for index, (hf, gguf, dims) in enumerate(shape.tensors()):
+        w = np.random.default_rng([seed, index]).standard_normal(dims, dtype=np.float32)
+        if len(dims) == 1:
+            w = 1 + 0.1 * w  # a norm
+        elif "embed_tokens" not in hf:
+            w /= math.sqrt(dims[1])  # keeps the size of what passes through
+        w = (to_bf16(w).astype(np.uint32) << 16).view(np.float32)
+        w[w == 0] = 2.0**-14
+        yield hf, gguf, w
+
+
+class Part:
+    """A file that has its name only when it is whole."""
+
+    def __init__(self, path: Path):
+        self.path, self.part = path, path.with_name(path.name + ".part")
+        self.file = open(self.part, "wb")
+        self.write, self.tell = self.file.write, self.file.tell
+
+    def close(self):
+        self.file.close()
+        self.part.replace(self.path)
+
+
+class Safetensors:
+    """DIR/config.json and DIR/model.safetensors."""
+
+    def __init__(self, folder: Path, shape: Shape, dtype: str):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": shape.hidden,
+            "intermediate_size": shape.ffn, "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads,
+            "num_key_value_heads": shape.kv_heads, "head_dim": shape.head_dim, "vocab_size": shape.vocab,
+            "max_position_embeddings": shape.context, "rms_norm_eps": shape.rms_eps, "rope_theta": shape.rope_theta,
+            "hidden_act": "silu", "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
+            "torch_dtype": {"bf16": "bfloat16", "f32": "float32"}[dtype]}, indent=1) + "\n")
+        self.bf16 = dtype == "bf16"
+        header, at = {}, 0
+        for name, _, dims in shape.tensors():
+            end = at + math.prod(dims) * (2 if self.bf16 else 4)
+            header[name] = {"dtype": dtype.upper(), "shape": dims, "data_offsets": [at, end]}
+            at = end
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        self.file = Part(folder / "model.safetensors")
+        self.file.write(struct.pack("<Q", len(text)) + text)
+
+    def add(self, _hf, _gguf, w):
+        self.file.write((to_bf16(w) if self.bf16 else w).tobytes())
+
+
+def q8_0(w):
+    """Blocks of 32: half scale, 32 int8."""
+    b = w.reshape(-1, 32)
+    d = np.abs(b).max(axis=1, keepdims=True) / 127
+    q = np.rint(b / d).astype(np.int8)
+    return np.concatenate([d.astype(np.float16).view(np.uint8), q.view(np.uint8)], axis=1)
+
+
+def q4_0(w):
+    """Blocks of 32: half scale, 16 bytes; byte i holds q of i (low) and of 16 + i; w = scale * (q - 8)."""
+    b = w.reshape(-1, 32)
+    d = np.take_along_axis(b, np.abs(b).argmax(axis=1)[:, None], axis=1) / -8
+    q = np.clip(np.floor(b / d + 8.5), 0, 15).astype(np.uint8)
+    return np.concatenate([d.astype(np.float16).view(np.uint8), q[:, :16] | q[:, 16:] << 4], axis=1)
+
+
+# GGUF: name: (type id, file type id, bytes of 32 weights, encoder)
+GGUF_TYPES = {"F16": (1, 1, 64, lambda w: w.astype(np.float16)), "BF16": (30, 32, 64, to_bf16),
+              "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0)}
+
+
+class Gguf:
+    """GGUF v3. Matrices of the type named, norms f32."""
+
+    def __init__(self, path: Path, shape: Shape, kind: str):
+        self.shape, (type_id, file_type, block, self.encode) = shape, GGUF_TYPES[kind]
+        string = lambda s: struct.pack("<Q", len(s)) + s.encode()
+        u32 = lambda v: struct.pack("<II", 4, v)
+        f32 = lambda v: struct.pack("<If", 6, v)
+        text = lambda s: struct.pack("<I", 8) + string(s)
+        meta = {"general.architecture": text("llama"), "general.name": text("random weights"),
+                "general.file_type": u32(file_type), "general.quantization_version": u32(2),
+                "general.alignment": u32(32), "llama.context_length": u32(shape.context),
+                "llama.embedding_length": u32(shape.hidden), "llama.block_count": u32(shape.layers),
+                "llama.feed_forward_length": u32(shape.ffn), "llama.attention.head_count": u32(shape.heads),
+                "llama.attention.head_count_kv": u32(shape.kv_heads),
+                "llama.attention.layer_norm_rms_epsilon": f32(shape.rms_eps),
+                "llama.rope.dimension_count": u32(shape.head_dim), "llama.rope.freq_base": f32(shape.rope_theta),
+                "llama.vocab_size": u32(shape.vocab), "tokenizer.ggml.model": text("no_vocab")}
+        tensors, at = list(shape.tensors()), 0
+        head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(meta))
+        head += b"".join(string(k) + v for k, v in meta.items())
+        for _, name, dims in tensors:
+            head += string(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *reversed(dims))
+            head += struct.pack("<IQ", type_id if len(dims) == 2 else 0, at)
+            at += math.prod(dims) * (block if len(dims) == 2 else 128) // 32
+            at += -at % 32
+        self.file = Part(path)
+        self.file.write(head)
+        self.pad()
+
+    def pad(self):
+        self.file.write(bytes(-self.file.tell() % 32))
+
+    def add(self, _hf, gguf, w):
+        heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.split(".")[-2])
+        if heads:  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
+            w = w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
+        self.file.write((self.encode(w) if w.ndim == 2 else w).tobytes())
+        self.pad()
+
+
+def write(shape: Shape, seed: int, folder: Path, formats: list[str], hf_dtype: str = "bf16") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    writers = [Safetensors(folder / "hf", shape, hf_dtype) if f == "hf" else Gguf(folder / f"{f}.gguf", shape, f)
+               for f in formats]
+    for tensor in weights(shape, seed):
+        for writer in writers:
+            writer.add(*tensor)
+    for writer in writers:
+        writer.file.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("shape", choices=list(SHAPES))
+    parser.add_argument("-o", "--out", type=Path, required=True, help="folder")
+    parser.add_argument("--formats", default="hf", help="comma-separated: hf, " + ", ".join(GGUF_TYPES))
+    parser.add_argument("--hf-dtype", choices=["bf16", "f32"], default="bf16")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    formats = args.formats.split(",")
+    unknown = [f for f in formats if f != "hf" and f not in GGUF_TYPES]
+    if unknown:
+        sys.exit(f"random_model.py: --formats: {', '.join(unknown)} is not known")
+    write(SHAPES[args.shape], args.seed, args.out, formats, args.hf_dtype)
+
+
+if __name__ == "__main__":
+    main()
