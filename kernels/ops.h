@@ -129,8 +129,9 @@ struct LinearRows {
   Tensor out;          // (R, n) f32
 };
 // The k best of those n by exact score, descending, ties to the lower id. score as in TopK, out_logp =
-// score - logsumexp over the exact scores of the n and the approximate ones of the rest. A row without ids or
-// with an exact logit that is not finite gets tokens -1.
+// score - logsumexp over the exact scores of the n and the approximate ones of the rest, whose share is what logp
+// leaves of 1 (so to about 1e-6 of the approximate sum). A row without ids or with an exact logit that is not finite
+// gets tokens -1.
 struct Rescore {
   Tensor approx;        // (R, V) f32: the logits TopK saw
   const int32_t* ids;   // (R, n): what it gave for them with the same keys; -1: none

@@ -99,6 +99,18 @@ Status gram(Products& products, const std::vector<float>& w, int64_t rows, int64
   return {};
 }
 
+// The rows of q (rank, n) become random mixtures of themselves: the same subspace, still orthonormal. Iteration leaves
+// the strongest direction, mostly what all tokens have in common, in the first row; as one column among quantised ones
+// it would drown the differences that decide. Spread over all of them its rounding errors shrink by sqrt(rank).
+Status rotate(Products& products, int64_t rank, int64_t n, std::mt19937& random, std::vector<float>* q) {
+  std::vector<float> turn(static_cast<size_t>(rank * rank)), columns(q->size());
+  orthonormalise(turn.data(), rank, rank, random);  // rows of zeros: drawn
+  for (int64_t i = 0; i < rank; ++i)
+    for (int64_t k = 0; k < n; ++k) columns[static_cast<size_t>(k * rank + i)] = (*q)[static_cast<size_t>(i * n + k)];
+  products.right(columns.data(), n, rank);
+  return products.multiply(turn.data(), rank, q->data());
+}
+
 }  // namespace
 
 Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t n, int64_t rank) {
@@ -128,6 +140,7 @@ Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t n, i
     out.down.swap(next);
     orthonormalise(out.down.data(), rank, n, random);
   }
+  AERIE_TRY(rotate(*products, rank, n, random, &out.down));
   products->right(out.down.data(), rank, n);
   out.up.resize(static_cast<size_t>(rows * rank));
   AERIE_TRY(products->multiply(w.data(), rows, out.up.data()));
