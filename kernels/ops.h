@@ -118,6 +118,31 @@ struct TopK {
 };
 constexpr int kMaxTopK = 128;
 
+// A candidate head looks at the whole vocabulary through cheap approximate logits (TopK, k = n) and then
+// at n tokens exactly. These two ops are the second look.
+//
+// out (R, n)[r][i] = what Linear{x, w} gives at (r, ids[r][i]), bit for bit; 0 where the id is negative.
+struct LinearRows {
+  Tensor x;            // (R, K) f32
+  Tensor w;            // (V, K) panel16, any dtype
+  const int32_t* ids;  // i32 (R, n), below V
+  Tensor out;          // (R, n) f32
+};
+// The k best of those n by exact score, descending, ties to the lower id. score as in TopK, out_logp =
+// score - logsumexp over the exact scores of the n and the approximate ones of the rest, whose share is what logp
+// leaves of 1 (so to about 1e-6 of the approximate sum). A row without ids or with an exact logit that is not finite
+// gets tokens -1.
+struct Rescore {
+  Tensor approx;        // (R, V) f32: the logits TopK saw
+  const int32_t* ids;   // (R, n): what it gave for them with the same keys; -1: none
+  const float* logp;    // (R, n)
+  Tensor exact;         // (R, n) f32: LinearRows of the ids
+  int32_t k;            // <= n <= kMaxTopK
+  const DrawKey* keys;  // DrawKey[R] or null
+  int32_t* out_token;   // (R, k)
+  float* out_logp;      // (R, k)
+};
+
 // Temperature, then top-k, top-p, min-p, in the order of Hugging Face's logits warpers.
 struct Sampling {
   uint64_t seed = 0;
@@ -163,6 +188,6 @@ struct Walk {
 };
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
-                        RopeAngles, RopeAndStore, Attention, KvCopy, TopK, Walk>;
+                        RopeAngles, RopeAndStore, Attention, KvCopy, TopK, LinearRows, Rescore, Walk>;
 
 }  // namespace aerie::kernels

@@ -196,7 +196,7 @@ int32_t propose_hidden(aerie_plan* plan, const aerie_tensor* hidden, aerie_candi
   const Model& target = *plan->own->target;
   if (!is_activation(hidden) || hidden->cols != target.config().hidden)
     return compute_fail(plan, "propose_hidden: hidden has the wrong shape");
-  return record_candidates(plan, target.logits(*plan->plan, from_abi(*hidden)), {}, out);
+  return record_candidates(plan, target, from_abi(*hidden), out);
 }
 
 int32_t propose_logits(aerie_plan* plan, const aerie_tensor* logits, const aerie_tensor* vocab_map,
@@ -207,37 +207,6 @@ int32_t propose_logits(aerie_plan* plan, const aerie_tensor* logits, const aerie
 }
 
 }  // namespace
-
-int32_t record_candidates(aerie_plan* plan, const Tensor& logits, const Tensor& vocab_map, aerie_candidates* out) {
-  if (!out) return compute_fail(plan, "propose: no candidates to fill");
-  Candidates& c = *out->result;
-  const LlamaConfig& target = plan->own->target->config();
-  const int64_t n = int64_t{c.rows} * c.levels;
-  if (c.filled) return compute_fail(plan, "propose: candidates given twice");
-  if (logits.rows != n) return compute_fail(plan, "propose: " + std::to_string(logits.rows) + " rows of logits, " +
-                                                      std::to_string(n) + " wanted");
-  if (!vocab_map && logits.cols != target.vocab_size)
-    return compute_fail(plan, "propose: logits are not over the target's vocabulary");
-  const int32_t used = target.vocab_used;
-  const Tensor tokens = plan->plan->scratch(n, c.width), logp = plan->plan->scratch(n, c.width);
-  plan->plan->add(kernels::TopK{logits, c.width, used, static_cast<const int32_t*>(vocab_map.data), out->keys,
-                                static_cast<int32_t*>(tokens.data), static_cast<float*>(logp.data)});
-  const auto bytes = static_cast<int64_t>(c.token.size() * 4);
-  plan->plan->add(kernels::Download{c.token.data(), tokens.data, bytes});
-  plan->plan->add(kernels::Download{c.logp.data(), logp.data, bytes});
-  if (c.want_logits) {
-    c.map.clear();
-    if (vocab_map) {
-      c.map.resize(static_cast<size_t>(logits.cols));
-      plan->plan->add(kernels::Download{c.map.data(), vocab_map.data, logits.cols * 4});
-    }
-    c.vocab = static_cast<int32_t>(logits.cols);
-    c.logits.resize(static_cast<size_t>(n * logits.cols));
-    plan->plan->add(kernels::Download{c.logits.data(), logits.data, n * logits.cols * 4});
-  }
-  c.filled = true;
-  return AERIE_D_OK;
-}
 
 const aerie_service_compute* compute_service() {
   static const aerie_service_compute table{

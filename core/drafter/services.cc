@@ -151,7 +151,7 @@ int32_t model_propose(aerie_plan* plan, aerie_submodel* m, const aerie_tensor* h
   const Model& model = *m->own->submodel;
   if (hidden->cols != model.config().hidden)
     return compute_fail(plan, "model propose: hidden has the wrong shape");
-  return record_candidates(plan, model.logits(*plan->plan, from_abi(*hidden)), {}, out);
+  return record_candidates(plan, model, from_abi(*hidden), out);
 }
 
 }  // namespace

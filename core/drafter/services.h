@@ -34,8 +34,10 @@ const aerie_service_compute* compute_service();  // compute_service.cc
 
 // Poison the plan and return AERIE_D_INVALID.
 int32_t compute_fail(aerie_plan* plan, const std::string& what);
-// Top-k of logits (rows * levels, V) into `out`; vocab_map (i32, device) may be null.
+// candidates.cc. Top-k of logits (rows * levels, V) into `out`; vocab_map (i32, device) may be null.
 int32_t record_candidates(aerie_plan* plan, const kernels::Tensor& logits, const kernels::Tensor& vocab_map,
                           aerie_candidates* out);
+// The same of a model's LM head over hidden (rows * levels, H), through its candidate head where that serves.
+int32_t record_candidates(aerie_plan* plan, const Model& model, const kernels::Tensor& hidden, aerie_candidates* out);
 
 }  // namespace aerie

@@ -71,8 +71,13 @@ Status run(const ConvertOptions& o) {
     return error(Code::invalid_argument, o.source + ": a drafter head; name its target with --drafter-for");
   if (!head && importer != import_package && !o.drafter_for.empty())
     return error(Code::mismatch, o.source + ": a target model, not a drafter for " + o.drafter_for);
+  if (o.candidate_rank < -1)
+    return error(Code::invalid_argument, "convert: candidate head: rank " + std::to_string(o.candidate_rank));
+  if (head && o.candidate_rank != 0)
+    return error(Code::invalid_argument, o.source + ": a drafter head; a candidate head is part of its target");
   AERIE_ASSIGN(auto sink, Sink::create(o));
   AERIE_TRY(importer(o, *sink));
+  AERIE_TRY(sink->add_candidate_head());
   return sink->writer().finish();
 }
 

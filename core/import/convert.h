@@ -19,6 +19,8 @@ struct ConvertOptions {
   std::string drafter_for;                      // drafters: the target's package
   std::string tokenizer;  // llama2.c's tokenizer.bin; else the directory's tokenizer.json if it has one
   bool compress = false;
+  // Targets: rank of the candidate head (candidate_head.h) to add. 0: what the source has (.aerie); -1: none.
+  int32_t candidate_rank = 0;
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 };

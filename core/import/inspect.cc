@@ -67,6 +67,8 @@ ordered_json describe_json(const std::string& path, const package::Described& d)
   j["fingerprint"] = m.fingerprint;
   if (m.target) {
     j["config"] = config_json(*m.target);
+    for (const auto& t : m.tensors)
+      if (t.name == "candidate.down") j["candidate_rank"] = t.rows;
   } else {
     j["plugin"] = m.drafter->plugin_id;
     j["target_fingerprint"] = m.drafter->target_fingerprint;

@@ -1,8 +1,20 @@
 // .aerie -> .aerie: another dtype or codec. The fingerprint stays: it is the same model.
+#include "core/import/candidate_head.h"
 #include "core/import/sink.h"
 #include "kernels/cpu/cpu_device.h"
 
 namespace aerie {
+
+namespace {
+
+std::vector<float> unpacked(const kernels::Tensor& t) {
+  std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
+  for (int64_t r = 0; r < t.rows; ++r)
+    for (int64_t c = 0; c < t.cols; ++c) values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
+  return values;
+}
+
+}  // namespace
 
 Status import_package(const ConvertOptions& o, Sink& sink) {
   OpenOptions open;
@@ -14,18 +26,25 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
     if (package->drafter()->target_fingerprint != target->fingerprint())
       return error(Code::mismatch, o.source + ": made for another target than " + o.drafter_for);
   }
+  if (package->drafter() && o.candidate_rank != 0)
+    return error(Code::invalid_argument, o.source + ": a drafter; a candidate head is part of its target");
   size_t done = 0;
   bool quantised = false;
   for (const TensorInfo& info : package->tensors()) {
     AERIE_ASSIGN(const kernels::Tensor t, package->tensor(info.name));
-    if (t.layout == kernels::Layout::row_major || t.dtype == o.dtype) {
+    const bool candidate = package->target() && info.name.starts_with("candidate.");
+    const kernels::DType dtype = candidate ? candidate_dtype(o.dtype) : o.dtype;
+    if (candidate && o.candidate_rank != 0) {
+      // Made anew, or not wanted.
+    } else if (t.layout == kernels::Layout::row_major || t.dtype == dtype) {
       AERIE_TRY(sink.writer().add_tensor(info.name, t));
+      if (o.candidate_rank > 0 && (info.name == "embed" || info.name == "lm_head"))
+        sink.remember_head(info.name, unpacked(t), t.rows, t.cols);
     } else {
       quantised |= t.dtype == kernels::DType::int8 || t.dtype == kernels::DType::int4;
-      std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
-      for (int64_t r = 0; r < t.rows; ++r)
-        for (int64_t c = 0; c < t.cols; ++c) values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
-      AERIE_TRY(sink.weight(info.name, values, t.rows, t.cols));
+      const std::vector<float> values = unpacked(t);
+      sink.remember_head(info.name, values, t.rows, t.cols);
+      AERIE_TRY(sink.pack(info.name, values, t.rows, t.cols, dtype));
     }
     if (o.progress && !o.progress(++done, package->tensors().size()))
       return error(Code::cancelled, o.source + ": conversion cancelled");

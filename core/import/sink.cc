@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "core/import/candidate_head.h"
 #include "core/platform/file.h"
 #include "kernels/cpu/cpu_device.h"
 
@@ -37,12 +38,40 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
 
 Status Sink::weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
   hash_values(name, values);
-  const DType d = options_.dtype;
+  remember_head(name, values, rows, cols);
+  return pack(name, values, rows, cols, options_.dtype);
+}
+
+Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {
   data_.resize(static_cast<size_t>(kernels::data_bytes(d, Layout::panel16, rows, cols)));
   scales_.resize(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)));
   kernels::Tensor t{data_.data(), scales_.empty() ? nullptr : scales_.data(), rows, cols, 0, d, Layout::panel16};
   kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
   return writer_->add_tensor(name, t);
+}
+
+void Sink::remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
+  if (options_.candidate_rank < 1 || (name != "embed" && name != "lm_head")) return;
+  head_ = values;
+  head_rows_ = rows;
+  head_cols_ = cols;
+}
+
+Status Sink::add_candidate_head() {
+  const int32_t rank = options_.candidate_rank;
+  if (rank < 1) return {};
+  if (rank > head_cols_)
+    return error(Code::invalid_argument, options_.source + ": candidate head: rank " + std::to_string(rank) +
+                                             " is above the hidden size, " + std::to_string(head_cols_));
+  Result<LowRank> made = low_rank(head_, head_rows_, head_cols_, rank);
+  if (!made.ok()) return made.status().at(options_.source + ": candidate head");
+  const DType d = candidate_dtype(options_.dtype);
+  AERIE_TRY(pack("candidate.down", made->down, rank, head_cols_, d));
+  AERIE_TRY(pack("candidate.up", made->up, head_rows_, rank, d));
+  char percent[16];
+  std::snprintf(percent, sizeof percent, "%.1f", 100 * made->kept);
+  warn("candidate head: rank " + std::to_string(rank) + " holds " + percent + " % of the LM head (of its squared norm)");
+  return {};
 }
 
 Status Sink::vector(const std::string& name, const std::vector<float>& values) {

@@ -20,6 +20,12 @@ class Sink {
   PackageWriter& writer() { return *writer_; }
   // A linear weight or embedding (rows, cols), packed in the asked dtype.
   Status weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
+  // The same in a dtype of its own, without becoming part of the fingerprint.
+  Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);
+  // What the candidate head is made of, if one is asked for: the last of a target's embedding and LM head.
+  void remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
+  // After the import of a target: candidate.down and candidate.up, if asked for. They are no part of its identity.
+  Status add_candidate_head();
   // A norm or bias, f32.
   Status vector(const std::string& name, const std::vector<float>& values);
   // Row numbers or token ids, i32.
@@ -45,6 +51,8 @@ class Sink {
   std::unique_ptr<PackageWriter> writer_;
   XXH3_state_t* state_;
   std::vector<char> data_, scales_;
+  std::vector<float> head_;  // (head_rows_, head_cols_)
+  int64_t head_rows_ = 0, head_cols_ = 0;
 };
 
 // The last component of a path without its extension, as a package name may be.

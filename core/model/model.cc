@@ -72,6 +72,10 @@ Status Model::load(const ModelOptions& options) {
   AERIE_TRY(get("norm", &norm_));
   if (c.tied) lm_head_ = embed_;
   else AERIE_TRY(get("lm_head", &lm_head_));
+  if (package_->has("candidate.up")) {
+    AERIE_TRY(get("candidate.down", &candidate_head_.down));
+    AERIE_TRY(get("candidate.up", &candidate_head_.up));
+  }
   layers_.resize(static_cast<size_t>(c.layers));
   for (int32_t i = 0; i < c.layers; ++i) {
     DecoderLayer& w = layers_[static_cast<size_t>(i)];

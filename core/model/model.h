@@ -41,6 +41,13 @@ class DeviceWeights {
   std::vector<void*> mapped_, owned_;
 };
 
+// A low-rank stand-in for the LM head, lm_head ~ up * down: finds candidates to be scored exactly, verifies nothing.
+struct CandidateHead {
+  kernels::Tensor down;  // (rank, H)
+  kernels::Tensor up;    // (V, rank)
+  explicit operator bool() const { return static_cast<bool>(up); }
+};
+
 // Immutable after open; recording is thread-safe.
 class Model {
  public:
@@ -53,6 +60,7 @@ class Model {
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
   const kernels::Tensor& embedding() const { return embed_; }  // (V, H)
   const kernels::Tensor& lm_head() const { return lm_head_; }  // (V, H)
+  const CandidateHead& candidate_head() const { return candidate_head_; }  // absent in most packages
   uint64_t vocab_hash() const { return vocab_hash_; }
 
   // Embedding, all layers, final norm: (n, H) scratch. Column block i of `features` (n, taps * H)
@@ -75,6 +83,7 @@ class Model {
   DecoderShape shape_;
   std::vector<DecoderLayer> layers_;
   kernels::Tensor embed_, norm_, lm_head_, inv_freq_;
+  CandidateHead candidate_head_;
   uint64_t vocab_hash_ = 0;
   mutable std::mutex cost_mutex_;
   mutable PassCost cost_;

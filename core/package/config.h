@@ -22,6 +22,7 @@ struct RopeScaling {
 //   layers.L.attn_norm (1, H)      layers.L.attn.qkv ((heads + 2 kv_heads) * head_dim, H) = [q; k; v]
 //   layers.L.attn.qkv.bias (optional)   layers.L.attn.o (H, heads * head_dim)
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
+//   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
 struct LlamaConfig {
   int32_t vocab_size = 0;

@@ -62,8 +62,30 @@ Status check_tensor(const TensorRow& t) {
   return check_stored(t.stored, t.name);
 }
 
+using TensorsByName = std::unordered_map<std::string, const TensorRow*>;
+
+// The one optional pair of tensors: both or none, of a rank that fits.
+Status take_candidate_head(const LlamaConfig& c, TensorsByName* found) {
+  const std::string down = "candidate.down", up = "candidate.up";
+  const auto d = found->find(down), u = found->find(up);
+  if (d == found->end() && u == found->end()) return {};
+  if (d == found->end()) return bad(down, "the tensor is missing, " + up + " is there");
+  if (u == found->end()) return bad(up, "the tensor is missing, " + down + " is there");
+  const TensorRow &a = *d->second, &b = *u->second;
+  if (a.cols != c.hidden || a.rows > c.hidden)
+    return bad(down, "shape " + shape(a.rows, a.cols) + ", the config needs (rank, " + std::to_string(c.hidden) +
+                         ") with a rank of at most " + std::to_string(c.hidden));
+  if (b.rows != c.vocab_size || b.cols != a.rows)
+    return bad(up, "shape " + shape(b.rows, b.cols) + ", " + down + " and the config need " + shape(c.vocab_size, a.rows));
+  for (const TensorRow* t : {&a, &b})
+    if (t->layout != Layout::panel16) return bad(t->name, "must be in the panel16 layout");
+  found->erase(d);
+  found->erase(u);
+  return {};
+}
+
 Status check_target_tensors(const Manifest& m) {
-  std::unordered_map<std::string, const TensorRow*> found;
+  TensorsByName found;
   for (const TensorRow& t : m.tensors) found.emplace(t.name, &t);
   for (const ExpectedTensor& e : expected_tensors(*m.target)) {
     const auto it = found.find(e.name);
@@ -75,6 +97,7 @@ Status check_target_tensors(const Manifest& m) {
       return bad(e.name, e.weight ? "must be in the panel16 layout" : "must be f32, row_major");
     found.erase(it);
   }
+  AERIE_TRY(take_candidate_head(*m.target, &found));
   if (!found.empty()) {
     const auto first =
         std::min_element(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

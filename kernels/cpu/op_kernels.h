@@ -23,6 +23,7 @@ class Scratch {
   // keep() was called on it in the same run.
   void enter(uint64_t run) { run_ = run; }
   void keep() { kept_ = run_; }
+  void forget() { kept_ = 0; }  // tasks of one op that have less in common
   void* kept() const { return run_ != 0 && kept_ == run_ ? memory_ : nullptr; }
 
  private:
@@ -67,5 +68,10 @@ int32_t tasks(const TopK&, int threads);
 int32_t tasks(const Walk&, int threads);
 void run(const TopK&, int32_t task, int threads, Scratch&);
 void run(const Walk&, int32_t task, int threads, Scratch&);
+// kernels/cpu/candidates.cc
+int32_t tasks(const LinearRows&, int threads);
+int32_t tasks(const Rescore&, int threads);
+void run(const LinearRows&, int32_t task, int threads, Scratch&);
+void run(const Rescore&, int32_t task, int threads, Scratch&);
 
 }  // namespace aerie::kernels::cpu

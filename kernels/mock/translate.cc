@@ -127,6 +127,22 @@ class Translator {
     device(o.out_logp, r * o.k * 4, "out_logp");
     tensor(o.logits, "logits");
   }
+  void operator()(LinearRows& o) {
+    ints(o.ids, o.out.rows * o.out.cols, "ids");
+    tensor(o.x, "x");
+    tensor(o.w, "w");
+    tensor(o.out, "out");
+  }
+  void operator()(Rescore& o) {
+    const int64_t r = o.exact.rows, n = r * o.exact.cols;
+    ints(o.ids, n, "ids");
+    device(o.logp, n * 4, "logp");
+    device(o.keys, r * static_cast<int64_t>(sizeof(DrawKey)), "keys");
+    device(o.out_token, r * o.k * 4, "out_token");
+    device(o.out_logp, r * o.k * 4, "out_logp");
+    tensor(o.approx, "approx");
+    tensor(o.exact, "exact");
+  }
   void operator()(Walk& o) {
     const int64_t r = o.logits.rows;
     ints(o.token, r, "token");
@@ -149,7 +165,8 @@ class Translator {
 
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      "Embed", "RmsNorm",
                                   "Linear",       "Activate",  "GatedActivate", "Add",   "RopeAngles",
-                                  "RopeAndStore", "Attention", "KvCopy",        "TopK",  "Walk"};
+                                  "RopeAndStore", "Attention", "KvCopy",        "TopK",  "LinearRows",
+                                  "Rescore",      "Walk"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

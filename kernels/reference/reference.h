@@ -29,6 +29,9 @@ void run(const KvCopy&);
 // draw.cc
 void run(const TopK&);
 void run(const Walk&);
+// candidates.cc
+void run(const LinearRows&);
+void run(const Rescore&);
 
 inline float& at(const Tensor& t, int64_t r, int64_t c) { return static_cast<float*>(t.data)[r * t.stride + c]; }
 

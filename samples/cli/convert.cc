@@ -11,6 +11,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   struct Options {
     std::string source, output, dtype = "bf16", drafter_for, tokenizer;
     bool compress = false;
+    int candidate_rank = -1;  // not given
   };
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
@@ -20,6 +21,10 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, or a tokenizer.json");
   c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
+  c->add_option("--candidate-head", o->candidate_rank,
+                "targets: add a low-rank head of this rank, through which drafters look for tokens (0: none)")
+      ->type_name("RANK")
+      ->check(CLI::NonNegativeNumber);
   c->callback([o, run] {
     *run = [o] {
       aerie_convert_options a;
@@ -30,6 +35,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       if (!o->drafter_for.empty()) a.drafter_for = o->drafter_for.c_str();
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
       a.compress = o->compress;
+      a.candidate_rank = o->candidate_rank < 0 ? 0 : o->candidate_rank == 0 ? -1 : o->candidate_rank;
       if (isatty(2))
         a.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
           std::fprintf(stderr, "\rconverting %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");

@@ -43,3 +43,12 @@ expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"
 # Requantising keeps the model: the drafter still fits.
 "$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4 2>/dev/null || "$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4
 "$aerie" run --model "$tmp/int4.aerie" --drafter "$head" --prompt "It was" --max-tokens 8 --json >/dev/null
+# A candidate head: the same model, the same text; the drafter still fits.
+"$aerie" convert "$model" -o "$tmp/candidates.aerie" --candidate-head 24 2>"$tmp/err"
+grep -q "rank 24 holds" "$tmp/err"
+"$aerie" inspect "$tmp/candidates.aerie" --json | python3 -c 'import json,sys; assert json.load(sys.stdin)["candidate_rank"] == 24'
+"$aerie" verify --model "$tmp/candidates.aerie" --drafter "$head" --tokens 1500 --length 48
+expect 1 "above the hidden size" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head 193
+expect 1 "part of its target" "$aerie" convert "$head" -o "$tmp/x.aerie" --candidate-head 8
+expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head -3
+[ ! -e "$tmp/x.aerie" ]

@@ -239,7 +239,8 @@ typedef struct aerie_service_compute { /* frozen */
                                 const aerie_tensor *out);
   /* Candidates: the target's LM head over hidden (n * levels, H), or the drafter's own logits, then
    * top-k (with the target's own dice under shared draft noise). Row r * levels + l proposes the
-   * children at depth level + l + 1 of row r's path. `vocab_map`: i32 ids of the target, or NULL. */
+   * children at depth level + l + 1 of row r's path. The host may find the LM head's best through a low-rank
+   * stand-in of the target's package and score those with the head itself. `vocab_map`: i32 ids of the target, or NULL. */
   int32_t (*propose_hidden)(aerie_plan *plan, const aerie_tensor *hidden, aerie_candidates *out);
   int32_t (*propose_logits)(aerie_plan *plan, const aerie_tensor *logits, const aerie_tensor *vocab_map,
                             aerie_candidates *out);

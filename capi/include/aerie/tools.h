@@ -25,6 +25,8 @@ typedef struct aerie_convert_options {
   void *progress_user;
   aerie_log_fn log;          /* what a user should know though it went well (level 1); NULL: silence */
   void *log_user;
+  int32_t candidate_rank;    /* targets: rank of a candidate head to add; 0: as the source; -1: none */
+  int32_t reserved2;
 } aerie_convert_options;
 AERIE_API int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err);
 

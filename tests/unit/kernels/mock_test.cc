@@ -31,6 +31,7 @@ struct Output {
   Floats logits;
   Ints tokens;
   Floats logp;
+  Ints rescored;
   std::vector<char> walk;
   Floats kv;
 };
@@ -110,6 +111,14 @@ Output run_all_ops(Device& device) {
   plan.push_back(Upload{device_keys, keys.data(), R * static_cast<int64_t>(sizeof(DrawKey))});
   auto* tokens = memory.get<int32_t>(R * 6);
   auto* logp = memory.get<float>(R * 6);
+  auto* near = memory.get<int32_t>(R * 12);
+  auto* near_logp = memory.get<float>(R * 12);
+  const Tensor exact = empty(R, 12);
+  plan.push_back(TopK{logits, 12, V, nullptr, device_keys, near, near_logp});
+  plan.push_back(LinearRows{x, weight(V, H, DType::int8, 9), near, exact});
+  plan.push_back(Rescore{logits, near, near_logp, exact, 6, device_keys, tokens, logp});
+  Output out{Floats(R * V), Ints(R * 6), Floats(R * 6), Ints(R * 6), std::vector<char>(sizeof(WalkOut) + sizeof(WalkStep)), zeros};
+  plan.push_back(Download{out.rescored.data(), tokens, R * 6 * 4});
   plan.push_back(TopK{logits, 6, V, nullptr, device_keys, tokens, logp});
   const WalkSeq seq{{.seed = 3, .temperature = 1}, 3, 0, 0};
   auto* seqs = memory.get<WalkSeq>(1);
@@ -118,7 +127,6 @@ Output run_all_ops(Device& device) {
   plan.push_back(Walk{logits, V, ints({3, 1, 2, 3, 4}), ints({-1, -1, -1, -1, -1}), ints({-1, -1, -1, -1, -1}), seqs, 1,
                       3, walked});
 
-  Output out{Floats(R * V), Ints(R * 6), Floats(R * 6), std::vector<char>(sizeof(WalkOut) + sizeof(WalkStep)), zeros};
   plan.push_back(Download{out.logits.data(), logits.data, R * V * 4});
   plan.push_back(Download{out.tokens.data(), tokens, R * 6 * 4});
   plan.push_back(Download{out.logp.data(), logp, R * 6 * 4});
@@ -142,6 +150,7 @@ TEST(Mock, EveryOpGivesWhatTheInnerDeviceGives) {
     EXPECT_TRUE(same_bits(got.logits, want.logits));
     EXPECT_EQ(got.tokens, want.tokens);
     EXPECT_TRUE(same_bits(got.logp, want.logp));
+    EXPECT_EQ(got.rescored, want.rescored);
     EXPECT_EQ(got.walk, want.walk);
     EXPECT_TRUE(same_bits(got.kv, want.kv));
   }
@@ -149,6 +158,7 @@ TEST(Mock, EveryOpGivesWhatTheInnerDeviceGives) {
   const Output a = run_all_ops(*make_reference_device()), b = run_all_ops(*cpu_device());
   expect_near(b.logits, a.logits, 1e-4f);
   EXPECT_EQ(b.tokens, a.tokens);
+  EXPECT_EQ(b.rescored, a.rescored);
 }
 
 TEST(MockDeathTest, HostAccessFaults) {

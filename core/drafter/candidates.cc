@@ -1,0 +1,93 @@
+// From logits or hidden states to the candidates of a propose call: top-k, brought to the host.
+//
+// A model with a candidate head (package: candidate.down, candidate.up) is asked in two looks. The first, rank
+// columns wide, finds more tokens than are wanted; the second scores those with the LM head's own rows. What the
+// first look misses costs acceptance, never a token: the target's pass has the full head.
+#include <algorithm>
+#include <string>
+
+#include "core/drafter/services.h"
+
+namespace aerie {
+
+using kernels::Tensor;
+
+namespace {
+
+constexpr int32_t kLeastRetrieved = 64;  // tokens scored exactly
+constexpr int32_t kRetrievedFor1 = 4;    // or so many for each one wanted
+
+Status check(int64_t rows, const aerie_candidates* out) {
+  const auto bad = [](const std::string& what) { return error(Code::plugin, "propose: " + what); };
+  if (!out) return bad("no candidates to fill");
+  const Candidates& c = *out->result;
+  const int64_t n = int64_t{c.rows} * c.levels;
+  if (c.filled) return bad("candidates given twice");
+  if (rows != n) return bad(std::to_string(rows) + " rows of logits, " + std::to_string(n) + " wanted");
+  return {};
+}
+
+struct Best {
+  Tensor token, logp;  // (R, k), token as i32
+  int32_t* tokens() const { return static_cast<int32_t*>(token.data); }
+  float* logps() const { return static_cast<float*>(logp.data); }
+};
+Best scratch_for(Plan& plan, int64_t rows, int32_t k) { return {plan.scratch(rows, k), plan.scratch(rows, k)}; }
+
+void bring_home(Plan& plan, const Best& best, Candidates& c) {
+  const auto bytes = static_cast<int64_t>(c.token.size() * 4);
+  plan.add(kernels::Download{c.token.data(), best.token.data, bytes});
+  plan.add(kernels::Download{c.logp.data(), best.logp.data, bytes});
+  c.filled = true;
+}
+
+}  // namespace
+
+int32_t record_candidates(aerie_plan* handle, const Tensor& logits, const Tensor& vocab_map, aerie_candidates* out) {
+  if (const Status s = check(logits.rows, out); !s.ok()) return compute_fail(handle, s.message());
+  Plan& plan = *handle->plan;
+  Candidates& c = *out->result;
+  const LlamaConfig& target = handle->own->target->config();
+  if (!vocab_map && logits.cols != target.vocab_size)
+    return compute_fail(handle, "propose: logits are not over the target's vocabulary");
+  const Best best = scratch_for(plan, logits.rows, c.width);
+  plan.add(kernels::TopK{logits, c.width, target.vocab_used, static_cast<const int32_t*>(vocab_map.data), out->keys,
+                         best.tokens(), best.logps()});
+  bring_home(plan, best, c);
+  if (c.want_logits) {
+    c.map.clear();
+    if (vocab_map) {
+      c.map.resize(static_cast<size_t>(logits.cols));
+      plan.add(kernels::Download{c.map.data(), vocab_map.data, logits.cols * 4});
+    }
+    c.vocab = static_cast<int32_t>(logits.cols);
+    c.logits.resize(static_cast<size_t>(logits.rows * logits.cols));
+    plan.add(kernels::Download{c.logits.data(), logits.data, logits.rows * logits.cols * 4});
+  }
+  return AERIE_D_OK;
+}
+
+int32_t record_candidates(aerie_plan* handle, const Model& model, const Tensor& hidden, aerie_candidates* out) {
+  if (const Status s = check(hidden.rows, out); !s.ok()) return compute_fail(handle, s.message());
+  Plan& plan = *handle->plan;
+  Candidates& c = *out->result;
+  const LlamaConfig& target = handle->own->target->config();
+  const CandidateHead& head = model.candidate_head();
+  const int32_t n = std::max(kLeastRetrieved, kRetrievedFor1 * c.width);
+  // The sampled rule needs the drafter's whole distribution; very wide trees most of the best tokens.
+  if (!head || c.want_logits || n > kernels::kMaxTopK || head.up.rows != target.vocab_size)
+    return record_candidates(handle, model.logits(plan, hidden), {}, out);
+  const int64_t rows = hidden.rows;
+  const Tensor z = plan.scratch(rows, head.down.rows), approx = plan.scratch(rows, head.up.rows);
+  const Tensor exact = plan.scratch(rows, n);
+  const Best near = scratch_for(plan, rows, n), best = scratch_for(plan, rows, c.width);
+  plan.add(kernels::Linear{hidden, head.down, {}, {}, z});
+  plan.add(kernels::Linear{z, head.up, {}, {}, approx});
+  plan.add(kernels::TopK{approx, n, target.vocab_used, nullptr, out->keys, near.tokens(), near.logps()});
+  plan.add(kernels::LinearRows{hidden, model.lm_head(), near.tokens(), exact});
+  plan.add(kernels::Rescore{approx, near.tokens(), near.logps(), exact, c.width, out->keys, best.tokens(), best.logps()});
+  bring_home(plan, best, c);
+  return AERIE_D_OK;
+}
+
+}  // namespace aerie
