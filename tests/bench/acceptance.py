@@ -27,7 +27,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--models", type=Path, default=measure.ROOT / "samples/models")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--ablations", type=Path, action="append", help="JSON of an ablation module; default: all in docs/training")
-    parser.add_argument("--out", type=Path, default=measure.ROOT / "docs/acceptance", help="folder; the page is written beside it")
+    parser.add_argument("--out", type=Path, help="folder, by default docs/acceptance; the page is written beside it")
     parser.add_argument("--prompts", type=int, default=12)
     parser.add_argument("--max-tokens", type=int, default=64)
     parser.add_argument("--timing-prompts", type=int, default=4)
@@ -38,6 +38,9 @@ def options() -> argparse.Namespace:
     args = parser.parse_args()
     args.aerie = args.aerie.resolve()
     args.ablations = args.ablations or sorted((measure.ROOT / "docs/training").glob("*ablations*.json"))
+    if args.smoke and not args.out:
+        parser.error("--smoke needs --out: it is no study, and docs/acceptance has one")
+    args.out = args.out or measure.ROOT / "docs/acceptance"
     if args.smoke:
         args.prompts, args.max_tokens, args.timing_prompts, args.timing_repeats = 2, 16, 1, 1
     return args

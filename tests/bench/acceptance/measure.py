@@ -52,7 +52,10 @@ def bench(args, file: Path, temperature: float, drafter: str, trees, noises, nod
                "--repeats", repeats, "--tree-nodes", nodes]
     command += [part for tree in trees for part in ("--tree", tree)]
     command += [part for noise in noises for part in ("--draft-noise", noise)]
-    return json.loads(subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout)["rows"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
+    return json.loads(done.stdout)["rows"]
 
 
 def acceptance(args, results: dict, files: dict[str, Path], save) -> None:
@@ -88,15 +91,16 @@ def acceptance(args, results: dict, files: dict[str, Path], save) -> None:
 
 def timing(args, results: dict, files: dict[str, Path], save) -> None:
     """Speed: few prompts, many interleaved repeats, medians; plain decode runs among the trees in every call."""
-    same = ("kind", "temperature", "name", "package", "repeats", "prompts")
-    have = {tuple(row[k] for k in same) for row in results["timing"]}
+    same = ("kind", "temperature", "name", "target", "package", "repeats", "prompts", "max_tokens")
+    target = package(str(args.models / "demo.aerie"))
+    have = {tuple(row.get(k) for k in same) for row in results["timing"]}
     for name, drafter in drafters(args.models).items():
         if name not in results["drafters"]:
             continue
         for kind, file in files.items():
             for temperature in results["temperatures"]:
-                made = {"kind": kind, "temperature": temperature, "name": name, "package": package(drafter),
-                        "repeats": args.timing_repeats, "prompts": args.timing_prompts}
+                made = {"kind": kind, "temperature": temperature, "name": name, "target": target, "package": package(drafter),
+                        "repeats": args.timing_repeats, "prompts": args.timing_prompts, "max_tokens": args.max_tokens}
                 if tuple(made[k] for k in same) in have:
                     continue
                 noises = ["none", "shared"] if temperature else ["shared"]
