@@ -94,6 +94,14 @@ struct BadHeads : testing::Test {
     return "no such plugin";
   }
 
+  // Opening a head with a tensor it does not say it has.
+  static std::string with_tensor(const std::string& kind, const std::string& name) {
+    std::vector<float> values(32 * 32, 0.5f);
+    kernels::Tensor t = kernels::matrix(values.data(), 32, 32);
+    t.layout = kernels::Layout::panel16;
+    return opening(kind, "", 0, {}, [&](PackageWriter& w) { must(w.add_tensor(name, t)); });
+  }
+
   // Opening an EAGLE-3 head with entry `index` of its vocabulary changed.
   static std::string with_vocab_map(int64_t index, int32_t id) {
     const auto good = good_package("eagle3");
@@ -155,6 +163,10 @@ TEST_F(BadHeads, Opening) {
   expect_says(opening("medusa", "own_lm_heads", 1), {"heads.0.lm_head"});
   expect_says(opening("hydra", "heads", 4), {"heads.3"});
   expect_says(opening("hydra", "blocks", 2), {"heads.0.1.linear"});
+  for (const char* kind : {"medusa", "hydra"}) {
+    expect_says(with_tensor(kind, "heads.0.1.linear"), {"parameter blocks", kind});
+    expect_says(with_tensor(kind, "heads.0.lm_head"), {"own_lm_heads", "heads.0.lm_head"});
+  }
   expect_says(opening("eagle3", "draft_vocab", 60), {"lm_head", "(64, 32)"});
   expect_says(opening("eagle3", "", 0, "vocab_map"), {"vocab_map"});
   // Damage behind the converter's back: ids that no token of the target has.
