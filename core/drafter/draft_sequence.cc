@@ -186,8 +186,8 @@ Status DraftSequence::check_candidates(int32_t vocab_used) const {
   return {};
 }
 
-Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, int32_t vocab_used,
-                                   DraftTree* tree) {
+Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, DraftTree* tree) {
+  const LlamaConfig& target = drafter_->target()->config();
   aerie_host_context context{};
   context.struct_size = sizeof context;
   context.seq = seq_;
@@ -209,7 +209,7 @@ Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width,
     const auto s = static_cast<size_t>(i);
     if (host_parent_[s] < -1 || host_parent_[s] >= i)
       return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": parent " + std::to_string(host_parent_[s]));
-    if (host_token_[s] < 0 || host_token_[s] >= vocab_used)
+    if (host_token_[s] < 0 || host_token_[s] >= target.vocab_size)
       return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": token " + std::to_string(host_token_[s]));
     if (!(host_confidence_[s] >= 0.0f && host_confidence_[s] <= 1.0f))
       return error(Code::plugin, "propose_host: node " + std::to_string(i) + ": confidence is not in [0, 1]");
@@ -218,14 +218,14 @@ Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width,
     const auto s = static_cast<size_t>(i);
     const int32_t parent = host_parent_[s] < 0 ? 0 : host_node_[static_cast<size_t>(host_parent_[s])];
     host_node_[s] = -1;
-    if (parent < 0) continue;  // its parent was a duplicate or did not fit
+    // Its parent was left out, or it repeats a token of the prompt that can never be drawn: nobody's fault.
+    if (parent < 0 || host_token_[s] >= target.vocab_used) continue;
     if (tree->add_children(parent, {&host_token_[s], 1}, {&host_confidence_[s], 1}) == 1) host_node_[s] = tree->size() - 1;
   }
   return {};
 }
 
-Status DraftSequence::extra_rows(int32_t capacity, int32_t vocab_used, std::vector<int32_t>* token,
-                                 std::vector<int32_t>* parent) {
+Status DraftSequence::extra_rows(int32_t capacity, std::vector<int32_t>* token, std::vector<int32_t>* parent) {
   token->clear();
   parent->clear();
   const aerie_extension_extra_rows* extra = drafter_->extra_rows();
@@ -242,7 +242,7 @@ Status DraftSequence::extra_rows(int32_t capacity, int32_t vocab_used, std::vect
     const auto s = static_cast<size_t>(i);
     if (host_parent_[s] < -1 || host_parent_[s] >= i)
       return bad("row " + std::to_string(i) + ": parent " + std::to_string(host_parent_[s]));
-    if (host_token_[s] < 0 || host_token_[s] >= vocab_used)
+    if (host_token_[s] < 0 || host_token_[s] >= drafter_->target()->config().vocab_size)
       return bad("row " + std::to_string(i) + ": token " + std::to_string(host_token_[s]));
   }
   token->assign(host_token_.begin(), host_token_.begin() + count);

@@ -52,12 +52,11 @@ class DraftSequence {
   Status check_candidates(int32_t vocab_used) const;
   const Candidates& candidates() const { return candidates_; }
   // HOST_TOKENS drafters answer at once, straight into the tree.
-  Status propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, int32_t vocab_used,
-                      DraftTree* tree);
+  Status propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, DraftTree* tree);
 
   // Rows to verify beside the tree (extension extra_rows), at most `capacity`; empty for most drafters. parent: -1 or
   // a smaller index.
-  Status extra_rows(int32_t capacity, int32_t vocab_used, std::vector<int32_t>* token, std::vector<int32_t>* parent);
+  Status extra_rows(int32_t capacity, std::vector<int32_t>* token, std::vector<int32_t>* parent);
   // What the target picked after each of them.
   Status chosen(std::span<const int32_t> choice);
 

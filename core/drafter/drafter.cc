@@ -13,6 +13,22 @@ namespace {
 // A recorded call takes microseconds; one that holds the host this long is broken.
 constexpr auto kCallDeadline = std::chrono::seconds(2);
 
+// A reduced draft vocabulary names the target's tokens; plugins cannot look, its map is on the device by then.
+Status check_vocab_map(const Model& target, const Package& package) {
+  constexpr const char* kName = "vocab_map";
+  if (!package.has(kName)) return {};
+  AERIE_ASSIGN(const kernels::Tensor map, package.tensor(kName));
+  if (map.dtype != kernels::DType::i32) return {};  // something else of this name, or the plugin's to refuse
+  const auto* ids = static_cast<const int32_t*>(map.data);
+  const int32_t vocab = target.config().vocab_size;
+  for (int64_t i = 0; i < map.rows * map.cols; ++i)
+    if (ids[i] < 0 || ids[i] >= vocab)
+      return error(Code::bad_format, package.path() + ": " + kName + ": entry " + std::to_string(i) + ": token " +
+                                         std::to_string(ids[i]) + " is not in the target's vocabulary of " +
+                                         std::to_string(vocab));
+  return {};
+}
+
 Status check_package(const PluginKind& kind, const Model& target, const Package* package) {
   const aerie_drafter_desc& d = kind.desc;
   if (!package) {
@@ -30,7 +46,7 @@ Status check_package(const PluginKind& kind, const Model& target, const Package*
     return error(Code::mismatch, package->path() + ": target fingerprint: made for another target (" +
                                      package->drafter()->target_fingerprint + "), this one is " +
                                      target.package().fingerprint());
-  return {};
+  return check_vocab_map(target, *package);
 }
 
 }  // namespace
@@ -68,7 +84,9 @@ Status Drafter::start() {
   err.struct_size = sizeof err;
   const auto failed = [&](const char* what, const Status& s) {
     err.message[sizeof err.message - 1] = 0;
-    return error(s.code(), "drafter " + own_.id + ": " + what + ": " + (err.message[0] ? err.message : s.message()));
+    std::string said = err.message[0] ? err.message : s.message();
+    if (own_.package && said.find(own_.package->path()) == std::string::npos) said.insert(0, own_.package->path() + ": ");
+    return error(s.code(), "drafter " + own_.id + ": " + what + ": " + said);
   };
   plugin_.struct_size = sizeof plugin_;
   if (Status s = call("create", [&](const aerie_drafter&) { return kind_.table->create(&host_, kind_.desc.id, &plugin_, &err); });

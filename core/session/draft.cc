@@ -85,7 +85,7 @@ Status Session::start_cycle(int32_t max_tokens) {
 
   if (options_.drafter->host_tokens()) {
     ++stats_.draft_passes;
-    const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, model_->config().vocab_used, &tree_);
+    const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, &tree_);
     host_proposed_ = s.ok();
     if (!s.ok()) drafter_failed(s, false);
     stats_.proposed += static_cast<uint64_t>(tree_.size() - 1);

@@ -9,7 +9,7 @@ namespace aerie {
 void Session::ask_extra_rows() {
   extra_token_.clear();
   if (!host_proposed_ || !drafter_usable() || options_.sampled_rule || !options_.drafter->extra_rows()) return;
-  const Status s = draft_->extra_rows(kMaxTreeRows - rows_.size(), model_->config().vocab_used, &extra_token_, &extra_parent_);
+  const Status s = draft_->extra_rows(kMaxTreeRows - rows_.size(), &extra_token_, &extra_parent_);
   if (!s.ok()) {
     extra_token_.clear();
     drafter_failed(s, false);

@@ -90,7 +90,7 @@ int32_t begin(void* self, int32_t seq) {
   t.has_window = false;
   return AERIE_D_OK;
 }
-void end(void*, int32_t) {}
+void end(void* self, int32_t seq) { text_of(self, seq) = Text{}; }  // a pool may hold megabytes
 
 // The pool's n-grams of the newest token as a tree, newest first.
 int32_t propose_host(void* self, const aerie_host_context* c, aerie_host_candidates* out) {

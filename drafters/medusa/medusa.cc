@@ -54,6 +54,10 @@ int32_t open(void* self, const aerie_drafter_open_info* info, aerie_drafter_need
   }
   std::snprintf(name, sizeof name, "heads.%d.0.linear", m.heads);
   if (m.package->has(p, name)) return fail(err, AERIE_D_INVALID, "package: parameter heads: fewer than the heads it holds");
+  std::snprintf(name, sizeof name, "heads.0.%d.linear", m.blocks);
+  if (m.package->has(p, name)) return fail(err, AERIE_D_INVALID, "package: parameter blocks: fewer than the blocks it holds");
+  if (!own && m.package->has(p, "heads.0.lm_head"))
+    return fail(err, AERIE_D_INVALID, "package: parameter own_lm_heads: 0, but it holds heads.0.lm_head");
   if ((code = m.compute->tensor_create(m.host, info->max_seqs, h, &m.state)))
     return fail(err, code, "no room for the features");
   m.hidden = info->hidden;

@@ -4,115 +4,79 @@
     python3 tests/bench/acceptance.py --aerie build/release/bin/aerie --models samples/models --data DATA
 
 DATA is the folder that `python3 -m aerie.train.corpus` wrote (held-out books and modules); without it only the story
-openings are used. `--resume` keeps what results.json has already.
+openings are used. `--resume` keeps what results.json has of the same packages and prompts; `--retime` keeps that but
+measures speed again, which wants a quiet machine.
 """
 
 import argparse
-import datetime
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "acceptance"))
+import measure  # noqa: E402
 import page  # noqa: E402
 import prompts  # noqa: E402
 
-ROOT = HERE.parent.parent
-TREES = ["chain", "static", "eagle2", "backbone"]
-HEADS = ["demo-eagle", "demo-eagle3", "demo-fasteagle", "demo-medusa", "demo-hydra", "demo-small"]
-FREE = ["ngram", "ngram-suffix", "lookahead"]
 
-
-def cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown CPU"
-
-
-def settings(drafter: str):
-    """(trees, --tree-nodes) to run: the published sizes, chains of 7, and EAGLE-3 with as many nodes as a backbone."""
-    yield TREES, 0
-    yield ["chain"], 7
-    if drafter in ("demo-eagle", "demo-eagle3"):
-        yield ["eagle2"], 71
-
-
-def bench(args, file: Path, temperature: float, drafter: str, name: str, trees: list[str], nodes: int) -> list[dict]:
-    noises = ["shared"] if temperature == 0 else ["none", "shared", "sampled"]
-    if nodes and temperature:
-        return []
-    command = [args.aerie, "bench", "--model", args.models / "demo.aerie", "--drafter", drafter, "--threads", 1, "--json",
-               "--temperature", temperature, "--prompts", file, "--limit", args.prompts, "--max-tokens", args.max_tokens,
-               "--repeats", 1, "--tree-nodes", nodes]
-    for tree in trees:
-        command += ["--tree", tree]
-    for noise in noises:
-        command += ["--draft-noise", noise]
-    out = json.loads(subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True).stdout)
-    for row in out["rows"]:
-        row |= {"kind": file.stem, "temperature": temperature, "nodes": nodes}
-        if row["drafter"] != "none":
-            row["drafter"] = name
-    return out["rows"]
-
-
-def main() -> None:
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--aerie", type=Path, required=True)
-    parser.add_argument("--models", type=Path, default=ROOT / "samples/models")
+    parser.add_argument("--models", type=Path, default=measure.ROOT / "samples/models")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/acceptance", help="folder; the page is written beside it")
+    parser.add_argument("--ablations", type=Path, action="append", help="JSON of an ablation module; default: all in docs/training")
+    parser.add_argument("--out", type=Path, help="folder, by default docs/acceptance; the page is written beside it")
     parser.add_argument("--prompts", type=int, default=12)
     parser.add_argument("--max-tokens", type=int, default=64)
+    parser.add_argument("--timing-prompts", type=int, default=4)
+    parser.add_argument("--timing-repeats", type=int, default=5)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--retime", action="store_true", help="--resume, but measure speed again")
     parser.add_argument("--smoke", action="store_true", help="a quick look that everything works")
     args = parser.parse_args()
     args.aerie = args.aerie.resolve()
-    drafters = {h: args.models / f"{h}.aerie" for h in HEADS if (args.models / f"{h}.aerie").exists()} | {f: f for f in FREE}
-    temperatures = [0, 1]
+    args.ablations = args.ablations or sorted((measure.ROOT / "docs/training").glob("*ablations*.json"))
+    if args.smoke and not args.out:
+        parser.error("--smoke needs --out: it is no study, and docs/acceptance has one")
+    args.out = args.out or measure.ROOT / "docs/acceptance"
     if args.smoke:
-        args.prompts, args.max_tokens, temperatures = 2, 16, [0]
-        drafters = dict(list(drafters.items())[:1] + [("ngram", "ngram")])
+        args.prompts, args.max_tokens, args.timing_prompts, args.timing_repeats = 2, 16, 1, 1
+    return args
+
+
+def main() -> None:
+    args = options()
+    names = list(measure.drafters(args.models))
+    if args.smoke:
+        names = [names[0], "ngram"]
     args.out.mkdir(parents=True, exist_ok=True)
     file = args.out / "results.json"
     with tempfile.TemporaryDirectory() as tmp:
         files = prompts.write(Path(tmp), args.data, args.prompts)
-        commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-        results = {"command": "python3 tests/bench/acceptance.py --aerie build/release/bin/aerie --models samples/models --data DATA"
-                              + f" --prompts {args.prompts}",
-                   "machine": {"cpu": cpu(), "cpus": os.cpu_count(), "date": str(datetime.date.today()), "commit": commit},
-                   "prompts": args.prompts, "max_tokens": args.max_tokens, "kinds": list(files), "temperatures": temperatures,
-                   "drafters": list(drafters), "trees": TREES, "rows": []}
-        if args.resume and file.exists():
+        results = {"command": "python3 tests/bench/acceptance.py --aerie build/release/bin/aerie --models samples/models"
+                              + f"{' --data DATA' * bool(args.data)} --prompts {args.prompts} --max-tokens {args.max_tokens}",
+                   "machine": measure.machine(), "prompts": args.prompts, "max_tokens": args.max_tokens, "kinds": list(files),
+                   "temperatures": [0] if args.smoke else [0, 1], "drafters": names, "trees": measure.TREES, "rows": [], "timing": []}
+        if (args.resume or args.retime) and file.exists():
             old = json.loads(file.read_text())
-            results |= {"rows": old["rows"], "machine": old["machine"]}
-        done = {(r["kind"], r["temperature"], r["drafter"], r["nodes"]) for r in results["rows"]}
-        for name, drafter in drafters.items():
-            for kind, prompt_file in files.items():
-                for temperature in temperatures:
-                    for trees, nodes in settings(name):
-                        if (kind, temperature, name, nodes) in done:
-                            continue
-                        rows = bench(args, prompt_file, temperature, drafter, name, trees, nodes)
-                        have_plain = any(r["drafter"] == "none" and r["kind"] == kind and r["temperature"] == temperature
-                                         for r in results["rows"])
-                        results["rows"] += [r for r in rows if r["drafter"] != "none" or (not have_plain and not nodes)]
-                        file.write_text(json.dumps(results, indent=1) + "\n")
-            print(name, flush=True)
-    ablations = sorted((ROOT / "docs/training").glob("*ablations*.json"))
+            results["rows"] = old["rows"]
+            results["timing"] = [] if args.retime else old.get("timing", [])
+
+        def save():
+            file.write_text(json.dumps(results, indent=1) + "\n")
+
+        measure.acceptance(args, results, files, save)
+        measure.timing(args, results, files, save)
+    ablations = [json.loads(path.read_text()) for path in args.ablations]
     try:
         import plots
 
-        found = [json.loads(p.read_text()).get("calibration") for p in ablations]
-        plots.draw(results, args.out, next((c for c in found if c), None))
+        plots.draw(results, args.out, next((a["calibration"] for a in ablations if "calibration" in a), None))
     except ImportError:
         print("no matplotlib: no plots")
-    page.write(results, args.out.parent / f"{args.out.name}.md", ablations)
+    page.write(results, args.out, ablations)
 
 
 if __name__ == "__main__":

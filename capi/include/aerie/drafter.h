@@ -119,7 +119,8 @@ typedef struct aerie_host_context { /* frozen */
   int32_t reserved;
 } aerie_host_context;
 
-/* Fill at most `capacity` nodes: parent[i] is -1 (the root) or a smaller index; confidence in [0, 1]. */
+/* Fill at most `capacity` nodes: token[i] is below the target's vocabulary (those that can never be drawn are dropped
+ * with what stands on them); parent[i] is -1 (the root) or a smaller index; confidence in [0, 1]. */
 typedef struct aerie_host_candidates { /* frozen */
   uint32_t struct_size;
   int32_t capacity;

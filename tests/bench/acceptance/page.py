@@ -1,71 +1,107 @@
 """docs/acceptance.md from the study's JSON: every number on the page is in it."""
 
-import json
 from pathlib import Path
 
-NAMES = {"demo-eagle": "EAGLE", "demo-eagle3": "EAGLE-3", "demo-fasteagle": "FastEagle", "demo-medusa": "Medusa",
-         "demo-hydra": "Hydra", "demo-small": "small model", "ngram": "ngram (PLD)", "ngram-suffix": "ngram-suffix",
-         "lookahead": "Lookahead"}
-TRAINED = ["demo-eagle", "demo-eagle3", "demo-fasteagle", "demo-medusa", "demo-hydra", "demo-small"]
+from bars import bars
+from rows import FEW, NAMES, NOISES, by_depth, cell, find, mean, number, table, taus
 
 
-def find(results, kind, temperature, drafter, tree, noise="shared", nodes=0):
-    for r in results["rows"]:
-        if (r["kind"], r["temperature"], r["drafter"], r["tree"], r["draft_noise"], r["nodes"]) == (
-                kind, temperature, drafter, tree, noise, nodes):
-            return r
-    return None
+def noise_name(temperature, noise):
+    if not temperature:
+        return "temperature 0"
+    return "temperature 1, " + ("the papers' sampled rule" if noise == "sampled" else f"draft noise {noise}")
 
 
-def mean_tau(results, temperature, drafter, tree, noise="shared", nodes=0):
-    rows = [find(results, kind, temperature, drafter, tree, noise, nodes) for kind in results["kinds"]]
-    rows = [r for r in rows if r]
-    return sum(r["tau"] for r in rows) / len(rows) if rows else None
+def introduction(results, folder):
+    m = results["machine"]
+    commits = ", ".join(sorted({r["commit"] for r in results["rows"] + results["timing"]}))
+    return f"""# What each drafter reaches
+
+Made by `{results["command"]}`
+on {m["cpu"]} ({m["cpus"]} CPUs, one thread used), {m["date"]}, rows measured at {commits}; the numbers are in
+[results.json]({folder}/results.json). {results["prompts"]} prompts of each kind, {results["max_tokens"]} tokens each. Novels and Python are
+held-out books and modules, stories are openings written for this page. τ is tokens emitted per cycle; prefill's token and
+cycles cut short by the limit do not count. All texts but the sampled rule's are the target's own, whatever drafted them.
+
+A greedy small model repeats itself, and repeats are easy to draft: the share of repeated 4-grams stands beside τ, and
+temperature 0 flatters every drafter.
+"""
 
 
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + "|".join("-" * max(3, len(h)) for h in header) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows]) + "\n"
+def repeats(results, temperature, noise):
+    """The share of repeats of a table's texts: plain decode's, or under the sampled rule the first drafter's."""
+    source = "none" if noise != "sampled" else results["drafters"][0]
+    where = ("-", "-") if noise != "sampled" else ("chain", noise)
+    shares = [(find(results, kind, temperature, source, *where) or {}).get("repeated_4grams") for kind in results["kinds"]]
+    return " / ".join("–" if s is None else f"{100 * s:.0f} %" for s in shares)
 
 
-def number(x, digits=2):
-    return "–" if x is None else f"{x:.{digits}f}"
+def tau_tables(results):
+    out = [f"\n## τ by drafter and tree\n\nCells: {' / '.join(results['kinds'])}. The sampled rule knows chain and static only.\n"]
+    for temperature in results["temperatures"]:
+        for noise in NOISES[temperature]:
+            trees = ["chain", "static"] if noise == "sampled" else results["trees"]
+            rows = [[NAMES[d]] + [cell(taus(results, temperature, d, tree, noise)) for tree in trees] for d in results["drafters"]
+                    if any(x for tree in trees for x in taus(results, temperature, d, tree, noise))]
+            heading = noise_name(temperature, noise)
+            out.append(f"\n{heading[0].upper()}{heading[1:]}; repeated 4-grams {repeats(results, temperature, noise)}\n\n")
+            out.append(table(["drafter"] + trees, rows))
+    return "".join(out)
 
 
-def bars(results):
-    """(what, measured, holds) of the project's own bars at temperature 0, means over the kinds of text."""
-    tau = lambda d, t, nodes=0: mean_tau(results, 0, d, t, nodes=nodes)
-    out = []
+def depth_tables(results):
+    out = ["\n## Acceptance by depth (n-α), chains only\n\nShare of the walks that got a draft at depth n and took it, all kinds of "
+           f"text; – for fewer than {FEW} walks. Drafters without weights\noften draft nothing, and such cycles are in τ but not here.\n"]
+    for temperature in results["temperatures"]:
+        nodes = 0 if temperature else 7
+        for noise in NOISES[temperature]:
+            shares = {d: by_depth(results, temperature, d, noise, nodes) for d in results["drafters"]}
+            depth = max((len(s) for s in shares.values()), default=0)
+            rows = [[NAMES[d]] + [number(x) for x in s + [None] * (depth - len(s))] for d, s in shares.items() if s]
+            out.append(f"\nChains of {nodes or 5}, {noise_name(temperature, noise)}\n\n")
+            out.append(table(["drafter"] + [f"{i}-α" for i in range(depth)], rows))
+    return "".join(out)
 
-    def bar(what, values, holds):
-        if None in values:
-            out.append((what, "not measured", "–"))
-        else:
-            out.append((what, " / ".join(number(v) for v in values), "yes" if holds(*values) else "**no**"))
 
-    e = [tau("demo-eagle", t) for t in ("eagle2", "static", "chain")]
-    bar("EAGLE: eagle2 > static > chain", e, lambda a, b, c: a > b > c)
-    e = [mean_tau(results, 1, "demo-eagle", t, "none") for t in ("eagle2", "static", "chain")]
-    bar("the same at temperature 1, draft noise none", e, lambda a, b, c: a > b > c)
-    same = [tau("demo-fasteagle", "chain", 7), tau("demo-eagle3", "chain", 7)]
-    bar("chains of 7: FastEagle within 10 % of EAGLE-3", same, lambda a, b: a >= 0.9 * b)
-    trees = [tau("demo-fasteagle", "backbone"), tau("demo-eagle3", "eagle2", 71)]
-    bar("70 drafted nodes: FastEagle's backbone within 10 % of EAGLE-3's eagle2 tree", trees, lambda a, b: a >= 0.9 * b)
-    passes = [r["draft_passes"] for r in results["rows"] if r["drafter"] == "demo-fasteagle"]
-    bar("FastEagle: draft passes a cycle, at most", [max(passes) if passes else None], lambda a: a <= 1)
-    for d in TRAINED:
-        best = max((t for t in (tau(d, tree) for tree in results["trees"]) if t), default=None)
-        bar(f"{NAMES[d]}: τ > 1.3 (best tree)", [best], lambda a: a > 1.3)
-    r = max((x["tau"] for x in results["rows"] if x["drafter"].startswith("ngram") and x["kind"] == "python"
-             and x["temperature"] == 0), default=None)
-    bar("ngram on Python source: τ ≥ 1.5", [r], lambda a: a >= 1.5)
-    return out
+def speed_tables(results):
+    rows = results["timing"]
+    if not rows:
+        return ""
+    loads = [r["load"] for r in rows]
+    plain = [r["tokens_per_second"] for r in rows if r["drafter"] == "none"]
+    out = [f"""
+## Speed
+
+Tokens per second as a multiple of plain decode, and costs in plain target passes, all from the same call: {rows[0]["prompts"]} prompts of each
+kind, median of {rows[0]["repeats"]} interleaved repeats, one thread. Plain decode did {min(plain):.0f} to {max(plain):.0f} tokens a second, the machine's load before a call was
+{min(loads):.1f} to {max(loads):.1f} on {results["machine"]["cpus"]} CPUs: **the wider these two ranges, the less the multiples mean**. A pass of this target takes {1000 / max(plain):.2f} ms at
+best: see [benchmarking](benchmarking.md) for larger costs. `cast` and `auto` decide by measured time, so their τ is of this run only.
+"""]
+    for temperature in results["temperatures"]:
+        for noise in [n for n in NOISES[temperature] if n != "sampled"]:
+            body = []
+            for d in results["drafters"]:
+                mine = [r for r in rows if (r["drafter"], r["temperature"], r["draft_noise"]) == (d, temperature, noise)]
+                for tree in dict.fromkeys(r["tree"] for r in mine):
+                    of = [next((r for r in mine if r["tree"] == tree and r["kind"] == k), None) for k in results["kinds"]]
+                    if None in of:
+                        continue
+                    one = [1000 * r["speedup"] / r["tokens_per_second"] for r in of]  # ms a plain token of the same call
+                    body.append([NAMES[d], tree, cell([r["tokens_per_second"] for r in of], 0), cell([r["speedup"] for r in of]),
+                                 number(mean([r["draft_ms"] / p for r, p in zip(of, one)])),
+                                 number(mean([r["verify_ms"] / p for r, p in zip(of, one)])),
+                                 number(mean([r["draft_passes"] for r in of]), 1), number(mean([r["verified"] for r in of]), 1),
+                                 number(mean([r["tau"] for r in of]))])
+            heading = noise_name(temperature, noise)
+            out.append(f"\n{heading[0].upper()}{heading[1:]}\n\n")
+            out.append(table(["drafter", "tree", "tokens/s", "x plain", "draft cost", "verify cost", "draft passes", "nodes", "τ"], body))
+    return "".join(out)
 
 
 def ablation(a: dict) -> str:
     """The JSON of aerie.train.eagle2_ablations (one table) or of aerie.train.ablations (a table a group)."""
     if "rows" in a:
-        return f"\n## {a['title']}\n\n{a['text']}\n\n" + table(a["header"], a["rows"])
+        return f"\n## Ablation: {a['title']}\n\n{a['text']}\n\n" + table(a["header"], a["rows"])
     out = []
     for name, group in a.items():
         if not isinstance(group, dict) or "variants" not in group:
@@ -80,67 +116,25 @@ def ablation(a: dict) -> str:
     return "".join(out)
 
 
-def write(results: dict, out: Path, ablations: list[Path]) -> None:
-    m = results["machine"]
-    text = [f"""# What each drafter reaches
+def constrained(results):
+    """FastEagle without its constrained tree: the same one pass, its best path or EAGLE-2's choice of nodes instead."""
+    rows = [[noise_name(t, noise)] + [cell(taus(results, t, "demo-fasteagle", tree, noise)) for tree in ("backbone", "eagle2", "chain")]
+            for t in results["temperatures"] for noise in NOISES[t] if noise != "sampled"]
+    return ("\n## Ablation: FastEagle's constrained tree\n\nThe runtime, the demo head; `eagle2` picks 59 of all combinations of the levels, "
+            f"`backbone` has 70 nodes. Cells: {' / '.join(results['kinds'])}.\n\n" + table(["", "backbone", "eagle2", "chain of 5"], rows))
 
-Made by `{results["command"]}` on {m["cpu"]} ({m["cpus"]} CPUs, one thread used), {m["date"]}, commit {m["commit"]}; the numbers are in
-[results.json](acceptance/results.json). {results["prompts"]} prompts of each kind (held-out books and Python modules, story openings),
-{results["max_tokens"]} tokens each, int8 heads on the bf16 demo target. τ is tokens emitted per cycle; prefill's token and cycles cut
-short by the limit do not count. A greedy small model repeats itself: the share of repeated 4-grams stands beside τ, and
-temperature 0 flatters every drafter. All texts are the target's own, whatever drafted them.
 
-## Bars, temperature 0, mean over {", ".join(results["kinds"])}
-"""]
-    text.append(table(["bar", "measured", "holds"], bars(results)))
-    if Path(out.parent / "acceptance" / "account.md").exists():
-        text.append("\n" + (out.parent / "acceptance" / "account.md").read_text())
-    text.append("\n## τ by drafter and tree\n")
-    for temperature in results["temperatures"]:
-        for noise in (["shared"] if temperature == 0 else ["none", "shared", "sampled"]):
-            text.append(f"\nTemperature {temperature:g}" + (f", draft noise {noise}" if temperature and noise != "sampled" else
-                        ", the papers' sampled rule" if temperature else "") + "\n\n")
-            rows = []
-            for d in results["drafters"]:
-                cells = [[number((find(results, kind, temperature, d, tree, noise) or {}).get("tau")) for kind in results["kinds"]]
-                         for tree in results["trees"]]
-                if any(c != "–" for cell in cells for c in cell):
-                    rows.append([NAMES.get(d, d)] + [" / ".join(c) for c in cells])
-            text.append(table(["drafter"] + results["trees"], rows))
-    repeated = [(kind, t, (find(results, kind, t, "none", "-", "-") or {}).get("repeated_4grams")) for kind in results["kinds"]
-                for t in results["temperatures"]]
-    text.append("\nCells: " + " / ".join(results["kinds"]) + ". Repeated 4-grams of the texts: " +
-                ", ".join(f"{k} at {t:g}: {100 * r:.0f} %" for k, t, r in repeated if r is not None) + ".\n")
-    text.append("\n## Acceptance by depth (n-α), chains of 7, temperature 0\n\n")
-    rows = []
-    for d in results["drafters"]:
-        tried, taken = [0] * 7, [0.0] * 7
-        for kind in results["kinds"]:
-            r = find(results, kind, 0, d, "chain", "shared", 7)
-            for i, (a, n) in enumerate(zip(r["acceptance"], r["tried"]) if r else []):
-                if i < 7:
-                    tried[i] += n
-                    taken[i] += a * n
-        if tried[0]:
-            rows.append([NAMES.get(d, d)] + [number(t / n) if n >= 20 else "–" for t, n in zip(taken, tried)])
-    text.append(table(["drafter"] + [f"{i}-α" for i in range(7)], rows))
-    text.append("\n![acceptance by depth](acceptance/n-alpha.png)\n![tau by tree](acceptance/tau.png)\n")
-    text.append("\n## Cost, temperature 0\n\nDraft cost is all draft passes of a cycle over one plain token of the same run, verify cost likewise; the machine was busy. "
-                "This target takes a fraction of a millisecond\na token: see [benchmarking](benchmarking.md) for larger costs.\n\n")
-    rows = []
-    for d in results["drafters"]:
-        for tree in results["trees"]:
-            r = [find(results, kind, 0, d, tree) for kind in results["kinds"]]
-            if all(r):
-                plain = [1000 * x["speedup"] / x["tokens_per_second"] for x in r]  # ms a token of the same run
-                draft = sum(x["draft_ms"] for x in r) / sum(plain)
-                verify = sum(x["verify_ms"] for x in r) / sum(plain)
-                rows.append([NAMES.get(d, d), tree, number(sum(x["draft_passes"] for x in r) / len(r), 1),
-                             number(sum(x["verified"] for x in r) / len(r), 1), number(draft), number(verify),
-                             " / ".join(number(x["speedup"]) for x in r)])
-    text.append(table(["drafter", "tree", "draft passes", "nodes verified", "draft cost", "verify cost", "x plain decode"], rows))
-    for path in ablations:
-        text.append(ablation(json.loads(path.read_text())))
-    if any("calibration" in json.loads(p.read_text()) for p in ablations):
-        text.append("\n![calibration](acceptance/calibration.png)\n")
-    out.write_text("".join(text))
+def write(results: dict, folder: Path, ablations: list[dict]) -> None:
+    """The page lies beside `folder`, which has the plots and, if written, account.md: why a bar fails."""
+    account = folder / "account.md"
+    plot = lambda name, words: f"\n![{words}]({folder.name}/{name})\n" if (folder / name).exists() else ""
+    text = [introduction(results, folder.name), "\n## Bars\n\nτ at temperature 0 unless said otherwise; cells: "
+            f"{' / '.join(results['kinds'])}. The mean decides.\n\n",
+            table(["bar", "of", "τ", "mean", "holds"], bars(results, ablations)),
+            "\n" + account.read_text() if account.exists() else "",
+            tau_tables(results), plot("tau.png", "tau by tree"), depth_tables(results), plot("n-alpha.png", "acceptance by depth"),
+            speed_tables(results), *map(ablation, ablations)]
+    if any(taus(results, 0, "demo-fasteagle", "backbone")):
+        text.append(constrained(results))
+    text.append(plot("calibration.png", "calibration"))
+    (folder.parent / f"{folder.name}.md").write_text("".join(text))

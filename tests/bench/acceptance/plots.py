@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from page import NAMES, find, mean_tau
+from rows import NAMES, by_depth, mean, taus
 
 
 def draw(results: dict, folder: Path, calibration: dict | None) -> None:
@@ -13,14 +13,7 @@ def draw(results: dict, folder: Path, calibration: dict | None) -> None:
 
     fig, ax = plt.subplots(figsize=(7, 4))
     for d in results["drafters"]:
-        tried, taken = [0] * 7, [0.0] * 7
-        for kind in results["kinds"]:
-            r = find(results, kind, 0, d, "chain", "shared", 7)
-            for i, (a, n) in enumerate(zip(r["acceptance"], r["tried"]) if r else []):
-                if i < 7:
-                    tried[i] += n
-                    taken[i] += a * n
-        points = [(i, t / n) for i, (t, n) in enumerate(zip(taken, tried)) if n >= 20]
+        points = [(i, share) for i, share in enumerate(by_depth(results, 0, d, "shared", 7)) if share is not None]
         if points:
             ax.plot(*zip(*points), marker="o", label=NAMES.get(d, d))
     ax.set_xlabel("depth n of the drafted node's parent")
@@ -31,10 +24,10 @@ def draw(results: dict, folder: Path, calibration: dict | None) -> None:
     fig.savefig(folder / "n-alpha.png", dpi=110)
 
     fig, ax = plt.subplots(figsize=(8, 4))
-    drafters = [d for d in results["drafters"] if mean_tau(results, 0, d, "chain")]
+    drafters = [d for d in results["drafters"] if mean(taus(results, 0, d, "chain"))]
     width = 0.8 / len(results["trees"])
     for i, tree in enumerate(results["trees"]):
-        values = [mean_tau(results, 0, d, tree) or 0 for d in drafters]
+        values = [mean(taus(results, 0, d, tree)) or 0 for d in drafters]
         ax.bar([x + i * width for x in range(len(drafters))], values, width, label=tree)
     ax.set_xticks([x + 0.4 - width / 2 for x in range(len(drafters))], [NAMES.get(d, d) for d in drafters], fontsize=7)
     ax.axhline(1, color="grey", linewidth=0.8)

@@ -2,46 +2,29 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <set>
 
+#include "check.h"
 #include "core/import/convert.h"
-#include "core/model/model.h"
-#include "core/session/session.h"
 #include "inflater.h"
-#include "kernels/cpu/cpu_device.h"
 
 namespace {
 
 using namespace aerie;
 
-// Greedy tokens of a package.
-Result<std::vector<int32_t>> greedy(const std::string& path, int64_t n) {
-  AERIE_ASSIGN(auto device, kernels::make_cpu_device({}));
-  AERIE_ASSIGN(auto package, Package::open(path));
-  ModelOptions options;
-  options.kv_positions = n + 512;
-  AERIE_ASSIGN(auto model, Model::open(std::shared_ptr<kernels::Device>(std::move(device)), package, options));
-  SessionOptions o;
-  o.ignore_eos = true;
-  o.max_context = std::min<int64_t>(n + 32, model->config().max_context);
-  AERIE_ASSIGN(auto session, Session::create(model, o));
-  AERIE_TRY(session->append(std::vector<int32_t>{1, 17, 42, 23, 5}));
-  std::vector<int32_t> out;
-  while (static_cast<int64_t>(out.size()) < n) {
-    StepResult r;
-    AERIE_TRY(session->step(0, std::chrono::microseconds(0), &r));
-    for (const EmittedToken& t : r.tokens) out.push_back(t.id);
-    if (r.state == StepState::done) break;
-  }
-  return out;
-}
+const std::map<std::string, kernels::DType> kDTypes = {
+    {"f32", kernels::DType::f32}, {"bf16", kernels::DType::bf16}, {"int8", kernels::DType::int8}, {"int4", kernels::DType::int4}};
 
-Status compare(const std::string& small, const std::string& big, int64_t n) {
-  AERIE_ASSIGN(const auto a, greedy(small, n));
-  AERIE_ASSIGN(const auto b, greedy(big, n));
-  size_t same = 0;
-  while (same < a.size() && same < b.size() && a[same] == b[same]) ++same;
-  if (same == a.size() && same == b.size()) std::printf("identical for %zu greedy tokens\n", same);
-  else std::printf("greedy tokens differ from token %zu on (the width ratio is not a power of four)\n", same);
+// A power of four must change nothing; for any other ratio where it does is something to know, not a failure.
+Status compare(const std::string& small, const std::string& big, int64_t n, bool exact) {
+  AERIE_ASSIGN(const inflate::Comparison c, inflate::compare_greedy(small, big, n));
+  if (c.same == c.tokens) {
+    std::printf("identical for %zu greedy tokens\n", c.tokens);
+  } else {
+    std::printf("first difference at greedy token %zu of %zu\n", c.same, c.tokens);
+    if (exact) return error(Code::internal, big + ": differs from " + small + " although the width ratio is a power of four");
+  }
   return {};
 }
 
@@ -54,30 +37,43 @@ struct Options {
 
 Status run(const Options& o) {
   namespace fs = std::filesystem;
+  std::set<std::string> names{"target.aerie", "small.aerie"};
+  for (const std::string& d : o.drafters)
+    if (!names.insert(fs::path(d).filename().string()).second)
+      return error(Code::invalid_argument, "--drafter " + d + ": a second file of this name in " + o.output);
   std::error_code ec;
-  fs::create_directories(o.output, ec);
+  fs::create_directories(o.output, ec);  // if it failed, writing says so
+  std::vector<std::string> read = o.drafters;
+  read.push_back(o.target);
+  for (const std::string& file : read)
+    if (names.contains(fs::path(file).filename().string()) && fs::equivalent(fs::absolute(file).parent_path(), o.output, ec))
+      return error(Code::invalid_argument, "--output " + o.output + ": " + file + " would be overwritten");
+  AERIE_ASSIGN(auto package, Package::open(o.target));
+  if (!package->target()) return error(Code::mismatch, o.target + ": not a target package");
+  AERIE_ASSIGN(const inflate::Shape shape, inflate::parse_shape(o.shape, package->target()->head_dim));
+  AERIE_TRY(inflate::check_shape(*package->target(), shape));
   std::string source = o.target;
   if (!o.dtype.empty()) {  // quantise first, then embed the codes
     ConvertOptions c;
     c.source = o.target;
     c.output = source = o.output + "/small.aerie";
-    c.dtype = o.dtype == "f32" ? kernels::DType::f32 : o.dtype == "bf16" ? kernels::DType::bf16 : o.dtype == "int8" ? kernels::DType::int8 : kernels::DType::int4;
+    c.dtype = kDTypes.at(o.dtype);
     AERIE_TRY(convert(c));
+    AERIE_ASSIGN(package, Package::open(source));
   }
-  AERIE_ASSIGN(const inflate::Shape shape, inflate::parse_shape(o.shape));
-  AERIE_ASSIGN(auto package, Package::open(source));
+  const LlamaConfig& small = *package->target();
+  const bool exact = inflate::exact_ratio(small.hidden, shape.hidden);
   const inflate::Job target{package, shape, o.seed, o.output + "/target.aerie"};
   AERIE_TRY(inflate::inflate_target(target));
-  std::printf("%s: inflated %d -> %d wide, %d -> %d layers%s\n", target.output.c_str(), package->target()->hidden, shape.hidden,
-              package->target()->layers, shape.layers,
-              inflate::exact_ratio(package->target()->hidden, shape.hidden) ? "" : " (width ratio not a power of four: not bit-exact)");
+  std::printf("%s: inflated %d -> %d wide, %d -> %d layers%s\n", target.output.c_str(), small.hidden, shape.hidden, small.layers,
+              shape.layers, exact ? "" : " (width ratio not a power of four: not bit-exact)");
   for (const std::string& d : o.drafters) {
-    AERIE_ASSIGN(auto small, Package::open(d));
-    const inflate::Job job{small, shape, o.seed, o.output + "/" + fs::path(d).filename().string()};
+    AERIE_ASSIGN(auto drafter, Package::open(d));
+    const inflate::Job job{drafter, shape, o.seed, o.output + "/" + fs::path(d).filename().string()};
     AERIE_TRY(inflate::inflate_drafter(job, target));
     std::printf("%s: inflated\n", job.output.c_str());
   }
-  return o.check > 0 ? compare(source, target.output, o.check) : Status();
+  return o.check > 0 ? compare(source, target.output, o.check, exact) : Status();
 }
 
 }  // namespace
@@ -88,7 +84,7 @@ int main(int argc, char** argv) {
   app.add_option("--target", o.target, "target package")->required();
   app.add_option("--drafter", o.drafters, "drafter package of that target; may be repeated");
   app.add_option("--shape", o.shape, "110m, 1b, 8b, or dim=,layers=,heads=,kv_heads=,ffn=,vocab=");
-  app.add_option("--dtype", o.dtype, "quantise the target first")->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
+  app.add_option("--dtype", o.dtype, "quantise the target first")->check(CLI::IsMember(kDTypes));
   app.add_option("--seed", o.seed, "of the random weights");
   app.add_option("--check", o.check, "compare this many greedy tokens of both");
   app.add_option("-o,--output", o.output, "folder for target.aerie and the drafters")->required();

@@ -67,13 +67,34 @@ float value(DType t, uint32_t code) {
   return std::bit_cast<float>(t == DType::f32 ? code : code << 16);
 }
 
+float largest(DType t, const Unit& u, int32_t n) {
+  float most = 0;
+  for (int32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(value(t, u.code[i])));
+  return most;
+}
+
+// The unit of a row whose scale (or largest value) is the largest: the template of random units. Not just any: a
+// unit of zeros would give more of them.
+Unit loudest(const Tensor& t, int64_t row, int32_t n) {
+  Unit best, u;
+  float most = -1;
+  for (int64_t col = 0; col + n <= t.cols; col += n) {
+    read(t, row, col, n, &u);
+    // Halves without their sign are ordered as their bits are.
+    const float size = t.scales ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
+    if (size > most) {
+      most = size;
+      best = u;
+    }
+  }
+  return best;
+}
+
 // Random codes whose values stay within the template's largest.
 Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
   Unit u;
   u.scale = like.scale;
-  float most = 0;
-  if (t == DType::f32 || t == DType::bf16)
-    for (int32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(value(t, like.code[i])));
+  const float most = t == DType::f32 || t == DType::bf16 ? largest(t, like, n) : 0;
   for (int32_t i = 0; i < n; ++i) {
     const uint64_t bits = random.next();
     switch (t) {
@@ -102,11 +123,11 @@ Matrix inflate_matrix(const Tensor& small, const Map& rows, const Map& columns, 
   m.data.assign(static_cast<size_t>(kernels::data_bytes(small.dtype, Layout::panel16, n, k)), small.dtype == DType::int4 ? '\x88' : 0);
   m.scales.assign(static_cast<size_t>(kernels::scale_bytes(small.dtype, n, k)), 0);
   m.tensor = {m.data.data(), m.scales.empty() ? nullptr : m.scales.data(), n, k, 0, small.dtype, Layout::panel16};
+  std::vector<Unit> templates;
+  for (int64_t r = 0; r < small.rows; ++r) templates.push_back(loudest(small, r, unit));
   for (int64_t r = 0; r < n; ++r) {
     const int32_t row = rows[static_cast<size_t>(r)];
-    const int64_t like_row = row >= 0 ? row : r % small.rows;
-    Unit like;
-    read(small, like_row, 0, unit, &like);
+    const Unit& like = templates[static_cast<size_t>(row >= 0 ? row : r % small.rows)];
     for (size_t c = 0; c < columns.size(); ++c) {
       const int32_t column = columns[c];
       Unit u;

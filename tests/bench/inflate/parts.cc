@@ -2,8 +2,25 @@
 
 namespace aerie::inflate {
 
+namespace {
+
+// A map must show all of the tensor or nothing: a part left out would change the function, one beyond the end is
+// none of the package's.
+Status check(const Package& package, const std::string& name, const char* axis, const Map& m, int64_t unit, int64_t size) {
+  const int64_t n = shown(m) * unit;
+  if (n == 0 || n == size) return {};
+  return error(Code::mismatch, package.path() + ": tensor " + name + ": has " + std::to_string(size) + " " + axis + ", " +
+                                   std::to_string(n) + " expected");
+}
+
+}  // namespace
+
 Status Parts::matrix(const std::string& name, const Map& rows, const Map& columns, const std::string& as) {
   AERIE_ASSIGN(const kernels::Tensor t, job_.small->tensor(name));
+  if (t.layout != kernels::Layout::panel16)
+    return error(Code::mismatch, job_.small->path() + ": tensor " + name + ": not a packed weight");
+  AERIE_TRY(check(*job_.small, name, "rows", rows, 1, t.rows));
+  AERIE_TRY(check(*job_.small, name, "columns", columns, maps_.unit, t.cols));
   const std::string& to = as.empty() ? name : as;
   const Matrix m = inflate_matrix(t, rows, columns, maps_.unit, Random(job_.seed, to));
   return put(to, m.tensor);
@@ -11,6 +28,9 @@ Status Parts::matrix(const std::string& name, const Map& rows, const Map& column
 
 Status Parts::vector(const std::string& name, const Map& places, float factor, float typical, const std::string& as) {
   AERIE_ASSIGN(const kernels::Tensor t, job_.small->tensor(name));
+  if (t.rows != 1 || t.dtype != kernels::DType::f32 || t.layout != kernels::Layout::row_major)
+    return error(Code::mismatch, job_.small->path() + ": tensor " + name + ": not a vector of floats");
+  AERIE_TRY(check(*job_.small, name, "elements", places, 1, t.cols));
   const std::string& to = as.empty() ? name : as;
   std::vector<float> v = inflate_vector(t, places, factor, typical, Random(job_.seed, to));
   return put(to, kernels::matrix(v.data(), 1, static_cast<int64_t>(v.size())));
@@ -31,12 +51,7 @@ Status Parts::idle_layer(int32_t like, int32_t to) {
 
 Status Parts::layer_as(const std::string& from, const std::string& to, bool live, int32_t groups) {
   const int32_t hd = s_.head_dim;
-  const auto small_heads = [&](const Map& m) {
-    int32_t n = 0;
-    for (const int32_t h : m) n = std::max(n, h + 1);
-    return n;
-  };
-  const int32_t q0 = 0, k0 = small_heads(s_.heads.query) * hd, v0 = k0 + small_heads(s_.heads.kv) * hd;
+  const int32_t q0 = 0, k0 = shown(s_.heads.query) * hd, v0 = k0 + shown(s_.heads.kv) * hd;
   Map qkv;
   const auto add = [&](const Map& heads, int32_t first, int32_t idle) {
     for (const int32_t h : heads)

@@ -1,44 +1,76 @@
 #include "shape.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <sstream>
 
 namespace aerie::inflate {
 
-Result<Shape> parse_shape(const std::string& text) {
-  if (text == "110m") return Shape{768, 16, 12, 4, 2048, 32000};
-  if (text == "1b") return Shape{2048, 16, 32, 8, 8192, 32000};
-  if (text == "8b") return Shape{4096, 32, 32, 8, 14336, 128256};
+namespace {
+
+Status invalid(const std::string& what) { return error(Code::invalid_argument, "--shape: " + what); }
+
+// Heads are given as widths: a small model's heads may be of another size than the namesake's, and the cost of
+// projections, keys and values depends on the product alone.
+struct Preset {
+  const char* name;
+  int32_t hidden, layers, query_width, kv_width, ffn, vocab;
+};
+constexpr Preset kPresets[] = {{"110m", 768, 16, 768, 256, 2048, 32000},
+                               {"1b", 2048, 16, 2048, 512, 8192, 32000},
+                               {"8b", 4096, 32, 4096, 1024, 14336, 128256}};
+
+}  // namespace
+
+Result<Shape> parse_shape(const std::string& text, int32_t head_dim) {
+  for (const Preset& p : kPresets) {
+    if (text != p.name) continue;
+    if (head_dim < 1 || p.query_width % head_dim || p.kv_width % head_dim)
+      return invalid(text + ": its heads cannot be split into heads of " + std::to_string(head_dim));
+    return Shape{p.hidden, p.layers, p.query_width / head_dim, p.kv_width / head_dim, p.ffn, p.vocab, 0};
+  }
   Shape s;
-  const std::map<std::string, int32_t*> fields = {{"dim", &s.hidden},           {"layers", &s.layers}, {"heads", &s.heads},
-                                                  {"kv_heads", &s.kv_heads}, {"ffn", &s.ffn},       {"vocab", &s.vocab}};
+  std::map<std::string, int32_t*> fields = {{"dim", &s.hidden},        {"layers", &s.layers}, {"heads", &s.heads},
+                                            {"kv_heads", &s.kv_heads}, {"ffn", &s.ffn},       {"vocab", &s.vocab},
+                                            {"head_dim", &s.head_dim}};
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, ',');) {
     const size_t eq = part.find('=');
     const auto field = fields.find(part.substr(0, eq));
     if (eq == std::string::npos || field == fields.end())
-      return error(Code::invalid_argument, "--shape: " + part + ": not 110m, 1b, 8b or dim=, layers=, heads=, kv_heads=, ffn=, vocab=");
-    *field->second = std::atoi(part.c_str() + eq + 1);
+      return invalid(part + ": not 110m, 1b, 8b or dim=, layers=, heads=, kv_heads=, ffn=, vocab=");
+    const char* end = part.data() + part.size();
+    const auto [stop, code] = std::from_chars(part.data() + eq + 1, end, *field->second);
+    if (code != std::errc() || stop != end || *field->second < 1) return invalid(part + ": not a positive number");
   }
+  fields.erase("head_dim");
   for (const auto& [name, value] : fields)
-    if (*value < 1) return error(Code::invalid_argument, "--shape: " + name + " is missing or not positive");
+    if (*value < 1) return invalid(name + " is missing");
   return s;
 }
 
 Status check_shape(const LlamaConfig& small, const Shape& big) {
   const auto less = [](const char* what, int32_t ours, int32_t theirs) {
-    return error(Code::invalid_argument, std::string("--shape: ") + what + " " + std::to_string(ours) + " is less than the model's " +
-                                             std::to_string(theirs));
+    return invalid(std::string(what) + " " + std::to_string(ours) + " is less than the model's " + std::to_string(theirs));
   };
   if (big.hidden < small.hidden) return less("dim", big.hidden, small.hidden);
   if (big.layers < small.layers) return less("layers", big.layers, small.layers);
   if (big.ffn < small.ffn) return less("ffn", big.ffn, small.ffn);
   if (big.vocab < small.vocab_size) return less("vocab", big.vocab, small.vocab_size);
+  // Spread rotary pairs would turn at the same speed, but scores are divided by the root of the head size, and
+  // quantised query weights cannot be multiplied by it without rounding.
+  if (big.head_dim && big.head_dim != small.head_dim)
+    return error(Code::unsupported, "--shape: head_dim " + std::to_string(big.head_dim) + ": the model's " +
+                                        std::to_string(small.head_dim) + " must be kept for the same function; " +
+                                        "more heads of that size cost the same");
   if (big.hidden % 32 || big.ffn % 32 || small.hidden % 32 || small.ffn % 32 || small.head_dim % 32)
     return error(Code::unsupported, "--shape: dim, ffn and head size must be multiples of 32, here and in the model");
   return {};
 }
+
+int32_t shown(const Map& m) { return m.empty() ? 0 : std::max(0, *std::max_element(m.begin(), m.end()) + 1); }
 
 Map Maps::rows_from(int32_t small, int32_t big, int32_t rest) const {
   Map m(static_cast<size_t>(big), rest);
@@ -51,30 +83,6 @@ Map Maps::columns(int32_t small, int32_t big, int32_t groups) const {
   for (int32_t g = 0; g < groups; ++g)
     for (int32_t i = 0; i < small / unit; ++i) m[static_cast<size_t>(g * (big / unit) + i)] = g * (small / unit) + i;
   return m;
-}
-
-Result<Heads> place_heads(int32_t heads, int32_t kv_heads, int32_t big_heads, int32_t big_kv_heads) {
-  if (big_heads % big_kv_heads) return error(Code::invalid_argument, "--shape: heads is not a multiple of kv_heads");
-  const int32_t group = heads / kv_heads, big_group = big_heads / big_kv_heads;
-  const int32_t each = (group + big_group - 1) / big_group;  // big groups a small one takes
-  if (each * kv_heads > big_kv_heads)
-    return error(Code::invalid_argument, "--shape: " + std::to_string(big_kv_heads) + " groups of " + std::to_string(big_group) +
-                                             " query heads do not hold the model's " + std::to_string(kv_heads) + " of " + std::to_string(group));
-  Heads h;
-  h.kv.assign(static_cast<size_t>(big_kv_heads), -1);
-  h.query.assign(static_cast<size_t>(big_heads), -1);
-  h.repeated.assign(static_cast<size_t>(big_heads), false);
-  for (int32_t s = 0; s < kv_heads; ++s)
-    for (int32_t part = 0; part < each; ++part) {
-      const int32_t b = s * each + part, first = s * group + part * big_group;
-      h.kv[static_cast<size_t>(b)] = s;
-      for (int32_t i = 0; i < big_group; ++i) {
-        const bool live = part * big_group + i < group;
-        h.query[static_cast<size_t>(b * big_group + i)] = live ? first + i : first;
-        h.repeated[static_cast<size_t>(b * big_group + i)] = !live;
-      }
-    }
-  return h;
 }
 
 Map place_layers(int32_t small, int32_t big, Map* first_of) {
@@ -90,6 +98,10 @@ Map place_layers(int32_t small, int32_t big, Map* first_of) {
 
 float norm_factor(int32_t small, int32_t big) {
   return static_cast<float>(std::sqrt(static_cast<double>(small) / static_cast<double>(big)));
+}
+
+float scaled_eps(double eps, int32_t small, int32_t big) {  // the product of an f32 and an int32 is exact in double
+  return static_cast<float>(eps * small / big);
 }
 
 bool exact_ratio(int32_t small, int32_t big) {

@@ -12,10 +12,12 @@ namespace aerie::inflate {
 
 struct Shape {
   int32_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, ffn = 0, vocab = 0;
+  int32_t head_dim = 0;  // 0: the model's, which is the only one that is possible
 };
 
-// "110m", "1b", "8b", or "dim=768,layers=18,heads=12,kv_heads=4,ffn=2048,vocab=8192".
-Result<Shape> parse_shape(const std::string& text);
+// "110m", "1b", "8b" with as many heads of `head_dim` as make their widths of queries and keys, or
+// "dim=768,layers=18,heads=12,kv_heads=4,ffn=2048,vocab=8192".
+Result<Shape> parse_shape(const std::string& text, int32_t head_dim);
 Status check_shape(const LlamaConfig& small, const Shape& big);
 
 // Rows of a big matrix: a row of the small one, or
@@ -26,6 +28,9 @@ constexpr int32_t kQuiet = -1;   // what comes in is zero: the weight may be ran
 constexpr int32_t kHot = -2;     // what comes in is not zero and must not pass
 
 using Map = std::vector<int32_t>;
+
+// Of the parts of the small tensor that `m` shows, the last + 1; 0 when it shows none.
+int32_t shown(const Map& m);
 
 // Widths are whole units (32 elements for quantised weights: blocks share a scale).
 struct Maps {
@@ -46,8 +51,10 @@ Result<Heads> place_heads(int32_t heads, int32_t kv_heads, int32_t big_heads, in
 // Big layer -> small layer, -1: one that adds nothing. first_of[i]: the big layer that plays small layer i.
 Map place_layers(int32_t small, int32_t big, Map* first_of);
 
-// sqrt(d / D) when it is exact in floating point (D / d a power of four): then nothing changes, bit for bit.
+// sqrt(d / D), exact in floating point when D / d is a power of four: then nothing changes, bit for bit.
 float norm_factor(int32_t small, int32_t big);
+// eps * d / D, rounded once: exact whenever the factor is.
+float scaled_eps(double eps, int32_t small, int32_t big);
 bool exact_ratio(int32_t small, int32_t big);
 
 }  // namespace aerie::inflate

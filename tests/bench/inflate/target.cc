@@ -1,5 +1,7 @@
 #include <xxhash.h>
 
+#include <cstdio>
+
 #include "parts.h"
 
 namespace aerie::inflate {
@@ -48,7 +50,7 @@ Status inflate_target(const Job& job) {
   c.ffn = b.ffn;
   c.vocab_size = b.vocab;
   c.tied = false;
-  c.rms_eps = small->rms_eps * static_cast<float>(small->hidden) / static_cast<float>(b.hidden);
+  c.rms_eps = scaled_eps(static_cast<double>(small->rms_eps), small->hidden, b.hidden);
   for (int32_t& t : c.tap_layers) t = first_of[static_cast<size_t>(t)];
   writer->set_name(job.small->name() + "-inflated");
   writer->set_fingerprint(inflated_fingerprint(job));

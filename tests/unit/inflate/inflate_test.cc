@@ -1,4 +1,4 @@
-// Inflated models: the same function at the cost of a larger shape.
+// The demo model and every trained drafter of the repository, inflated: the same text, the same drafts.
 #include "tests/bench/inflate/inflater.h"
 #include "tests/support/models.h"
 
@@ -93,44 +93,7 @@ TEST(InflateDrafters, TheyDraftTheSame) {
     EXPECT_EQ(large.stats.drafter_failures, 0u) << name;
     ++seen;
   }
-  EXPECT_GE(seen, 1u);
-}
-
-// What is multiplied by zero is random, within its row's scale; zeros would be timed wrong.
-TEST(InflateWeights, UnusedColumnsAreRandomAndBounded) {
-  const Pair p = inflated(kernels::DType::bf16);
-  const auto small = must(Package::open(p.small)), big = must(Package::open(p.big));
-  const auto a = must(small->tensor("layers.3.attn.qkv")), b = must(big->tensor("layers.3.attn.qkv"));
-  ASSERT_EQ(b.cols, 768);
-  ASSERT_EQ(b.rows, (8 + 2 * 2) * 64);
-  float most = 0;
-  for (int64_t c = 0; c < a.cols; ++c) {
-    EXPECT_EQ(kernels::panel16_at(a, 5, c), kernels::panel16_at(b, 5, c));
-    most = std::max(most, std::fabs(kernels::panel16_at(a, 5, c)));
-  }
-  int64_t zeros = 0;
-  for (int64_t c = a.cols; c < b.cols; ++c) {
-    EXPECT_LE(std::fabs(kernels::panel16_at(b, 5, c)), most);
-    zeros += kernels::panel16_at(b, 5, c) == 0;
-  }
-  EXPECT_LT(zeros, 5);
-}
-
-TEST(InflateShapes, WhatCannotHoldTheModelIsRefused) {
-  const auto small = must(Package::open(demo("demo")));
-  const auto refused = [&](const Shape& s) {
-    const std::string out = scratch_dir() + "/refused.aerie";
-    const Status status = inflate::inflate_target({small, s, 1, out});
-    EXPECT_FALSE(exists(out));
-    return status.message();
-  };
-  EXPECT_NE(refused({128, 18, 8, 2, 640, 4160}).find("dim"), std::string::npos);
-  EXPECT_NE(refused({768, 12, 8, 2, 640, 4160}).find("layers"), std::string::npos);
-  EXPECT_NE(refused({768, 18, 8, 2, 640, 4000}).find("vocab"), std::string::npos);
-  EXPECT_NE(refused({768, 18, 2, 2, 640, 4160}).find("groups"), std::string::npos);
-  EXPECT_NE(refused({770, 18, 8, 2, 640, 4160}).find("32"), std::string::npos);
-  EXPECT_EQ(inflate::parse_shape("dim=768").status().code(), Code::invalid_argument);
-  EXPECT_EQ(inflate::parse_shape("8b").value().hidden, 4096);
+  EXPECT_GE(seen, 6u);
 }
 
 }  // namespace

@@ -59,13 +59,19 @@ struct BadHeads : testing::Test {
     return s.message();
   }
 
-  // Opening a package whose parameters have been changed, or that lacks a tensor.
-  static std::string opening(const std::string& kind, const std::string& param, double value, const std::string& without = {}) {
-    const auto good = must(Package::open(converted(source(kind), "bad-" + kind, kernels::DType::f32, *target_)));
+  static std::shared_ptr<const Package> good_package(const std::string& kind) {
+    return must(Package::open(converted(source(kind), "bad-" + kind, kernels::DType::f32, *target_)));
+  }
+
+  // Opening a package whose parameters have been changed, or that lacks a tensor, or has more.
+  static std::string opening(const std::string& kind, const std::string& param, double value, const std::string& without = {},
+                             const std::function<void(PackageWriter&)>& more = {}) {
+    const auto good = good_package(kind);
     const std::string path = scratch_dir() + "/damaged-" + kind + ".aerie";
     auto writer = must(PackageWriter::create(path));
     for (const TensorInfo& t : good->tensors())
       if (t.name != without) must(writer->add_tensor(t.name, must(good->tensor(t.name))));
+    if (more) more(*writer);
     DrafterConfig c = *good->drafter();
     bool found = param.empty();
     for (auto& p : c.params)
@@ -86,6 +92,26 @@ struct BadHeads : testing::Test {
         return drafter.status().message();
       }
     return "no such plugin";
+  }
+
+  // Opening a head with a tensor it does not say it has.
+  static std::string with_tensor(const std::string& kind, const std::string& name) {
+    std::vector<float> values(32 * 32, 0.5f);
+    kernels::Tensor t = kernels::matrix(values.data(), 32, 32);
+    t.layout = kernels::Layout::panel16;
+    return opening(kind, "", 0, {}, [&](PackageWriter& w) { must(w.add_tensor(name, t)); });
+  }
+
+  // Opening an EAGLE-3 head with entry `index` of its vocabulary changed.
+  static std::string with_vocab_map(int64_t index, int32_t id) {
+    const auto good = good_package("eagle3");
+    const kernels::Tensor map = must(good->tensor("vocab_map"));
+    const auto* first = static_cast<const int32_t*>(map.data);
+    std::vector<int32_t> ids(first, first + map.cols);
+    ids[static_cast<size_t>(index)] = id;
+    return opening("eagle3", "", 0, "vocab_map", [&](PackageWriter& w) {
+      must(w.add_tensor("vocab_map", kernels::matrix(ids.data(), 1, map.cols, kernels::DType::i32)));
+    });
   }
 };
 std::string *BadHeads::target_, *BadHeads::other_;
@@ -132,13 +158,21 @@ TEST_F(BadHeads, Opening) {
   expect_says(opening("fasteagle", "levels", 2.5), {"levels", "whole number"});
   expect_says(opening("fasteagle", "", 0, "layers.1.attn_norm"), {"layers.1.attn_norm"});
   expect_says(opening("fasteagle", "top_k", 0), {"top_k"});
-  expect_says(opening("medusa", "heads", 2), {"heads"});
+  expect_says(opening("medusa", "heads", 2), {"damaged-medusa.aerie", "heads"});
   expect_says(opening("medusa", "heads", 4), {"heads.3.0.linear"});
   expect_says(opening("medusa", "own_lm_heads", 1), {"heads.0.lm_head"});
   expect_says(opening("hydra", "heads", 4), {"heads.3"});
   expect_says(opening("hydra", "blocks", 2), {"heads.0.1.linear"});
+  for (const char* kind : {"medusa", "hydra"}) {
+    expect_says(with_tensor(kind, "heads.0.1.linear"), {"parameter blocks", kind});
+    expect_says(with_tensor(kind, "heads.0.lm_head"), {"own_lm_heads", "heads.0.lm_head"});
+  }
   expect_says(opening("eagle3", "draft_vocab", 60), {"lm_head", "(64, 32)"});
   expect_says(opening("eagle3", "", 0, "vocab_map"), {"vocab_map"});
+  // Damage behind the converter's back: ids that no token of the target has.
+  expect_says(with_vocab_map(0, -1), {"damaged-eagle3.aerie: vocab_map: entry 0: token -1 ", "vocabulary of 160"});
+  expect_says(with_vocab_map(5, 160), {"damaged-eagle3.aerie: vocab_map: entry 5: token 160 "});
+  expect_says(with_vocab_map(63, INT32_MAX), {"damaged-eagle3.aerie: vocab_map: entry 63: token 2147483647 "});
   for (const char* kind : {"fasteagle", "eagle3"}) {
     expect_says(opening(kind, "taps", 2), {"fc", "(32, 96)"});
     expect_says(opening(kind, "taps", 9), {"taps", "1 to 8"});

@@ -205,7 +205,7 @@ TEST_F(DrafterState, SampledRuleHasTheTargetsLaw) {
   const Histogram plain = sample(nullptr, "chain");
   ASSERT_GE(plain.size(), 20u);
   for (const auto& [kind, tree] : {std::pair<const char*, const char*>{"fasteagle", "static"}, {"eagle3", "chain"},
-                                   {"eagle3", "static"}, {"medusa", "chain"}}) {
+                                   {"eagle3", "static"}, {"medusa", "chain"}, {"medusa", "static"}, {"hydra", "static"}}) {
     const Histogram drafted = sample(kind, tree);
     double chi2 = 0;
     size_t cells = 0;

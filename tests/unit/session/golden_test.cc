@@ -3,7 +3,7 @@
 
 #include "core/drafter/draft_sequence.h"
 #include "core/text/tokenizer.h"
-#include "tests/support/models.h"
+#include "tests/support/forward.h"
 
 namespace aerie::test {
 namespace {
@@ -14,33 +14,6 @@ json read_golden(const std::string& name) {
   std::ifstream in(golden(name) + "/golden.json");
   return json::parse(in);
 }
-
-// Rows (n, cols) of every token of `ids`, prefilled in chunks of `chunk`.
-struct Forward {
-  std::vector<float> logits, features;
-  Forward(const Model& model, const std::vector<int32_t>& ids, int64_t chunk, const std::vector<int32_t>& taps) {
-    auto plan = must(Plan::create(model.device(), 1 << 20));
-    auto queue = must(model.device()->make_queue());
-    KvSequence kv(model.pool(), static_cast<int64_t>(ids.size()), 0);
-    must(kv.reserve(static_cast<int64_t>(ids.size())));
-    const int64_t v = model.config().vocab_size, h = model.config().hidden, t = static_cast<int64_t>(taps.size());
-    logits.resize(ids.size() * static_cast<size_t>(v));
-    features.resize(ids.size() * static_cast<size_t>(t * h));
-    for (int64_t at = 0; at < static_cast<int64_t>(ids.size()); at += chunk) {
-      const int64_t n = std::min(chunk, static_cast<int64_t>(ids.size()) - at);
-      plan->clear();
-      RowsBuilder rows;
-      rows.sequence(kv);
-      for (int64_t i = at; i < at + n; ++i) rows.plain(ids[static_cast<size_t>(i)], i);
-      const kernels::Tensor f = plan->scratch(n, t * h);
-      const kernels::Tensor out = model.logits(*plan, model.forward(*plan, rows.stage(*plan), taps, f));
-      plan->add(kernels::Download{logits.data() + at * v, out.data, n * v * 4});
-      plan->add(kernels::Download{features.data() + at * t * h, f.data, n * t * h * 4});
-      must(plan->submit(*queue));
-      EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
-    }
-  }
-};
 
 double relative_error(const float* got, const json& want) {
   double diff = 0, norm = 0;

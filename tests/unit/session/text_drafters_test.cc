@@ -84,7 +84,7 @@ TEST_F(TextDrafters, EveryTreeAndTemperatureGivesTheTargetsText) {
   for (const float temperature : {0.0f, 0.7f, 1.0f}) {
     const auto want = text_of(model, nullptr, temperature, 80);
     for (const auto& [library, id] : {std::pair<const char*, const char*>{"ngram", "ngram"}, {"ngram", "ngram-suffix"}, {"lookahead", "lookahead"}})
-      for (const char* tree : {"chain", "static", "eagle2", "backbone"}) {
+      for (const char* tree : {"chain", "static", "eagle2", "backbone", "cast", "auto"}) {
         SessionStatistics stats;
         EXPECT_EQ(text_of(model, by_id(model, first_party(library), id), temperature, 80, &stats, {.name = tree}), want) << id << " " << tree;
         EXPECT_EQ(stats.drafter_failures, 0u) << id;
@@ -116,6 +116,134 @@ TEST_F(TextDrafters, ARewoundTextIsReadAnew) {
     must(session->append({prompt.data() + 3, 3}));
     EXPECT_EQ(generate(*session, 60), want) << id;
   }
+}
+
+// A prompt may hold ids that can never be drawn (padded vocabulary). A drafter that repeats them is not at fault.
+TEST_F(TextDrafters, TokensThatCannotBeDrawnAreDropped) {
+  const auto whole = must(Package::open(*target_));
+  const std::string path = scratch_dir() + "/padded.aerie";
+  auto writer = must(PackageWriter::create(path));
+  for (const TensorInfo& t : whole->tensors()) must(writer->add_tensor(t.name, must(whole->tensor(t.name))));
+  LlamaConfig c = *whole->target();
+  c.vocab_used = 120;
+  writer->set_name("padded");
+  writer->set_fingerprint(whole->fingerprint());
+  writer->set_target(c);
+  must(writer->finish());
+  const auto model = open_model(path, cpu(1));
+  for (const float temperature : {0.0f, 0.8f})
+    for (const auto& [library, id] : {std::pair<const char*, const char*>{"ngram", "ngram"}, {"ngram", "ngram-suffix"}, {"lookahead", "lookahead"}}) {
+      const auto text = [&](std::shared_ptr<Drafter> drafter, SessionStatistics* stats) {
+        SessionOptions o;
+        o.sampling.temperature = temperature;
+        o.sampling.seed = 2;
+        o.ignore_eos = true;
+        o.drafter = std::move(drafter);
+        auto session = must(Session::create(model, o));
+        std::vector<int32_t> out;
+        for (int i = 0; i < 6; ++i) {  // the program says such a phrase again and again
+          must(session->append(std::vector<int32_t>{26, 106, 130, 131, 132, 26, 106, 130, 131, 132, 26, 106}));
+          const auto more = generate(*session, 6);
+          out.insert(out.end(), more.begin(), more.end());
+        }
+        *stats = session->statistics();
+        return out;
+      };
+      SessionStatistics plain, drafted;
+      const auto drafter = by_id(model, first_party(library), id);
+      EXPECT_EQ(text(nullptr, &plain), text(drafter, &drafted)) << id;
+      EXPECT_EQ(drafted.drafter_failures, 0u) << id;
+      EXPECT_FALSE(drafter->quarantined()) << id;
+    }
+}
+
+// Lookahead's table in the test's own hands.
+struct BareLookahead {
+  aerie_drafter d{};
+  const aerie_extension_extra_rows* extra = nullptr;
+  std::vector<int32_t> token, parent;
+
+  explicit BareLookahead(const std::string& library) {
+    d.struct_size = sizeof d;
+    aerie_drafter_open_info info{};
+    info.max_seqs = 2;
+    aerie_drafter_needs needs{};
+    EXPECT_EQ(must(load_plugin(library))[0].table->create(nullptr, "lookahead", &d, nullptr), AERIE_D_OK);
+    EXPECT_EQ(d.open(d.self, &info, &needs, nullptr), AERIE_D_OK);
+    extra = static_cast<const aerie_extension_extra_rows*>(d.get_extension(d.self, AERIE_EXTENSION_EXTRA_ROWS));
+    EXPECT_EQ(d.begin(d.self, 1), AERIE_D_OK);
+  }
+  ~BareLookahead() { d.destroy(d.self); }
+  // Paths below the root, tokens joined.
+  std::vector<std::vector<int32_t>> propose(const std::vector<int32_t>& text) {
+    std::vector<int32_t> t(64), p(64);
+    std::vector<float> confidence(64);
+    aerie_host_context c{};
+    c.seq = 1;
+    c.tokens = text.data();
+    c.n_tokens = static_cast<int32_t>(text.size());
+    c.width = 10;
+    c.max_depth = 10;
+    aerie_host_candidates out{sizeof out, 64, 0, 0, t.data(), p.data(), confidence.data()};
+    EXPECT_EQ(d.propose_host(d.self, &c, &out), AERIE_D_OK);
+    std::vector<std::vector<int32_t>> paths;
+    for (int32_t i = 0; i < out.count; ++i) {
+      paths.push_back(p[static_cast<size_t>(i)] < 0 ? std::vector<int32_t>{} : paths[static_cast<size_t>(p[static_cast<size_t>(i)])]);
+      paths.back().push_back(t[static_cast<size_t>(i)]);
+    }
+    return paths;
+  }
+  int32_t rows() {
+    token.assign(static_cast<size_t>(extra->max_rows), 0);
+    parent = token;
+    int32_t n = 0;
+    EXPECT_EQ(extra->rows(d.self, 1, extra->max_rows, token.data(), parent.data(), &n), AERIE_D_OK);
+    return n;
+  }
+};
+
+// Fu et al., section 3: row (l, c) sees level 0 up to its column, then its own column; Jacobi iteration in every column
+// makes n-grams that the text never had.
+TEST_F(TextDrafters, LookaheadsWindowFindsWhatTheTextHasNotSaid) {
+  BareLookahead look(first_party("lookahead"));
+  const auto follows = [](int32_t t) { return (7 * t + 3) % 1000; };  // what the target says after a token
+  std::vector<int32_t> text = {100, 200, 300, 400, 500};
+  std::vector<int32_t> begun;  // first tokens of n-grams of pure iteration
+  constexpr int32_t kColumns = 5, kLevels = 3;
+  for (int cycle = 0; cycle < 8; ++cycle) {
+    look.propose(text);
+    ASSERT_EQ(look.rows(), kColumns * kLevels);
+    std::vector<int32_t> choice;
+    for (int32_t i = 0; i < kColumns * kLevels; ++i) {
+      const int32_t l = i / kColumns, c = i % kColumns;
+      EXPECT_EQ(look.parent[static_cast<size_t>(i)], l > 0 ? i - kColumns : c - 1);
+      choice.push_back(follows(look.token[static_cast<size_t>(i)]));
+      if (l == 0 && cycle >= kLevels) begun.push_back(look.token[static_cast<size_t>(i)]);
+    }
+    EXPECT_EQ(look.extra->chosen(look.d.self, 1, kColumns * kLevels, choice.data()), AERIE_D_OK);
+    text.push_back(999);  // the text itself teaches nothing
+  }
+  ASSERT_EQ(begun.size(), 25u);
+  for (const int32_t t : begun) {
+    text.push_back(t);
+    const auto paths = look.propose(text);
+    const std::vector<int32_t> want = {follows(t), follows(follows(t)), follows(follows(follows(t)))};
+    EXPECT_NE(std::find(paths.begin(), paths.end(), want), paths.end()) << "after " << t;
+  }
+  // A row without a choice leaves its column as it was; the others go on.
+  ASSERT_EQ(look.rows(), kColumns * kLevels);
+  const std::vector<int32_t> before = look.token;
+  std::vector<int32_t> choice(static_cast<size_t>(kColumns * kLevels), 7);
+  choice.back() = -1;
+  EXPECT_EQ(look.extra->chosen(look.d.self, 1, kColumns * kLevels, choice.data()), AERIE_D_OK);
+  look.rows();
+  EXPECT_EQ(look.token[4], before[4]);
+  EXPECT_EQ(look.token[3], before[kColumns + 3]);
+  EXPECT_EQ(look.token[2 * kColumns + 3], 7);
+  // A sequence that begins again knows nothing of the one before.
+  EXPECT_EQ(look.d.begin(look.d.self, 1), AERIE_D_OK);
+  EXPECT_TRUE(look.propose({begun[0]}).empty());
+  look.d.end(look.d.self, 1);
 }
 
 // Rows beside the tree: what the drafter is told must be what the target says after the same path in a text.
