@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
-# everything is there.
+# everything is there. Usage: .ci/setup.sh [tests] [cross]
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
-[ "${1:-}" = tests ] && packages+=(libgtest-dev python3 binutils)
+[[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 binutils)
+[[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

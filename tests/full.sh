@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing.
-# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz]... (all of them by default)
+# The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing,
+# the kernels and the command line on an emulated 64-bit ARM.
+# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness tsan fuzz}
+what=${*:-exactness tsan fuzz aarch64}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -62,6 +63,14 @@ if [[ " $what " == *" fuzz "* ]]; then
     cp tests/golden/text/*/tokenizer.json samples/models/*.aerie "$tmp/corpus-$name/" 2>/dev/null
     check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"
   done
+fi
+if [[ " $what " == *" aarch64 "* ]]; then
+  if bash .ci/setup.sh cross && command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then
+    check "aarch64" bash tests/cross/aarch64.sh build/tests
+  else
+    echo "== aarch64: skipped, no cross compiler or no qemu-user (g++-aarch64-linux-gnu qemu-user)"
+    skipped=$((skipped + 1))
+  fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

@@ -1,6 +1,8 @@
 // Which Highway targets the kernels are compiled for. Include before any hwy header: every file must
 // choose the same set, or the dispatch tables disagree.
-//   x86: SSE4 (the floor), AVX2, AVX3, AVX3_DL.  ARM: NEON only.
+//   x86: SSE4 (the floor), AVX2, AVX3, AVX3_DL.  ARM: NEON.
+// Not SVE: its vectors have no size at compile time, and the tiles are arrays of them (V acc[M][P] lies in
+// registers). A processor with SVE, whatever its vector length, runs the NEON code.
 #pragma once
 
 #if defined(__x86_64__) || defined(_M_X64)

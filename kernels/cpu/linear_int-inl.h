@@ -84,7 +84,7 @@ struct Block {
       for (int j = 0; j < 16; ++j) w[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
     }
   }
-  HWY_INLINE void dot(const int8_t* x, V* out) const {
+  HWY_INLINE void dot(const int8_t* x, int32_t, V* out) const {
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i s[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int j = 0; j < 8; ++j) {
@@ -105,12 +105,55 @@ struct Block {
     for (size_t v = 0; v < kV; ++v) out[v] = hn::ConvertTo(d, hn::Load(di, lanes + v * kN));
   }
 };
+#elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
+// Sums of 4 lanes over groups of 4 k. Highway 1.0.3 has no target with the dot product: where the compiler was
+// told of it (-mcpu=native, every Apple processor) it is used, else products are widened.
+struct Sums {
+#if defined(__ARM_FEATURE_DOTPROD)
+  int32x4_t s = vdupq_n_s32(0);
+  HWY_INLINE void add(int8x16_t w0, int8x16_t x0, int8x16_t w1, int8x16_t x1) { s = vdotq_s32(vdotq_s32(s, w0, x0), w1, x1); }
+  HWY_INLINE int32x4_t total() const { return s; }
+#else
+  int32x4_t low = vdupq_n_s32(0), high = vdupq_n_s32(0);  // two sums a lane
+  HWY_INLINE void add(int8x16_t w0, int8x16_t x0, int8x16_t w1, int8x16_t x1) {  // 128 * 127 * 2 fits int16
+    low = vpadalq_s16(low, vmlal_s8(vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), vget_low_s8(w1), vget_low_s8(x1)));
+    high = vpadalq_s16(high, vmlal_high_s8(vmull_high_s8(w0, x0), w1, x1));
+  }
+  HWY_INLINE int32x4_t total() const { return vpaddq_s32(low, high); }
+#endif
+};
+template <bool kInt4>
+struct Block {
+  const uint8_t* p;
+  HWY_INLINE explicit Block(const uint8_t* bytes) : p(bytes) {}
+  HWY_INLINE void dot(const int8_t* x, int32_t offset, V* out) const {
+    int8x16_t a[8];  // 4 activations, in every lane
+    for (int j = 0; j < 8; ++j) {
+      int32_t four;
+      __builtin_memcpy(&four, x + 4 * j, 4);
+      a[j] = vreinterpretq_s8_s32(vdupq_n_s32(four));
+    }
+    for (size_t v = 0; v < kV; ++v) {
+      Sums s;
+      for (int j = 0; j < 4; ++j) {
+        const uint8x16_t b = vld1q_u8(p + 64 * j + 16 * v);
+        if constexpr (kInt4) {
+          const uint8x16_t low = vandq_u8(b, vdupq_n_u8(15)), high = vshrq_n_u8(b, 4);  // 8 too much each
+          s.add(vreinterpretq_s8_u8(low), a[j], vreinterpretq_s8_u8(high), a[j + 4]);
+        } else {
+          s.add(vreinterpretq_s8_u8(b), a[j], vreinterpretq_s8_u8(vld1q_u8(p + 64 * (j + 4) + 16 * v)), a[j + 4]);
+        }
+      }
+      out[v] = V{vcvtq_f32_s32(vaddq_s32(s.total(), vdupq_n_s32(kInt4 ? offset : 0)))};
+    }
+  }
+};
 #else
 template <bool kInt4>
 struct Block {
   const uint8_t* p;
   HWY_INLINE explicit Block(const uint8_t* bytes) : p(bytes) {}
-  HWY_INLINE void dot(const int8_t* x, V* out) const {
+  HWY_INLINE void dot(const int8_t* x, int32_t, V* out) const {
     HWY_ALIGN int32_t lanes[kPanel] = {};
     for (int j = 0; j < (kInt4 ? 4 : 8); ++j)
       for (int l = 0; l < kPanel; ++l)
@@ -129,12 +172,12 @@ struct Block {
 
 #if HWY_TARGET != HWY_AVX3_DL
 template <bool kInt4, int M, int P>
-HWY_INLINE void block_sums(const uint8_t* w, int64_t size, const int8_t* x, const int32_t*, int64_t ahead, int64_t rate,
-                           V (&out)[M][P * kV]) {
+HWY_INLINE void block_sums(const uint8_t* w, int64_t size, const int8_t* x, const int32_t* offsets, int64_t ahead,
+                           int64_t rate, V (&out)[M][P * kV]) {
   AERIE_UNROLL for (int p = 0; p < P; ++p) {
     for (int64_t j = 0; j < kBlockBytes<kInt4> / kLine; ++j) AERIE_PREFETCH(w + p * size + ahead + j * rate);
     const Block<kInt4> block(w + p * size);
-    AERIE_UNROLL for (int m = 0; m < M; ++m) block.dot(x + m * kBlock, &out[m][static_cast<size_t>(p) * kV]);
+    AERIE_UNROLL for (int m = 0; m < M; ++m) block.dot(x + m * kBlock, offsets[m], &out[m][static_cast<size_t>(p) * kV]);
   }
 }
 #endif

@@ -6,10 +6,6 @@
 #include "kernels/cpu/fp_env.h"
 #include "unit/kernels/ops_support.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace aerie::kernels::device_test {
 using namespace aerie::kernels::test;
 
@@ -210,12 +206,18 @@ TEST(CpuDevice, SeveralDevicesAtOnceFinishPromptly) {
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(10));
 }
 
+#ifndef AERIE_NO_FP_CONTROL
 #if defined(__x86_64__)
+// Flush to zero, subnormals as zero, round up. Exceptions stay masked: unmasked ones would kill the test itself.
+constexpr cpu::FpControl kHostControl = 0x1f80u | 0x8000u | 0x0040u | 0x4000u, kStickyFlags = 0x3fu;
+#else
+// Alternative half precision, default NaN, flush to zero, round up.
+constexpr cpu::FpControl kHostControl = 1u << 26 | 1u << 25 | 1u << 24 | 1u << 22, kStickyFlags = 0;
+#endif
+
 // A host may have flush-to-zero, another rounding or unmasked exceptions set.
 TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
-  const unsigned before = _mm_getcsr();
-  // FTZ | DAZ | round up; sticky flags clear. Exceptions stay masked: unmasked ones would kill the test itself.
-  const unsigned host = 0x1f80u | 0x8000u | 0x0040u | 0x4000u;
+  const cpu::FpControl before = cpu::fp_control();
   for (const int threads : {1, 2}) {
     const auto device = with_threads(threads);
     const Floats want = whole_run(*device, 6, DType::f32);
@@ -224,7 +226,7 @@ TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
     std::vector<Op> plan(net.plan().begin(), net.plan().end());
     plan.push_back(Add{view(a, 64, 64), view(b, 64, 64), view(sum, 64, 64)});
     const auto queue = queue_of(*device);
-    _mm_setcsr(host);
+    cpu::set_fp_control(kHostControl);
     const bool submitted = queue->submit(plan).ok();
     int pending = 0;
     for (;;) {
@@ -232,27 +234,27 @@ TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
       if (!r.ok() || *r != RunState::pending) break;
       ++pending;
     }
-    const unsigned after = _mm_getcsr();
-    _mm_setcsr(before);
+    const cpu::FpControl after = cpu::fp_control();
+    cpu::set_fp_control(before);
     EXPECT_TRUE(submitted);
-    EXPECT_EQ(after & ~0x3fu, host & ~0x3fu);  // all but the sticky flags, which the test's own code may set
+    EXPECT_EQ(after & ~kStickyFlags, kHostControl);  // the test's own code may set the sticky flags
     EXPECT_TRUE(same_bits(want, net.result()));
     for (const float s : sum) ASSERT_EQ(std::bit_cast<uint32_t>(s), std::bit_cast<uint32_t>(1e-39f + 2e-39f));
   }
 }
 
 TEST(FpEnv, RestoresWhatItFound) {
-  const unsigned before = _mm_getcsr();
-  _mm_setcsr(0xffc0);
-  unsigned inside;
+  const cpu::FpControl before = cpu::fp_control();
+  cpu::set_fp_control(kHostControl | kStickyFlags);
+  cpu::FpControl inside;
   {
     const cpu::FpEnv env;
-    inside = _mm_getcsr();
+    inside = cpu::fp_control();
   }
-  const unsigned after = _mm_getcsr();
-  _mm_setcsr(before);
-  EXPECT_EQ(inside, 0x1f80u);
-  EXPECT_EQ(after, 0xffc0u);
+  const cpu::FpControl after = cpu::fp_control();
+  cpu::set_fp_control(before);
+  EXPECT_EQ(inside, cpu::kFpControl);
+  EXPECT_EQ(after, kHostControl | kStickyFlags);
 }
 #endif
 
