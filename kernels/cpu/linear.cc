@@ -33,7 +33,7 @@ constexpr int panels_for(int m) {
 }
 constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 12 ? 2 : 1) : 1; }
 constexpr int64_t kChunkBytes = 192 << 10;
-constexpr int64_t kAheadBytes = 2048;  // far enough for DRAM's latency at the speed of a few rows
+constexpr int64_t kAheadBytes = 3072;  // far enough for DRAM's latency at the speed of a few rows
 
 template <int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
@@ -111,7 +111,8 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
   for (int64_t at = first; at < last; at += chunk) {
     const int64_t end = std::min(last, at + chunk);
     each_tile(m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
-      const Ahead ahead = tiles <= 1 ? Ahead{kAheadBytes, kLine} : Ahead{chunk * bytes + i * bytes / tiles, kLine / tiles};
+      const Ahead ahead =
+          tiles <= 1 ? Ahead{kAheadBytes, kLine, true} : Ahead{chunk * bytes + i * bytes / tiles, kLine / tiles, false};
       rows_of(LinearTile{&op, &x, row, n, packed, at, ahead}, end);
     });
   }
@@ -191,9 +192,9 @@ int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
   const int64_t work = kPanel * op.w.cols * std::max<int64_t>(op.x.rows, 1);  // multiply-adds a panel
   // Long enough to be worth a hand-over between cores (some microseconds), short enough for a frame budget.
-  const int64_t least = std::max<int64_t>(1, 400000 / std::max<int64_t>(work, 1));
+  const int64_t least = std::max<int64_t>(1, 200000 / std::max<int64_t>(work, 1));
   const int64_t most = std::max<int64_t>(1, 6000000 / std::max<int64_t>(work, 1));
-  const int64_t share = threads > 1 ? (panels + threads * 4 - 1) / (threads * 4) : panels;
+  const int64_t share = threads > 1 ? (panels + threads * 8 - 1) / (threads * 8) : panels;
   // Whole groups of panels, so that the wide tiles are used.
   const int64_t group = op.x.rows <= 4 ? 4 : 2;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);

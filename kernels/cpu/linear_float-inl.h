@@ -65,7 +65,9 @@ HWY_NOINLINE void tile_f32(const LinearTile& t) {
   AERIE_UNROLL for (auto& row : acc)
     AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
   int64_t ahead = t.ahead.offset;
-  for (int64_t i = 0; i < k; ++i, ahead += t.ahead.rate) {
+  const int64_t bytes = size * 4, turn = t.ahead.turn(bytes);
+  for (int64_t i = 0; i < k; ++i, ahead += t.ahead.rate) {  // a line each
+    if (i == turn) ahead += t.ahead.jump(bytes, P);
     V b[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const float* panel = w + static_cast<int64_t>(p) * size;
@@ -93,7 +95,9 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
     AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
   const auto high = hn::Set(d32, 0xffff0000u);
   int64_t ahead = t.ahead.offset;
-  for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word
+  const int64_t bytes = size * 2, turn = 2 * t.ahead.turn(bytes);
+  for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word; a line each
+    if (i == turn) ahead += t.ahead.jump(bytes, P);
     V even[P * kV], odd[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const uint16_t* panel = w + static_cast<int64_t>(p) * size;

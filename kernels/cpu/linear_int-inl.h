@@ -195,7 +195,9 @@ HWY_NOINLINE void tile_int(const LinearTile& t) {
   AERIE_UNROLL for (auto& row : acc)
     AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
   int64_t ahead = t.ahead.offset;
+  const int64_t turn = t.ahead.turn(size) / (kBlockBytes<kInt4> / kLine);
   for (int64_t b = 0; b < blocks; ++b) {
+    if (t.ahead.follow && b == turn) ahead += t.ahead.jump(size, P);
     V sum[M][P * kV];
     block_sums<kInt4, M, P>(w, size, x, offsets, ahead, t.ahead.rate, sum);
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {

@@ -23,6 +23,11 @@ struct PackedRows {
 // it reads, starting `offset` bytes ahead of the panel's first.
 struct Ahead {
   int64_t offset, rate;
+  bool follow;  // what would lie behind the panel's end is taken from the panel that the next tile reads instead
+
+  // The line of a panel of `bytes` from which on that is so, and how far the jump is for a tile of P panels.
+  int64_t turn(int64_t bytes) const { return follow ? (bytes > offset ? (bytes - offset) / 64 : 0) : -1; }
+  int64_t jump(int64_t bytes, int64_t panels) const { return (panels - 1) * bytes; }
 };
 
 struct LinearTile {

@@ -99,10 +99,10 @@ int usable_cores() {
   return cores;
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {
   try {
-    workers_.reserve(static_cast<size_t>(std::max(threads - 1, 0)));
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    workers_.reserve(shares_.size() - 1);
+    for (size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
   } catch (const std::exception&) {
     // What could be started serves.
   }
@@ -115,20 +115,35 @@ ThreadPool::~ThreadPool() {
   for (std::thread& t : workers_) t.join();
 }
 
+namespace {
+
+uint64_t tasks_between(uint32_t first, uint32_t end) { return uint64_t{first} << 32 | end; }
+
+// Takes the first (front) or last task of a share; -1: none left.
+int32_t take(std::atomic<uint64_t>& share, bool front) {
+  uint64_t range = share.load(std::memory_order_acquire);
+  for (;;) {
+    const auto first = static_cast<uint32_t>(range >> 32), end = static_cast<uint32_t>(range);
+    if (first >= end) return -1;
+    const uint64_t rest = front ? tasks_between(first + 1, end) : tasks_between(first, end - 1);
+    if (share.compare_exchange_weak(range, rest, std::memory_order_acq_rel, std::memory_order_acquire))
+      return static_cast<int32_t>(front ? first : end - 1);
+  }
+}
+
+}  // namespace
+
 // Take tasks until there are none; how many were done.
-int32_t ThreadPool::work_off() {
+int32_t ThreadPool::work_off(size_t self) {
   int32_t done = 0;
-  int32_t left = left_.load(std::memory_order_acquire);
-  while (left > 0) {
-    if (!left_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
-    fn_(context_, n_ - left);
-    ++done;
-    left = left_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < shares_.size(); ++i) {  // one's own first
+    std::atomic<uint64_t>& share = shares_[(self + i) % shares_.size()].range;
+    for (int32_t task; (task = take(share, i == 0)) >= 0; ++done) fn_(context_, task);
   }
   return done;
 }
 
-void ThreadPool::work() {
+void ThreadPool::work(size_t self) {
   const FpEnv env;
   uint32_t seen = 0;
   for (;;) {
@@ -150,7 +165,7 @@ void ThreadPool::work() {
     if (stop_.load(std::memory_order_relaxed)) return;
     seen = generation;
     // One note for all tasks done: nothing of the job is touched after it.
-    if (const int32_t done = work_off(); done > 0) finished_.fetch_add(done, std::memory_order_release);
+    if (const int32_t done = work_off(self); done > 0) finished_.fetch_add(done, std::memory_order_release);
   }
 }
 
@@ -162,12 +177,15 @@ void ThreadPool::run(int32_t n, Task fn, void* context) {
   }
   fn_ = fn;
   context_ = context;
-  n_ = n;
   finished_.store(0, std::memory_order_relaxed);
-  left_.store(n, std::memory_order_release);
+  // Over the threads that there are: a share without a thread would wait for thieves.
+  const auto all = static_cast<uint64_t>(n), team = static_cast<uint64_t>(threads());
+  for (uint64_t t = 0; t < team; ++t)
+    shares_[t].range.store(tasks_between(static_cast<uint32_t>(all * t / team), static_cast<uint32_t>(all * (t + 1) / team)),
+                           std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
-  const int32_t mine = work_off();
+  const int32_t mine = work_off(0);
   for (int spins = 0; finished_.load(std::memory_order_acquire) + mine < n; ++spins) {
     if (spins < 2000)
       pause();

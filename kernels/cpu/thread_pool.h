@@ -1,6 +1,7 @@
 // ThreadPool: fork-join over numbered tasks. Workers spin briefly after a job, so that the ops of a pass
 // follow one another without wake-ups, and park when nothing comes. The caller works too and
-// waits only for tasks that a worker has already taken: a worker that never gets a core costs nothing.
+// waits only for tasks that a worker has already taken: a worker that never gets a core costs nothing, its
+// share is stolen.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,14 @@ class ThreadPool {
   void run(int32_t n, Task fn, void* context);
 
  private:
-  void work();
-  int32_t work_off();
+  // Tasks [first, end) not yet taken of one thread's share, in one word. Its owner takes from the front, so
+  // that neighbouring tasks share what they fetched; who has nothing left steals from the back.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> range{0};
+  };
+
+  void work(size_t self);
+  int32_t work_off(size_t self);
 
   std::vector<std::thread> workers_;
   std::mutex owner_;
@@ -36,8 +43,7 @@ class ThreadPool {
   // finished, so a worker late by a job either gets a task of the present one or none.
   Task fn_ = nullptr;
   void* context_ = nullptr;
-  int32_t n_ = 0;
-  alignas(64) std::atomic<int32_t> left_{0};  // tasks not yet taken
+  std::vector<Share> shares_;  // of each thread, the caller's first
   alignas(64) std::atomic<int32_t> finished_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};  // counts jobs: what workers wait for
   std::atomic<int32_t> parked_{0};
