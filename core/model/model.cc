@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/platform/file.h"
+
 namespace aerie {
 
 using kernels::Tensor;
@@ -19,6 +21,7 @@ DeviceWeights::~DeviceWeights() {
 Result<Tensor> DeviceWeights::tensor(std::string_view name) {
   AERIE_ASSIGN(Tensor t, package_->tensor(name));
   const auto bring = [&](void*& p, int64_t bytes) -> Status {
+    platform::will_need({static_cast<const uint8_t*>(p), static_cast<size_t>(bytes)});
     void* device = device_->map_host(p, static_cast<size_t>(bytes));
     if (!device) return error(Code::out_of_memory, package_->path() + ": " + std::string(name) + ": no device memory");
     mapped_.push_back(device);

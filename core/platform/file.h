@@ -27,6 +27,10 @@ class MappedFile {
   size_t size_;
 };
 
+// Bytes of a mapping that will be read soon: what the system has in memory is mapped now, at a fraction of what
+// a fault for every page would cost later; the rest it begins to read without being waited for. Only a hint.
+void will_need(std::span<const uint8_t> bytes);
+
 // A new file that appears under `path` only when commit() succeeds; until then, and for ever if it fails or
 // is never called, its bytes are in a temporary neighbour that the destructor removes. One thread.
 class AtomicFile {

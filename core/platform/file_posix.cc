@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -78,6 +79,25 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
 
 MappedFile::~MappedFile() {
   if (data_) munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+void will_need([[maybe_unused]] std::span<const uint8_t> bytes) {
+#if defined(__linux__)
+#ifndef MADV_POPULATE_READ  // Linux 5.14; an older kernel refuses it, and pages come one by one
+#define MADV_POPULATE_READ 22
+#endif
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  constexpr uintptr_t kPages = 4096;  // asked about at once
+  const uintptr_t end = reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size();
+  for (uintptr_t at = reinterpret_cast<uintptr_t>(bytes.data()) / page * page; at < end; at += kPages * page) {
+    const size_t size = std::min(end - at, kPages * page), pages = (size + page - 1) / page;
+    void* const piece = reinterpret_cast<void*>(at);
+    unsigned char in_memory[kPages];
+    if (mincore(piece, size, in_memory) != 0) return;
+    const bool all = std::all_of(in_memory, in_memory + pages, [](unsigned char v) { return (v & 1) != 0; });
+    if (madvise(piece, size, all ? MADV_POPULATE_READ : MADV_WILLNEED) != 0) return;
+  }
+#endif
 }
 
 Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) {

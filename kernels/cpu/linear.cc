@@ -33,7 +33,7 @@ constexpr int panels_for(int m) {
 }
 constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 12 ? 2 : 1) : 1; }
 constexpr int64_t kChunkBytes = 192 << 10;
-constexpr int64_t kAheadBytes = 3072;  // far enough for DRAM's latency at the speed of a few rows
+constexpr int64_t kAheadBytes = 4096;  // far enough for DRAM's latency at the speed of a few rows
 
 template <int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
