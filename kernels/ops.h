@@ -62,8 +62,13 @@ struct KvCache {
   int32_t layers = 0;
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
-  DType dtype = DType::f32;  // f32 or bf16
+  DType dtype = DType::f32;  // f32, bf16 or int8
+  // int8: data holds codes, element = code * scales[index of the element / head_dim]: one scale for each row of one
+  // position, layer, K or V, and head, so that a row does not depend on its neighbours. (largest magnitude) / 127, codes
+  // to nearest even; NaN for a row that is not finite, so that no output which reads it is finite.
+  float* scales = nullptr;
 };
+constexpr int64_t kv_element_bytes(DType t) { return t == DType::int8 ? 1 : t == DType::bf16 ? 2 : 4; }
 
 // What each row may look at: first the committed positions [0, ctx_len[r]) of its sequence through
 // the page table, then tail_len[r] explicit slots: its ancestors by depth and itself (absolute

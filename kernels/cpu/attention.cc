@@ -31,6 +31,37 @@ struct Query {
   int64_t n;  // positions of the current block it may look at
 };
 
+// A key or a value as it lies in the cache.
+template <class T>
+struct KvRow {
+  const T* at;  // (dim)
+};
+template <>
+struct KvRow<int8_t> {
+  const int8_t* at;  // (dim) codes
+  float scale;
+};
+
+// The keys (which = 0) or values (1) of one kv head in one layer.
+template <class T>
+class KvHead {
+ public:
+  KvHead(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head)
+      : cache_(c), first_((layer * 2 + which) * c.slots * c.kv_heads + kv_head) {}
+  KvRow<T> row(int64_t slot) const {
+    const int64_t i = first_ + slot * cache_.kv_heads;
+    const T* at = static_cast<const T*>(cache_.data) + i * cache_.head_dim;
+    if constexpr (sizeof(T) == 1)
+      return {at, cache_.scales[i]};
+    else
+      return {at};
+  }
+
+ private:
+  const KvCache& cache_;
+  int64_t first_;  // row of slot 0
+};
+
 struct AttentionMemory {
   float* keys;     // (dim, kPageSlots): a block's keys, transposed
   float* values;   // (kPageSlots, padded dim), where the cache itself cannot be read as floats
@@ -48,25 +79,29 @@ namespace HWY_NAMESPACE {
 
 using F4 = hn::FixedTag<float, 4>;
 
-HWY_INLINE float ToFloat(float v) { return v; }
-HWY_INLINE float ToFloat(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
-HWY_INLINE hn::Vec<F4> Load4(const float* p) { return hn::LoadU(F4(), p); }
-HWY_INLINE hn::Vec<F4> Load4(const uint16_t* p) {
+HWY_INLINE float Load1(KvRow<float> row, int64_t i) { return row.at[i]; }
+HWY_INLINE float Load1(KvRow<uint16_t> row, int64_t i) { return std::bit_cast<float>(uint32_t{row.at[i]} << 16); }
+HWY_INLINE float Load1(KvRow<int8_t> row, int64_t i) { return static_cast<float>(row.at[i]) * row.scale; }
+HWY_INLINE hn::Vec<F4> Load4(KvRow<float> row, int64_t i) { return hn::LoadU(F4(), row.at + i); }
+HWY_INLINE hn::Vec<F4> Load4(KvRow<uint16_t> row, int64_t i) {
   const hn::FixedTag<uint32_t, 4> d32;
-  return hn::BitCast(F4(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::FixedTag<uint16_t, 4>(), p))));
+  return hn::BitCast(F4(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::FixedTag<uint16_t, 4>(), row.at + i))));
+}
+HWY_INLINE hn::Vec<F4> Load4(KvRow<int8_t> row, int64_t i) {
+  const auto codes = hn::PromoteTo(hn::FixedTag<int32_t, 4>(), hn::LoadU(hn::FixedTag<int8_t, 4>(), row.at + i));
+  return hn::Mul(hn::ConvertTo(F4(), codes), hn::Set(F4(), row.scale));
 }
 
-// keys[i * kPageSlots + j] = slot[j][i] for j < n: lanes are positions, so that a score needs no
+// keys[i * kPageSlots + j] = row[j][i] for j < n: lanes are positions, so that a score needs no
 // horizontal sum.
 template <class T>
-void TransposeKeys(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT keys) {
+void TransposeKeys(const KvRow<T>* row, int64_t n, int64_t dim, float* HWY_RESTRICT keys) {
   const F4 d;
   int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
-      const auto a = Load4(slot[j] + i), b = Load4(slot[j + 1] + i), c = Load4(slot[j + 2] + i),
-                 e = Load4(slot[j + 3] + i);
+      const auto a = Load4(row[j], i), b = Load4(row[j + 1], i), c = Load4(row[j + 2], i), e = Load4(row[j + 3], i);
       const auto ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
       const auto ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
       float* out = keys + i * kPageSlots + j;
@@ -76,22 +111,22 @@ void TransposeKeys(const T* const* slot, int64_t n, int64_t dim, float* HWY_REST
       hn::StoreU(hn::ConcatUpperUpper(d, ce1, ab1), d, out + 3 * kPageSlots);
     }
     for (; i < dim; ++i)
-      for (int64_t l = 0; l < 4; ++l) keys[i * kPageSlots + j + l] = ToFloat(slot[j + l][i]);
+      for (int64_t l = 0; l < 4; ++l) keys[i * kPageSlots + j + l] = Load1(row[j + l], i);
   }
   for (; j < n; ++j)
-    for (int64_t i = 0; i < dim; ++i) keys[i * kPageSlots + j] = ToFloat(slot[j][i]);
+    for (int64_t i = 0; i < dim; ++i) keys[i * kPageSlots + j] = Load1(row[j], i);
 }
 
 // Rows of whole vectors, zeros behind dim.
 template <class T>
-void ExpandValues(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT values) {
+void ExpandValues(const KvRow<T>* row, int64_t n, int64_t dim, float* HWY_RESTRICT values) {
   const F4 d;
   const int64_t padded = padded_dim(dim);
   for (int64_t j = 0; j < n; ++j) {
     float* out = values + j * padded;
     int64_t i = 0;
-    for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(slot[j] + i), d, out + i);
-    for (; i < dim; ++i) out[i] = ToFloat(slot[j][i]);
+    for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(row[j], i), d, out + i);
+    for (; i < dim; ++i) out[i] = Load1(row[j], i);
     for (; i < padded; ++i) out[i] = 0.0f;
   }
 }
@@ -181,7 +216,7 @@ void Tile(const Query* queries, const float* keys, const float* const* value, in
 }
 
 template <class T>
-void Block(const Query* queries, int64_t count, const T* const* key, const T* const* value, int64_t dim, float scale,
+void Block(const Query* queries, int64_t count, const KvRow<T>* key, const KvRow<T>* value, int64_t dim, float scale,
            const AttentionMemory& m) {
   int64_t n = 0;
   for (int64_t i = 0; i < count; ++i) n = std::max(n, queries[i].n);
@@ -191,7 +226,7 @@ void Block(const Query* queries, int64_t count, const T* const* key, const T* co
     ExpandValues(value, n, dim, m.values);
     for (int64_t j = 0; j < n; ++j) v[j] = m.values + j * padded_dim(dim);
   } else {
-    for (int64_t j = 0; j < n; ++j) v[j] = reinterpret_cast<const float*>(value[j]);
+    for (int64_t j = 0; j < n; ++j) v[j] = reinterpret_cast<const float*>(value[j].at);
   }
   for (int64_t i = 0; i < count;) {
     int64_t same = 1;
@@ -214,9 +249,8 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
   const F d;
   const KvCache& c = op.cache;
   const AttentionRows& a = op.rows;
-  const int64_t dim = c.head_dim, padded = padded_dim(dim), group = op.heads / c.kv_heads, width = c.kv_heads * dim;
-  const T* keys = static_cast<const T*>(c.data) + int64_t{op.layer} * 2 * c.slots * width + kv_head * dim;
-  const T* values = keys + c.slots * width;
+  const int64_t dim = c.head_dim, padded = padded_dim(dim), group = op.heads / c.kv_heads;
+  const KvHead<T> keys(c, op.layer, 0, kv_head), values(c, op.layer, 1, kv_head);
   const int32_t* pages = a.pages + int64_t{a.seq[r0]} * a.page_stride;
   const auto state = [&](int64_t r, int64_t g) { return m.states + ((r - r0) * group + g) * (kStateValues + padded); };
   const auto length = [&](int64_t r) { return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0); };
@@ -233,7 +267,7 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
     }
   }
   std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);  // columns of positions not yet written are read, not used
-  const T *key[kPageSlots], *value[kPageSlots];
+  KvRow<T> key[kPageSlots], value[kPageSlots];
   for (int64_t first = 0; first < longest; first += kPageSlots) {
     int64_t count = 0, own = 0;
     for (int64_t r = r0; r < r1; ++r) {
@@ -248,8 +282,8 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
     if (count > 0) {
       const int64_t slot = int64_t{pages[first / kPageSlots]} * kPageSlots;
       for (int64_t j = 0; j < kPageSlots; ++j) {
-        key[j] = keys + (slot + j) * width;
-        value[j] = values + (slot + j) * width;
+        key[j] = keys.row(slot + j);
+        value[j] = values.row(slot + j);
       }
       Block(m.queries, count, key, value, dim, op.scale, m);
     }
@@ -261,8 +295,8 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
         const int64_t p = first + j;
         const int64_t slot =
             p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
-        key[j] = keys + slot * width;
-        value[j] = values + slot * width;
+        key[j] = keys.row(slot);
+        value[j] = values.row(slot);
       }
       for (int64_t g = 0; g < group; ++g) m.queries[g] = query(r, g, n);
       Block(m.queries, group, key, value, dim, op.scale, m);
@@ -281,7 +315,9 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
 }
 
 void attention_rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
-  if (op.cache.dtype == DType::bf16)
+  if (op.cache.dtype == DType::int8)
+    Rows<int8_t>(op, r0, r1, kv_head, m);
+  else if (op.cache.dtype == DType::bf16)
     Rows<uint16_t>(op, r0, r1, kv_head, m);
   else
     Rows<float>(op, r0, r1, kv_head, m);

@@ -41,8 +41,11 @@ class Translator {
   void ints(const int32_t*& p, int64_t n, const char* field) { device(p, n * 4, field); }
   void cache(KvCache& c) {
     required(c.data, "cache");
-    const int64_t elements = int64_t{c.layers} * 2 * c.slots * c.kv_heads * c.head_dim;
-    device(c.data, elements * element_bytes(c.dtype), "cache");
+    const int64_t rows = int64_t{c.layers} * 2 * c.slots * c.kv_heads;
+    device(c.data, rows * c.head_dim * kv_element_bytes(c.dtype), "cache");
+    if (c.dtype != DType::int8) return;
+    required(c.scales, "cache scales");
+    device(c.scales, rows * 4, "cache scales");
   }
 
   void operator()(Upload& o) {

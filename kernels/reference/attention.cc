@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "kernels/reference/reference.h"
@@ -11,15 +13,37 @@ int64_t kv_index(const KvCache& c, int64_t layer, int which, int64_t slot, int64
 }
 
 float load(const KvCache& c, int64_t i) {
+  if (c.dtype == DType::int8) return static_cast<float>(static_cast<const int8_t*>(c.data)[i]) * c.scales[i / c.head_dim];
   return c.dtype == DType::bf16 ? from_bf16(static_cast<const uint16_t*>(c.data)[i])
                                 : static_cast<const float*>(c.data)[i];
 }
 
-void store(const KvCache& c, int64_t i, float v) {
-  if (c.dtype == DType::bf16)
-    static_cast<uint16_t*>(c.data)[i] = to_bf16(v);
-  else
-    static_cast<float*>(c.data)[i] = v;
+// A row of one head, whose first element is element i of the cache.
+void store(const KvCache& c, int64_t i, const float* row) {
+  if (c.dtype == DType::int8) {
+    float top = 0;
+    bool finite = true;
+    for (int64_t j = 0; j < c.head_dim; ++j) {
+      top = std::max(top, std::fabs(row[j]));
+      finite = finite && std::isfinite(row[j]);
+    }
+    const float inverse = finite && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
+    c.scales[i / c.head_dim] = finite ? top / 127.0f : NAN;
+    for (int64_t j = 0; j < c.head_dim; ++j)
+      static_cast<int8_t*>(c.data)[i + j] = static_cast<int8_t>(finite ? std::nearbyint(row[j] * inverse) : 0.0f);
+  }
+  for (int64_t j = 0; j < c.head_dim; ++j) {
+    if (c.dtype == DType::bf16) static_cast<uint16_t*>(c.data)[i + j] = to_bf16(row[j]);
+    if (c.dtype == DType::f32) static_cast<float*>(c.data)[i + j] = row[j];
+  }
+}
+
+// Elements [to, to + head_dim) = [from, from + head_dim), as they are stored.
+void copy(const KvCache& c, int64_t to, int64_t from) {
+  const int64_t size = kv_element_bytes(c.dtype);
+  char* data = static_cast<char*>(c.data);
+  std::memcpy(data + to * size, data + from * size, static_cast<size_t>(c.head_dim * size));
+  if (c.dtype == DType::int8) c.scales[to / c.head_dim] = c.scales[from / c.head_dim];
 }
 
 // x[i], x[i + h] <- the pair turned by angle i. `angles`: cos[h], sin[h].
@@ -52,10 +76,8 @@ void run(const RopeAndStore& op) {
       const float* v = &at(op.qkv, r, (op.heads + kv + head) * d);
       rotate(k.data(), &at(op.angles, r, 0), d / 2);
       if (op.slots[r] < 0) continue;
-      for (int64_t i = 0; i < d; ++i) {
-        store(op.cache, kv_index(op.cache, op.layer, 0, op.slots[r], head) + i, k[static_cast<size_t>(i)]);
-        store(op.cache, kv_index(op.cache, op.layer, 1, op.slots[r], head) + i, v[i]);
-      }
+      store(op.cache, kv_index(op.cache, op.layer, 0, op.slots[r], head), k.data());
+      store(op.cache, kv_index(op.cache, op.layer, 1, op.slots[r], head), v);
     }
   }
 }
@@ -94,14 +116,9 @@ void run(const KvCopy& op) {
   for (int64_t layer = 0; layer < op.cache.layers; ++layer)
     for (int which = 0; which < 2; ++which)
       for (int32_t n = 0; n < op.n; ++n)
-        for (int64_t i = 0; i < int64_t{op.cache.kv_heads} * op.cache.head_dim; ++i) {
-          const int64_t from = kv_index(op.cache, layer, which, op.src[n], 0) + i;
-          const int64_t to = kv_index(op.cache, layer, which, op.dst[n], 0) + i;
-          if (op.cache.dtype == DType::bf16)
-            static_cast<uint16_t*>(op.cache.data)[to] = static_cast<uint16_t*>(op.cache.data)[from];
-          else
-            store(op.cache, to, load(op.cache, from));
-        }
+        for (int64_t head = 0; head < op.cache.kv_heads; ++head)
+          copy(op.cache, kv_index(op.cache, layer, which, op.dst[n], head),
+               kv_index(op.cache, layer, which, op.src[n], head));
 }
 
 }  // namespace aerie::kernels::reference

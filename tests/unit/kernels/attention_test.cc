@@ -18,10 +18,12 @@ struct Cache {
   std::vector<char> bytes;
   KvCache kv;
   Cache(const Shape& s, int64_t page_count, int32_t layers = 2) : shape(s), pages(page_count) {
-    const int64_t slots = pages * kPageSlots, n = layers * 2 * slots * s.kv_heads * s.dim;
-    bytes.assign(static_cast<size_t>(n * (s.dtype == DType::bf16 ? 2 : 4)), static_cast<char>(0xff));  // NaN: what
-    // is not stored must not be used
-    kv = {bytes.data(), slots, layers, s.kv_heads, s.dim, s.dtype};
+    const int64_t slots = pages * kPageSlots, rows = layers * 2 * slots * s.kv_heads;
+    const int64_t data = rows * s.dim * kv_element_bytes(s.dtype), scales = s.dtype == DType::int8 ? rows * 4 : 0;
+    bytes.assign(static_cast<size_t>(data + scales), static_cast<char>(0xff));  // NaN: what is not stored must not be
+    // used
+    kv = {bytes.data(), slots, layers, s.kv_heads, s.dim, s.dtype, nullptr};
+    if (scales) kv.scales = reinterpret_cast<float*>(bytes.data() + data);
   }
   // Key and value of one position of one sequence into a slot, through the op.
   void store(int32_t layer, int32_t slot, uint32_t seed) {
@@ -64,7 +66,10 @@ const Shape kShapes[] = {{4, 4, 8},
                          {6, 2, 10},
                          {4, 1, 6},
                          {4, 2, 64, DType::bf16},
-                         {5, 1, 10, DType::bf16}};
+                         {5, 1, 10, DType::bf16},
+                         {8, 2, 64, DType::int8},
+                         {3, 1, 80, DType::int8},
+                         {4, 1, 6, DType::int8}};
 
 TEST(Attention, RopeAnglesAreExact) {
   Ints positions = {0, 1, 77, 131071};
@@ -98,6 +103,44 @@ TEST(Attention, RopeAndStoreMatchesTheReference) {
     for (int64_t r = 0; r < 19; ++r)
       EXPECT_TRUE(
           same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+  }
+}
+
+// One head's value row goes through codes: each element to within half a step, or NaN if one of the row is not finite.
+TEST(Attention, Int8RowsStandAlone) {
+  constexpr int64_t kDim = 16;
+  const Shape s{2, 2, kDim, DType::int8};
+  Floats angles(kDim, 0.0f);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float odd : {1.0f, -300.0f, 1e30f, 1e-30f, 1e-40f, 0.0f, -0.0f, inf, -inf, std::nanf("")}) {
+    SCOPED_TRACE(odd);
+    Floats qkv = random_floats(6 * kDim, 7);
+    float* row = qkv.data() + 4 * kDim;  // the first head's value
+    for (int64_t i = 0; i < kDim; ++i) row[i] *= 1e-3f;
+    row[5] = odd;
+    Cache c(s, 1, 1), neighbour(s, 1, 1);
+    const int32_t slot = 9;
+    run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, c.kv, 0, &slot});
+    const int64_t at = (kPageSlots + slot) * 2;  // rows of keys, then values
+    const auto* codes = static_cast<const int8_t*>(c.kv.data) + at * kDim;
+    const float scale = c.kv.scales[at];
+    float top = 0;
+    for (int64_t i = 0; i < kDim; ++i) top = std::max(top, std::fabs(row[i]));
+    for (int64_t i = 0; i < kDim; ++i) {
+      const float got = codes[i] * scale;
+      if (std::isfinite(odd)) {
+        EXPECT_LE(std::fabs(got - row[i]), top / 254 * 1.0001f) << i;
+      } else {
+        EXPECT_TRUE(std::isnan(got)) << i;
+      }
+    }
+    if (std::isfinite(odd) && top == std::fabs(odd)) {
+      EXPECT_EQ(codes[5], odd < 0 ? -127 : 127);
+    }
+    row[5] = 0.5f;  // the other head's codes do not know
+    run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, neighbour.kv, 0, &slot});
+    EXPECT_TRUE(same_bits(codes + kDim, static_cast<const int8_t*>(neighbour.kv.data) + (at + 1) * kDim, kDim));
+    EXPECT_EQ(c.kv.scales[at + 1], neighbour.kv.scales[at + 1]);
   }
 }
 
@@ -219,6 +262,30 @@ TEST(Attention, BitsDoNotDependOnWhereContextLiesNorOnCompany) {
                 << length << " of which committed " << ctx << ", in a batch";
         }
       }
+    });
+  }
+}
+
+// Codes cannot say "infinite": the row's scale does.
+TEST(Attention, AnInt8RowThatIsNotFiniteReachesWhoSeesItAndNobodyElse) {
+  const Shape s{4, 2, 32, DType::int8};
+  Floats q = random_floats(3 * 128, 3);
+  Rows rows;
+  rows.stride = 2;
+  rows.pages = {1, 0};
+  for (const int32_t length : {39, 40, 60}) rows.add(0, length, {});
+  for (const size_t where : {128 + 3, 128 + 64 + 3}) {  // a key, a value of the first kv head
+    Cache c(s, 2, 1);
+    for (int32_t p = 0; p < 60; ++p) {
+      const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
+      Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
+      if (p == 39) qkv[where] = std::numeric_limits<float>::infinity();
+      run_cpu(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, &slot});
+    }
+    each_isa([&] {
+      const Floats got = attend(c, rows, q, 0);
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_EQ(std::isnan(got[i]), i >= 128 && i % 128 < 64) << "row " << i / 128 << " element " << i % 128;
     });
   }
 }
