@@ -47,6 +47,14 @@ class Translator {
     required(c.scales, "cache scales");
     device(c.scales, rows * 4, "cache scales");
   }
+  void attention_rows(AttentionRows& a, int64_t r) {
+    ints(a.pages, 0, "pages");
+    ints(a.seq, r, "seq");
+    ints(a.ctx_len, r, "ctx_len");
+    ints(a.tail_offset, r, "tail_offset");
+    ints(a.tail_len, r, "tail_len");
+    ints(a.tail_slots, 0, "tail_slots");
+  }
 
   void operator()(Upload& o) {
     required(o.device || o.bytes == 0, "device");
@@ -110,12 +118,14 @@ class Translator {
     tensor(o.q, "q");
     tensor(o.out, "out");
     cache(o.cache);
-    ints(o.rows.pages, 0, "pages");
-    ints(o.rows.seq, r, "seq");
-    ints(o.rows.ctx_len, r, "ctx_len");
-    ints(o.rows.tail_offset, r, "tail_offset");
-    ints(o.rows.tail_len, r, "tail_len");
-    ints(o.rows.tail_slots, 0, "tail_slots");
+    tensor(o.partial, "partial");
+    attention_rows(o.rows, r);
+  }
+  void operator()(AttentionMerge& o) {
+    required(static_cast<bool>(o.partial), "partial");
+    tensor(o.partial, "partial");
+    attention_rows(o.rows, o.out.rows);
+    tensor(o.out, "out");
   }
   void operator()(KvCopy& o) {
     cache(o.cache);
@@ -166,10 +176,10 @@ class Translator {
   const char* op_;
 };
 
-constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      "Embed", "RmsNorm",
-                                  "Linear",       "Activate",  "GatedActivate", "Add",   "RopeAngles",
-                                  "RopeAndStore", "Attention", "KvCopy",        "TopK",  "LinearRows",
-                                  "Rescore",      "Walk"};
+constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",  "RmsNorm",
+                                  "Linear",       "Activate",  "GatedActivate",  "Add",    "RopeAngles",
+                                  "RopeAndStore", "Attention", "AttentionMerge", "KvCopy", "TopK",
+                                  "LinearRows",   "Rescore",   "Walk"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

@@ -99,7 +99,7 @@ Output run_all_ops(Device& device, DType kv = DType::f32) {
   const AttentionRows rows{
       ints({1}), 1, ints({0, 0, 0, 0, 0}), ints({1, 2, 3, 4, 3}), ints({0, 0, 0, 0, 0}), ints({0, 0, 0, 0, 1}),
       ints({7})};
-  plan.push_back(Attention{columns(qkv, 0, kHeads * kDim), kHeads, cache, 0, rows, 0.35f, att});
+  plan.push_back(Attention{columns(qkv, 0, kHeads * kDim), kHeads, cache, 0, rows, 0.35f, att, {}});
   plan.push_back(Linear{att, weight(H, kHeads * kDim, DType::bf16, 6), {}, x, x});
   plan.push_back(Linear{x, weight(2 * F, H, DType::int8, 7), {}, {}, gate_up});
   plan.push_back(GatedActivate{gate_up, Activation::silu, f});

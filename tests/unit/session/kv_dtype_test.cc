@@ -55,7 +55,8 @@ TEST_P(KvDtype, DraftsAndRewindsChangeNoToken) {
       std::vector<int32_t> got;
       while (got.size() < want.size()) {
         StepResult r;
-        must(session->step(static_cast<int32_t>(want.size() - got.size()), std::chrono::microseconds(random() % 3), &r));
+        must(
+            session->step(static_cast<int32_t>(want.size() - got.size()), std::chrono::microseconds(random() % 3), &r));
         for (const EmittedToken& t : r.tokens) got.push_back(t.id);
         if (random() % 8 == 0 && got.size() > 3) {
           got.resize(got.size() - 1 - random() % 3);
