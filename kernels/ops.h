@@ -53,6 +53,9 @@ struct Add { Tensor a; Tensor b; Tensor out; };
 // Slots (key/value rows) come in pages of this many absolute positions. Attention reduces over
 // blocks of exactly one page: positions [32 b, 32 b + 32), merged in ascending order.
 constexpr int kPageSlots = 32;
+// Blocks are merged within spans of this many absolute positions, [1024 s, 1024 s + 1024), and then the spans in
+// ascending order: so the work on a long context can be divided without a bit depending on how.
+constexpr int kSpanSlots = 1024;
 
 // Element (layer, which 0=K 1=V, slot, kv_head, i) at
 //   data[(((layer * 2 + which) * slots + slot) * kv_heads + kv_head) * head_dim + i].
@@ -62,8 +65,13 @@ struct KvCache {
   int32_t layers = 0;
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
-  DType dtype = DType::f32;  // f32 or bf16
+  DType dtype = DType::f32;  // f32, bf16 or int8
+  // int8: data holds codes, element = code * scales[index of the element / head_dim]: one scale for each position,
+  // layer, K or V, and head, so that a row does not depend on its neighbours. The scale is the largest magnitude / 127,
+  // codes are to nearest even; a row that is not finite has scale NaN, so that no output which reads it is finite.
+  float* scales = nullptr;
 };
+constexpr int64_t kv_element_bytes(DType t) { return t == DType::int8 ? 1 : t == DType::bf16 ? 2 : 4; }
 
 // What each row may look at: first the committed positions [0, ctx_len[r]) of its sequence through
 // the page table, then tail_len[r] explicit slots: its ancestors by depth and itself (absolute
@@ -86,7 +94,21 @@ struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tens
 struct RopeAndStore { Tensor qkv; Tensor angles; int32_t heads; KvCache cache; int32_t layer; const int32_t* slots; };
 // q: (R, heads * head_dim), out likewise; softmax(q k^T * scale) v over AttentionRows. Query head h
 // reads kv head h / (heads / kv_heads).
-struct Attention { Tensor q; int32_t heads; KvCache cache; int32_t layer; AttentionRows rows; float scale; Tensor out; };
+struct Attention {
+  Tensor q;
+  int32_t heads;
+  KvCache cache;
+  int32_t layer;
+  AttentionRows rows;
+  float scale;
+  Tensor out;
+  // Absent, or working memory (R * n, heads * (head_dim + 2)) for n spans, as many as the longest row has or more.
+  // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r reaches
+  // it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
+  Tensor partial;
+};
+// out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without.
+struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; };
 // slot dst[i] = slot src[i] in every layer, i < n. No dst is any src.
 struct KvCopy { KvCache cache; const int32_t* src; const int32_t* dst; int32_t n; };
 
@@ -188,6 +210,6 @@ struct Walk {
 };
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
-                        RopeAngles, RopeAndStore, Attention, KvCopy, TopK, LinearRows, Rescore, Walk>;
+                        RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearRows, Rescore, Walk>;
 
 }  // namespace aerie::kernels

@@ -28,7 +28,9 @@ if [[ " $what " == *" exactness "* ]]; then
     check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \
       --tokens 60000 --seed $RANDOM
   done
-  check "exactness int8, bf16 KV" $aerie verify --model "$tmp/int8.aerie" --kv-dtype bf16 --drafter $head --drafter ngram --tokens 20000
+  for kv in bf16 int8; do
+    check "exactness int8, $kv KV" $aerie verify --model "$tmp/int8.aerie" --kv-dtype $kv --drafter $head --drafter ngram --tokens 20000
+  done
   for id in random token confidence device_shape; do
     check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/hostile.so" \
       --drafter $id --tokens 5000

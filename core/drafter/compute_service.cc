@@ -171,7 +171,7 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
     at.angles = p.scratch(rows->n, cache.head_dim);
     p.add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, 1.0f, at.angles});
   }
-  DecoderScratch working(p, rows->n, hidden, shape, w->gate_up.rows / 2);
+  DecoderScratch working(p, rows->n, at.rows.longest, hidden, shape, w->gate_up.rows / 2);
   if (attn_in)
     record_decoder_layer_from(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*attn_in),
                               from_abi(*x), from_abi(*out));

@@ -21,6 +21,8 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   if (!cache.data)
     return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions needs " +
                                           std::to_string(bytes) + " bytes");
+  if (shape.dtype == kernels::DType::int8)  // behind the codes, of whole pages: aligned
+    cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + cache.slots * shape.data_per_slot());
   return std::shared_ptr<KvPool>(new KvPool(std::move(device), cache));
 }
 

@@ -15,9 +15,12 @@ namespace aerie {
 
 struct KvShape {
   int32_t layers = 0, kv_heads = 0, head_dim = 0;
-  kernels::DType dtype = kernels::DType::f32;
+  kernels::DType dtype = kernels::DType::f32;  // f32, bf16 or int8
+  // Keys and values of one position, one for each layer and head, as (head_dim) elements and, for int8, a scale.
+  int64_t rows_per_slot() const { return int64_t{2} * layers * kv_heads; }
+  int64_t data_per_slot() const { return rows_per_slot() * head_dim * kernels::kv_element_bytes(dtype); }
   int64_t bytes_per_slot() const {
-    return int64_t{2} * layers * kv_heads * head_dim * (dtype == kernels::DType::f32 ? 4 : 2);
+    return data_per_slot() + (dtype == kernels::DType::int8 ? rows_per_slot() * int64_t{sizeof(float)} : 0);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "core/model/decoder.h"
 
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -7,12 +8,18 @@ namespace aerie {
 
 using kernels::Tensor;
 
-DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t hidden, const DecoderShape& s, int64_t ffn)
+DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& s,
+                               int64_t ffn)
     : norm(plan.scratch(n, hidden)),
       qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
       attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)),
       gate_up(plan.scratch(n, 2 * ffn)),
-      act(plan.scratch(n, ffn)) {}
+      act(plan.scratch(n, ffn)) {
+  if (longest <= kernels::kSpanSlots) return;
+  // A power of two: a growing text rarely asks for more.
+  const auto spans = std::bit_ceil(static_cast<uint64_t>((longest + kernels::kSpanSlots - 1) / kernels::kSpanSlots));
+  partial = plan.scratch(n * static_cast<int64_t>(spans), int64_t{s.heads} * (s.head_dim + 2));
+}
 
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
@@ -32,7 +39,8 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
   const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
-  plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, scale, s.attn});
+  plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, scale, s.attn, s.partial});
+  if (s.partial) plan.add(kernels::AttentionMerge{s.partial, shape.heads, rows.attention, s.attn});
   plan.add(kernels::Linear{s.attn, w.o, {}, x, out});
   plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
   plan.add(kernels::Linear{s.norm, w.gate_up, {}, {}, s.gate_up});

@@ -25,10 +25,11 @@ struct DecoderShape {
   float rms_eps = 1e-5f;
 };
 
-// Working memory of a layer for n rows; one set serves all layers of a pass.
+// Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
 struct DecoderScratch {
   kernels::Tensor norm, qkv, attn, gate_up, act;
-  DecoderScratch(Plan& plan, int64_t n, int64_t hidden, const DecoderShape& shape, int64_t ffn);
+  kernels::Tensor partial;  // Attention's, for contexts of more than a span
+  DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& shape, int64_t ffn);
 };
 
 // out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions.

@@ -104,7 +104,7 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const int32_t> tap
   const int64_t n = rows.n, hidden = c.hidden;
   const Tensor x = plan.scratch(n, hidden), final = plan.scratch(n, hidden);
   const Tensor angles = plan.scratch(n, c.head_dim);
-  DecoderScratch scratch(plan, n, hidden, shape_, c.ffn);
+  DecoderScratch scratch(plan, n, rows.longest, hidden, shape_, c.ffn);
   const auto tap = [&](int32_t layer, const Tensor& at) {
     if (!features) return;
     for (size_t i = 0; i < taps.size(); ++i)

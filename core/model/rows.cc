@@ -45,6 +45,7 @@ Rows RowsBuilder::stage(Plan& plan) const {
   const auto put = [&](const std::vector<int32_t>& v) { return plan.stage(std::span<const int32_t>(v)); };
   Rows r;
   r.n = size();
+  for (size_t i = 0; i < ctx_len_.size(); ++i) r.longest = std::max(r.longest, int64_t{ctx_len_[i]} + tail_len_[i]);
   r.token = put(token_);
   r.position = put(position_);
   r.slot = put(slot_);

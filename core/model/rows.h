@@ -17,6 +17,7 @@ struct Rows {
   const int32_t* position = nullptr;  // i32[n] absolute
   const int32_t* slot = nullptr;      // i32[n] where the row's key and value go
   kernels::AttentionRows attention;
+  int64_t longest = 0;                // positions that the row with the most looks at
 };
 
 class RowsBuilder {

@@ -1,14 +1,16 @@
 // Attention over paged keys and values.
 //
-// Order of one output: blocks of kPageSlots absolute positions, ascending. A score is one FMA chain
-// over the head's elements, an output element one FMA chain over the positions, the softmax total 16
-// lanes (position mod 16) and one tree at the end; a block that raises the maximum rescales what the
-// blocks before it left. Where a position's slot lies (page or tail), which rows share a block and how
-// many queries are worked on together change none of it.
+// Order of one output: spans of kSpanSlots absolute positions, ascending (attention_merge.h); in a span, blocks of
+// kPageSlots positions, ascending. A score is one FMA chain over the head's elements, an output element of a span one
+// FMA chain over the positions, the softmax total of a span 16 lanes (position mod 16) and one tree at the end; a block
+// that raises the maximum rescales what the blocks before it left. Where a position's slot lies (page or tail), which
+// rows share a block, how many queries are worked on together and whether a row's spans are one task or many change
+// none of it.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
+#include "kernels/cpu/attention_merge.h"
+#include "kernels/cpu/attention_tile.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
 
@@ -16,28 +18,19 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/attention_tile-inl.h"
 
 #ifndef AERIE_ATTENTION_SHARED
 #define AERIE_ATTENTION_SHARED
 namespace aerie::kernels::cpu {
 
-// Running state of one query: [0] the maximum, [16, 32) lanes of the total, [32, 32 + dim padded) values.
-constexpr int64_t kStateTotal = 16, kStateValues = 32;
-
-struct Query {
-  const float* q;  // (dim)
-  float* state;
-  int64_t n;  // positions of the current block it may look at
+// Rows [begin, end), all of one sequence, through one kv head. The result of row r and query head g of the group goes
+// to results + (r - begin) * row_stride + g * span_floats(dim).
+struct SpanTask {
+  int64_t begin, end, kv_head, span;
+  float* results;
+  int64_t row_stride;
 };
-
-struct AttentionMemory {
-  float* keys;     // (dim, kPageSlots): a block's keys, transposed
-  float* values;   // (kPageSlots, padded dim), where the cache itself cannot be read as floats
-  float* states;   // (queries, kStateValues + padded dim)
-  Query* queries;  // (queries)
-};
-inline int64_t padded_dim(int64_t dim) { return round_up(dim, 16); }
 
 }  // namespace aerie::kernels::cpu
 #endif
@@ -46,186 +39,25 @@ HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-using F4 = hn::FixedTag<float, 4>;
-
-HWY_INLINE float ToFloat(float v) { return v; }
-HWY_INLINE float ToFloat(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
-HWY_INLINE hn::Vec<F4> Load4(const float* p) { return hn::LoadU(F4(), p); }
-HWY_INLINE hn::Vec<F4> Load4(const uint16_t* p) {
-  const hn::FixedTag<uint32_t, 4> d32;
-  return hn::BitCast(F4(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::FixedTag<uint16_t, 4>(), p))));
-}
-
-// keys[i * kPageSlots + j] = slot[j][i] for j < n: lanes are positions, so that a score needs no
-// horizontal sum.
 template <class T>
-void TransposeKeys(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT keys) {
-  const F4 d;
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    int64_t i = 0;
-    for (; i + 4 <= dim; i += 4) {
-      const auto a = Load4(slot[j] + i), b = Load4(slot[j + 1] + i), c = Load4(slot[j + 2] + i),
-                 e = Load4(slot[j + 3] + i);
-      const auto ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
-      const auto ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
-      float* out = keys + i * kPageSlots + j;
-      hn::StoreU(hn::ConcatLowerLower(d, ce0, ab0), d, out);
-      hn::StoreU(hn::ConcatUpperUpper(d, ce0, ab0), d, out + kPageSlots);
-      hn::StoreU(hn::ConcatLowerLower(d, ce1, ab1), d, out + 2 * kPageSlots);
-      hn::StoreU(hn::ConcatUpperUpper(d, ce1, ab1), d, out + 3 * kPageSlots);
-    }
-    for (; i < dim; ++i)
-      for (int64_t l = 0; l < 4; ++l) keys[i * kPageSlots + j + l] = ToFloat(slot[j + l][i]);
-  }
-  for (; j < n; ++j)
-    for (int64_t i = 0; i < dim; ++i) keys[i * kPageSlots + j] = ToFloat(slot[j][i]);
-}
-
-// Rows of whole vectors, zeros behind dim.
-template <class T>
-void ExpandValues(const T* const* slot, int64_t n, int64_t dim, float* HWY_RESTRICT values) {
-  const F4 d;
-  const int64_t padded = padded_dim(dim);
-  for (int64_t j = 0; j < n; ++j) {
-    float* out = values + j * padded;
-    int64_t i = 0;
-    for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(slot[j] + i), d, out + i);
-    for (; i < dim; ++i) out[i] = ToFloat(slot[j][i]);
-    for (; i < padded; ++i) out[i] = 0.0f;
-  }
-}
-
-// scores[q][j] = (query q . key j) * scale for positions [first, first + kW vectors).
-template <int kQ, int kW>
-HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, size_t first,
-                       float (*scores)[kPageSlots]) {
-  const F d;
-  VF acc[kQ][kW];
-  for (auto& row : acc)
-    for (auto& a : row) a = hn::Zero(d);
-  for (int64_t i = 0; i < dim; ++i) {
-    const float* k = keys + i * kPageSlots + first;
-    VF key[kW];
-    for (int w = 0; w < kW; ++w) key[w] = hn::Load(d, k + w * kLanes);
-    for (int q = 0; q < kQ; ++q) {
-      const VF x = hn::Set(d, queries[q].q[i]);
-      for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(key[w], x, acc[q][w]);
-    }
-  }
-  for (int q = 0; q < kQ; ++q)
-    for (int w = 0; w < kW; ++w) hn::Store(hn::Mul(acc[q][w], hn::Set(d, scale)), d, scores[q] + first + w * kLanes);
-}
-
-// values += weight * value over positions ascending, elements [at, at + kW vectors).
-template <int kQ, int kW>
-HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t n, int64_t at,
-                      const float (*weight)[kPageSlots]) {
-  const F d;
-  VF acc[kQ][kW];
-  for (int q = 0; q < kQ; ++q)
-    for (int w = 0; w < kW; ++w) acc[q][w] = hn::Load(d, queries[q].state + kStateValues + at + w * kLanes);
-  for (int64_t j = 0; j < n; ++j) {
-    const float* v = value[j] + at;
-    VF x[kW];
-    for (int w = 0; w < kW; ++w) x[w] = hn::LoadU(d, v + w * kLanes);
-    for (int q = 0; q < kQ; ++q) {
-      const VF p = hn::Set(d, weight[q][j]);
-      for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(p, x[w], acc[q][w]);
-    }
-  }
-  for (int q = 0; q < kQ; ++q)
-    for (int w = 0; w < kW; ++w) hn::Store(acc[q][w], d, queries[q].state + kStateValues + at + w * kLanes);
-}
-
-// Scores to weights exp(score - maximum so far); rescales the state when the maximum rises.
-HWY_INLINE void Softmax(const Query& query, int64_t padded, float* score) {
-  const F d;
-  const float inf = std::numeric_limits<float>::infinity();
-  for (int64_t j = query.n; j < kPageSlots; ++j) score[j] = -inf;
-  VF best = hn::Load(d, score);
-  for (size_t j = kLanes; j < kPageSlots; j += kLanes) best = hn::Max(best, hn::Load(d, score + j));
-  const float block_top = hn::GetLane(hn::MaxOfLanes(d, best)), before = query.state[0];
-  const float top = block_top > before ? block_top : before;
-  query.state[0] = top;
-  // A NaN score stays one: score - top is a NaN whatever top is.
-  for (size_t j = 0; j < kPageSlots; j += kLanes)
-    hn::Store(Exp(hn::Sub(hn::Load(d, score + j), hn::Set(d, top))), d, score + j);
-  const float keep = exp_own(before - top);
-  const VF k = hn::Set(d, keep);
-  float* total = query.state + kStateTotal;
-  for (size_t l = 0; l < 16; l += kLanes) {
-    const VF block = hn::Add(hn::Load(d, score + l), hn::Load(d, score + l + 16));
-    hn::Store(hn::Add(hn::Mul(hn::Load(d, total + l), k), block), d, total + l);
-  }
-  if (keep == 1.0f) return;
-  float* values = query.state + kStateValues;
-  for (int64_t i = 0; i < padded; i += kLanes) hn::Store(hn::Mul(hn::Load(d, values + i), k), d, values + i);
-}
-
-// One block for kQ queries that look at equally many of its positions.
-template <int kQ>
-void Tile(const Query* queries, const float* keys, const float* const* value, int64_t dim, float scale) {
-  // A single query has too few chains to hide the FMA's latency: take more vectors at once.
-  constexpr int kWide = kQ == 1 ? 4 : 2;
-  constexpr int kScoreWidth = kLanes == 16 ? 2 : kWide;
-  HWY_ALIGN float score[kQ][kPageSlots];
-  for (size_t first = 0; first < kPageSlots; first += kScoreWidth * kLanes)
-    Scores<kQ, kScoreWidth>(queries, keys, dim, scale, first, score);
-  const int64_t padded = padded_dim(dim), n = queries[0].n;
-  for (int q = 0; q < kQ; ++q) Softmax(queries[q], padded, score[q]);
-  constexpr int64_t kStep = kWide * static_cast<int64_t>(kLanes);
-  int64_t at = 0;
-  for (; at + kStep <= padded; at += kStep) Weigh<kQ, kWide>(queries, value, n, at, score);
-  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, n, at, score);
-}
-
-template <class T>
-void Block(const Query* queries, int64_t count, const T* const* key, const T* const* value, int64_t dim, float scale,
-           const AttentionMemory& m) {
-  int64_t n = 0;
-  for (int64_t i = 0; i < count; ++i) n = std::max(n, queries[i].n);
-  TransposeKeys(key, n, dim, m.keys);
-  const float* v[kPageSlots];
-  if (sizeof(T) != 4 || dim % 16 != 0) {
-    ExpandValues(value, n, dim, m.values);
-    for (int64_t j = 0; j < n; ++j) v[j] = m.values + j * padded_dim(dim);
-  } else {
-    for (int64_t j = 0; j < n; ++j) v[j] = reinterpret_cast<const float*>(value[j]);
-  }
-  for (int64_t i = 0; i < count;) {
-    int64_t same = 1;
-    while (same < 4 && i + same < count && queries[i + same].n == queries[i].n) ++same;
-    if (same == 4)
-      Tile<4>(queries + i, m.keys, v, dim, scale);
-    else if (same == 3)
-      Tile<3>(queries + i, m.keys, v, dim, scale);
-    else if (same == 2)
-      Tile<2>(queries + i, m.keys, v, dim, scale);
-    else
-      Tile<1>(queries + i, m.keys, v, dim, scale);
-    i += same;
-  }
-}
-
-// Rows [r0, r1), all of one sequence, through one kv head.
-template <class T>
-void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
+void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
   const F d;
   const KvCache& c = op.cache;
   const AttentionRows& a = op.rows;
-  const int64_t dim = c.head_dim, padded = padded_dim(dim), group = op.heads / c.kv_heads, width = c.kv_heads * dim;
-  const T* keys = static_cast<const T*>(c.data) + int64_t{op.layer} * 2 * c.slots * width + kv_head * dim;
-  const T* values = keys + c.slots * width;
-  const int32_t* pages = a.pages + int64_t{a.seq[r0]} * a.page_stride;
-  const auto state = [&](int64_t r, int64_t g) { return m.states + ((r - r0) * group + g) * (kStateValues + padded); };
-  const auto length = [&](int64_t r) { return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0); };
-  const auto query = [&](int64_t r, int64_t g, int64_t n) {
-    return Query{static_cast<const float*>(op.q.data) + r * op.q.stride + (kv_head * group + g) * dim, state(r, g), n};
+  const int64_t dim = c.head_dim, padded = padded_dim(dim), group = op.heads / c.kv_heads;
+  const KvHead<T> keys(c, op.layer, 0, t.kv_head), values(c, op.layer, 1, t.kv_head);
+  const int32_t* pages = a.pages + int64_t{a.seq[t.begin]} * a.page_stride;
+  const auto state = [&](int64_t r, int64_t g) {
+    return m.states + ((r - t.begin) * group + g) * (kStateValues + padded);
   };
+  const auto query = [&](int64_t r, int64_t g, int64_t n) {
+    const float* q = static_cast<const float*>(op.q.data) + r * op.q.stride + (t.kv_head * group + g) * dim;
+    return Query{q, state(r, g), n};
+  };
+  const int64_t start = t.span * kSpanSlots;
   int64_t longest = 0;
-  for (int64_t r = r0; r < r1; ++r) {
-    longest = std::max(longest, length(r));
+  for (int64_t r = t.begin; r < t.end; ++r) {
+    longest = std::max(longest, row_length(a, r));
     for (int64_t g = 0; g < group; ++g) {
       float* s = state(r, g);
       std::fill(s, s + kStateValues + padded, 0.0f);
@@ -233,11 +65,11 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
     }
   }
   std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);  // columns of positions not yet written are read, not used
-  const T *key[kPageSlots], *value[kPageSlots];
-  for (int64_t first = 0; first < longest; first += kPageSlots) {
+  KvRow<T> key[kPageSlots], value[kPageSlots];
+  for (int64_t first = start; first < std::min(longest, start + kSpanSlots); first += kPageSlots) {
     int64_t count = 0, own = 0;
-    for (int64_t r = r0; r < r1; ++r) {
-      const int64_t n = std::min<int64_t>(kPageSlots, length(r) - first);
+    for (int64_t r = t.begin; r < t.end; ++r) {
+      const int64_t n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
       if (n <= 0) continue;
       if (first + n > a.ctx_len[r]) {
         ++own;  // reaches into its tail
@@ -248,43 +80,47 @@ void Rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const At
     if (count > 0) {
       const int64_t slot = int64_t{pages[first / kPageSlots]} * kPageSlots;
       for (int64_t j = 0; j < kPageSlots; ++j) {
-        key[j] = keys + (slot + j) * width;
-        value[j] = values + (slot + j) * width;
+        key[j] = keys.row(slot + j);
+        value[j] = values.row(slot + j);
       }
       Block(m.queries, count, key, value, dim, op.scale, m);
     }
-    for (int64_t r = r0; r < r1 && own > 0; ++r) {
-      const int64_t ctx = a.ctx_len[r], n = std::min<int64_t>(kPageSlots, length(r) - first);
+    for (int64_t r = t.begin; r < t.end && own > 0; ++r) {
+      const int64_t ctx = a.ctx_len[r], n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
       if (n <= 0 || first + n <= ctx) continue;
       --own;
       for (int64_t j = 0; j < n; ++j) {
         const int64_t p = first + j;
         const int64_t slot =
             p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
-        key[j] = keys + slot * width;
-        value[j] = values + slot * width;
+        key[j] = keys.row(slot);
+        value[j] = values.row(slot);
       }
       for (int64_t g = 0; g < group; ++g) m.queries[g] = query(r, g, n);
       Block(m.queries, group, key, value, dim, op.scale, m);
     }
   }
-  for (int64_t r = r0; r < r1; ++r) {
+  for (int64_t r = t.begin; r < t.end; ++r) {
+    if (row_length(a, r) <= start) continue;
     for (int64_t g = 0; g < group; ++g) {
       const float* s = state(r, g);
       VF total[kParts];
       for (size_t p = 0; p < kParts; ++p) total[p] = hn::Load(d, s + kStateTotal + p * kLanes);
-      const float inverse = length(r) > 0 ? 1.0f / SumLanes(total) : 0.0f;
-      float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
-      for (int64_t i = 0; i < dim; ++i) out[i] = s[kStateValues + i] * inverse;
+      float* result = t.results + (r - t.begin) * t.row_stride + g * span_floats(dim);
+      result[0] = s[0];
+      result[1] = SumLanes(total);
+      std::copy_n(s + kStateValues, dim, result + 2);
     }
   }
 }
 
-void attention_rows(const Attention& op, int64_t r0, int64_t r1, int64_t kv_head, const AttentionMemory& m) {
-  if (op.cache.dtype == DType::bf16)
-    Rows<uint16_t>(op, r0, r1, kv_head, m);
+void attention_span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
+  if (op.cache.dtype == DType::int8)
+    Span<int8_t>(op, t, m);
+  else if (op.cache.dtype == DType::bf16)
+    Span<uint16_t>(op, t, m);
   else
-    Rows<float>(op, r0, r1, kv_head, m);
+    Span<float>(op, t, m);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -294,45 +130,90 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace aerie::kernels::cpu {
 
-HWY_EXPORT(attention_rows);
+HWY_EXPORT(attention_span);
 
 namespace {
 
-// Rows of one task: many, so that they share the stream of keys and values; but few enough that there
-// is work for every thread and that a frame budget is not overrun by one long task.
-int64_t rows_per_task(const Attention& op, int threads) {
-  constexpr int64_t kMostRows = 16, kMostMacs = 64 << 20;
-  const int64_t context = int64_t{op.rows.page_stride} * kPageSlots;
-  const int64_t row_macs = 2 * context * op.cache.head_dim * (op.heads / op.cache.kv_heads);
-  int64_t rows = std::clamp<int64_t>(kMostMacs / std::max<int64_t>(row_macs, 1), 1, kMostRows);
-  while (rows > 1 && (op.out.rows + rows - 1) / rows * op.cache.kv_heads < 2 * threads) rows = (rows + 1) / 2;
-  return rows;
+// How the op is cut: a task is some rows, one kv head, and one span or all of them.
+struct Cut {
+  int64_t rows, spans, kv_heads;
+  Cut(const Attention& op, int threads)
+      : rows(16),
+        spans(op.partial ? op.partial.rows / std::max<int64_t>(op.out.rows, 1) : 1),
+        kv_heads(op.cache.kv_heads) {
+    // Many rows share the stream of keys and values; but there must be work for every thread, and a frame budget must
+    // not be overrun by one long task.
+    constexpr int64_t kMostMacs = 8 << 20;
+    const int64_t context =
+        std::min<int64_t>(op.rows.page_stride * int64_t{kPageSlots}, op.partial ? kSpanSlots : INT64_MAX);
+    const int64_t row_macs = 2 * context * op.cache.head_dim * (op.heads / kv_heads);
+    rows = std::clamp<int64_t>(kMostMacs / std::max<int64_t>(row_macs, 1), 1, rows);
+    while (rows > 1 && tasks(op) < 2 * threads) rows = (rows + 1) / 2;
+  }
+  int64_t tasks(const Attention& op) const { return (op.out.rows + rows - 1) / rows * spans * kv_heads; }
+};
+
+// How many spans the longest of rows [begin, end) has.
+int64_t most_spans(const Attention& op, int64_t begin, int64_t end) {
+  int64_t longest = 0;
+  for (int64_t r = begin; r < end; ++r) longest = std::max(longest, row_length(op.rows, r));
+  return (longest + kSpanSlots - 1) / kSpanSlots;
 }
 
 }  // namespace
 
-int32_t tasks(const Attention& op, int threads) {
-  const int64_t per = rows_per_task(op, threads);
-  return static_cast<int32_t>((op.out.rows + per - 1) / per * op.cache.kv_heads);
-}
+int32_t tasks(const Attention& op, int threads) { return static_cast<int32_t>(Cut(op, threads).tasks(op)); }
 
 void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
-  const int64_t per = rows_per_task(op, threads), dim = op.cache.head_dim, padded = padded_dim(dim);
-  const int64_t queries = per * (op.heads / op.cache.kv_heads);
-  const int64_t floats = dim * kPageSlots + padded * kPageSlots + queries * (kStateValues + padded);
+  const Cut cut(op, threads);
+  const int64_t dim = op.cache.head_dim, padded = padded_dim(dim), group = op.heads / cut.kv_heads;
+  const int64_t width = group * span_floats(dim), queries = cut.rows * group;
+  const int64_t kv_head = task % cut.kv_heads, span = task / cut.kv_heads % cut.spans;
+  const int64_t begin = task / cut.kv_heads / cut.spans * cut.rows, end = std::min(op.out.rows, begin + cut.rows);
+  const int64_t own_spans = op.partial ? 0 : most_spans(op, begin, end);
+  const int64_t states = dim * kPageSlots + padded * kPageSlots + queries * (kStateValues + padded);
+  const int64_t results = cut.rows * own_spans * width;
   AttentionMemory m{};
-  m.keys =
-      static_cast<float*>(scratch.get(static_cast<size_t>(floats) * 4 + static_cast<size_t>(queries) * sizeof(Query)));
+  m.keys = static_cast<float*>(scratch.get(static_cast<size_t>(states + results + span_floats(dim)) * 4 +
+                                           static_cast<size_t>(queries) * sizeof(Query)));
   m.values = m.keys + dim * kPageSlots;
   m.states = m.values + padded * kPageSlots;
-  m.queries = reinterpret_cast<Query*>(m.states + queries * (kStateValues + padded));
-  const int64_t kv_head = task % op.cache.kv_heads;
-  const int64_t end = std::min(op.out.rows, (task / op.cache.kv_heads + 1) * per);
-  for (int64_t r = task / op.cache.kv_heads * per; r < end;) {
+  m.queries = reinterpret_cast<Query*>(m.keys + states);
+  float* own = reinterpret_cast<float*>(m.queries + queries);  // (rows, own_spans, width)
+  float* sum = own + results;
+  for (int64_t r = begin; r < end;) {
     int64_t next = r + 1;
     while (next < end && op.rows.seq[next] == op.rows.seq[r]) ++next;
-    HWY_DYNAMIC_DISPATCH(attention_rows)(op, r, next, kv_head, m);
-    r = next;
+    if (op.partial) {
+      const int64_t stride = op.partial.stride;
+      float* out = static_cast<float*>(op.partial.data) + (r * cut.spans + span) * stride + kv_head * width;
+      HWY_DYNAMIC_DISPATCH(attention_span)(op, {r, next, kv_head, span, out, cut.spans * stride}, m);
+      r = next;
+      continue;
+    }
+    for (int64_t s = 0; s < own_spans; ++s)
+      HWY_DYNAMIC_DISPATCH(attention_span)(op, {r, next, kv_head, s, own + s * width, own_spans * width}, m);
+    for (const int64_t first = r; r < next; ++r)
+      for (int64_t g = 0; g < group; ++g) {
+        const float* results_of = own + (r - first) * own_spans * width + g * span_floats(dim);
+        float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
+        merge_row(
+            row_length(op.rows, r), dim, [&](int64_t s) { return results_of + s * width; }, sum, out);
+      }
+  }
+}
+
+int32_t tasks(const AttentionMerge& op, int) { return static_cast<int32_t>(op.out.rows); }
+
+void run(const AttentionMerge& op, int32_t r, int, Scratch& scratch) {
+  const int64_t dim = op.out.cols / op.heads, spans = op.partial.rows / op.out.rows;
+  auto* sum = static_cast<float*>(scratch.get(static_cast<size_t>(span_floats(dim)) * 4));
+  for (int64_t h = 0; h < op.heads; ++h) {
+    const float* first =
+        static_cast<const float*>(op.partial.data) + r * spans * op.partial.stride + h * span_floats(dim);
+    float* out = static_cast<float*>(op.out.data) + r * op.out.stride + h * dim;
+    merge_row(
+        row_length(op.rows, r), dim, [&](int64_t s) { return first + s * op.partial.stride; }, sum, out);
   }
 }
 

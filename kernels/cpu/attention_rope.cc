@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/op_kernels.h"
 
@@ -18,6 +19,37 @@ uint16_t to_bf16(float v) {
   return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+// Codes of n values; their scale. See KvCache.
+float to_int8(const float* __restrict x, int64_t n, int8_t* __restrict codes) {
+  constexpr uint32_t kInfinity = 0x7f800000;
+  uint32_t top = 0;  // as bits, where infinities and NaNs are the largest
+  for (int64_t i = 0; i < n; ++i) top = std::max(top, std::bit_cast<uint32_t>(x[i]) & 0x7fffffff);
+  const bool finite = top < kInfinity;
+  const float most = std::bit_cast<float>(top);
+  // Below 1e-36 the inverse would overflow; nothing to speak of is lost.
+  const float inverse = finite && most > 1e-36f ? 127.0f / most : 0.0f;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: no fraction is left of a sum with it
+  for (int64_t i = 0; i < n; ++i)
+    codes[i] = finite ? static_cast<int8_t>(static_cast<int32_t>((x[i] * inverse + kRound) - kRound)) : int8_t{0};
+  return finite ? most / 127.0f : std::numeric_limits<float>::quiet_NaN();
+}
+
+// The key or the value row of one position, all heads, to element `at` of the cache.
+void store(const KvCache& c, int64_t at, const float* row) {
+  const int64_t width = int64_t{c.kv_heads} * c.head_dim;
+  switch (c.dtype) {
+    case DType::int8:
+      for (int64_t i = 0; i < width; i += c.head_dim)
+        c.scales[(at + i) / c.head_dim] = to_int8(row + i, c.head_dim, static_cast<int8_t*>(c.data) + at + i);
+      break;
+    case DType::bf16:
+      for (int64_t i = 0; i < width; ++i) static_cast<uint16_t*>(c.data)[at + i] = to_bf16(row[i]);
+      break;
+    default:
+      std::memcpy(static_cast<float*>(c.data) + at, row, static_cast<size_t>(width) * 4);
+  }
+}
+
 // lo[i], hi[i] turned by angle i.
 void rotate(float* __restrict lo, float* __restrict hi, const float* __restrict cosine, const float* __restrict sine,
             int64_t half) {
@@ -28,7 +60,15 @@ void rotate(float* __restrict lo, float* __restrict hi, const float* __restrict 
   }
 }
 
-int64_t slot_width(const KvCache& c) { return int64_t{c.kv_heads} * c.head_dim; }
+// slot dst[i] = slot src[i] of one layer, slots of `bytes`.
+void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
+  char* data = static_cast<char*>(memory);
+  for (int64_t which = 0; which < 2; ++which)
+    for (int32_t i = 0; i < op.n; ++i) {
+      const int64_t base = (layer * 2 + which) * op.cache.slots;
+      std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
+    }
+}
 
 }  // namespace
 
@@ -51,7 +91,8 @@ void run(const RopeAngles& op, int32_t task, int, Scratch&) {
 int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kRopeRows - 1) / kRopeRows); }
 void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   const KvCache& c = op.cache;
-  const int64_t dim = c.head_dim, half = dim / 2, width = slot_width(c), base = int64_t{op.layer} * 2 * c.slots * width;
+  const int64_t dim = c.head_dim, half = dim / 2, width = c.kv_heads * dim;
+  const int64_t base = int64_t{op.layer} * 2 * c.slots * width;
   for (int64_t r = task * kRopeRows; r < std::min(op.qkv.rows, (task + 1) * kRopeRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
@@ -59,27 +100,16 @@ void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
       rotate(q + h * dim, q + h * dim + half, angles, angles + half, half);
     if (op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
-    for (int64_t which = 0; which < 2; ++which) {
-      const int64_t at = base + (which * c.slots + op.slots[r]) * width;
-      if (c.dtype == DType::f32) {
-        std::memcpy(static_cast<float*>(c.data) + at, k + which * width, static_cast<size_t>(width) * 4);
-      } else {
-        for (int64_t i = 0; i < width; ++i) static_cast<uint16_t*>(c.data)[at + i] = to_bf16(k[which * width + i]);
-      }
-    }
+    for (int64_t which = 0; which < 2; ++which)
+      store(c, base + (which * c.slots + op.slots[r]) * width, k + which * width);
   }
 }
 
 int32_t tasks(const KvCopy& op, int) { return op.n > 0 ? op.cache.layers : 0; }
 void run(const KvCopy& op, int32_t layer, int, Scratch&) {
   const KvCache& c = op.cache;
-  const int64_t bytes = slot_width(c) * (c.dtype == DType::f32 ? 4 : 2);
-  char* data = static_cast<char*>(c.data);
-  for (int64_t which = 0; which < 2; ++which)
-    for (int32_t i = 0; i < op.n; ++i) {
-      const int64_t base = (int64_t{layer} * 2 + which) * c.slots;
-      std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
-    }
+  copy_slots(op, layer, c.data, int64_t{c.kv_heads} * c.head_dim * kv_element_bytes(c.dtype));
+  if (c.dtype == DType::int8) copy_slots(op, layer, c.scales, int64_t{c.kv_heads} * 4);
 }
 
 }  // namespace aerie::kernels::cpu

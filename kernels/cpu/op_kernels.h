@@ -58,10 +58,12 @@ void run(const Add&, int32_t task, int threads, Scratch&);
 int32_t tasks(const RopeAngles&, int threads);
 int32_t tasks(const RopeAndStore&, int threads);
 int32_t tasks(const Attention&, int threads);
+int32_t tasks(const AttentionMerge&, int threads);
 int32_t tasks(const KvCopy&, int threads);
 void run(const RopeAngles&, int32_t task, int threads, Scratch&);
 void run(const RopeAndStore&, int32_t task, int threads, Scratch&);
 void run(const Attention&, int32_t task, int threads, Scratch&);
+void run(const AttentionMerge&, int32_t task, int threads, Scratch&);
 void run(const KvCopy&, int32_t task, int threads, Scratch&);
 // kernels/cpu/draw.cc
 int32_t tasks(const TopK&, int threads);

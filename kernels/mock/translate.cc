@@ -41,8 +41,19 @@ class Translator {
   void ints(const int32_t*& p, int64_t n, const char* field) { device(p, n * 4, field); }
   void cache(KvCache& c) {
     required(c.data, "cache");
-    const int64_t elements = int64_t{c.layers} * 2 * c.slots * c.kv_heads * c.head_dim;
-    device(c.data, elements * element_bytes(c.dtype), "cache");
+    const int64_t rows = int64_t{c.layers} * 2 * c.slots * c.kv_heads;
+    device(c.data, rows * c.head_dim * kv_element_bytes(c.dtype), "cache");
+    if (c.dtype != DType::int8) return;
+    required(c.scales, "cache scales");
+    device(c.scales, rows * 4, "cache scales");
+  }
+  void attention_rows(AttentionRows& a, int64_t r) {
+    ints(a.pages, 0, "pages");
+    ints(a.seq, r, "seq");
+    ints(a.ctx_len, r, "ctx_len");
+    ints(a.tail_offset, r, "tail_offset");
+    ints(a.tail_len, r, "tail_len");
+    ints(a.tail_slots, 0, "tail_slots");
   }
 
   void operator()(Upload& o) {
@@ -107,12 +118,14 @@ class Translator {
     tensor(o.q, "q");
     tensor(o.out, "out");
     cache(o.cache);
-    ints(o.rows.pages, 0, "pages");
-    ints(o.rows.seq, r, "seq");
-    ints(o.rows.ctx_len, r, "ctx_len");
-    ints(o.rows.tail_offset, r, "tail_offset");
-    ints(o.rows.tail_len, r, "tail_len");
-    ints(o.rows.tail_slots, 0, "tail_slots");
+    tensor(o.partial, "partial");
+    attention_rows(o.rows, r);
+  }
+  void operator()(AttentionMerge& o) {
+    required(static_cast<bool>(o.partial), "partial");
+    tensor(o.partial, "partial");
+    attention_rows(o.rows, o.out.rows);
+    tensor(o.out, "out");
   }
   void operator()(KvCopy& o) {
     cache(o.cache);
@@ -163,10 +176,10 @@ class Translator {
   const char* op_;
 };
 
-constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      "Embed", "RmsNorm",
-                                  "Linear",       "Activate",  "GatedActivate", "Add",   "RopeAngles",
-                                  "RopeAndStore", "Attention", "KvCopy",        "TopK",  "LinearRows",
-                                  "Rescore",      "Walk"};
+constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",  "RmsNorm",
+                                  "Linear",       "Activate",  "GatedActivate",  "Add",    "RopeAngles",
+                                  "RopeAndStore", "Attention", "AttentionMerge", "KvCopy", "TopK",
+                                  "LinearRows",   "Rescore",   "Walk"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

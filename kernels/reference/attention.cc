@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "kernels/reference/reference.h"
@@ -11,15 +13,38 @@ int64_t kv_index(const KvCache& c, int64_t layer, int which, int64_t slot, int64
 }
 
 float load(const KvCache& c, int64_t i) {
+  if (c.dtype == DType::int8)
+    return static_cast<float>(static_cast<const int8_t*>(c.data)[i]) * c.scales[i / c.head_dim];
   return c.dtype == DType::bf16 ? from_bf16(static_cast<const uint16_t*>(c.data)[i])
                                 : static_cast<const float*>(c.data)[i];
 }
 
-void store(const KvCache& c, int64_t i, float v) {
-  if (c.dtype == DType::bf16)
-    static_cast<uint16_t*>(c.data)[i] = to_bf16(v);
-  else
-    static_cast<float*>(c.data)[i] = v;
+// A row of one head, whose first element is element i of the cache.
+void store(const KvCache& c, int64_t i, const float* row) {
+  if (c.dtype == DType::int8) {
+    float top = 0;
+    bool finite = true;
+    for (int64_t j = 0; j < c.head_dim; ++j) {
+      top = std::max(top, std::fabs(row[j]));
+      finite = finite && std::isfinite(row[j]);
+    }
+    const float inverse = finite && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
+    c.scales[i / c.head_dim] = finite ? top / 127.0f : NAN;
+    for (int64_t j = 0; j < c.head_dim; ++j)
+      static_cast<int8_t*>(c.data)[i + j] = static_cast<int8_t>(finite ? std::nearbyint(row[j] * inverse) : 0.0f);
+  }
+  for (int64_t j = 0; j < c.head_dim; ++j) {
+    if (c.dtype == DType::bf16) static_cast<uint16_t*>(c.data)[i + j] = to_bf16(row[j]);
+    if (c.dtype == DType::f32) static_cast<float*>(c.data)[i + j] = row[j];
+  }
+}
+
+// Elements [to, to + head_dim) = [from, from + head_dim), as they are stored.
+void copy(const KvCache& c, int64_t to, int64_t from) {
+  const int64_t size = kv_element_bytes(c.dtype);
+  char* data = static_cast<char*>(c.data);
+  std::memcpy(data + to * size, data + from * size, static_cast<size_t>(c.head_dim * size));
+  if (c.dtype == DType::int8) c.scales[to / c.head_dim] = c.scales[from / c.head_dim];
 }
 
 // x[i], x[i + h] <- the pair turned by angle i. `angles`: cos[h], sin[h].
@@ -29,6 +54,39 @@ void rotate(float* x, const float* angles, int64_t h) {
     x[i] = a * angles[i] - b * angles[h + i];
     x[i + h] = b * angles[i] + a * angles[h + i];
   }
+}
+
+// The slots of the positions that row r looks at, ascending.
+std::vector<int64_t> slots_of(const AttentionRows& a, int64_t r) {
+  std::vector<int64_t> slots;
+  for (int64_t j = 0; j < a.ctx_len[r]; ++j)
+    slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots + j % kPageSlots);
+  for (int64_t j = 0; a.tail_len && j < a.tail_len[r]; ++j) slots.push_back(a.tail_slots[a.tail_offset[r] + j]);
+  return slots;
+}
+
+struct Softmax {
+  double top = -INFINITY, total = 0;  // largest score, sum of exp(score - top)
+  std::vector<double> values;         // sum of exp(score - top) * v
+};
+Softmax attend(const Attention& op, int64_t r, int64_t head, const std::vector<int64_t>& slots) {
+  const int64_t d = op.cache.head_dim, kv_head = head / (op.heads / op.cache.kv_heads);
+  Softmax sum;
+  sum.values.resize(static_cast<size_t>(d));
+  std::vector<double> p(slots.size());
+  for (size_t j = 0; j < slots.size(); ++j) {
+    const int64_t k = kv_index(op.cache, op.layer, 0, slots[j], kv_head);
+    for (int64_t i = 0; i < d; ++i) p[j] += static_cast<double>(at(op.q, r, head * d + i)) * load(op.cache, k + i);
+    p[j] *= op.scale;
+    sum.top = std::max(sum.top, p[j]);
+  }
+  for (size_t j = 0; j < slots.size(); ++j) {
+    const double weight = std::exp(p[j] - sum.top);
+    const int64_t v = kv_index(op.cache, op.layer, 1, slots[j], kv_head);
+    sum.total += weight;
+    for (int64_t i = 0; i < d; ++i) sum.values[static_cast<size_t>(i)] += weight * load(op.cache, v + i);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -52,40 +110,51 @@ void run(const RopeAndStore& op) {
       const float* v = &at(op.qkv, r, (op.heads + kv + head) * d);
       rotate(k.data(), &at(op.angles, r, 0), d / 2);
       if (op.slots[r] < 0) continue;
-      for (int64_t i = 0; i < d; ++i) {
-        store(op.cache, kv_index(op.cache, op.layer, 0, op.slots[r], head) + i, k[static_cast<size_t>(i)]);
-        store(op.cache, kv_index(op.cache, op.layer, 1, op.slots[r], head) + i, v[i]);
-      }
+      store(op.cache, kv_index(op.cache, op.layer, 0, op.slots[r], head), k.data());
+      store(op.cache, kv_index(op.cache, op.layer, 1, op.slots[r], head), v);
     }
   }
 }
 
 void run(const Attention& op) {
-  const int64_t d = op.cache.head_dim;
-  const AttentionRows& a = op.rows;
+  const int64_t d = op.cache.head_dim, spans = op.partial ? op.partial.rows / std::max<int64_t>(op.out.rows, 1) : 0;
   for (int64_t r = 0; r < op.out.rows; ++r) {
-    std::vector<int64_t> slots;
-    for (int64_t j = 0; j < a.ctx_len[r]; ++j)
-      slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots +
-                      j % kPageSlots);
-    for (int64_t j = 0; a.tail_len && j < a.tail_len[r]; ++j) slots.push_back(a.tail_slots[a.tail_offset[r] + j]);
+    const std::vector<int64_t> all = slots_of(op.rows, r);
     for (int64_t head = 0; head < op.heads; ++head) {
-      const int64_t kv_head = head / (op.heads / op.cache.kv_heads);
-      std::vector<double> p(slots.size());
+      if (!op.partial) {
+        const Softmax sum = attend(op, r, head, all);
+        for (int64_t i = 0; i < d; ++i)
+          at(op.out, r, head * d + i) =
+              all.empty() ? 0.0f : static_cast<float>(sum.values[static_cast<size_t>(i)] / sum.total);
+      }
+      for (int64_t s = 0; s < spans && s * kSpanSlots < static_cast<int64_t>(all.size()); ++s) {
+        const auto last = std::min<int64_t>((s + 1) * kSpanSlots, static_cast<int64_t>(all.size()));
+        const Softmax sum = attend(op, r, head, {all.begin() + s * kSpanSlots, all.begin() + last});
+        float* to = &at(op.partial, r * spans + s, head * (d + 2));
+        to[0] = static_cast<float>(sum.top);
+        to[1] = static_cast<float>(sum.total);
+        for (int64_t i = 0; i < d; ++i) to[2 + i] = static_cast<float>(sum.values[static_cast<size_t>(i)]);
+      }
+    }
+  }
+}
+
+void run(const AttentionMerge& op) {
+  const int64_t d = op.out.cols / op.heads, spans = op.partial.rows / std::max<int64_t>(op.out.rows, 1);
+  for (int64_t r = 0; r < op.out.rows; ++r) {
+    const auto length = static_cast<int64_t>(slots_of(op.rows, r).size());
+    for (int64_t head = 0; head < op.heads; ++head) {
       double top = -INFINITY, total = 0;
-      for (size_t j = 0; j < slots.size(); ++j) {
-        const int64_t k = kv_index(op.cache, op.layer, 0, slots[j], kv_head);
-        for (int64_t i = 0; i < d; ++i) p[j] += static_cast<double>(at(op.q, r, head * d + i)) * load(op.cache, k + i);
-        p[j] *= op.scale;
-        top = std::max(top, p[j]);
+      std::vector<double> values(static_cast<size_t>(d));
+      const auto span = [&](int64_t s) { return &at(op.partial, r * spans + s, head * (d + 2)); };
+      for (int64_t s = 0; s * kSpanSlots < length; ++s) top = std::max(top, static_cast<double>(span(s)[0]));
+      for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+        const double weight = std::exp(span(s)[0] - top);
+        total += weight * span(s)[1];
+        for (int64_t i = 0; i < d; ++i) values[static_cast<size_t>(i)] += weight * span(s)[2 + i];
       }
-      for (double& v : p) total += v = std::exp(v - top);
-      for (int64_t i = 0; i < d; ++i) {
-        double sum = 0;
-        for (size_t j = 0; j < slots.size(); ++j)
-          sum += p[j] * load(op.cache, kv_index(op.cache, op.layer, 1, slots[j], kv_head) + i);
-        at(op.out, r, head * d + i) = slots.empty() ? 0.0f : static_cast<float>(sum / total);
-      }
+      for (int64_t i = 0; i < d; ++i)
+        at(op.out, r, head * d + i) = length == 0 ? 0.0f : static_cast<float>(values[static_cast<size_t>(i)] / total);
     }
   }
 }
@@ -94,14 +163,9 @@ void run(const KvCopy& op) {
   for (int64_t layer = 0; layer < op.cache.layers; ++layer)
     for (int which = 0; which < 2; ++which)
       for (int32_t n = 0; n < op.n; ++n)
-        for (int64_t i = 0; i < int64_t{op.cache.kv_heads} * op.cache.head_dim; ++i) {
-          const int64_t from = kv_index(op.cache, layer, which, op.src[n], 0) + i;
-          const int64_t to = kv_index(op.cache, layer, which, op.dst[n], 0) + i;
-          if (op.cache.dtype == DType::bf16)
-            static_cast<uint16_t*>(op.cache.data)[to] = static_cast<uint16_t*>(op.cache.data)[from];
-          else
-            store(op.cache, to, load(op.cache, from));
-        }
+        for (int64_t head = 0; head < op.cache.kv_heads; ++head)
+          copy(op.cache, kv_index(op.cache, layer, which, op.dst[n], head),
+               kv_index(op.cache, layer, which, op.src[n], head));
 }
 
 }  // namespace aerie::kernels::reference

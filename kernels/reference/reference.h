@@ -25,6 +25,7 @@ void run(const Linear&);
 void run(const RopeAngles&);
 void run(const RopeAndStore&);
 void run(const Attention&);
+void run(const AttentionMerge&);
 void run(const KvCopy&);
 // draw.cc
 void run(const TopK&);

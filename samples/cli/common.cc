@@ -33,7 +33,7 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--plugin", plugins, "absolute path of a further drafter plugin");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
   app.add_option("--device", device, "cpu");
-  app.add_option("--kv-dtype", kv_dtype, "f32 or bf16")->check(CLI::IsMember({"f32", "bf16"}));
+  app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));
 }
 
 void TreeOptions::add_to(CLI::App& app) {
@@ -93,7 +93,7 @@ Runtime open_runtime(const ModelOptions& o) {
 Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   aerie_model_options m;
   AERIE_INIT(m);
-  m.kv_dtype = o.kv_dtype == "bf16";
+  m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
   if (progress && isatty(2))
     m.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
       std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");

@@ -143,7 +143,7 @@ typedef struct aerie_model_options {
   int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096 */
   aerie_progress_fn progress;
   void *progress_user;
-  int32_t kv_dtype;           /* 0 f32, 1 bf16 */
+  int32_t kv_dtype;           /* 0 f32, 1 bf16, 2 int8 (a scale for each position and head) */
   int32_t check_data;         /* nonzero: checksum raw tensors too (reads the whole file) */
 } aerie_model_options;
 

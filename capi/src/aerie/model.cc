@@ -14,7 +14,8 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     AERIE_TRY(require(out, "out"));
     aerie_model_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_model_options"));
-    if (o.kv_dtype != 0 && o.kv_dtype != 1)
+    constexpr kernels::DType kKvTypes[] = {kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8};
+    if (o.kv_dtype < 0 || o.kv_dtype > 2)
       return error(Code::invalid_argument, "kv_dtype: " + std::to_string(o.kv_dtype));
     if (o.kv_positions < 0) return error(Code::invalid_argument, "kv_positions: " + std::to_string(o.kv_positions));
     OpenOptions open;
@@ -24,7 +25,7 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     AERIE_ASSIGN(auto package, Package::open(path, open));
     ModelOptions m;
     m.kv_positions = o.kv_positions;
-    m.kv_dtype = o.kv_dtype == 1 ? kernels::DType::bf16 : kernels::DType::f32;
+    m.kv_dtype = kKvTypes[o.kv_dtype];
     AERIE_ASSIGN(auto model, Model::open(runtime->runtime->device, std::move(package), m));
     auto handle = std::make_unique<aerie_model>();
     handle->runtime = runtime->runtime;

@@ -1,60 +1,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "unit/kernels/ops_support.h"
+#include "unit/kernels/attention_support.h"
 
 namespace aerie::kernels::attention_test {
-using namespace aerie::kernels::test;
-
-struct Shape {
-  int32_t heads, kv_heads, dim;
-  DType dtype = DType::f32;
-};
-
-// A cache whose pages lie in random order, with spare slots for tails.
-struct Cache {
-  Shape shape;
-  int64_t pages;
-  std::vector<char> bytes;
-  KvCache kv;
-  Cache(const Shape& s, int64_t page_count, int32_t layers = 2) : shape(s), pages(page_count) {
-    const int64_t slots = pages * kPageSlots, n = layers * 2 * slots * s.kv_heads * s.dim;
-    bytes.assign(static_cast<size_t>(n * (s.dtype == DType::bf16 ? 2 : 4)), static_cast<char>(0xff));  // NaN: what
-    // is not stored must not be used
-    kv = {bytes.data(), slots, layers, s.kv_heads, s.dim, s.dtype};
-  }
-  // Key and value of one position of one sequence into a slot, through the op.
-  void store(int32_t layer, int32_t slot, uint32_t seed) {
-    const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
-    Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
-    std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
-    run_cpu(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, &slot});
-  }
-};
-
-// Rows to attend with, described by position and the part that comes from the page table.
-struct Rows {
-  Ints pages, seq, ctx, tail_offset, tail_len, tail_slots;
-  int32_t stride = 0;
-  AttentionRows view() const {
-    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data()};
-  }
-  void add(int32_t s, int32_t ctx_len, const Ints& tail) {
-    seq.push_back(s);
-    ctx.push_back(ctx_len);
-    tail_offset.push_back(static_cast<int32_t>(tail_slots.size()));
-    tail_len.push_back(static_cast<int32_t>(tail.size()));
-    tail_slots.insert(tail_slots.end(), tail.begin(), tail.end());
-  }
-};
-
-Floats attend(const Cache& c, const Rows& rows, Floats& q, int32_t layer, int threads = 2) {
-  const auto n = static_cast<int64_t>(rows.seq.size());
-  const int64_t width = int64_t{c.shape.heads} * c.shape.dim;
-  Floats out(static_cast<size_t>(n * width));
-  run_cpu(Attention{view(q, n, width), c.shape.heads, c.kv, layer, rows.view(), 0.2f, view(out, n, width)}, threads);
-  return out;
-}
+namespace {
 
 const Shape kShapes[] = {{4, 4, 8},
                          {4, 2, 32},
@@ -64,7 +14,10 @@ const Shape kShapes[] = {{4, 4, 8},
                          {6, 2, 10},
                          {4, 1, 6},
                          {4, 2, 64, DType::bf16},
-                         {5, 1, 10, DType::bf16}};
+                         {5, 1, 10, DType::bf16},
+                         {8, 2, 64, DType::int8},
+                         {3, 1, 80, DType::int8},
+                         {4, 1, 6, DType::int8}};
 
 TEST(Attention, RopeAnglesAreExact) {
   Ints positions = {0, 1, 77, 131071};
@@ -98,6 +51,44 @@ TEST(Attention, RopeAndStoreMatchesTheReference) {
     for (int64_t r = 0; r < 19; ++r)
       EXPECT_TRUE(
           same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+  }
+}
+
+// One head's value row goes through codes: each element to within half a step, or NaN if one of the row is not finite.
+TEST(Attention, Int8RowsStandAlone) {
+  constexpr int64_t kDim = 16;
+  const Shape s{2, 2, kDim, DType::int8};
+  Floats angles(kDim, 0.0f);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float odd : {1.0f, -300.0f, 1e30f, 1e-30f, 1e-40f, 0.0f, -0.0f, inf, -inf, std::nanf("")}) {
+    SCOPED_TRACE(odd);
+    Floats qkv = random_floats(6 * kDim, 7);
+    float* row = qkv.data() + 4 * kDim;  // the first head's value
+    for (int64_t i = 0; i < kDim; ++i) row[i] *= 1e-3f;
+    row[5] = odd;
+    Cache c(s, 1, 1), neighbour(s, 1, 1);
+    const int32_t slot = 9;
+    run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, c.kv, 0, &slot});
+    const int64_t at = (kPageSlots + slot) * 2;  // rows of keys, then values
+    const auto* codes = static_cast<const int8_t*>(c.kv.data) + at * kDim;
+    const float scale = c.kv.scales[at];
+    float top = 0;
+    for (int64_t i = 0; i < kDim; ++i) top = std::max(top, std::fabs(row[i]));
+    for (int64_t i = 0; i < kDim; ++i) {
+      const float got = codes[i] * scale;
+      if (std::isfinite(odd)) {
+        EXPECT_LE(std::fabs(got - row[i]), top / 254 * 1.0001f) << i;
+      } else {
+        EXPECT_TRUE(std::isnan(got)) << i;
+      }
+    }
+    if (std::isfinite(odd) && top == std::fabs(odd)) {
+      EXPECT_EQ(codes[5], odd < 0 ? -127 : 127);
+    }
+    row[5] = 0.5f;  // the other head's codes do not know
+    run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, neighbour.kv, 0, &slot});
+    EXPECT_TRUE(same_bits(codes + kDim, static_cast<const int8_t*>(neighbour.kv.data) + (at + 1) * kDim, kDim));
+    EXPECT_EQ(c.kv.scales[at + 1], neighbour.kv.scales[at + 1]);
   }
 }
 
@@ -148,7 +139,7 @@ TEST(Attention, MatchesTheReferenceOnEveryIsa) {
     const auto n = static_cast<int64_t>(rows.seq.size());
     const int64_t width = int64_t{s.heads} * s.dim;
     Floats q = random_floats(static_cast<size_t>(n * width), 3, 2.0f), want(q.size()), on_fused;
-    run_reference(Attention{view(q, n, width), s.heads, c.kv, 1, rows.view(), 0.2f, view(want, n, width)});
+    run_reference(Attention{view(q, n, width), s.heads, c.kv, 1, rows.view(), 0.2f, view(want, n, width), {}});
     for (const int64_t isa : all_isas()) {
       SCOPED_TRACE(hwy::TargetName(isa));
       set_isa_mask(isa);
@@ -223,6 +214,30 @@ TEST(Attention, BitsDoNotDependOnWhereContextLiesNorOnCompany) {
   }
 }
 
+// Codes cannot say "infinite": the row's scale does.
+TEST(Attention, AnInt8RowThatIsNotFiniteReachesWhoSeesItAndNobodyElse) {
+  const Shape s{4, 2, 32, DType::int8};
+  Floats q = random_floats(3 * 128, 3);
+  Rows rows;
+  rows.stride = 2;
+  rows.pages = {1, 0};
+  for (const int32_t length : {39, 40, 60}) rows.add(0, length, {});
+  for (const size_t where : {128 + 3, 128 + 64 + 3}) {  // a key, a value of the first kv head
+    Cache c(s, 2, 1);
+    for (int32_t p = 0; p < 60; ++p) {
+      const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
+      Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
+      if (p == 39) qkv[where] = std::numeric_limits<float>::infinity();
+      run_cpu(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, &slot});
+    }
+    each_isa([&] {
+      const Floats got = attend(c, rows, q, 0);
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_EQ(std::isnan(got[i]), i >= 128 && i % 128 < 64) << "row " << i / 128 << " element " << i % 128;
+    });
+  }
+}
+
 TEST(Attention, ANaNInOneRowStaysInThatRow) {
   const Shape s{4, 2, 32};
   Cache c(s, 9);
@@ -244,4 +259,5 @@ TEST(Attention, ANaNInOneRowStaysInThatRow) {
   });
 }
 
+}  // namespace
 }  // namespace aerie::kernels::attention_test

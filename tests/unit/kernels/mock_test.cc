@@ -33,11 +33,11 @@ struct Output {
   Floats logp;
   Ints rescored;
   std::vector<char> walk;
-  Floats kv;
+  std::vector<char> kv;
 };
 
 // A little of everything: embedding, norm, projection, rope, attention, gated activation, head, draws.
-Output run_all_ops(Device& device) {
+Output run_all_ops(Device& device, DType kv = DType::f32) {
   constexpr int64_t R = 5, V = 48, H = 32, F = 40, kHeads = 4, kKv = 2, kDim = 8, kSlots = 64;
   constexpr int64_t kQkv = (kHeads + 2 * kKv) * kDim;
   Memory memory(device);
@@ -80,9 +80,12 @@ Output run_all_ops(Device& device) {
                   t,
                   Layout::panel16};
   };
-  KvCache cache{memory.get<float>(2 * kSlots * kKv * kDim), kSlots, 1, kKv, kDim, DType::f32};
-  Floats zeros(static_cast<size_t>(2 * kSlots * kKv * kDim), 0.0f);
-  plan.push_back(Upload{cache.data, zeros.data(), static_cast<int64_t>(zeros.size()) * 4});
+  constexpr int64_t kRows = 2 * kSlots * kKv;
+  const int64_t kv_data = kRows * kDim * kv_element_bytes(kv), kv_bytes = kv_data + (kv == DType::int8 ? kRows * 4 : 0);
+  KvCache cache{memory.get<char>(kv_bytes), kSlots, 1, kKv, kDim, kv, nullptr};
+  if (kv == DType::int8) cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + kv_data);
+  const std::vector<char> zeros(static_cast<size_t>(kv_bytes));
+  plan.push_back(Upload{cache.data, zeros.data(), kv_bytes});
 
   const Tensor table = floats(V, H, 1), norm = floats(1, H, 2), inv_freq = floats(1, kDim / 2, 3);
   const Tensor x = empty(R, H), y = empty(R, H), qkv = empty(R, kQkv), angles = empty(R, kDim),
@@ -96,7 +99,7 @@ Output run_all_ops(Device& device) {
   const AttentionRows rows{
       ints({1}), 1, ints({0, 0, 0, 0, 0}), ints({1, 2, 3, 4, 3}), ints({0, 0, 0, 0, 0}), ints({0, 0, 0, 0, 1}),
       ints({7})};
-  plan.push_back(Attention{columns(qkv, 0, kHeads * kDim), kHeads, cache, 0, rows, 0.35f, att});
+  plan.push_back(Attention{columns(qkv, 0, kHeads * kDim), kHeads, cache, 0, rows, 0.35f, att, {}});
   plan.push_back(Linear{att, weight(H, kHeads * kDim, DType::bf16, 6), {}, x, x});
   plan.push_back(Linear{x, weight(2 * F, H, DType::int8, 7), {}, {}, gate_up});
   plan.push_back(GatedActivate{gate_up, Activation::silu, f});
@@ -131,7 +134,7 @@ Output run_all_ops(Device& device) {
   plan.push_back(Download{out.tokens.data(), tokens, R * 6 * 4});
   plan.push_back(Download{out.logp.data(), logp, R * 6 * 4});
   plan.push_back(Download{out.walk.data(), walked, static_cast<int64_t>(out.walk.size())});
-  plan.push_back(Download{out.kv.data(), cache.data, static_cast<int64_t>(zeros.size()) * 4});
+  plan.push_back(Download{out.kv.data(), cache.data, kv_bytes});
   run_plan(device, plan);
   return out;
 }
@@ -152,7 +155,13 @@ TEST(Mock, EveryOpGivesWhatTheInnerDeviceGives) {
     EXPECT_TRUE(same_bits(got.logp, want.logp));
     EXPECT_EQ(got.rescored, want.rescored);
     EXPECT_EQ(got.walk, want.walk);
-    EXPECT_TRUE(same_bits(got.kv, want.kv));
+    EXPECT_EQ(got.kv, want.kv);
+    for (const DType kv : {DType::bf16, DType::int8}) {
+      const Output inner = run_all_ops(*make(), kv), outer = run_all_ops(*make_mock_device(make()), kv);
+      EXPECT_TRUE(same_bits(outer.logits, inner.logits));
+      EXPECT_FALSE(same_bits(outer.logits, want.logits));
+      EXPECT_EQ(outer.kv, inner.kv);
+    }
   }
   // And the whole chain on the CPU device is the reference's.
   const Output a = run_all_ops(*make_reference_device()), b = run_all_ops(*cpu_device());
@@ -213,6 +222,12 @@ TEST(Mock, TheWrongKindOfAddressIsRefusedByName) {
   refused(Add{matrix(x.data, 5, 8), y, y}, "Add: a reaches past the end");
   refused(CopyRows{x, reinterpret_cast<const int32_t*>(host.data()), y, nullptr, 4}, "CopyRows: src_index");
   refused(Embed{x, reinterpret_cast<const int32_t*>(host.data()), y}, "Embed: ids");
+  KvCache cache{x.data, 1, 1, 1, 64, DType::int8, nullptr};  // 128 codes, as many bytes as x has
+  refused(KvCopy{cache, nullptr, nullptr, 0}, "KvCopy: cache scales is missing");
+  cache.scales = host.data();
+  refused(KvCopy{cache, nullptr, nullptr, 0}, "KvCopy: cache scales is not device memory");
+  cache.slots = 2;
+  refused(KvCopy{cache, nullptr, nullptr, 0}, "KvCopy: cache reaches past the end");
 }
 
 TEST(Mock, RunsBehindTheHostsBack) {

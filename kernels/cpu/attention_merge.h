@@ -1,0 +1,41 @@
+// The results of spans, and how they become one: plain loops, the same bits whatever the compiler does with them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/ops.h"
+#include "kernels/scalar_math.h"
+
+namespace aerie::kernels::cpu {
+
+// What a span leaves of one query and head, see Attention::partial: {maximum, total, values (dim)}.
+constexpr int64_t span_floats(int64_t dim) { return dim + 2; }
+
+// Positions that row r looks at.
+inline int64_t row_length(const AttentionRows& a, int64_t r) {
+  return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0);
+}
+
+// sum: the spans before this one, merged.
+inline void merge_span(float* __restrict sum, const float* __restrict span, int64_t dim) {
+  const float top = span[0] > sum[0] ? span[0] : sum[0];
+  const float keep = exp_own(sum[0] - top), take = exp_own(span[0] - top);
+  sum[0] = top;
+  for (int64_t i = 1; i < span_floats(dim); ++i) sum[i] = sum[i] * keep + span[i] * take;
+}
+
+// out (dim) = values / total of a row's spans, the s-th of them at span(s) (floats). sum: working memory.
+template <class SpanAt>
+void merge_row(int64_t length, int64_t dim, const SpanAt& span, float* sum, float* out) {
+  if (length <= 0) {
+    std::fill(out, out + dim, 0.0f);
+    return;
+  }
+  std::copy_n(span(0), span_floats(dim), sum);
+  for (int64_t s = 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
+  const float inverse = 1.0f / sum[1];
+  for (int64_t i = 0; i < dim; ++i) out[i] = sum[2 + i] * inverse;
+}
+
+}  // namespace aerie::kernels::cpu

@@ -1,0 +1,56 @@
+// What the parts of Attention share, whatever the target: where keys and values lie, and what a query carries along.
+#pragma once
+
+#include "kernels/ops.h"
+
+namespace aerie::kernels::cpu {
+
+// Running state of one query: [0] the maximum, [16, 32) lanes of the total, [32, 32 + dim padded) values.
+constexpr int64_t kStateTotal = 16, kStateValues = 32;
+
+struct Query {
+  const float* q;  // (dim)
+  float* state;
+  int64_t n;  // positions of the current block it may look at
+};
+
+// A key or a value as it lies in the cache.
+template <class T>
+struct KvRow {
+  const T* at;  // (dim)
+};
+template <>
+struct KvRow<int8_t> {
+  const int8_t* at;  // (dim) codes
+  float scale;
+};
+
+// The keys (which = 0) or values (1) of one kv head in one layer.
+template <class T>
+class KvHead {
+ public:
+  KvHead(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head)
+      : cache_(c), first_((layer * 2 + which) * c.slots * c.kv_heads + kv_head) {}
+  KvRow<T> row(int64_t slot) const {
+    const int64_t i = first_ + slot * cache_.kv_heads;
+    const T* at = static_cast<const T*>(cache_.data) + i * cache_.head_dim;
+    if constexpr (sizeof(T) == 1)
+      return {at, cache_.scales[i]};
+    else
+      return {at};
+  }
+
+ private:
+  const KvCache& cache_;
+  int64_t first_;  // row of slot 0
+};
+
+struct AttentionMemory {
+  float* keys;     // (dim, kPageSlots): a block's keys, transposed
+  float* values;   // (kPageSlots, padded dim), where the cache itself cannot be read as floats
+  float* states;   // (queries, kStateValues + padded dim)
+  Query* queries;  // (queries)
+};
+inline int64_t padded_dim(int64_t dim) { return round_up(dim, 16); }
+
+}  // namespace aerie::kernels::cpu
