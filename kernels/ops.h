@@ -129,6 +129,8 @@ struct DrawKey {
 //            = logit[t] / temperature + G(key, id(t))       (shared draft noise)
 // id(t) = vocab_map ? vocab_map[t] : t. out_logp = score - logsumexp(score): log of the
 // confidence; out_token = id(t). Ids >= vocab_used are skipped. A row with a non-finite logit gets tokens -1.
+// The sum inside logsumexp is taken over blocks of kTopKBlock places t, each relative to its own largest score; the
+// blocks are merged in ascending order.
 struct TopK {
   Tensor logits;             // (R, V) f32
   int32_t k;                 // <= kMaxTopK
@@ -139,6 +141,31 @@ struct TopK {
   float* out_logp;           // (R, k)
 };
 constexpr int kMaxTopK = 128;
+constexpr int kTopKBlock = 256;
+
+// An LM head of which only the best tokens are wanted: the bits of Linear{x, w, bias} and then TopK, without the
+// logits ever being written out. It takes two ops, one after the other: LinearTopK looks at ranges of the vocabulary
+// while their logits are in the cache and leaves each range's best and sums in `partial`, MergeTopK makes out_token
+// and out_logp of them.
+struct LinearTopK {
+  Tensor x;                  // (R, K) f32
+  Tensor w;                  // (V, K) panel16, any dtype
+  Tensor bias;               // (1, V) or absent
+  int32_t k;                 // as in TopK, to the end
+  int32_t vocab_used;
+  const int32_t* vocab_map;  // i32[V] or null
+  const DrawKey* keys;       // DrawKey[R] or null
+  Tensor partial;            // (R, topk_partial_cols(V, k)) f32, between the two ops the backend's
+  int32_t* out_token;        // (R, k)
+  float* out_logp;           // (R, k)
+};
+struct MergeTopK { LinearTopK head; };
+// Tokens of a range, at least: so many that its k best are few among them.
+constexpr int64_t topk_least_range(int64_t k) { return round_up(8 * k, kTopKBlock); }
+constexpr int64_t topk_partial_cols(int64_t v, int64_t k) {
+  const int64_t blocks = round_up(v, kTopKBlock) / kTopKBlock, least = topk_least_range(k);
+  return 2 * blocks + round_up(v, least) / least * (2 + 2 * k);
+}
 
 // A candidate head looks at the whole vocabulary through cheap approximate logits (TopK, k = n) and then
 // at n tokens exactly. These two ops are the second look.
@@ -210,6 +237,7 @@ struct Walk {
 };
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
-                        RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearRows, Rescore, Walk>;
+                        RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
+                        LinearRows, Rescore, Walk>;
 
 }  // namespace aerie::kernels

@@ -88,4 +88,13 @@ inline Tensor rows(const Tensor& t, int64_t first, int64_t n) {
   return v;
 }
 
+// Panels [first, first + n) of packed weights, fewer where they end.
+inline Tensor panels(const Tensor& w, int64_t first, int64_t n) {
+  Tensor v = w;
+  v.data = static_cast<char*>(w.data) + data_bytes(w.dtype, Layout::panel16, first * kPanel, w.cols);
+  if (w.scales) v.scales = static_cast<char*>(w.scales) + scale_bytes(w.dtype, first * kPanel, w.cols);
+  v.rows = w.rows - first * kPanel < n * kPanel ? w.rows - first * kPanel : n * kPanel;
+  return v;
+}
+
 }  // namespace aerie::kernels

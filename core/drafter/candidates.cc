@@ -1,4 +1,5 @@
-// From logits or hidden states to the candidates of a propose call: top-k, brought to the host.
+// From logits or hidden states to the candidates of a propose call: top-k, brought to the host. An LM head's logits
+// are written to memory only where somebody wants them all.
 //
 // A model with a candidate head (package: candidate.down, candidate.up) is asked in two looks. The first, rank
 // columns wide, finds more tokens than are wanted; the second scores those with the LM head's own rows. What the
@@ -67,6 +68,29 @@ int32_t record_candidates(aerie_plan* handle, const Tensor& logits, const Tensor
   return AERIE_D_OK;
 }
 
+int32_t record_candidates(aerie_plan* handle, const LmHead& head, const Tensor& hidden, aerie_candidates* out) {
+  if (const Status s = check(hidden.rows, out); !s.ok()) return compute_fail(handle, s.message());
+  Plan& plan = *handle->plan;
+  Candidates& c = *out->result;
+  const LlamaConfig& target = handle->own->target->config();
+  if (!head.vocab_map && head.w.rows != target.vocab_size)
+    return compute_fail(handle, "propose: the LM head is not over the target's vocabulary");
+  if (c.want_logits) {  // the sampled rule needs the drafter's whole distribution
+    const Tensor logits = plan.scratch(hidden.rows, head.w.rows);
+    plan.add(kernels::Linear{hidden, head.w, head.bias, {}, logits});
+    return record_candidates(handle, logits, head.vocab_map, out);
+  }
+  const Best best = scratch_for(plan, hidden.rows, c.width);
+  const kernels::LinearTopK op{hidden, head.w, head.bias, c.width, target.vocab_used,
+                               static_cast<const int32_t*>(head.vocab_map.data), out->keys,
+                               plan.scratch(hidden.rows, kernels::topk_partial_cols(head.w.rows, c.width)),
+                               best.tokens(), best.logps()};
+  plan.add(op);
+  plan.add(kernels::MergeTopK{op});
+  bring_home(plan, best, c);
+  return AERIE_D_OK;
+}
+
 int32_t record_candidates(aerie_plan* handle, const Model& model, const Tensor& hidden, aerie_candidates* out) {
   if (const Status s = check(hidden.rows, out); !s.ok()) return compute_fail(handle, s.message());
   Plan& plan = *handle->plan;
@@ -74,9 +98,9 @@ int32_t record_candidates(aerie_plan* handle, const Model& model, const Tensor& 
   const LlamaConfig& target = handle->own->target->config();
   const CandidateHead& head = model.candidate_head();
   const int32_t n = std::max(kLeastRetrieved, kRetrievedFor1 * c.width);
-  // The sampled rule needs the drafter's whole distribution; very wide trees most of the best tokens.
+  // Very wide trees want most of the best tokens.
   if (!head || c.want_logits || n > kernels::kMaxTopK || head.up.rows != target.vocab_size)
-    return record_candidates(handle, model.logits(plan, hidden), {}, out);
+    return record_candidates(handle, LmHead{model.lm_head(), {}, {}}, hidden, out);
   const int64_t rows = hidden.rows;
   const Tensor z = plan.scratch(rows, head.down.rows), approx = plan.scratch(rows, head.up.rows);
   const Tensor exact = plan.scratch(rows, n);

@@ -206,6 +206,14 @@ int32_t propose_logits(aerie_plan* plan, const aerie_tensor* logits, const aerie
   return record_candidates(plan, from_abi(*logits), optional(vocab_map), out);
 }
 
+int32_t propose_head(aerie_plan* plan, const aerie_tensor* hidden, const aerie_tensor* w, const aerie_tensor* bias,
+                     const aerie_tensor* vocab_map, aerie_candidates* out) {
+  if (!is_activation(hidden) || !is_weight(w, hidden->cols) || (present(bias) && !is_vector(bias, w->rows)) ||
+      (present(vocab_map) && !is_index(vocab_map, w->rows)))
+    return compute_fail(plan, "propose_head: shapes do not fit");
+  return record_candidates(plan, LmHead{from_abi(*w), optional(bias), optional(vocab_map)}, from_abi(*hidden), out);
+}
+
 }  // namespace
 
 const aerie_service_compute* compute_service() {
@@ -213,7 +221,8 @@ const aerie_service_compute* compute_service() {
       sizeof table, 0, Walled<tensor_create>::call, Walled<kv_create>::call, Walled<scratch>::call,
       Walled<embed_target>::call, Walled<embed>::call, Walled<linear>::call, Walled<rms_norm>::call,
       Walled<activate>::call, Walled<add>::call, Walled<copy_rows>::call, Walled<decoder_layer>::call,
-      Walled<decoder_layer_from>::call, Walled<propose_hidden>::call, Walled<propose_logits>::call};
+      Walled<decoder_layer_from>::call, Walled<propose_hidden>::call, Walled<propose_logits>::call,
+      Walled<propose_head>::call};
   return &table;
 }
 

@@ -37,7 +37,14 @@ int32_t compute_fail(aerie_plan* plan, const std::string& what);
 // candidates.cc. Top-k of logits (rows * levels, V) into `out`; vocab_map (i32, device) may be null.
 int32_t record_candidates(aerie_plan* plan, const kernels::Tensor& logits, const kernels::Tensor& vocab_map,
                           aerie_candidates* out);
-// The same of a model's LM head over hidden (rows * levels, H), through its candidate head where that serves.
+// The same of an LM head over hidden (rows * levels, H).
+struct LmHead {
+  kernels::Tensor w;          // (V, H)
+  kernels::Tensor bias;       // (1, V) or absent
+  kernels::Tensor vocab_map;  // as above
+};
+int32_t record_candidates(aerie_plan* plan, const LmHead& head, const kernels::Tensor& hidden, aerie_candidates* out);
+// The same of a model's own, through its candidate head where that serves.
 int32_t record_candidates(aerie_plan* plan, const Model& model, const kernels::Tensor& hidden, aerie_candidates* out);
 
 }  // namespace aerie

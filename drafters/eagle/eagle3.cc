@@ -65,10 +65,8 @@ int32_t observe(void* self, aerie_plan* plan, const aerie_draft_rows* rows) {
 
 int32_t propose(void* self, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates) {
   const Head3& e = of(self);
-  aerie_tensor g, out{}, logits;
-  if (e.compute->scratch(plan, rows->n, e.hidden, &g) ||
-      e.compute->scratch(plan, rows->n, e.lm_head.rows, &logits))
-    return AERIE_D_NO_MEMORY;
+  aerie_tensor g, out{};
+  if (e.compute->scratch(plan, rows->n, e.hidden, &g)) return AERIE_D_NO_MEMORY;
   if (rows->level == 0) {
     e.compute->copy_rows(plan, &e.state, &rows->node, &g, nullptr, rows->n);
     out = g;
@@ -78,8 +76,7 @@ int32_t propose(void* self, aerie_plan* plan, const aerie_draft_rows* rows, aeri
     e.compute->copy_rows(plan, &out, nullptr, &e.state, &rows->node, rows->n);
   }
   e.compute->rms_norm(plan, &out, &e.norm, e.layer.rms_eps, &out);  // what children read is kept already
-  e.compute->linear(plan, &out, &e.lm_head, nullptr, nullptr, &logits);
-  return e.compute->propose_logits(plan, &logits, e.vocab_map.data ? &e.vocab_map : nullptr, candidates);
+  return e.compute->propose_head(plan, &out, &e.lm_head, nullptr, e.vocab_map.data ? &e.vocab_map : nullptr, candidates);
 }
 
 }  // namespace

@@ -127,10 +127,7 @@ int32_t propose(void* self, aerie_plan* plan, const aerie_draft_rows* rows, aeri
     c.add(plan, &x, &y, &x);
   }
   if (!head.lm_head.data) return c.propose_hidden(plan, &x, candidates);
-  aerie_tensor logits;
-  if (c.scratch(plan, n, head.lm_head.rows, &logits)) return AERIE_D_NO_MEMORY;
-  c.linear(plan, &x, &head.lm_head, &head.lm_bias, nullptr, &logits);
-  return c.propose_logits(plan, &logits, nullptr, candidates);
+  return c.propose_head(plan, &x, &head.lm_head, &head.lm_bias, nullptr, candidates);
 }
 
 int32_t describe(uint32_t i, aerie_drafter_desc* out) {

@@ -28,19 +28,15 @@ int32_t tasks(const LinearRows& op, int) { return static_cast<int32_t>(op.out.ro
 void run(const LinearRows& op, int32_t task, int, Scratch& scratch) {
   const int64_t r = task / tasks_a_row(op), n = op.out.cols;
   const int64_t first = task % tasks_a_row(op) * kIdsPerTask, last = std::min(n, first + kIdsPerTask);
-  const int64_t data = data_bytes(op.w.dtype, Layout::panel16, kPanel, op.w.cols);
-  const int64_t scales = scale_bytes(op.w.dtype, kPanel, op.w.cols);
   float* out = static_cast<float*>(op.out.data) + r * op.out.stride;
   alignas(64) float lanes[kPanel];
-  Linear panel{rows(op.x, r, 1), op.w, {}, {}, matrix(lanes, 1, kPanel)};
-  panel.w.rows = kPanel;
+  Linear panel{rows(op.x, r, 1), {}, {}, {}, matrix(lanes, 1, kPanel)};
   scratch.forget();  // Linear keeps its quantised rows for an op; another task's are of another row
   for (int64_t i = first; i < last; ++i) {
     const int32_t id = op.ids[r * n + i];
     out[i] = 0;
     if (id < 0) continue;
-    panel.w.data = static_cast<char*>(op.w.data) + id / kPanel * data;
-    if (op.w.scales) panel.w.scales = static_cast<char*>(op.w.scales) + id / kPanel * scales;
+    panel.w = panels(op.w, id / kPanel, 1);
     run(panel, 0, 1, scratch);
     out[i] = lanes[id % kPanel];
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/cpu/scores.h"
 #include "kernels/scalar_math.h"
 
 namespace aerie::kernels::cpu {
@@ -146,20 +147,16 @@ void run(const TopK& op, int32_t r, int, Scratch& scratch) {
   std::fill(logp, logp + op.k, -kInf);
   const int64_t n = op.vocab_map ? op.logits.cols : std::min<int64_t>(op.logits.cols, op.vocab_used);
   const DrawKey* key = op.keys && op.keys[r].temperature > 0 ? &op.keys[r] : nullptr;
-  const int64_t padded = round_up(n, 64), room = select_room(op.k);
-  auto* c = static_cast<Candidate*>(
-      scratch.get(static_cast<size_t>(room) * sizeof(Candidate) + static_cast<size_t>(padded) * 8));
+  const int64_t padded = round_up(n, 64), room = select_room(op.k), blocks = (n + kTopKBlock - 1) / kTopKBlock;
+  auto* c = static_cast<Candidate*>(scratch.get(static_cast<size_t>(room) * sizeof(Candidate) +
+                                                static_cast<size_t>(padded) * 8 +
+                                                static_cast<size_t>(blocks) * sizeof(BlockSum)));
   auto* score = reinterpret_cast<float*>(c + room);
   float* noise = score + padded;
+  auto* sums = reinterpret_cast<BlockSum*>(noise + padded);
   const float* x = logits;
   if (op.vocab_map) {  // unused ids: neither candidates nor part of the sum
-    bool fine = true;
-    for (int64_t t = 0; t < n; ++t) {
-      const bool used = op.vocab_map[t] >= 0 && op.vocab_map[t] < op.vocab_used;
-      fine = fine && (!used || (logits[t] < kInf && logits[t] > -kInf));
-      score[t] = used ? logits[t] : -kInf;
-    }
-    if (!fine) return;
+    if (!used_logits(logits, op.vocab_map, op.vocab_used, n, score)) return;
     x = score;
   } else if (!finite_row(logits, n)) {
     return;
@@ -167,27 +164,18 @@ void run(const TopK& op, int32_t r, int, Scratch& scratch) {
   if (key) {
     Candidate best;
     max_row(x, n, &best);
-    if (best.id >= 0 && std::fabs(best.score / key->temperature) < kInf) {
-      const NoiseKey k{key->seed, key->stream, key->position};
-      if (op.vocab_map) {
-        alignas(64) int32_t ids[64];
-        for (int64_t first = 0; first < n; first += 64) {
-          for (int64_t i = 0; i < 64; ++i) ids[i] = first + i < n ? std::max(op.vocab_map[first + i], 0) : 0;
-          gumbel_ids(k, ids, 64, noise + first);
-        }
-      } else {
-        gumbel_row(k, n, noise);
-      }
-      scale_row(x, key->temperature, noise, n, score);
+    if (is_noisy(key, best.score)) {
+      noisy_scores(x, 0, op.vocab_map, n, *key, noise, score);
       x = score;
     }
   }
   const int64_t have = select_best(x, n, op.k, op.vocab_map, c);
   if (have == 0) return;
-  const float log_sum = log_positive(sum_exp_row(x, n, c[0].score));
+  sum_exp_blocks(x, n, sums);
+  const float log_total = log_sum(sums, blocks, c[0].score);
   for (int64_t i = 0; i < have; ++i) {
     token[i] = c[i].id;
-    logp[i] = (c[i].score - c[0].score) - log_sum;
+    logp[i] = (c[i].score - c[0].score) - log_total;
   }
 }
 

@@ -23,8 +23,8 @@ struct NoiseKey {
   int64_t position;
 };
 
-// out[t] = G(key, t), t < n; writes up to the next multiple of 64.
-void gumbel_row(const NoiseKey& key, int64_t n, float* out);
+// out[i] = G(key, first + i), i < n; writes up to the next multiple of 64. first: a multiple of 64.
+void gumbel_row(const NoiseKey& key, int64_t first, int64_t n, float* out);
 // out[i] = G(key, ids[i]), i < n; reads and writes up to the next multiple of 16.
 void gumbel_ids(const NoiseKey& key, const int32_t* ids, int64_t n, float* out);
 // argmax of logit / temperature + G, ties to the lowest id. `best`: the id of the largest logit.
@@ -35,6 +35,12 @@ bool max_row(const float* x, int64_t n, Candidate* best);
 bool finite_row(const float* x, int64_t n);
 // Sum of exp(x[i] - top).
 float sum_exp_row(const float* x, int64_t n, float top);
+// The same of every kTopKBlock values, relative to their own largest. All -inf: a sum of 0.
+struct BlockSum {
+  float top;
+  float sum;
+};
+void sum_exp_blocks(const float* x, int64_t n, BlockSum* out);
 // out[i] = x[i] / temperature (+ noise[i])
 void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out);
 // Appends (x[i], i) with x[i] >= threshold to `out` from index `from` on until `capacity` could

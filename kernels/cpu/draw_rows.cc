@@ -5,6 +5,7 @@
 #include "kernels/cpu/draw.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/noise.h"
+#include "kernels/ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/draw_rows.cc"
@@ -89,11 +90,11 @@ HWY_INLINE VF GumbelBound(VU w) {
   return hn::Mul(hn::Sub(hn::Set(d, 158.0f), log2), hn::Set(d, 0.6931472f));
 }
 
-void GumbelRow(const NoiseKey& key, int64_t n, float* out) {
+void GumbelRow(const NoiseKey& key, int64_t first, int64_t n, float* out) {
   const F d;
   const U du;
   for (int64_t t = 0; t < n; t += 4 * kN) {
-    const Words x = Philox(hn::Iota(du, static_cast<uint32_t>(t / 4)), key);
+    const Words x = Philox(hn::Iota(du, static_cast<uint32_t>((first + t) / 4)), key);
     hn::StoreInterleaved4(GumbelOf(x.w[0]), GumbelOf(x.w[1]), GumbelOf(x.w[2]), GumbelOf(x.w[3]), d, out + t);
   }
 }
@@ -192,28 +193,43 @@ bool FiniteRow(const float* x, int64_t n) {
   return fine;
 }
 
-// 16 virtual lanes a block of 2048 values; blocks add up in double, so that a large vocabulary loses
-// nothing.
-float SumExpRow(const float* x, int64_t n, float top) {
+// 16 virtual lanes.
+HWY_INLINE float SumExpBlock(const float* x, int64_t n, float top) {
   const F d;
   const VF t = hn::Set(d, top);
-  double sum = 0;
-  for (int64_t first = 0; first < n; first += 2048) {
-    const int64_t end = std::min(n, first + 2048);
-    VF acc[kParts];
-    for (auto& a : acc) a = hn::Zero(d);
-    int64_t i = first;
-    for (; i + 16 <= end; i += 16)
-      for (size_t p = 0; p < kParts; ++p) acc[p] = hn::Add(acc[p], Exp(hn::Sub(hn::LoadU(d, x + i + p * kLanes), t)));
-    if (i < end) {
-      HWY_ALIGN float padded[16];
-      std::fill(padded, padded + 16, -kInf);
-      std::memcpy(padded, x + i, static_cast<size_t>(end - i) * 4);
-      for (size_t p = 0; p < kParts; ++p) acc[p] = hn::Add(acc[p], Exp(hn::Sub(hn::Load(d, padded + p * kLanes), t)));
-    }
-    sum += static_cast<double>(SumLanes(acc));
+  VF acc[kParts];
+  for (auto& a : acc) a = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (size_t p = 0; p < kParts; ++p) acc[p] = hn::Add(acc[p], Exp(hn::Sub(hn::LoadU(d, x + i + p * kLanes), t)));
+  if (i < n) {
+    HWY_ALIGN float padded[16];
+    std::fill(padded, padded + 16, -kInf);
+    std::memcpy(padded, x + i, static_cast<size_t>(n - i) * 4);
+    for (size_t p = 0; p < kParts; ++p) acc[p] = hn::Add(acc[p], Exp(hn::Sub(hn::Load(d, padded + p * kLanes), t)));
   }
+  return SumLanes(acc);
+}
+
+// Blocks of 2048 values add up in double, so that a large vocabulary loses nothing.
+float SumExpRow(const float* x, int64_t n, float top) {
+  double sum = 0;
+  for (int64_t first = 0; first < n; first += 2048)
+    sum += static_cast<double>(SumExpBlock(x + first, std::min<int64_t>(n - first, 2048), top));
   return static_cast<float>(sum);
+}
+
+void SumExpBlocks(const float* x, int64_t n, BlockSum* out) {
+  const F d;
+  for (int64_t first = 0; first < n; first += kTopKBlock, x += kTopKBlock, ++out) {
+    const int64_t count = std::min<int64_t>(n - first, kTopKBlock);
+    VF most = hn::Set(d, -kInf);
+    int64_t i = 0;
+    for (; i + kN <= count; i += kN) most = hn::Max(most, hn::LoadU(d, x + i));
+    out->top = hn::GetLane(hn::MaxOfLanes(d, most));
+    for (; i < count; ++i) out->top = std::max(out->top, x[i]);
+    out->sum = out->top == -kInf ? 0.0f : SumExpBlock(x, count, out->top);
+  }
 }
 
 void ScaleRow(const float* x, float temperature, const float* noise, int64_t n, float* out) {
@@ -259,10 +275,13 @@ HWY_EXPORT(DrawRow);
 HWY_EXPORT(MaxRow);
 HWY_EXPORT(FiniteRow);
 HWY_EXPORT(SumExpRow);
+HWY_EXPORT(SumExpBlocks);
 HWY_EXPORT(ScaleRow);
 HWY_EXPORT(CollectRow);
 
-void gumbel_row(const NoiseKey& key, int64_t n, float* out) { HWY_DYNAMIC_DISPATCH(GumbelRow)(key, n, out); }
+void gumbel_row(const NoiseKey& key, int64_t first, int64_t n, float* out) {
+  HWY_DYNAMIC_DISPATCH(GumbelRow)(key, first, n, out);
+}
 void gumbel_ids(const NoiseKey& key, const int32_t* ids, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(GumbelIds)(key, ids, n, out);
 }
@@ -272,6 +291,7 @@ int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseK
 bool max_row(const float* x, int64_t n, Candidate* best) { return HWY_DYNAMIC_DISPATCH(MaxRow)(x, n, best); }
 bool finite_row(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(FiniteRow)(x, n); }
 float sum_exp_row(const float* x, int64_t n, float top) { return HWY_DYNAMIC_DISPATCH(SumExpRow)(x, n, top); }
+void sum_exp_blocks(const float* x, int64_t n, BlockSum* out) { HWY_DYNAMIC_DISPATCH(SumExpBlocks)(x, n, out); }
 void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(ScaleRow)(x, temperature, noise, n, out);
 }

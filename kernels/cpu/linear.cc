@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -149,44 +150,47 @@ HWY_EXPORT(packed_rows);
 HWY_EXPORT(interleave);
 HWY_EXPORT(quantise);
 
-namespace {
-
-// The rows as tiles read them. Every thread makes its own copy, once for all of an op's tasks that it runs.
-PackedRows pack_rows(const Linear& op, Scratch& scratch) {
+PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols;
   const auto* x = static_cast<const float*>(op.x.data);
   const auto round64 = [](int64_t n) { return static_cast<size_t>(round_up(n, 64)); };
   const bool integer = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
-  PackedRows rows;
+  const size_t before = round64(room);
+  void* memory = scratch.kept();  // by an earlier task of this op on this thread
+  PreparedRows done{{}, memory, memory != nullptr};
   if (m == 1 && !integer) {
-    rows.x = x;
-    return rows;
+    done.rows.x = x;
+    if (room == 0) return done;
+    if (!done.kept) done.room = scratch.get(before);
+    scratch.keep();
+    return done;
   }
   const int64_t packed = HWY_DYNAMIC_DISPATCH(packed_rows)(m);
-  void* memory = scratch.kept();  // by an earlier task of this op on this thread
-  const bool kept = memory != nullptr;
   if (integer) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
     const size_t q_bytes = round64(packed * kp), offset_bytes = round64(packed * blocks * 4);
-    if (!kept) memory = scratch.get(q_bytes + offset_bytes + round64(m * 4));
-    auto* q = static_cast<int8_t*>(memory);
+    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(m * 4));
+    auto* q = static_cast<int8_t*>(done.room) + before;
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
-    if (!kept)
+    if (!done.kept)
       HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype == DType::int8 ? 128 : 8, q, offsets, scale);
-    rows.q = q;
-    rows.offsets = offsets;
-    rows.scale = scale;
+    done.rows = {nullptr, q, offsets, scale};
   } else {
-    if (!kept) {
-      memory = scratch.get(round64(packed * k * 4));
-      HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, static_cast<float*>(memory));
-    }
-    rows.x = static_cast<float*>(memory);
+    if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4));
+    auto* interleaved = reinterpret_cast<float*>(static_cast<char*>(done.room) + before);
+    if (!done.kept) HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, interleaved);
+    done.rows.x = interleaved;
   }
   scratch.keep();
-  return rows;
+  return done;
 }
+
+void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
+  HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, rows);
+}
+
+namespace {
 
 int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
@@ -210,7 +214,7 @@ int32_t tasks(const Linear& op, int threads) {
 void run(const Linear& op, int32_t task, int threads, Scratch& scratch) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel, per = panels_per_task(op, threads);
   const int64_t first = task * per, last = std::min(panels, first + per);
-  HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, pack_rows(op, scratch));
+  linear_range(op, first, last, prepare_rows(op, 0, scratch).rows);
 }
 
 }  // namespace aerie::kernels::cpu

@@ -70,6 +70,11 @@ int32_t tasks(const TopK&, int threads);
 int32_t tasks(const Walk&, int threads);
 void run(const TopK&, int32_t task, int threads, Scratch&);
 void run(const Walk&, int32_t task, int threads, Scratch&);
+// kernels/cpu/linear_topk.cc
+int32_t tasks(const LinearTopK&, int threads);
+int32_t tasks(const MergeTopK&, int threads);
+void run(const LinearTopK&, int32_t task, int threads, Scratch&);
+void run(const MergeTopK&, int32_t task, int threads, Scratch&);
 // kernels/cpu/candidates.cc
 int32_t tasks(const LinearRows&, int threads);
 int32_t tasks(const Rescore&, int threads);

@@ -140,6 +140,19 @@ class Translator {
     device(o.out_logp, r * o.k * 4, "out_logp");
     tensor(o.logits, "logits");
   }
+  void operator()(LinearTopK& o) {
+    const int64_t r = o.x.rows;
+    ints(o.vocab_map, o.w.rows, "vocab_map");
+    device(o.keys, r * static_cast<int64_t>(sizeof(DrawKey)), "keys");
+    device(o.out_token, r * o.k * 4, "out_token");
+    device(o.out_logp, r * o.k * 4, "out_logp");
+    required(o.partial.rows >= r && o.partial.cols >= topk_partial_cols(o.w.rows, o.k), "partial");
+    tensor(o.x, "x");
+    tensor(o.w, "w");
+    tensor(o.bias, "bias");
+    tensor(o.partial, "partial");
+  }
+  void operator()(MergeTopK& o) { (*this)(o.head); }
   void operator()(LinearRows& o) {
     ints(o.ids, o.out.rows * o.out.cols, "ids");
     tensor(o.x, "x");
@@ -176,10 +189,10 @@ class Translator {
   const char* op_;
 };
 
-constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",  "RmsNorm",
-                                  "Linear",       "Activate",  "GatedActivate",  "Add",    "RopeAngles",
-                                  "RopeAndStore", "Attention", "AttentionMerge", "KvCopy", "TopK",
-                                  "LinearRows",   "Rescore",   "Walk"};
+constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
+                                  "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
+                                  "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
+                                  "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

@@ -30,6 +30,9 @@ void run(const KvCopy&);
 // draw.cc
 void run(const TopK&);
 void run(const Walk&);
+// linear_topk.cc
+void run(const LinearTopK&);
+void run(const MergeTopK&);
 // candidates.cc
 void run(const LinearRows&);
 void run(const Rescore&);

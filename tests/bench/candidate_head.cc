@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
+#include "tests/bench/random_weights.h"
 
 namespace {
 
 using namespace aerie::kernels;
+using aerie::bench::memory, aerie::bench::weights;
 
 constexpr int64_t kHidden = 2048, kMostRows = 10;
 constexpr int32_t kWanted = 10, kRetrieved = 64;  // core/drafter/candidates.cc
@@ -23,30 +25,6 @@ struct Case {
   std::vector<Op> plan;
   std::vector<double> ms;
 };
-
-template <class T>
-T* memory(Device& d, int64_t n) {
-  auto* p = static_cast<T*>(d.allocate(static_cast<size_t>(n) * sizeof(T)));
-  if (!p) std::abort();
-  return p;
-}
-
-// Any bits do for timing, as long as they are finite: packing 128k rows value by value would take longer than the bench.
-Tensor weights(Device& d, int64_t n, int64_t k, DType t) {
-  const int64_t bytes = data_bytes(t, Layout::panel16, n, k), scales = scale_bytes(t, n, k) / 2;
-  Tensor w{memory<char>(d, bytes), nullptr, n, k, 0, t, Layout::panel16};
-  std::mt19937_64 random(static_cast<uint64_t>(n * k));
-  if (t == DType::bf16) {  // +-[0.5, 1): a sign and seven bits of fraction
-    auto* p = static_cast<uint16_t*>(w.data);
-    for (int64_t i = 0; i < bytes / 2; ++i) p[i] = static_cast<uint16_t>((random() & 0x807f) | 0x3f00);
-  } else {
-    for (int64_t i = 0; i + 8 <= bytes; i += 8) reinterpret_cast<uint64_t*>(w.data)[i / 8] = random();
-    auto* s = memory<uint16_t>(d, scales);
-    std::fill(s, s + scales, uint16_t{0x2000});  // 2^-7
-    w.scales = s;
-  }
-  return w;
-}
 
 }  // namespace
 

@@ -105,7 +105,7 @@ typedef struct aerie_draft_rows { /* frozen */
   const aerie_attention *attention; /* pass on to decoder_layer / forward */
 } aerie_draft_rows;
 
-/* Propose: where candidates go. The plugin passes it to propose_hidden / propose_logits. */
+/* Propose: where candidates go. The plugin passes it to propose_hidden / propose_head / propose_logits. */
 typedef struct aerie_candidates aerie_candidates;
 
 /* Host-side proposals (HOST_TOKENS drafters): one sequence at a time, all tokens in host memory. */
@@ -245,6 +245,10 @@ typedef struct aerie_service_compute { /* frozen */
   int32_t (*propose_hidden)(aerie_plan *plan, const aerie_tensor *hidden, aerie_candidates *out);
   int32_t (*propose_logits)(aerie_plan *plan, const aerie_tensor *logits, const aerie_tensor *vocab_map,
                             aerie_candidates *out);
+  /* Candidates of an LM head of the drafter's own: linear(hidden, w, bias), then as propose_logits, the same candidates
+   * to the bit, but without logits in memory. w: (V or the length of vocab_map, K); bias may be NULL. */
+  int32_t (*propose_head)(aerie_plan *plan, const aerie_tensor *hidden, const aerie_tensor *w, const aerie_tensor *bias,
+                          const aerie_tensor *vocab_map, aerie_candidates *out);
 } aerie_service_compute;
 
 /* Run any packaged target as a draft model. */

@@ -31,7 +31,7 @@ struct Output {
   Floats logits;
   Ints tokens;
   Floats logp;
-  Ints rescored;
+  Ints rescored, fused;
   std::vector<char> walk;
   std::vector<char> kv;
 };
@@ -120,8 +120,13 @@ Output run_all_ops(Device& device, DType kv = DType::f32) {
   plan.push_back(TopK{logits, 12, V, nullptr, device_keys, near, near_logp});
   plan.push_back(LinearRows{x, weight(V, H, DType::int8, 9), near, exact});
   plan.push_back(Rescore{logits, near, near_logp, exact, 6, device_keys, tokens, logp});
-  Output out{Floats(R * V), Ints(R * 6), Floats(R * 6), Ints(R * 6), std::vector<char>(sizeof(WalkOut) + sizeof(WalkStep)), zeros};
+  Output out{Floats(R * V), Ints(R * 6), Floats(R * 6), Ints(R * 6), Ints(R * 6), std::vector<char>(sizeof(WalkOut) + sizeof(WalkStep)), zeros};
   plan.push_back(Download{out.rescored.data(), tokens, R * 6 * 4});
+  const LinearTopK head{x,           weight(V, H, DType::bf16, 9), {}, 6, V, nullptr, device_keys,
+                        empty(R, topk_partial_cols(V, 6)), tokens, logp};
+  plan.push_back(head);
+  plan.push_back(MergeTopK{head});
+  plan.push_back(Download{out.fused.data(), tokens, R * 6 * 4});
   plan.push_back(TopK{logits, 6, V, nullptr, device_keys, tokens, logp});
   const WalkSeq seq{{.seed = 3, .temperature = 1}, 3, 0, 0};
   auto* seqs = memory.get<WalkSeq>(1);
@@ -154,6 +159,7 @@ TEST(Mock, EveryOpGivesWhatTheInnerDeviceGives) {
     EXPECT_EQ(got.tokens, want.tokens);
     EXPECT_TRUE(same_bits(got.logp, want.logp));
     EXPECT_EQ(got.rescored, want.rescored);
+    EXPECT_EQ(got.fused, want.fused);
     EXPECT_EQ(got.walk, want.walk);
     EXPECT_EQ(got.kv, want.kv);
     for (const DType kv : {DType::bf16, DType::int8}) {
@@ -168,6 +174,7 @@ TEST(Mock, EveryOpGivesWhatTheInnerDeviceGives) {
   expect_near(b.logits, a.logits, 1e-4f);
   EXPECT_EQ(b.tokens, a.tokens);
   EXPECT_EQ(b.rescored, a.rescored);
+  EXPECT_EQ(b.fused, a.fused);
 }
 
 TEST(MockDeathTest, HostAccessFaults) {

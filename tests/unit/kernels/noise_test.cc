@@ -56,7 +56,7 @@ TEST(Noise, VectorsGiveTheScalarBitsOnEveryIsa) {
       want[static_cast<size_t>(t)] = gumbel(k.seed, k.stream, k.position, static_cast<int32_t>(t));
     each_isa([&] {
       Floats got(round_up(n, 64));
-      cpu::gumbel_row(k, n, got.data());
+      cpu::gumbel_row(k, 0, n, got.data());
       got.resize(n);
       ASSERT_TRUE(same_bits(got, want));
       std::mt19937 rng(5);
@@ -92,7 +92,7 @@ TEST(Noise, EveryPartOfTheKeyCounts) {
 TEST(Noise, IsGumbelDistributed) {
   constexpr int64_t n = 1 << 20;
   Floats g(n);
-  cpu::gumbel_row({42, 7, 1000}, n, g.data());
+  cpu::gumbel_row({42, 7, 1000}, 0, n, g.data());
   double sum = 0, squares = 0;
   for (const float x : g) sum += x;
   const double mean = sum / n;

@@ -1,0 +1,21 @@
+// Linear in parts, for ops that look at its outputs while they are in the cache.
+#pragma once
+
+#include "kernels/cpu/linear_tile.h"
+#include "kernels/cpu/op_kernels.h"
+
+namespace aerie::kernels::cpu {
+
+// The activations as tiles read them, and `room` bytes of scratch for the caller. Every thread makes its own, once
+// for all of an op's tasks that it runs; kept: an earlier one of them did, its bytes are still in the room.
+struct PreparedRows {
+  PackedRows rows;
+  void* room;  // 64-byte aligned
+  bool kept;
+};
+PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch);
+
+// Panels [first, last) of op.out.
+void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows);
+
+}  // namespace aerie::kernels::cpu

@@ -1,0 +1,37 @@
+// Memory and weights for timings of ops.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "kernels/device.h"
+
+namespace aerie::bench {
+
+template <class T>
+T* memory(kernels::Device& d, int64_t n) {
+  auto* p = static_cast<T*>(d.allocate(static_cast<size_t>(n) * sizeof(T)));
+  if (!p) std::abort();
+  return p;
+}
+
+// Any bits do for timing, as long as they are finite: packing 128k rows value by value would take longer than a bench.
+inline kernels::Tensor weights(kernels::Device& d, int64_t n, int64_t k, kernels::DType t) {
+  using namespace kernels;
+  const int64_t bytes = data_bytes(t, Layout::panel16, n, k), scales = scale_bytes(t, n, k) / 2;
+  Tensor w{memory<char>(d, bytes), nullptr, n, k, 0, t, Layout::panel16};
+  std::mt19937_64 random(static_cast<uint64_t>(n * k));
+  if (t == DType::bf16) {  // +-[0.5, 1): a sign and seven bits of fraction
+    auto* p = static_cast<uint16_t*>(w.data);
+    for (int64_t i = 0; i < bytes / 2; ++i) p[i] = static_cast<uint16_t>((random() & 0x807f) | 0x3f00);
+  } else {
+    for (int64_t i = 0; i + 8 <= bytes; i += 8) reinterpret_cast<uint64_t*>(w.data)[i / 8] = random();
+    auto* s = memory<uint16_t>(d, scales);
+    std::fill(s, s + scales, uint16_t{0x2000});  // 2^-7
+    w.scales = s;
+  }
+  return w;
+}
+
+}  // namespace aerie::bench

@@ -1,0 +1,118 @@
+// An LM head of a drafter's own, asked for its best tokens without its logits: what linear and propose_logits give.
+#include <numeric>
+
+#include "core/drafter/services.h"
+#include "tests/support/models.h"
+
+namespace aerie::test::propose_head {
+
+const std::string kDemo = source_dir() + "/samples/models/demo.aerie";
+constexpr int64_t kRows = 3;
+
+std::vector<float> random_values(size_t n, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> x(n);
+  for (float& v : x) v = std::normal_distribution<float>()(random);
+  return x;
+}
+
+struct Case {
+  int32_t width = 10;
+  float temperature = 0;
+  bool want_logits = false;
+  int64_t first_panel = 0, n_panels = 256;  // of the demo's LM head: the head
+  bool map = false, bias = false;
+};
+
+// One propose call of a drafter with that head; fused: propose_head, else linear and propose_logits.
+Candidates propose(const std::shared_ptr<Model>& model, const Case& q, bool fused) {
+  DrafterResources own(model, nullptr);
+  own.id = "test";
+  auto plan = must(Plan::create(model->device(), 1 << 16));
+  auto queue = must(model->device()->make_queue());
+  const int64_t h = model->config().hidden;
+  const kernels::Tensor w = kernels::panels(model->lm_head(), q.first_panel, q.n_panels);
+  const auto hidden = random_values(static_cast<size_t>(kRows * h), 1), offsets = random_values(static_cast<size_t>(w.rows), 2);
+  const kernels::Tensor x = plan->scratch(kRows, h), bias = plan->scratch(1, w.rows), logits = plan->scratch(kRows, w.rows);
+  plan->add(kernels::Upload{x.data, hidden.data(), kRows * h * 4});
+  plan->add(kernels::Upload{bias.data, offsets.data(), w.rows * 4});
+  std::vector<int32_t> ids(static_cast<size_t>(w.rows));
+  std::iota(ids.rbegin(), ids.rend(), static_cast<int32_t>(4096 - w.rows + 100));  // a hundred cannot be drawn
+  Candidates c;
+  c.rows = kRows;
+  c.levels = 1;
+  c.width = q.width;
+  c.want_logits = q.want_logits;
+  c.token.assign(static_cast<size_t>(kRows * q.width), -1);
+  c.logp.assign(c.token.size(), 0.0f);
+  std::vector<kernels::DrawKey> keys;
+  for (int64_t r = 0; r < kRows; ++r) keys.push_back({7, 1, 100 + r, q.temperature, 0});
+  aerie_candidates out{&c, q.temperature > 0 ? plan->stage(std::span<const kernels::DrawKey>(keys)) : nullptr};
+  const auto* staged = plan->stage(std::span<const int32_t>(ids));
+  const aerie_tensor map = to_abi(kernels::matrix(const_cast<int32_t*>(staged), 1, w.rows, kernels::DType::i32));
+  const aerie_tensor in = to_abi(x), weights = to_abi(w), added = to_abi(bias), all = to_abi(logits);
+  aerie_plan handle{plan.get(), &own};
+  const auto* compute = static_cast<const aerie_service_compute*>(drafter_service(nullptr, AERIE_SERVICE_COMPUTE));
+  const aerie_tensor *with_bias = q.bias ? &added : nullptr, *with_map = q.map ? &map : nullptr;
+  if (fused) {
+    compute->propose_head(&handle, &in, &weights, with_bias, with_map, &out);
+  } else {
+    compute->linear(&handle, &in, &weights, with_bias, nullptr, &all);
+    compute->propose_logits(&handle, &all, with_map, &out);
+  }
+  must(plan->submit(*queue));
+  EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+  return c;
+}
+
+TEST(ProposeHead, IsLinearAndProposeLogitsToTheBit) {
+  const auto mock = std::shared_ptr<kernels::Device>(kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 2}))));
+  for (const auto& model : {open_model(kDemo, cpu(2)), open_model(kDemo, mock)})
+    for (const float temperature : {0.0f, 0.8f})
+      for (const bool want_logits : {false, true})
+        for (Case q : {Case{}, Case{.width = 1}, Case{.width = 128, .bias = true},
+                       Case{.n_panels = 40, .map = true}, Case{.first_panel = 100, .n_panels = 3, .map = true, .bias = true}}) {
+          q.temperature = temperature;
+          q.want_logits = want_logits;
+          if (q.n_panels == 3) q.width = 4;
+          const Candidates want = propose(model, q, false), got = propose(model, q, true);
+          EXPECT_EQ(got.token, want.token);
+          EXPECT_EQ(got.logp, want.logp);
+          EXPECT_EQ(got.logits, want.logits);
+          EXPECT_EQ(got.map, want.map);
+          EXPECT_EQ(got.logits.empty(), !want_logits);
+          if (q.n_panels != 3) EXPECT_GE(got.token[0], 0);
+        }
+}
+
+TEST(ProposeHead, WhatDoesNotFitIsRefused) {
+  const auto model = open_model(kDemo, cpu(1));
+  const auto* compute = static_cast<const aerie_service_compute*>(drafter_service(nullptr, AERIE_SERVICE_COMPUTE));
+  DrafterResources own(model, nullptr);
+  auto plan = must(Plan::create(model->device(), 1 << 16));
+  const auto refused = [&](int64_t width, int64_t rows, int64_t bias_cols, int64_t map_cols, int64_t n_panels) {
+    plan = must(Plan::create(model->device(), 1 << 16));
+    aerie_plan handle{plan.get(), &own};
+    Candidates c;
+    c.rows = kRows;
+    c.levels = 1;
+    c.width = 2;
+    aerie_candidates out{&c, nullptr};
+    const aerie_tensor x = to_abi(plan->scratch(rows, width)), bias = to_abi(plan->scratch(1, bias_cols)),
+                       w = to_abi(kernels::panels(model->lm_head(), 0, n_panels));
+    aerie_tensor map = to_abi(plan->scratch(1, map_cols));
+    map.dtype = AERIE_DTYPE_I32;
+    const int32_t code = compute->propose_head(&handle, &x, &w, &bias, map_cols > 1 ? &map : nullptr, &out);
+    EXPECT_EQ(code == AERIE_D_OK, plan->status().ok());
+    return code != AERIE_D_OK;
+  };
+  EXPECT_FALSE(refused(192, kRows, 4096, 1, 256));
+  EXPECT_FALSE(refused(192, kRows, 320, 320, 20));
+  EXPECT_TRUE(refused(191, kRows, 4096, 1, 256)) << "width";
+  EXPECT_TRUE(refused(192, kRows + 1, 4096, 1, 256)) << "rows";
+  EXPECT_TRUE(refused(192, kRows, 4095, 1, 256)) << "bias";
+  EXPECT_TRUE(refused(192, kRows, 320, 319, 20)) << "map";
+  EXPECT_TRUE(refused(192, kRows, 320, 1, 20)) << "a reduced vocabulary wants a map";
+}
+
+}  // namespace aerie::test::propose_head
