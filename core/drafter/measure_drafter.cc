@@ -187,12 +187,25 @@ Result<DrafterCosts> measure_drafter(const std::shared_ptr<Drafter>& drafter, co
 }
 
 Result<CostTable> measure_costs(const Model& model, std::span<const std::shared_ptr<Drafter>> drafters,
-                                const MeasureOptions& options) {
+                                const MeasureOptions& given, std::chrono::milliseconds share,
+                                const std::function<void(uint64_t done, uint64_t total)>& progress) {
+  MeasureOptions options = given;
+  const size_t contexts = given.contexts.empty() ? default_contexts(model.config().max_context - 1).size() : given.contexts.size();
+  const size_t rows = given.rows.empty() ? default_row_counts().size() : given.rows.size();
+  // About: a drafter has root passes too, a host drafter nothing else.
+  const uint64_t total = contexts * rows * (given.batches.size() + drafters.size());
+  uint64_t done = 0;
+  if (progress) options.passed = [&] { progress(done = std::min(done + 1, total), total); };
+  const auto next = [&] {
+    if (share.count() > 0) options.deadline = kernels::Clock::now() + share;
+  };
   CostTable t;
   t.key = cost_key(model);
+  next();
   AERIE_ASSIGN(t.target, measure_target(model, options));
   for (const auto& drafter : drafters) {
     if (drafter->target().get() != &model) return error(Code::mismatch, "the drafter was opened for another model");
+    next();
     AERIE_ASSIGN(DrafterCosts d, measure_drafter(drafter, options));
     const std::string id = d.name;
     const auto taken = [&] {
@@ -201,6 +214,7 @@ Result<CostTable> measure_costs(const Model& model, std::span<const std::shared_
     for (int k = 2; taken(); ++k) d.name = id + "#" + std::to_string(k);
     t.drafters.push_back(std::move(d));
   }
+  if (progress) progress(total, total);
   return t;
 }
 

@@ -37,6 +37,7 @@ Result<std::unique_ptr<PassTimer>> PassTimer::create(std::shared_ptr<kernels::De
 }
 
 Result<double> PassTimer::time(const std::function<Status(Plan&)>& record) {
+  if (options_.keep_going && !options_.keep_going()) return error(Code::cancelled, "profile: cancelled");
   const auto start = Clock::now();
   plan_->clear();
   AERIE_TRY(record(*plan_));
@@ -79,7 +80,7 @@ Result<std::vector<CostPoint>> sample_row_counts(int32_t batch, int32_t context,
       if (!ms.ok() && ms.status().code() == Code::limit) continue;
       if (!ms.ok()) return ms.status();
       row.ms.push_back(*ms);
-      if (round + 1 == row.wanted && options.passed) options.passed(row.n);
+      if (round + 1 == row.wanted && options.passed) options.passed();
     }
   std::vector<CostPoint> points;
   for (Row& row : all) {

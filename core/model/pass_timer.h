@@ -18,7 +18,7 @@ struct MeasureOptions {
   double point_ms = 300;                        // as many as fit into this
   kernels::Clock::time_point deadline = kernels::kNoDeadline;  // what does not fit before it is left out
   std::function<bool()> keep_going;                            // asked every few milliseconds; null: yes
-  std::function<void(int32_t rows)> passed;                    // told after every point's samples; may be null
+  std::function<void()> passed;                                // called after every point; may be null
 };
 
 const std::vector<int32_t>& default_row_counts();   // 1 .. 128
