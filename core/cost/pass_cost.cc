@@ -27,6 +27,13 @@ void PassCost::measured(int32_t rows, double ms) {
   rebuild();
 }
 
+void PassCost::rebase(const std::array<double, kMaxCostRows + 1>& from, const std::array<double, kMaxCostRows + 1>& to) {
+  if (!known_) return;
+  for (size_t n = 1; n < point_.size(); ++n)
+    if (from[n] > 0 && to[n] > 0) point_[n] *= to[n] / from[n];
+  rebuild();
+}
+
 // Straight lines between measured row counts. Before the first one: its value; after the last: the mean cost of a row
 // beyond the first measured count goes on.
 void PassCost::rebuild() {

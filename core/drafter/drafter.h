@@ -51,6 +51,10 @@ class Drafter {
   std::shared_ptr<const TreeExperience> experience(const std::string& kind);
   void remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience);
 
+  // Costs for later sessions. Code::mismatch: they are not this drafter's, or measured elsewhere. [any thread]
+  Status use_costs(std::shared_ptr<const CostTable> table);
+  std::shared_ptr<const DrafterCosts> costs();  // null: none attached
+
   Result<int32_t> take_sequence();
   void give_back_sequence(int32_t seq);
 
@@ -71,6 +75,7 @@ class Drafter {
   std::mutex call_mutex_, sequence_mutex_;
   std::vector<int32_t> free_sequences_;
   std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_
+  std::shared_ptr<const DrafterCosts> costs_;  // likewise
   std::atomic<int32_t> strikes_{0};
 };
 

@@ -46,6 +46,11 @@ Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
   return {};
 }
 
+int64_t KvPool::free_positions() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int64_t>(free_.size()) * kPageSlots;
+}
+
 void KvPool::give_back(const int32_t* pages, size_t n) {
   const std::lock_guard<std::mutex> lock(mutex_);
   free_.insert(free_.end(), pages, pages + n);

@@ -36,6 +36,7 @@ class KvPool {
 
   const kernels::KvCache& cache() const { return cache_; }
   int64_t positions() const { return cache_.slots; }
+  int64_t free_positions();
   // Takes `n` pages or none; appends their ids to `pages`.
   Status take(int32_t n, std::vector<int32_t>* pages);
   void give_back(const int32_t* pages, size_t n);

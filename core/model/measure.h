@@ -1,16 +1,14 @@
-// A quick measurement of the target's passes on this device, for policies that weigh costs.
+// What a target's passes cost on this device.
 #pragma once
 
-#include <chrono>
-
-#include "core/cost/pass_cost.h"
 #include "core/model/model.h"
+#include "core/model/pass_timer.h"
 
 namespace aerie {
 
-// Times passes of 1, 2, 4, ... 128 rows behind `context` positions, the median of a few each (long passes once), and stops
-// before `budget` is overspent: a pass of one row is always timed, counts that were not are extrapolated. The model's KV pool must have room for
-// the context and 128 rows; what they hold does not matter.
-Result<PassCost> measure_target(const Model& model, int64_t context, std::chrono::milliseconds budget);
+// A verify pass over rows of one or several sequences, as `options` says. The model's KV pool must have room for the
+// contexts and 128 rows of each sequence; what they hold does not matter. Contexts that find no room are left out (the first
+// one of the first batch: Code::limit), and so are row counts and contexts that the deadline cuts off.
+Result<CostGrid> measure_target(const Model& model, const MeasureOptions& options);
 
 }  // namespace aerie

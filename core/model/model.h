@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/pass_cost.h"
+#include "core/cost/cost_table.h"
 #include "core/kv/kv_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/plan.h"
@@ -69,8 +69,12 @@ class Model {
                           const kernels::Tensor& features) const;
   // Logits (hidden.rows, V) of rows after the final norm.
   kernels::Tensor logits(Plan& plan, const kernels::Tensor& hidden) const;
-  // What passes cost here: measured at the first call (at most about a second), then remembered. [any thread]
+  // What passes cost here: measured at the first call (less than a second), then remembered. Unknown when there was no
+  // room, or one row takes longer: then a session's first pass tells. [any thread]
   PassCost pass_cost() const;
+  // Costs for later sessions. Code::mismatch: measured with another model, machine or build. [any thread]
+  Status use_costs(std::shared_ptr<const CostTable> table);
+  std::shared_ptr<const CostGrid> costs() const;  // null: none attached
 
  private:
   Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
@@ -86,7 +90,9 @@ class Model {
   CandidateHead candidate_head_;
   uint64_t vocab_hash_ = 0;
   mutable std::mutex cost_mutex_;
-  mutable PassCost cost_;
+  mutable PassCost cost_;  // by a quick measurement
+  mutable bool cost_tried_ = false;
+  std::shared_ptr<const CostTable> table_;
 };
 
 // Hash of vocabulary size, used ids and token bytes: equal hashes mean equal ids.

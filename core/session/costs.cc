@@ -5,6 +5,7 @@ namespace aerie {
 
 namespace {
 constexpr double kNewest = 0.2;        // weight of the newest first draft pass
+constexpr double kUsualRoot = 2;       // tokens committed by the cycle before
 constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
 }  // namespace
 
@@ -23,8 +24,19 @@ void Session::prepare_costs() {
   if (draft_)
     if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
   if (target_cost_.known()) return;
-  target_cost_ = model_->pass_cost();
-  // Until a draft pass has been seen: one costs a seventh of a target pass.
+  const auto context = static_cast<int64_t>(text_.size());
+  if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
+  else target_cost_.start(model_->pass_cost());
+  guess_drafts();
+  const auto drafts = draft_ ? options_.drafter->costs() : nullptr;
+  if (!drafts) return;
+  if (!drafts->levels.empty()) draft_cost_.start({drafts, &drafts->levels}, context);
+  draft_root_ms_ = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+}
+
+// Until a draft pass has been seen: one costs a seventh of a target pass.
+void Session::guess_drafts() {
+  if (!target_cost_.known()) return;
   draft_guess_ = PassCost{};
   draft_guess_.seed(1, target_cost_.ms(1) / 7);
   draft_guess_.seed(16, target_cost_.ms(1) / 4);
@@ -32,11 +44,13 @@ void Session::prepare_costs() {
 
 void Session::tell_costs() {
   if (!policy_->wants_costs()) return;
-  const PassCost& draft = draft_cost_.known() ? draft_cost_ : draft_guess_;
+  const auto context = static_cast<int64_t>(text_.size());
+  target_cost_.at(context);
+  draft_cost_.at(context);
   CycleCosts c;
   c.target = target_cost_.curve().data();
   const bool free_drafts = !draft_ || options_.drafter->host_tokens();
-  c.draft = free_drafts ? nullptr : draft.curve().data();
+  c.draft = free_drafts ? nullptr : (draft_cost_.known() ? draft_cost_.curve() : draft_guess_.curve()).data();
   c.draft_root = free_drafts ? 0 : draft_root_ms_ > 0 ? draft_root_ms_ : draft_guess_.ms(1);
   policy_->costs(c);
 }
@@ -46,7 +60,9 @@ void Session::pass_done(Phase phase, double ms) {
   cycle_ms_ += ms;
   if (!policy_->wants_costs()) return;
   if (phase == Phase::verify) {
+    const bool first = !target_cost_.known();
     target_cost_.measured(rows_.size() + static_cast<int32_t>(extra_token_.size()), ms);
+    if (first) guess_drafts();
   } else if (frontier_[0] != 0) {
     draft_cost_.measured(static_cast<int32_t>(frontier_.size()), ms);
   } else if (root_rows_ <= kCatchUpRows) {

@@ -81,7 +81,9 @@ Status Session::start_cycle(int32_t max_tokens) {
   cycle_ms_ = 0;
   observing_ = 0;
   host_proposed_ = false;
-  if (!drafter_usable() || limits.max_depth < 1 || resting()) return start_verify();
+  // Where nobody knows what a pass costs, a plain one tells.
+  const bool blind = policy_->wants_costs() && !target_cost_.known();
+  if (!drafter_usable() || limits.max_depth < 1 || resting() || blind) return start_verify();
 
   if (options_.drafter->host_tokens()) {
     ++stats_.draft_passes;

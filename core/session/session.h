@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/cost/live_cost.h"
 #include "core/drafter/draft_sequence.h"
 #include "core/model/model.h"
 #include "core/policy/tree_policy.h"
@@ -109,9 +110,10 @@ class Session {
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
   // costs.cc: what cost-aware policies are told
-  void prepare_costs();               // measures the target once, if the policy wants costs
+  void prepare_costs();               // from tables, or a quick measurement of the target, if the policy wants costs
   std::string draft_kind() const;
   void share_experience();
+  void guess_drafts();
   void tell_costs();
   void pass_done(Phase phase, double ms);
   void tell_outcome();
@@ -172,7 +174,8 @@ class Session {
   std::vector<SampledStep> sampled_steps_;
 
   // Costs of passes, and the time of the running pass and cycle.
-  PassCost target_cost_, draft_cost_, draft_guess_;
+  LiveCost target_cost_, draft_cost_;
+  PassCost draft_guess_;
   double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
   int64_t root_rows_ = 0;  // observed along with the first draft pass
   int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter

@@ -101,6 +101,7 @@ class MockDevice final : public Device {
 
   const char* name() const override { return "mock"; }
   const char* isa() const override { return inner_->isa(); }
+  int threads() const override { return inner_->threads(); }
 
   void* allocate(size_t bytes) override {
     void* backing = inner_->allocate(bytes);

@@ -14,7 +14,7 @@ struct Options {
   SamplingOptions sampling;
   TreeOptions tree;
   std::vector<std::string> drafters, trees, noises{"shared"};
-  std::string prompts;
+  std::string prompts, profile;
   int max_tokens = 64, repeats = 3, limit = 8;
   bool json = false;
 };
@@ -134,6 +134,9 @@ int bench(const Options& o) {
       for (const std::string& n : o.noises)
         if (const Row row{d, t, n, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
   }
+  std::vector<aerie_drafter_handle*> opened;
+  for (const Drafter& d : handles) opened.push_back(d.get());
+  attach_profile(o.profile, model.get(), opened);
   for (int repeat = 0; repeat < o.repeats; ++repeat)
     for (Row& row : rows) {  // interleaved: every row sees the same weather
       double seconds = 0, repeated = 0;
@@ -191,6 +194,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--tree-depth", o->tree.depth);
   c->add_option("--tree-top-k", o->tree.top_k);
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
   c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
   c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aerie/aerie.h"
+#include "aerie/profile.h"
 #include "aerie/text.h"
 
 namespace cli {
@@ -35,6 +36,7 @@ using Runtime = std::unique_ptr<aerie_runtime, Releaser<aerie_runtime, aerie_run
 using Model = std::unique_ptr<aerie_model, Releaser<aerie_model, aerie_model_release>>;
 using Drafter = std::unique_ptr<aerie_drafter_handle, Releaser<aerie_drafter_handle, aerie_drafter_release>>;
 using Session = std::unique_ptr<aerie_session, Releaser<aerie_session, aerie_session_release>>;
+using Profile = std::unique_ptr<aerie_profile, Releaser<aerie_profile, aerie_profile_release>>;
 using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aerie_tokenizer_release>>;
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
@@ -95,5 +97,8 @@ void add_inspect(CLI::App& app, std::function<int()>* run);
 void add_run(CLI::App& app, std::function<int()>* run);
 void add_bench(CLI::App& app, std::function<int()>* run);
 void add_verify(CLI::App& app, std::function<int()>* run);
+void add_profile(CLI::App& app, std::function<int()>* run);
+// Sessions made from now on use the costs in this file; empty: none given.
+void attach_profile(const std::string& path, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters);
 
 }  // namespace cli

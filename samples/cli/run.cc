@@ -16,7 +16,7 @@ struct Options {
   TreeOptions tree;
   SamplingOptions sampling;
   std::vector<std::string> drafters, stops;
-  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace;
+  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile;
   int max_tokens = 128;
   bool json = false, compare = false, ignore_eos = false;
 };
@@ -112,6 +112,7 @@ int run_command(const Options& o) {
   const Tokenizer tokenizer = open_tokenizer(model.get());
   Drafter drafter;
   if (!o.drafters.empty()) drafter = open_drafter(model.get(), o.drafters[0]);
+  attach_profile(o.profile, model.get(), drafter ? std::vector<aerie_drafter_handle*>{drafter.get()} : std::vector<aerie_drafter_handle*>{});
   std::vector<int32_t> prompt;
   if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
   else {
@@ -197,6 +198,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--stop", o->stops, "text that ends the generation");
   c->add_flag("--ignore-eos", o->ignore_eos);
   c->add_flag("--json", o->json, "one JSON object");
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
   c->add_option("--trace", o->trace, "JSON lines, one a step");
   c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
   c->callback([o, run] {

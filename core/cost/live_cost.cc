@@ -1,0 +1,32 @@
+#include "core/cost/live_cost.h"
+
+#include <cstdlib>
+
+namespace aerie {
+
+namespace {
+constexpr int64_t kStep = 16;  // positions; the curve changes little in between
+}
+
+void LiveCost::start(std::shared_ptr<const CostGrid> table, int64_t context) {
+  table_ = std::move(table);
+  context_ = context;
+  base_ = table_->curve(1, context);
+  cost_ = PassCost{};
+  for (const int32_t n : table_->row_counts()) cost_.seed(n, base_[static_cast<size_t>(n)]);
+}
+
+void LiveCost::start(const PassCost& measured) {
+  table_ = nullptr;
+  cost_ = measured;
+}
+
+void LiveCost::at(int64_t context) {
+  if (!table_ || std::abs(context - context_) < kStep) return;
+  const auto fresh = table_->curve(1, context);
+  cost_.rebase(base_, fresh);
+  base_ = fresh;
+  context_ = context;
+}
+
+}  // namespace aerie

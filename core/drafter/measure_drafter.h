@@ -1,0 +1,23 @@
+// What a drafter's passes cost on this device, and the table of a target and its drafters.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/drafter/drafter.h"
+#include "core/model/pass_timer.h"
+
+namespace aerie {
+
+DrafterKey drafter_key(Drafter& drafter);
+
+// Takes one of the drafter's sequences meanwhile. The batches of `options` do not matter: batch 1.
+Result<DrafterCosts> measure_drafter(const std::shared_ptr<Drafter>& drafter, const MeasureOptions& options);
+
+// All of it. Each drafter was opened for `model`. share: the time that the target, and each drafter, may take; 0: any.
+// progress: points measured and points in all.
+Result<CostTable> measure_costs(const Model& model, std::span<const std::shared_ptr<Drafter>> drafters,
+                                const MeasureOptions& options, std::chrono::milliseconds share,
+                                const std::function<void(uint64_t done, uint64_t total)>& progress);
+
+}  // namespace aerie
