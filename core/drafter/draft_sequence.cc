@@ -106,7 +106,8 @@ Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const
   const auto n = static_cast<int32_t>(frontier.size());
   const int32_t level = tree[frontier[0]].depth;
   if (level > 0 && drafter_->needs().levels > 1) return error(Code::internal, "a one-pass drafter is asked about roots only");
-  if (n > kMaxDraftRows || n_fed_ + n > kMaxFedNodes) return error(Code::limit, "too many nodes in one draft");
+  const bool again = fed_[static_cast<size_t>(frontier[0])] >= 0;  // this level was recorded before: the same ids
+  if (n > kMaxDraftRows || (!again && n_fed_ + n > kMaxFedNodes)) return error(Code::limit, "too many nodes in one draft");
   const int64_t committed = observed_ - first_;  // rows of the drafter, the root's included
   token_.clear();
   position_.clear();
@@ -119,7 +120,7 @@ Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const
   }
   for (const int32_t at : frontier) {
     const DraftNode& node = tree[at];
-    if (level > 0) fed_[static_cast<size_t>(at)] = n_fed_++;
+    if (level > 0 && !again) fed_[static_cast<size_t>(at)] = n_fed_++;
     token_.push_back(node.token);
     position_.push_back(static_cast<int32_t>(committed - 1 + level));
     node_.push_back(seq_ * kMaxFedNodes + fed_[static_cast<size_t>(at)]);

@@ -100,17 +100,23 @@ Status Model::load(const ModelOptions& options) {
 }
 
 Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps, const Tensor& features) const {
+  const TappedRows all{taps, 0, features};
+  return forward(plan, rows, features ? std::span<const TappedRows>(&all, 1) : std::span<const TappedRows>());
+}
+
+Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped) const {
   const LlamaConfig& c = config();
   const int64_t n = rows.n, hidden = c.hidden;
   const Tensor x = plan.scratch(n, hidden), final = plan.scratch(n, hidden);
   const Tensor angles = plan.scratch(n, c.head_dim);
   DecoderScratch scratch(plan, n, rows.longest, hidden, shape_, c.ffn);
   const auto tap = [&](int32_t layer, const Tensor& at) {
-    if (!features) return;
-    for (size_t i = 0; i < taps.size(); ++i)
-      if (taps[i] == layer)
-        plan.add(kernels::CopyRows{at, nullptr, kernels::columns(features, static_cast<int64_t>(i) * hidden, hidden),
-                                   nullptr, n});
+    for (const TappedRows& t : tapped)
+      for (size_t i = 0; i < t.taps.size(); ++i)
+        if (t.taps[i] == layer)
+          plan.add(kernels::CopyRows{kernels::rows(at, t.first, t.out.rows), nullptr,
+                                     kernels::columns(t.out, static_cast<int64_t>(i) * hidden, hidden), nullptr,
+                                     t.out.rows});
   };
   plan.add(kernels::Embed{embed_, rows.token, x});
   plan.add(kernels::RopeAngles{rows.position, inv_freq_, 1.0f, angles});

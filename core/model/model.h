@@ -48,6 +48,13 @@ struct CandidateHead {
   explicit operator bool() const { return static_cast<bool>(up); }
 };
 
+// Hidden states to keep of out.rows rows from `first` on: column block i of `out` receives taps[i].
+struct TappedRows {
+  std::span<const int32_t> taps;
+  int32_t first = 0;
+  kernels::Tensor out;  // (n, taps * H)
+};
+
 // Immutable after open; recording is thread-safe.
 class Model {
  public:
@@ -63,8 +70,9 @@ class Model {
   const CandidateHead& candidate_head() const { return candidate_head_; }  // absent in most packages
   uint64_t vocab_hash() const { return vocab_hash_; }
 
-  // Embedding, all layers, final norm: (n, H) scratch. Column block i of `features` (n, taps * H)
-  // receives taps[i]; `features` may have no data.
+  // Embedding, all layers, final norm: (n, H) scratch.
+  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped) const;
+  // The same with features (n, taps * H) of all rows; `features` may have no data.
   kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps,
                           const kernels::Tensor& features) const;
   // Logits (hidden.rows, V) of rows after the final norm.

@@ -56,15 +56,16 @@ void Session::tell_costs() {
 }
 
 // A draft or verify pass has run to its end.
-void Session::pass_done(Phase phase, double ms) {
+void Session::pass_done(double ms, int32_t rows) {
+  if (phase_ == Phase::prefill) return;
   cycle_ms_ += ms;
   if (!policy_->wants_costs()) return;
-  if (phase == Phase::verify) {
+  if (phase_ == Phase::verify) {
     const bool first = !target_cost_.known();
-    target_cost_.measured(rows_.size() + static_cast<int32_t>(extra_token_.size()), ms);
+    if (rows <= kMaxCostRows) target_cost_.measured(rows, ms);
     if (first) guess_drafts();
   } else if (frontier_[0] != 0) {
-    draft_cost_.measured(static_cast<int32_t>(frontier_.size()), ms);
+    if (rows <= kMaxCostRows) draft_cost_.measured(rows, ms);
   } else if (root_rows_ <= kCatchUpRows) {
     draft_root_ms_ += (draft_root_ms_ > 0 ? kNewest : 1) * (ms - draft_root_ms_);
   }

@@ -39,34 +39,34 @@ bool Session::align_drafter() {
   return false;
 }
 
-Status Session::record_observe(int64_t end, const kernels::Tensor& fresh) {
+Status Session::record_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh) {
   if (!feature_store_) {
     observing_ = std::min(end, draft_->observed() + kMaxDraftRows);
-    return draft_->observe(*plan_, text_, observing_, {});
+    return draft_->observe(plan, text_, observing_, {});
   }
   const int64_t waiting = pending_count(), n = waiting + (fresh ? fresh.rows : 0);
   if (draft_->observed() + n != end) return error(Code::internal, "session: features and tokens out of step");
   if (n == 0) return {};
   kernels::Tensor features = fresh;
   if (waiting > 0) {
-    features = plan_->scratch(n, feature_store_.cols);
-    const int32_t* index = plan_->stage(std::span<const int32_t>(pending_));
-    plan_->add(kernels::CopyRows{feature_store_, index, features, nullptr, waiting});
+    features = plan.scratch(n, feature_store_.cols);
+    const int32_t* index = plan.stage(std::span<const int32_t>(pending_));
+    plan.add(kernels::CopyRows{feature_store_, index, features, nullptr, waiting});
     if (fresh)
-      plan_->add(kernels::CopyRows{fresh, nullptr, kernels::rows(features, waiting, fresh.rows), nullptr, fresh.rows});
+      plan.add(kernels::CopyRows{fresh, nullptr, kernels::rows(features, waiting, fresh.rows), nullptr, fresh.rows});
   }
   observing_ = end;
-  return draft_->observe(*plan_, text_, end, features);
+  return draft_->observe(plan, text_, end, features);
 }
 
-Status Session::start_cycle(int32_t max_tokens) {
+Status Session::start_cycle() {
   const auto size = static_cast<int64_t>(text_.size());
   int64_t room = max_context_ - size;
   if (room <= 0) {
     finish_ = Finish::context;
     return {};
   }
-  if (max_tokens > 0) room = std::min<int64_t>(room, max_tokens);
+  if (max_tokens_ > 0) room = std::min<int64_t>(room, max_tokens_);
   max_emit_ = static_cast<int32_t>(room);
   tree_.reset(text_.back());
   drawn_.reset();
@@ -112,15 +112,21 @@ Status Session::next_draft_level() {
     drop_draft();
     return start_verify();
   }
-  plan_->clear();
+  phase_ = Phase::draft;
+  recorded_ = false;
+  return {};
+}
+
+Status Session::record_draft(Plan& plan) {
   observing_ = 0;
+  lost_sync_ = false;
   const auto size = static_cast<int64_t>(text_.size());
-  Status s;
-  bool lost_sync = false;
   root_rows_ = size - draft_->observed();
   if (root_rows_ > 0) {
-    s = record_observe(size, {});
-    lost_sync = !s.ok();
+    if (Status s = record_observe(plan, size, {}); !s.ok()) {
+      lost_sync_ = true;
+      return s;
+    }
   }
   DraftDraw draw;
   draw.shared_noise = options_.shared_noise && !options_.sampled_rule;
@@ -128,23 +134,21 @@ Status Session::next_draft_level() {
   draw.seed = options_.sampling.seed;
   draw.stream = options_.sampling.stream;
   draw.want_logits = options_.sampled_rule;
-  if (s.ok()) s = draft_->propose(*plan_, tree_, frontier_, policy_->width(), draw);
-  if (s.ok()) s = plan_->submit(*queue_);
-  if (s.ok()) {
-    ++stats_.draft_passes;
-    phase_ = Phase::draft;
-    return {};
-  }
+  return draft_->propose(plan, tree_, frontier_, policy_->width(), draw);
+}
+
+// The pass could not be recorded. Too many nodes is our own limit; what was drafted so far is verified.
+Status Session::draft_failed(const Status& why) {
   observing_ = 0;
-  // Too many nodes is our own limit; what was drafted so far is verified.
-  if (s.code() != Code::limit) {
-    drafter_failed(s, lost_sync);
+  if (why.code() != Code::limit) {
+    drafter_failed(why, lost_sync_);
     drop_draft();
   }
   return start_verify();
 }
 
 Status Session::finish_draft() {
+  ++stats_.draft_passes;
   if (observing_ > 0) {
     draft_->observed_to(observing_);
     pending_.clear();

@@ -7,34 +7,31 @@ namespace aerie {
 
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
-  const int64_t end = std::min(kv_len_ + kPrefillRows, size - 1);
-  const int64_t n = end - kv_len_;
+  prefill_end_ = std::min(kv_len_ + kPrefillRows, size - 1);
   AERIE_TRY(kv_.reserve(size));
-  // Recorded again without the drafter if the drafter fails.
-  for (bool with_drafter = draft_ && drafter_usable();; with_drafter = false) {
-    plan_->clear();
-    builder_.clear();
-    builder_.sequence(kv_);
-    for (int64_t i = kv_len_; i < end; ++i) builder_.plain(text_[static_cast<size_t>(i)], i);
-    const Rows rows = builder_.stage(*plan_);
-    observing_ = 0;
-    if (!with_drafter) {
-      model_->forward(*plan_, rows, {}, {});
-      break;
-    }
-    kernels::Tensor features;
-    if (feature_store_) features = plan_->scratch(n, feature_store_.cols);
-    model_->forward(*plan_, rows, options_.drafter->taps(), features);
-    const Status s = record_observe(end + 1, features);
-    if (s.ok()) break;
-    drafter_failed(s, true);
-  }
-  prefill_end_ = end;
+  shows_ = draft_ && drafter_usable();
   phase_ = Phase::prefill;
-  return plan_->submit(*queue_);
+  recorded_ = false;
+  return {};
 }
 
-Status Session::finish_prefill() {
+void Session::stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped) {
+  for (int64_t i = kv_len_; i < prefill_end_; ++i) rows->plain(text_[static_cast<size_t>(i)], i);
+  read_features_ = {};
+  if (!shows_ || !feature_store_) return;
+  read_features_ = plan.scratch(prefill_end_ - kv_len_, feature_store_.cols);
+  tapped->push_back({options_.drafter->taps(), first_row_, read_features_});
+}
+
+bool Session::record_read(Plan& plan) {
+  observing_ = 0;
+  if (!shows_) return true;
+  const Status s = record_observe(plan, prefill_end_ + 1, read_features_);
+  if (!s.ok()) drafter_failed(s, true);
+  return s.ok();
+}
+
+void Session::finish_prefill() {
   stats_.prefill_tokens += static_cast<uint64_t>(prefill_end_ - kv_len_);
   kv_len_ = prefill_end_;
   if (observing_ > 0) {
@@ -42,7 +39,6 @@ Status Session::finish_prefill() {
     pending_.clear();
   }
   phase_ = Phase::idle;
-  return {};
 }
 
 }  // namespace aerie

@@ -4,13 +4,9 @@
 #include <cmath>
 #include <new>
 
-namespace aerie {
+#include "core/session/batch.h"
 
-namespace {
-// How long a slice of work may go on before a cancel is noticed.
-constexpr auto kCancelInterval = std::chrono::milliseconds(2);
-constexpr size_t kIndexBytes = size_t{512} << 10;
-}  // namespace
+namespace aerie {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model, SessionOptions options) {
   if (options.drafter && options.drafter->target() != model)
@@ -37,9 +33,8 @@ Status Session::start() {
       return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
   AERIE_ASSIGN(policy_, make_policy(options_.tree));
   AERIE_TRY(check_tree());
-  const size_t index_bytes = kIndexBytes + static_cast<size_t>(max_context_) / 4;
-  AERIE_ASSIGN(plan_, Plan::create(model_->device(), index_bytes));
-  AERIE_ASSIGN(queue_, model_->device()->make_queue());
+  AERIE_ASSIGN(own_, Stepper::create(model_));
+  AERIE_TRY(own_->reserve(1, max_context_));
   if (options_.drafter) {
     AERIE_ASSIGN(draft_, DraftSequence::create(options_.drafter, max_context_));
     if (options_.drafter->wants_features()) {
@@ -52,12 +47,12 @@ Status Session::start() {
   prepare_costs();
   text_.reserve(static_cast<size_t>(max_context_));
   pending_.reserve(kMaxTreeRows);  // a commit allocates nothing: it is whole or it has not begun
-  walk_out_.resize(static_cast<size_t>(kernels::walk_out_bytes(kMaxTreeRows)));
   return {};
 }
 
 Session::~Session() {
-  if (queue_) queue_->abandon();
+  if (batch_) (void)batch_->remove(*this);
+  if (flight_) flight_->withdraw(*this);
   try {
     share_experience();
   } catch (const std::bad_alloc&) {  // the next session learns anew
@@ -159,98 +154,105 @@ void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::To
 
 void Session::discard() {
   if (phase_ == Phase::idle) return;
-  queue_->abandon();
+  if (flight_) flight_->withdraw(*this);
   // The pass may have overwritten the features that wait for the drafter: the target reads those rows again.
-  if (phase_ == Phase::verify && feature_offset_ == 0) pending_.clear();
+  if (phase_ == Phase::verify && recorded_ && feature_offset_ == 0) pending_.clear();
   phase_ = Phase::idle;
-  pass_ms_ = 0;
   if (!draft_) return;
   // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
   const Status s = draft_->rollback(draft_->observed() + 1);
   if (!s.ok()) drafter_failed(s, true);
 }
 
-Status Session::begin_phase(int32_t max_tokens) {
+Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
+  if (batch_) return error(Code::busy, "step: the session is in a batch, which is stepped as a whole");
+  if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
+  Session* const self = this;
+  own_->step({&self, 1}, max_tokens, budget, nullptr);
+  *out = result();
+  return status_;
+}
+
+StepResult Session::result() const {
+  StepResult r;
+  if (!status_.ok()) return r;
+  r.tokens = emitted_;
+  r.finish = finish_;
+  r.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
+  r.state = finish_ != Finish::none ? StepState::done : emitted_.empty() ? StepState::pending : StepState::tokens;
+  return r;
+}
+
+// ---- as a Stepper drives it ----
+
+void Session::begin_step(int32_t max_tokens) {
+  emitted_.clear();
+  status_ = text_.empty() ? error(Code::invalid_argument, "step: append a prompt first") : Status();
+  ended_before_ = finish_ != Finish::none;
+  max_tokens_ = max_tokens;
+  in_passes_ = 0;
+}
+
+bool Session::take_cancel() {
+  if (!active() || !cancel_.exchange(false, std::memory_order_relaxed)) return false;
+  status_ = error(Code::cancelled, "step: cancelled");
+  return true;
+}
+
+Status Session::begin() {
   if (draft_ && drafter_usable() && !align_drafter()) return start_prefill();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) return start_prefill();
-  return start_cycle(max_tokens);
+  return start_cycle();
 }
 
-Status Session::finish_phase(int32_t max_tokens) {
+void Session::in_flight(Stepper* stepper) {
+  flight_ = stepper;
+  flown_ = phase_;
+  recorded_ = true;
+}
+
+int32_t Session::pass_rows() const {
   switch (phase_) {
-    case Phase::prefill: return finish_prefill();
-    case Phase::draft: return finish_draft();
-    case Phase::verify: return finish_verify(max_tokens);
-    case Phase::commit: commit(); return {};
+    case Phase::prefill: return static_cast<int32_t>(prefill_end_ - kv_len_);
+    case Phase::draft: return static_cast<int32_t>(frontier_.size());
+    case Phase::verify: return rows_.size() + static_cast<int32_t>(extra_token_.size());
     case Phase::idle: break;
   }
-  return error(Code::internal, "session: no phase to finish");
+  return 0;
 }
 
-Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
-  Status s;
-  try {
-    s = advance(max_tokens, budget, out);
-  } catch (const std::bad_alloc&) {
-    s = Status(Code::out_of_memory, "step: out of memory");
-  }
-  if (s.ok() || s.code() == Code::cancelled || s.code() == Code::invalid_argument) return s;
-  // The cycle is given up wherever it stood; what was committed stays, and so does the place to go on from.
+void Session::stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped) {
+  first_row_ = rows->size();
+  rows->sequence(kv_);
+  if (phase_ == Phase::prefill) stage_prefill(plan, rows, tapped);
+  else stage_verify(rows, walks, tapped);
+}
+
+void Session::pass_without_drafter() {
+  shows_ = false;
+  observing_ = 0;
+  feature_offset_ = 0;
+}
+
+Status Session::finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
+  if (phase_ == Phase::draft) return finish_draft();
+  if (phase_ == Phase::verify) return finish_verify(walks, copy_src, copy_dst);
+  finish_prefill();
+  return {};
+}
+
+void Session::count_time(uint64_t ns) {
+  in_passes_ += ns;
+  (flown_ == Phase::prefill ? stats_.prefill_ns : flown_ == Phase::draft ? stats_.draft_ns : stats_.verify_ns) += ns;
+}
+
+// Wherever the cycle stood; what was committed stays, and so does the place to go on from.
+void Session::give_up(const Status& why) {
   discard();
   emitted_.clear();
   finish_ = Finish::none;
   rescan_stops();
-  return s;
-}
-
-Status Session::advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
-  using kernels::Clock;
-  if (text_.empty()) return error(Code::invalid_argument, "step: append a prompt first");
-  if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
-  emitted_.clear();
-  *out = {};
-  const Clock::time_point begin = Clock::now();
-  const Clock::time_point deadline = budget.count() > 0 ? begin + budget : kernels::kNoDeadline;
-  uint64_t in_phases = 0;
-  const auto account = [&] {
-    const auto all = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
-    stats_.other_ns += static_cast<uint64_t>(all) - std::min(static_cast<uint64_t>(all), in_phases);
-  };
-  const auto fail = [&](Status s) {
-    account();
-    return s;
-  };
-  while (emitted_.empty() && finish_ == Finish::none) {
-    if (cancel_.exchange(false, std::memory_order_relaxed)) {
-      account();
-      return error(Code::cancelled, "step: cancelled");
-    }
-    const Clock::time_point phase_begin = Clock::now();
-    if (phase_ == Phase::idle)
-      if (Status s = begin_phase(max_tokens); !s.ok()) return fail(s);
-    if (finish_ != Finish::none) break;
-    const Phase running = phase_;
-    Result<kernels::RunState> state = queue_->advance(std::min(deadline, phase_begin + kCancelInterval));
-    if (!state.ok()) return fail(state.status());
-    const auto elapsed = std::chrono::duration<double, std::milli>(Clock::now() - phase_begin);
-    pass_ms_ += elapsed.count();
-    if (*state == kernels::RunState::done) {
-      if (running == Phase::draft || running == Phase::verify) pass_done(running, pass_ms_);
-      pass_ms_ = 0;
-      if (Status s = finish_phase(max_tokens); !s.ok()) return fail(s);
-    }
-    const Clock::time_point now = Clock::now();
-    const auto ns = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now - phase_begin).count());
-    in_phases += ns;
-    (running == Phase::prefill ? stats_.prefill_ns : running == Phase::draft ? stats_.draft_ns : stats_.verify_ns) += ns;
-    if (now >= deadline && emitted_.empty()) break;
-  }
-  account();
-  out->tokens = emitted_;
-  out->finish = finish_;
-  out->stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
-  out->state = finish_ != Finish::none ? StepState::done : emitted_.empty() ? StepState::pending : StepState::tokens;
-  return {};
+  status_ = why;
 }
 
 }  // namespace aerie

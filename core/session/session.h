@@ -1,5 +1,6 @@
-// Session: one text. A cycle (observe, draft, verify, commit) is a state machine over plans, so a step
-// can stop between slices of an op and go on at the next call.
+// Session: one text. A cycle (observe, draft, verify, commit) is a state machine over passes, so a step
+// can stop between slices of an op and go on at the next call. The session says what it wants of the next pass, records
+// its rows into a plan that may be shared, and takes its results; a Stepper runs the passes.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include "core/policy/tree_policy.h"
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
+#include "core/session/stepper.h"
 #include "core/session/stop_scanner.h"
 #include "core/verify/multi_round.h"
 
@@ -55,6 +57,8 @@ struct SessionStatistics {
   uint64_t tried[16] = {}, taken[16] = {};
 };
 
+class Batch;
+
 // One thread at a time, except request_cancel.
 class Session {
  public:
@@ -68,7 +72,7 @@ class Session {
   Status set_sampling(const kernels::Sampling& sampling);
   Status set_tree(const PolicySpec& tree);
   void set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes);
-  // max_tokens 0: whatever one cycle gives. budget zero: no limit.
+  // max_tokens 0: whatever one cycle gives. budget zero: no limit. Busy while it is in a batch.
   Status step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }  // [any thread]
 
@@ -76,33 +80,56 @@ class Session {
   const SessionStatistics& statistics() const { return stats_; }
   bool sampled_rule() const { return options_.sampled_rule; }
   bool quarantined() const { return options_.drafter && options_.drafter->quarantined(); }
+  int64_t max_context() const { return max_context_; }
+  const std::shared_ptr<Model>& model() const { return model_; }
+  // Of the last step, its own or its batch's.
+  const Status& status() const { return status_; }
+  StepResult result() const;
 
  private:
-  enum class Phase { idle, prefill, draft, verify, commit };
+  friend class Stepper;
+  friend class Batch;
+  enum class Phase { idle, prefill, draft, verify };  // what the next pass, or the one in flight, does for it
 
   Session(std::shared_ptr<Model> model, SessionOptions options);
   Status start();
   Status check_sampling(const kernels::Sampling& s) const;
   Status check_tree() const;
 
-  // session.cc: the machine
-  Status begin_phase(int32_t max_tokens);
-  Status finish_phase(int32_t max_tokens);
-  Status advance(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
+  // session.cc: the machine, as a Stepper drives it
+  void begin_step(int32_t max_tokens);
+  bool active() const { return status_.ok() && finish_ == Finish::none; }
+  bool said() const { return !emitted_.empty() || (finish_ != Finish::none && !ended_before_); }
+  // The step cannot end well for it: neither what it was asked for nor a reason is there yet.
+  bool in_doubt() const { return status_.ok() && (phase_ != Phase::idle || (active() && emitted_.empty())); }
+  bool take_cancel();
+  Status begin();                     // from idle: what the next pass is for
+  void in_flight(Stepper* stepper);
+  void landed() { flight_ = nullptr; }
+  int32_t pass_rows() const;          // this session's part of the pass
+  Status finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  void count_time(uint64_t ns);
+  void give_up(const Status& why);    // this step failed; the cycle is lost, what was committed stays
   void rescan_stops();
   void discard();  // the unfinished cycle, never a committed token
+  void stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
+  void pass_without_drafter();
   // prefill.cc
   Status start_prefill();
-  Status finish_prefill();
+  void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
+  bool record_read(Plan& plan);       // show the drafter what the pass reads; false: it failed
+  void finish_prefill();
   // draft.cc
   bool drafter_usable() const;
   void drafter_failed(const Status& why, bool lost_sync);
   void drop_draft();
   bool align_drafter();              // make the next pass bring what the drafter misses
   int64_t pending_count() const;     // features waiting in the store
-  Status record_observe(int64_t end, const kernels::Tensor& fresh);  // pending features, then `fresh`
-  Status start_cycle(int32_t max_tokens);
+  Status record_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh);  // pending features, then `fresh`
+  Status start_cycle();
   Status next_draft_level();
+  Status record_draft(Plan& plan);
+  Status draft_failed(const Status& why);
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
@@ -115,28 +142,30 @@ class Session {
   void share_experience();
   void guess_drafts();
   void tell_costs();
-  void pass_done(Phase phase, double ms);
+  void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
   bool resting() const { return policy_->resting(); }
   // verify.cc
   int64_t room_after_pending(int32_t n) const;
   Status start_verify();
-  Status finish_verify(int32_t max_tokens);
-  Status walk_result();
+  bool record_missed(Plan& plan);     // show the drafter what it has not seen; false: it failed
+  void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
+  void record_download(Plan& plan, const kernels::Tensor& logits);
+  Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  Status walk_result(const Walks& walks);
   void ask_extra_rows();
-  void stage_extra_rows();
-  void record_extra_walk(const kernels::Tensor& logits);
-  void tell_choices();
+  void stage_extra_rows(RowsBuilder* rows, Walks* walks);
+  void tell_choices(const Walks& walks);
   Status sampled_result();
-  void truncate(int32_t max_tokens);
+  void truncate();
   void commit();
 
   std::shared_ptr<Model> model_;
   SessionOptions options_;
   int64_t max_context_ = 0;
   KvSequence kv_;
-  std::unique_ptr<Plan> plan_;
-  std::unique_ptr<kernels::Queue> queue_;
+  std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch
+  Batch* batch_ = nullptr;
   std::unique_ptr<DraftSequence> draft_;
   std::unique_ptr<TreePolicy> policy_;
   StopScanner stops_;
@@ -148,35 +177,44 @@ class Session {
   Finish finish_ = Finish::none;
   int32_t stop_bytes_ = 0;
 
+  // The running step.
+  Status status_;
+  bool ended_before_ = false;
+  int32_t max_tokens_ = 0;
+  uint64_t in_passes_ = 0;  // ns
+  Stepper* flight_ = nullptr;  // whose pass has rows of this session
+  Phase flown_ = Phase::idle;  // what that pass does for it
+
   // The running cycle.
   Phase phase_ = Phase::idle;
-  int64_t prefill_end_ = 0, observing_ = 0;  // what the plan in flight will have done
+  bool recorded_ = false;  // rows of this phase may have reached the device
+  bool shows_ = false;     // the pass shows the drafter something
+  bool lost_sync_ = false; // what a failed draft pass showed it is in doubt
+  int64_t prefill_end_ = 0, observing_ = 0;  // what the pass in flight will have done
+  int32_t first_row_ = 0, walk_ = 0, extra_walk_ = 0;  // its rows in the pass, its walks
+  kernels::Tensor read_features_;  // scratch of the pass
   DraftTree tree_;
   TreeRows rows_;
-  RowsBuilder builder_;
   DrawnTree drawn_;
   MultiRound multi_round_;
   Distribution distribution_;
-  std::vector<int32_t> frontier_, selected_, tail_, copy_src_, copy_dst_;
+  std::vector<int32_t> frontier_, selected_, tail_;
   int32_t max_emit_ = 0, max_depth_ = 0;
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
-  std::vector<char> walk_out_;
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
   bool host_proposed_ = false;  // propose_host was called in this cycle, and went well
   std::vector<int32_t> extra_token_, extra_parent_, extra_depth_, choice_;
-  std::vector<kernels::WalkSeq> extra_seqs_;
-  std::vector<char> extra_out_;
   std::vector<float> logits_;   // sampled rule only: (rows, V)
   std::vector<double> law_;
   std::vector<float> confidence_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;
   std::vector<SampledStep> sampled_steps_;
 
-  // Costs of passes, and the time of the running pass and cycle.
+  // Costs of passes, and the time of the running cycle.
   LiveCost target_cost_, draft_cost_;
   PassCost draft_guess_;
-  double draft_root_ms_ = 0, pass_ms_ = 0, cycle_ms_ = 0;
+  double draft_root_ms_ = 0, cycle_ms_ = 0;
   int64_t root_rows_ = 0;  // observed along with the first draft pass
   int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter
 

@@ -1,6 +1,5 @@
 // Verify and commit: one target pass over the selected nodes, the walk, and what it keeps.
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 #include "core/session/session.h"
@@ -44,80 +43,65 @@ Status Session::start_verify() {
   rows_.build(tree_, selected_);
   const int32_t n = rows_.size();
   const auto size = static_cast<int64_t>(text_.size());
-  const LlamaConfig& config = model_->config();
   const int32_t deepest = *std::max_element(rows_.depth.begin(), rows_.depth.end());
   // Pages for everything the walk may keep: after this nothing can fail for want of room.
   AERIE_TRY(kv_.reserve(size + deepest));
-  for (bool with_drafter = drafter_usable() && !options_.drafter->host_tokens();; with_drafter = false) {
-    plan_->clear();
-    observing_ = 0;
-    // A resting policy lets rows pile up, to be shown in one pass.
-    feature_offset_ = with_drafter && resting() && feature_store_ ? room_after_pending(n) : 0;
-    const bool waits = feature_offset_ > 0 || (with_drafter && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
-    if (with_drafter && !waits && draft_->observed() < size) {
-      // No draft this time; the drafter is shown what it has missed all the same, before this pass
-      // overwrites the features.
-      const Status s = feature_store_ && pending_count() == 0 ? Status() : record_observe(size, {});
-      if (!s.ok()) {
-        drafter_failed(s, true);
-        continue;
-      }
-    }
-    break;
-  }
+  // A resting policy lets rows pile up, to be shown in one pass. Otherwise, without a draft, the drafter is shown what
+  // it has missed all the same, before this pass overwrites the features.
+  const bool asked = drafter_usable() && !options_.drafter->host_tokens();
+  feature_offset_ = asked && resting() && feature_store_ ? room_after_pending(n) : 0;
+  const bool waits = feature_offset_ > 0 ||
+                     (asked && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
+  shows_ = asked && !waits && draft_->observed() < size && (!feature_store_ || pending_count() > 0);
   ask_extra_rows();
-  builder_.clear();
-  builder_.sequence(kv_);
-  builder_.plain(text_.back(), size - 1);
+  phase_ = Phase::verify;
+  recorded_ = false;
+  return {};
+}
+
+bool Session::record_missed(Plan& plan) {
+  observing_ = 0;
+  if (!shows_) return true;
+  const Status s = record_observe(plan, static_cast<int64_t>(text_.size()), {});
+  if (!s.ok()) drafter_failed(s, true);
+  return s.ok();
+}
+
+void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped) {
+  const int32_t n = rows_.size();
+  const auto size = static_cast<int64_t>(text_.size());
+  rows->plain(text_.back(), size - 1);
   for (int32_t i = 1; i < n; ++i) {
     const auto depth = static_cast<size_t>(rows_.depth[static_cast<size_t>(i)]);
     tail_.assign(depth, 0);
     for (int32_t a = i, d = static_cast<int32_t>(depth); d > 0; a = rows_.parent[static_cast<size_t>(a)], --d)
       tail_[static_cast<size_t>(d) - 1] = kv_.scratch_slot(a - 1);
-    builder_.tree(rows_.token[static_cast<size_t>(i)], size, tail_);
+    rows->tree(rows_.token[static_cast<size_t>(i)], size, tail_);
   }
-  stage_extra_rows();
-  const Rows rows = builder_.stage(*plan_);
-  kernels::Tensor features;
-  std::span<const int32_t> taps;
-  if (feature_store_ && drafter_usable()) {
-    features = kernels::rows(feature_store_, feature_offset_, n);
-    taps = options_.drafter->taps();
-  }
-  const kernels::Tensor hidden = model_->forward(*plan_, rows, taps, features);
-  const kernels::Tensor logits = model_->logits(*plan_, hidden);
-  if (options_.sampled_rule) {
-    logits_.resize(static_cast<size_t>(n) * static_cast<size_t>(config.vocab_size));
-    plan_->add(kernels::Download{logits_.data(), logits.data, static_cast<int64_t>(logits_.size() * 4)});
-  } else {
-    const kernels::WalkSeq seq{options_.sampling, size - 1, 0, 0};
-    kernels::Walk walk;
-    walk.logits = logits;
-    walk.vocab_used = config.vocab_used;
-    walk.token = plan_->stage(std::span<const int32_t>(rows_.token));
-    walk.first_child = plan_->stage(std::span<const int32_t>(rows_.first_child));
-    walk.next_sibling = plan_->stage(std::span<const int32_t>(rows_.next_sibling));
-    walk.seqs = plan_->stage(std::span<const kernels::WalkSeq>(&seq, 1));
-    walk.n_seqs = 1;
-    walk.max_steps = deepest + 1;
-    const int64_t bytes = kernels::walk_out_bytes(walk.max_steps);
-    walk.out = plan_->scratch(1, (bytes + 3) / 4).data;
-    plan_->add(walk);
-    plan_->add(kernels::Download{walk_out_.data(), walk.out, bytes});
-    if (!extra_token_.empty()) record_extra_walk(logits);
-  }
-  phase_ = Phase::verify;
-  return plan_->submit(*queue_);
+  walks->tree(rows_);
+  if (!options_.sampled_rule)
+    walk_ = walks->start(options_.sampling, size - 1, first_row_,
+                         *std::max_element(rows_.depth.begin(), rows_.depth.end()));
+  stage_extra_rows(rows, walks);
+  if (feature_store_ && drafter_usable())
+    tapped->push_back({options_.drafter->taps(), first_row_, kernels::rows(feature_store_, feature_offset_, n)});
 }
 
-Status Session::walk_result() {
-  kernels::WalkOut head;
-  std::memcpy(&head, walk_out_.data(), sizeof head);
-  if (head.status != 0 || head.count < 1)
+// The sampled rule walks on the host.
+void Session::record_download(Plan& plan, const kernels::Tensor& logits) {
+  if (!options_.sampled_rule) return;
+  logits_.resize(static_cast<size_t>(rows_.size()) * static_cast<size_t>(logits.cols));
+  plan.add(kernels::Download{logits_.data(), kernels::rows(logits, first_row_, rows_.size()).data,
+                             static_cast<int64_t>(logits_.size() * 4)});
+}
+
+Status Session::walk_result(const Walks& walks) {
+  const auto steps = walks.result(walk_);
+  if (steps.empty())
     return error(Code::device, "the target produced a logit that is not finite after token " +
                                    std::to_string(text_.size() - 1));
-  steps_.resize(static_cast<size_t>(head.count));
-  std::memcpy(steps_.data(), walk_out_.data() + sizeof head, steps_.size() * sizeof steps_[0]);
+  steps_.assign(steps.begin(), steps.end());
+  for (kernels::WalkStep& s : steps_) s.row -= first_row_;
   return {};
 }
 
@@ -138,10 +122,10 @@ Status Session::sampled_result() {
 }
 
 // Cut the walk at a limit, an end of text, a stop token or a stop string.
-void Session::truncate(int32_t max_tokens) {
+void Session::truncate() {
   const LlamaConfig& config = model_->config();
   size_t keep = std::min(steps_.size(), static_cast<size_t>(max_emit_));
-  if (max_tokens > 0) keep = std::min(keep, static_cast<size_t>(max_tokens));
+  if (max_tokens_ > 0) keep = std::min(keep, static_cast<size_t>(max_tokens_));
   const auto listed = [](const std::vector<int32_t>& ids, int32_t t) {
     return std::find(ids.begin(), ids.end(), t) != ids.end();
   };
@@ -175,40 +159,24 @@ void Session::truncate(int32_t max_tokens) {
   }
 }
 
-Status Session::finish_verify(int32_t max_tokens) {
-  AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result());
-  if (!extra_token_.empty()) tell_choices();
+Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
+  AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result(walks));
+  if (!extra_token_.empty()) tell_choices(walks);
   if (observing_ > 0) {
     draft_->observed_to(observing_);
     observing_ = 0;
   }
   tell_outcome();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
-  truncate(max_tokens);
+  truncate();
   emitted_.clear();
   for (size_t i = 0; i < steps_.size(); ++i)
     emitted_.push_back({steps_[i].token, steps_[i].logprob, i < drafted});
-  copy_src_.clear();
-  copy_dst_.clear();
   const auto size = static_cast<int64_t>(text_.size());
   for (size_t i = 1; i < steps_.size(); ++i) {
-    copy_src_.push_back(kv_.scratch_slot(steps_[i].row - 1));
-    copy_dst_.push_back(kv_.slot(size - 1 + static_cast<int64_t>(i)));
+    copy_src->push_back(kv_.scratch_slot(steps_[i].row - 1));
+    copy_dst->push_back(kv_.slot(size - 1 + static_cast<int64_t>(i)));
   }
-  if (copy_src_.empty()) {
-    commit();
-    return {};
-  }
-  plan_->clear();
-  const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
-  const int32_t* dst = plan_->stage(std::span<const int32_t>(copy_dst_));
-  plan_->add(kernels::KvCopy{kv_.cache(), src, dst, static_cast<int32_t>(copy_src_.size())});
-  AERIE_TRY(plan_->submit(*queue_));
-  phase_ = Phase::commit;
-  // The tokens are decided; a copy of a few rows is not worth giving the frame back for.
-  AERIE_ASSIGN(const kernels::RunState state, queue_->advance(kernels::kNoDeadline));
-  if (state != kernels::RunState::done) return error(Code::device, "commit did not finish");
-  commit();
   return {};
 }
 

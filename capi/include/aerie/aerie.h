@@ -12,7 +12,8 @@
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
  *    sizeof. Fields are only ever appended; zero means the default.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
- *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session.
+ *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one
+ *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
  *  - The library never throws, prints, aborts, exits or installs signal handlers.
  *  - Every *_release accepts NULL. Objects retain what they stand on, so release in any order.
  */
@@ -63,7 +64,7 @@ enum {
   AERIE_E_LIMIT = 9,          /* a stated limit is reached */
   AERIE_E_PLUGIN = 10,
   AERIE_E_DEVICE = 11,
-  AERIE_E_BUSY = 12,          /* the session is in use by another thread */
+  AERIE_E_BUSY = 12,          /* the session or batch is in use by another thread, or the session by a batch */
   AERIE_E_INTERNAL = 13
 };
 
@@ -77,6 +78,7 @@ typedef struct aerie_runtime aerie_runtime;
 typedef struct aerie_model aerie_model;
 typedef struct aerie_drafter_handle aerie_drafter_handle;
 typedef struct aerie_session aerie_session;
+typedef struct aerie_batch aerie_batch;
 
 /* The library's version, (major << 16 | minor << 8 | patch). [any] */
 AERIE_API uint32_t aerie_version(void);
@@ -231,7 +233,7 @@ typedef struct aerie_session_options {
 /* options may be NULL. [any] */
 AERIE_API int32_t aerie_session_create(aerie_model *model, const aerie_session_options *options, aerie_session **out,
                                        aerie_error *err);
-/* Waits for a step in flight on another thread to stop. [any] */
+/* Waits for a step in flight on another thread to stop; leaves its batch. [any] */
 AERIE_API void aerie_session_release(aerie_session *session);
 
 /* Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
@@ -286,6 +288,9 @@ typedef struct aerie_step_result {
 /* One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session] */
 AERIE_API int32_t aerie_session_step(aerie_session *session, const aerie_step_options *options,
                                      aerie_step_result *out, aerie_error *err);
+/* What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
+ * Before the first step: AERIE_STEP_PENDING. [session] */
+AERIE_API int32_t aerie_session_result(aerie_session *session, aerie_step_result *out, aerie_error *err);
 
 /* All committed tokens, prompt included; borrowed until the next call on this session. [session] */
 AERIE_API int32_t aerie_session_tokens(aerie_session *session, const int32_t **tokens, size_t *n, aerie_error *err);
@@ -308,6 +313,49 @@ typedef struct aerie_statistics {
   uint64_t taken[16];         /* of these, went on to one of them; taken / tried on chains is the papers' n-alpha */
 } aerie_statistics;
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
+
+/* ---- batch -------------------------------------------------------------------------------------- */
+
+/* Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything
+ * (prompt, length, sampling, drafter or none, tree), and each one's text is bit for bit what it is alone. Sessions
+ * join and leave between steps; what one of them does (append, rewind, ...) needs no leave.
+ *
+ *   aerie_batch_step(batch, NULL, NULL, &err);
+ *   for each session: code = aerie_session_result(session, &result, &err), then as after aerie_session_step */
+typedef struct aerie_batch_options {
+  uint32_t struct_size;
+  int32_t reserved;
+} aerie_batch_options;
+
+/* options may be NULL. [any] */
+AERIE_API int32_t aerie_batch_create(aerie_model *model, const aerie_batch_options *options, aerie_batch **out,
+                                     aerie_error *err);
+/* Its sessions go on alone. Waits for a step in flight on another thread to stop. [any] */
+AERIE_API void aerie_batch_release(aerie_batch *batch);
+/* A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
+ * aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. [batch] */
+AERIE_API int32_t aerie_batch_add(aerie_batch *batch, aerie_session *session, aerie_error *err);
+/* Its cycle is given up, nobody else's. [batch] */
+AERIE_API int32_t aerie_batch_remove(aerie_batch *batch, aerie_session *session, aerie_error *err);
+/* Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
+ * batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any] */
+AERIE_API void aerie_batch_cancel(aerie_batch *batch);
+
+typedef struct aerie_batch_result {
+  uint32_t struct_size;
+  int32_t n_sessions;  /* in the batch */
+  int32_t n_tokens;    /* emitted in this step, all sessions together */
+  int32_t n_emitting;  /* sessions with tokens */
+  int32_t n_ended;     /* sessions whose text has ended, in this step or before */
+  int32_t n_failed;    /* sessions whose result is an error code */
+} aerie_batch_result;
+
+/* One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
+ * the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
+ * A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
+ * may be NULL. [batch] */
+AERIE_API int32_t aerie_batch_step(aerie_batch *batch, const aerie_step_options *options, aerie_batch_result *out,
+                                   aerie_error *err);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@
 #include "capi/src/guard.h"
 #include "core/drafter/drafter.h"
 #include "core/drafter/plugin_library.h"
-#include "core/session/session.h"
+#include "core/session/batch.h"
 #include "kernels/device.h"
 
 namespace aerie::capi {
@@ -51,4 +51,54 @@ struct aerie_session {
   std::unique_ptr<aerie::Session> session;
   std::vector<aerie_token> tokens;  // of the last step
   std::atomic<bool> busy{false};
+  aerie_batch* batch = nullptr;  // read and written by who holds `busy`
 };
+
+struct aerie_batch {
+  std::shared_ptr<aerie::capi::Runtime> runtime;
+  std::unique_ptr<aerie::Batch> batch;
+  std::vector<aerie_session*> sessions;
+  std::atomic<bool> busy{false};
+};
+
+namespace aerie::capi {
+
+// Held while a call works on a session or batch; a second thread gets AERIE_E_BUSY instead of a data race. A session is
+// held together with the batch it is in. A holder never waits for another flag, so none waits for ever.
+class Hold {
+ public:
+  explicit Hold(aerie_session* s) {
+    if (!take(s->busy)) return;
+    session_ = &s->busy;
+    if (!s->batch) return;
+    if (take(s->batch->busy)) batch_ = &s->batch->busy;
+    else give_back(session_);
+  }
+  explicit Hold(aerie_batch* b) {
+    if (take(b->busy)) batch_ = &b->busy;
+  }
+  ~Hold() {
+    give_back(batch_);
+    give_back(session_);
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  explicit operator bool() const { return session_ || batch_; }
+  Status check(const char* what) const {
+    return *this ? Status() : error(Code::busy, std::string("the ") + what + " is in use by another thread");
+  }
+
+ private:
+  static bool take(std::atomic<bool>& busy) { return !busy.exchange(true, std::memory_order_acquire); }
+  static void give_back(std::atomic<bool>*& busy) {
+    if (busy) busy->store(false, std::memory_order_release);
+    busy = nullptr;
+  }
+  std::atomic<bool>*session_ = nullptr, *batch_ = nullptr;
+};
+
+// The result of a session's last step, as aerie_session_step and aerie_session_result give it.
+Status last_result(aerie_session* session, aerie_step_result* out);
+Status read_step(const aerie_step_options* in, int32_t* max_tokens, std::chrono::microseconds* budget);
+
+}  // namespace aerie::capi

@@ -10,28 +10,12 @@ using namespace aerie::capi;
 
 namespace {
 
-// Held while a call works on a session; a second thread gets AERIE_E_BUSY instead of a data race.
-class Hold {
- public:
-  explicit Hold(aerie_session* s) : session_(s), held_(!s->busy.exchange(true, std::memory_order_acquire)) {}
-  ~Hold() {
-    if (held_) session_->busy.store(false, std::memory_order_release);
-  }
-  Status check() const {
-    return held_ ? Status() : error(Code::busy, "the session is in use by another thread");
-  }
-
- private:
-  aerie_session* session_;
-  bool held_;
-};
-
 template <class F>
 int32_t on_session(aerie_session* s, aerie_error* err, F&& f) {
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(s, "session"));
     const Hold hold(s);
-    AERIE_TRY(hold.check());
+    AERIE_TRY(hold.check("session"));
     return f(*s->session);
   });
 }
@@ -104,6 +88,39 @@ Status read_tree(const aerie_tree_options* in, bool sampled, PolicySpec* out) {
 
 }  // namespace
 
+namespace aerie::capi {
+
+Status last_result(aerie_session* session, aerie_step_result* out) {
+  AERIE_TRY(session->session->status());
+  const StepResult r = session->session->result();
+  session->tokens.clear();
+  for (const EmittedToken& t : r.tokens) {
+    aerie_token token{};
+    token.id = t.id;
+    token.logprob = t.logprob;
+    token.drafted = t.drafted;
+    session->tokens.push_back(token);
+  }
+  aerie_step_result result{};
+  result.state = static_cast<int32_t>(r.state);
+  result.tokens = session->tokens.data();
+  result.n_tokens = static_cast<int32_t>(session->tokens.size());
+  result.finish = static_cast<int32_t>(r.finish);
+  result.stop_bytes = r.stop_bytes;
+  write_result(result, out);
+  return {};
+}
+
+Status read_step(const aerie_step_options* in, int32_t* max_tokens, std::chrono::microseconds* budget) {
+  aerie_step_options o;
+  AERIE_TRY(read_struct(in, &o, "aerie_step_options"));
+  *max_tokens = o.max_tokens;
+  *budget = std::chrono::microseconds(o.budget_us);
+  return {};
+}
+
+}  // namespace aerie::capi
+
 extern "C" {
 
 int32_t aerie_session_create(aerie_model* model, const aerie_session_options* options, aerie_session** out,
@@ -142,7 +159,15 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
 
 void aerie_session_release(aerie_session* session) {
   if (!session) return;
-  while (session->busy.exchange(true, std::memory_order_acquire)) {
+  for (;;) {
+    {
+      const Hold hold(session);
+      if (hold) {
+        if (session->batch) std::erase(session->batch->sessions, session);
+        session->session.reset();  // leaves the batch
+        break;
+      }
+    }
     session->session->request_cancel();
     std::this_thread::yield();
   }
@@ -211,26 +236,19 @@ int32_t aerie_session_step(aerie_session* session, const aerie_step_options* opt
                            aerie_error* err) {
   return on_session(session, err, [&](Session& s) -> Status {
     AERIE_TRY(check_result(out, "aerie_step_result"));
-    aerie_step_options o;
-    AERIE_TRY(read_struct(options, &o, "aerie_step_options"));
+    int32_t max_tokens = 0;
+    std::chrono::microseconds budget{};
+    AERIE_TRY(read_step(options, &max_tokens, &budget));
     StepResult r;
-    AERIE_TRY(s.step(o.max_tokens, std::chrono::microseconds(o.budget_us), &r));
-    session->tokens.clear();
-    for (const EmittedToken& t : r.tokens) {
-      aerie_token token{};
-      token.id = t.id;
-      token.logprob = t.logprob;
-      token.drafted = t.drafted;
-      session->tokens.push_back(token);
-    }
-    aerie_step_result result{};
-    result.state = static_cast<int32_t>(r.state);
-    result.tokens = session->tokens.data();
-    result.n_tokens = static_cast<int32_t>(session->tokens.size());
-    result.finish = static_cast<int32_t>(r.finish);
-    result.stop_bytes = r.stop_bytes;
-    write_result(result, out);
-    return {};
+    AERIE_TRY(s.step(max_tokens, budget, &r));
+    return last_result(session, out);
+  });
+}
+
+int32_t aerie_session_result(aerie_session* session, aerie_step_result* out, aerie_error* err) {
+  return on_session(session, err, [&](Session&) -> Status {
+    AERIE_TRY(check_result(out, "aerie_step_result"));
+    return last_result(session, out);
   });
 }
 

@@ -1,0 +1,124 @@
+// Batch handle. A session and its batch know each other; both links change only while both are held.
+#include <thread>
+
+#include "capi/src/aerie/handles.h"
+
+using namespace aerie;
+using namespace aerie::capi;
+
+namespace {
+
+template <class F>
+int32_t on_batch(aerie_batch* b, aerie_error* err, F&& f) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(b, "batch"));
+    const Hold hold(b);
+    AERIE_TRY(hold.check("batch"));
+    return f(*b->batch);
+  });
+}
+
+// A session's own flag, for who holds the batch already.
+class HoldMember {
+ public:
+  explicit HoldMember(aerie_session* s) : session_(s), held_(!s->busy.exchange(true, std::memory_order_acquire)) {}
+  ~HoldMember() {
+    if (held_) session_->busy.store(false, std::memory_order_release);
+  }
+  HoldMember(const HoldMember&) = delete;
+  HoldMember& operator=(const HoldMember&) = delete;
+  explicit operator bool() const { return held_; }
+  Status check() const { return held_ ? Status() : error(Code::busy, "the session is in use by another thread"); }
+
+ private:
+  aerie_session* session_;
+  bool held_;
+};
+
+}  // namespace
+
+extern "C" {
+
+int32_t aerie_batch_create(aerie_model* model, const aerie_batch_options* options, aerie_batch** out, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    AERIE_TRY(require(out, "out"));
+    aerie_batch_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_batch_options"));
+    auto handle = std::make_unique<aerie_batch>();
+    AERIE_ASSIGN(handle->batch, Batch::create(model->model));
+    handle->runtime = model->runtime;
+    *out = handle.release();
+    return {};
+  });
+}
+
+void aerie_batch_release(aerie_batch* batch) {
+  if (!batch) return;
+  while (batch->busy.exchange(true, std::memory_order_acquire)) {
+    batch->batch->request_cancel();
+    std::this_thread::yield();
+  }
+  for (aerie_session* s : batch->sessions) {
+    // Whoever has it finds the batch held and lets go.
+    while (s->busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    (void)batch->batch->remove(*s->session);
+    s->batch = nullptr;
+    s->busy.store(false, std::memory_order_release);
+  }
+  delete batch;
+}
+
+int32_t aerie_batch_add(aerie_batch* batch, aerie_session* session, aerie_error* err) {
+  return on_batch(batch, err, [&](Batch& b) -> Status {
+    AERIE_TRY(require(session, "session"));
+    const HoldMember hold(session);
+    AERIE_TRY(hold.check());
+    batch->sessions.reserve(batch->sessions.size() + 1);
+    AERIE_TRY(b.add(*session->session));
+    batch->sessions.push_back(session);
+    session->batch = batch;
+    return {};
+  });
+}
+
+int32_t aerie_batch_remove(aerie_batch* batch, aerie_session* session, aerie_error* err) {
+  return on_batch(batch, err, [&](Batch& b) -> Status {
+    AERIE_TRY(require(session, "session"));
+    const HoldMember hold(session);
+    AERIE_TRY(hold.check());
+    AERIE_TRY(b.remove(*session->session));
+    std::erase(batch->sessions, session);
+    session->batch = nullptr;
+    return {};
+  });
+}
+
+void aerie_batch_cancel(aerie_batch* batch) {
+  if (batch) batch->batch->request_cancel();
+}
+
+int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, aerie_batch_result* out,
+                         aerie_error* err) {
+  return on_batch(batch, err, [&](Batch& b) -> Status {
+    if (out) AERIE_TRY(check_result(out, "aerie_batch_result"));
+    int32_t max_tokens = 0;
+    std::chrono::microseconds budget{};
+    AERIE_TRY(read_step(options, &max_tokens, &budget));
+    AERIE_TRY(b.step(max_tokens, budget));
+    if (!out) return {};
+    aerie_batch_result result{};
+    result.n_sessions = static_cast<int32_t>(b.sessions().size());
+    for (const Session* s : b.sessions()) {
+      const StepResult r = s->result();
+      result.n_tokens += static_cast<int32_t>(r.tokens.size());
+      result.n_emitting += !r.tokens.empty();
+      result.n_ended += s->status().ok() && r.state == StepState::done;
+      result.n_failed += !s->status().ok();
+    }
+    write_result(result, out);
+    return {};
+  });
+}
+
+}  // extern "C"

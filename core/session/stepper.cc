@@ -1,0 +1,218 @@
+#include "core/session/stepper.h"
+
+#include <algorithm>
+#include <new>
+
+#include "core/session/session.h"
+
+namespace aerie {
+
+namespace {
+// How long a slice of work may go on before a cancel is noticed.
+constexpr auto kCancelInterval = std::chrono::milliseconds(2);
+constexpr size_t kIndexBytes = size_t{512} << 10;
+
+uint64_t nanoseconds(kernels::Clock::duration d) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());
+}
+}  // namespace
+
+Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model) {
+  std::unique_ptr<Stepper> s(new Stepper(std::move(model)));
+  AERIE_ASSIGN(s->queue_, s->model_->device()->make_queue());
+  return s;
+}
+
+Stepper::~Stepper() {
+  queue_->abandon();
+}
+
+Status Stepper::reserve(size_t sessions, int64_t longest_context) {
+  const size_t bytes = sessions * (kIndexBytes + static_cast<size_t>(longest_context) / 4);
+  if (bytes > index_bytes_) {
+    const size_t size = std::max(bytes, index_bytes_ * 2);
+    AERIE_ASSIGN(auto plan, Plan::create(model_->device(), size));
+    if (!flight_.empty()) settle();
+    plan_ = std::move(plan);
+    index_bytes_ = size;
+  }
+  flight_.reserve(sessions);
+  timed_.reserve(sessions);
+  return {};
+}
+
+bool Stepper::step(std::span<Session* const> sessions, int32_t max_tokens, std::chrono::microseconds budget,
+                   std::atomic<bool>* cancel) {
+  const auto begin = kernels::Clock::now();
+  bool finished = true;
+  try {
+    for (Session* s : sessions) s->begin_step(max_tokens);
+    finished = run(sessions, budget, cancel);
+  } catch (const std::bad_alloc&) {
+    all_failed(sessions, Status(Code::out_of_memory, "step: out of memory"));
+  }
+  const uint64_t all = nanoseconds(kernels::Clock::now() - begin);
+  for (Session* s : sessions) s->stats_.other_ns += all - std::min(all, s->in_passes_);
+  return finished;
+}
+
+bool Stepper::run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel) {
+  using kernels::Clock;
+  const auto deadline = budget.count() > 0 ? Clock::now() + budget : kernels::kNoDeadline;
+  const auto any = [&](auto&& f) { return std::any_of(sessions.begin(), sessions.end(), f); };
+  while (any([](const Session* s) { return s->active(); }) && !any([](const Session* s) { return s->said(); })) {
+    if (cancel && cancel->exchange(false, std::memory_order_relaxed)) return false;
+    bool cancelled = false;
+    for (Session* s : sessions) cancelled = s->take_cancel() || cancelled;
+    if (cancelled) break;
+    const Clock::time_point start = Clock::now();
+    if (flight_.empty()) record_next(sessions);
+    if (flight_.empty()) continue;  // they have ended or failed
+    timed_ = flight_;
+    Result<kernels::RunState> state = queue_->advance(std::min(deadline, start + kCancelInterval));
+    pass_ms_ += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (state.ok() && *state == kernels::RunState::idle) state = error(Code::device, "step: the pass was lost");
+    if (!state.ok()) all_failed(timed_, state.status());
+    else if (*state == kernels::RunState::done) pass_ended();
+    const Clock::time_point now = Clock::now();
+    for (Session* s : timed_) s->count_time(nanoseconds(now - start));
+    if (now >= deadline) break;
+  }
+  return true;
+}
+
+void Stepper::record_next(std::span<Session* const> sessions) {
+  for (Session* s : sessions) {
+    if (!s->active() || s->phase_ != Session::Phase::idle) continue;
+    if (const Status status = s->begin(); !status.ok()) s->give_up(status);
+  }
+  record_draft(sessions);
+  if (flight_.empty()) record_target(sessions);
+}
+
+void Stepper::record_draft(std::span<Session* const> sessions) {
+  for (Session* s : sessions)
+    if (s->active() && s->phase_ == Session::Phase::draft) flight_.push_back(s);
+  drafting_ = true;
+  while (!flight_.empty()) {
+    plan_->clear();
+    Status status;
+    size_t i = 0;
+    for (; i < flight_.size(); ++i)
+      if (status = flight_[i]->record_draft(*plan_); !status.ok()) break;
+    if (status.ok()) {
+      status = plan_->submit(*queue_);
+      if (status.ok()) return submitted();
+      if (flight_.size() > 1) {  // whose fault it is shows when they go one by one
+        flight_.erase(flight_.begin() + 1, flight_.end());
+        continue;
+      }
+      i = 0;
+    }
+    Session* failed = flight_[i];
+    flight_.erase(flight_.begin() + static_cast<std::ptrdiff_t>(i));
+    if (const Status s = failed->draft_failed(status); !s.ok()) failed->give_up(s);
+  }
+}
+
+// Rows that verify come first: only they have logits.
+void Stepper::record_target(std::span<Session* const> sessions) {
+  for (const auto phase : {Session::Phase::verify, Session::Phase::prefill})
+    for (Session* s : sessions)
+      if (s->active() && s->phase_ == phase) flight_.push_back(s);
+  drafting_ = false;
+  if (flight_.empty()) return;
+  while (Session* failed = try_target()) failed->pass_without_drafter();
+  if (const Status status = plan_->submit(*queue_); !status.ok()) return all_failed(flight_, status);
+  submitted();
+}
+
+// Null, or the session whose drafter would not record its part.
+Session* Stepper::try_target() {
+  plan_->clear();
+  rows_.clear();
+  walks_.clear();
+  tapped_.clear();
+  const auto verifies = [](const Session* s) { return s->phase_ == Session::Phase::verify; };
+  for (Session* s : flight_)
+    if (verifies(s) && !s->record_missed(*plan_)) return s;
+  for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
+  const kernels::Tensor hidden = model_->forward(*plan_, rows_.stage(*plan_), tapped_);
+  for (Session* s : flight_)
+    if (!verifies(s) && !s->record_read(*plan_)) return s;
+  if (walks_.rows() == 0) return nullptr;
+  const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
+  for (Session* s : flight_)
+    if (verifies(s)) s->record_download(*plan_, logits);
+  walks_.record(*plan_, logits, model_->config().vocab_used);
+  return nullptr;
+}
+
+void Stepper::submitted() {
+  pass_ms_ = 0;
+  for (Session* s : flight_) s->in_flight(this);
+}
+
+void Stepper::pass_ended() {
+  int32_t rows = 0;
+  for (const Session* s : flight_) rows += s->pass_rows();
+  for (Session* s : flight_) s->pass_done(pass_ms_, rows);
+  copy_src_.clear();
+  copy_dst_.clear();
+  for (Session* s : flight_) {
+    const Status status = s->finish_pass(walks_, &copy_src_, &copy_dst_);
+    s->landed();
+    if (!status.ok()) s->give_up(status);
+  }
+  if (!drafting_) commit();
+  flight_.clear();
+}
+
+// All that was accepted, in one go. The tokens are decided; a copy of a few rows is not worth giving the frame back for.
+void Stepper::commit() {
+  Status status;
+  if (!copy_src_.empty()) {
+    plan_->clear();
+    const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
+    const int32_t* dst = plan_->stage(std::span<const int32_t>(copy_dst_));
+    plan_->add(kernels::KvCopy{model_->pool()->cache(), src, dst, static_cast<int32_t>(copy_src_.size())});
+    status = plan_->submit(*queue_);
+    if (status.ok()) {
+      const auto state = queue_->advance(kernels::kNoDeadline);
+      if (!state.ok()) status = state.status();
+      else if (*state != kernels::RunState::done) status = error(Code::device, "commit did not finish");
+    }
+  }
+  for (Session* s : flight_) {
+    if (s->phase_ != Session::Phase::verify) continue;
+    if (status.ok()) s->commit();
+    else s->give_up(status);
+  }
+}
+
+void Stepper::withdraw(Session& session) {
+  std::erase(flight_, &session);
+  session.landed();
+  if (flight_.empty()) queue_->abandon();
+  else settle();  // the plan reads and writes what is the session's until it has run
+}
+
+// Run the pass in flight to its end; the next step takes the results. For its sessions nothing is lost.
+void Stepper::settle() {
+  if (const auto state = queue_->advance(kernels::kNoDeadline); state.ok() && *state == kernels::RunState::done) return;
+  queue_->abandon();
+  for (Session* s : flight_) s->landed();
+  for (Session* s : flight_) s->discard();  // their pass is done again
+  flight_.clear();
+}
+
+void Stepper::all_failed(std::span<Session* const> sessions, const Status& why) {
+  queue_->abandon();
+  for (Session* s : flight_) s->landed();
+  for (Session* s : sessions)
+    if (s->in_doubt()) s->give_up(why);
+  for (Session* s : flight_) s->discard();
+  flight_.clear();
+}
+
+}  // namespace aerie

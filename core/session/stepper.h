@@ -1,0 +1,66 @@
+// Stepper: moves sessions of one model through their cycles together. Each pass is one plan over the rows of all of
+// them, ragged: a draft pass of those that draft, or a target pass of those that read their prompt or verify.
+// A session alone is stepped by one of its own, a batch's sessions by the batch's: nothing else tells them apart.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/model/model.h"
+#include "core/session/walks.h"
+
+namespace aerie {
+
+class Session;
+
+// One thread at a time.
+class Stepper {
+ public:
+  static Result<std::unique_ptr<Stepper>> create(std::shared_ptr<Model> model);
+  ~Stepper();
+  Stepper(const Stepper&) = delete;
+  Stepper& operator=(const Stepper&) = delete;
+
+  // Room for so many sessions of so many tokens.
+  Status reserve(size_t sessions, int64_t longest_context);
+
+  // Until one of the sessions has something to say, the budget (zero: none) is spent or a cancel is noticed. What came
+  // of it is in the sessions. max_tokens 0: whatever a cycle gives. `cancel` may be null. False: it was set.
+  bool step(std::span<Session* const> sessions, int32_t max_tokens, std::chrono::microseconds budget,
+            std::atomic<bool>* cancel);
+
+  // The session takes no further part in the pass in flight.
+  void withdraw(Session& session);
+
+ private:
+  explicit Stepper(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  bool run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel);
+  void record_next(std::span<Session* const> sessions);
+  void record_draft(std::span<Session* const> sessions);
+  void record_target(std::span<Session* const> sessions);
+  Session* try_target();
+  void submitted();
+  void pass_ended();
+  void commit();
+  void settle();
+  void all_failed(std::span<Session* const> sessions, const Status& why);
+
+  std::shared_ptr<Model> model_;
+  std::unique_ptr<Plan> plan_;
+  size_t index_bytes_ = 0;
+  std::unique_ptr<kernels::Queue> queue_;
+
+  // The pass in flight.
+  std::vector<Session*> flight_, timed_;
+  bool drafting_ = false;
+  RowsBuilder rows_;
+  Walks walks_;
+  std::vector<TappedRows> tapped_;
+  double pass_ms_ = 0;
+  std::vector<int32_t> copy_src_, copy_dst_;
+};
+
+}  // namespace aerie

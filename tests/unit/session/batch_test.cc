@@ -1,0 +1,332 @@
+// Sessions in a batch: each one's text is what it is alone, whoever joins, leaves or fails beside it.
+#include <atomic>
+
+#include "core/session/batch.h"
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+constexpr std::chrono::microseconds kNoLimit{0};
+
+class BatchTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    target_ = new std::string(converted(golden("mha"), "batch-target", kernels::DType::int8));
+    eagle_ = new std::string(converted(golden("eagle_mha"), "batch-eagle", kernels::DType::bf16, *target_));
+    small_ = new std::string(converted(golden("mha"), "batch-small", kernels::DType::int4));
+  }
+  static std::string *target_, *eagle_, *small_;
+
+  struct Choice {
+    std::string plugin, package;
+  };
+  static std::vector<Choice> choices() {
+    std::vector<Choice> all = {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}, {"lookahead", ""}};
+    for (const auto& [library, kind] : {std::pair<const char*, const char*>{"eagle", "eagle3"}, {"fasteagle", "fasteagle"},
+                                        {"medusa", "medusa"}, {"hydra", "hydra"}})
+      all.push_back({library, converted(source_dir() + "/tests/golden/heads/" + kind, std::string("batch-") + kind,
+                                        kernels::DType::bf16, *target_)});
+    return all;
+  }
+  static std::vector<std::shared_ptr<Drafter>> drafters(const std::shared_ptr<Model>& model) {
+    std::vector<std::shared_ptr<Drafter>> all;
+    for (const Choice& c : choices()) all.push_back(open_drafter(model, c.plugin, c.package));
+    return all;
+  }
+  static PolicySpec tree(const std::string& name, int32_t total = 20) {
+    PolicySpec p;
+    p.name = name;
+    p.total = total;
+    return p;
+  }
+  // A plain greedy session with a prompt of its own.
+  static std::unique_ptr<Session> start(const std::shared_ptr<Model>& model, uint64_t seed, SessionOptions o = {}) {
+    o.ignore_eos = true;
+    o.sampling.seed = seed;
+    auto s = must(Session::create(model, o));
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    std::vector<int32_t> prompt(3 + seed % 9);
+    for (int32_t& t : prompt) t = 20 + static_cast<int32_t>(random() % 100);
+    must(s->append(prompt));
+    return s;
+  }
+};
+std::string *BatchTest::target_, *BatchTest::eagle_, *BatchTest::small_;
+
+void collect(const Session& s, std::vector<int32_t>* out) {
+  for (const EmittedToken& t : s.result().tokens) out->push_back(t.id);
+}
+
+// Requests of every kind come and go; steps are cut anywhere; some leave to be stepped alone, rewind or are cancelled.
+TEST_F(BatchTest, EverySessionIsAsAlone) {
+  const float temperatures[] = {0, 0.7f, 1};
+  const char* const trees[] = {"chain", "static", "eagle2", "backbone", "cast", "auto"};
+  for (const int threads : {1, 2}) {
+    const auto model = open_model(*target_, cpu(threads));
+    const auto all = drafters(model);
+    std::mt19937 random(static_cast<uint32_t>(threads));
+    struct Request {
+      std::unique_ptr<Session> session;
+      std::vector<int32_t> prompt, want, got;
+      std::string what;
+    };
+    std::vector<Request> running;
+    auto batch = must(Batch::create(model));
+    uint64_t together = 0;
+    for (int left = 60; left > 0 || !running.empty();) {
+      if (left > 0 && running.size() < 6 && random() % 3 != 0) {
+        --left;
+        Request r;
+        SessionOptions o;
+        o.ignore_eos = true;
+        o.sampling.seed = random();
+        o.sampling.temperature = temperatures[random() % 3];
+        if (random() % 3 == 0) o.sampling.top_p = 0.9f;
+        if (random() % 3 == 0) o.sampling.top_k = 20;
+        r.prompt.resize(random() % 4 == 0 ? 65 + random() % 15 : 1 + random() % 30);
+        for (int32_t& t : r.prompt) t = static_cast<int32_t>(random() % 160);
+        auto alone = must(Session::create(model, o));
+        must(alone->append(r.prompt));
+        r.want = generate(*alone, 5 + random() % 40);
+        const size_t d = random() % (all.size() + 1);
+        if (d < all.size()) o.drafter = all[d];
+        o.tree = tree(trees[random() % 6]);
+        o.shared_noise = random() % 2 == 0;
+        r.what = (o.drafter ? o.drafter->id() : "none") + (" " + o.tree.name);
+        auto made = Session::create(model, o);
+        if (!made.ok() && made.status().code() == Code::limit) continue;  // all of the drafter's sequences are taken
+        r.session = must(std::move(made));
+        must(r.session->append(r.prompt));
+        must(batch->add(*r.session));
+        running.push_back(std::move(r));
+      }
+      const auto budget = random() % 2 ? kNoLimit : std::chrono::microseconds(1 + random() % 50);
+      must(batch->step(static_cast<int32_t>(random() % 4 == 0 ? 1 + random() % 5 : 0), budget));
+      together += running.size() > 1;
+      for (Request& r : running) {
+        if (r.session->status().code() != Code::cancelled) must(r.session->status());
+        collect(*r.session, &r.got);
+      }
+      for (size_t i = running.size(); i-- > 0;) {
+        Request& r = running[i];
+        switch (random() % 24) {
+          case 0:
+            r.session->request_cancel();
+            break;
+          case 1:
+            if (r.got.size() < 3) break;
+            r.got.resize(r.got.size() - 1 - random() % 2);
+            must(r.session->rewind(r.prompt.size() + r.got.size()));
+            break;
+          case 2: {
+            must(batch->remove(*r.session));
+            const auto more = generate(*r.session, 3);
+            r.got.insert(r.got.end(), more.begin(), more.end());
+            must(batch->add(*r.session));
+            break;
+          }
+          default: break;
+        }
+        if (r.got.size() < r.want.size()) continue;
+        r.got.resize(r.want.size());
+        EXPECT_EQ(r.got, r.want) << r.what << ", " << threads << " threads";
+        EXPECT_EQ(r.session->statistics().drafter_failures, 0u) << r.what;
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));  // leaves by ending, in mid-pass too
+      }
+      ASSERT_FALSE(HasFailure());
+    }
+    EXPECT_GT(together, 100u);
+  }
+}
+
+// What is drafted and accepted is what it is alone, not only the text.
+TEST_F(BatchTest, AcceptanceIsAsAlone) {
+  const auto model = open_model(*target_, cpu(2));
+  for (const Choice& c : choices())
+    for (const char* name : {"chain", "eagle2"}) {
+      SessionOptions o;
+      o.sampling.temperature = 1;
+      o.tree = tree(name);
+      const auto counts = [](const Session& s) {
+        const SessionStatistics& k = s.statistics();
+        return std::vector<uint64_t>{k.accepted, k.proposed, k.verified, k.cycles, k.drafter_failures};
+      };
+      std::vector<std::vector<uint64_t>> want;
+      std::vector<std::vector<int32_t>> texts;
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        o.drafter = open_drafter(model, c.plugin, c.package);
+        const auto s = start(model, seed, o);
+        std::vector<int32_t> text;
+        StepResult r;
+        while (s->statistics().cycles < 12) {
+          must(s->step(0, kNoLimit, &r));
+          collect(*s, &text);
+        }
+        want.push_back(counts(*s));
+        texts.push_back(text);
+      }
+      o.drafter = open_drafter(model, c.plugin, c.package);
+      auto batch = must(Batch::create(model));
+      std::vector<std::unique_ptr<Session>> sessions;
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        sessions.push_back(start(model, seed, o));
+        must(batch->add(*sessions.back()));
+      }
+      std::vector<std::vector<int32_t>> got(4);
+      for (int i = 0; i < 12; ++i) {
+        must(batch->step(0, kNoLimit));
+        for (size_t k = 0; k < 4; ++k) collect(*sessions[k], &got[k]);
+      }
+      for (size_t k = 0; k < 4; ++k) {
+        EXPECT_EQ(got[k], texts[k]) << c.plugin << " " << name;
+        EXPECT_EQ(counts(*sessions[k]), want[k]) << c.plugin << " " << name;
+      }
+    }
+}
+
+// A device that counts plans.
+class CountingQueue final : public kernels::Queue {
+ public:
+  CountingQueue(std::unique_ptr<kernels::Queue> inner, std::atomic<int>* plans) : inner_(std::move(inner)), plans_(plans) {}
+  Status submit(std::span<const kernels::Op> ops) override {
+    ++*plans_;
+    return inner_->submit(ops);
+  }
+  Result<kernels::RunState> advance(kernels::Clock::time_point d) override { return inner_->advance(d); }
+  void abandon() override { inner_->abandon(); }
+
+ private:
+  std::unique_ptr<kernels::Queue> inner_;
+  std::atomic<int>* plans_;
+};
+class CountingDevice final : public kernels::Device {
+ public:
+  explicit CountingDevice(std::shared_ptr<kernels::Device> inner) : inner_(std::move(inner)) {}
+  const char* name() const override { return inner_->name(); }
+  const char* isa() const override { return inner_->isa(); }
+  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
+  void release(void* memory) override { inner_->release(memory); }
+  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
+  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
+  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
+    AERIE_ASSIGN(auto inner, inner_->make_queue());
+    return std::unique_ptr<kernels::Queue>(new CountingQueue(std::move(inner), &plans));
+  }
+  std::atomic<int> plans{0};
+
+ private:
+  std::shared_ptr<kernels::Device> inner_;
+};
+
+TEST_F(BatchTest, OneForwardServesAll) {
+  const auto device = std::make_shared<CountingDevice>(cpu(1));
+  const auto model = open_model(*target_, device);
+  auto batch = must(Batch::create(model));
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    sessions.push_back(start(model, seed));
+    must(batch->add(*sessions.back()));
+  }
+  must(batch->step(0, kNoLimit));  // the prompts, and the first tokens
+  device->plans = 0;
+  for (int i = 0; i < 10; ++i) {
+    must(batch->step(0, kNoLimit));
+    for (const auto& s : sessions) EXPECT_EQ(s->result().tokens.size(), 1u);
+  }
+  EXPECT_EQ(device->plans, 10);
+
+  SessionOptions o;
+  o.drafter = open_drafter(model, "eagle", *eagle_);
+  o.tree = tree("chain");
+  o.tree.length = 3;
+  sessions.clear();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    sessions.push_back(start(model, seed, o));
+    must(batch->add(*sessions.back()));
+  }
+  must(batch->step(0, kNoLimit));
+  device->plans = 0;
+  for (int i = 0; i < 10; ++i) must(batch->step(0, kNoLimit));
+  EXPECT_GE(device->plans, 10 * 4);
+  EXPECT_LE(device->plans, 10 * 5);  // three levels, the target, what was accepted
+}
+
+TEST_F(BatchTest, OnesFailureIsItsOwn) {
+  ModelOptions m;
+  m.kv_positions = 384;  // 256 of them are tree slots
+  const auto model = open_model(*target_, cpu(1), m), roomy = open_model(*target_, cpu(1));
+  const auto long_one = [&](const std::shared_ptr<Model>& of) {
+    auto s = start(of, 0);
+    must(s->append(std::vector<int32_t>(42, 5)));
+    return s;
+  };
+  auto batch = must(Batch::create(model));
+  auto idle = must(Session::create(model, {}));  // has no prompt
+  auto first = long_one(model), second = start(model, 1);
+  for (Session* s : {idle.get(), first.get(), second.get()}) must(batch->add(*s));
+  std::vector<int32_t> got[2];
+  int failed = 0;
+  for (int i = 0; i < 45; ++i) {
+    must(batch->step(0, kNoLimit));
+    EXPECT_EQ(idle->status().code(), Code::invalid_argument);
+    must(first->status());
+    collect(*first, &got[0]);
+    collect(*second, &got[1]);
+    if (second->status().ok()) continue;
+    EXPECT_EQ(second->status().code(), Code::limit) << second->status().message();
+    ++failed;
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_EQ(got[0], generate(*long_one(roomy), 45));
+  must(batch->remove(*first));
+  first.reset();  // its positions are free: the other goes on where it was
+  for (int i = 0; i < 20; ++i) {
+    must(batch->step(0, kNoLimit));
+    must(second->status());
+    collect(*second, &got[1]);
+  }
+  EXPECT_EQ(got[1].size(), static_cast<size_t>(45 - failed + 20));
+  EXPECT_EQ(got[1], generate(*start(roomy, 1), got[1].size()));
+}
+
+TEST_F(BatchTest, CancelStopsTheStepOrOneSession) {
+  const auto model = open_model(*target_, cpu(1));
+  auto batch = must(Batch::create(model));
+  auto a = start(model, 1), b = start(model, 2);
+  must(batch->add(*a));
+  must(batch->add(*b));
+  batch->request_cancel();
+  EXPECT_EQ(batch->step(0, kNoLimit).code(), Code::cancelled);
+  must(batch->step(0, kNoLimit));
+  EXPECT_EQ(a->result().tokens.size(), 1u);
+  a->request_cancel();
+  must(batch->step(0, kNoLimit));
+  EXPECT_EQ(a->status().code(), Code::cancelled);
+  must(b->status());
+  must(batch->step(0, kNoLimit));
+  must(a->status());
+  EXPECT_EQ(a->result().tokens.size(), 1u);
+  EXPECT_EQ(b->result().tokens.size(), 1u);
+}
+
+TEST_F(BatchTest, MembershipIsChecked) {
+  const auto model = open_model(*target_, cpu(1));
+  auto batch = must(Batch::create(model)), other = must(Batch::create(model));
+  must(batch->step(0, kNoLimit));  // nobody: nothing to do
+  auto a = start(model, 1);
+  must(batch->add(*a));
+  EXPECT_EQ(batch->add(*a).code(), Code::busy);
+  EXPECT_EQ(other->add(*a).code(), Code::busy);
+  EXPECT_EQ(other->remove(*a).code(), Code::not_found);
+  StepResult r;
+  EXPECT_EQ(a->step(0, kNoLimit, &r).code(), Code::busy);
+  const auto stranger = start(open_model(*target_, cpu(1)), 1);
+  EXPECT_EQ(batch->add(*stranger).code(), Code::mismatch);
+  batch.reset();
+  must(a->step(0, kNoLimit, &r));
+  EXPECT_EQ(r.tokens.size(), 1u);
+}
+
+}  // namespace
+}  // namespace aerie::test
