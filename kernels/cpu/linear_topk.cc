@@ -33,6 +33,11 @@ struct Cut {
   int64_t blocks() const { return (vocab + kTopKBlock - 1) / kTopKBlock; }
 };
 
+// Of row r; null: no noise.
+const DrawKey* key_of(const LinearTopK& op, int64_t r) {
+  return op.keys && op.keys[r * op.every].temperature > 0 ? op.keys + r * op.every : nullptr;
+}
+
 // Row r of `partial`.
 struct Partial {
   BlockSum* sums;
@@ -118,7 +123,7 @@ void run(const LinearTopK& op, int32_t task, int, Scratch& scratch) {
       range.top = std::numeric_limits<float>::quiet_NaN();
       continue;
     }
-    if (op.keys && op.keys[r].temperature > 0) noisy_scores(x, first, map, n, op.keys[r], noise, x);
+    if (const DrawKey* key = key_of(op, r)) noisy_scores(x, first, map, n, *key, noise, x);
     BlockSum* sums = partial.sums + first / kTopKBlock;
     sum_exp_blocks(x, n, sums);
     BestList list(best + r * k, counts[r], k, op.vocab_map);
@@ -138,8 +143,8 @@ void run(const MergeTopK& op, int32_t r, int threads, Scratch& scratch) {
   const Cut cut(head);
   const Partial partial(head, cut, r);
   const int64_t k = head.k;
-  int32_t* token = head.out_token + r * k;
-  float* logp = head.out_logp + r * k;
+  int32_t* token = head.out_token + r * head.every * k;
+  float* logp = head.out_logp + r * head.every * k;
   std::fill(token, token + k, -1);
   std::fill(logp, logp + k, -kInf);
   float top = -kInf;
@@ -147,7 +152,7 @@ void run(const MergeTopK& op, int32_t r, int threads, Scratch& scratch) {
     if (std::isnan(partial.range(i).top)) return;
     top = std::max(top, partial.range(i).top);
   }
-  if (head.keys && head.keys[r].temperature > 0 && top > -kInf && !is_noisy(&head.keys[r], top)) {
+  if (const DrawKey* key = key_of(head, r); key && top > -kInf && !is_noisy(key, top)) {
     // Only now is it known that this row should have had no noise: once more. A matter of absurd temperatures.
     LinearTopK again = head;
     again.x = rows(head.x, r, 1);
