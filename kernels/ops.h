@@ -158,6 +158,7 @@ struct LinearTopK {
   Tensor partial;            // (R, topk_partial_cols(V, k)) f32, between the two ops the backend's
   int32_t* out_token;        // (R, k)
   float* out_logp;           // (R, k)
+  int64_t every = 1;         // of keys, out_token and out_logp, row r of x has row r * every
 };
 struct MergeTopK { LinearTopK head; };
 // Tokens of a range, at least: so many that its k best are few among them.

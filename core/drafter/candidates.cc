@@ -42,6 +42,18 @@ void bring_home(Plan& plan, const Best& best, Candidates& c) {
   c.filled = true;
 }
 
+// The best of each row, to rows first, first + every, ... of `best`.
+void record_head(Plan& plan, const LmHead& head, const Tensor& hidden, int32_t vocab_used, const aerie_candidates* out,
+                 const Best& best, int64_t first, int64_t every) {
+  const int32_t k = out->result->width;
+  const kernels::LinearTopK op{hidden, head.w, head.bias, k, vocab_used,
+                               static_cast<const int32_t*>(head.vocab_map.data), out->keys ? out->keys + first : nullptr,
+                               plan.scratch(hidden.rows, kernels::topk_partial_cols(head.w.rows, k)),
+                               best.tokens() + first * k, best.logps() + first * k, every};
+  plan.add(op);
+  plan.add(kernels::MergeTopK{op});
+}
+
 }  // namespace
 
 int32_t record_candidates(aerie_plan* handle, const Tensor& logits, const Tensor& vocab_map, aerie_candidates* out) {
@@ -81,13 +93,37 @@ int32_t record_candidates(aerie_plan* handle, const LmHead& head, const Tensor& 
     return record_candidates(handle, logits, head.vocab_map, out);
   }
   const Best best = scratch_for(plan, hidden.rows, c.width);
-  const kernels::LinearTopK op{hidden, head.w, head.bias, c.width, target.vocab_used,
-                               static_cast<const int32_t*>(head.vocab_map.data), out->keys,
-                               plan.scratch(hidden.rows, kernels::topk_partial_cols(head.w.rows, c.width)),
-                               best.tokens(), best.logps()};
-  plan.add(op);
-  plan.add(kernels::MergeTopK{op});
+  record_head(plan, head, hidden, target.vocab_used, out, best, 0, 1);
   bring_home(plan, best, c);
+  return AERIE_D_OK;
+}
+
+int32_t record_level(aerie_plan* handle, int32_t level, const LmHead& head, const Tensor& hidden, aerie_candidates* out) {
+  Plan& plan = *handle->plan;
+  if (!out) return compute_fail(handle, "propose: no candidates to fill");
+  Candidates& c = *out->result;
+  const LlamaConfig& target = handle->own->target->config();
+  if (c.filled || level != out->next_level || level >= c.levels || hidden.rows != c.rows ||
+      head.w.rows != target.vocab_size)
+    return compute_fail(handle, "propose: level " + std::to_string(level) + " does not fit");
+  const int64_t rows = int64_t{c.rows} * c.levels;
+  const bool last = ++out->next_level == c.levels;
+  if (c.want_logits) {
+    if (level == 0) out->logits = plan.scratch(rows, target.vocab_size);
+    Tensor own = out->logits;  // rows level, level + levels, ...
+    own.data = static_cast<float*>(own.data) + level * own.cols;
+    own.rows = c.rows;
+    own.stride = c.levels * own.cols;
+    plan.add(kernels::Linear{hidden, head.w, head.bias, {}, own});
+    return last ? record_candidates(handle, out->logits, Tensor{}, out) : AERIE_D_OK;
+  }
+  if (level == 0) {
+    out->token = plan.scratch(rows, c.width);
+    out->logp = plan.scratch(rows, c.width);
+  }
+  const Best best{out->token, out->logp};
+  record_head(plan, head, hidden, target.vocab_used, out, best, level, c.levels);
+  if (last) bring_home(plan, best, c);
   return AERIE_D_OK;
 }
 

@@ -214,6 +214,13 @@ int32_t propose_head(aerie_plan* plan, const aerie_tensor* hidden, const aerie_t
   return record_candidates(plan, LmHead{from_abi(*w), optional(bias), optional(vocab_map)}, from_abi(*hidden), out);
 }
 
+int32_t propose_level(aerie_plan* plan, int32_t level, const aerie_tensor* hidden, const aerie_tensor* w,
+                      const aerie_tensor* bias, aerie_candidates* out) {
+  if (!is_activation(hidden) || !is_weight(w, hidden->cols) || (present(bias) && !is_vector(bias, w->rows)))
+    return compute_fail(plan, "propose_level: shapes do not fit");
+  return record_level(plan, level, LmHead{from_abi(*w), optional(bias), {}}, from_abi(*hidden), out);
+}
+
 }  // namespace
 
 const aerie_service_compute* compute_service() {
@@ -222,7 +229,7 @@ const aerie_service_compute* compute_service() {
       Walled<embed_target>::call, Walled<embed>::call, Walled<linear>::call, Walled<rms_norm>::call,
       Walled<activate>::call, Walled<add>::call, Walled<copy_rows>::call, Walled<decoder_layer>::call,
       Walled<decoder_layer_from>::call, Walled<propose_hidden>::call, Walled<propose_logits>::call,
-      Walled<propose_head>::call};
+      Walled<propose_head>::call, Walled<propose_level>::call};
   return &table;
 }
 

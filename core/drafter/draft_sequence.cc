@@ -157,8 +157,7 @@ Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const
   c.logp.assign(slots * static_cast<size_t>(c.width), 0.0f);
   c.want_logits = draw.want_logits;
   c.filled = false;
-  out_.result = &c;
-  out_.keys = nullptr;
+  out_ = {&c, nullptr};
   if (draw.shared_noise && draw.temperature > 0) {
     keys_.clear();
     for (int32_t r = 0; r < n; ++r)

@@ -35,6 +35,9 @@ struct aerie_attention {
 struct aerie_candidates {
   aerie::Candidates* result;
   const aerie::kernels::DrawKey* keys;  // device, (rows * levels); null: no shared noise
+  // Where heads that answer for one level each leave theirs (propose_level).
+  aerie::kernels::Tensor token{}, logp{}, logits{};
+  int32_t next_level = 0;
 };
 
 namespace aerie {

@@ -44,6 +44,9 @@ struct LmHead {
   kernels::Tensor vocab_map;  // as above
 };
 int32_t record_candidates(aerie_plan* plan, const LmHead& head, const kernels::Tensor& hidden, aerie_candidates* out);
+// The same, one level at a time, ascending, over hidden (rows, H); the last one fills `out`.
+int32_t record_level(aerie_plan* plan, int32_t level, const LmHead& head, const kernels::Tensor& hidden,
+                     aerie_candidates* out);
 // The same of a model's own, through its candidate head where that serves.
 int32_t record_candidates(aerie_plan* plan, const Model& model, const kernels::Tensor& hidden, aerie_candidates* out);
 

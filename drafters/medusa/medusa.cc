@@ -19,7 +19,7 @@ struct Medusa {
   const aerie_service_package* package = nullptr;
   aerie_tensor weight[kMaxHeads][kMaxBlocks] = {}, bias[kMaxHeads][kMaxBlocks] = {}, lm_head[kMaxHeads] = {};
   aerie_tensor state{};  // (max_seqs, H): the newest row's feature
-  int32_t hidden = 0, vocab = 0, heads = 0, blocks = 0;
+  int32_t hidden = 0, heads = 0, blocks = 0;
 };
 
 int32_t fail(aerie_drafter_error* err, int32_t code, const char* message) {
@@ -61,7 +61,6 @@ int32_t open(void* self, const aerie_drafter_open_info* info, aerie_drafter_need
   if ((code = m.compute->tensor_create(m.host, info->max_seqs, h, &m.state)))
     return fail(err, code, "no room for the features");
   m.hidden = info->hidden;
-  m.vocab = info->vocab;
   needs->n_taps = 1;
   needs->taps[0] = AERIE_FEATURE_FINAL;
   needs->levels = m.heads;
@@ -90,10 +89,9 @@ int32_t propose(void* self, aerie_plan* plan, const aerie_draft_rows* rows, aeri
   const Medusa& m = *static_cast<Medusa*>(self);
   const aerie_service_compute& c = *m.compute;
   const int64_t n = rows->n;
-  aerie_tensor hidden, f, y, logits{};
+  aerie_tensor hidden, f, y;
   if (c.scratch(plan, n * m.heads, m.hidden, &hidden) || c.scratch(plan, n, m.hidden, &f) ||
-      c.scratch(plan, n, m.hidden, &y) ||
-      (m.lm_head[0].data && c.scratch(plan, n * m.heads, m.vocab, &logits)))
+      c.scratch(plan, n, m.hidden, &y))
     return AERIE_D_NO_MEMORY;
   c.copy_rows(plan, &m.state, &rows->sequence, &f, nullptr, n);
   for (int32_t i = 0; i < m.heads; ++i) {
@@ -104,11 +102,9 @@ int32_t propose(void* self, aerie_plan* plan, const aerie_draft_rows* rows, aeri
       c.activate(plan, AERIE_ACT_SILU, &y, &y);
       c.add(plan, in, &y, &x);
     }
-    if (!logits.data) continue;
-    const aerie_tensor out = level_of(logits, n, m.heads, i);
-    c.linear(plan, &x, &m.lm_head[i], nullptr, nullptr, &out);
+    if (m.lm_head[i].data) c.propose_level(plan, i, &x, &m.lm_head[i], nullptr, candidates);
   }
-  return logits.data ? c.propose_logits(plan, &logits, nullptr, candidates) : c.propose_hidden(plan, &hidden, candidates);
+  return m.lm_head[0].data ? AERIE_D_OK : c.propose_hidden(plan, &hidden, candidates);
 }
 
 int32_t describe(uint32_t i, aerie_drafter_desc* out) {

@@ -146,7 +146,7 @@ void run(const TopK& op, int32_t r, int, Scratch& scratch) {
   std::fill(token, token + op.k, -1);
   std::fill(logp, logp + op.k, -kInf);
   const int64_t n = op.vocab_map ? op.logits.cols : std::min<int64_t>(op.logits.cols, op.vocab_used);
-  const DrawKey* key = op.keys && op.keys[r].temperature > 0 ? &op.keys[r] : nullptr;
+  const DrawKey* key = op.keys ? &op.keys[r] : nullptr;
   const int64_t padded = round_up(n, 64), room = select_room(op.k), blocks = (n + kTopKBlock - 1) / kTopKBlock;
   auto* c = static_cast<Candidate*>(scratch.get(static_cast<size_t>(room) * sizeof(Candidate) +
                                                 static_cast<size_t>(padded) * 8 +
@@ -155,19 +155,16 @@ void run(const TopK& op, int32_t r, int, Scratch& scratch) {
   float* noise = score + padded;
   auto* sums = reinterpret_cast<BlockSum*>(noise + padded);
   const float* x = logits;
+  float top;
   if (op.vocab_map) {  // unused ids: neither candidates nor part of the sum
-    if (!used_logits(logits, op.vocab_map, op.vocab_used, n, score)) return;
+    if (!used_logits(logits, op.vocab_map, op.vocab_used, n, score, &top)) return;
     x = score;
-  } else if (!finite_row(logits, n)) {
+  } else if (!finite_row(logits, n, &top)) {
     return;
   }
-  if (key) {
-    Candidate best;
-    max_row(x, n, &best);
-    if (is_noisy(key, best.score)) {
-      noisy_scores(x, 0, op.vocab_map, n, *key, noise, score);
-      x = score;
-    }
+  if (is_noisy(key, top)) {
+    noisy_scores(x, 0, op.vocab_map, n, *key, noise, score);
+    x = score;
   }
   const int64_t have = select_best(x, n, op.k, op.vocab_map, c);
   if (have == 0) return;

@@ -31,8 +31,8 @@ void gumbel_ids(const NoiseKey& key, const int32_t* ids, int64_t n, float* out);
 int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseKey& key, int32_t best);
 // The largest value and its lowest index; false if any is NaN or +inf. All -inf: id -1.
 bool max_row(const float* x, int64_t n, Candidate* best);
-// Are all finite?
-bool finite_row(const float* x, int64_t n);
+// Are all finite? top: then the largest; -inf of none.
+bool finite_row(const float* x, int64_t n, float* top);
 // Sum of exp(x[i] - top).
 float sum_exp_row(const float* x, int64_t n, float top);
 // The same of every kTopKBlock values, relative to their own largest. All -inf: a sum of 0.

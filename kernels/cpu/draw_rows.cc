@@ -183,13 +183,22 @@ bool MaxRow(const float* x, int64_t n, Candidate* best) {
   return true;
 }
 
-bool FiniteRow(const float* x, int64_t n) {
+bool FiniteRow(const float* x, int64_t n, float* top) {
   const F d;
   auto good = hn::Eq(hn::Zero(d), hn::Zero(d));
+  VF most = hn::Set(d, -kInf);
   int64_t i = 0;
-  for (; i + kN <= n; i += kN) good = hn::And(good, hn::Lt(hn::Abs(hn::LoadU(d, x + i)), hn::Set(d, kInf)));
+  for (; i + kN <= n; i += kN) {
+    const VF v = hn::LoadU(d, x + i);
+    good = hn::And(good, hn::Lt(hn::Abs(v), hn::Set(d, kInf)));
+    most = hn::Max(most, v);
+  }
   bool fine = hn::AllTrue(d, good);
-  for (; i < n; ++i) fine = fine && x[i] < kInf && x[i] > -kInf;
+  *top = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) {
+    fine = fine && x[i] < kInf && x[i] > -kInf;
+    *top = std::max(*top, x[i]);
+  }
   return fine;
 }
 
@@ -289,7 +298,7 @@ int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseK
   return HWY_DYNAMIC_DISPATCH(DrawRow)(logits, n, temperature, key, best);
 }
 bool max_row(const float* x, int64_t n, Candidate* best) { return HWY_DYNAMIC_DISPATCH(MaxRow)(x, n, best); }
-bool finite_row(const float* x, int64_t n) { return HWY_DYNAMIC_DISPATCH(FiniteRow)(x, n); }
+bool finite_row(const float* x, int64_t n, float* top) { return HWY_DYNAMIC_DISPATCH(FiniteRow)(x, n, top); }
 float sum_exp_row(const float* x, int64_t n, float top) { return HWY_DYNAMIC_DISPATCH(SumExpRow)(x, n, top); }
 void sum_exp_blocks(const float* x, int64_t n, BlockSum* out) { HWY_DYNAMIC_DISPATCH(SumExpBlocks)(x, n, out); }
 void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out) {

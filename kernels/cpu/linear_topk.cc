@@ -11,10 +11,11 @@ namespace aerie::kernels::cpu {
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest();
-constexpr int64_t kTaskWork = 400000;  // multiply-adds: those of Linear's smallest tasks
+// Multiply-adds of a task where that is no less than a block, some tens of microseconds.
+constexpr int64_t kTaskWork = 1000000;
 
 struct RangeBest {
-  float top;      // largest logit where there is noise; NaN: one is not finite
+  float top;      // largest logit; NaN: one is not finite
   int32_t count;  // of the candidates that follow
 };
 static_assert(sizeof(RangeBest) == 8 && sizeof(BlockSum) == 8 && sizeof(Candidate) == 8);
@@ -25,12 +26,17 @@ struct Cut {
   int64_t range;  // places of a range, whole blocks
   explicit Cut(const LinearTopK& op)
       : vocab(op.vocab_map ? op.w.rows : std::clamp<int64_t>(op.vocab_used, 0, op.w.rows)) {
-    const int64_t fit = kTaskWork / std::max<int64_t>(op.w.cols * op.x.rows, 1);
+    const int64_t fit = std::min(kTaskWork / std::max<int64_t>(op.w.cols * op.x.rows, 1), op.w.rows / 2);
     range = std::max(topk_least_range(op.k), fit / kTopKBlock * kTopKBlock);
   }
   int64_t ranges() const { return (vocab + range - 1) / range; }
   int64_t blocks() const { return (vocab + kTopKBlock - 1) / kTopKBlock; }
 };
+
+// Of row r; null: no noise.
+const DrawKey* key_of(const LinearTopK& op, int64_t r) {
+  return op.keys && op.keys[r * op.every].temperature > 0 ? op.keys + r * op.every : nullptr;
+}
 
 // Row r of `partial`.
 struct Partial {
@@ -73,14 +79,16 @@ class BestList {
 
 // Offers all of x, places from `first` on, whose blocks' sums are known. True if any was taken.
 bool offer_all(const float* x, int64_t first, int64_t n, const BlockSum* sums, BestList& list) {
-  Candidate found[kTopKBlock + kCollectSlack];
+  Candidate found[3 * kCollectSlack];  // few at a time: each lot may raise the threshold
   bool taken = false;
-  for (int64_t at = 0; at < n; at += kTopKBlock, ++sums) {
-    if (sums->top < list.threshold()) continue;
-    int64_t count = 0;
-    collect_row(x + at, 0, std::min<int64_t>(n - at, kTopKBlock), list.threshold(), found, &count, std::size(found));
-    for (int64_t i = 0; i < count; ++i)
-      taken |= list.offer({found[i].score, static_cast<int32_t>(first + at + found[i].id)});
+  for (int64_t block = 0; block < n; block += kTopKBlock, ++sums) {
+    const int64_t end = std::min<int64_t>(n, block + kTopKBlock);
+    for (int64_t at = block; at < end && sums->top >= list.threshold();) {
+      int64_t count = 0;
+      at = collect_row(x, at, end, list.threshold(), found, &count, std::size(found));
+      for (int64_t i = 0; i < count; ++i)
+        taken |= list.offer({found[i].score, static_cast<int32_t>(first + found[i].id)});
+    }
   }
   return taken;
 }
@@ -109,17 +117,13 @@ void run(const LinearTopK& op, int32_t task, int, Scratch& scratch) {
   for (int64_t r = 0; r < rows; ++r) {
     float* x = logits + r * stride;
     const Partial partial(op, cut, r);
-    RangeBest& range = partial.range(task) = {0, 0};
-    if (!(map ? used_logits(x, map, op.vocab_used, n, x) : finite_row(x, n))) {
+    RangeBest& range = partial.range(task);
+    range.count = 0;
+    if (!(map ? used_logits(x, map, op.vocab_used, n, x, &range.top) : finite_row(x, n, &range.top))) {
       range.top = std::numeric_limits<float>::quiet_NaN();
       continue;
     }
-    if (op.keys && op.keys[r].temperature > 0) {
-      Candidate top;
-      max_row(x, n, &top);
-      range.top = top.score;
-      noisy_scores(x, first, map, n, op.keys[r], noise, x);
-    }
+    if (const DrawKey* key = key_of(op, r)) noisy_scores(x, first, map, n, *key, noise, x);
     BlockSum* sums = partial.sums + first / kTopKBlock;
     sum_exp_blocks(x, n, sums);
     BestList list(best + r * k, counts[r], k, op.vocab_map);
@@ -139,8 +143,8 @@ void run(const MergeTopK& op, int32_t r, int threads, Scratch& scratch) {
   const Cut cut(head);
   const Partial partial(head, cut, r);
   const int64_t k = head.k;
-  int32_t* token = head.out_token + r * k;
-  float* logp = head.out_logp + r * k;
+  int32_t* token = head.out_token + r * head.every * k;
+  float* logp = head.out_logp + r * head.every * k;
   std::fill(token, token + k, -1);
   std::fill(logp, logp + k, -kInf);
   float top = -kInf;
@@ -148,7 +152,7 @@ void run(const MergeTopK& op, int32_t r, int threads, Scratch& scratch) {
     if (std::isnan(partial.range(i).top)) return;
     top = std::max(top, partial.range(i).top);
   }
-  if (head.keys && head.keys[r].temperature > 0 && top > -kInf && !is_noisy(&head.keys[r], top)) {
+  if (const DrawKey* key = key_of(head, r); key && top > -kInf && !is_noisy(key, top)) {
     // Only now is it known that this row should have had no noise: once more. A matter of absurd temperatures.
     LinearTopK again = head;
     again.x = rows(head.x, r, 1);

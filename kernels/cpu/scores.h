@@ -8,10 +8,11 @@
 
 namespace aerie::kernels::cpu {
 
-// out[t] = logits[t], -inf where map[t] cannot be drawn; false if one that can is not finite. out may be logits.
-bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out);
-// A temperature so small that the best logit overflows is no temperature.
-bool is_noisy(const DrawKey* key, float best);
+// out[t] = logits[t], -inf where map[t] cannot be drawn. Are those that can all finite? top: then the largest; -inf of
+// none. out may be logits.
+bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out, float* top);
+// A temperature so small that the best logit (top) overflows is no temperature.
+bool is_noisy(const DrawKey* key, float top);
 // out[t] = x[t] / temperature + G of place first + t, or of map[t]. noise: room for n, rounded up to 64. out may be x.
 void noisy_scores(const float* x, int64_t first, const int32_t* map, int64_t n, const DrawKey& key, float* noise,
                   float* out);

@@ -141,11 +141,11 @@ class Translator {
     tensor(o.logits, "logits");
   }
   void operator()(LinearTopK& o) {
-    const int64_t r = o.x.rows;
+    const int64_t r = o.x.rows, last = (r - 1) * o.every + 1;
     ints(o.vocab_map, o.w.rows, "vocab_map");
-    device(o.keys, r * static_cast<int64_t>(sizeof(DrawKey)), "keys");
-    device(o.out_token, r * o.k * 4, "out_token");
-    device(o.out_logp, r * o.k * 4, "out_logp");
+    device(o.keys, last * static_cast<int64_t>(sizeof(DrawKey)), "keys");
+    device(o.out_token, last * o.k * 4, "out_token");
+    device(o.out_logp, last * o.k * 4, "out_logp");
     required(o.partial.rows >= r && o.partial.cols >= topk_partial_cols(o.w.rows, o.k), "partial");
     tensor(o.x, "x");
     tensor(o.w, "w");

@@ -12,7 +12,11 @@ void run(const MergeTopK& op) {
   std::vector<float> all(static_cast<size_t>(head.x.rows * head.w.rows));
   const Tensor logits = matrix(all.data(), head.x.rows, head.w.rows);
   run(Linear{head.x, head.w, head.bias, {}, logits});
-  run(TopK{logits, head.k, head.vocab_used, head.vocab_map, head.keys, head.out_token, head.out_logp});
+  for (int64_t r = 0; r < head.x.rows; ++r) {
+    const int64_t to = r * head.every;
+    run(TopK{rows(logits, r, 1), head.k, head.vocab_used, head.vocab_map, head.keys ? head.keys + to : nullptr,
+             head.out_token + to * head.k, head.out_logp + to * head.k});
+  }
 }
 
 }  // namespace aerie::kernels::reference

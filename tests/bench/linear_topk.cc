@@ -1,5 +1,5 @@
 // What an LM head saves by never writing its logits: Linear + TopK against LinearTopK + MergeTopK, ten best of a row.
-//   linear_topk_bench [rounds]
+//   linear_topk_bench [rounds] [vocabulary]
 // Random weights, 1 and 10 rows, 1 thread and 2, with shared draft noise and without. The two are interleaved, round
 // after round; medians, and the fastest rounds, which say more on a busy machine.
 #include <algorithm>
@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
   for (int64_t r = 0; r < kMostRows; ++r) keys[r] = {1, 2, r, 30.0f, 0};
   for (const DType type : {DType::bf16, DType::int8})
     for (const auto& [v, h] : {std::pair<int64_t, int64_t>{4096, 192}, {32768, 2048}, {kMostVocab, 2048}}) {
+      if (argc > 2 && std::atoll(argv[2]) != v) continue;
       const Tensor w = weights(device, v, h, type);
       for (const int64_t rows : {int64_t{1}, kMostRows})
         for (const DrawKey* noise : {static_cast<const DrawKey*>(nullptr), static_cast<const DrawKey*>(keys)})

@@ -105,7 +105,7 @@ typedef struct aerie_draft_rows { /* frozen */
   const aerie_attention *attention; /* pass on to decoder_layer / forward */
 } aerie_draft_rows;
 
-/* Propose: where candidates go. The plugin passes it to propose_hidden / propose_head / propose_logits. */
+/* Propose: where candidates go. The plugin passes it to propose_hidden or one of its kin. */
 typedef struct aerie_candidates aerie_candidates;
 
 /* Host-side proposals (HOST_TOKENS drafters): one sequence at a time, all tokens in host memory. */
@@ -249,6 +249,9 @@ typedef struct aerie_service_compute { /* frozen */
    * to the bit, but without logits in memory. w: (V or the length of vocab_map, K); bias may be NULL. */
   int32_t (*propose_head)(aerie_plan *plan, const aerie_tensor *hidden, const aerie_tensor *w, const aerie_tensor *bias,
                           const aerie_tensor *vocab_map, aerie_candidates *out);
+  /* The same with a head for each level (Medusa's): hidden (n, K), w (V, K). Called for level 0, 1, ... of the call. */
+  int32_t (*propose_level)(aerie_plan *plan, int32_t level, const aerie_tensor *hidden, const aerie_tensor *w,
+                           const aerie_tensor *bias, aerie_candidates *out);
 } aerie_service_compute;
 
 /* Run any packaged target as a draft model. */

@@ -81,7 +81,7 @@ TEST(ProposeHead, IsLinearAndProposeLogitsToTheBit) {
           EXPECT_EQ(got.logits, want.logits);
           EXPECT_EQ(got.map, want.map);
           EXPECT_EQ(got.logits.empty(), !want_logits);
-          if (q.n_panels != 3) EXPECT_GE(got.token[0], 0);
+          EXPECT_GE(got.token[0], q.n_panels == 3 ? -1 : 0);
         }
 }
 
@@ -113,6 +113,75 @@ TEST(ProposeHead, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(refused(192, kRows, 4095, 1, 256)) << "bias";
   EXPECT_TRUE(refused(192, kRows, 320, 319, 20)) << "map";
   EXPECT_TRUE(refused(192, kRows, 320, 1, 20)) << "a reduced vocabulary wants a map";
+}
+
+// Two sequences, three levels, each with a bias of its own in place of a head of its own.
+Candidates propose_levels(const std::shared_ptr<Model>& model, bool fused, float temperature, bool want_logits,
+                          std::vector<int32_t> order = {0, 1, 2}, Status* status = nullptr) {
+  constexpr int32_t kLevels = 3, kWidth = 7, kSeqs = 2;
+  DrafterResources own(model, nullptr);
+  own.id = "test";
+  auto plan = must(Plan::create(model->device(), 1 << 16));
+  auto queue = must(model->device()->make_queue());
+  const int64_t h = model->config().hidden;
+  const auto hidden = random_values(static_cast<size_t>(kSeqs * h), 1), offsets = random_values(kLevels * 4096, 2);
+  const kernels::Tensor x = plan->scratch(kSeqs, h), bias = plan->scratch(kLevels, 4096),
+                        logits = plan->scratch(kSeqs * kLevels, 4096);
+  plan->add(kernels::Upload{x.data, hidden.data(), kSeqs * h * 4});
+  plan->add(kernels::Upload{bias.data, offsets.data(), kLevels * 4096 * 4});
+  Candidates c;
+  c.rows = kSeqs;
+  c.levels = kLevels;
+  c.width = kWidth;
+  c.want_logits = want_logits;
+  c.token.assign(kSeqs * kLevels * kWidth, -1);
+  c.logp.assign(c.token.size(), 0.0f);
+  std::vector<kernels::DrawKey> keys;
+  for (int64_t r = 0; r < kSeqs * kLevels; ++r) keys.push_back({7, 1, 100 + r, temperature, 0});
+  aerie_candidates out{&c, temperature > 0 ? plan->stage(std::span<const kernels::DrawKey>(keys)) : nullptr};
+  aerie_plan handle{plan.get(), &own};
+  const auto* compute = static_cast<const aerie_service_compute*>(drafter_service(nullptr, AERIE_SERVICE_COMPUTE));
+  const aerie_tensor in = to_abi(x), w = to_abi(model->lm_head()), all = to_abi(logits);
+  for (const int32_t level : order) {
+    const aerie_tensor b = to_abi(kernels::rows(bias, level, 1));
+    kernels::Tensor to = kernels::rows(logits, level, kSeqs);
+    to.stride = kLevels * to.cols;
+    const aerie_tensor own_logits = to_abi(to);
+    if (fused) compute->propose_level(&handle, level, &in, &w, &b, &out);
+    else compute->linear(&handle, &in, &w, &b, nullptr, &own_logits);
+  }
+  if (!fused) compute->propose_logits(&handle, &all, nullptr, &out);
+  if (status) *status = plan->status();
+  else must(plan->submit(*queue));
+  if (!status) EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+  return c;
+}
+
+TEST(ProposeLevel, IsLinearAndProposeLogitsToTheBit) {
+  const auto mock = std::shared_ptr<kernels::Device>(kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 2}))));
+  for (const auto& model : {open_model(kDemo, cpu(2)), open_model(kDemo, mock)})
+    for (const float temperature : {0.0f, 0.8f})
+      for (const bool want_logits : {false, true}) {
+        const Candidates want = propose_levels(model, false, temperature, want_logits);
+        const Candidates got = propose_levels(model, true, temperature, want_logits);
+        EXPECT_EQ(got.token, want.token);
+        EXPECT_EQ(got.logp, want.logp);
+        EXPECT_EQ(got.logits, want.logits);
+        EXPECT_GE(got.token[0], 0);
+        EXPECT_TRUE(got.filled);
+      }
+}
+
+TEST(ProposeLevel, LevelsComeInOrderAndOnce) {
+  const auto model = open_model(kDemo, cpu(1));
+  for (const auto& order : {std::vector<int32_t>{1}, {0, 0}, {0, 2}, {0, 1, 2, 0}}) {
+    Status status;
+    propose_levels(model, true, 0, false, order, &status);
+    EXPECT_FALSE(status.ok());
+  }
+  Status status;
+  EXPECT_FALSE(propose_levels(model, true, 0, false, {0, 1}, &status).filled) << "one is missing";
+  EXPECT_TRUE(status.ok());
 }
 
 }  // namespace aerie::test::propose_head
