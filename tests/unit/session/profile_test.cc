@@ -131,6 +131,11 @@ TEST(Profile, CancelAndDeadline) {
   o.keep_going = nullptr;
   o.deadline = kernels::Clock::now();
   EXPECT_EQ(measure_target(*model, o).status().code(), Code::limit);
+  // A table is measured all the same: two points of each kind.
+  o.deadline = kernels::kNoDeadline;
+  const CostTable least = must(measure_costs(*model, {&drafter, 1}, o, std::chrono::milliseconds(-1), {}));
+  EXPECT_EQ(least.target.row_counts(), (std::vector<int32_t>{1, 16}));
+  EXPECT_EQ(least.drafters[0].levels.points().size(), 2u);
   // Whatever the time allows is a full grid that begins at one row.
   o.rows = default_row_counts();
   o.contexts = {};
