@@ -138,8 +138,8 @@ double CostGrid::ms(double batch, double context, double rows) const {
   return mix(up_to(k, context, rows), up_to(k + 1, context, rows), share);
 }
 
-std::array<double, kMaxCostRows + 1> CostGrid::curve(int32_t batch, int64_t context) const {
-  std::array<double, kMaxCostRows + 1> out{};
+PassCost::Curve CostGrid::curve(int32_t batch, int64_t context) const {
+  PassCost::Curve out{};
   for (int32_t n = 1; n <= kMaxCostRows; ++n) out[static_cast<size_t>(n)] = ms(batch, static_cast<double>(context), n);
   return out;
 }

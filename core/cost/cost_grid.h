@@ -1,7 +1,6 @@
 // CostGrid: measured costs of one kind of pass, f(batch, context, rows), and what lies between the measurements.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,7 +36,7 @@ class CostGrid {
   // (and before the first) a pass costs what one of as many rows in all does. 0 when empty.
   double ms(double batch, double context, double rows) const;
   // ms(batch, context, n) for n = 0 .. 128; element 0 is 0.
-  std::array<double, kMaxCostRows + 1> curve(int32_t batch, int64_t context) const;
+  PassCost::Curve curve(int32_t batch, int64_t context) const;
   // Row counts up to 128 that were measured at the first batch.
   std::vector<int32_t> row_counts() const;
 

@@ -2,7 +2,6 @@
 // and which follows the context as the text grows.
 #pragma once
 
-#include <array>
 #include <memory>
 
 #include "core/cost/cost_grid.h"
@@ -22,11 +21,11 @@ class LiveCost {
 
   bool known() const { return cost_.known(); }
   double ms(int32_t rows) const { return cost_.ms(rows); }
-  const std::array<double, kMaxCostRows + 1>& curve() const { return cost_.curve(); }
+  const PassCost::Curve& curve() const { return cost_.curve(); }
 
  private:
   std::shared_ptr<const CostGrid> table_;
-  std::array<double, kMaxCostRows + 1> base_{};  // the table's curve at context_
+  PassCost::Curve base_{};  // the table's curve at context_
   int64_t context_ = 0;
   PassCost cost_;
 };

@@ -196,17 +196,25 @@ Result<CostTable> measure_costs(const Model& model, std::span<const std::shared_
   const uint64_t total = contexts * rows * (given.batches.size() + drafters.size());
   uint64_t done = 0;
   if (progress) options.passed = [&] { progress(done = std::min(done + 1, total), total); };
-  const auto next = [&] {
-    if (share.count() > 0) options.deadline = kernels::Clock::now() + share;
+  // Where not even one point fits into the share, two are measured all the same: a table says at least what a row costs.
+  const auto in_its_share = [&](const auto& measure) {
+    if (share.count() == 0) return measure(options);
+    options.deadline = kernels::Clock::now() + share;
+    auto result = measure(options);
+    if (result.ok() || result.status().code() != Code::limit) return result;
+    MeasureOptions least = options;
+    least.deadline = kernels::kNoDeadline;
+    least.contexts = {1};
+    least.rows = {1, 16};
+    least.least_samples = least.most_samples = 1;
+    return measure(least);
   };
   CostTable t;
   t.key = cost_key(model);
-  next();
-  AERIE_ASSIGN(t.target, measure_target(model, options));
+  AERIE_ASSIGN(t.target, in_its_share([&](const MeasureOptions& o) { return measure_target(model, o); }));
   for (const auto& drafter : drafters) {
     if (drafter->target().get() != &model) return error(Code::mismatch, "the drafter was opened for another model");
-    next();
-    AERIE_ASSIGN(DrafterCosts d, measure_drafter(drafter, options));
+    AERIE_ASSIGN(DrafterCosts d, in_its_share([&](const MeasureOptions& o) { return measure_drafter(drafter, o); }));
     const std::string id = d.name;
     const auto taken = [&] {
       return std::any_of(t.drafters.begin(), t.drafters.end(), [&](const DrafterCosts& other) { return other.name == d.name; });

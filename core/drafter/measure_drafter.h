@@ -14,7 +14,7 @@ DrafterKey drafter_key(Drafter& drafter);
 // Takes one of the drafter's sequences meanwhile. The batches of `options` do not matter: batch 1.
 Result<DrafterCosts> measure_drafter(const std::shared_ptr<Drafter>& drafter, const MeasureOptions& options);
 
-// All of it. Each drafter was opened for `model`. share: the time that the target, and each drafter, may take; 0: any.
+// All of it. Each drafter was opened for `model`. share: the time that the target, and each drafter, should take; 0: any.
 // progress: points measured and points in all.
 Result<CostTable> measure_costs(const Model& model, std::span<const std::shared_ptr<Drafter>> drafters,
                                 const MeasureOptions& options, std::chrono::milliseconds share,

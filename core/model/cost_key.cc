@@ -1,5 +1,6 @@
 #include "core/model/cost_key.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/platform/machine.h"

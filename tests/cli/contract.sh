@@ -52,3 +52,31 @@ expect 1 "above the hidden size" "$aerie" convert "$model" -o "$tmp/x.aerie" --c
 expect 1 "part of its target" "$aerie" convert "$head" -o "$tmp/x.aerie" --candidate-head 8
 expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head -3
 [ ! -e "$tmp/x.aerie" ]
+# Cost tables: printed, kept, used, refused.
+"$aerie" profile --model "$model" --drafter "$head" --drafter ngram --threads 1 --batch 1,2 --context 40,200 --json -o "$tmp/here.costs" >"$tmp/p.json"
+python3 - "$tmp/p.json" "$tmp/here.costs" <<'EOF'
+import json, sys
+t = json.load(open(sys.argv[1]))
+assert {(p["batch"], p["context"]) for p in t["target"]} == {(b, c) for b in (1, 2) for c in (40, 200)}
+assert {p["rows"] for p in t["target"]} >= {1, 128}
+assert set(t["drafters"]) == {"eagle", "ngram"}
+for p in t["target"] + t["drafters"]["eagle"] + t["drafters"]["ngram"]:
+    assert 0 < p["low"] <= p["ms"] <= p["high"], p
+line, body = open(sys.argv[2]).read().split("\n", 1)
+assert line.startswith("aerie-costs 1 ") and json.loads(body) == t
+EOF
+"$aerie" run --model "$model" --drafter "$head" --threads 1 --profile "$tmp/here.costs" --prompt "It was" --max-tokens 24 \
+  --temperature 0.7 --seed 5 --json >"$tmp/r.json"
+python3 -c 'import json,sys; a, b = (json.load(open(p))["tokens"] for p in sys.argv[1:]); assert a == b' "$tmp/r.json" "$tmp/first.json"
+"$aerie" bench --model "$model" --drafter "$head" --tree auto --threads 1 --profile "$tmp/here.costs" --max-tokens 4 --repeats 1 >/dev/null
+"$aerie" profile --model "$model" --quick --threads 1 -o "$tmp/quick.costs" >"$tmp/out"
+grep -q "^target" "$tmp/out"
+expect 1 "here.costs: threads: " "$aerie" run --model "$model" --threads 2 --profile "$tmp/here.costs" --prompt x
+expect 1 "here.costs: model: " "$aerie" run --model "$root/samples/models/demo-small.aerie" --threads 1 --profile "$tmp/here.costs" --prompt x
+expect 1 "here.costs: weights: " "$aerie" run --model "$tmp/int4.aerie" --threads 1 --profile "$tmp/here.costs" --prompt x
+expect 1 "quick.costs: drafter: no costs of eagle" "$aerie" run --model "$model" --drafter "$head" --threads 1 --profile "$tmp/quick.costs" --prompt x
+head -c 3000 "$tmp/here.costs" >"$tmp/cut.costs"
+expect 1 "cut.costs: checksum: " "$aerie" run --model "$model" --profile "$tmp/cut.costs" --prompt x
+expect 1 "not a cost table" "$aerie" run --model "$model" --profile "$model" --prompt x
+expect 1 "contexts: 100000" "$aerie" profile --model "$model" --context 100000
+expect 2 "" "$aerie" profile --model "$model" --batch 0

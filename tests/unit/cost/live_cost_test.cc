@@ -1,0 +1,56 @@
+// Real passes correct a table, wherever it came from.
+#include <cmath>
+
+#include "core/cost/live_cost.h"
+#include "tests/unit/cost/cost_fixtures.h"
+
+namespace aerie::cost_test {
+namespace {
+
+double truth(double context, double n) { return 4 + 0.25 * n + 0.01 * context + 0.0005 * context * n; }
+
+std::shared_ptr<const CostGrid> table() {
+  std::vector<CostPoint> points;
+  for (const int32_t c : {32, 128, 512, 2048})
+    for (const int32_t n : {1, 2, 4, 8, 16, 32, 64, 128}) points.push_back({1, c, n, truth(c, n), truth(c, n), truth(c, n), 3});
+  return std::make_shared<const CostGrid>(CostGrid::make(points).value());
+}
+
+TEST(LiveCost, FollowsTheContext) {
+  LiveCost cost;
+  EXPECT_FALSE(cost.known());
+  cost.start(table(), 0);
+  EXPECT_TRUE(cost.known());
+  EXPECT_NEAR(cost.ms(64), truth(32, 64), 1e-9);
+  for (int64_t c = 32; c <= 2048; ++c) cost.at(c);
+  EXPECT_NEAR(cost.ms(64), truth(2048, 64), truth(2048, 64) * 0.01);
+  cost.at(32);
+  EXPECT_NEAR(cost.ms(64), truth(32, 64), 1e-9) << "and back, after a rewind";
+}
+
+TEST(LiveCost, AMachineTwiceAsSlowIsKnownWithin20Passes) {
+  LiveCost cost;
+  cost.start(table(), 128);
+  for (int i = 0; i < 20; ++i) cost.measured(16, 2 * truth(128, 16));
+  EXPECT_NEAR(cost.ms(16), 2 * truth(128, 16), 0.04 * truth(128, 16));
+  for (const int32_t n : {1, 4, 64, 128}) EXPECT_NEAR(cost.ms(n), 2 * truth(128, n), 0.15 * truth(128, n)) << n;
+  cost.at(2048);  // the text has grown meanwhile: still busy
+  EXPECT_NEAR(cost.ms(16), 2 * truth(2048, 16), 0.05 * truth(2048, 16));
+  for (int i = 0; i < 20; ++i) cost.measured(i % 2 ? 4 : 16, truth(2048, i % 2 ? 4 : 16));
+  EXPECT_NEAR(cost.ms(16), truth(2048, 16), 0.1 * truth(2048, 16)) << "and when the game pauses";
+  for (int32_t n = 2; n <= kMaxCostRows; ++n) EXPECT_GE(cost.ms(n), cost.ms(n - 1)) << n;
+}
+
+TEST(LiveCost, WithoutATableTheFirstPassTells) {
+  LiveCost cost;
+  cost.start(PassCost{});
+  EXPECT_FALSE(cost.known());
+  cost.at(100);
+  cost.measured(1, 250);
+  EXPECT_TRUE(cost.known());
+  EXPECT_EQ(cost.ms(1), 250);
+  EXPECT_GT(cost.ms(16), 250);
+}
+
+}  // namespace
+}  // namespace aerie::cost_test

@@ -1,0 +1,234 @@
+// Measuring a target and its drafters, and what sessions make of a table.
+#include <algorithm>
+
+#include "core/drafter/measure_drafter.h"
+#include "core/model/cost_key.h"
+#include "core/model/measure.h"
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+const std::vector<int32_t> kText = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
+
+std::string target_package() { return converted(golden("mha"), "profile-target", kernels::DType::int8); }
+std::string head_package(const char* kind) {
+  return converted(source_dir() + "/tests/golden/heads/" + kind, std::string("profile-") + kind, kernels::DType::bf16, target_package());
+}
+
+MeasureOptions few_points() {
+  MeasureOptions o;
+  o.contexts = {20, 100};
+  o.rows = {1, 4, 9};
+  o.least_samples = o.most_samples = 2;
+  return o;
+}
+
+// Costs as if measured with `model`: a pass of n rows takes first + more * (n - 1) milliseconds.
+std::shared_ptr<CostTable> made_table(const Model& model, double first, double more) {
+  auto t = std::make_shared<CostTable>();
+  t->key = cost_key(model);
+  std::vector<CostPoint> points;
+  for (const int32_t n : {1, 16, 128}) {
+    const double ms = first + more * (n - 1);
+    points.push_back({1, 64, n, ms, ms, ms, 1});
+  }
+  t->target = must(CostGrid::make(points));
+  return t;
+}
+
+SessionOptions session_options(std::shared_ptr<Drafter> drafter, const char* tree) {
+  SessionOptions o;
+  o.sampling.temperature = 0.7f;
+  o.sampling.seed = 4;
+  o.ignore_eos = true;
+  o.drafter = std::move(drafter);
+  o.tree.name = tree;
+  return o;
+}
+
+std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
+  auto session = must(Session::create(model, o));
+  must(session->append(kText));
+  const auto out = generate(*session, n);
+  if (stats) *stats = session->statistics();
+  return out;
+}
+
+TEST(Profile, MeasuresEveryKindOfDrafterAndGivesEverythingBack) {
+  const std::string target = target_package();
+  const auto model = open_model(target, cpu(1));
+  const int64_t room = model->pool()->free_positions();
+  std::vector<std::shared_ptr<Drafter>> drafters;
+  for (const auto& [library, package] :
+       {std::pair<const char*, std::string>{"eagle", converted(golden("eagle_mha"), "profile-eagle", kernels::DType::bf16, target)},
+        {"eagle", head_package("eagle3")}, {"fasteagle", head_package("fasteagle")}, {"medusa", head_package("medusa")},
+        {"hydra", head_package("hydra")}, {"small_model", target}, {"small_model", target}, {"ngram", ""}, {"lookahead", ""}})
+    drafters.push_back(open_drafter(model, library, package));
+  MeasureOptions o = few_points();
+  o.batches = {1, 3};
+  uint64_t last = 0, all = 0;
+  const CostTable t = must(measure_costs(*model, drafters, o, std::chrono::milliseconds(0), [&](uint64_t done, uint64_t total) {
+    EXPECT_GE(done, last);
+    last = done;
+    all = total;
+  }));
+  EXPECT_EQ(last, all);
+  EXPECT_GT(all, 0u);
+  EXPECT_EQ(t.target.points().size(), 2u * 2 * 3);
+  for (const CostPoint& p : t.target.points()) {
+    EXPECT_EQ(p.samples, 2);
+    EXPECT_LE(p.low, p.ms);
+    EXPECT_LE(p.ms, p.high);
+  }
+  ASSERT_EQ(t.drafters.size(), drafters.size());
+  EXPECT_EQ(t.drafters[5].name, "small_model");
+  EXPECT_EQ(t.drafters[6].name, "small_model#2");
+  for (size_t i = 0; i < drafters.size(); ++i) {
+    const DrafterCosts& d = t.drafters[i];
+    const bool host = drafters[i]->host_tokens(), one_pass = drafters[i]->needs().levels > 1;
+    EXPECT_EQ(d.roots.points().size(), host ? 2u : 2u * 3) << d.name;
+    EXPECT_EQ(d.levels.points().size(), host || one_pass ? 0u : 2u * 3) << d.name;
+    EXPECT_FALSE(drafters[i]->quarantined());
+  }
+  EXPECT_EQ(model->pool()->free_positions(), room);
+
+  // The measured table serves; no token changes; the drafters are as good as new.
+  const auto want = text_of(model, session_options(nullptr, "auto"), 60);
+  const auto table = std::make_shared<const CostTable>(t);
+  must(model->use_costs(table));
+  for (const auto& drafter : drafters) {
+    must(drafter->use_costs(table));
+    for (const char* tree : {"auto", "cast"}) {
+      SessionStatistics stats;
+      EXPECT_EQ(text_of(model, session_options(drafter, tree), 60, &stats), want) << drafter->id() << " " << tree;
+      EXPECT_EQ(stats.drafter_failures, 0u) << drafter->id();
+    }
+  }
+}
+
+TEST(Profile, MorePassCostsMore) {
+  const auto model = open_model(target_package(), cpu(1));
+  MeasureOptions o = few_points();
+  o.rows = {1, 128};
+  o.most_samples = 5;
+  const CostGrid grid = must(measure_target(*model, o));
+  EXPECT_GT(grid.ms(1, 20, 128), 3 * grid.ms(1, 20, 1)) << "128 rows are more work than one, on any machine";
+}
+
+TEST(Profile, CancelAndDeadline) {
+  const auto model = open_model(target_package(), cpu(1));
+  const auto drafter = open_drafter(model, "small_model", target_package());
+  const int64_t room = model->pool()->free_positions();
+  int polls = 0;
+  MeasureOptions o = few_points();
+  for (const int at : {0, 1, 7, 20, 40}) {
+    polls = 0;
+    o.keep_going = [&] { return polls++ < at; };
+    EXPECT_EQ(measure_costs(*model, {&drafter, 1}, o, {}, {}).status().code(), Code::cancelled) << at;
+    EXPECT_EQ(model->pool()->free_positions(), room);
+  }
+  o.keep_going = nullptr;
+  o.deadline = kernels::Clock::now();
+  EXPECT_EQ(measure_target(*model, o).status().code(), Code::limit);
+  // A table is measured all the same: two points of each kind.
+  o.deadline = kernels::kNoDeadline;
+  const CostTable least = must(measure_costs(*model, {&drafter, 1}, o, std::chrono::milliseconds(-1), {}));
+  EXPECT_EQ(least.target.row_counts(), (std::vector<int32_t>{1, 16}));
+  EXPECT_EQ(least.drafters[0].levels.points().size(), 2u);
+  // Whatever the time allows is a full grid that begins at one row.
+  o.rows = default_row_counts();
+  o.contexts = {};
+  for (const int us : {200, 1000, 5000, 20000}) {
+    o.deadline = kernels::Clock::now() + std::chrono::microseconds(us);
+    const Result<CostGrid> some = measure_target(*model, o);
+    if (some.ok()) EXPECT_EQ(some->points()[0].rows, 1) << us;
+    else EXPECT_EQ(some.status().code(), Code::limit) << us;
+    EXPECT_EQ(model->pool()->free_positions(), room);
+  }
+}
+
+TEST(Profile, ForeignTablesAreRefusedAndNothingIsAttached) {
+  const auto model = open_model(target_package(), cpu(1)), two = open_model(target_package(), cpu(2));
+  ModelOptions bf16;
+  bf16.kv_dtype = kernels::DType::bf16;
+  const auto narrow = open_model(target_package(), cpu(1), bf16);
+  const auto other = open_model(converted(golden("gqa_tied"), "profile-other", kernels::DType::int8), cpu(1));
+  const auto requantised = open_model(converted(golden("mha"), "profile-int4", kernels::DType::int4), cpu(1));
+  const auto refused = [&](const std::shared_ptr<Model>& m, const char* field) {
+    const Status s = m->use_costs(made_table(*model, 1, 1));
+    EXPECT_EQ(s.code(), Code::mismatch) << field;
+    EXPECT_EQ(s.message().find(field), 0u) << s.message();
+    EXPECT_EQ(m->costs(), nullptr);
+  };
+  refused(two, "threads");
+  refused(narrow, "kv");
+  refused(other, "model");
+  refused(requantised, "weights");
+  must(model->use_costs(made_table(*model, 1, 1)));
+  ASSERT_NE(model->costs(), nullptr);
+  const auto drafter = open_drafter(model, "ngram", "");
+  const Status s = drafter->use_costs(made_table(*model, 1, 1));
+  EXPECT_EQ(s.code(), Code::mismatch);
+  EXPECT_NE(s.message().find("drafter: no costs of ngram"), std::string::npos) << s.message();
+  EXPECT_EQ(drafter->costs(), nullptr);
+}
+
+TEST(Profile, AutoPicksSmallTreesWhereRowsAreDear) {
+  const auto verified = [](double more, double draft) {
+    const auto model = open_model(target_package(), cpu(1));
+    const auto drafter = open_drafter(model, "small_model", target_package());
+    auto table = made_table(*model, 10, more);
+    DrafterCosts d;
+    d.name = "small_model";
+    d.key = drafter_key(*drafter);
+    const CostPoint point{1, 64, 1, draft, draft, draft, 1};
+    d.levels = must(CostGrid::make({point}));
+    d.roots = must(CostGrid::make({point}));
+    table->drafters.push_back(std::move(d));
+    must(model->use_costs(table));
+    must(drafter->use_costs(table));
+    SessionOptions o = session_options(drafter, "auto");
+    auto session = must(Session::create(model, o));
+    must(session->append(kText));
+    while (session->statistics().cycles < 1) {
+      StepResult r;
+      must(session->step(0, std::chrono::microseconds(0), &r));
+    }
+    return session->statistics();  // of the first cycle, before real passes have a say
+  };
+  const SessionStatistics cheap = verified(0.001, 0.001), dear = verified(10, 0.001), dear_drafts = verified(0.001, 1000);
+  EXPECT_GE(cheap.verified, 20u);
+  EXPECT_LE(dear.verified, 2u);
+  EXPECT_GT(cheap.draft_passes, 2u);
+  EXPECT_EQ(dear_drafts.draft_passes, 1u) << "the first level is always asked";
+}
+
+TEST(Profile, WithoutRoomToMeasureTheFirstPassTells) {
+  ModelOptions tight;
+  tight.kv_positions = 1024;
+  const auto want = text_of(open_model(target_package(), cpu(1)), session_options(nullptr, "auto"), 40);
+  const auto model = open_model(target_package(), cpu(1), tight);
+  const auto drafter = open_drafter(model, "small_model", target_package());
+  std::unique_ptr<Session> session;
+  {
+    KvSequence hog(model->pool(), 1024, 0);
+    must(hog.reserve(model->pool()->free_positions()));
+    session = must(Session::create(model, session_options(drafter, "auto")));
+  }
+  EXPECT_FALSE(model->pass_cost().known());
+  must(session->append(kText));
+  StepResult r;
+  std::vector<int32_t> out;
+  while (out.empty()) {
+    must(session->step(0, std::chrono::microseconds(0), &r));
+    for (const EmittedToken& t : r.tokens) out.push_back(t.id);
+  }
+  EXPECT_EQ(session->statistics().draft_passes, 0u) << "the first cycle is plain";
+  for (const int32_t t : generate(*session, 40 - out.size())) out.push_back(t);
+  EXPECT_EQ(out, want);
+  EXPECT_GT(session->statistics().draft_passes, 0u) << "then it knows";
+}
+
+}  // namespace
+}  // namespace aerie::test
