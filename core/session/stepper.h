@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "core/session/draft_calls.h"
 #include "core/session/walks.h"
 
 namespace aerie {
@@ -41,7 +42,9 @@ class Stepper {
   void record_next(std::span<Session* const> sessions);
   void record_draft(std::span<Session* const> sessions);
   void record_target(std::span<Session* const> sessions);
-  Session* try_target();
+  bool try_draft();
+  bool try_target();
+  bool record_calls();
   void submitted();
   void pass_ended();
   void commit();
@@ -58,6 +61,13 @@ class Stepper {
   bool drafting_ = false;
   RowsBuilder rows_;
   Walks walks_;
+  DraftCalls calls_;
+  // What recording stumbled over: sessions that must go on without their drafter, and why.
+  struct {
+    std::vector<Session*> sessions;
+    Status why;
+    bool observed = false;
+  } failed_;
   std::vector<TappedRows> tapped_;
   double pass_ms_ = 0;
   std::vector<int32_t> copy_src_, copy_dst_;
