@@ -138,6 +138,11 @@ class Session {
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
+  // row_budget.cc
+  int32_t fixed_rows() const;
+  void offer_nodes(std::vector<RankedNode>* nodes) const;
+  void keep_nodes(std::span<const RankedNode> nodes);
+  void read_at_most(int32_t rows);
   // costs.cc: what cost-aware policies are told
   void prepare_costs();               // measures the target once, if the policy wants costs
   std::string draft_kind() const;
@@ -199,6 +204,7 @@ class Session {
   MultiRound multi_round_;
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_;
+  std::vector<char> kept_;
   int32_t max_emit_ = 0, max_depth_ = 0;
   LevelProduct product_;
   std::vector<LevelList> level_lists_;

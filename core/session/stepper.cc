@@ -17,8 +17,8 @@ uint64_t nanoseconds(kernels::Clock::duration d) {
 }
 }  // namespace
 
-Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model) {
-  std::unique_ptr<Stepper> s(new Stepper(std::move(model)));
+Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model, int32_t max_rows) {
+  std::unique_ptr<Stepper> s(new Stepper(std::move(model), max_rows));
   AERIE_ASSIGN(s->queue_, s->model_->device()->make_queue());
   return s;
 }
@@ -117,7 +117,7 @@ bool Stepper::try_draft() {
   calls_.clear();
   for (Session* s : flight_) {
     if (Status status = s->add_draft(*plan_, &calls_); !status.ok()) {
-      failed_ = {{s}, std::move(status), true};
+      failed_ = {{s}, std::move(status), false};
       return false;
     }
   }
@@ -141,6 +141,7 @@ void Stepper::record_target(std::span<Session* const> sessions) {
       if (s->active() && s->phase_ == phase) flight_.push_back(s);
   drafting_ = false;
   if (flight_.empty()) return;
+  share_rows();
   while (!try_target()) {
     for (Session* s : failed_.sessions) {
       s->drafter_failed(failed_.why, true, s == failed_.sessions[0]);

@@ -17,10 +17,19 @@ namespace aerie {
 
 class Session;
 
+// A drafted node that asks for a row of the next target pass.
+struct RankedNode {
+  float value;
+  int32_t depth, order;
+  int32_t node;
+  const Session* session;
+};
+
 // One thread at a time.
 class Stepper {
  public:
-  static Result<std::unique_ptr<Stepper>> create(std::shared_ptr<Model> model);
+  // max_rows: of a target pass, where trees and prompts can be cut to fit; 0: no limit.
+  static Result<std::unique_ptr<Stepper>> create(std::shared_ptr<Model> model, int32_t max_rows = 0);
   ~Stepper();
   Stepper(const Stepper&) = delete;
   Stepper& operator=(const Stepper&) = delete;
@@ -37,11 +46,12 @@ class Stepper {
   void withdraw(Session& session);
 
  private:
-  explicit Stepper(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  Stepper(std::shared_ptr<Model> model, int32_t max_rows) : model_(std::move(model)), max_rows_(max_rows) {}
   bool run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel);
   void record_next(std::span<Session* const> sessions);
   void record_draft(std::span<Session* const> sessions);
   void record_target(std::span<Session* const> sessions);
+  void share_rows();  // row_budget.cc
   bool try_draft();
   bool try_target();
   bool record_calls();
@@ -52,6 +62,8 @@ class Stepper {
   void all_failed(std::span<Session* const> sessions, const Status& why);
 
   std::shared_ptr<Model> model_;
+  int32_t max_rows_;
+  std::vector<RankedNode> ranked_;
   std::unique_ptr<Plan> plan_;
   size_t index_bytes_ = 0;
   std::unique_ptr<kernels::Queue> queue_;
