@@ -53,45 +53,19 @@ Status DraftSequence::rollback(int64_t n) {
   });
 }
 
-aerie_tensor DraftSequence::index(Plan& plan, const std::vector<int32_t>& values) {
-  auto* address = const_cast<int32_t*>(plan.stage(std::span<const int32_t>(values)));
-  return to_abi(kernels::matrix(address, 1, static_cast<int64_t>(values.size()), kernels::DType::i32));
+Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t end,
+                              const kernels::Tensor& features) {
+  if (end <= observed_ || drafter_->host_tokens()) return {};
+  if (kv_) AERIE_TRY(kv_->reserve(end - first_));
+  call->sequence(seq_, kv_.get(), features);
+  for (int64_t i = observed_; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
+  return {};
 }
 
 Status DraftSequence::observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features) {
-  const int64_t n = end - observed_;
-  if (n <= 0) return {};
-  if (drafter_->host_tokens()) return {};
-  if (kv_) AERIE_TRY(kv_->reserve(end - first_));
-  token_.clear();
-  position_.clear();
-  rows_.clear();
-  if (kv_) rows_.sequence(*kv_);
-  for (int64_t i = observed_; i < end; ++i) {
-    const int32_t token = text[static_cast<size_t>(i)];
-    token_.push_back(token);
-    position_.push_back(static_cast<int32_t>(i - first_));
-    if (kv_) rows_.plain(token, i - first_);
-  }
-  last_.assign(1, static_cast<int32_t>(n) - 1);
-  root_.assign(1, seq_ * kMaxFedNodes);
-  aerie_attention attention;
-  if (kv_) attention.rows = rows_.stage(plan);
-  aerie_draft_rows rows{};
-  rows.struct_size = sizeof rows;
-  rows.n = static_cast<int32_t>(n);
-  rows.n_seqs = 1;
-  rows.token = index(plan, token_);
-  rows.position = index(plan, position_);
-  rows.last_row = index(plan, last_);
-  rows.root = index(plan, root_);
-  sequence_.assign(1, seq_);
-  rows.sequence = index(plan, sequence_);
-  if (features) rows.feature = to_abi(features);
-  rows.attention = &attention;
-  aerie_plan handle{&plan, &drafter_->resources()};
-  AERIE_TRY(drafter_->call("observe", [&](const aerie_drafter& d) { return d.observe(d.self, &handle, &rows); }));
-  return plan.status();
+  own_observe_.begin(*drafter_);
+  AERIE_TRY(observe(&own_observe_, text, end, features));
+  return own_observe_.record(plan);
 }
 
 void DraftSequence::begin_cycle(int64_t text_size) {
@@ -101,75 +75,42 @@ void DraftSequence::begin_cycle(int64_t text_size) {
   text_size_ = text_size;
 }
 
-Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
+int32_t DraftSequence::width(int32_t wanted) const {
+  const int32_t width = std::min({wanted, kernels::kMaxTopK, drafter_->target()->config().vocab_used});
+  return drafter_->needs().max_width > 0 ? std::min(width, drafter_->needs().max_width) : width;
+}
+
+Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::span<const int32_t> frontier,
                               const DraftDraw& draw) {
   const auto n = static_cast<int32_t>(frontier.size());
-  const int32_t level = tree[frontier[0]].depth;
-  if (level > 0 && drafter_->needs().levels > 1) return error(Code::internal, "a one-pass drafter is asked about roots only");
+  const int32_t level = tree[frontier[0]].depth, levels = drafter_->needs().levels;
+  if (level > 0 && levels > 1) return error(Code::internal, "a one-pass drafter is asked about roots only");
   const bool again = fed_[static_cast<size_t>(frontier[0])] >= 0;  // this level was recorded before: the same ids
   if (n > kMaxDraftRows || (!again && n_fed_ + n > kMaxFedNodes)) return error(Code::limit, "too many nodes in one draft");
-  const int64_t committed = observed_ - first_;  // rows of the drafter, the root's included
-  token_.clear();
-  position_.clear();
-  node_.clear();
-  parent_.clear();
-  rows_.clear();
-  if (kv_) {
-    if (level > 0) AERIE_TRY(kv_->reserve(committed));
-    rows_.sequence(*kv_);
-  }
+  // Rows of the drafter, the root's included: it is observed by now, or in this pass.
+  const int64_t committed = text_size_ - first_;
+  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed));
+  call->sequence(seq_, kv_.get(), &candidates_);
   for (const int32_t at : frontier) {
     const DraftNode& node = tree[at];
     if (level > 0 && !again) fed_[static_cast<size_t>(at)] = n_fed_++;
-    token_.push_back(node.token);
-    position_.push_back(static_cast<int32_t>(committed - 1 + level));
-    node_.push_back(seq_ * kMaxFedNodes + fed_[static_cast<size_t>(at)]);
-    parent_.push_back(level > 0 ? seq_ * kMaxFedNodes + fed_[static_cast<size_t>(node.parent)] : -1);
-    if (kv_ && level > 0) {
-      tail_.assign(static_cast<size_t>(level), 0);
+    tail_.assign(static_cast<size_t>(level), 0);
+    if (kv_)
       for (int32_t a = at, d = level; d > 0; a = tree[a].parent, --d)
         tail_[static_cast<size_t>(d) - 1] = kv_->scratch_slot(fed_[static_cast<size_t>(a)]);
-      rows_.tree(node.token, committed, tail_);
-    }
+    call->row(node.token, committed - 1 + level, seq_ * kMaxFedNodes + fed_[static_cast<size_t>(at)],
+              level > 0 ? seq_ * kMaxFedNodes + fed_[static_cast<size_t>(node.parent)] : -1, committed, tail_);
+    for (int32_t l = 0; l < levels; ++l)  // the token after a text of text_size_ + level + l
+      call->key({draw.seed, draw.stream, text_size_ + level + l, draw.shared_noise ? draw.temperature : 0, 0});
   }
-  aerie_attention attention;
-  if (kv_ && level > 0) attention.rows = rows_.stage(plan);
-  aerie_draft_rows rows{};
-  rows.struct_size = sizeof rows;
-  rows.n = n;
-  rows.n_seqs = 1;
-  rows.level = level;
-  rows.token = index(plan, token_);
-  rows.position = index(plan, position_);
-  rows.node = index(plan, node_);
-  if (level > 0) rows.parent = index(plan, parent_);
-  sequence_.assign(static_cast<size_t>(n), seq_);
-  rows.sequence = index(plan, sequence_);
-  rows.attention = &attention;
-
-  Candidates& c = candidates_;
-  c.rows = n;
-  c.levels = drafter_->needs().levels;
-  c.width = std::min({width, kernels::kMaxTopK, drafter_->target()->config().vocab_used});
-  if (drafter_->needs().max_width > 0) c.width = std::min(c.width, drafter_->needs().max_width);
-  const auto slots = static_cast<size_t>(n) * static_cast<size_t>(c.levels);
-  c.token.assign(slots * static_cast<size_t>(c.width), -1);
-  c.logp.assign(slots * static_cast<size_t>(c.width), 0.0f);
-  c.want_logits = draw.want_logits;
-  c.filled = false;
-  out_ = {&c, nullptr};
-  if (draw.shared_noise && draw.temperature > 0) {
-    keys_.clear();
-    for (int32_t r = 0; r < n; ++r)
-      for (int32_t l = 0; l < c.levels; ++l)  // the token after a text of text_size_ + level + l
-        keys_.push_back({draw.seed, draw.stream, text_size_ + level + l, draw.temperature, 0});
-    out_.keys = plan.stage(std::span<const kernels::DrawKey>(keys_));
-  }
-  aerie_plan handle{&plan, &drafter_->resources()};
-  AERIE_TRY(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }));
-  AERIE_TRY(plan.status());
-  if (!c.filled) return error(Code::plugin, "propose gave no candidates");
   return {};
+}
+
+Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
+                              const DraftDraw& draw) {
+  own_propose_.begin(*drafter_, tree[frontier[0]].depth, this->width(width), draw.want_logits);
+  AERIE_TRY(propose(&own_propose_, tree, frontier, draw));
+  return own_propose_.record(plan);
 }
 
 Status DraftSequence::check_candidates(int32_t vocab_used) const {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/drafter/drafter.h"
+#include "core/drafter/draft_call.h"
 #include "core/tree/draft_tree.h"
 
 namespace aerie {
@@ -34,8 +34,10 @@ class DraftSequence {
   // Its state agrees with a text of `n` tokens: it may be asked for children of token n - 1.
   bool ready(int64_t n) const { return observed_ == n && n > first_; }
 
-  // Record rows for tokens [observed(), end); features (end - observed(), taps * H), absent for
+  // Add rows for tokens [observed(), end); features (end - observed(), taps * H), absent for
   // drafters without. Takes effect with observed_to(end), once the plan has run.
+  Status observe(ObserveCall* call, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);
+  // The same in a call of its own.
   Status observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);
   void observed_to(int64_t end) { observed_ = end; }
   // Forget what follows the first n tokens, so that row n - 1 is shown again.
@@ -45,7 +47,11 @@ class DraftSequence {
 
   // A cycle begins: only the root (the last observed token) is fed.
   void begin_cycle(int64_t text_size);
-  // Record a request for children of `frontier` (tree nodes of one depth, parents already fed).
+  // Children a drafter can give where so many are wanted.
+  int32_t width(int32_t wanted) const;
+  // Add a request for children of `frontier` (tree nodes of one depth, parents already fed).
+  Status propose(ProposeCall* call, const DraftTree& tree, std::span<const int32_t> frontier, const DraftDraw& draw);
+  // The same in a call of its own.
   Status propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
                  const DraftDraw& draw);
   // What it brought, once the plan has run. Fails when it is nonsense.
@@ -62,7 +68,6 @@ class DraftSequence {
 
  private:
   DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context);
-  aerie_tensor index(Plan& plan, const std::vector<int32_t>& values);
 
   std::shared_ptr<Drafter> drafter_;
   int32_t seq_;
@@ -70,13 +75,12 @@ class DraftSequence {
   int64_t observed_ = 0;
   int64_t text_size_ = 0;
   std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none
-  RowsBuilder rows_;
   std::vector<int32_t> fed_;        // tree node -> node id in this cycle, -1 not fed
   int32_t n_fed_ = 1;
-  std::vector<int32_t> token_, position_, node_, parent_, last_, root_, sequence_, tail_;
-  std::vector<kernels::DrawKey> keys_;
+  std::vector<int32_t> tail_;
   Candidates candidates_;
-  aerie_candidates out_{};
+  ObserveCall own_observe_;
+  ProposeCall own_propose_;
   std::vector<int32_t> host_token_, host_parent_, host_node_;
   std::vector<float> host_confidence_;
 };

@@ -34,6 +34,7 @@ class Drafter {
   const char* id() const { return kind_.desc.id; }
   bool wants_features() const { return (kind_.desc.flags & AERIE_DRAFTER_FEATURES) != 0; }
   bool host_tokens() const { return (kind_.desc.flags & AERIE_DRAFTER_HOST_TOKENS) != 0; }
+  bool one_sequence() const { return (kind_.desc.flags & AERIE_DRAFTER_ONE_SEQUENCE) != 0; }
   const aerie_drafter_needs& needs() const { return needs_; }
   const std::vector<int32_t>& taps() const { return taps_; }
   const aerie_extension_extra_rows* extra_rows() const { return extra_rows_; }  // null: it offers none

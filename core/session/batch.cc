@@ -4,9 +4,10 @@
 
 namespace aerie {
 
-Result<std::unique_ptr<Batch>> Batch::create(std::shared_ptr<Model> model) {
+Result<std::unique_ptr<Batch>> Batch::create(std::shared_ptr<Model> model, const BatchOptions& options) {
+  if (options.max_rows < 0) return error(Code::invalid_argument, "max_rows: " + std::to_string(options.max_rows));
   std::unique_ptr<Batch> b(new Batch(std::move(model)));
-  AERIE_ASSIGN(b->stepper_, Stepper::create(b->model_));
+  AERIE_ASSIGN(b->stepper_, Stepper::create(b->model_, options.max_rows));
   return b;
 }
 

@@ -12,10 +12,14 @@
 
 namespace aerie {
 
+struct BatchOptions {
+  int32_t max_rows = 0;  // rows of a target pass, where trees and prompts can be cut to fit; 0: no limit
+};
+
 // One thread at a time, except request_cancel; what is done to a member counts as done to the batch.
 class Batch {
  public:
-  static Result<std::unique_ptr<Batch>> create(std::shared_ptr<Model> model);
+  static Result<std::unique_ptr<Batch>> create(std::shared_ptr<Model> model, const BatchOptions& options = {});
   ~Batch();  // its members go on alone
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;

@@ -8,9 +8,9 @@ namespace aerie {
 
 bool Session::drafter_usable() const { return draft_ && !options_.drafter->quarantined(); }
 
-void Session::drafter_failed(const Status& why, bool lost_sync) {
+void Session::drafter_failed(const Status& why, bool lost_sync, bool strike) {
   ++stats_.drafter_failures;
-  options_.drafter->strike(why);
+  if (strike) options_.drafter->strike(why);
   if (!lost_sync || options_.drafter->quarantined()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
   pending_.clear();
@@ -39,10 +39,10 @@ bool Session::align_drafter() {
   return false;
 }
 
-Status Session::record_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh) {
+Status Session::add_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh, ObserveCall* call) {
   if (!feature_store_) {
     observing_ = std::min(end, draft_->observed() + kMaxDraftRows);
-    return draft_->observe(plan, text_, observing_, {});
+    return draft_->observe(call, text_, observing_, {});
   }
   const int64_t waiting = pending_count(), n = waiting + (fresh ? fresh.rows : 0);
   if (draft_->observed() + n != end) return error(Code::internal, "session: features and tokens out of step");
@@ -56,7 +56,7 @@ Status Session::record_observe(Plan& plan, int64_t end, const kernels::Tensor& f
       plan.add(kernels::CopyRows{fresh, nullptr, kernels::rows(features, waiting, fresh.rows), nullptr, fresh.rows});
   }
   observing_ = end;
-  return draft_->observe(plan, text_, end, features);
+  return draft_->observe(call, text_, end, features);
 }
 
 Status Session::start_cycle() {
@@ -117,31 +117,28 @@ Status Session::next_draft_level() {
   return {};
 }
 
-Status Session::record_draft(Plan& plan) {
+Status Session::add_draft(Plan& plan, DraftCalls* calls) {
   observing_ = 0;
-  lost_sync_ = false;
   const auto size = static_cast<int64_t>(text_.size());
   root_rows_ = size - draft_->observed();
-  if (root_rows_ > 0) {
-    if (Status s = record_observe(plan, size, {}); !s.ok()) {
-      lost_sync_ = true;
-      return s;
-    }
-  }
   DraftDraw draw;
   draw.shared_noise = options_.shared_noise && !options_.sampled_rule;
   draw.temperature = options_.sampling.temperature;
   draw.seed = options_.sampling.seed;
   draw.stream = options_.sampling.stream;
   draw.want_logits = options_.sampled_rule;
-  return draft_->propose(plan, tree_, frontier_, policy_->width(), draw);
+  const DraftRequest request{options_.drafter.get(), tree_[frontier_[0]].depth, draft_->width(policy_->width()),
+                             draw.want_logits};
+  DraftCall& call = calls->join(request, this, root_rows_, static_cast<int64_t>(frontier_.size()));
+  if (root_rows_ > 0) AERIE_TRY(add_observe(plan, size, {}, &call.observe));
+  return draft_->propose(&call.propose, tree_, frontier_, draw);
 }
 
 // The pass could not be recorded. Too many nodes is our own limit; what was drafted so far is verified.
-Status Session::draft_failed(const Status& why) {
+Status Session::draft_failed(const Status& why, bool lost_sync, bool strike) {
   observing_ = 0;
   if (why.code() != Code::limit) {
-    drafter_failed(why, lost_sync_);
+    drafter_failed(why, lost_sync, strike);
     drop_draft();
   }
   return start_verify();

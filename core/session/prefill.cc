@@ -23,12 +23,12 @@ void Session::stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRow
   tapped->push_back({options_.drafter->taps(), first_row_, read_features_});
 }
 
-bool Session::record_read(Plan& plan) {
+Status Session::add_read(Plan& plan, DraftCalls* calls) {
   observing_ = 0;
-  if (!shows_) return true;
-  const Status s = record_observe(plan, prefill_end_ + 1, read_features_);
-  if (!s.ok()) drafter_failed(s, true);
-  return s.ok();
+  if (!shows_) return {};
+  const int64_t end = prefill_end_ + 1;
+  DraftCall& call = calls->join({options_.drafter.get()}, this, end - draft_->observed(), 0);
+  return add_observe(plan, end, read_features_, &call.observe);
 }
 
 void Session::finish_prefill() {

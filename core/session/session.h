@@ -15,6 +15,7 @@
 #include "core/policy/tree_policy.h"
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
+#include "core/session/draft_calls.h"
 #include "core/session/stepper.h"
 #include "core/session/stop_scanner.h"
 #include "core/verify/multi_round.h"
@@ -117,25 +118,32 @@ class Session {
   // prefill.cc
   Status start_prefill();
   void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
-  bool record_read(Plan& plan);       // show the drafter what the pass reads; false: it failed
+  Status add_read(Plan& plan, DraftCalls* calls);    // show the drafter what the pass reads
   void finish_prefill();
   // draft.cc
   bool drafter_usable() const;
-  void drafter_failed(const Status& why, bool lost_sync);
+  // strike: it is a failure of its own, not one that other sessions saw too.
+  void drafter_failed(const Status& why, bool lost_sync, bool strike = true);
   void drop_draft();
   bool align_drafter();              // make the next pass bring what the drafter misses
   int64_t pending_count() const;     // features waiting in the store
-  Status record_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh);  // pending features, then `fresh`
+  // Pending features, then `fresh`.
+  Status add_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh, ObserveCall* call);
   Status start_cycle();
   Status next_draft_level();
-  Status record_draft(Plan& plan);
-  Status draft_failed(const Status& why);
+  Status add_draft(Plan& plan, DraftCalls* calls);
+  Status draft_failed(const Status& why, bool lost_sync, bool strike);
   Status finish_draft();
   bool one_pass() const;             // the drafter answers all levels at once
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
+  // row_budget.cc
+  int32_t fixed_rows() const;
+  void offer_nodes(std::vector<RankedNode>* nodes) const;
+  void keep_nodes(std::span<const RankedNode> nodes);
+  void read_at_most(int32_t rows);
   // costs.cc: what cost-aware policies are told
   void prepare_costs();               // from tables, or a quick measurement of the target, if the policy wants costs
   std::string draft_kind() const;
@@ -148,7 +156,7 @@ class Session {
   // verify.cc
   int64_t room_after_pending(int32_t n) const;
   Status start_verify();
-  bool record_missed(Plan& plan);     // show the drafter what it has not seen; false: it failed
+  Status add_missed(Plan& plan, DraftCalls* calls);  // show the drafter what it has not seen
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void record_download(Plan& plan, const kernels::Tensor& logits);
   Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
@@ -189,7 +197,6 @@ class Session {
   Phase phase_ = Phase::idle;
   bool recorded_ = false;  // rows of this phase may have reached the device
   bool shows_ = false;     // the pass shows the drafter something
-  bool lost_sync_ = false; // what a failed draft pass showed it is in doubt
   int64_t prefill_end_ = 0, observing_ = 0;  // what the pass in flight will have done
   int32_t first_row_ = 0, walk_ = 0, extra_walk_ = 0;  // its rows in the pass, its walks
   kernels::Tensor read_features_;  // scratch of the pass
@@ -199,6 +206,7 @@ class Session {
   MultiRound multi_round_;
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_;
+  std::vector<char> kept_;
   int32_t max_emit_ = 0, max_depth_ = 0;
   LevelProduct product_;
   std::vector<LevelList> level_lists_;

@@ -17,8 +17,8 @@ uint64_t nanoseconds(kernels::Clock::duration d) {
 }
 }  // namespace
 
-Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model) {
-  std::unique_ptr<Stepper> s(new Stepper(std::move(model)));
+Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model, int32_t max_rows) {
+  std::unique_ptr<Stepper> s(new Stepper(std::move(model), max_rows));
   AERIE_ASSIGN(s->queue_, s->model_->device()->make_queue());
   return s;
 }
@@ -95,24 +95,43 @@ void Stepper::record_draft(std::span<Session* const> sessions) {
     if (s->active() && s->phase_ == Session::Phase::draft) flight_.push_back(s);
   drafting_ = true;
   while (!flight_.empty()) {
-    plan_->clear();
-    Status status;
-    size_t i = 0;
-    for (; i < flight_.size(); ++i)
-      if (status = flight_[i]->record_draft(*plan_); !status.ok()) break;
-    if (status.ok()) {
-      status = plan_->submit(*queue_);
+    if (try_draft()) {
+      Status status = plan_->submit(*queue_);
       if (status.ok()) return submitted();
       if (flight_.size() > 1) {  // whose fault it is shows when they go one by one
         flight_.erase(flight_.begin() + 1, flight_.end());
         continue;
       }
-      i = 0;
+      failed_ = {{flight_[0]}, std::move(status), true};
     }
-    Session* failed = flight_[i];
-    flight_.erase(flight_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (const Status s = failed->draft_failed(status); !s.ok()) failed->give_up(s);
+    for (Session* s : failed_.sessions) {
+      std::erase(flight_, s);
+      const Status status = s->draft_failed(failed_.why, !failed_.observed, s == failed_.sessions[0]);
+      if (!status.ok()) s->give_up(status);
+    }
   }
+}
+
+bool Stepper::try_draft() {
+  plan_->clear();
+  calls_.clear();
+  for (Session* s : flight_) {
+    if (Status status = s->add_draft(*plan_, &calls_); !status.ok()) {
+      failed_ = {{s}, std::move(status), false};
+      return false;
+    }
+  }
+  return record_calls();
+}
+
+bool Stepper::record_calls() {
+  for (const auto& call : calls_.all()) {
+    failed_.why = call->record(*plan_, &failed_.observed);
+    if (failed_.why.ok()) continue;
+    failed_.sessions = call->sessions;
+    return false;
+  }
+  return true;
 }
 
 // Rows that verify come first: only they have logits.
@@ -122,30 +141,45 @@ void Stepper::record_target(std::span<Session* const> sessions) {
       if (s->active() && s->phase_ == phase) flight_.push_back(s);
   drafting_ = false;
   if (flight_.empty()) return;
-  while (Session* failed = try_target()) failed->pass_without_drafter();
+  share_rows();
+  while (!try_target()) {
+    for (Session* s : failed_.sessions) {
+      s->drafter_failed(failed_.why, true, s == failed_.sessions[0]);
+      s->pass_without_drafter();
+    }
+  }
   if (const Status status = plan_->submit(*queue_); !status.ok()) return all_failed(flight_, status);
   submitted();
 }
 
-// Null, or the session whose drafter would not record its part.
-Session* Stepper::try_target() {
+// False: a drafter would not record its part.
+bool Stepper::try_target() {
   plan_->clear();
   rows_.clear();
   walks_.clear();
   tapped_.clear();
   const auto verifies = [](const Session* s) { return s->phase_ == Session::Phase::verify; };
-  for (Session* s : flight_)
-    if (verifies(s) && !s->record_missed(*plan_)) return s;
+  const auto show = [&](bool verifying) {
+    calls_.clear();
+    for (Session* s : flight_) {
+      if (verifies(s) != verifying) continue;
+      if (Status status = verifying ? s->add_missed(*plan_, &calls_) : s->add_read(*plan_, &calls_); !status.ok()) {
+        failed_ = {{s}, std::move(status), false};
+        return false;
+      }
+    }
+    return record_calls();
+  };
+  if (!show(true)) return false;  // before this pass overwrites the features
   for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
   const kernels::Tensor hidden = model_->forward(*plan_, rows_.stage(*plan_), tapped_);
-  for (Session* s : flight_)
-    if (!verifies(s) && !s->record_read(*plan_)) return s;
-  if (walks_.rows() == 0) return nullptr;
+  if (!show(false)) return false;
+  if (walks_.rows() == 0) return true;
   const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
   for (Session* s : flight_)
     if (verifies(s)) s->record_download(*plan_, logits);
   walks_.record(*plan_, logits, model_->config().vocab_used);
-  return nullptr;
+  return true;
 }
 
 void Stepper::submitted() {
@@ -159,6 +193,8 @@ void Stepper::pass_ended() {
   for (Session* s : flight_) s->pass_done(pass_ms_, rows);
   copy_src_.clear();
   copy_dst_.clear();
+  if (drafting_)
+    for (const auto& call : calls_.all()) call->propose.deliver();
   for (Session* s : flight_) {
     const Status status = s->finish_pass(walks_, &copy_src_, &copy_dst_);
     s->landed();
@@ -193,6 +229,8 @@ void Stepper::commit() {
 void Stepper::withdraw(Session& session) {
   std::erase(flight_, &session);
   session.landed();
+  if (session.draft_)
+    for (const auto& call : calls_.all()) call->propose.forget(&session.draft_->candidates());
   if (flight_.empty()) queue_->abandon();
   else settle();  // the plan reads and writes what is the session's until it has run
 }

@@ -10,16 +10,26 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "core/session/draft_calls.h"
 #include "core/session/walks.h"
 
 namespace aerie {
 
 class Session;
 
+// A drafted node that asks for a row of the next target pass.
+struct RankedNode {
+  float value;
+  int32_t depth, order;
+  int32_t node;
+  const Session* session;
+};
+
 // One thread at a time.
 class Stepper {
  public:
-  static Result<std::unique_ptr<Stepper>> create(std::shared_ptr<Model> model);
+  // max_rows: of a target pass, where trees and prompts can be cut to fit; 0: no limit.
+  static Result<std::unique_ptr<Stepper>> create(std::shared_ptr<Model> model, int32_t max_rows = 0);
   ~Stepper();
   Stepper(const Stepper&) = delete;
   Stepper& operator=(const Stepper&) = delete;
@@ -36,12 +46,15 @@ class Stepper {
   void withdraw(Session& session);
 
  private:
-  explicit Stepper(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  Stepper(std::shared_ptr<Model> model, int32_t max_rows) : model_(std::move(model)), max_rows_(max_rows) {}
   bool run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel);
   void record_next(std::span<Session* const> sessions);
   void record_draft(std::span<Session* const> sessions);
   void record_target(std::span<Session* const> sessions);
-  Session* try_target();
+  void share_rows();  // row_budget.cc
+  bool try_draft();
+  bool try_target();
+  bool record_calls();
   void submitted();
   void pass_ended();
   void commit();
@@ -49,6 +62,8 @@ class Stepper {
   void all_failed(std::span<Session* const> sessions, const Status& why);
 
   std::shared_ptr<Model> model_;
+  int32_t max_rows_;
+  std::vector<RankedNode> ranked_;
   std::unique_ptr<Plan> plan_;
   size_t index_bytes_ = 0;
   std::unique_ptr<kernels::Queue> queue_;
@@ -58,6 +73,13 @@ class Stepper {
   bool drafting_ = false;
   RowsBuilder rows_;
   Walks walks_;
+  DraftCalls calls_;
+  // What recording stumbled over: sessions that must go on without their drafter, and why.
+  struct {
+    std::vector<Session*> sessions;
+    Status why;
+    bool observed = false;
+  } failed_;
   std::vector<TappedRows> tapped_;
   double pass_ms_ = 0;
   std::vector<int32_t> copy_src_, copy_dst_;

@@ -59,12 +59,12 @@ Status Session::start_verify() {
   return {};
 }
 
-bool Session::record_missed(Plan& plan) {
+Status Session::add_missed(Plan& plan, DraftCalls* calls) {
   observing_ = 0;
-  if (!shows_) return true;
-  const Status s = record_observe(plan, static_cast<int64_t>(text_.size()), {});
-  if (!s.ok()) drafter_failed(s, true);
-  return s.ok();
+  if (!shows_) return {};
+  const auto size = static_cast<int64_t>(text_.size());
+  DraftCall& call = calls->join({options_.drafter.get()}, this, size - draft_->observed(), 0);
+  return add_observe(plan, size, {}, &call.observe);
 }
 
 void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@ struct Options {
   SamplingOptions sampling;
   TreeOptions tree;
   std::vector<std::string> drafters, trees, noises{"shared"};
+  std::vector<int> batches{1};
   std::string prompts, profile;
   int max_tokens = 64, repeats = 3, limit = 8;
   bool json = false;
@@ -78,6 +80,7 @@ nlohmann::ordered_json statistics_json(const aerie_statistics& s) {
 
 struct Row {
   std::string drafter, tree, noise;
+  int batch = 1;
   aerie_drafter_handle* handle = nullptr;
   std::vector<double> speeds;  // one a repeat, over all prompts
   aerie_statistics sum = {};
@@ -103,6 +106,68 @@ aerie_session_options session_options(const Options& o, const Row& row) {
   return s;
 }
 
+struct Sum {
+  double seconds = 0, repeated = 0;
+  size_t tokens = 0;
+};
+
+void count(aerie_session* session, const std::vector<int32_t>& tokens, Row* row, Sum* sum) {
+  aerie_statistics s;
+  AERIE_INIT(s);
+  check([&](aerie_error* e) { return aerie_session_statistics(session, &s, e); });
+  add(s, &row->sum);
+  sum->repeated += repeated_4grams(tokens);
+}
+
+// row->batch texts at once, all of `max_tokens`. Timed from where all of them have their first token.
+void run_batch(aerie_model* model, const Options& o, const std::vector<const std::vector<int32_t>*>& prompts, Row* row, Sum* sum) {
+  using Clock = std::chrono::steady_clock;
+  aerie_batch* handle = nullptr;
+  check([&](aerie_error* e) { return aerie_batch_create(model, nullptr, &handle, e); });
+  const Batch batch(handle);
+  std::vector<Session> sessions;
+  std::vector<std::vector<int32_t>> texts(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    aerie_session_options s = session_options(o, *row);
+    s.sampling.stream = static_cast<uint32_t>(i);
+    aerie_session* session = nullptr;
+    check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
+    sessions.emplace_back(session);
+    check([&](aerie_error* e) { return aerie_session_append(session, prompts[i]->data(), prompts[i]->size(), e); });
+    check([&](aerie_error* e) { return aerie_batch_add(handle, session, e); });
+  }
+  const auto limit = static_cast<size_t>(o.max_tokens);
+  // One step; false: every text has `enough` tokens or has ended.
+  const auto step = [&](size_t enough) {
+    bool more = false;
+    check([&](aerie_error* e) { return aerie_batch_step(handle, nullptr, nullptr, e); });
+    for (size_t i = 0; i < sessions.size(); ++i) {
+      if (texts[i].size() >= limit) continue;
+      aerie_step_result r;
+      AERIE_INIT(r);
+      check([&](aerie_error* e) { return aerie_session_result(sessions[i].get(), &r, e); });
+      for (int32_t k = 0; k < r.n_tokens && texts[i].size() < limit; ++k) texts[i].push_back(r.tokens[k].id);
+      if (texts[i].size() >= limit) check([&](aerie_error* e) { return aerie_batch_remove(handle, sessions[i].get(), e); });
+      else if (texts[i].size() < enough && r.state != AERIE_STEP_DONE) more = true;
+    }
+    return more;
+  };
+  const auto all = [&] {
+    size_t n = 0;
+    for (const auto& t : texts) n += t.size();
+    return n;
+  };
+  while (step(1)) {
+  }
+  const size_t before = all();
+  const auto start = Clock::now();
+  while (all() < limit * texts.size() && step(limit)) {
+  }
+  sum->seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  sum->tokens += all() - before;
+  for (size_t i = 0; i < sessions.size(); ++i) count(sessions[i].get(), texts[i], row, sum);
+}
+
 // The sampled rule needs a tree of fixed shape and a drafter that gives distributions.
 bool possible(aerie_model* model, const Options& o, const Row& row) {
   if (row.noise != "sampled") return true;
@@ -114,46 +179,61 @@ bool possible(aerie_model* model, const Options& o, const Row& row) {
 
 int bench(const Options& o) {
   const Runtime runtime = open_runtime(o.model);
-  const Model model = open_model(runtime.get(), o.model);
+  const std::vector<std::string> texts = read_prompts(o.prompts, o.limit);
+  const int most = *std::max_element(o.batches.begin(), o.batches.end());
+  ModelOptions m = o.model;
+  if (most > 1) {  // a token is a byte at least; besides, each session has 128 positions for its trees
+    size_t longest = 0;
+    for (const std::string& t : texts) longest = std::max(longest, t.size());
+    m.kv_positions = std::max(4096, most * (static_cast<int>(longest) + o.max_tokens + 384));
+  }
+  const Model model = open_model(runtime.get(), m);
   const Tokenizer tokenizer = open_tokenizer(model.get());
   if (!tokenizer) throw Failure("bench needs a model with a tokenizer");
   aerie_model_info info;
   AERIE_INIT(info);
   check([&](aerie_error* e) { return aerie_model_info_get(model.get(), &info, e); });
   std::vector<std::vector<int32_t>> prompts;
-  for (const std::string& p : read_prompts(o.prompts, o.limit)) {
+  for (const std::string& p : texts) {
     prompts.push_back(encode(tokenizer.get(), p));
     const auto room = static_cast<size_t>(std::max(1, info.max_context - o.max_tokens));
     if (prompts.back().size() > room) prompts.back().resize(room);
   }
   std::vector<Drafter> handles;
-  std::vector<Row> rows{{"none", "-", "-", nullptr, {}, {}, 0}};
+  std::vector<Row> rows;
+  for (const int n : o.batches) rows.push_back({"none", "-", "-", n, nullptr, {}, {}, 0});
   for (const std::string& d : o.drafters) {
-    handles.push_back(open_drafter(model.get(), d));
+    handles.push_back(open_drafter(model.get(), d, std::max(8, most)));
     for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees)
       for (const std::string& n : o.noises)
-        if (const Row row{d, t, n, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
+        for (const int b : o.batches)
+          if (const Row row{d, t, n, b, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
   }
   std::vector<aerie_drafter_handle*> opened;
   for (const Drafter& d : handles) opened.push_back(d.get());
   attach_profile(o.profile, model.get(), opened);
   for (int repeat = 0; repeat < o.repeats; ++repeat)
     for (Row& row : rows) {  // interleaved: every row sees the same weather
-      double seconds = 0, repeated = 0;
-      size_t tokens = 0;
-      for (const auto& prompt : prompts) {
+      Sum sum;
+      for (size_t at = 0; at < prompts.size(); at += static_cast<size_t>(row.batch)) {
+        if (row.batch > 1) {
+          std::vector<const std::vector<int32_t>*> some;
+          for (size_t k = 0; k < static_cast<size_t>(row.batch); ++k) some.push_back(&prompts[(at + k) % prompts.size()]);
+          run_batch(model.get(), o, some, &row, &sum);
+          continue;
+        }
         const aerie_session_options s = session_options(o, row);
         aerie_session* session = nullptr;
         check([&](aerie_error* e) { return aerie_session_create(model.get(), &s, &session, e); });
         const Session owner(session);
-        const Generated g = generate(session, prompt, o.max_tokens);
-        seconds += g.seconds;
-        tokens += g.tokens.size();
-        add(g.statistics, &row.sum);
-        repeated += repeated_4grams(g.tokens);
+        const Generated g = generate(session, prompts[at], o.max_tokens);
+        sum.seconds += g.seconds;
+        sum.tokens += g.tokens.size();
+        count(session, g.tokens, &row, &sum);
       }
-      row.speeds.push_back(static_cast<double>(tokens) / seconds);
-      row.repeats = repeated / static_cast<double>(prompts.size());
+      const size_t runs = (prompts.size() + static_cast<size_t>(row.batch) - 1) / static_cast<size_t>(row.batch) * static_cast<size_t>(row.batch);
+      row.speeds.push_back(static_cast<double>(sum.tokens) / sum.seconds);
+      row.repeats = sum.repeated / static_cast<double>(runs);
     }
   nlohmann::ordered_json out;
   out["device"] = aerie_runtime_description(runtime.get());
@@ -161,20 +241,20 @@ int bench(const Options& o) {
   if (!o.json) {
     std::printf("%s, temperature %g, %zu prompts x %d tokens, median of %d interleaved\n", aerie_runtime_description(runtime.get()),
                 o.sampling.temperature, prompts.size(), o.max_tokens, o.repeats);
-    std::printf("%-32s %-7s %-7s %10s %18s %7s %6s %9s\n", "drafter", "tree", "noise", "tokens/s", "(min..max)", "x plain", "tau", "repeated");
+    std::printf("%-32s %-7s %-7s %5s %10s %18s %7s %6s %9s\n", "drafter", "tree", "noise", "batch", "tokens/s", "(min..max)", "x plain", "tau", "repeated");
   }
   for (const Row& r : rows) {
     const auto [low, high] = std::minmax_element(r.speeds.begin(), r.speeds.end());
     const double tau = r.sum.full_cycles ? static_cast<double>(r.sum.full_emitted) / static_cast<double>(r.sum.full_cycles) : 0;
     const double ratio = r.median() / rows[0].median();
     if (o.json) {
-      nlohmann::ordered_json row({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"tokens_per_second", r.median()},
+      nlohmann::ordered_json row({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"batch", r.batch}, {"tokens_per_second", r.median()},
                              {"min", *low}, {"max", *high}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
       row.update(statistics_json(r.sum));
       out["rows"].push_back(row);
     } else {
-      std::printf("%-32s %-7s %-7s %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.rfind('/') + 1).c_str(),
-                  r.tree.c_str(), r.noise.c_str(), r.median(), *low, *high, ratio, tau, 100 * r.repeats);
+      std::printf("%-32s %-7s %-7s %5d %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.rfind('/') + 1).c_str(),
+                  r.tree.c_str(), r.noise.c_str(), r.batch, r.median(), *low, *high, ratio, tau, 100 * r.repeats);
     }
   }
   if (o.json) std::printf("%s\n", out.dump(2).c_str());
@@ -195,6 +275,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--tree-top-k", o->tree.top_k);
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
+  c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
   c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
   c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);

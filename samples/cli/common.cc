@@ -94,6 +94,7 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   aerie_model_options m;
   AERIE_INIT(m);
   m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
+  m.kv_positions = o.kv_positions;
   if (progress && isatty(2))
     m.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
       std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
@@ -104,9 +105,10 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   return Model(model);
 }
 
-Drafter open_drafter(aerie_model* model, const std::string& name) {
+Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessions) {
   aerie_drafter_options d;
   AERIE_INIT(d);
+  d.max_sessions = max_sessions;
   if (std::ifstream(name).good()) d.package = name.c_str();
   else if (name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos)
     throw Failure(name + ": no such file");

@@ -37,6 +37,7 @@ using Model = std::unique_ptr<aerie_model, Releaser<aerie_model, aerie_model_rel
 using Drafter = std::unique_ptr<aerie_drafter_handle, Releaser<aerie_drafter_handle, aerie_drafter_release>>;
 using Session = std::unique_ptr<aerie_session, Releaser<aerie_session, aerie_session_release>>;
 using Profile = std::unique_ptr<aerie_profile, Releaser<aerie_profile, aerie_profile_release>>;
+using Batch = std::unique_ptr<aerie_batch, Releaser<aerie_batch, aerie_batch_release>>;
 using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aerie_tokenizer_release>>;
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
@@ -44,6 +45,7 @@ struct ModelOptions {
   std::string model, device = "cpu", kv_dtype = "f32";
   std::vector<std::string> plugins;
   int threads = 0;
+  int kv_positions = 0;  // no option: what the command needs; 0: the library's default
   void add_to(CLI::App& app);
 };
 
@@ -69,7 +71,7 @@ struct SamplingOptions {
 Runtime open_runtime(const ModelOptions& o);
 Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress = true);
 // A package path, or a plugin id when there is no such file.
-Drafter open_drafter(aerie_model* model, const std::string& name);
+Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessions = 0);
 Tokenizer open_tokenizer(aerie_model* model);  // null: the package has none
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos = true);
 std::string read_text(const std::string& path);

@@ -1,4 +1,5 @@
 // Proves "same seed, same text" on this machine: every combination must give plain decode's tokens.
+#include <algorithm>
 #include <cstdio>
 #include <random>
 
@@ -36,8 +37,7 @@ struct Bench {
   std::vector<Drafter> drafters;
 };
 
-std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
-                               const std::vector<int32_t>& prompt, int length, std::mt19937_64* random) {
+Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Case& c) {
   aerie_session_options s;
   AERIE_INIT(s);
   s.drafter = drafter;
@@ -49,7 +49,13 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
   s.ignore_eos = 1;
   aerie_session* session = nullptr;
   check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
-  const Session owner(session);
+  return Session(session);
+}
+
+std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
+                               const std::vector<int32_t>& prompt, int length, std::mt19937_64* random) {
+  const Session owner = open_session(model, drafter, c);
+  aerie_session* const session = owner.get();
   for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
     const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
     check([&](aerie_error* e) { return aerie_session_append(session, prompt.data() + at, n, e); });
@@ -72,6 +78,47 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
     }
   }
   return out;
+}
+
+// Each case once more, all of them in one batch: they join at random times and leave when they have their tokens.
+struct Batched {
+  Case c;
+  aerie_drafter_handle* drafter;
+  Session session;
+  std::vector<int32_t> got;
+};
+
+void check_batch(aerie_model* model, std::vector<Batched>& waiting, const std::vector<int32_t>& prompt,
+                 const std::vector<int32_t>& want, const std::string& path, std::mt19937_64& random) {
+  constexpr size_t kTogether = 4;
+  aerie_batch* handle = nullptr;
+  check([&](aerie_error* e) { return aerie_batch_create(model, nullptr, &handle, e); });
+  const Batch batch(handle);
+  std::vector<Batched> running;
+  while (!waiting.empty() || !running.empty()) {
+    while (!waiting.empty() && (running.empty() || (running.size() < kTogether && random() % 2 == 0))) {
+      Batched b = std::move(waiting.back());
+      waiting.pop_back();
+      b.session = open_session(model, b.drafter, b.c);
+      check([&](aerie_error* e) { return aerie_session_append(b.session.get(), prompt.data(), prompt.size(), e); });
+      check([&](aerie_error* e) { return aerie_batch_add(handle, b.session.get(), e); });
+      running.push_back(std::move(b));
+    }
+    aerie_step_options o;
+    AERIE_INIT(o);
+    if (random() % 4 == 0) o.budget_us = 1 + static_cast<int64_t>(random() % 200);
+    check([&](aerie_error* e) { return aerie_batch_step(handle, &o, nullptr, e); });
+    for (size_t i = running.size(); i-- > 0;) {
+      Batched& b = running[i];
+      aerie_step_result r;
+      AERIE_INIT(r);
+      check([&](aerie_error* e) { return aerie_session_result(b.session.get(), &r, e); });
+      for (int32_t k = 0; k < r.n_tokens && b.got.size() < want.size(); ++k) b.got.push_back(r.tokens[k].id);
+      if (b.got.size() < want.size() && r.state != AERIE_STEP_DONE) continue;
+      if (b.got != want) throw Failure("difference in a batch: aerie run --model " + path + " " + b.c.recipe());
+      running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
 }
 
 int verify(const Options& o) {
@@ -97,7 +144,7 @@ int verify(const Options& o) {
   const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
   std::vector<uint64_t> checked(o.drafters.size(), 0);
   int64_t total = 0;
-  uint64_t runs = 0;
+  uint64_t runs = 0, in_batches = 0;
   while (total < o.tokens) {
     Case c;
     const Sampler& s = samplers[runs % 5];
@@ -113,6 +160,8 @@ int verify(const Options& o) {
         prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
     ++runs;
     const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length, nullptr);
+    std::vector<Batched> together;
+    Bench& batched = benches[static_cast<size_t>(random() % 4)];
     for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
       for (const auto& [tree, nodes] : trees)
         for (const char* noise : {"shared", "none"}) {
@@ -130,13 +179,21 @@ int verify(const Options& o) {
           }
           checked[d] += got.size();
           total += static_cast<int64_t>(got.size());
+          together.push_back({c, batched.drafters[d].get(), nullptr, {}});
         }
+    c.drafter = "none";
+    together.push_back({c, nullptr, nullptr, {}});
+    std::shuffle(together.begin(), together.end(), random);
+    in_batches += together.size() * want.size();
+    check_batch(batched.model.get(), together, prompt, want, o.model.model, random);
   }
   for (size_t d = 0; d < o.drafters.size(); ++d)
     std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
   std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto; draft noise shared and none; temperature 0, 0.7, 1, "
               "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds)\n",
               static_cast<long long>(total));
+  std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n",
+              static_cast<unsigned long long>(in_batches));
   return 0;
 }
 

@@ -324,7 +324,9 @@ AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statist
  *   for each session: code = aerie_session_result(session, &result, &err), then as after aerie_session_step */
 typedef struct aerie_batch_options {
   uint32_t struct_size;
-  int32_t reserved;
+  int32_t max_rows; /* rows of one target pass; 0: no limit. More are wanted: prompts are read in smaller chunks, and of
+                       all drafted nodes those of highest confidence are verified, whosever they are. Each session has a
+                       row at least, and keeps its whole tree under the sampled rule. */
 } aerie_batch_options;
 
 /* options may be NULL. [any] */

@@ -280,7 +280,8 @@ enum {
   AERIE_DRAFTER_HOST_TOKENS = 1 << 1,   /* propose_host instead of observe/propose */
   AERIE_DRAFTER_TAKES_TARGET = 1 << 2,  /* opens packages of kind target (external draft model) */
   AERIE_DRAFTER_NO_PACKAGE = 1 << 3,    /* opens without a package */
-  AERIE_DRAFTER_SERIAL = 1 << 4         /* one call at a time over all drafters of this plugin */
+  AERIE_DRAFTER_SERIAL = 1 << 4,        /* one call at a time over all drafters of this plugin */
+  AERIE_DRAFTER_ONE_SEQUENCE = 1 << 5   /* rows of one sequence a call (n_seqs = 1), at a price in batches */
 };
 
 typedef struct aerie_drafter_desc { /* frozen */

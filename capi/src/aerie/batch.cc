@@ -46,7 +46,7 @@ int32_t aerie_batch_create(aerie_model* model, const aerie_batch_options* option
     aerie_batch_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_batch_options"));
     auto handle = std::make_unique<aerie_batch>();
-    AERIE_ASSIGN(handle->batch, Batch::create(model->model));
+    AERIE_ASSIGN(handle->batch, Batch::create(model->model, {o.max_rows}));
     handle->runtime = model->runtime;
     *out = handle.release();
     return {};

@@ -72,7 +72,7 @@ TEST_F(BatchTest, EverySessionIsAsAlone) {
       std::string what;
     };
     std::vector<Request> running;
-    auto batch = must(Batch::create(model));
+    auto batch = must(Batch::create(model, {threads == 2 ? 24 : 0}));
     uint64_t together = 0;
     for (int left = 60; left > 0 || !running.empty();) {
       if (left > 0 && running.size() < 6 && random() % 3 != 0) {
@@ -144,10 +144,15 @@ TEST_F(BatchTest, EverySessionIsAsAlone) {
 TEST_F(BatchTest, AcceptanceIsAsAlone) {
   const auto model = open_model(*target_, cpu(2));
   for (const Choice& c : choices())
-    for (const char* name : {"chain", "eagle2"}) {
+    for (const char* name : {"chain", "eagle2", "sampled"}) {
       SessionOptions o;
-      o.sampling.temperature = 1;
-      o.tree = tree(name);
+      o.sampled_rule = name == std::string("sampled");
+      if (o.sampled_rule && (c.plugin == "ngram" || c.plugin == "lookahead")) continue;
+      o.tree = tree(o.sampled_rule ? "static" : name);
+      const auto differ = [&o](uint64_t seed) {  // in one call, with noise and without
+        o.sampling.temperature = seed % 2 ? 1 : o.sampled_rule ? 0.5f : 0;
+        o.shared_noise = seed != 3;
+      };
       const auto counts = [](const Session& s) {
         const SessionStatistics& k = s.statistics();
         return std::vector<uint64_t>{k.accepted, k.proposed, k.verified, k.cycles, k.drafter_failures};
@@ -155,6 +160,7 @@ TEST_F(BatchTest, AcceptanceIsAsAlone) {
       std::vector<std::vector<uint64_t>> want;
       std::vector<std::vector<int32_t>> texts;
       for (uint64_t seed = 0; seed < 4; ++seed) {
+        differ(seed);
         o.drafter = open_drafter(model, c.plugin, c.package);
         const auto s = start(model, seed, o);
         std::vector<int32_t> text;
@@ -170,6 +176,7 @@ TEST_F(BatchTest, AcceptanceIsAsAlone) {
       auto batch = must(Batch::create(model));
       std::vector<std::unique_ptr<Session>> sessions;
       for (uint64_t seed = 0; seed < 4; ++seed) {
+        differ(seed);
         sessions.push_back(start(model, seed, o));
         must(batch->add(*sessions.back()));
       }
@@ -185,12 +192,22 @@ TEST_F(BatchTest, AcceptanceIsAsAlone) {
     }
 }
 
-// A device that counts plans.
+// What a device is asked to do.
+struct DeviceCounts {
+  std::atomic<int> plans{0}, top_k{0}, walks{0}, rows{0};
+};
 class CountingQueue final : public kernels::Queue {
  public:
-  CountingQueue(std::unique_ptr<kernels::Queue> inner, std::atomic<int>* plans) : inner_(std::move(inner)), plans_(plans) {}
+  CountingQueue(std::unique_ptr<kernels::Queue> inner, DeviceCounts* counts) : inner_(std::move(inner)), counts_(counts) {}
   Status submit(std::span<const kernels::Op> ops) override {
-    ++*plans_;
+    ++counts_->plans;
+    for (const kernels::Op& op : ops) {
+      counts_->top_k += std::holds_alternative<kernels::TopK>(op);
+      if (const auto* walk = std::get_if<kernels::Walk>(&op)) {
+        ++counts_->walks;
+        counts_->rows = static_cast<int>(walk->logits.rows);
+      }
+    }
     return inner_->submit(ops);
   }
   Result<kernels::RunState> advance(kernels::Clock::time_point d) override { return inner_->advance(d); }
@@ -198,7 +215,7 @@ class CountingQueue final : public kernels::Queue {
 
  private:
   std::unique_ptr<kernels::Queue> inner_;
-  std::atomic<int>* plans_;
+  DeviceCounts* counts_;
 };
 class CountingDevice final : public kernels::Device {
  public:
@@ -211,9 +228,9 @@ class CountingDevice final : public kernels::Device {
   void unmap_host(void* memory) override { inner_->unmap_host(memory); }
   Result<std::unique_ptr<kernels::Queue>> make_queue() override {
     AERIE_ASSIGN(auto inner, inner_->make_queue());
-    return std::unique_ptr<kernels::Queue>(new CountingQueue(std::move(inner), &plans));
+    return std::unique_ptr<kernels::Queue>(new CountingQueue(std::move(inner), &counts));
   }
-  std::atomic<int> plans{0};
+  DeviceCounts counts;
 
  private:
   std::shared_ptr<kernels::Device> inner_;
@@ -229,12 +246,12 @@ TEST_F(BatchTest, OneForwardServesAll) {
     must(batch->add(*sessions.back()));
   }
   must(batch->step(0, kNoLimit));  // the prompts, and the first tokens
-  device->plans = 0;
+  device->counts.plans = 0;
   for (int i = 0; i < 10; ++i) {
     must(batch->step(0, kNoLimit));
     for (const auto& s : sessions) EXPECT_EQ(s->result().tokens.size(), 1u);
   }
-  EXPECT_EQ(device->plans, 10);
+  EXPECT_EQ(device->counts.plans, 10);
 
   SessionOptions o;
   o.drafter = open_drafter(model, "eagle", *eagle_);
@@ -246,10 +263,60 @@ TEST_F(BatchTest, OneForwardServesAll) {
     must(batch->add(*sessions.back()));
   }
   must(batch->step(0, kNoLimit));
-  device->plans = 0;
+  device->counts.plans = 0;
+  device->counts.top_k = device->counts.walks = 0;
   for (int i = 0; i < 10; ++i) must(batch->step(0, kNoLimit));
-  EXPECT_GE(device->plans, 10 * 4);
-  EXPECT_LE(device->plans, 10 * 5);  // three levels, the target, what was accepted
+  EXPECT_EQ(device->counts.top_k, 10 * 3) << "one propose a level";
+  EXPECT_EQ(device->counts.walks, 10);
+  EXPECT_GE(device->counts.plans, 10 * 4);
+  EXPECT_LE(device->counts.plans, 10 * 5);  // three levels, the target, what was accepted
+}
+
+// A budget of rows goes to the best nodes of all; the texts are the same.
+TEST_F(BatchTest, SessionsShareABudgetOfRows) {
+  const auto device = std::make_shared<CountingDevice>(cpu(1));
+  const auto model = open_model(*target_, device);
+  auto batch = must(Batch::create(model, {20}));
+  SessionOptions o;
+  o.drafter = open_drafter(model, "small_model", *small_);
+  o.tree = tree("eagle2", 40);
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::vector<int32_t>> got(4);
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    o.sampling.temperature = seed == 0 ? 0 : 2;  // confident drafts, and others
+    o.shared_noise = false;
+    sessions.push_back(start(model, seed, o));
+    must(batch->add(*sessions.back()));
+  }
+  for (int i = 0; i < 20; ++i) {
+    must(batch->step(0, kNoLimit));
+    if (i > 0) EXPECT_EQ(device->counts.rows, 20);
+    for (size_t k = 0; k < 4; ++k) collect(*sessions[k], &got[k]);
+  }
+  uint64_t least = UINT64_MAX, most = 0;
+  for (const auto& s : sessions) {
+    least = std::min(least, s->statistics().verified);
+    most = std::max(most, s->statistics().verified);
+  }
+  EXPECT_GT(most, least);
+  // One more comes with a prompt: the others go on beside it, within the budget.
+  o.drafter = nullptr;
+  auto late = must(Session::create(model, o));
+  must(late->append(std::vector<int32_t>(60, 7)));
+  must(batch->add(*late));
+  int steps = 0;
+  for (; late->statistics().emitted == 0; ++steps) {
+    ASSERT_LT(steps, 60);
+    must(batch->step(0, kNoLimit));
+    for (size_t k = 0; k < 4; ++k) collect(*sessions[k], &got[k]);
+    EXPECT_LE(device->counts.rows, 20);
+  }
+  EXPECT_GT(steps, 5) << "59 rows, at most 16 a pass";
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    SessionOptions plain;
+    plain.sampling.temperature = seed == 0 ? 0 : 2;
+    EXPECT_EQ(got[seed], generate(*start(model, seed, plain), got[seed].size()));
+  }
 }
 
 TEST_F(BatchTest, OnesFailureIsItsOwn) {

@@ -9,7 +9,7 @@
 namespace aerie::test {
 namespace {
 
-const std::vector<int32_t> kText = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
+const std::vector<int32_t> kProfiledText = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
 
 std::string target_package() { return converted(golden("mha"), "profile-target", kernels::DType::int8); }
 std::string head_package(const char* kind) {
@@ -49,7 +49,7 @@ SessionOptions session_options(std::shared_ptr<Drafter> drafter, const char* tre
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
   auto session = must(Session::create(model, o));
-  must(session->append(kText));
+  must(session->append(kProfiledText));
   const auto out = generate(*session, n);
   if (stats) *stats = session->statistics();
   return out;
@@ -190,7 +190,7 @@ TEST(Profile, AutoPicksSmallTreesWhereRowsAreDear) {
     must(drafter->use_costs(table));
     SessionOptions o = session_options(drafter, "auto");
     auto session = must(Session::create(model, o));
-    must(session->append(kText));
+    must(session->append(kProfiledText));
     while (session->statistics().cycles < 1) {
       StepResult r;
       must(session->step(0, std::chrono::microseconds(0), &r));
@@ -217,7 +217,7 @@ TEST(Profile, WithoutRoomToMeasureTheFirstPassTells) {
     session = must(Session::create(model, session_options(drafter, "auto")));
   }
   EXPECT_FALSE(model->pass_cost().known());
-  must(session->append(kText));
+  must(session->append(kProfiledText));
   StepResult r;
   std::vector<int32_t> out;
   while (out.empty()) {

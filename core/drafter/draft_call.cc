@@ -1,0 +1,174 @@
+#include "core/drafter/draft_call.h"
+
+#include <algorithm>
+
+namespace aerie {
+
+namespace {
+
+aerie_tensor index(Plan& plan, const std::vector<int32_t>& values) {
+  auto* address = const_cast<int32_t*>(plan.stage(std::span<const int32_t>(values)));
+  return to_abi(kernels::matrix(address, 1, static_cast<int64_t>(values.size()), kernels::DType::i32));
+}
+
+void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool want_logits) {
+  c->rows = rows;
+  c->levels = levels;
+  c->width = width;
+  const size_t n = static_cast<size_t>(rows) * static_cast<size_t>(levels) * static_cast<size_t>(width);
+  c->token.assign(n, -1);
+  c->logp.assign(n, 0.0f);
+  c->want_logits = want_logits;
+  c->filled = false;
+}
+
+}  // namespace
+
+// ---- observe ----
+
+void ObserveCall::begin(Drafter& drafter) {
+  drafter_ = &drafter;
+  has_kv_ = false;
+  attention_.clear();
+  for (auto* v : {&token_, &position_, &last_, &root_, &sequence_}) v->clear();
+  features_.clear();
+}
+
+void ObserveCall::sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features) {
+  sequence_.push_back(seq);
+  root_.push_back(seq * kMaxFedNodes);
+  last_.push_back(rows());
+  if (features) features_.push_back(features);
+  if (kv) attention_.sequence(*kv);
+  has_kv_ = kv != nullptr;
+}
+
+void ObserveCall::row(int32_t token, int64_t position) {
+  last_.back() = rows();
+  token_.push_back(token);
+  position_.push_back(static_cast<int32_t>(position));
+  if (has_kv_) attention_.plain(token, position);
+}
+
+Status ObserveCall::record(Plan& plan) {
+  if (token_.empty()) return {};
+  kernels::Tensor features;
+  if (features_.size() == 1) {
+    features = features_[0];
+  } else if (!features_.empty()) {  // end to end
+    features = plan.scratch(rows(), features_[0].cols);
+    int64_t at = 0;
+    for (const kernels::Tensor& f : features_) {
+      plan.add(kernels::CopyRows{f, nullptr, kernels::rows(features, at, f.rows), nullptr, f.rows});
+      at += f.rows;
+    }
+  }
+  aerie_attention attention;
+  if (has_kv_) attention.rows = attention_.stage(plan);
+  aerie_draft_rows rows{};
+  rows.struct_size = sizeof rows;
+  rows.n = this->rows();
+  rows.n_seqs = static_cast<int32_t>(sequence_.size());
+  rows.token = index(plan, token_);
+  rows.position = index(plan, position_);
+  rows.last_row = index(plan, last_);
+  rows.root = index(plan, root_);
+  rows.sequence = index(plan, sequence_);
+  if (features) rows.feature = to_abi(features);
+  rows.attention = &attention;
+  aerie_plan handle{&plan, &drafter_->resources()};
+  AERIE_TRY(drafter_->call("observe", [&](const aerie_drafter& d) { return d.observe(d.self, &handle, &rows); }));
+  return plan.status();
+}
+
+// ---- propose ----
+
+void ProposeCall::begin(Drafter& drafter, int32_t level, int32_t width, bool want_logits) {
+  drafter_ = &drafter;
+  level_ = level;
+  width_ = width;
+  want_logits_ = want_logits;
+  has_kv_ = noise_ = false;
+  attention_.clear();
+  for (auto* v : {&token_, &position_, &node_, &parent_, &sequence_}) v->clear();
+  keys_.clear();
+  shares_.clear();
+}
+
+void ProposeCall::sequence(int32_t seq, const KvSequence* kv, Candidates* out) {
+  shares_.push_back({out, rows(), 0});
+  if (kv) attention_.sequence(*kv);
+  has_kv_ = kv != nullptr;
+  current_ = seq;
+}
+
+void ProposeCall::row(int32_t token, int64_t position, int32_t node, int32_t parent, int64_t committed,
+                      std::span<const int32_t> tail) {
+  ++shares_.back().n;
+  token_.push_back(token);
+  position_.push_back(static_cast<int32_t>(position));
+  node_.push_back(node);
+  parent_.push_back(parent);
+  sequence_.push_back(current_);
+  if (has_kv_ && level_ > 0) attention_.tree(token, committed, tail);
+}
+
+void ProposeCall::key(const kernels::DrawKey& key) {
+  keys_.push_back(key);
+  noise_ = noise_ || key.temperature > 0;
+}
+
+Status ProposeCall::record(Plan& plan) {
+  aerie_attention attention;
+  if (has_kv_ && level_ > 0) attention.rows = attention_.stage(plan);
+  aerie_draft_rows rows{};
+  rows.struct_size = sizeof rows;
+  rows.n = this->rows();
+  rows.n_seqs = static_cast<int32_t>(shares_.size());
+  rows.level = level_;
+  rows.token = index(plan, token_);
+  rows.position = index(plan, position_);
+  rows.node = index(plan, node_);
+  if (level_ > 0) rows.parent = index(plan, parent_);
+  rows.sequence = index(plan, sequence_);
+  rows.attention = &attention;
+
+  const int32_t levels = drafter_->needs().levels;
+  Candidates& c = shares_.size() == 1 ? *shares_[0].out : all_;
+  prepare(&c, rows.n, levels, width_, want_logits_);
+  out_ = {&c, noise_ ? plan.stage(std::span<const kernels::DrawKey>(keys_)) : nullptr};
+  aerie_plan handle{&plan, &drafter_->resources()};
+  AERIE_TRY(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }));
+  AERIE_TRY(plan.status());
+  if (!c.filled) return error(Code::plugin, "propose gave no candidates");
+  return {};
+}
+
+void ProposeCall::deliver() {
+  if (shares_.size() < 2) return;
+  for (const Share& s : shares_) {
+    if (!s.out) continue;
+    Candidates& c = *s.out;
+    prepare(&c, s.n, all_.levels, all_.width, all_.want_logits);
+    const auto slots = static_cast<size_t>(s.n) * static_cast<size_t>(all_.levels);
+    const auto first = static_cast<size_t>(s.first) * static_cast<size_t>(all_.levels);
+    const auto copy = [&](const auto& from, auto& to, size_t columns) {
+      to.assign(from.begin() + static_cast<std::ptrdiff_t>(first * columns),
+                from.begin() + static_cast<std::ptrdiff_t>((first + slots) * columns));
+    };
+    copy(all_.token, c.token, static_cast<size_t>(all_.width));
+    copy(all_.logp, c.logp, static_cast<size_t>(all_.width));
+    c.filled = true;
+    if (!all_.want_logits) continue;
+    c.vocab = all_.vocab;
+    c.map = all_.map;
+    copy(all_.logits, c.logits, static_cast<size_t>(all_.vocab));
+  }
+}
+
+void ProposeCall::forget(const Candidates* out) {
+  for (Share& s : shares_)
+    if (s.out == out) s.out = nullptr;
+}
+
+}  // namespace aerie

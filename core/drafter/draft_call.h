@@ -1,0 +1,62 @@
+// Calls to a drafter for several sequences at once: their rows, ragged, in one observe or one propose.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/drafter/drafter.h"
+
+namespace aerie {
+
+// Committed rows of each sequence, in order.
+class ObserveCall {
+ public:
+  void begin(Drafter& drafter);
+  int32_t rows() const { return static_cast<int32_t>(token_.size()); }
+  // Rows of this sequence follow; `kv` may be null, `features` (its rows, taps * H) absent.
+  void sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features);
+  void row(int32_t token, int64_t position);
+  Status record(Plan& plan);
+
+ private:
+  Drafter* drafter_ = nullptr;
+  bool has_kv_ = false;
+  RowsBuilder attention_;
+  std::vector<int32_t> token_, position_, last_, root_, sequence_;
+  std::vector<kernels::Tensor> features_;
+};
+
+// Nodes of one depth, whose children are wanted.
+class ProposeCall {
+ public:
+  void begin(Drafter& drafter, int32_t level, int32_t width, bool want_logits);
+  int32_t rows() const { return static_cast<int32_t>(token_.size()); }
+  // Rows of this sequence follow; its candidates come to `out`.
+  void sequence(int32_t seq, const KvSequence* kv, Candidates* out);
+  // committed: what the drafter's KV holds of the sequence; tail: slots of the node's ancestors and its own.
+  void row(int32_t token, int64_t position, int32_t node, int32_t parent, int64_t committed,
+           std::span<const int32_t> tail);
+  void key(const kernels::DrawKey& key);  // levels a row; temperature 0: no shared noise
+  Status record(Plan& plan);
+  // Once the plan has run: to every sequence its own.
+  void deliver();
+  void forget(const Candidates* out);  // nobody waits for these any more
+
+ private:
+  struct Share {
+    Candidates* out;
+    int32_t first, n;
+  };
+  Drafter* drafter_ = nullptr;
+  int32_t level_ = 0, width_ = 0, current_ = 0;
+  bool want_logits_ = false;
+  bool has_kv_ = false, noise_ = false;
+  RowsBuilder attention_;
+  std::vector<int32_t> token_, position_, node_, parent_, sequence_;
+  std::vector<kernels::DrawKey> keys_;
+  std::vector<Share> shares_;
+  Candidates all_;  // filled when several share the call
+  aerie_candidates out_{};
+};
+
+}  // namespace aerie
