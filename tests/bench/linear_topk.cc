@@ -1,7 +1,7 @@
 // What an LM head saves by never writing its logits: Linear + TopK against LinearTopK + MergeTopK, ten best of a row.
 //   linear_topk_bench [rounds] [vocabulary]
-// Random weights, 1 and 10 rows, 1 thread and 2, with shared draft noise and without. The two are interleaved, round
-// after round; medians, and the fastest rounds, which say more on a busy machine.
+// Random weights, 1 and 10 rows, 1 thread and 2, with shared draft noise and without. The two take turns at being
+// first, round after round; medians, and the fastest rounds, which say more on a busy machine.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -61,7 +61,8 @@ int main(int argc, char** argv) {
             std::vector<double> ms[2];
             const int repeats = v == 4096 ? 20 : 1;  // small ones are over before the clock has a say
             for (int round = 0; round <= rounds; ++round)
-              for (const int which : {0, 1}) {
+              for (const int turn : {0, 1}) {
+                const int which = (turn + round) % 2;
                 const auto begin = Clock::now();
                 for (int i = 0; i < repeats; ++i)
                   if (!queue->submit(which ? std::span<const Op>(after) : before).ok() || !queue->advance(kNoDeadline).ok()) return 1;
