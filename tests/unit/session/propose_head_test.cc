@@ -151,9 +151,12 @@ Candidates propose_levels(const std::shared_ptr<Model>& model, bool fused, float
     else compute->linear(&handle, &in, &w, &b, nullptr, &own_logits);
   }
   if (!fused) compute->propose_logits(&handle, &all, nullptr, &out);
-  if (status) *status = plan->status();
-  else must(plan->submit(*queue));
-  if (!status) EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+  if (status) {
+    *status = plan->status();
+  } else {
+    must(plan->submit(*queue));
+    EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+  }
   return c;
 }
 
