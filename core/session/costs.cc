@@ -1,4 +1,6 @@
 // What cost-aware tree policies are told: what passes cost now, and how each cycle ended.
+#include <algorithm>
+
 #include "core/session/session.h"
 
 namespace aerie {
@@ -42,15 +44,26 @@ void Session::guess_drafts() {
   draft_guess_.seed(16, target_cost_.ms(1) / 4);
 }
 
+// In a batch the same pass serves others, who ask for about as much: n rows of this session come with n of each.
+const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const {
+  if (beside_ <= 1) return alone.data();
+  const double row = (alone[kMaxCostRows] - alone[kMaxCostRows / 2]) / (kMaxCostRows / 2);
+  for (int32_t n = 0; n <= kMaxCostRows; ++n) {
+    const int32_t rows = n * beside_, measured = std::min(rows, kMaxCostRows);
+    (*curve)[static_cast<size_t>(n)] = alone[static_cast<size_t>(measured)] + row * (rows - measured);
+  }
+  return curve->data();
+}
+
 void Session::tell_costs() {
   if (!policy_->wants_costs()) return;
   const auto context = static_cast<int64_t>(text_.size());
   target_cost_.at(context);
   draft_cost_.at(context);
   CycleCosts c;
-  c.target = target_cost_.curve().data();
+  c.target = in_batch(target_cost_.curve(), &target_curve_);
   const bool free_drafts = !draft_ || options_.drafter->host_tokens();
-  c.draft = free_drafts ? nullptr : (draft_cost_.known() ? draft_cost_.curve() : draft_guess_.curve()).data();
+  c.draft = free_drafts ? nullptr : in_batch(draft_cost_.known() ? draft_cost_.curve() : draft_guess_.curve(), &draft_curve_);
   c.draft_root = free_drafts ? 0 : draft_root_ms_ > 0 ? draft_root_ms_ : draft_guess_.ms(1);
   policy_->costs(c);
 }

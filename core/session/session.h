@@ -3,6 +3,7 @@
 // its rows into a plan that may be shared, and takes its results; a Stepper runs the passes.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -149,6 +150,7 @@ class Session {
   std::string draft_kind() const;
   void share_experience();
   void guess_drafts();
+  const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
   void tell_costs();
   void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
@@ -222,6 +224,8 @@ class Session {
   // Costs of passes, and the time of the running cycle.
   LiveCost target_cost_, draft_cost_;
   PassCost draft_guess_;
+  PassCost::Curve target_curve_{}, draft_curve_{};
+  int32_t beside_ = 1;  // sessions that verified in the last pass, this one included
   double draft_root_ms_ = 0, cycle_ms_ = 0;
   int64_t root_rows_ = 0;  // observed along with the first draft pass
   int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter

@@ -188,9 +188,15 @@ void Stepper::submitted() {
 }
 
 void Stepper::pass_ended() {
-  int32_t rows = 0;
-  for (const Session* s : flight_) rows += s->pass_rows();
-  for (Session* s : flight_) s->pass_done(pass_ms_, rows);
+  int32_t rows = 0, verifying = 0;
+  for (const Session* s : flight_) {
+    rows += s->pass_rows();
+    verifying += s->phase_ == Session::Phase::verify;
+  }
+  for (Session* s : flight_) {
+    s->pass_done(pass_ms_, rows);
+    if (!drafting_) s->beside_ = std::max(1, verifying);
+  }
   copy_src_.clear();
   copy_dst_.clear();
   if (drafting_)

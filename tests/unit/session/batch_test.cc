@@ -202,7 +202,7 @@ class CountingQueue final : public kernels::Queue {
   Status submit(std::span<const kernels::Op> ops) override {
     ++counts_->plans;
     for (const kernels::Op& op : ops) {
-      counts_->top_k += std::holds_alternative<kernels::TopK>(op);
+      counts_->top_k += std::holds_alternative<kernels::TopK>(op) || std::holds_alternative<kernels::MergeTopK>(op);
       if (const auto* walk = std::get_if<kernels::Walk>(&op)) {
         ++counts_->walks;
         counts_->rows = static_cast<int>(walk->logits.rows);
