@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# performance.sh BUILD MODELS TEXT... > docs/performance.md: every figure of that page, in one run on an idle machine.
+# BUILD has the benches (-DAERIE_TESTS=ON -DAERIE_BENCH=ON). MODELS keeps the random-weight models of vs_llama_cpp.py
+# between runs (13 GB for the 1 B shape). TEXT: held-out token ids (*.u16) of TARGET, a Hugging Face directory of the
+# demo target (docs/training.md makes both). Environment: TARGET, SHAPE (1b), DTYPES, THREADS (2), REPEATS (7), INFLATED
+# (the shape of the inflated model). Takes about ten minutes.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+here=$root/tests/bench build=$1 models=$2
+shift 2
+shape=${SHAPE:-1b} dtypes=${DTYPES:-bf16,int8,int4} threads=${THREADS:-2} repeats=${REPEATS:-7}
+inflated=${INFLATED:-dim=3072,layers=16,heads=32,kv_heads=8,ffn=6144,vocab=32000}
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+say() { echo "performance.sh: $*" >&2; }
+fenced() { echo '```'; cat; echo '```'; }
+
+echo "# Performance"
+echo
+echo "Made by \`tests/bench/performance.sh\` on $(date +%F): $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs), $(nproc) CPUs,"
+echo "load average $(cut -d' ' -f1 /proc/loadavg) at the start. A virtual machine on a shared host: its memory bandwidth changes by a factor of two and more within"
+echo "minutes, so only figures of one table compare, and those were measured in turn."
+echo
+echo "## What the machine can do"
+echo
+say roofline
+"$build/bin/roofline" --rounds 5 | fenced
+
+if [ $# -gt 0 ]; then
+  say perplexity
+  echo
+  echo "## What weight formats cost in quality"
+  echo
+  echo "\`perplexity\` on held-out text of the demo target (7.1 M parameters; a large model loses less), against f32:"
+  echo
+  for d in f32 bf16 int8 int4; do "$build/bin/aerie" convert "$TARGET" -o "$out/$d.aerie" --dtype $d >/dev/null; done
+  for text in "$@"; do
+    (cd "$out" && "$build/bin/perplexity" --windows 150 "$text" f32.aerie bf16.aerie int8.aerie int4.aerie) | sed "s|^|$(basename "$text" .held.u16)  |"
+  done | fenced
+fi
+
+say "beside llama.cpp"
+driver=$("$here/vs_llama_cpp/build.sh" 2>/dev/null | tail -n 1)
+python3 "$here/vs_llama_cpp.py" --build "$build" --models "$models" --shape "$shape" --dtypes "$dtypes" --threads "$threads" \
+  --rows 1,2,3,4,5,6,7,8,10,12,16 --repeats "$repeats" --out "$out/llama.json" --page "$out/llama.md" >&2
+echo
+sed -e 's/^#/##/' -e 's/^### Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' -e 's/^## Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' "$out/llama.md"
+
+say "under load"
+echo
+echo "## While other programs want the cores"
+echo
+echo "Busy loops compete with the engine. llama.cpp's threads wait for each other by spinning."
+echo
+python3 "$here/under_load.py" --build "$build" --models "$models" --shape "$shape" --pair int8 --llama-driver "$driver" --repeats "$repeats"
+
+say "inflated"
+echo
+echo "## End to end, inflated"
+echo
+echo "The demo target and its EAGLE head, inflated to $inflated: the τ of a small model at the cost of a large one. Six"
+echo "built-in prompts; \"repeated\" is the share of 4-grams that occurred before."
+for dtype in ${dtypes//,/ }; do
+  "$build/bin/inflate" --target "$root/samples/models/demo.aerie" --drafter "$root/samples/models/demo-eagle.aerie" \
+    --shape "$inflated" --dtype "$dtype" -o "$out/$dtype" >/dev/null
+  for t in 0 0.7; do
+    echo
+    echo "$dtype, temperature $t:"
+    echo
+    "$build/bin/aerie" bench --model "$out/$dtype/target.aerie" --drafter "$out/$dtype/demo-eagle.aerie" --tree auto --tree chain \
+      --tree eagle2 --tree-nodes 8 --tree-depth 6 --temperature "$t" --max-tokens 40 --repeats 3 --threads "$threads" | fenced
+  done
+  rm -rf "${out:?}/$dtype"
+done
