@@ -24,7 +24,7 @@ Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model, i
 }
 
 Stepper::~Stepper() {
-  queue_->abandon();
+  if (queue_) queue_->abandon();
 }
 
 Status Stepper::reserve(size_t sessions, int64_t longest_context) {

@@ -91,5 +91,61 @@ TEST(OutOfMemory, AtAnyAllocationGivesOneErrorAndTheSessionGoesOn) {
   EXPECT_GT(in_steps, 0);
 }
 
+TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
+  plain_text();
+  int64_t failures = 0;
+  bool whole = false;
+  for (int64_t at = 0; !whole; at += 1 + at / 16) {
+    Host host;
+    const aerie_runtime_options o = with_threads(1);
+    ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+    aerie_session* sessions[2] = {host.session, nullptr};
+    aerie_session_options plain;
+    AERIE_INIT(plain);
+    AERIE_INIT(plain.sampling);
+    plain.sampling.temperature = 0.8f;
+    plain.sampling.seed = 5;
+    plain.ignore_eos = 1;
+    AERIE_INIT(plain.tree);
+    plain.tree.policy = AERIE_TREE_CHAIN;  // `auto` would measure the model first
+    ASSERT_EQ(aerie_session_create(host.model, &plain, &sessions[1], &host.err), AERIE_OK);
+    for (aerie_session* s : sessions)
+      ASSERT_EQ(aerie_session_append(s, kPrompt.data(), kPrompt.size(), &host.err), AERIE_OK);
+    aerie_batch* batch = nullptr;
+    bool joined[2] = {false, false};
+    const auto text = [&](aerie_session* s) {
+      const int32_t* tokens = nullptr;
+      size_t n = 0;
+      EXPECT_EQ(aerie_session_tokens(s, &tokens, &n, nullptr), AERIE_OK);
+      return std::pair(tokens + kPrompt.size(), n - kPrompt.size());
+    };
+    countdown.store(at);
+    for (int calls = 0; text(sessions[0]).second < 24 || text(sessions[1]).second < 24; ++calls) {
+      ASSERT_LT(calls, 200);
+      int32_t code = AERIE_OK;
+      if (!batch) code = aerie_batch_create(host.model, nullptr, &batch, &host.err);
+      for (int i = 0; i < 2 && batch; ++i)
+        if (!joined[i]) {
+          const int32_t added = aerie_batch_add(batch, sessions[i], &host.err);
+          joined[i] = added == AERIE_OK;
+          if (added != AERIE_OK) code = added;
+        }
+      aerie_batch_result r;
+      AERIE_INIT(r);
+      if (batch && code == AERIE_OK) code = aerie_batch_step(batch, nullptr, &r, &host.err);
+      if (code != AERIE_OK || r.n_failed > 0) ++failures;
+      if (code != AERIE_OK) EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
+    }
+    whole = countdown.exchange(-1) > 0;
+    for (aerie_session* s : sessions) {
+      const auto [tokens, n] = text(s);
+      EXPECT_EQ(std::vector<int32_t>(tokens, tokens + 24), plain_text()) << "allocation " << at;
+    }
+    aerie_session_release(sessions[1]);
+    aerie_batch_release(batch);
+  }
+  EXPECT_GT(failures, 20);
+}
+
 }  // namespace
 }  // namespace aerie_capi_test
