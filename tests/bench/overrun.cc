@@ -2,7 +2,7 @@
 // 0.1 to 4 ms, plain and with drafters.
 //   overrun TARGET.aerie [--threads N] [--prompt TOKENS] [--tokens N] [--drafter PACKAGE|ngram|...]... [--tree auto|chain|static|eagle2]
 // Token ids are random. On a busy machine look at the smaller figures of several runs: a step that the system has
-// interrupted is not the library's; `preempted` counts the steps during which the stepping thread was.
+// interrupted is not the library's; `preempted` counts the steps during which one of its threads was.
 #include <aerie/aerie.h>
 #include <sys/resource.h>
 
@@ -36,15 +36,15 @@ void check(int32_t code, const char* what) {
   std::exit(1);
 }
 
-// How often other work took this thread's core.
+// How often other work took a core of this process.
 long preemptions() {
   rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
+  getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
 }
 
 struct Overruns {
-  std::vector<double> quiet, all;  // ms, of steps that spent their budget; quiet: the thread was not preempted
+  std::vector<double> quiet, all;  // ms, of steps that spent their budget; quiet: not preempted
   size_t steps = 0;
 
   void print(const std::string& drafter, const char* what, int64_t budget_us) {
