@@ -5,6 +5,7 @@
 #include <atomic>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
@@ -144,8 +145,12 @@ void run_one(void* context, int32_t i) noexcept {
   }
 }
 
-// Tasks between two looks at the clock: a few tens of microseconds each (see tasks()).
-constexpr int32_t kTasksPerThread = 3;
+// Tasks a thread until the next look at the clock, when one took `task`: what fits into half of the time that is left,
+// as tasks are not all alike. Far from the deadline there is little waiting for each other, close to it nothing is
+// overrun by more than a task.
+int64_t tasks_that_fit(Clock::duration left, Clock::duration task) {
+  return std::max<int64_t>(1, left / 2 / std::max(task, Clock::duration(1)));
+}
 
 Status CpuQueue::run_tasks(int32_t count) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
@@ -161,19 +166,20 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   const FpEnv env;
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
-  int unchecked = 0;
+  Clock::time_point now = timed ? Clock::now() : Clock::time_point();
   for (; op_ < ops_.size(); ++op_, task_ = 0) {
     const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
+    int64_t round = 1;  // tasks a thread; the first one also says how long they are
     while (task_ < n) {
-      const int32_t count = timed ? std::min(n - task_, threads * kTasksPerThread) : n - task_;
+      const auto count = static_cast<int32_t>(timed ? std::min<int64_t>(n - task_, round * threads) : n - task_);
       AERIE_TRY(run_tasks(count));
-      // Single-task ops are tiny; the clock is not asked after each.
-      if (!timed || (count == 1 && ++unchecked < 8)) continue;
-      unchecked = 0;
-      if ((task_ < n || op_ + 1 < ops_.size()) && Clock::now() >= deadline) {
+      if (!timed) continue;
+      const Clock::time_point start = std::exchange(now, Clock::now());
+      if ((task_ < n || op_ + 1 < ops_.size()) && now >= deadline) {
         if (task_ == n) ++op_, task_ = 0;
         return state_;
       }
+      round = tasks_that_fit(deadline - now, (now - start) * threads / count);
     }
   }
   return state_ = RunState::done;

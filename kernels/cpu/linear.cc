@@ -197,10 +197,12 @@ int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t work = kPanel * op.w.cols * std::max<int64_t>(op.x.rows, 1);  // multiply-adds a panel
   // Long enough to be worth a hand-over between cores (some microseconds), short enough for a frame budget.
   const int64_t least = std::max<int64_t>(1, 200000 / std::max<int64_t>(work, 1));
-  const int64_t most = std::max<int64_t>(1, 6000000 / std::max<int64_t>(work, 1));
+  // With few rows it is the weights' way from memory that takes time: a weight's is that of some four rows' work.
+  const int64_t time = work / std::max<int64_t>(op.x.rows, 1) * std::max<int64_t>(op.x.rows, 4);
+  const int64_t most = std::max<int64_t>(1, 6000000 / std::max<int64_t>(time, 1));
   const int64_t share = threads > 1 ? (panels + threads * 8 - 1) / (threads * 8) : panels;
-  // Whole groups of panels, so that the wide tiles are used.
-  const int64_t group = op.x.rows <= 4 ? 4 : 2;
+  // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one.
+  const int64_t group = op.x.rows <= 4 ? 4 : most > 1 ? 2 : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "kernels/cpu/fp_env.h"
+#include "kernels/cpu/op_kernels.h"
 #include "unit/kernels/ops_support.h"
 
 namespace aerie::kernels::device_test {
@@ -283,6 +284,49 @@ TEST(CpuDevice, RunsOnTheHostsJobSystem) {
   o.host_user = &jobs;
   EXPECT_TRUE(same_bits(want, whole_run(*cpu_device(o), 12)));
   EXPECT_GT(jobs.jobs, 0);
+}
+
+TEST(CpuDevice, APassedDeadlineCostsATaskAThread) {
+  struct Counted {
+    int rounds = 0;
+    static void parallel_for(void* user, void (*fn)(void*, int32_t), void* ctx, int32_t n) {
+      ++static_cast<Counted*>(user)->rounds;
+      EXPECT_LE(n, 2);
+      for (int32_t i = 0; i < n; ++i) fn(ctx, i);
+    }
+  } counted;
+  CpuOptions o;
+  o.threads = 2;
+  o.host_parallel_for = Counted::parallel_for;
+  o.host_user = &counted;
+  const auto device = cpu_device(o);
+  Net net(*device, 40);
+  const auto queue = queue_of(*device);
+  ASSERT_TRUE(queue->submit(net.plan()).ok());
+  size_t calls = 0;
+  for (auto state = RunState::pending; state == RunState::pending; ++calls) {
+    counted.rounds = 0;
+    const auto r = queue->advance(Clock::time_point{});
+    ASSERT_TRUE(r.ok());
+    state = *r;
+    EXPECT_LE(counted.rounds, 1);
+  }
+  EXPECT_GE(calls, net.plan().size());
+  EXPECT_TRUE(same_bits(whole_run(*with_threads(1), 40), net.result()));
+}
+
+// A tenth of a millisecond or two on one core: what a step may overrun its budget by.
+TEST(CpuDevice, TasksOfALargeModelAreShort) {
+  constexpr int64_t kMacs = 8 << 20, kWeights = 2 << 20;
+  for (const int threads : {1, 2, 8})
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{2560, 2048}, {11264, 2048}, {2048, 5632}, {32000, 2048}})
+      for (const int64_t rows : {1, 2, 4, 5, 16, 25, 33, 60, 64}) {
+        const Linear op{matrix(nullptr, rows, k), Tensor{nullptr, nullptr, n, k, 0, DType::bf16, Layout::panel16}, {}, {},
+                        matrix(nullptr, rows, n)};
+        const int64_t tasks = cpu::tasks(op, threads);
+        EXPECT_GE(tasks * kMacs, rows * n * k) << n << " x " << k << ", " << rows << " rows, " << threads << " threads";
+        EXPECT_GE(tasks * kWeights, n * k) << n << " x " << k << ", " << rows << " rows, " << threads << " threads";
+      }
 }
 
 struct HostMemory {
