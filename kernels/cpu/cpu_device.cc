@@ -145,9 +145,8 @@ void run_one(void* context, int32_t i) noexcept {
   }
 }
 
-// Tasks a thread until the next look at the clock, when one took `task`: what fits into half of the time that is left,
-// as tasks are not all alike. Far from the deadline there is little waiting for each other, close to it nothing is
-// overrun by more than a task.
+// Tasks a thread until the next look at the clock, when one took `task`: what fits into half of the time that is left.
+// Far from the deadline there is little waiting for each other, close to it nothing is overrun by more than a task.
 int64_t tasks_that_fit(Clock::duration left, Clock::duration task) {
   return std::max<int64_t>(1, left / 2 / std::max(task, Clock::duration(1)));
 }
@@ -169,6 +168,8 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   Clock::time_point now = timed ? Clock::now() : Clock::time_point();
   for (; op_ < ops_.size(); ++op_, task_ = 0) {
     const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
+    // A row's context says how long its attention takes: one task says nothing about the next.
+    const bool alike = !std::holds_alternative<Attention>(ops_[op_]);
     int64_t round = 1;  // tasks a thread; the first one also says how long they are
     while (task_ < n) {
       const auto count = static_cast<int32_t>(timed ? std::min<int64_t>(n - task_, round * threads) : n - task_);
@@ -179,7 +180,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
         if (task_ == n) ++op_, task_ = 0;
         return state_;
       }
-      round = tasks_that_fit(deadline - now, (now - start) * threads / count);
+      if (alike) round = tasks_that_fit(deadline - now, (now - start) * threads / count);
     }
   }
   return state_ = RunState::done;

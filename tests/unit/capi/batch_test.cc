@@ -1,5 +1,6 @@
 // Batches through aerie.h: what each session says, whose it is, and threads that get in each other's way.
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -157,6 +158,8 @@ TEST(Batch, ThreadsThatGetInTheWay) {
       host.members[0].session = nullptr;
     }
   }
+  // On a busy machine all of that may have been over before a step was.
+  for (int i = 0; i < 10000 && steps == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   stop = true;
   stepper.join();
   for (const Member& m : host.members) {  // each is where it is, with its own text
