@@ -36,6 +36,7 @@ struct BatchHost : Host {
     s.sampling.temperature = 0.8f;
     s.sampling.seed = seed;
     s.ignore_eos = 1;
+    s.tree.policy = AERIE_TREE_CHAIN;  // `auto` drafts only where that pays
     members.emplace_back();
     Member& m = members.back();
     if (const int32_t c = aerie_session_create(model, &s, &m.session, &err)) return c;
