@@ -36,6 +36,7 @@ struct BatchHost : Host {
     s.sampling.temperature = 0.8f;
     s.sampling.seed = seed;
     s.ignore_eos = 1;
+    AERIE_INIT(s.tree);
     s.tree.policy = AERIE_TREE_CHAIN;  // `auto` drafts only where that pays
     members.emplace_back();
     Member& m = members.back();
