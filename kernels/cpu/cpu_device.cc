@@ -180,7 +180,8 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
         if (task_ == n) ++op_, task_ = 0;
         return state_;
       }
-      if (alike) round = tasks_that_fit(deadline - now, (now - start) * threads / count);
+      if (alike && task_ < n)  // so the deadline is ahead
+        round = std::min<int64_t>(n, tasks_that_fit(deadline - now, (now - start) * threads / count));
     }
   }
   return state_ = RunState::done;
