@@ -8,7 +8,7 @@ using kernels::Clock;
 
 namespace {
 
-// A session looks for a cancel as often (session.cc).
+// A session looks for a cancel as often (core/session/stepper.cc).
 constexpr auto kSlice = std::chrono::milliseconds(2);
 
 double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }

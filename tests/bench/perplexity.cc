@@ -1,4 +1,4 @@
-// perplexity [--threads N] [--windows N] [--kv f32|bf16] TEXT PACKAGE...: what a weight format costs in quality.
+// perplexity [--threads N] [--windows N] [--kv f32|bf16|int8] TEXT PACKAGE...: what a weight format costs in quality.
 // TEXT is UTF-8, or token ids as 16-bit integers in a file named *.u16. Windows of the model's whole context, spread
 // evenly over the text, each read from nothing; the first token of a window is not predicted. Each package's figure
 // stands beside the first one's, with the standard error of the difference over the windows.
@@ -13,6 +13,7 @@
 #include "core/model/model.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/bench/kv_format.h"
 
 namespace {
 
@@ -109,11 +110,15 @@ int main(int argc, char** argv) {
     if (a.rfind("--", 0) == 0 && i + 1 >= argc) fail(a + " needs a value");
     if (a == "--threads") settings.threads = std::atoi(argv[++i]);
     else if (a == "--windows") settings.windows = std::atoi(argv[++i]);
-    else if (a == "--kv") settings.kv = std::string(argv[++i]) == "bf16" ? kernels::DType::bf16 : kernels::DType::f32;
+    else if (a == "--kv") {
+      const auto kv = kv_format(argv[++i]);
+      if (!kv) fail(std::string("--kv: ") + argv[i] + " is not " + kKvFormats);
+      settings.kv = *kv;
+    }
     else if (a.rfind("--", 0) == 0) fail("unknown option " + a);
     else names.push_back(a);
   }
-  if (names.size() < 2) fail("usage: perplexity [--threads N] [--windows N] [--kv f32|bf16] TEXT PACKAGE...");
+  if (names.size() < 2) fail("usage: perplexity [--threads N] [--windows N] [--kv f32|bf16|int8] TEXT PACKAGE...");
   int64_t length = 0;
   std::vector<double> first;
   for (size_t p = 1; p < names.size(); ++p) {

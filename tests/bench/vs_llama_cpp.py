@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--prefill-repeats", type=int, default=3)
     # llama.cpp attends to its cache in steps of 256 cells: 192 and 64 rows stay within the first.
     parser.add_argument("--context", type=int, default=192)
-    parser.add_argument("--kv", choices=["f32", "bf16"], default="f32", help="Aerie's cache; llama.cpp's is f16")
+    parser.add_argument("--kv", choices=["f32", "bf16", "int8"], default="f32", help="Aerie's cache; llama.cpp's is f16")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--date", default=str(datetime.date.today()))
     parser.add_argument("--out", type=Path, default=Path("vs_llama_cpp.json"))

@@ -12,28 +12,11 @@ template <class F>
 int32_t on_batch(aerie_batch* b, aerie_error* err, F&& f) {
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(b, "batch"));
-    const Hold hold(b);
+    const HoldFlag hold(b->busy);
     AERIE_TRY(hold.check("batch"));
     return f(*b->batch);
   });
 }
-
-// A session's own flag, for who holds the batch already.
-class HoldMember {
- public:
-  explicit HoldMember(aerie_session* s) : session_(s), held_(!s->busy.exchange(true, std::memory_order_acquire)) {}
-  ~HoldMember() {
-    if (held_) session_->busy.store(false, std::memory_order_release);
-  }
-  HoldMember(const HoldMember&) = delete;
-  HoldMember& operator=(const HoldMember&) = delete;
-  explicit operator bool() const { return held_; }
-  Status check() const { return held_ ? Status() : error(Code::busy, "the session is in use by another thread"); }
-
- private:
-  aerie_session* session_;
-  bool held_;
-};
 
 }  // namespace
 
@@ -72,8 +55,8 @@ void aerie_batch_release(aerie_batch* batch) {
 int32_t aerie_batch_add(aerie_batch* batch, aerie_session* session, aerie_error* err) {
   return on_batch(batch, err, [&](Batch& b) -> Status {
     AERIE_TRY(require(session, "session"));
-    const HoldMember hold(session);
-    AERIE_TRY(hold.check());
+    const HoldFlag hold(session->busy);  // whoever holds the batch needs the session's own only
+    AERIE_TRY(hold.check("session"));
     batch->sessions.reserve(batch->sessions.size() + 1);
     AERIE_TRY(b.add(*session->session));
     batch->sessions.push_back(session);
@@ -85,8 +68,8 @@ int32_t aerie_batch_add(aerie_batch* batch, aerie_session* session, aerie_error*
 int32_t aerie_batch_remove(aerie_batch* batch, aerie_session* session, aerie_error* err) {
   return on_batch(batch, err, [&](Batch& b) -> Status {
     AERIE_TRY(require(session, "session"));
-    const HoldMember hold(session);
-    AERIE_TRY(hold.check());
+    const HoldFlag hold(session->busy);  // whoever holds the batch needs the session's own only
+    AERIE_TRY(hold.check("session"));
     AERIE_TRY(b.remove(*session->session));
     std::erase(batch->sessions, session);
     session->batch = nullptr;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,38 +64,41 @@ struct aerie_batch {
 
 namespace aerie::capi {
 
-// Held while a call works on a session or batch; a second thread gets AERIE_E_BUSY instead of a data race. A session is
-// held together with the batch it is in. A holder never waits for another flag, so none waits for ever.
-class Hold {
+// Held while a call works on a handle; a second thread gets AERIE_E_BUSY instead of a data race. A holder never waits
+// for another flag, so none waits for ever.
+class HoldFlag {
  public:
-  explicit Hold(aerie_session* s) {
-    if (!take(s->busy)) return;
-    session_ = &s->busy;
-    if (!s->batch) return;
-    if (take(s->batch->busy)) batch_ = &s->batch->busy;
-    else give_back(session_);
+  explicit HoldFlag(std::atomic<bool>& busy) : busy_(busy.exchange(true, std::memory_order_acquire) ? nullptr : &busy) {}
+  ~HoldFlag() { give_back(); }
+  HoldFlag(const HoldFlag&) = delete;
+  HoldFlag& operator=(const HoldFlag&) = delete;
+  explicit operator bool() const { return busy_ != nullptr; }
+  void give_back() {
+    if (busy_) busy_->store(false, std::memory_order_release);
+    busy_ = nullptr;
   }
-  explicit Hold(aerie_batch* b) {
-    if (take(b->busy)) batch_ = &b->busy;
-  }
-  ~Hold() {
-    give_back(batch_);
-    give_back(session_);
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-  explicit operator bool() const { return session_ || batch_; }
   Status check(const char* what) const {
-    return *this ? Status() : error(Code::busy, std::string("the ") + what + " is in use by another thread");
+    return busy_ ? Status() : error(Code::busy, std::string("the ") + what + " is in use by another thread");
   }
 
  private:
-  static bool take(std::atomic<bool>& busy) { return !busy.exchange(true, std::memory_order_acquire); }
-  static void give_back(std::atomic<bool>*& busy) {
-    if (busy) busy->store(false, std::memory_order_release);
-    busy = nullptr;
+  std::atomic<bool>* busy_;
+};
+
+// A session is held together with the batch it is in.
+class Hold {
+ public:
+  explicit Hold(aerie_session* s) : session_(s->busy) {
+    if (!session_ || !s->batch) return;
+    batch_.emplace(s->batch->busy);
+    if (!*batch_) session_.give_back();
   }
-  std::atomic<bool>*session_ = nullptr, *batch_ = nullptr;
+  explicit operator bool() const { return static_cast<bool>(session_); }
+  Status check(const char* what) const { return session_.check(what); }
+
+ private:
+  HoldFlag session_;
+  std::optional<HoldFlag> batch_;  // given back first
 };
 
 // The result of a session's last step, as aerie_session_step and aerie_session_result give it.

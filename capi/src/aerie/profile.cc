@@ -21,26 +21,12 @@ namespace {
 
 constexpr int32_t kMaxListed = 64, kMaxBatch = 64;
 
-// Held while a call works on a profile.
-class Hold {
- public:
-  explicit Hold(aerie_profile* p) : profile_(p), held_(!p->busy.exchange(true, std::memory_order_acquire)) {}
-  ~Hold() {
-    if (held_) profile_->busy.store(false, std::memory_order_release);
-  }
-  Status check() const { return held_ ? Status() : error(Code::busy, "the profile is in use by another thread"); }
-
- private:
-  aerie_profile* profile_;
-  bool held_;
-};
-
 template <class F>
 int32_t on_profile(aerie_profile* p, aerie_error* err, F&& f) {
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(p, "profile"));
-    const Hold hold(p);
-    AERIE_TRY(hold.check());
+    const HoldFlag hold(p->busy);
+    AERIE_TRY(hold.check("profile"));
     return f();
   });
 }

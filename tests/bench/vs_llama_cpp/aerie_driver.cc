@@ -6,6 +6,7 @@
 #include "core/session/session.h"
 #include "kernels/cpu/cpu_device.h"
 #include "protocol.h"
+#include "tests/bench/kv_format.h"
 
 namespace {
 
@@ -121,11 +122,11 @@ class Engine {
 
 int main(int argc, char** argv) {
   const std::string kv = argc > 4 ? argv[4] : "f32";
-  if (argc < 4 || argc > 5 || (kv != "f32" && kv != "bf16"))
-    bench::fail("usage: aerie_driver MODEL.aerie THREADS CONTEXT [f32|bf16]");
+  const auto type = kv_format(kv);
+  if (argc < 4 || argc > 5 || !type)
+    bench::fail(std::string("usage: aerie_driver MODEL.aerie THREADS CONTEXT [") + kKvFormats + "]");
   const auto start = bench::Clock::now();
-  const kernels::DType type = kv == "f32" ? kernels::DType::f32 : kernels::DType::bf16;
-  Engine engine(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), type);
+  Engine engine(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), *type);
   const double open_ms = bench::ms_since(start);
   bench::serve(engine, std::string("\"features\": \"") + engine.isa() + ", KV " + kv + "\"", open_ms);
 }
