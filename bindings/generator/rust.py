@@ -6,7 +6,7 @@ from . import api
 SCALARS = {"char": "c_char", "void": "c_void", "int8_t": "i8", "uint8_t": "u8", "int16_t": "i16", "uint16_t": "u16",
            "int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "size_t": "usize", "float": "f32",
            "double": "f64"}
-KEYWORDS = {"fn", "type", "in", "ref", "move", "box", "use", "mod", "match", "loop", "where", "self", "final"}
+KEYWORDS = {"fn", "type", "in", "ref", "move", "box", "use", "mod", "match", "loop", "where", "final"}
 NOTE = "//! Generated from capi/include/aerie/{} by bindings/generate.py: do not edit.\n"
 CRATE = "bindings/rust/aerie-sys/"
 
@@ -25,6 +25,8 @@ def _index(headers):
 
 
 def name(s):
+    if s == "self":  # not even raw
+        return "self_"
     return f"r#{s}" if s in KEYWORDS else s
 
 

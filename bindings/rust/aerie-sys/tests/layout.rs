@@ -319,7 +319,7 @@ fn drafter() {
     assert_eq!(size_of::<aerie_drafter>(), 88);
     at!(aerie_drafter, struct_size, 0);
     at!(aerie_drafter, reserved, 4);
-    at!(aerie_drafter, r#self, 8);
+    at!(aerie_drafter, self_, 8);
     at!(aerie_drafter, destroy, 16);
     at!(aerie_drafter, open, 24);
     at!(aerie_drafter, begin, 32);

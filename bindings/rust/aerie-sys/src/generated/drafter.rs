@@ -600,26 +600,26 @@ pub struct aerie_drafter {
     /// `uint32_t reserved`
     pub reserved: u32,
     /// `void *self`
-    pub r#self: *mut c_void,
+    pub self_: *mut c_void,
     /// `void (*destroy)(void *self)`
-    pub destroy: Option<unsafe extern "C" fn(r#self: *mut c_void)>,
+    pub destroy: Option<unsafe extern "C" fn(self_: *mut c_void)>,
     /// Read the package, check it against the target, allocate all memory. Fails with one clear error.
-    pub open: Option<unsafe extern "C" fn(r#self: *mut c_void, info: *const aerie_drafter_open_info, needs: *mut aerie_drafter_needs, err: *mut aerie_drafter_error) -> i32>,
+    pub open: Option<unsafe extern "C" fn(self_: *mut c_void, info: *const aerie_drafter_open_info, needs: *mut aerie_drafter_needs, err: *mut aerie_drafter_error) -> i32>,
     /// a sequence starts (or starts again, empty)
-    pub begin: Option<unsafe extern "C" fn(r#self: *mut c_void, seq: i32) -> i32>,
+    pub begin: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32) -> i32>,
     /// `void (*end)(void *self, int32_t seq)`
-    pub end: Option<unsafe extern "C" fn(r#self: *mut c_void, seq: i32)>,
+    pub end: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32)>,
     /// Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
     /// every token t_0, t_1, ...
-    pub observe: Option<unsafe extern "C" fn(r#self: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows) -> i32>,
+    pub observe: Option<unsafe extern "C" fn(self_: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows) -> i32>,
     /// Children of the frontier rows. Level 0: the roots, whose rows were observed last.
-    pub propose: Option<unsafe extern "C" fn(r#self: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows, out: *mut aerie_candidates) -> i32>,
+    pub propose: Option<unsafe extern "C" fn(self_: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows, out: *mut aerie_candidates) -> i32>,
     /// `int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out)`
-    pub propose_host: Option<unsafe extern "C" fn(r#self: *mut c_void, context: *const aerie_host_context, out: *mut aerie_host_candidates) -> i32>,
+    pub propose_host: Option<unsafe extern "C" fn(self_: *mut c_void, context: *const aerie_host_context, out: *mut aerie_host_candidates) -> i32>,
     /// Forget committed rows at positions \>= len (rewind). Host-managed KV is already rolled back.
-    pub rollback: Option<unsafe extern "C" fn(r#self: *mut c_void, seq: i32, len: i32) -> i32>,
+    pub rollback: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, len: i32) -> i32>,
     /// asked once, after open; NULL: unknown
-    pub get_extension: Option<unsafe extern "C" fn(r#self: *mut c_void, id: *const c_char) -> *const c_void>,
+    pub get_extension: Option<unsafe extern "C" fn(self_: *mut c_void, id: *const c_char) -> *const c_void>,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_drafter {
@@ -638,11 +638,11 @@ pub struct aerie_extension_extra_rows {
     pub max_rows: i32,
     /// Rows beside this cycle's tree, at most `capacity`: a forest under the root (the newest token). parent\[i\] is -1
     /// (the root) or a smaller index. Called after propose_host.
-    pub rows: Option<unsafe extern "C" fn(r#self: *mut c_void, seq: i32, capacity: i32, token: *mut i32, parent: *mut i32, count: *mut i32) -> i32>,
+    pub rows: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, capacity: i32, token: *mut i32, parent: *mut i32, count: *mut i32) -> i32>,
     /// choice\[i\]: the token the target picks after row i and its ancestors (the argmax at temperature 0, else the draw
     /// with the session's sampler and its position's own noise), i \< count of the last `rows`. -1: none. A discarded
     /// cycle brings no call.
-    pub chosen: Option<unsafe extern "C" fn(r#self: *mut c_void, seq: i32, n: i32, choice: *const i32) -> i32>,
+    pub chosen: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, n: i32, choice: *const i32) -> i32>,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_extension_extra_rows {
