@@ -4,7 +4,7 @@
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
-[[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 binutils)
+[[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
 missing=()
 for p in "${packages[@]}"; do

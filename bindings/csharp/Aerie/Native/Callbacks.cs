@@ -1,0 +1,39 @@
+// Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit.
+using System;
+using System.Runtime.InteropServices;
+
+namespace Aerie.Native
+{
+    /// <summary>
+    /// level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
+    /// into the library.
+    /// </summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate void aerie_log_fn(IntPtr user, int level, byte* message);
+
+    /// <summary>NULL: none left</summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate IntPtr aerie_alloc_fn(IntPtr user, UIntPtr bytes, UIntPtr alignment);
+
+    /// <summary>void (*aerie_free_fn)(void *user, void *memory)</summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate void aerie_free_fn(IntPtr user, IntPtr memory);
+
+    /// <summary>
+    /// Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
+    /// other: running them one by one is fine. Called on the thread that steps.
+    /// </summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate void aerie_parallel_for_fn(IntPtr user, IntPtr fn, IntPtr context, int n);
+
+    /// <summary>Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.</summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate int aerie_progress_fn(IntPtr user, ulong done_bytes, ulong total_bytes);
+
+    /// <summary>
+    /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
+    /// and point *bytes at memory that stays valid during the session; -1: no such token.
+    /// </summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate int aerie_token_bytes_fn(IntPtr user, int token, int previous, byte** bytes);
+}

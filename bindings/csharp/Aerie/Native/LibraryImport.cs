@@ -1,0 +1,329 @@
+// Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit.
+#if NET8_0_OR_GREATER
+using System;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+
+namespace Aerie.Native
+{
+    internal static unsafe partial class Methods
+    {
+        /// <summary>The library's version, (major &lt;&lt; 16 | minor &lt;&lt; 8 | patch). [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial uint aerie_version();
+
+        /// <summary>"invalid argument", "not found", ...; static. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial byte* aerie_code_name(int code);
+
+        /// <summary>options may be NULL. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_create(aerie_runtime_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_runtime_release(aerie_runtime *runtime)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_runtime_release(IntPtr runtime);
+
+        /// <summary>"cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial byte* aerie_runtime_description(IntPtr runtime);
+
+        /// <summary>
+        /// Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
+        /// the bytes that run; a plugin stays loaded until the process ends. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_load_plugin(IntPtr runtime, byte* absolute_path, aerie_error* err);
+
+        /// <summary>
+        /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
+        /// (aerie/drafters beside it). [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_load_plugin_directory(IntPtr runtime, byte* absolute_path, aerie_error* err);
+
+        /// <summary>The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_plugin_info(IntPtr runtime, uint index, aerie_plugin_info* @out, aerie_error* err);
+
+        /// <summary>Open a target package. Immutable and shared: any number of sessions on any threads. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_model_open(IntPtr runtime, byte* path, aerie_model_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_model_retain(aerie_model *model)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_model_retain(IntPtr model);
+
+        /// <summary>void aerie_model_release(aerie_model *model)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_model_release(IntPtr model);
+
+        /// <summary>int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_model_info_get(IntPtr model, aerie_model_info* @out, aerie_error* err);
+
+        /// <summary>
+        /// A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
+        /// the model. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_model_blob(IntPtr model, byte* name, IntPtr* data, UIntPtr* size, aerie_error* err);
+
+        /// <summary>Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_drafter_open(IntPtr model, aerie_drafter_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_drafter_release(aerie_drafter_handle *drafter)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_drafter_release(IntPtr drafter);
+
+        /// <summary>options may be NULL. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_create(IntPtr model, aerie_session_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>Waits for a step in flight on another thread to stop; leaves its batch. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_session_release(IntPtr session);
+
+        /// <summary>Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, IntPtr token_bytes, IntPtr user, aerie_error* err);
+
+        /// <summary>Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_append(IntPtr session, int* tokens, UIntPtr n, aerie_error* err);
+
+        /// <summary>Keep the first `length` tokens; an unfinished cycle is discarded. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_rewind(IntPtr session, UIntPtr length, aerie_error* err);
+
+        /// <summary>From the next token on. An unfinished cycle is discarded. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_set_sampling(IntPtr session, aerie_sampling* sampling, aerie_error* err);
+
+        /// <summary>int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_set_tree(IntPtr session, aerie_tree_options* tree, aerie_error* err);
+
+        /// <summary>
+        /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+        /// nothing committed is lost, and stepping again goes on. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_session_cancel(IntPtr session);
+
+        /// <summary>One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_step(IntPtr session, aerie_step_options* options, aerie_step_result* @out, aerie_error* err);
+
+        /// <summary>
+        /// What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
+        /// Before the first step: AERIE_STEP_PENDING. [session]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_result(IntPtr session, aerie_step_result* @out, aerie_error* err);
+
+        /// <summary>All committed tokens, prompt included; borrowed until the next call on this session. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_tokens(IntPtr session, int** tokens, UIntPtr* n, aerie_error* err);
+
+        /// <summary>int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_statistics(IntPtr session, aerie_statistics* @out, aerie_error* err);
+
+        /// <summary>options may be NULL. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_batch_create(IntPtr model, aerie_batch_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>Its sessions go on alone. Waits for a step in flight on another thread to stop. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_batch_release(IntPtr batch);
+
+        /// <summary>
+        /// A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
+        /// aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. [batch]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_batch_add(IntPtr batch, IntPtr session, aerie_error* err);
+
+        /// <summary>Its cycle is given up, nobody else's. [batch]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_batch_remove(IntPtr batch, IntPtr session, aerie_error* err);
+
+        /// <summary>
+        /// Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
+        /// batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_batch_cancel(IntPtr batch);
+
+        /// <summary>
+        /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
+        /// the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
+        /// A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
+        /// may be NULL. [batch]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_batch_step(IntPtr batch, aerie_step_options* options, aerie_batch_result* @out, aerie_error* err);
+
+        /// <summary>An empty profile, to measure into. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_create(IntPtr* @out, aerie_error* err);
+
+        /// <summary>
+        /// A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
+        /// and field. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_load(byte* path, IntPtr* @out, aerie_error* err);
+
+        /// <summary>Waits for a measurement on another thread to stop. What it is attached to keeps the costs. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_profile_release(IntPtr profile);
+
+        /// <summary>
+        /// Measure, in place of what the profile held. Takes KV of the model while it runs (AERIE_E_LIMIT when there is none), and is
+        /// only as good as the machine is quiet. On failure the profile holds what it held before. options may be NULL. [profile]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_measure(IntPtr profile, IntPtr model, aerie_profile_options* options, aerie_error* err);
+
+        /// <summary>Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_profile_cancel(IntPtr profile);
+
+        /// <summary>Written under a temporary name, renamed when whole. [profile]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);
+
+        /// <summary>The tables as one JSON object; borrowed until the next call on this profile. [profile]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_json(IntPtr profile, byte** text, UIntPtr* size, aerie_error* err);
+
+        /// <summary>
+        /// Sessions created on this model (with this drafter) from now on use the costs. AERIE_E_MISMATCH, naming the field, when
+        /// they were measured with another model, device, instruction set, thread count, dtype or library version, or hold no such
+        /// drafter. A drafter without costs is learned from its first passes. [profile]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_attach(IntPtr profile, IntPtr model, aerie_error* err);
+
+        /// <summary>int32_t aerie_profile_attach_drafter(aerie_profile *profile, aerie_drafter_handle *drafter, aerie_error *err)</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_attach_drafter(IntPtr profile, IntPtr drafter, aerie_error* err);
+
+        /// <summary>
+        /// Expected milliseconds of a target pass over `rows` rows for each of `batch` sequences of `context` tokens; never falls with
+        /// any of the three. [profile]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_profile_target_ms(IntPtr profile, int batch, int context, int rows, double* ms, aerie_error* err);
+
+        /// <summary>From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any]</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_tokenizer_create(IntPtr blob, UIntPtr size, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_tokenizer_release(aerie_tokenizer *tokenizer)</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_tokenizer_release(IntPtr tokenizer);
+
+        /// <summary>
+        /// Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
+        /// that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
+        /// </summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_tokenizer_encode(IntPtr tokenizer, byte* text, UIntPtr size, uint flags, int* ids, UIntPtr capacity, UIntPtr* n, aerie_error* err);
+
+        /// <summary>int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer)</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_tokenizer_vocab_size(IntPtr tokenizer);
+
+        /// <summary>An aerie_token_bytes_fn; user is the aerie_tokenizer.</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_text_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
+
+        /// <summary>Tokens to text without splitting a UTF-8 character. Retains the tokenizer.</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_decoder_create(IntPtr tokenizer, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_decoder_release(aerie_decoder *decoder)</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_decoder_release(IntPtr decoder);
+
+        /// <summary>Push a token; *text (complete characters, may be empty) is borrowed until the next call.</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_decoder_push(IntPtr decoder, int token, byte** text, UIntPtr* size, aerie_error* err);
+
+        /// <summary>What was held back, as U+FFFD; the decoder is then fresh.</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_decoder_finish(IntPtr decoder, byte** text, UIntPtr* size, aerie_error* err);
+
+        /// <summary>int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err)</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_convert(aerie_convert_options* options, aerie_error* err);
+
+        /// <summary>A description of a package. *text is malloc-owned by the library: free it with aerie_string_free.</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_inspect(byte* path, int format, byte** text, aerie_error* err);
+
+        /// <summary>void aerie_string_free(char *text)</summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_string_free(byte* text);
+    }
+}
+#endif

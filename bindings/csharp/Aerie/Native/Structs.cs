@@ -1,0 +1,340 @@
+// Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit.
+using System;
+using System.Runtime.InteropServices;
+
+namespace Aerie.Native
+{
+    /// <summary>struct aerie_error</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_error
+    {
+        /// <summary>set by the caller, so that the library knows how much it may write</summary>
+        internal uint struct_size;
+        internal int code;
+        /// <summary>UTF-8, NUL-terminated, cut if longer</summary>
+        internal fixed byte message[504];
+    }
+
+    /// <summary>struct aerie_runtime_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_runtime_options
+    {
+        internal uint struct_size;
+        /// <summary>0: one for each physical core this process may use</summary>
+        internal int threads;
+        /// <summary>"cpu" (NULL: the same)</summary>
+        internal byte* device;
+        /// <summary>NULL: silence</summary>
+        internal IntPtr log;
+        internal IntPtr log_user;
+        /// <summary>both or none: device memory (weights, KV, scratch)</summary>
+        internal IntPtr alloc;
+        internal IntPtr free;
+        internal IntPtr alloc_user;
+        /// <summary>the host's job system in place of our threads</summary>
+        internal IntPtr parallel_for;
+        internal IntPtr parallel_user;
+    }
+
+    /// <summary>struct aerie_plugin_info</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_plugin_info
+    {
+        internal uint struct_size;
+        /// <summary>AERIE_DRAFTER_* of drafter.h</summary>
+        internal uint flags;
+        /// <summary>borrowed from the runtime</summary>
+        internal byte* id;
+        internal byte* title;
+        internal byte* version;
+        internal byte* path;
+    }
+
+    /// <summary>struct aerie_model_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_model_options
+    {
+        internal uint struct_size;
+        /// <summary>KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096</summary>
+        internal int kv_positions;
+        internal IntPtr progress;
+        internal IntPtr progress_user;
+        /// <summary>0 f32, 1 bf16, 2 int8 (a scale for each position and head)</summary>
+        internal int kv_dtype;
+        /// <summary>nonzero: checksum raw tensors too (reads the whole file)</summary>
+        internal int check_data;
+    }
+
+    /// <summary>struct aerie_model_info</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_model_info
+    {
+        internal uint struct_size;
+        internal int vocab_size;
+        internal int hidden_size;
+        internal int layers;
+        internal int heads;
+        internal int kv_heads;
+        internal int head_dim;
+        internal int ffn;
+        internal int max_context;
+        /// <summary>-1: none</summary>
+        internal int bos_id;
+        internal int n_eos;
+        /// <summary>borrowed from the model</summary>
+        internal int* eos_ids;
+        internal byte* name;
+        /// <summary>hex; equal for requantised copies</summary>
+        internal byte* fingerprint;
+        internal ulong weight_bytes;
+        internal ulong kv_bytes_per_token;
+    }
+
+    /// <summary>struct aerie_drafter_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_drafter_options
+    {
+        internal uint struct_size;
+        /// <summary>sessions that may use it at once; 0: 8</summary>
+        internal int max_sessions;
+        /// <summary>path of a drafter package, or of a target used as draft model</summary>
+        internal byte* package;
+        /// <summary>plugin id; NULL: what the package names. Required without a package</summary>
+        internal byte* plugin;
+    }
+
+    /// <summary>struct aerie_sampling</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_sampling
+    {
+        internal uint struct_size;
+        /// <summary>0: off</summary>
+        internal int top_k;
+        internal ulong seed;
+        /// <summary>0: greedy, ties to the lowest id</summary>
+        internal float temperature;
+        /// <summary>0 or &gt;= 1: off</summary>
+        internal float top_p;
+        /// <summary>0: off</summary>
+        internal float min_p;
+        /// <summary>noise stream: sessions with equal seeds but different streams differ</summary>
+        internal uint stream;
+    }
+
+    /// <summary>struct aerie_tree_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_tree_options
+    {
+        internal uint struct_size;
+        /// <summary>AERIE_TREE_*; default: auto (static under the sampled rule)</summary>
+        internal int policy;
+        /// <summary>chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published)</summary>
+        internal int nodes;
+        /// <summary>
+        /// eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none.
+        /// backbone: levels; 0: 7. cast; 0: 13
+        /// </summary>
+        internal int depth;
+        /// <summary>eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12)</summary>
+        internal int top_k;
+        /// <summary>static: rank paths, 0: EAGLE's 25-node tree</summary>
+        internal int n_paths;
+        /// <summary>each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1</summary>
+        internal int* paths;
+        /// <summary>cast: C1 = C2 = C3; 0: 3</summary>
+        internal float threshold;
+    }
+
+    /// <summary>struct aerie_session_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_session_options
+    {
+        internal uint struct_size;
+        /// <summary>0: the model's</summary>
+        internal int max_context;
+        /// <summary>NULL: plain decode</summary>
+        internal IntPtr drafter;
+        internal aerie_sampling sampling;
+        internal aerie_tree_options tree;
+        /// <summary>AERIE_NOISE_*</summary>
+        internal int draft_noise;
+        /// <summary>AERIE_VERIFY_*</summary>
+        internal int verify;
+        /// <summary>nonzero: the model's end-of-text ids are ordinary tokens</summary>
+        internal int ignore_eos;
+        internal int n_stop_tokens;
+        /// <summary>further tokens that end the text; emitted, then stop</summary>
+        internal int* stop_tokens;
+    }
+
+    /// <summary>frozen</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_token
+    {
+        internal int id;
+        /// <summary>log-softmax of the target's raw logits</summary>
+        internal float logprob;
+        /// <summary>1: a drafter had guessed it</summary>
+        internal byte drafted;
+        internal fixed byte reserved[7];
+    }
+
+    /// <summary>struct aerie_step_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_step_options
+    {
+        internal uint struct_size;
+        /// <summary>most tokens this step may emit; 0: whatever one cycle gives</summary>
+        internal int max_tokens;
+        /// <summary>0: no limit. At least one slice of work is done</summary>
+        internal long budget_us;
+    }
+
+    /// <summary>struct aerie_step_result</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_step_result
+    {
+        internal uint struct_size;
+        /// <summary>AERIE_STEP_*</summary>
+        internal int state;
+        /// <summary>borrowed until the next call on this session</summary>
+        internal aerie_token* tokens;
+        internal int n_tokens;
+        /// <summary>AERIE_FINISH_*</summary>
+        internal int finish;
+        /// <summary>STOP_STRING: bytes at the end of the text, from the stop string on, to cut</summary>
+        internal int stop_bytes;
+        internal int reserved;
+    }
+
+    /// <summary>struct aerie_statistics</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_statistics
+    {
+        internal uint struct_size;
+        /// <summary>1: the drafter failed three times and is out</summary>
+        internal int quarantined;
+        /// <summary>tokens generated</summary>
+        internal ulong emitted;
+        /// <summary>verify passes that emitted</summary>
+        internal ulong cycles;
+        /// <summary>of these, not cut short by a limit, stop or end of text</summary>
+        internal ulong full_cycles;
+        /// <summary>tokens of the full cycles: tau = full_emitted / full_cycles</summary>
+        internal ulong full_emitted;
+        /// <summary>nodes the drafter offered</summary>
+        internal ulong proposed;
+        /// <summary>nodes that went through a verify pass (root not counted)</summary>
+        internal ulong verified;
+        /// <summary>of these, emitted</summary>
+        internal ulong accepted;
+        /// <summary>steps that fell back to plain decode</summary>
+        internal ulong drafter_failures;
+        /// <summary>wall-clock in this session's steps</summary>
+        internal ulong prefill_ns;
+        /// <summary>wall-clock in this session's steps</summary>
+        internal ulong draft_ns;
+        /// <summary>wall-clock in this session's steps</summary>
+        internal ulong verify_ns;
+        /// <summary>wall-clock in this session's steps</summary>
+        internal ulong other_ns;
+        internal ulong prefill_tokens;
+        /// <summary>propose calls</summary>
+        internal ulong draft_passes;
+        /// <summary>by depth d: cycles whose walk came to depth d and found children there</summary>
+        internal fixed ulong tried[16];
+        /// <summary>of these, went on to one of them; taken / tried on chains is the papers' n-alpha</summary>
+        internal fixed ulong taken[16];
+    }
+
+    /// <summary>
+    /// Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything
+    /// (prompt, length, sampling, drafter or none, tree), and each one's text is bit for bit what it is alone. Sessions
+    /// join and leave between steps; what one of them does (append, rewind, ...) needs no leave.
+    ///
+    ///   aerie_batch_step(batch, NULL, NULL, &amp;err);
+    ///   for each session: code = aerie_session_result(session, &amp;result, &amp;err), then as after aerie_session_step
+    /// </summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_batch_options
+    {
+        internal uint struct_size;
+        /// <summary>
+        /// rows of one target pass; 0: no limit. More are wanted: prompts are read in smaller chunks, and of
+        /// all drafted nodes those of highest confidence are verified, whosever they are. Each session has a
+        /// row at least, and keeps its whole tree under the sampled rule.
+        /// </summary>
+        internal int max_rows;
+    }
+
+    /// <summary>struct aerie_batch_result</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_batch_result
+    {
+        internal uint struct_size;
+        /// <summary>in the batch</summary>
+        internal int n_sessions;
+        /// <summary>emitted in this step, all sessions together</summary>
+        internal int n_tokens;
+        /// <summary>sessions with tokens</summary>
+        internal int n_emitting;
+        /// <summary>sessions whose text has ended, in this step or before</summary>
+        internal int n_ended;
+        /// <summary>sessions whose result is an error code</summary>
+        internal int n_failed;
+    }
+
+    /// <summary>struct aerie_profile_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_profile_options
+    {
+        internal uint struct_size;
+        /// <summary>nonzero: about a second for the target and one for each drafter; fewer points and samples</summary>
+        internal int quick;
+        /// <summary>0: batch 1</summary>
+        internal int n_batches;
+        /// <summary>0: 32, 128, 512, ... and the model's longest, as far as the KV budget goes</summary>
+        internal int n_contexts;
+        /// <summary>sequences in a target pass, 1 .. 64</summary>
+        internal int* batches;
+        /// <summary>tokens behind each sequence, 1 .. the model's context</summary>
+        internal int* contexts;
+        /// <summary>0: the target alone</summary>
+        internal int n_drafters;
+        internal int reserved;
+        /// <summary>opened for this model; each has a free session (max_sessions)</summary>
+        internal IntPtr* drafters;
+        /// <summary>called between passes on the measuring thread, counting points; 0 cancels. NULL: none</summary>
+        internal IntPtr progress;
+        internal IntPtr progress_user;
+    }
+
+    /// <summary>struct aerie_convert_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_convert_options
+    {
+        internal uint struct_size;
+        /// <summary>AERIE_WEIGHTS_*</summary>
+        internal int dtype;
+        /// <summary>Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie</summary>
+        internal byte* source;
+        /// <summary>written under a temporary name, renamed when whole</summary>
+        internal byte* output;
+        /// <summary>drafters: the target package</summary>
+        internal byte* drafter_for;
+        /// <summary>llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json</summary>
+        internal byte* tokenizer;
+        /// <summary>nonzero: zstd chunks (smaller file, unpacked at load)</summary>
+        internal int compress;
+        internal int reserved;
+        /// <summary>NULL: none</summary>
+        internal IntPtr progress;
+        internal IntPtr progress_user;
+        /// <summary>what a user should know though it went well (level 1); NULL: silence</summary>
+        internal IntPtr log;
+        internal IntPtr log_user;
+        /// <summary>targets: rank of a candidate head to add; 0: as the source; -1: none</summary>
+        internal int candidate_rank;
+        internal int reserved2;
+    }
+}

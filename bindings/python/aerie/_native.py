@@ -1,0 +1,457 @@
+"""The C API as ctypes. Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit."""
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_void_p, c_char_p, c_char, c_uint8, c_int32, c_uint32,
+                    c_int64, c_uint64, c_size_t, c_float, c_double)
+
+AERIE_VERSION_MAJOR = 0
+AERIE_VERSION_MINOR = 1
+AERIE_VERSION_PATCH = 0
+AERIE_OK = 0
+AERIE_E_INVALID_ARGUMENT = 1
+AERIE_E_NOT_FOUND = 2
+AERIE_E_IO = 3
+AERIE_E_BAD_FORMAT = 4  # damaged or hostile file
+AERIE_E_MISMATCH = 5  # things that do not belong together
+AERIE_E_UNSUPPORTED = 6
+AERIE_E_OUT_OF_MEMORY = 7
+AERIE_E_CANCELLED = 8
+AERIE_E_LIMIT = 9  # a stated limit is reached
+AERIE_E_PLUGIN = 10
+AERIE_E_DEVICE = 11
+AERIE_E_BUSY = 12  # the session or batch is in use by another thread, or the session by a batch
+AERIE_E_INTERNAL = 13
+AERIE_TREE_DEFAULT = 0
+AERIE_TREE_CHAIN = 1
+AERIE_TREE_STATIC = 2
+AERIE_TREE_EAGLE2 = 3
+AERIE_TREE_BACKBONE = 4
+AERIE_TREE_CAST = 5
+AERIE_TREE_AUTO = 6
+AERIE_NOISE_SHARED = 0
+AERIE_NOISE_NONE = 1
+AERIE_VERIFY_EXACT = 0  # same seed, same text, bit for bit (docs/exactness.md)
+AERIE_VERIFY_SAMPLED = 1  # the papers' sampled-draft rule: exact in distribution only; chain and static trees
+AERIE_STEP_PENDING = 0  # the budget is spent; step again
+AERIE_STEP_TOKENS = 1  # tokens came out; step again for more
+AERIE_STEP_DONE = 2  # tokens may have come out; the text has ended (finish)
+AERIE_FINISH_NONE = 0
+AERIE_FINISH_EOS = 1
+AERIE_FINISH_STOP_TOKEN = 2
+AERIE_FINISH_STOP_STRING = 3
+AERIE_FINISH_CONTEXT = 4
+AERIE_ENCODE_NO_BOS = 1
+AERIE_ENCODE_SPECIAL = 2
+AERIE_WEIGHTS_DEFAULT = 0
+AERIE_WEIGHTS_F32 = 1
+AERIE_WEIGHTS_BF16 = 2
+AERIE_WEIGHTS_INT8 = 3
+AERIE_WEIGHTS_INT4 = 4
+AERIE_INSPECT_TEXT = 0
+AERIE_INSPECT_JSON = 1
+AERIE_DRAFTER_ABI_MAJOR = 1
+AERIE_DRAFTER_ABI_MINOR = 0
+AERIE_SERVICE_LOG = 'aerie.log/1'
+AERIE_SERVICE_ALLOC = 'aerie.alloc/1'
+AERIE_SERVICE_PACKAGE = 'aerie.package/1'
+AERIE_SERVICE_COMPUTE = 'aerie.compute/1'  # Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
+AERIE_SERVICE_MODEL = 'aerie.model/1'  # Run any packaged target as a draft model.
+AERIE_EXTENSION_EXTRA_ROWS = 'aerie.extra_rows/1'  # An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's Jacobi window).
+AERIE_D_OK = 0
+AERIE_D_INVALID = 1  # an argument or the package is wrong
+AERIE_D_UNSUPPORTED = 2  # valid, but this drafter does not do it
+AERIE_D_NO_MEMORY = 3
+AERIE_D_FAILED = 4
+AERIE_DTYPE_F32 = 0
+AERIE_DTYPE_BF16 = 1
+AERIE_DTYPE_INT8 = 2
+AERIE_DTYPE_INT4 = 3
+AERIE_DTYPE_I32 = 4
+AERIE_ACT_SILU = 0
+AERIE_ACT_GELU_TANH = 1
+AERIE_ACT_RELU = 2
+AERIE_DRAFTER_FEATURES = 1  # observe carries target features
+AERIE_DRAFTER_HOST_TOKENS = 2  # propose_host instead of observe/propose
+AERIE_DRAFTER_TAKES_TARGET = 4  # opens packages of kind target (external draft model)
+AERIE_DRAFTER_NO_PACKAGE = 8  # opens without a package
+AERIE_DRAFTER_SERIAL = 16  # one call at a time over all drafters of this plugin
+AERIE_DRAFTER_ONE_SEQUENCE = 32  # rows of one sequence a call (n_seqs = 1), at a price in batches
+AERIE_FEATURE_FINAL = -1  # hidden state after the final norm (EAGLE-1/2)
+
+# level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
+# into the library.
+aerie_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+
+# NULL: none left
+aerie_alloc_fn = CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_size_t)
+
+# void (*aerie_free_fn)(void *user, void *memory)
+aerie_free_fn = CFUNCTYPE(None, c_void_p, c_void_p)
+
+# Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
+# other: running them one by one is fine. Called on the thread that steps.
+aerie_parallel_for_fn = CFUNCTYPE(None, c_void_p, CFUNCTYPE(None, c_void_p, c_int32), c_void_p, c_int32)
+
+# Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
+aerie_progress_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
+
+# Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
+# and point *bytes at memory that stays valid during the session; -1: no such token.
+aerie_token_bytes_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char)))
+
+
+class aerie_error(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),  # set by the caller, so that the library knows how much it may write
+        ("code", c_int32),
+        ("message", c_char * 504),  # UTF-8, NUL-terminated, cut if longer
+    ]
+
+
+class aerie_runtime_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("threads", c_int32),  # 0: one for each physical core this process may use
+        ("device", c_char_p),  # "cpu" (NULL: the same)
+        ("log", aerie_log_fn),  # NULL: silence
+        ("log_user", c_void_p),
+        ("alloc", aerie_alloc_fn),  # both or none: device memory (weights, KV, scratch)
+        ("free", aerie_free_fn),
+        ("alloc_user", c_void_p),
+        ("parallel_for", aerie_parallel_for_fn),  # the host's job system in place of our threads
+        ("parallel_user", c_void_p),
+    ]
+
+
+class aerie_plugin_info(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("flags", c_uint32),  # AERIE_DRAFTER_* of drafter.h
+        ("id", c_char_p),  # borrowed from the runtime
+        ("title", c_char_p),
+        ("version", c_char_p),
+        ("path", c_char_p),
+    ]
+
+
+class aerie_model_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("kv_positions", c_int32),  # KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096
+        ("progress", aerie_progress_fn),
+        ("progress_user", c_void_p),
+        ("kv_dtype", c_int32),  # 0 f32, 1 bf16, 2 int8 (a scale for each position and head)
+        ("check_data", c_int32),  # nonzero: checksum raw tensors too (reads the whole file)
+    ]
+
+
+class aerie_model_info(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("vocab_size", c_int32),
+        ("hidden_size", c_int32),
+        ("layers", c_int32),
+        ("heads", c_int32),
+        ("kv_heads", c_int32),
+        ("head_dim", c_int32),
+        ("ffn", c_int32),
+        ("max_context", c_int32),
+        ("bos_id", c_int32),  # -1: none
+        ("n_eos", c_int32),
+        ("eos_ids", POINTER(c_int32)),  # borrowed from the model
+        ("name", c_char_p),
+        ("fingerprint", c_char_p),  # hex; equal for requantised copies
+        ("weight_bytes", c_uint64),
+        ("kv_bytes_per_token", c_uint64),
+    ]
+
+
+class aerie_drafter_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_sessions", c_int32),  # sessions that may use it at once; 0: 8
+        ("package", c_char_p),  # path of a drafter package, or of a target used as draft model
+        ("plugin", c_char_p),  # plugin id; NULL: what the package names. Required without a package
+    ]
+
+
+class aerie_sampling(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("top_k", c_int32),  # 0: off
+        ("seed", c_uint64),
+        ("temperature", c_float),  # 0: greedy, ties to the lowest id
+        ("top_p", c_float),  # 0 or >= 1: off
+        ("min_p", c_float),  # 0: off
+        ("stream", c_uint32),  # noise stream: sessions with equal seeds but different streams differ
+    ]
+
+
+class aerie_tree_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("policy", c_int32),  # AERIE_TREE_*; default: auto (static under the sampled rule)
+        ("nodes", c_int32),  # chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published)
+        ("depth", c_int32),  # eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none. backbone: levels; 0: 7. cast; 0: 13
+        ("top_k", c_int32),  # eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12)
+        ("n_paths", c_int32),  # static: rank paths, 0: EAGLE's 25-node tree
+        ("paths", POINTER(c_int32)),  # each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1
+        ("threshold", c_float),  # cast: C1 = C2 = C3; 0: 3
+    ]
+
+
+class aerie_session_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_context", c_int32),  # 0: the model's
+        ("drafter", c_void_p),  # NULL: plain decode
+        ("sampling", aerie_sampling),
+        ("tree", aerie_tree_options),
+        ("draft_noise", c_int32),  # AERIE_NOISE_*
+        ("verify", c_int32),  # AERIE_VERIFY_*
+        ("ignore_eos", c_int32),  # nonzero: the model's end-of-text ids are ordinary tokens
+        ("n_stop_tokens", c_int32),
+        ("stop_tokens", POINTER(c_int32)),  # further tokens that end the text; emitted, then stop
+    ]
+
+
+class aerie_token(Structure):
+    """frozen"""
+
+    _fields_ = [
+        ("id", c_int32),
+        ("logprob", c_float),  # log-softmax of the target's raw logits
+        ("drafted", c_uint8),  # 1: a drafter had guessed it
+        ("reserved", c_uint8 * 7),
+    ]
+
+
+class aerie_step_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_tokens", c_int32),  # most tokens this step may emit; 0: whatever one cycle gives
+        ("budget_us", c_int64),  # 0: no limit. At least one slice of work is done
+    ]
+
+
+class aerie_step_result(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("state", c_int32),  # AERIE_STEP_*
+        ("tokens", POINTER(aerie_token)),  # borrowed until the next call on this session
+        ("n_tokens", c_int32),
+        ("finish", c_int32),  # AERIE_FINISH_*
+        ("stop_bytes", c_int32),  # STOP_STRING: bytes at the end of the text, from the stop string on, to cut
+        ("reserved", c_int32),
+    ]
+
+
+class aerie_statistics(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("quarantined", c_int32),  # 1: the drafter failed three times and is out
+        ("emitted", c_uint64),  # tokens generated
+        ("cycles", c_uint64),  # verify passes that emitted
+        ("full_cycles", c_uint64),  # of these, not cut short by a limit, stop or end of text
+        ("full_emitted", c_uint64),  # tokens of the full cycles: tau = full_emitted / full_cycles
+        ("proposed", c_uint64),  # nodes the drafter offered
+        ("verified", c_uint64),  # nodes that went through a verify pass (root not counted)
+        ("accepted", c_uint64),  # of these, emitted
+        ("drafter_failures", c_uint64),  # steps that fell back to plain decode
+        ("prefill_ns", c_uint64),  # wall-clock in this session's steps
+        ("draft_ns", c_uint64),  # wall-clock in this session's steps
+        ("verify_ns", c_uint64),  # wall-clock in this session's steps
+        ("other_ns", c_uint64),  # wall-clock in this session's steps
+        ("prefill_tokens", c_uint64),
+        ("draft_passes", c_uint64),  # propose calls
+        ("tried", c_uint64 * 16),  # by depth d: cycles whose walk came to depth d and found children there
+        ("taken", c_uint64 * 16),  # of these, went on to one of them; taken / tried on chains is the papers' n-alpha
+    ]
+
+
+class aerie_batch_options(Structure):
+    """Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything
+    (prompt, length, sampling, drafter or none, tree), and each one's text is bit for bit what it is alone. Sessions
+    join and leave between steps; what one of them does (append, rewind, ...) needs no leave.
+
+      aerie_batch_step(batch, NULL, NULL, &err);
+      for each session: code = aerie_session_result(session, &result, &err), then as after aerie_session_step
+    """
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("max_rows", c_int32),  # rows of one target pass; 0: no limit. More are wanted: prompts are read in smaller chunks, and of all drafted nodes those of highest confidence are verified, whosever they are. Each session has a row at least, and keeps its whole tree under the sampled rule.
+    ]
+
+
+class aerie_batch_result(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("n_sessions", c_int32),  # in the batch
+        ("n_tokens", c_int32),  # emitted in this step, all sessions together
+        ("n_emitting", c_int32),  # sessions with tokens
+        ("n_ended", c_int32),  # sessions whose text has ended, in this step or before
+        ("n_failed", c_int32),  # sessions whose result is an error code
+    ]
+
+
+class aerie_profile_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("quick", c_int32),  # nonzero: about a second for the target and one for each drafter; fewer points and samples
+        ("n_batches", c_int32),  # 0: batch 1
+        ("n_contexts", c_int32),  # 0: 32, 128, 512, ... and the model's longest, as far as the KV budget goes
+        ("batches", POINTER(c_int32)),  # sequences in a target pass, 1 .. 64
+        ("contexts", POINTER(c_int32)),  # tokens behind each sequence, 1 .. the model's context
+        ("n_drafters", c_int32),  # 0: the target alone
+        ("reserved", c_int32),
+        ("drafters", POINTER(c_void_p)),  # opened for this model; each has a free session (max_sessions)
+        ("progress", aerie_progress_fn),  # called between passes on the measuring thread, counting points; 0 cancels. NULL: none
+        ("progress_user", c_void_p),
+    ]
+
+
+class aerie_convert_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("dtype", c_int32),  # AERIE_WEIGHTS_*
+        ("source", c_char_p),  # Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie
+        ("output", c_char_p),  # written under a temporary name, renamed when whole
+        ("drafter_for", c_char_p),  # drafters: the target package
+        ("tokenizer", c_char_p),  # llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json
+        ("compress", c_int32),  # nonzero: zstd chunks (smaller file, unpacked at load)
+        ("reserved", c_int32),
+        ("progress", aerie_progress_fn),  # NULL: none
+        ("progress_user", c_void_p),
+        ("log", aerie_log_fn),  # what a user should know though it went well (level 1); NULL: silence
+        ("log_user", c_void_p),
+        ("candidate_rank", c_int32),  # targets: rank of a candidate head to add; 0: as the source; -1: none
+        ("reserved2", c_int32),
+    ]
+
+
+# By library: (name, result, arguments...).
+FUNCTIONS = {
+    "aerie": [
+        # The library's version, (major << 16 | minor << 8 | patch). [any]
+        ("aerie_version", c_uint32),
+        # "invalid argument", "not found", ...; static. [any]
+        ("aerie_code_name", c_char_p, c_int32),
+        # options may be NULL. [any]
+        ("aerie_runtime_create", c_int32, POINTER(aerie_runtime_options), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_runtime_release", None, c_void_p),
+        # "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any]
+        ("aerie_runtime_description", c_char_p, c_void_p),
+        # Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
+        # the bytes that run; a plugin stays loaded until the process ends. [any]
+        ("aerie_runtime_load_plugin", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # Load every plugin in an absolute directory; NULL: the drafters installed with this library
+        # (aerie/drafters beside it). [any]
+        ("aerie_runtime_load_plugin_directory", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]
+        ("aerie_runtime_plugin_info", c_int32, c_void_p, c_uint32, POINTER(aerie_plugin_info), POINTER(aerie_error)),
+        # Open a target package. Immutable and shared: any number of sessions on any threads. [any]
+        ("aerie_model_open", c_int32, c_void_p, c_char_p, POINTER(aerie_model_options), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_model_retain", None, c_void_p),
+        ("aerie_model_release", None, c_void_p),
+        ("aerie_model_info_get", c_int32, c_void_p, POINTER(aerie_model_info), POINTER(aerie_error)),
+        # A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
+        # the model. [any]
+        ("aerie_model_blob", c_int32, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(aerie_error)),
+        # Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]
+        ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_drafter_release", None, c_void_p),
+        # options may be NULL. [any]
+        ("aerie_session_create", c_int32, c_void_p, POINTER(aerie_session_options), POINTER(c_void_p), POINTER(aerie_error)),
+        # Waits for a step in flight on another thread to stop; leaves its batch. [any]
+        ("aerie_session_release", None, c_void_p),
+        # Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]
+        ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, aerie_token_bytes_fn, c_void_p, POINTER(aerie_error)),
+        # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]
+        ("aerie_session_append", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_error)),
+        # Keep the first `length` tokens; an unfinished cycle is discarded. [session]
+        ("aerie_session_rewind", c_int32, c_void_p, c_size_t, POINTER(aerie_error)),
+        # From the next token on. An unfinished cycle is discarded. [session]
+        ("aerie_session_set_sampling", c_int32, c_void_p, POINTER(aerie_sampling), POINTER(aerie_error)),
+        ("aerie_session_set_tree", c_int32, c_void_p, POINTER(aerie_tree_options), POINTER(aerie_error)),
+        # Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+        # nothing committed is lost, and stepping again goes on. [any]
+        ("aerie_session_cancel", None, c_void_p),
+        # One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]
+        ("aerie_session_step", c_int32, c_void_p, POINTER(aerie_step_options), POINTER(aerie_step_result), POINTER(aerie_error)),
+        # What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
+        # Before the first step: AERIE_STEP_PENDING. [session]
+        ("aerie_session_result", c_int32, c_void_p, POINTER(aerie_step_result), POINTER(aerie_error)),
+        # All committed tokens, prompt included; borrowed until the next call on this session. [session]
+        ("aerie_session_tokens", c_int32, c_void_p, POINTER(POINTER(c_int32)), POINTER(c_size_t), POINTER(aerie_error)),
+        ("aerie_session_statistics", c_int32, c_void_p, POINTER(aerie_statistics), POINTER(aerie_error)),
+        # options may be NULL. [any]
+        ("aerie_batch_create", c_int32, c_void_p, POINTER(aerie_batch_options), POINTER(c_void_p), POINTER(aerie_error)),
+        # Its sessions go on alone. Waits for a step in flight on another thread to stop. [any]
+        ("aerie_batch_release", None, c_void_p),
+        # A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
+        # aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. [batch]
+        ("aerie_batch_add", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
+        # Its cycle is given up, nobody else's. [batch]
+        ("aerie_batch_remove", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
+        # Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
+        # batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
+        ("aerie_batch_cancel", None, c_void_p),
+        # One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
+        # the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
+        # A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
+        # may be NULL. [batch]
+        ("aerie_batch_step", c_int32, c_void_p, POINTER(aerie_step_options), POINTER(aerie_batch_result), POINTER(aerie_error)),
+        # An empty profile, to measure into. [any]
+        ("aerie_profile_create", c_int32, POINTER(c_void_p), POINTER(aerie_error)),
+        # A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
+        # and field. [any]
+        ("aerie_profile_load", c_int32, c_char_p, POINTER(c_void_p), POINTER(aerie_error)),
+        # Waits for a measurement on another thread to stop. What it is attached to keeps the costs. [any]
+        ("aerie_profile_release", None, c_void_p),
+        # Measure, in place of what the profile held. Takes KV of the model while it runs (AERIE_E_LIMIT when there is none), and is
+        # only as good as the machine is quiet. On failure the profile holds what it held before. options may be NULL. [profile]
+        ("aerie_profile_measure", c_int32, c_void_p, c_void_p, POINTER(aerie_profile_options), POINTER(aerie_error)),
+        # Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]
+        ("aerie_profile_cancel", None, c_void_p),
+        # Written under a temporary name, renamed when whole. [profile]
+        ("aerie_profile_save", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # The tables as one JSON object; borrowed until the next call on this profile. [profile]
+        ("aerie_profile_json", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
+        # Sessions created on this model (with this drafter) from now on use the costs. AERIE_E_MISMATCH, naming the field, when
+        # they were measured with another model, device, instruction set, thread count, dtype or library version, or hold no such
+        # drafter. A drafter without costs is learned from its first passes. [profile]
+        ("aerie_profile_attach", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
+        ("aerie_profile_attach_drafter", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
+        # Expected milliseconds of a target pass over `rows` rows for each of `batch` sequences of `context` tokens; never falls with
+        # any of the three. [profile]
+        ("aerie_profile_target_ms", c_int32, c_void_p, c_int32, c_int32, c_int32, POINTER(c_double), POINTER(aerie_error)),
+    ],
+    "aerie-text": [
+        # From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any]
+        ("aerie_tokenizer_create", c_int32, c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_tokenizer_release", None, c_void_p),
+        # Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
+        # that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
+        ("aerie_tokenizer_encode", c_int32, c_void_p, c_char_p, c_size_t, c_uint32, POINTER(c_int32), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
+        ("aerie_tokenizer_vocab_size", c_int32, c_void_p),
+        # An aerie_token_bytes_fn; user is the aerie_tokenizer.
+        ("aerie_text_token_bytes", c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char))),
+        # Tokens to text without splitting a UTF-8 character. Retains the tokenizer.
+        ("aerie_decoder_create", c_int32, c_void_p, POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_decoder_release", None, c_void_p),
+        # Push a token; *text (complete characters, may be empty) is borrowed until the next call.
+        ("aerie_decoder_push", c_int32, c_void_p, c_int32, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
+        # What was held back, as U+FFFD; the decoder is then fresh.
+        ("aerie_decoder_finish", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
+        ("aerie_convert", c_int32, POINTER(aerie_convert_options), POINTER(aerie_error)),
+        # A description of a package. *text is malloc-owned by the library: free it with aerie_string_free.
+        ("aerie_inspect", c_int32, c_char_p, c_int32, POINTER(POINTER(c_char)), POINTER(aerie_error)),
+        ("aerie_string_free", None, POINTER(c_char)),
+    ],
+}
+
+
+def declare(library, functions):
+    """Give the functions of a CDLL their types."""
+    for name, result, *arguments in functions:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments

@@ -1,0 +1,656 @@
+//! Generated from capi/include/aerie/aerie.h by bindings/generate.py: do not edit.
+
+use core::marker::{PhantomData, PhantomPinned};
+use std::os::raw::{c_char, c_void};
+
+/// `#define AERIE_VERSION_MAJOR 0u`
+pub const AERIE_VERSION_MAJOR: u32 = 0;
+
+/// `#define AERIE_VERSION_MINOR 1u`
+pub const AERIE_VERSION_MINOR: u32 = 1;
+
+/// `#define AERIE_VERSION_PATCH 0u`
+pub const AERIE_VERSION_PATCH: u32 = 0;
+
+/// `AERIE_OK = 0`
+pub const AERIE_OK: i32 = 0;
+
+/// `AERIE_E_INVALID_ARGUMENT = 1`
+pub const AERIE_E_INVALID_ARGUMENT: i32 = 1;
+
+/// `AERIE_E_NOT_FOUND = 2`
+pub const AERIE_E_NOT_FOUND: i32 = 2;
+
+/// `AERIE_E_IO = 3`
+pub const AERIE_E_IO: i32 = 3;
+
+/// damaged or hostile file
+pub const AERIE_E_BAD_FORMAT: i32 = 4;
+
+/// things that do not belong together
+pub const AERIE_E_MISMATCH: i32 = 5;
+
+/// `AERIE_E_UNSUPPORTED = 6`
+pub const AERIE_E_UNSUPPORTED: i32 = 6;
+
+/// `AERIE_E_OUT_OF_MEMORY = 7`
+pub const AERIE_E_OUT_OF_MEMORY: i32 = 7;
+
+/// `AERIE_E_CANCELLED = 8`
+pub const AERIE_E_CANCELLED: i32 = 8;
+
+/// a stated limit is reached
+pub const AERIE_E_LIMIT: i32 = 9;
+
+/// `AERIE_E_PLUGIN = 10`
+pub const AERIE_E_PLUGIN: i32 = 10;
+
+/// `AERIE_E_DEVICE = 11`
+pub const AERIE_E_DEVICE: i32 = 11;
+
+/// the session or batch is in use by another thread, or the session by a batch
+pub const AERIE_E_BUSY: i32 = 12;
+
+/// `AERIE_E_INTERNAL = 13`
+pub const AERIE_E_INTERNAL: i32 = 13;
+
+/// `AERIE_TREE_DEFAULT = 0`
+pub const AERIE_TREE_DEFAULT: i32 = 0;
+
+/// `AERIE_TREE_CHAIN = 1`
+pub const AERIE_TREE_CHAIN: i32 = 1;
+
+/// `AERIE_TREE_STATIC = 2`
+pub const AERIE_TREE_STATIC: i32 = 2;
+
+/// `AERIE_TREE_EAGLE2 = 3`
+pub const AERIE_TREE_EAGLE2: i32 = 3;
+
+/// `AERIE_TREE_BACKBONE = 4`
+pub const AERIE_TREE_BACKBONE: i32 = 4;
+
+/// `AERIE_TREE_CAST = 5`
+pub const AERIE_TREE_CAST: i32 = 5;
+
+/// `AERIE_TREE_AUTO = 6`
+pub const AERIE_TREE_AUTO: i32 = 6;
+
+/// `AERIE_NOISE_SHARED = 0`
+pub const AERIE_NOISE_SHARED: i32 = 0;
+
+/// `AERIE_NOISE_NONE = 1`
+pub const AERIE_NOISE_NONE: i32 = 1;
+
+/// same seed, same text, bit for bit (docs/exactness.md)
+pub const AERIE_VERIFY_EXACT: i32 = 0;
+
+/// the papers' sampled-draft rule: exact in distribution only; chain and static trees
+pub const AERIE_VERIFY_SAMPLED: i32 = 1;
+
+/// the budget is spent; step again
+pub const AERIE_STEP_PENDING: i32 = 0;
+
+/// tokens came out; step again for more
+pub const AERIE_STEP_TOKENS: i32 = 1;
+
+/// tokens may have come out; the text has ended (finish)
+pub const AERIE_STEP_DONE: i32 = 2;
+
+/// `AERIE_FINISH_NONE = 0`
+pub const AERIE_FINISH_NONE: i32 = 0;
+
+/// `AERIE_FINISH_EOS = 1`
+pub const AERIE_FINISH_EOS: i32 = 1;
+
+/// `AERIE_FINISH_STOP_TOKEN = 2`
+pub const AERIE_FINISH_STOP_TOKEN: i32 = 2;
+
+/// `AERIE_FINISH_STOP_STRING = 3`
+pub const AERIE_FINISH_STOP_STRING: i32 = 3;
+
+/// `AERIE_FINISH_CONTEXT = 4`
+pub const AERIE_FINISH_CONTEXT: i32 = 4;
+
+/// `struct aerie_runtime`
+#[repr(C)]
+pub struct aerie_runtime {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_model`
+#[repr(C)]
+pub struct aerie_model {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_drafter_handle`
+#[repr(C)]
+pub struct aerie_drafter_handle {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_session`
+#[repr(C)]
+pub struct aerie_session {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_batch`
+#[repr(C)]
+pub struct aerie_batch {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
+/// into the library.
+pub type aerie_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>;
+
+/// NULL: none left
+pub type aerie_alloc_fn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: usize, alignment: usize) -> *mut c_void>;
+
+/// `void (*aerie_free_fn)(void *user, void *memory)`
+pub type aerie_free_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: *mut c_void)>;
+
+/// Run fn(context, i) for every i in \[0, n) and return when all are done. Tasks never wait for each
+/// other: running them one by one is fine. Called on the thread that steps.
+pub type aerie_parallel_for_fn = Option<unsafe extern "C" fn(user: *mut c_void, r#fn: Option<unsafe extern "C" fn(context: *mut c_void, i: i32)>, context: *mut c_void, n: i32)>;
+
+/// Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
+pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32>;
+
+/// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
+/// and point \*bytes at memory that stays valid during the session; -1: no such token.
+pub type aerie_token_bytes_fn = Option<unsafe extern "C" fn(user: *mut c_void, token: i32, previous: i32, bytes: *mut *const c_char) -> i32>;
+
+/// `struct aerie_error`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_error {
+    /// set by the caller, so that the library knows how much it may write
+    pub struct_size: u32,
+    /// `int32_t code`
+    pub code: i32,
+    /// UTF-8, NUL-terminated, cut if longer
+    pub message: [c_char; 504],
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_error {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_runtime_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_runtime_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// 0: one for each physical core this process may use
+    pub threads: i32,
+    /// "cpu" (NULL: the same)
+    pub device: *const c_char,
+    /// NULL: silence
+    pub log: aerie_log_fn,
+    /// `void *log_user`
+    pub log_user: *mut c_void,
+    /// both or none: device memory (weights, KV, scratch)
+    pub alloc: aerie_alloc_fn,
+    /// `aerie_free_fn free`
+    pub free: aerie_free_fn,
+    /// `void *alloc_user`
+    pub alloc_user: *mut c_void,
+    /// the host's job system in place of our threads
+    pub parallel_for: aerie_parallel_for_fn,
+    /// `void *parallel_user`
+    pub parallel_user: *mut c_void,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_runtime_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_plugin_info`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_plugin_info {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// AERIE_DRAFTER_\* of drafter.h
+    pub flags: u32,
+    /// borrowed from the runtime
+    pub id: *const c_char,
+    /// `const char *title`
+    pub title: *const c_char,
+    /// `const char *version`
+    pub version: *const c_char,
+    /// `const char *path`
+    pub path: *const c_char,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_plugin_info {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_model_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_model_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096
+    pub kv_positions: i32,
+    /// `aerie_progress_fn progress`
+    pub progress: aerie_progress_fn,
+    /// `void *progress_user`
+    pub progress_user: *mut c_void,
+    /// 0 f32, 1 bf16, 2 int8 (a scale for each position and head)
+    pub kv_dtype: i32,
+    /// nonzero: checksum raw tensors too (reads the whole file)
+    pub check_data: i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_model_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_model_info`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_model_info {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `int32_t vocab_size`
+    pub vocab_size: i32,
+    /// `int32_t hidden_size`
+    pub hidden_size: i32,
+    /// `int32_t layers`
+    pub layers: i32,
+    /// `int32_t heads`
+    pub heads: i32,
+    /// `int32_t kv_heads`
+    pub kv_heads: i32,
+    /// `int32_t head_dim`
+    pub head_dim: i32,
+    /// `int32_t ffn`
+    pub ffn: i32,
+    /// `int32_t max_context`
+    pub max_context: i32,
+    /// -1: none
+    pub bos_id: i32,
+    /// `int32_t n_eos`
+    pub n_eos: i32,
+    /// borrowed from the model
+    pub eos_ids: *const i32,
+    /// `const char *name`
+    pub name: *const c_char,
+    /// hex; equal for requantised copies
+    pub fingerprint: *const c_char,
+    /// `uint64_t weight_bytes`
+    pub weight_bytes: u64,
+    /// `uint64_t kv_bytes_per_token`
+    pub kv_bytes_per_token: u64,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_model_info {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_drafter_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_drafter_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// sessions that may use it at once; 0: 8
+    pub max_sessions: i32,
+    /// path of a drafter package, or of a target used as draft model
+    pub package: *const c_char,
+    /// plugin id; NULL: what the package names. Required without a package
+    pub plugin: *const c_char,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_drafter_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_sampling`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_sampling {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// 0: off
+    pub top_k: i32,
+    /// `uint64_t seed`
+    pub seed: u64,
+    /// 0: greedy, ties to the lowest id
+    pub temperature: f32,
+    /// 0 or \>= 1: off
+    pub top_p: f32,
+    /// 0: off
+    pub min_p: f32,
+    /// noise stream: sessions with equal seeds but different streams differ
+    pub stream: u32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_sampling {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_tree_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_tree_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// AERIE_TREE_\*; default: auto (static under the sampled rule)
+    pub policy: i32,
+    /// chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published)
+    pub nodes: i32,
+    /// eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none.
+    /// backbone: levels; 0: 7. cast; 0: 13
+    pub depth: i32,
+    /// eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12)
+    pub top_k: i32,
+    /// static: rank paths, 0: EAGLE's 25-node tree
+    pub n_paths: i32,
+    /// each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1
+    pub paths: *const i32,
+    /// cast: C1 = C2 = C3; 0: 3
+    pub threshold: f32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_tree_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_session_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_session_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// 0: the model's
+    pub max_context: i32,
+    /// NULL: plain decode
+    pub drafter: *mut aerie_drafter_handle,
+    /// `aerie_sampling sampling`
+    pub sampling: aerie_sampling,
+    /// `aerie_tree_options tree`
+    pub tree: aerie_tree_options,
+    /// AERIE_NOISE_\*
+    pub draft_noise: i32,
+    /// AERIE_VERIFY_\*
+    pub verify: i32,
+    /// nonzero: the model's end-of-text ids are ordinary tokens
+    pub ignore_eos: i32,
+    /// `int32_t n_stop_tokens`
+    pub n_stop_tokens: i32,
+    /// further tokens that end the text; emitted, then stop
+    pub stop_tokens: *const i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_session_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// frozen
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_token {
+    /// `int32_t id`
+    pub id: i32,
+    /// log-softmax of the target's raw logits
+    pub logprob: f32,
+    /// 1: a drafter had guessed it
+    pub drafted: u8,
+    /// `uint8_t reserved[7]`
+    pub reserved: [u8; 7],
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_token {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_step_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_step_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// most tokens this step may emit; 0: whatever one cycle gives
+    pub max_tokens: i32,
+    /// 0: no limit. At least one slice of work is done
+    pub budget_us: i64,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_step_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_step_result`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_step_result {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// AERIE_STEP_\*
+    pub state: i32,
+    /// borrowed until the next call on this session
+    pub tokens: *const aerie_token,
+    /// `int32_t n_tokens`
+    pub n_tokens: i32,
+    /// AERIE_FINISH_\*
+    pub finish: i32,
+    /// STOP_STRING: bytes at the end of the text, from the stop string on, to cut
+    pub stop_bytes: i32,
+    /// `int32_t reserved`
+    pub reserved: i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_step_result {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_statistics`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_statistics {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// 1: the drafter failed three times and is out
+    pub quarantined: i32,
+    /// tokens generated
+    pub emitted: u64,
+    /// verify passes that emitted
+    pub cycles: u64,
+    /// of these, not cut short by a limit, stop or end of text
+    pub full_cycles: u64,
+    /// tokens of the full cycles: tau = full_emitted / full_cycles
+    pub full_emitted: u64,
+    /// nodes the drafter offered
+    pub proposed: u64,
+    /// nodes that went through a verify pass (root not counted)
+    pub verified: u64,
+    /// of these, emitted
+    pub accepted: u64,
+    /// steps that fell back to plain decode
+    pub drafter_failures: u64,
+    /// wall-clock in this session's steps
+    pub prefill_ns: u64,
+    /// wall-clock in this session's steps
+    pub draft_ns: u64,
+    /// wall-clock in this session's steps
+    pub verify_ns: u64,
+    /// wall-clock in this session's steps
+    pub other_ns: u64,
+    /// `uint64_t prefill_tokens`
+    pub prefill_tokens: u64,
+    /// propose calls
+    pub draft_passes: u64,
+    /// by depth d: cycles whose walk came to depth d and found children there
+    pub tried: [u64; 16],
+    /// of these, went on to one of them; taken / tried on chains is the papers' n-alpha
+    pub taken: [u64; 16],
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_statistics {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything
+/// (prompt, length, sampling, drafter or none, tree), and each one's text is bit for bit what it is alone. Sessions
+/// join and leave between steps; what one of them does (append, rewind, ...) needs no leave.
+///
+///   aerie_batch_step(batch, NULL, NULL, &err);
+///   for each session: code = aerie_session_result(session, &result, &err), then as after aerie_session_step
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_batch_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// rows of one target pass; 0: no limit. More are wanted: prompts are read in smaller chunks, and of
+    /// all drafted nodes those of highest confidence are verified, whosever they are. Each session has a
+    /// row at least, and keeps its whole tree under the sampled rule.
+    pub max_rows: i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_batch_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// `struct aerie_batch_result`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_batch_result {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// in the batch
+    pub n_sessions: i32,
+    /// emitted in this step, all sessions together
+    pub n_tokens: i32,
+    /// sessions with tokens
+    pub n_emitting: i32,
+    /// sessions whose text has ended, in this step or before
+    pub n_ended: i32,
+    /// sessions whose result is an error code
+    pub n_failed: i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_batch_result {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+functions! {
+    "aerie";
+    /// The library's version, (major \<\< 16 \| minor \<\< 8 \| patch). \[any\]
+    fn aerie_version() -> u32;
+    /// "invalid argument", "not found", ...; static. \[any\]
+    fn aerie_code_name(code: i32) -> *const c_char;
+    /// options may be NULL. \[any\]
+    fn aerie_runtime_create(options: *const aerie_runtime_options, out: *mut *mut aerie_runtime, err: *mut aerie_error) -> i32;
+    /// `void aerie_runtime_release(aerie_runtime *runtime)`
+    fn aerie_runtime_release(runtime: *mut aerie_runtime);
+    /// "cpu AVX3_DL, 2 threads"; alive as long as the runtime. \[any\]
+    fn aerie_runtime_description(runtime: *const aerie_runtime) -> *const c_char;
+    /// Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
+    /// the bytes that run; a plugin stays loaded until the process ends. \[any\]
+    fn aerie_runtime_load_plugin(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
+    /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
+    /// (aerie/drafters beside it). \[any\]
+    fn aerie_runtime_load_plugin_directory(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
+    /// The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. \[any\]
+    fn aerie_runtime_plugin_info(runtime: *mut aerie_runtime, index: u32, out: *mut aerie_plugin_info, err: *mut aerie_error) -> i32;
+    /// Open a target package. Immutable and shared: any number of sessions on any threads. \[any\]
+    fn aerie_model_open(runtime: *mut aerie_runtime, path: *const c_char, options: *const aerie_model_options, out: *mut *mut aerie_model, err: *mut aerie_error) -> i32;
+    /// `void aerie_model_retain(aerie_model *model)`
+    fn aerie_model_retain(model: *mut aerie_model);
+    /// `void aerie_model_release(aerie_model *model)`
+    fn aerie_model_release(model: *mut aerie_model);
+    /// `int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err)`
+    fn aerie_model_info_get(model: *const aerie_model, out: *mut aerie_model_info, err: *mut aerie_error) -> i32;
+    /// A byte blob of the package ("tokenizer", "chat_template"); \*size is 0 when absent. Borrowed from
+    /// the model. \[any\]
+    fn aerie_model_blob(model: *const aerie_model, name: *const c_char, data: *mut *const c_void, size: *mut usize, err: *mut aerie_error) -> i32;
+    /// Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. \[any\]
+    fn aerie_drafter_open(model: *mut aerie_model, options: *const aerie_drafter_options, out: *mut *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
+    /// `void aerie_drafter_release(aerie_drafter_handle *drafter)`
+    fn aerie_drafter_release(drafter: *mut aerie_drafter_handle);
+    /// options may be NULL. \[any\]
+    fn aerie_session_create(model: *mut aerie_model, options: *const aerie_session_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
+    /// Waits for a step in flight on another thread to stop; leaves its batch. \[any\]
+    fn aerie_session_release(session: *mut aerie_session);
+    /// Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. \[session\]
+    fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, token_bytes: aerie_token_bytes_fn, user: *mut c_void, err: *mut aerie_error) -> i32;
+    /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. \[session\]
+    fn aerie_session_append(session: *mut aerie_session, tokens: *const i32, n: usize, err: *mut aerie_error) -> i32;
+    /// Keep the first `length` tokens; an unfinished cycle is discarded. \[session\]
+    fn aerie_session_rewind(session: *mut aerie_session, length: usize, err: *mut aerie_error) -> i32;
+    /// From the next token on. An unfinished cycle is discarded. \[session\]
+    fn aerie_session_set_sampling(session: *mut aerie_session, sampling: *const aerie_sampling, err: *mut aerie_error) -> i32;
+    /// `int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err)`
+    fn aerie_session_set_tree(session: *mut aerie_session, tree: *const aerie_tree_options, err: *mut aerie_error) -> i32;
+    /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+    /// nothing committed is lost, and stepping again goes on. \[any\]
+    fn aerie_session_cancel(session: *mut aerie_session);
+    /// One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. \[session\]
+    fn aerie_session_step(session: *mut aerie_session, options: *const aerie_step_options, out: *mut aerie_step_result, err: *mut aerie_error) -> i32;
+    /// What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
+    /// Before the first step: AERIE_STEP_PENDING. \[session\]
+    fn aerie_session_result(session: *mut aerie_session, out: *mut aerie_step_result, err: *mut aerie_error) -> i32;
+    /// All committed tokens, prompt included; borrowed until the next call on this session. \[session\]
+    fn aerie_session_tokens(session: *mut aerie_session, tokens: *mut *const i32, n: *mut usize, err: *mut aerie_error) -> i32;
+    /// `int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)`
+    fn aerie_session_statistics(session: *mut aerie_session, out: *mut aerie_statistics, err: *mut aerie_error) -> i32;
+    /// options may be NULL. \[any\]
+    fn aerie_batch_create(model: *mut aerie_model, options: *const aerie_batch_options, out: *mut *mut aerie_batch, err: *mut aerie_error) -> i32;
+    /// Its sessions go on alone. Waits for a step in flight on another thread to stop. \[any\]
+    fn aerie_batch_release(batch: *mut aerie_batch);
+    /// A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
+    /// aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. \[batch\]
+    fn aerie_batch_add(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
+    /// Its cycle is given up, nobody else's. \[batch\]
+    fn aerie_batch_remove(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
+    /// Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
+    /// batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. \[any\]
+    fn aerie_batch_cancel(batch: *mut aerie_batch);
+    /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
+    /// the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
+    /// A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
+    /// may be NULL. \[batch\]
+    fn aerie_batch_step(batch: *mut aerie_batch, options: *const aerie_step_options, out: *mut aerie_batch_result, err: *mut aerie_error) -> i32;
+}

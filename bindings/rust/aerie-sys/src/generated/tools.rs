@@ -1,0 +1,75 @@
+//! Generated from capi/include/aerie/tools.h by bindings/generate.py: do not edit.
+
+use std::os::raw::{c_char, c_void};
+use super::aerie::*;
+
+/// `AERIE_WEIGHTS_DEFAULT = 0`
+pub const AERIE_WEIGHTS_DEFAULT: i32 = 0;
+
+/// `AERIE_WEIGHTS_F32 = 1`
+pub const AERIE_WEIGHTS_F32: i32 = 1;
+
+/// `AERIE_WEIGHTS_BF16 = 2`
+pub const AERIE_WEIGHTS_BF16: i32 = 2;
+
+/// `AERIE_WEIGHTS_INT8 = 3`
+pub const AERIE_WEIGHTS_INT8: i32 = 3;
+
+/// `AERIE_WEIGHTS_INT4 = 4`
+pub const AERIE_WEIGHTS_INT4: i32 = 4;
+
+/// `AERIE_INSPECT_TEXT = 0`
+pub const AERIE_INSPECT_TEXT: i32 = 0;
+
+/// `AERIE_INSPECT_JSON = 1`
+pub const AERIE_INSPECT_JSON: i32 = 1;
+
+/// `struct aerie_convert_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_convert_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// AERIE_WEIGHTS_\*
+    pub dtype: i32,
+    /// Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie
+    pub source: *const c_char,
+    /// written under a temporary name, renamed when whole
+    pub output: *const c_char,
+    /// drafters: the target package
+    pub drafter_for: *const c_char,
+    /// llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json
+    pub tokenizer: *const c_char,
+    /// nonzero: zstd chunks (smaller file, unpacked at load)
+    pub compress: i32,
+    /// `int32_t reserved`
+    pub reserved: i32,
+    /// NULL: none
+    pub progress: aerie_progress_fn,
+    /// `void *progress_user`
+    pub progress_user: *mut c_void,
+    /// what a user should know though it went well (level 1); NULL: silence
+    pub log: aerie_log_fn,
+    /// `void *log_user`
+    pub log_user: *mut c_void,
+    /// targets: rank of a candidate head to add; 0: as the source; -1: none
+    pub candidate_rank: i32,
+    /// `int32_t reserved2`
+    pub reserved2: i32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_convert_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+functions! {
+    "aerie-text";
+    /// `int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err)`
+    fn aerie_convert(options: *const aerie_convert_options, err: *mut aerie_error) -> i32;
+    /// A description of a package. \*text is malloc-owned by the library: free it with aerie_string_free.
+    fn aerie_inspect(path: *const c_char, format: i32, text: *mut *mut c_char, err: *mut aerie_error) -> i32;
+    /// `void aerie_string_free(char *text)`
+    fn aerie_string_free(text: *mut c_char);
+}
