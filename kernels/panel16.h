@@ -18,7 +18,8 @@ struct Panel16Place {  // of element (row, col)
     const int64_t in = k % kBlock % 16;
     return panel * kPanel * kp / 2 + k / kBlock * 16 * kPanel + in / 4 * 4 * kPanel + lane * 4 + in % 4;
   }
-  int64_t scale() const { return (panel * (kp / kBlock) + k / kBlock) * kPanel + lane; }
+  int64_t int8_scale() const { return panel * kPanel + lane; }
+  int64_t int4_scale() const { return (panel * (kp / kBlock) + k / kBlock) * kPanel + lane; }
 };
 
 }  // namespace aerie::kernels

@@ -12,7 +12,7 @@
 //     int8   [p][k/4][l][k%4]        int8, w = scale * q          K padded to 32
 //     int4   [p][k/32][j 0..3][l][i 0..3] bytes; the byte (j, l, i) holds k = 32b + 4j + i in its
 //            low nibble and k = 32b + 16 + 4j + i in its high nibble; w = scale * (q - 8)
-//     scales of int8/int4: IEEE half [p][k/32][l]
+//     scales: int8 f32, one a row: [p][l]; int4 IEEE half, one for 32 weights: [p][k/32][l]
 //   The layout is the same on every ISA, so a package maps straight into the kernels.
 #pragma once
 
@@ -25,11 +25,12 @@ enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4 };
 enum class Layout : uint8_t { row_major = 0, panel16 = 1 };
 
 constexpr int kPanel = 16;  // output rows in a panel
-constexpr int kBlock = 32;  // weights sharing a scale (int8, int4)
+constexpr int kBlock = 32;  // int4: weights sharing a scale; K of int8 and int4 is padded to it
+constexpr int64_t kMaxInt8Cols = 131072;  // so that a sum of products of int8 fits int32
 
 struct Tensor {
   void* data = nullptr;    // device address; null means "absent"
-  void* scales = nullptr;  // int8/int4 only: IEEE half, see above
+  void* scales = nullptr;  // int8/int4 only, see above
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;      // row_major: elements from one row to the next
@@ -60,9 +61,8 @@ constexpr int64_t data_bytes(DType t, Layout layout, int64_t rows, int64_t cols)
 }
 
 constexpr int64_t scale_bytes(DType t, int64_t rows, int64_t cols) {
-  return (t == DType::int8 || t == DType::int4)
-             ? round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock) * 2
-             : 0;
+  if (t == DType::int8) return round_up(rows, kPanel) * 4;
+  return t == DType::int4 ? round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock) * 2 : 0;
 }
 
 // A row-major f32 (or i32) view.

@@ -196,6 +196,7 @@ bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint6
   const bool quantised = dtype == DType::int8 || dtype == DType::int4;
   if (rows < 1 || rows > kMaxRows || cols < 1 || cols > kMaxCols) return false;
   if (layout == Layout::row_major ? quantised : dtype == DType::i32) return false;
+  if (dtype == DType::int8 && cols > kernels::kMaxInt8Cols) return false;
   const auto data = static_cast<uint64_t>(kernels::data_bytes(dtype, layout, rows, cols));
   *scales_offset = quantised ? align_up(data, kBlobAlignment) : 0;
   *raw_bytes = quantised ? *scales_offset + static_cast<uint64_t>(kernels::scale_bytes(dtype, rows, cols)) : data;

@@ -1,8 +1,9 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
-// (f32, bf16); for int8/int4 an exact integer sum for each block of 32, then one FMA chain over
-// blocks, times the row's scale. Then + bias, then + residual.
+// (f32, bf16); for int8 one exact integer sum, times the weights' scale, times the row's; for int4 an exact
+// integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias, then
+// + residual.
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
@@ -29,40 +30,46 @@ constexpr int64_t kMaxTile = kV == 1 ? 16 : kV == 2 ? 6 : 3;
 // Not every number has a tile of its own: the next larger one serves, with rows of zeros.
 constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 10 ? 10 : m <= 12 ? 12 : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
-constexpr int panels_for(int m) {
+constexpr int panels_for_float(int m) {
   return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
 }
-constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 12 ? 2 : 1) : 1; }
+constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 12 ? 2 : 1) : 1; }
+constexpr int panels_for_int4(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1; }  // sums twice: of a block, of all
+constexpr int panels_for(DType t, int m) {
+  return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4(m) : panels_for_float(m);
+}
 constexpr int64_t kChunkBytes = 192 << 10;
 // Far enough for DRAM's latency, in each of the panels at once. Four of them are read by one to four rows, at the
 // speed of memory: more under way than the caches' queues hold costs a tenth (measured at 45 GB/s a core).
 constexpr int64_t ahead_bytes(bool integer, int panels) { return panels < 4 ? 4096 : integer ? 1024 : 1536; }
 
-template <int M, int P>
+template <DType T, int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
-  switch (t.op->w.dtype) {
-    case DType::f32: tile_f32<M, P>(t); break;
-    case DType::bf16: tile_bf16<M, P>(t); break;
-    case DType::int8: tile_int<false, M, P>(t); break;
-    case DType::int4: tile_int<true, M, P>(t); break;
-    case DType::i32: break;
-  }
+  if constexpr (T == DType::f32) tile_f32<M, P>(t);
+  else if constexpr (T == DType::bf16) tile_bf16<M, P>(t);
+  else if constexpr (T == DType::int8) tile_int8<M, P>(t);
+  else tile_int4<M, P>(t);
 }
 
-// All rows against panels [t.panel, last), P at a time, then one by one.
-template <int M, int P>
+// All rows against panels [t.panel, last), several at a time, then one by one.
+template <DType T, int M>
 void sweep(LinearTile t, int64_t last) {
-  for (; t.panel + P <= last; t.panel += P) tile<M, P>(t);
+  constexpr int P = panels_for(T, M);
+  for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
   if constexpr (P > 1) {
-    for (; t.panel < last; ++t.panel) tile<M, 1>(t);
+    for (; t.panel < last; ++t.panel) tile<T, M, 1>(t);
   }
 }
 
 template <int M>
 void panels(const LinearTile& t, int64_t last) {
   if constexpr (M <= kMaxTile) {
-    if (t.x->q) sweep<M, panels_for_int(M)>(t, last);
-    else sweep<M, panels_for(M)>(t, last);
+    switch (t.op->w.dtype) {
+      case DType::int8: return sweep<DType::int8, M>(t, last);
+      case DType::int4: return sweep<DType::int4, M>(t, last);
+      case DType::bf16: return sweep<DType::bf16, M>(t, last);
+      default: return sweep<DType::f32, M>(t, last);
+    }
   }
 }
 
@@ -106,8 +113,7 @@ int64_t packed_rows(int64_t m) {
 
 void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles(m);
-  const int rows = static_cast<int>(tile_rows(m));
-  const Ahead alone{ahead_bytes(x.q, x.q ? panels_for_int(rows) : panels_for(rows)), kLine, true};
+  const Ahead alone{ahead_bytes(x.q, panels_for(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while
   // each of them fetches its share of the next chunk.
   const int64_t bytes = data_bytes(op.w.dtype, Layout::panel16, kPanel, std::max<int64_t>(op.w.cols, 1));
@@ -128,7 +134,7 @@ void interleave(const float* x, int64_t stride, int64_t m, int64_t k, float* out
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, int32_t zero_point, int8_t* q, int32_t* offsets,
+void quantise(const float* x, int64_t stride, int64_t m, int64_t k, bool int4, int8_t* q, int32_t* offsets,
               float* scale) {
   const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock;
   each_tile(m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
@@ -136,7 +142,7 @@ void quantise(const float* x, int64_t stride, int64_t m, int64_t k, int32_t zero
     int8_t* tile_q = q + packed * kp;
     int32_t* tile_offsets = offsets + packed * blocks;
     for (int64_t r = 0; r < n; ++r)
-      scale[row + r] = quantise_row(x + (row + r) * stride, k, zero_point, r, wide, tile_q, tile_offsets);
+      scale[row + r] = quantise_row(x + (row + r) * stride, k, int4, r, wide, tile_q, tile_offsets);
     for (int64_t r = n; r < wide; ++r) zero_row(blocks, r, wide, tile_q, tile_offsets);
   });
 }
@@ -177,7 +183,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
     if (!done.kept)
-      HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype == DType::int8 ? 128 : 8, q, offsets, scale);
+      HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype == DType::int4, q, offsets, scale);
     done.rows = {nullptr, q, offsets, scale};
   } else {
     if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4));

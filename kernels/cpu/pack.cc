@@ -40,25 +40,33 @@ uint16_t to_half(float v) {
 
 using Place = Panel16Place;
 
-void pack_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, DType dtype, uint8_t* data,
-                uint16_t* scales) {
-  // The extreme value decides; int4 keeps its sign so that -8 is used (Q4_0).
+float extreme_of(const float* w, int64_t n) {
   float extreme = 0;
   for (int64_t i = 0; i < n; ++i)
     if (std::fabs(w[i]) > std::fabs(extreme)) extreme = w[i];
-  const uint16_t h = to_half(dtype == DType::int8 ? std::fabs(extreme) / 127.0f : extreme / -8.0f);
-  const float scale = from_half(h);
-  scales[Place(dtype, row, first, cols).scale()] = h;
-  for (int64_t i = 0; i < n; ++i) {
-    const Place at(dtype, row, first + i, cols);
+  return extreme;
+}
+
+void pack_int8_row(const float* w, int64_t row, int64_t cols, int8_t* data, float* scales) {
+  const float scale = std::fabs(extreme_of(w, cols)) / 127.0f;
+  scales[Place(DType::int8, row, 0, cols).int8_scale()] = scale;
+  for (int64_t i = 0; i < cols; ++i) {
     const float q = scale != 0 ? std::nearbyint(w[i] / scale) : 0.0f;
-    if (dtype == DType::int8) {
-      data[at.int8()] = static_cast<uint8_t>(static_cast<int8_t>(std::clamp(q, -127.0f, 127.0f)));
-    } else {
-      const auto v = static_cast<uint8_t>(std::clamp(q + 8.0f, 0.0f, 15.0f));
-      uint8_t& byte = data[at.int4()];
-      byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
-    }
+    data[Place(DType::int8, row, i, cols).int8()] = static_cast<int8_t>(std::clamp(q, -127.0f, 127.0f));
+  }
+}
+
+void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
+  // The extreme value decides, with its sign so that -8 is used (Q4_0).
+  const uint16_t h = to_half(extreme_of(w, n) / -8.0f);
+  const float scale = from_half(h);
+  scales[Place(DType::int4, row, first, cols).int4_scale()] = h;
+  for (int64_t i = 0; i < n; ++i) {
+    const Place at(DType::int4, row, first + i, cols);
+    const float q = scale != 0 ? std::nearbyint(w[i] / scale) : 0.0f;
+    const auto v = static_cast<uint8_t>(std::clamp(q + 8.0f, 0.0f, 15.0f));
+    uint8_t& byte = data[at.int4()];
+    byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
   }
 }
 
@@ -69,10 +77,12 @@ void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data,
   if (scales) std::memset(scales, 0, static_cast<size_t>(scale_bytes(dtype, n, k)));
   for (int64_t r = 0; r < n; ++r) {
     const float* row = w + r * k;
-    if (dtype == DType::int8 || dtype == DType::int4) {
+    if (dtype == DType::int8) {
+      pack_int8_row(row, r, k, static_cast<int8_t*>(data), static_cast<float*>(scales));
+    } else if (dtype == DType::int4) {
       for (int64_t b = 0; b < k; b += kBlock)
-        pack_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, dtype, static_cast<uint8_t*>(data),
-                   static_cast<uint16_t*>(scales));
+        pack_int4_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data),
+                        static_cast<uint16_t*>(scales));
     } else {
       for (int64_t c = 0; c < k; ++c) {
         const Place at(dtype, r, c, k);
@@ -91,11 +101,11 @@ float panel16_at(const Tensor& w, int64_t row, int64_t col) {
       return std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(w.data)[at.bf16()]} << 16);
     case DType::int8:
       return static_cast<float>(static_cast<const int8_t*>(w.data)[at.int8()]) *
-             from_half(static_cast<const uint16_t*>(w.scales)[at.scale()]);
+             static_cast<const float*>(w.scales)[at.int8_scale()];
     case DType::int4: {
       const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
       const int q = (col % kBlock < 16 ? byte & 15 : byte >> 4) - 8;
-      return static_cast<float>(q) * from_half(static_cast<const uint16_t*>(w.scales)[at.scale()]);
+      return static_cast<float>(q) * from_half(static_cast<const uint16_t*>(w.scales)[at.int4_scale()]);
     }
     case DType::i32: break;
   }

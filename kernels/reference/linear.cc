@@ -8,7 +8,7 @@
 namespace aerie::kernels::reference {
 namespace {
 
-// The integer of a packed int8/int4 weight, and the scale of its block of 32.
+// The integer of a packed int8/int4 weight, and int4's scale of its block of 32.
 int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t panel = n / kPanel, lane = n % kPanel;
   const int64_t kp = k_padded(w.dtype, w.cols);
@@ -25,10 +25,15 @@ float block_scale(const Tensor& w, int64_t n, int64_t block) {
   return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
 }
 
-// Activations become integers with one scale per row; sums of 32 products are exact integers.
+// Activations become integers with one scale per row; sums of products (int8: of the row, int4: of 32) are exact integers.
 float dot_quantised(const Tensor& w, int64_t n, const std::vector<int>& q, float scale) {
-  float sum = 0;
   const auto k = static_cast<int64_t>(q.size());
+  if (w.dtype == DType::int8) {
+    int32_t s = 0;
+    for (int64_t i = 0; i < k; ++i) s += q[static_cast<size_t>(i)] * quantum(w, n, i);
+    return static_cast<float>(s) * static_cast<const float*>(w.scales)[n] * scale;
+  }
+  float sum = 0;
   for (int64_t b = 0; b * kBlock < k; ++b) {
     int s = 0;
     for (int64_t i = b * kBlock; i < std::min(k, (b + 1) * kBlock); ++i)

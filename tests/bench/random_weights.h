@@ -19,7 +19,7 @@ T* memory(kernels::Device& d, int64_t n) {
 // Any bits do for timing, as long as they are finite: packing 128k rows value by value would take longer than a bench.
 inline kernels::Tensor weights(kernels::Device& d, int64_t n, int64_t k, kernels::DType t) {
   using namespace kernels;
-  const int64_t bytes = data_bytes(t, Layout::panel16, n, k), scales = scale_bytes(t, n, k) / 2;
+  const int64_t bytes = data_bytes(t, Layout::panel16, n, k), scales = scale_bytes(t, n, k);
   Tensor w{memory<char>(d, bytes), nullptr, n, k, 0, t, Layout::panel16};
   std::mt19937_64 random(static_cast<uint64_t>(n * k));
   if (t == DType::bf16) {  // +-[0.5, 1): a sign and seven bits of fraction
@@ -27,9 +27,9 @@ inline kernels::Tensor weights(kernels::Device& d, int64_t n, int64_t k, kernels
     for (int64_t i = 0; i < bytes / 2; ++i) p[i] = static_cast<uint16_t>((random() & 0x807f) | 0x3f00);
   } else {
     for (int64_t i = 0; i + 8 <= bytes; i += 8) reinterpret_cast<uint64_t*>(w.data)[i / 8] = random();
-    auto* s = memory<uint16_t>(d, scales);
-    std::fill(s, s + scales, uint16_t{0x2000});  // 2^-7
-    w.scales = s;
+    w.scales = memory<char>(d, scales);
+    if (t == DType::int8) std::fill_n(static_cast<float*>(w.scales), scales / 4, 0x1p-7f);
+    else std::fill_n(static_cast<uint16_t*>(w.scales), scales / 2, uint16_t{0x2000});  // 2^-7
   }
   return w;
 }

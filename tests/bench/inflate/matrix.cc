@@ -20,11 +20,17 @@ Random::Random(uint64_t seed, const std::string& name) : state_(seed * 0x9E3779B
 
 namespace {
 
-// A unit of a row: codes as stored (bit patterns of f32 and bf16, int8, nibbles), and the block's scale.
+// A unit of a row: codes as stored (bit patterns of f32 and bf16, int8, nibbles), and the scale of its block or row.
 struct Unit {
   uint32_t code[32];
-  uint16_t scale = 0;
+  uint32_t scale = 0;  // as stored: int8 a float, int4 a half
 };
+
+void* scale_at(const Tensor& t, int64_t row, int64_t col) {
+  const Panel16Place at(t.dtype, row, col, t.cols);
+  return static_cast<char*>(t.scales) + (t.dtype == DType::int8 ? at.int8_scale() * 4 : at.int4_scale() * 2);
+}
+size_t scale_size(DType t) { return t == DType::int8 ? 4 : 2; }
 
 void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
   for (int32_t i = 0; i < n; ++i) {
@@ -41,7 +47,8 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
       case DType::i32: break;
     }
   }
-  if (t.scales) u->scale = static_cast<const uint16_t*>(t.scales)[Panel16Place(t.dtype, row, col, t.cols).scale()];
+  u->scale = 0;
+  if (t.scales) std::memcpy(&u->scale, scale_at(t, row, col), scale_size(t.dtype));
 }
 
 void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) {
@@ -60,7 +67,7 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
       case DType::i32: break;
     }
   }
-  if (t.scales) static_cast<uint16_t*>(t.scales)[Panel16Place(t.dtype, row, col, t.cols).scale()] = u.scale;
+  if (t.scales) std::memcpy(scale_at(t, row, col), &u.scale, scale_size(t.dtype));
 }
 
 float value(DType t, uint32_t code) {
@@ -80,7 +87,7 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
   float most = -1;
   for (int64_t col = 0; col + n <= t.cols; col += n) {
     read(t, row, col, n, &u);
-    // Halves without their sign are ordered as their bits are.
+    // Halves without their sign are ordered as their bits are; int8 has one scale for the whole row.
     const float size = t.scales ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
     if (size > most) {
       most = size;

@@ -70,7 +70,7 @@ float element(const Packed& p, int64_t row, int64_t col) {
     }
     case DType::int8: {
       const auto q = static_cast<int8_t>(bytes[((panel * (kp / 4) + col / 4) * 16 + l) * 4 + col % 4]);
-      return static_cast<float>(q) * half(h[(panel * blocks + col / 32) * 16 + l]);
+      return static_cast<float>(q) * reinterpret_cast<const float*>(p.scales.data())[panel * 16 + l];
     }
     default: {
       const int64_t in = col % 32, j = in % 16 / 4, i = in % 4;
@@ -146,10 +146,11 @@ TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
           }
           if (!is_int(t)) continue;
           const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
-          const float d = half(h[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]);
-          float top = 0;
-          for (int64_t i = c / 32 * 32; i < std::min(k, c / 32 * 32 + 32); ++i)
-            top = std::max(top, std::fabs(w[static_cast<size_t>(r * k + i)]));
+          const float d = t == DType::int8 ? reinterpret_cast<const float*>(h)[r / 16 * 16 + r % 16]
+                                           : half(h[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]);
+          float top = 0;  // of what shares a scale: a row, or 32 of it
+          const int64_t first = t == DType::int8 ? 0 : c / 32 * 32, last = t == DType::int8 ? k : std::min(k, first + 32);
+          for (int64_t i = first; i < last; ++i) top = std::max(top, std::fabs(w[static_cast<size_t>(r * k + i)]));
           ASSERT_NEAR(std::fabs(d), top / (t == DType::int8 ? 127.0f : 8.0f), top * 0x1p-11f);
           // Half a step; int4 has no +8, so the far end may be a whole step off.
           const float steps = t == DType::int4 && was / d > 7.0f  ? 1.01f
@@ -344,8 +345,10 @@ TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
   constexpr int64_t n = 16, k = 32;
   for (const DType t : {DType::int8, DType::int4}) {
     Packed p(Floats(n * k, 1.0f), n, k, t);
-    auto* scales = reinterpret_cast<uint16_t*>(p.scales.data());
-    for (int l = 0; l < 16; ++l) scales[l] = 0x3c00;  // 1
+    for (int l = 0; l < 16; ++l) {
+      if (t == DType::int8) reinterpret_cast<float*>(p.scales.data())[l] = 1;
+      else reinterpret_cast<uint16_t*>(p.scales.data())[l] = 0x3c00;  // 1
+    }
     const std::array<int, 4> values = t == DType::int8 ? std::array{127, -127, -128, 0} : std::array{7, -8, 1, 0};
     for (const int v : values)
       for (const int sign : {1, -1, 0}) {  // 0: alternating
