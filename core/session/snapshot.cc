@@ -213,9 +213,10 @@ Result<Snapshot> decode_snapshot(std::span<const uint8_t> bytes) {
   if (version != kVersion)  // first: another version may lay out the rest differently
     return error(Code::unsupported, "format version: " + std::to_string(version) + ", this build reads " +
                                         std::to_string(kVersion));
+  if (bytes.size() < kHeader + kHash) return bad("length", std::to_string(bytes.size()) + " bytes, too few");
   AERIE_TRY(header.u32("reserved", UINT32_MAX, &reserved));
   AERIE_TRY(header.number("length", 8, UINT64_MAX, &length));
-  if (length != bytes.size() || length < kHeader + kHash)
+  if (length != bytes.size())
     return bad("length", std::to_string(bytes.size()) + " bytes, it was saved with " + std::to_string(length));
   const size_t n = bytes.size() - kHash;
   AERIE_TRY(Reader(bytes.subspan(n)).number("checksum", kHash, UINT64_MAX, &hash));
