@@ -53,6 +53,16 @@ Status DraftSequence::rollback(int64_t n) {
   });
 }
 
+int64_t DraftSequence::resumable(int64_t n) const {
+  return drafter_->host_tokens() || drafter_->keeps_own_state() ? first_ : std::max(first_, n);
+}
+
+Status DraftSequence::resume(int64_t n) {
+  if (kv_) AERIE_TRY(kv_->reserve(rows(n)));
+  observed_ = n;
+  return {};
+}
+
 Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t end,
                               const kernels::Tensor& features) {
   if (end <= observed_ || drafter_->host_tokens()) return {};

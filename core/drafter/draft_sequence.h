@@ -2,6 +2,7 @@
 // was fed in the running cycle.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,6 +45,16 @@ class DraftSequence {
   Status rollback(int64_t n);
   // Forget everything (after a failure).
   Status restart();
+
+  // Its KV, null if it keeps none, and how many rows of it the first n tokens make.
+  const KvSequence* kv() const { return kv_.get(); }
+  int64_t rows(int64_t n) const { return std::max<int64_t>(0, n - first_); }
+  // Of the first n tokens, those that a sequence can be taken up after from KV alone. None of a drafter that is told
+  // of rollbacks: it keeps something of its own.
+  int64_t resumable(int64_t n) const;
+  // A sequence that has observed nothing: as if it had observed tokens [0, n), resumable(n) = n, once their rows are
+  // in kv(). The newest of them cannot be asked about before another is shown.
+  Status resume(int64_t n);
 
   // A cycle begins: only the root (the last observed token) is fed.
   void begin_cycle(int64_t text_size);

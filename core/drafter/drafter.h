@@ -35,6 +35,8 @@ class Drafter {
   bool wants_features() const { return (kind_.desc.flags & AERIE_DRAFTER_FEATURES) != 0; }
   bool host_tokens() const { return (kind_.desc.flags & AERIE_DRAFTER_HOST_TOKENS) != 0; }
   bool one_sequence() const { return (kind_.desc.flags & AERIE_DRAFTER_ONE_SEQUENCE) != 0; }
+  // What it knows of a sequence is not all in host-managed KV.
+  bool keeps_own_state() const { return plugin_.rollback != nullptr; }
   const aerie_drafter_needs& needs() const { return needs_; }
   const std::vector<int32_t>& taps() const { return taps_; }
   const aerie_extension_extra_rows* extra_rows() const { return extra_rows_; }  // null: it offers none

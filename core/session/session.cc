@@ -150,6 +150,7 @@ Status Session::set_tree(const PolicySpec& tree) {
 void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes) {
   discard();
   stops_.set(std::move(strings), std::move(bytes));
+  rescan_stops();  // one may have begun already
 }
 
 void Session::discard() {

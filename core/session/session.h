@@ -60,6 +60,7 @@ struct SessionStatistics {
 };
 
 class Batch;
+struct Snapshot;
 
 // One thread at a time, except request_cancel.
 class Session {
@@ -76,6 +77,11 @@ class Session {
   void set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes);
   // max_tokens 0: whatever one cycle gives. budget zero: no limit. Busy while it is in a batch.
   Status step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
+  // *size: bytes it takes. Nothing is written to an empty `out`. An unfinished cycle is discarded.
+  Status save(std::span<uint8_t> out, size_t* size);
+  // As create(), with the text, keys and values that were saved, and what the drafter knew if it is the same one.
+  static Result<std::unique_ptr<Session>> restore(std::shared_ptr<Model> model, SessionOptions options,
+                                                  std::span<const uint8_t> bytes);
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }  // [any thread]
 
   const std::vector<int32_t>& tokens() const { return text_; }
@@ -155,6 +161,11 @@ class Session {
   void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
   bool resting() const { return policy_->resting(); }
+  // save.cc
+  Snapshot describe() const;  // all but what is on the device
+  Status take_over(const Snapshot& s);
+  void take_over_end(const Snapshot& s);
+  bool resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops);
   // verify.cc
   int64_t room_after_pending(int32_t n) const;
   Status start_verify();

@@ -239,7 +239,7 @@ AERIE_API void aerie_session_release(aerie_session *session);
 /* Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
  * and point *bytes at memory that stays valid during the session; -1: no such token. */
 typedef int32_t (*aerie_token_bytes_fn)(void *user, int32_t token, int32_t previous, const char **bytes);
-/* Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session] */
+/* Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session] */
 AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const char *const *strings, int32_t n,
                                                  aerie_token_bytes_fn token_bytes, void *user, aerie_error *err);
 
@@ -294,6 +294,27 @@ AERIE_API int32_t aerie_session_result(aerie_session *session, aerie_step_result
 
 /* All committed tokens, prompt included; borrowed until the next call on this session. [session] */
 AERIE_API int32_t aerie_session_tokens(aerie_session *session, const int32_t **tokens, size_t *n, aerie_error *err);
+
+/* Save and restore: a text with what has been computed for it, so that going on costs no prompt reading. The text that
+ * follows is the one that would have followed (docs/session-format.md). An unfinished cycle is discarded; a session in
+ * a batch may be saved.
+ * *size is set to what is needed; buffer NULL, capacity 0: only that. Too small: AERIE_E_LIMIT. Versioned, checksummed.
+ * [session] */
+AERIE_API int32_t aerie_session_save(aerie_session *session, void *buffer, size_t capacity, size_t *size,
+                                     aerie_error *err);
+/* The same to a file, which appears whole or not at all. [session] */
+AERIE_API int32_t aerie_session_save_file(aerie_session *session, const char *path, aerie_error *err);
+/* A session as aerie_session_create(model, options) makes it, whose text, keys and values, and drafter state (if the
+ * same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
+ * statistics begin at 0. Another drafter, or none, gives the same text.
+ * Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
+ * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+ * The message names the field; *out is untouched. [any] */
+AERIE_API int32_t aerie_session_restore(aerie_model *model, const aerie_session_options *options, const void *data,
+                                        size_t size, aerie_session **out, aerie_error *err);
+/* The same from a file. [any] */
+AERIE_API int32_t aerie_session_restore_file(aerie_model *model, const aerie_session_options *options, const char *path,
+                                             aerie_session **out, aerie_error *err);
 
 typedef struct aerie_statistics {
   uint32_t struct_size;

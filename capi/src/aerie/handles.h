@@ -101,6 +101,20 @@ class Hold {
   std::optional<HoldFlag> batch_;  // given back first
 };
 
+// A [session] call: what it does to the session, behind the guard and the hold.
+template <class F>
+int32_t on_session(aerie_session* s, aerie_error* err, F&& f) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(s, "session"));
+    const Hold hold(s);
+    AERIE_TRY(hold.check("session"));
+    return f(*s->session);
+  });
+}
+
+Status read_session(const aerie_session_options* in, SessionOptions* out);  // `in` may be null
+aerie_session* session_handle(const aerie_model& model, std::unique_ptr<Session> session);
+
 // The result of a session's last step, as aerie_session_step and aerie_session_result give it.
 Status last_result(aerie_session* session, aerie_step_result* out);
 Status read_step(const aerie_step_options* in, int32_t* max_tokens, std::chrono::microseconds* budget);

@@ -10,16 +10,6 @@ using namespace aerie::capi;
 
 namespace {
 
-template <class F>
-int32_t on_session(aerie_session* s, aerie_error* err, F&& f) {
-  return guard(err, [&]() -> Status {
-    AERIE_TRY(require(s, "session"));
-    const Hold hold(s);
-    AERIE_TRY(hold.check("session"));
-    return f(*s->session);
-  });
-}
-
 Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   aerie_sampling s;
   AERIE_TRY(read_struct(in, &s, "aerie_sampling"));
@@ -119,6 +109,37 @@ Status read_step(const aerie_step_options* in, int32_t* max_tokens, std::chrono:
   return {};
 }
 
+Status read_session(const aerie_session_options* in, SessionOptions* out) {
+  aerie_session_options o;
+  AERIE_TRY(read_struct(in, &o, "aerie_session_options"));
+  SessionOptions& s = *out;
+  s.max_context = o.max_context;
+  if (o.drafter) s.drafter = o.drafter->drafter;
+  // Nested structs may be left zero altogether.
+  AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
+  AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
+  if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
+    return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
+  if (o.verify != AERIE_VERIFY_EXACT && o.verify != AERIE_VERIFY_SAMPLED)
+    return error(Code::invalid_argument, "verify: " + std::to_string(o.verify));
+  s.shared_noise = o.draft_noise == AERIE_NOISE_SHARED;
+  s.sampled_rule = o.verify == AERIE_VERIFY_SAMPLED;
+  s.ignore_eos = o.ignore_eos != 0;
+  if (o.n_stop_tokens < 0) return error(Code::invalid_argument, "n_stop_tokens: " + std::to_string(o.n_stop_tokens));
+  if (o.n_stop_tokens > 0) {
+    AERIE_TRY(require(o.stop_tokens, "stop_tokens"));
+    s.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+  }
+  return {};
+}
+
+aerie_session* session_handle(const aerie_model& model, std::unique_ptr<Session> session) {
+  auto handle = std::make_unique<aerie_session>();
+  handle->runtime = model.runtime;
+  handle->session = std::move(session);
+  return handle.release();
+}
+
 }  // namespace aerie::capi
 
 extern "C" {
@@ -128,31 +149,10 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(model, "model"));
     AERIE_TRY(require(out, "out"));
-    aerie_session_options o;
-    AERIE_TRY(read_struct(options, &o, "aerie_session_options"));
     SessionOptions s;
-    s.max_context = o.max_context;
-    if (o.drafter) s.drafter = o.drafter->drafter;
-    // Nested structs may be left zero altogether.
-    AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
-    AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
-    if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
-      return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
-    if (o.verify != AERIE_VERIFY_EXACT && o.verify != AERIE_VERIFY_SAMPLED)
-      return error(Code::invalid_argument, "verify: " + std::to_string(o.verify));
-    s.shared_noise = o.draft_noise == AERIE_NOISE_SHARED;
-    s.sampled_rule = o.verify == AERIE_VERIFY_SAMPLED;
-    s.ignore_eos = o.ignore_eos != 0;
-    if (o.n_stop_tokens < 0) return error(Code::invalid_argument, "n_stop_tokens: " + std::to_string(o.n_stop_tokens));
-    if (o.n_stop_tokens > 0) {
-      AERIE_TRY(require(o.stop_tokens, "stop_tokens"));
-      s.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
-    }
+    AERIE_TRY(read_session(options, &s));
     AERIE_ASSIGN(auto session, Session::create(model->model, std::move(s)));
-    auto handle = std::make_unique<aerie_session>();
-    handle->runtime = model->runtime;
-    handle->session = std::move(session);
-    *out = handle.release();
+    *out = session_handle(*model, std::move(session));
     return {};
   });
 }

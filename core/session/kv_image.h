@@ -1,0 +1,20 @@
+// Keys and values of a text's positions as one piece of host memory, independent of pages: for each layer, first K then
+// V, (positions, kv_heads, head_dim); behind them, for int8, the scales, (positions, kv_heads) of each layer's K and V.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/kv/kv_pool.h"
+
+namespace aerie {
+
+KvShape kv_shape(const kernels::KvCache& cache);
+// Positions [0, n), n * kv_shape().bytes_per_slot() bytes at `host`, which need not be aligned.
+void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<kernels::Op>* ops);
+void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector<kernels::Op>* ops);
+
+// Run ops to their end.
+Status transfer(kernels::Device& device, const std::vector<kernels::Op>& ops);
+
+}  // namespace aerie

@@ -1,0 +1,163 @@
+// A session to bytes and back. What cannot be kept between two rows (a drafter's state for the newest token) is not
+// saved: that row is shown again.
+#include <algorithm>
+#include <numeric>
+
+#include "core/drafter/measure_drafter.h"
+#include "core/model/cost_key.h"
+#include "core/session/kv_image.h"
+#include "core/session/session.h"
+#include "core/session/snapshot.h"
+
+namespace aerie {
+
+namespace {
+
+SnapshotKey snapshot_key(const Model& model) {
+  const CostKey k = cost_key(model);
+  return {k.version, model.device()->name(), k.isa, k.model, k.weights};
+}
+
+Status mismatch(const char* field, const std::string& saved, const std::string& here) {
+  return error(Code::mismatch, std::string(field) + ": saved with " + saved + ", this is " + here);
+}
+
+Status check_key(const SnapshotKey& saved, const SnapshotKey& here) {
+  const auto check = [&](const char* field, std::string SnapshotKey::*member) {
+    return saved.*member == here.*member ? Status() : mismatch(field, saved.*member, here.*member);
+  };
+  AERIE_TRY(check("model", &SnapshotKey::model));
+  AERIE_TRY(check("weights", &SnapshotKey::weights));
+  AERIE_TRY(check("device", &SnapshotKey::device));
+  AERIE_TRY(check("isa", &SnapshotKey::isa));
+  return check("version of the build", &SnapshotKey::version);
+}
+
+bool same(const KvShape& a, const KvShape& b) {
+  return a.layers == b.layers && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.dtype == b.dtype;
+}
+
+const char* name_of(kernels::DType t) {
+  return t == kernels::DType::int8 ? "int8" : t == kernels::DType::bf16 ? "bf16" : "f32";
+}
+
+}  // namespace
+
+Snapshot Session::describe() const {
+  Snapshot s;
+  s.key = snapshot_key(*model_);
+  s.text = text_;
+  s.generated_from = static_cast<int64_t>(generated_from_);
+  switch (finish_) {
+    case Finish::eos: s.finish = SavedFinish::eos; break;
+    case Finish::stop_token: s.finish = SavedFinish::stop_token; break;
+    case Finish::stop_string: s.finish = SavedFinish::stop_string; break;
+    case Finish::none:
+    case Finish::context: break;  // a longer context may be there to restore into
+  }
+  s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
+  s.kv = {kv_shape(kv_.cache()), kv_len_};
+  if (!draft_ || !drafter_usable()) return s;
+  SavedDrafter& d = s.drafter.emplace();
+  DrafterKey key = drafter_key(*options_.drafter);
+  d.plugin = std::move(key.plugin);
+  d.package = std::move(key.package);
+  d.weights = std::move(key.weights);
+  d.waiting = feature_store_ ? pending_count() : 0;
+  d.feature_cols = d.waiting > 0 ? feature_store_.cols : 0;
+  // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
+  const auto size = static_cast<int64_t>(text_.size());
+  d.observed = draft_->resumable(draft_->observed() == size && d.waiting == 0 ? size - 1 : draft_->observed());
+  if (const KvSequence* kv = draft_->kv()) d.kv = {kv_shape(kv->cache()), draft_->rows(d.observed)};
+  return s;
+}
+
+Status Session::save(std::span<uint8_t> out, size_t* size) {
+  discard();
+  const Snapshot s = describe();
+  *size = encoded_size(s);
+  if (out.empty()) return {};
+  if (out.size() < *size)
+    return error(Code::limit, "save: the session takes " + std::to_string(*size) + " bytes, there is room for " +
+                                  std::to_string(out.size()));
+  out = out.first(*size);
+  const SnapshotRooms rooms = encode_snapshot(s, out);
+  std::vector<kernels::Op> ops;
+  download_kv(kv_, s.kv.positions, rooms.kv, &ops);
+  if (s.drafter && s.drafter->kv.positions > 0) download_kv(*draft_->kv(), s.drafter->kv.positions, rooms.draft_kv, &ops);
+  const int64_t row = s.drafter ? s.drafter->feature_cols * int64_t{sizeof(float)} : 0;
+  for (int64_t i = 0; row > 0 && i < s.drafter->waiting; ++i)
+    ops.push_back(kernels::Download{rooms.features + i * row,
+                                    kernels::rows(feature_store_, pending_[static_cast<size_t>(i)], 1).data, row});
+  AERIE_TRY(transfer(*model_->device(), ops).at("save"));
+  seal_snapshot(out);
+  return {};
+}
+
+Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, SessionOptions options,
+                                                  std::span<const uint8_t> bytes) {
+  Result<Snapshot> saved = decode_snapshot(bytes);
+  if (!saved.ok()) return saved.status().at("saved session");
+  if (const Status s = check_key(saved->key, snapshot_key(*model)); !s.ok()) return s.at("saved session");
+  AERIE_ASSIGN(auto session, create(std::move(model), std::move(options)));
+  if (const Status s = session->take_over(*saved); !s.ok()) return s.at("saved session");
+  return session;
+}
+
+Status Session::take_over(const Snapshot& s) {
+  const KvShape here = kv_shape(kv_.cache());
+  if (s.kv.shape.dtype != here.dtype) return mismatch("kv dtype", name_of(s.kv.shape.dtype), name_of(here.dtype));
+  if (!same(s.kv.shape, here)) return error(Code::bad_format, "kv: its shape is not the model's");
+  if (s.text.size() > static_cast<size_t>(max_context_))
+    return error(Code::limit, "tokens: " + std::to_string(s.text.size()) + ", the context is " + std::to_string(max_context_));
+  for (const int32_t t : s.text)
+    if (t < 0 || t >= model_->config().vocab_size)
+      return error(Code::bad_format, "token: " + std::to_string(t) + " is not in the vocabulary of " +
+                                         std::to_string(model_->config().vocab_size));
+  std::vector<kernels::Op> ops;
+  if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
+  upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
+  const bool drafter = resume_drafter(s, &ops);
+  AERIE_TRY(transfer(*model_->device(), ops));
+  text_.assign(s.text.begin(), s.text.end());
+  kv_len_ = s.kv.positions;
+  generated_from_ = static_cast<size_t>(s.generated_from);
+  if (drafter) {
+    pending_first_ = s.drafter->observed;
+    pending_.resize(static_cast<size_t>(s.drafter->waiting));
+    std::iota(pending_.begin(), pending_.end(), 0);
+  }
+  take_over_end(s);
+  return {};
+}
+
+// A text that had ended has ended here too, if it would have under these options.
+void Session::take_over_end(const Snapshot& s) {
+  if (text_.empty()) return;
+  const auto last_of = [&](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), text_.back()) != ids.end();
+  };
+  if (s.finish == SavedFinish::eos && !options_.ignore_eos && last_of(model_->config().eos_ids)) finish_ = Finish::eos;
+  if (s.finish == SavedFinish::stop_token && last_of(options_.stop_tokens)) finish_ = Finish::stop_token;
+  if (s.finish == SavedFinish::stop_string) {
+    finish_ = Finish::stop_string;
+    stop_bytes_ = s.stop_bytes;
+  }
+}
+
+// False: another drafter, or one whose state is not in keys and values; it is shown the whole text.
+bool Session::resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops) {
+  if (!s.drafter || !draft_ || !drafter_usable()) return false;
+  const SavedDrafter& d = *s.drafter;
+  const DrafterKey key = drafter_key(*options_.drafter);
+  if (d.plugin != key.plugin || d.package != key.package || d.weights != key.weights) return false;
+  const KvSequence* kv = draft_->kv();
+  if (kv ? !same(d.kv.shape, kv_shape(kv->cache())) || d.kv.positions != draft_->rows(d.observed) : d.kv.positions != 0) return false;
+  if (d.waiting > 0 && d.feature_cols != feature_store_.cols) return false;
+  if (draft_->resumable(d.observed) != d.observed || !draft_->resume(d.observed).ok()) return false;
+  if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);
+  if (d.waiting > 0) ops->push_back(kernels::Upload{feature_store_.data, d.features, d.feature_bytes()});
+  return true;
+}
+
+}  // namespace aerie

@@ -1,0 +1,63 @@
+// Snapshot: a saved session as bytes (docs/session-format.md). Encoding leaves room for what comes from a device;
+// decoding checks every field, and keys and values stay where they are.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/kv/kv_pool.h"
+
+namespace aerie {
+
+// All that the bits of keys and values depend on.
+struct SnapshotKey {
+  std::string version, device, isa, model, weights;
+};
+
+// Keys and values of positions [0, positions): kv_image.h says in which order. No layers: none are kept.
+struct SavedKv {
+  KvShape shape;
+  int64_t positions = 0;
+  const uint8_t* data = nullptr;  // decoded: in the snapshot's bytes
+  int64_t bytes() const { return positions * shape.bytes_per_slot(); }
+};
+
+struct SavedDrafter {
+  std::string plugin, package, weights;
+  int64_t observed = 0;         // tokens it has seen
+  SavedKv kv;
+  int64_t waiting = 0;          // rows of features that it has not seen yet
+  int64_t feature_cols = 0;
+  const uint8_t* features = nullptr;  // (waiting, feature_cols) f32, not aligned
+  int64_t feature_bytes() const { return waiting * feature_cols * int64_t{sizeof(float)}; }
+};
+
+enum class SavedFinish : uint32_t { none = 0, eos = 1, stop_token = 2, stop_string = 3 };
+
+struct Snapshot {
+  SnapshotKey key;
+  std::vector<int32_t> text;
+  int64_t generated_from = 0;  // first token of the running generation
+  SavedFinish finish = SavedFinish::none;
+  int32_t stop_bytes = 0;
+  SavedKv kv;
+  std::optional<SavedDrafter> drafter;
+};
+
+// Where a device's bytes go.
+struct SnapshotRooms {
+  uint8_t *kv = nullptr, *draft_kv = nullptr, *features = nullptr;
+};
+
+size_t encoded_size(const Snapshot& s);
+// All but the rooms and the checksum, into encoded_size(s) bytes.
+SnapshotRooms encode_snapshot(const Snapshot& s, std::span<uint8_t> out);
+void seal_snapshot(std::span<uint8_t> bytes);  // the checksum, once the rooms are filled
+
+// `bytes` must outlive the result. bad_format (unsupported for another version) names the field.
+Result<Snapshot> decode_snapshot(std::span<const uint8_t> bytes);
+
+}  // namespace aerie

@@ -1,0 +1,51 @@
+// Saved sessions in memory, for tests.
+#pragma once
+
+#include "core/session/snapshot.h"
+#include "tests/support/models.h"
+
+namespace aerie::test {
+
+using Bytes = std::vector<uint8_t>;
+
+inline const std::vector<int32_t> kSavedPrompt = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108,
+                                                  26, 106, 33,  7,   9,   45, 37, 77, 51, 70, 119, 95, 12, 106, 150, 108,
+                                                  5,  61,  88,  90,  26, 106, 150, 108};
+
+inline Bytes saved(Session& s) {
+  size_t size = 0;
+  must(s.save({}, &size));
+  Bytes bytes(size);
+  must(s.save(bytes, &size));
+  EXPECT_EQ(size, bytes.size());
+  return bytes;
+}
+
+inline SessionOptions saved_options(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature) {
+  SessionOptions o;
+  o.drafter = std::move(drafter);
+  o.tree = {};
+  o.tree.name = tree;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = 11;
+  o.ignore_eos = true;
+  return o;
+}
+
+// The tokens of each of `n` cycles: where a drafter's state differs, so do their lengths.
+using Cycles = std::vector<std::vector<int32_t>>;
+inline void add_cycle(const StepResult& r, Cycles* out) {
+  if (r.tokens.empty()) return;
+  out->emplace_back();
+  for (const EmittedToken& t : r.tokens) out->back().push_back(t.id);
+}
+inline void run_cycles(Session& s, size_t n, Cycles* out) {
+  while (out->size() < n) {
+    StepResult r;
+    must(s.step(0, std::chrono::microseconds(0), &r));
+    add_cycle(r, out);
+    if (r.state == StepState::done) break;
+  }
+}
+
+}  // namespace aerie::test
