@@ -45,6 +45,14 @@ class DraftSequence {
   // Forget everything (after a failure).
   Status restart();
 
+  // What can be kept for texts that begin alike.
+  DraftRows rows() const;
+  // observed() after restore(): at most text_size - 1, since the newest row is always shown.
+  int64_t after(const Prefix& prefix, int64_t text_size) const;
+  void restore(const Prefix& prefix, int64_t observed);
+  // Be where the other sequence of the same drafter is; the newest row of a text of `text_size` tokens is shown again.
+  Status take_over(const DraftSequence& other, int64_t text_size);
+
   // A cycle begins: only the root (the last observed token) is fed.
   void begin_cycle(int64_t text_size);
   // Children a drafter can give where so many are wanted.
