@@ -54,19 +54,44 @@ Status DraftSequence::rollback(int64_t n) {
 }
 
 int64_t DraftSequence::resumable(int64_t n) const {
-  return drafter_->host_tokens() || drafter_->keeps_own_state() ? first_ : std::max(first_, n);
+  return drafter_->host_tokens() || drafter_->keeps_state() ? first_ : std::max(first_, n);
 }
 
 Status DraftSequence::resume(int64_t n) {
-  if (kv_) AERIE_TRY(kv_->reserve(rows(n)));
+  if (kv_) AERIE_TRY(kv_->reserve(rows_of(n)));
   observed_ = n;
   return {};
+}
+
+DraftRows DraftSequence::rows() const {
+  if (drafter_->keeps_state()) return {};
+  return {kv_.get(), observed_ - first_, first_ > 0};
+}
+
+int64_t DraftSequence::after(const Prefix& prefix, int64_t text_size) const {
+  if (drafter_->keeps_state()) return observed_;
+  const int64_t rows = kv_ ? prefix.draft_rows : prefix.place.pages * kernels::kPageSlots;
+  return std::max(observed_, std::min(rows + first_, text_size - 1));
+}
+
+void DraftSequence::restore(const Prefix& prefix, int64_t observed) {
+  observed_ = observed;
+  if (kv_) kv_->share(prefix.draft, observed_ - first_);
+}
+
+Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {
+  if (const aerie_extension_fork* extension = drafter_->forks())
+    AERIE_TRY(drafter_->call("fork", [&](const aerie_drafter& d) { return extension->fork(d.self, other.seq_, seq_); }));
+  else if (drafter_->keeps_state()) return {};  // it is shown the text
+  observed_ = other.observed_;
+  if (kv_) kv_->share(*other.kv_, observed_ - first_);
+  return rollback(text_size);
 }
 
 Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t end,
                               const kernels::Tensor& features) {
   if (end <= observed_ || drafter_->host_tokens()) return {};
-  if (kv_) AERIE_TRY(kv_->reserve(end - first_));
+  if (kv_) AERIE_TRY(kv_->reserve(end - first_, observed_ - first_));
   call->sequence(seq_, kv_.get(), features);
   for (int64_t i = observed_; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
   return {};
@@ -99,7 +124,7 @@ Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::spa
   if (n > kMaxDraftRows || (!again && n_fed_ + n > kMaxFedNodes)) return error(Code::limit, "too many nodes in one draft");
   // Rows of the drafter, the root's included: it is observed by now, or in this pass.
   const int64_t committed = text_size_ - first_;
-  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed));
+  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
   call->sequence(seq_, kv_.get(), &candidates_);
   for (const int32_t at : frontier) {
     const DraftNode& node = tree[at];

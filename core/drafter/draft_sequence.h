@@ -48,13 +48,20 @@ class DraftSequence {
 
   // Its KV, null if it keeps none, and how many rows of it the first n tokens make.
   const KvSequence* kv() const { return kv_.get(); }
-  int64_t rows(int64_t n) const { return std::max<int64_t>(0, n - first_); }
-  // Of the first n tokens, those that a sequence can be taken up after from KV alone. None of a drafter that is told
-  // of rollbacks: it keeps something of its own.
+  int64_t rows_of(int64_t n) const { return std::max<int64_t>(0, n - first_); }
+  // Of the first n tokens, those that a sequence can be taken up after from KV alone. None of a drafter that
+  // keeps something of its own.
   int64_t resumable(int64_t n) const;
   // A sequence that has observed nothing: as if it had observed tokens [0, n), resumable(n) = n, once their rows are
   // in kv(). The newest of them cannot be asked about before another is shown.
   Status resume(int64_t n);
+  // What can be kept for texts that begin alike.
+  DraftRows rows() const;
+  // observed() after restore(): at most text_size - 1, since the newest row is always shown.
+  int64_t after(const Prefix& prefix, int64_t text_size) const;
+  void restore(const Prefix& prefix, int64_t observed);
+  // Be where the other sequence of the same drafter is; the newest row of a text of `text_size` tokens is shown again.
+  Status take_over(const DraftSequence& other, int64_t text_size);
 
   // A cycle begins: only the root (the last observed token) is fed.
   void begin_cycle(int64_t text_size);

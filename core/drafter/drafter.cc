@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "core/drafter/services.h"
 
@@ -129,22 +130,30 @@ Status Drafter::start() {
   if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
   if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");
   taps_.assign(needs_.taps, needs_.taps + needs_.n_taps);
+  if (PrefixIndex* prefixes = target.prefixes(); prefixes && own_.pool)
+    own_.pool->on_shortage([prefixes, pool = own_.pool.get()] { return prefixes->drop_one(*pool); });
   return find_extensions();
 }
 
 Status Drafter::find_extensions() {
   if (!plugin_.get_extension) return {};
-  const void* table = nullptr;
-  AERIE_TRY(call("get_extension", [&](const aerie_drafter& d) {
-    table = d.get_extension(d.self, AERIE_EXTENSION_EXTRA_ROWS);
-    return int32_t{AERIE_D_OK};
-  }));
-  const auto* extra = static_cast<const aerie_extension_extra_rows*>(table);
-  if (!extra) return {};
-  if (!host_tokens() || extra->struct_size < sizeof *extra || !extra->rows || !extra->chosen || extra->max_rows < 1 ||
-      extra->max_rows > kMaxExtraRows)
-    return error(Code::plugin, "drafter " + own_.id + ": " + AERIE_EXTENSION_EXTRA_ROWS + ": not a valid table");
+  const auto get = [&](const char* id, auto** table) {
+    return call("get_extension", [&](const aerie_drafter& d) {
+      *table = static_cast<std::remove_reference_t<decltype(*table)>>(d.get_extension(d.self, id));
+      return int32_t{AERIE_D_OK};
+    });
+  };
+  const auto bad = [&](const char* id) { return error(Code::plugin, "drafter " + own_.id + ": " + id + ": not a valid table"); };
+  const aerie_extension_extra_rows* extra = nullptr;
+  AERIE_TRY(get(AERIE_EXTENSION_EXTRA_ROWS, &extra));
+  if (extra && (!host_tokens() || extra->struct_size < sizeof *extra || !extra->rows || !extra->chosen ||
+                extra->max_rows < 1 || extra->max_rows > kMaxExtraRows))
+    return bad(AERIE_EXTENSION_EXTRA_ROWS);
   extra_rows_ = extra;
+  const aerie_extension_fork* forks = nullptr;
+  AERIE_TRY(get(AERIE_EXTENSION_FORK, &forks));
+  if (forks && (forks->struct_size < sizeof *forks || !forks->fork)) return bad(AERIE_EXTENSION_FORK);
+  forks_ = forks;
   return {};
 }
 

@@ -35,11 +35,12 @@ class Drafter {
   bool wants_features() const { return (kind_.desc.flags & AERIE_DRAFTER_FEATURES) != 0; }
   bool host_tokens() const { return (kind_.desc.flags & AERIE_DRAFTER_HOST_TOKENS) != 0; }
   bool one_sequence() const { return (kind_.desc.flags & AERIE_DRAFTER_ONE_SEQUENCE) != 0; }
-  // What it knows of a sequence is not all in host-managed KV.
-  bool keeps_own_state() const { return plugin_.rollback != nullptr; }
   const aerie_drafter_needs& needs() const { return needs_; }
   const std::vector<int32_t>& taps() const { return taps_; }
   const aerie_extension_extra_rows* extra_rows() const { return extra_rows_; }  // null: it offers none
+  const aerie_extension_fork* forks() const { return forks_; }                  // likewise
+  // A sequence's state is more than the host's KV and what its newest row left.
+  bool keeps_state() const { return plugin_.rollback != nullptr || forks_; }
   const std::shared_ptr<Model>& target() const { return own_.target; }
   DrafterResources& resources() { return own_; }
 
@@ -75,6 +76,7 @@ class Drafter {
   aerie_drafter_needs needs_{};
   std::vector<int32_t> taps_;
   const aerie_extension_extra_rows* extra_rows_ = nullptr;
+  const aerie_extension_fork* forks_ = nullptr;
   std::mutex call_mutex_, sequence_mutex_;
   std::vector<int32_t> free_sequences_;
   std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_

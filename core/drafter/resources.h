@@ -55,7 +55,8 @@ struct DrafterResources {
 
   // Positions a drafter's cache needs to follow every session of the target.
   int64_t kv_positions() const {
-    return target->pool()->positions() + int64_t{kMaxFedNodes} * max_sequences;
+    // Where texts part, their drafter's rows may part a page or two earlier than the target's.
+    return target->pool()->positions() + int64_t{kMaxFedNodes + 2 * kernels::kPageSlots} * max_sequences;
   }
 
   std::shared_ptr<Model> target;

@@ -126,6 +126,7 @@ int32_t model_open(const aerie_drafter_host* host, const aerie_package* package,
   ModelOptions options;
   options.kv_positions = d.kv_positions();
   options.kv_dtype = d.target->pool()->cache().dtype;
+  options.keep_prefixes = false;  // its pages are kept beside the target's
   auto model = Model::open(d.target->device(), d.package, options);
   if (!model.ok()) return report(model.status(), err);
   d.submodel = *model;

@@ -29,6 +29,8 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
 KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
     : device_(std::move(device)), cache_(cache) {
   const auto pages = static_cast<int32_t>(cache_.slots / kPageSlots);
+  holders_.assign(static_cast<size_t>(pages), 0);
+  kept_.assign(static_cast<size_t>(pages), 0);
   free_.reserve(static_cast<size_t>(pages));
   for (int32_t p = pages - 1; p >= 0; --p) free_.push_back(p);
 }
@@ -36,50 +38,82 @@ KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
 KvPool::~KvPool() { device_->release(cache_.data); }
 
 Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (static_cast<size_t>(n) > free_.size())
+  for (;;) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (static_cast<size_t>(n) <= free_.size()) {
+        pages->insert(pages->end(), free_.end() - n, free_.end());
+        for (auto p = free_.end() - n; p != free_.end(); ++p) holders_[static_cast<size_t>(*p)] = 1;
+        free_.resize(free_.size() - static_cast<size_t>(n));
+        return {};
+      }
+    }
+    if (spare_ && spare_()) continue;
     return error(Code::limit, "KV budget of " + std::to_string(cache_.slots) + " positions is used up (" +
-                                  std::to_string(free_.size() * kPageSlots) + " free, " +
-                                  std::to_string(n * kPageSlots) + " wanted)");
-  pages->insert(pages->end(), free_.end() - n, free_.end());
-  free_.resize(free_.size() - static_cast<size_t>(n));
-  return {};
+                                  std::to_string(free_positions()) + " free, " + std::to_string(n * kPageSlots) +
+                                  " wanted)");
+  }
 }
 
 int64_t KvPool::free_positions() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return static_cast<int64_t>(free_.size()) * kPageSlots;
+  size_t free = free_.size();
+  for (size_t p = 0; p < kept_.size(); ++p) free += kept_[p] && holders_[p] == 1;
+  return static_cast<int64_t>(free) * kPageSlots;
 }
 
-void KvPool::give_back(const int32_t* pages, size_t n) {
+void KvPool::retain(std::span<const int32_t> pages) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  free_.insert(free_.end(), pages, pages + n);
+  for (const int32_t p : pages) ++holders_[static_cast<size_t>(p)];
 }
 
-KvSequence::KvSequence(std::shared_ptr<KvPool> pool, int64_t max_positions, int32_t scratch_slots)
-    : pool_(std::move(pool)), scratch_pages_((scratch_slots + kPageSlots - 1) / kPageSlots) {
-  pages_.reserve(static_cast<size_t>(max_positions / kPageSlots + 1));
-  scratch_.reserve(static_cast<size_t>(scratch_pages_));
+void KvPool::drop(int32_t page) {
+  if (--holders_[static_cast<size_t>(page)] == 0) free_.push_back(page);
 }
 
-KvSequence::~KvSequence() {
-  pool_->give_back(pages_.data(), pages_.size());
-  pool_->give_back(scratch_.data(), scratch_.size());
+void KvPool::give_back(std::span<const int32_t> pages) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const int32_t p : pages) drop(p);
 }
 
-Status KvSequence::reserve(int64_t n) {
-  const auto want = static_cast<int32_t>((n + kPageSlots - 1) / kPageSlots);
-  const auto have = static_cast<int32_t>(pages_.size());
-  if (scratch_.empty() && scratch_pages_ > 0) AERIE_TRY(pool_->take(scratch_pages_, &scratch_));
-  if (want > have) AERIE_TRY(pool_->take(want - have, &pages_));
-  return {};
+int32_t KvPool::holders(int32_t page) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return holders_[static_cast<size_t>(page)];
 }
 
-void KvSequence::shrink(int64_t n) {
-  const auto keep = static_cast<size_t>((n + kPageSlots - 1) / kPageSlots);
-  if (keep >= pages_.size()) return;
-  pool_->give_back(pages_.data() + keep, pages_.size() - keep);
-  pages_.resize(keep);
+void KvPool::keep(int32_t page) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++holders_[static_cast<size_t>(page)];
+  kept_[static_cast<size_t>(page)] = 1;
+}
+
+void KvPool::unkeep(int32_t page) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  kept_[static_cast<size_t>(page)] = 0;
+  drop(page);
+}
+
+// Once a fork, and at most a page: not worth a plan that is sliced.
+Status KvPool::copy(int32_t from, int32_t to, int32_t n) {
+  int32_t slots[2 * kPageSlots];
+  for (int32_t i = 0; i < n; ++i) {
+    slots[i] = from * kPageSlots + i;
+    slots[n + i] = to * kPageSlots + i;
+  }
+  void* index = device_->allocate(sizeof slots);
+  if (!index) return error(Code::out_of_memory, "KV cache: no device memory to copy a page");
+  const auto run = [&]() -> Status {
+    const auto* at = static_cast<const int32_t*>(index);
+    const kernels::Op ops[] = {kernels::Upload{index, slots, static_cast<int64_t>(sizeof slots)},
+                               kernels::KvCopy{cache_, at, at + n, n}};
+    AERIE_ASSIGN(auto queue, device_->make_queue());
+    AERIE_TRY(queue->submit(ops));
+    AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
+    return state == kernels::RunState::done ? Status() : error(Code::device, "KV cache: the copy of a page did not finish");
+  };
+  const Status status = run();
+  device_->release(index);
+  return status;
 }
 
 }  // namespace aerie

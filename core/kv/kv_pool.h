@@ -1,11 +1,13 @@
 // Paged key/value memory. A KvPool owns the pages of one cache (a target's or a drafter's); a
 // KvSequence is one text's share of it: the pages of its committed positions, and scratch slots for
-// the tree of the running cycle.
+// the tree of the running cycle. Texts that begin alike may hold the same pages; who writes takes a copy first.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "kernels/device.h"
@@ -36,17 +38,54 @@ class KvPool {
 
   const kernels::KvCache& cache() const { return cache_; }
   int64_t positions() const { return cache_.slots; }
+  // Kept prefixes count as free: they go when their room is wanted.
   int64_t free_positions();
-  // Takes `n` pages or none; appends their ids to `pages`.
+  // Takes `n` pages or none; appends their ids to `pages`. Each has one holder, the caller.
   Status take(int32_t n, std::vector<int32_t>* pages);
-  void give_back(const int32_t* pages, size_t n);
+  // One more holder, who may only read.
+  void retain(std::span<const int32_t> pages);
+  // A holder less; free without any.
+  void give_back(std::span<const int32_t> pages);
+  int32_t holders(int32_t page);
+  // The same for the holder who only keeps pages for later.
+  void keep(int32_t page);
+  void unkeep(int32_t page);
+  // Called, without a lock, when pages are short: frees some or returns false. Set before the pool is shared.
+  void on_shortage(std::function<bool()> spare) { spare_ = std::move(spare); }
+  // The first n slots of `from` to `to`, at once.
+  Status copy(int32_t from, int32_t to, int32_t n);
 
  private:
   KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache);
+  void drop(int32_t page);  // under mutex_
   std::shared_ptr<kernels::Device> device_;
   kernels::KvCache cache_;
   std::mutex mutex_;
-  std::vector<int32_t> free_;  // last in, first out: recently used pages are warm
+  std::vector<int32_t> free_;     // last in, first out: recently used pages are warm
+  std::vector<int32_t> holders_;  // by page, the keeper included
+  std::vector<char> kept_;        // by page
+  std::function<bool()> spare_;
+};
+
+// Pages somebody holds.
+class KvPages {
+ public:
+  KvPages() = default;
+  KvPages(std::shared_ptr<KvPool> pool, std::vector<int32_t> pages) : pool_(std::move(pool)), pages_(std::move(pages)) {}
+  KvPages(KvPages&&) = default;
+  KvPages& operator=(KvPages&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    pages_.swap(other.pages_);
+    return *this;
+  }
+  ~KvPages() {
+    if (pool_) pool_->give_back(pages_);
+  }
+  const std::vector<int32_t>& ids() const { return pages_; }
+
+ private:
+  std::shared_ptr<KvPool> pool_;
+  std::vector<int32_t> pages_;
 };
 
 // Not thread-safe; belongs to one session.
@@ -57,8 +96,16 @@ class KvSequence {
   KvSequence(const KvSequence&) = delete;
   KvSequence& operator=(const KvSequence&) = delete;
 
-  // Pages for positions [0, n) and the scratch slots. On failure nothing changes.
-  Status reserve(int64_t n);
+  // Pages for positions [0, n) and the scratch slots; those that hold positions from `from` on are this sequence's own
+  // then, what stood below `from` copied. On failure nothing changes.
+  Status reserve(int64_t n, int64_t from = 0);
+  // Pages that the same call would take from the pool.
+  int32_t missing(int64_t n, int64_t from = 0) const;
+  // Positions there are pages for.
+  int64_t room() const { return static_cast<int64_t>(pages_.size()) * kernels::kPageSlots; }
+  // In place of its own: the pages of another sequence's first n positions, or such as hold the same.
+  void share(const KvSequence& other, int64_t n);
+  void share(const KvPages& pages, int64_t n);
   // Give back pages that hold no position below n.
   void shrink(int64_t n);
   int32_t slot(int64_t position) const {
@@ -70,11 +117,15 @@ class KvSequence {
   }
   const std::vector<int32_t>& pages() const { return pages_; }
   const kernels::KvCache& cache() const { return pool_->cache(); }
+  const std::shared_ptr<KvPool>& pool() const { return pool_; }
 
  private:
+  void share(std::span<const int32_t> pages, int64_t n);
+  template <class F>
+  void each_shared(int64_t from, F&& f) const;  // indices of pages that others hold too
   std::shared_ptr<KvPool> pool_;
   int32_t scratch_pages_;
-  std::vector<int32_t> pages_, scratch_;
+  std::vector<int32_t> pages_, scratch_, taken_;
 };
 
 }  // namespace aerie

@@ -96,6 +96,10 @@ Status Model::load(const ModelOptions& options) {
   const int64_t positions =
       options.kv_positions > 0 ? options.kv_positions : std::max<int64_t>(4096, int64_t{4} * c.max_context);
   AERIE_ASSIGN(pool_, KvPool::create(device_, {c.layers, c.kv_heads, c.head_dim, options.kv_dtype}, positions));
+  kv_full_ = options.kv_full;
+  if (!options.keep_prefixes) return {};
+  prefixes_ = std::make_unique<PrefixIndex>(pool_);
+  pool_->on_shortage([this] { return prefixes_->drop_one(*pool_); });
   return {};
 }
 

@@ -1,6 +1,7 @@
 // Model: a target's weights on a device, shared by its sessions, and its forward pass as ops.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "core/cost/cost_table.h"
-#include "core/kv/kv_pool.h"
+#include "core/kv/prefix_index.h"
 #include "core/model/decoder.h"
 #include "core/model/plan.h"
 #include "core/model/rows.h"
@@ -21,6 +22,10 @@ constexpr int32_t kFinalFeature = -1;  // tap: hidden state after the final norm
 struct ModelOptions {
   int64_t kv_positions = 0;  // 0: 4 x the context, at least 4096
   kernels::DType kv_dtype = kernels::DType::f32;
+  bool keep_prefixes = true;  // pages of texts stay until their room is wanted
+  // The budget is spent and nothing kept is left to drop. True: some of it may be free now. Called by the stepping
+  // thread, which holds no lock.
+  std::function<bool(int32_t positions_wanted)> kv_full;
 };
 
 // Weights of a package on a device; give them back when the last user is gone.
@@ -65,6 +70,9 @@ class Model {
   const Package& package() const { return *package_; }
   const std::shared_ptr<kernels::Device>& device() const { return device_; }
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
+  PrefixIndex* prefixes() const { return prefixes_.get(); }  // null: nothing is kept
+  // What ModelOptions::kv_full says; false without one.
+  bool make_room(int32_t positions_wanted) const { return kv_full_ && kv_full_(positions_wanted); }
   const kernels::Tensor& embedding() const { return embed_; }  // (V, H)
   const kernels::Tensor& lm_head() const { return lm_head_; }  // (V, H)
   const CandidateHead& candidate_head() const { return candidate_head_; }  // absent in most packages
@@ -92,6 +100,8 @@ class Model {
   std::shared_ptr<const Package> package_;
   DeviceWeights weights_;
   std::shared_ptr<KvPool> pool_;
+  std::unique_ptr<PrefixIndex> prefixes_;
+  std::function<bool(int32_t)> kv_full_;
   DecoderShape shape_;
   std::vector<DecoderLayer> layers_;
   kernels::Tensor embed_, norm_, lm_head_, inv_freq_;

@@ -35,6 +35,7 @@ class AutoPolicy final : public TreePolicy {
   AutoPolicy() { begin(CycleLimits{}); }
 
   const char* name() const override { return "auto"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<AutoPolicy>(*this); }
   int32_t width() const override { return kTopK; }
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }

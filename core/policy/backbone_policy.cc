@@ -11,6 +11,7 @@ class BackbonePolicy final : public TreePolicy {
   BackbonePolicy(int32_t levels, int32_t k) : levels_(levels), k_(k) { begin(CycleLimits{}); }
 
   const char* name() const override { return "backbone"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<BackbonePolicy>(*this); }
   int32_t width() const override { return k_; }
   // A cycle with little room chooses by value.
   bool draw_order() const override { return false; }

@@ -20,6 +20,7 @@ class CastPolicy final : public TreePolicy {
   }
 
   const char* name() const override { return "cast"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<CastPolicy>(*this); }
   int32_t width() const override { return o_.top_k; }
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }

@@ -11,6 +11,7 @@ class ChainPolicy final : public TreePolicy {
   explicit ChainPolicy(int32_t length) : length_(std::clamp(length, 1, kMaxTreeNodes - 1)) {}
 
   const char* name() const override { return "chain"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<ChainPolicy>(*this); }
   int32_t width() const override { return 1; }
   bool draw_order() const override { return true; }
 

@@ -16,6 +16,7 @@ class Eagle2Policy final : public TreePolicy {
   }
 
   const char* name() const override { return "eagle2"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Eagle2Policy>(*this); }
   int32_t width() const override { return options_.top_k; }
   bool draw_order() const override { return false; }
   int32_t best_nodes() const override { return keep_; }

@@ -41,6 +41,7 @@ class StaticPolicy final : public TreePolicy {
   }
 
   const char* name() const override { return "static"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<StaticPolicy>(*this); }
   int32_t width() const override { return width_; }
   bool draw_order() const override { return draw_order_; }
 

@@ -57,6 +57,7 @@ class TreePolicy {
  public:
   virtual ~TreePolicy() = default;
   virtual const char* name() const = 0;
+  virtual std::unique_ptr<TreePolicy> clone() const = 0;  // with all it has learned
   virtual void begin(const CycleLimits& limits) = 0;
   // Candidates wanted for each frontier node; the same in every call.
   virtual int32_t width() const = 0;

@@ -76,6 +76,8 @@ Status Session::start_cycle() {
     limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().max_depth);
   if (drafter_usable() && one_pass()) limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().levels);
   max_depth_ = limits.max_depth;
+  // A tree that finds no more pages is cut, but not under the sampled rule.
+  AERIE_TRY(reserve(size + (options_.sampled_rule ? std::min(max_depth_, kMaxTreeLevels) : 0)));
   policy_->begin(limits);
   tell_costs();
   cycle_ms_ = 0;

@@ -5,10 +5,17 @@
 
 namespace aerie {
 
+// Pages for so many positions, this session's own from where it writes.
+Status Session::reserve(int64_t positions) {
+  Status s = kv_.reserve(positions, kv_len_);
+  if (!s.ok()) wanted_ = kv_.missing(positions, kv_len_) * kernels::kPageSlots;
+  return s;
+}
+
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
   prefill_end_ = std::min(kv_len_ + kPrefillRows, size - 1);
-  AERIE_TRY(kv_.reserve(size));
+  AERIE_TRY(reserve(size));
   shows_ = draft_ && drafter_usable();
   phase_ = Phase::prefill;
   recorded_ = false;

@@ -68,7 +68,7 @@ Snapshot Session::describe() const {
   // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
   const auto size = static_cast<int64_t>(text_.size());
   d.observed = draft_->resumable(draft_->observed() == size && d.waiting == 0 ? size - 1 : draft_->observed());
-  if (const KvSequence* kv = draft_->kv()) d.kv = {kv_shape(kv->cache()), draft_->rows(d.observed)};
+  if (const KvSequence* kv = draft_->kv()) d.kv = {kv_shape(kv->cache()), draft_->rows_of(d.observed)};
   return s;
 }
 
@@ -152,7 +152,7 @@ bool Session::resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops) {
   const DrafterKey key = drafter_key(*options_.drafter);
   if (d.plugin != key.plugin || d.package != key.package || d.weights != key.weights) return false;
   const KvSequence* kv = draft_->kv();
-  if (kv ? !same(d.kv.shape, kv_shape(kv->cache())) || d.kv.positions != draft_->rows(d.observed) : d.kv.positions != 0) return false;
+  if (kv ? !same(d.kv.shape, kv_shape(kv->cache())) || d.kv.positions != draft_->rows_of(d.observed) : d.kv.positions != 0) return false;
   if (d.waiting > 0 && d.feature_cols != feature_store_.cols) return false;
   if (draft_->resumable(d.observed) != d.observed || !draft_->resume(d.observed).ok()) return false;
   if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);

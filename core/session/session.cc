@@ -54,6 +54,7 @@ Session::~Session() {
   if (batch_) (void)batch_->remove(*this);
   if (flight_) flight_->withdraw(*this);
   try {
+    leave_prefix();
     share_experience();
   } catch (const std::bad_alloc&) {  // the next session learns anew
   }
@@ -105,6 +106,7 @@ Status Session::rewind(size_t length) {
   discard();
   finish_ = Finish::none;
   if (length < text_.size()) {
+    leave_prefix();
     text_.resize(length);
     const auto n = static_cast<int64_t>(length);
     kv_len_ = std::min(kv_len_, std::max<int64_t>(0, n - 1));
@@ -201,6 +203,8 @@ bool Session::take_cancel() {
 }
 
 Status Session::begin() {
+  keep_prefix();
+  if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) take_prefix();
   if (draft_ && drafter_usable() && !align_drafter()) return start_prefill();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) return start_prefill();
   return start_cycle();

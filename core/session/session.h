@@ -17,6 +17,7 @@
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
 #include "core/session/draft_calls.h"
+#include "core/session/fork_streams.h"
 #include "core/session/stepper.h"
 #include "core/session/stop_scanner.h"
 #include "core/verify/multi_round.h"
@@ -54,7 +55,7 @@ struct SessionStatistics {
   uint64_t emitted = 0, cycles = 0, full_cycles = 0, full_emitted = 0;
   uint64_t proposed = 0, verified = 0, accepted = 0, drafter_failures = 0;
   uint64_t prefill_ns = 0, draft_ns = 0, verify_ns = 0, other_ns = 0;
-  uint64_t prefill_tokens = 0, draft_passes = 0;
+  uint64_t prefill_tokens = 0, draft_passes = 0, reused_tokens = 0;
   // By depth d of the node walked to: cycles that had children to try there, and those that took one.
   uint64_t tried[16] = {}, taken[16] = {};
 };
@@ -69,6 +70,10 @@ class Session {
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  // A second session with the same text, settings and drafter, in no batch; stream 0: one of its own. Statistics start
+  // anew. An unfinished cycle is discarded.
+  Result<std::unique_ptr<Session>> fork(uint32_t stream);
 
   Status append(std::span<const int32_t> tokens);
   Status rewind(size_t length);
@@ -122,7 +127,16 @@ class Session {
   void discard();  // the unfinished cycle, never a committed token
   void stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void pass_without_drafter();
+  // fork.cc
+  Status take_drafts_of(const Session& other);
+  // prefix.cc
+  DraftRows draft_rows() const;
+  void keep_prefix();
+  void take_prefix();
+  void leave_prefix();
   // prefill.cc
+  Status reserve(int64_t positions);
+  int32_t positions_wanted() const { return wanted_; }  // after Code::limit
   Status start_prefill();
   void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
   Status add_read(Plan& plan, DraftCalls* calls);    // show the drafter what the pass reads
@@ -168,6 +182,7 @@ class Session {
   bool resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops);
   // verify.cc
   int64_t room_after_pending(int32_t n) const;
+  Status reserve_tree();
   Status start_verify();
   Status add_missed(Plan& plan, DraftCalls* calls);  // show the drafter what it has not seen
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
@@ -185,6 +200,9 @@ class Session {
   SessionOptions options_;
   int64_t max_context_ = 0;
   KvSequence kv_;
+  int32_t wanted_ = 0;
+  PrefixPlace place_;  // of text_ in the model's index
+  std::shared_ptr<ForkStreams> streams_;  // null: never forked
   std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch
   Batch* batch_ = nullptr;
   std::unique_ptr<DraftSequence> draft_;

@@ -83,8 +83,12 @@ bool Stepper::run(std::span<Session* const> sessions, std::chrono::microseconds 
 
 void Stepper::record_next(std::span<Session* const> sessions) {
   for (Session* s : sessions) {
-    if (!s->active() || s->phase_ != Session::Phase::idle) continue;
-    if (const Status status = s->begin(); !status.ok()) s->give_up(status);
+    while (s->active() && s->phase_ == Session::Phase::idle) {
+      const Status status = s->begin();
+      if (status.ok()) break;
+      if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) continue;
+      s->give_up(status);
+    }
   }
   record_draft(sessions);
   if (flight_.empty()) record_target(sessions);

@@ -37,15 +37,24 @@ int64_t Session::room_after_pending(int32_t n) const {
   return first + n <= kMaxTreeRows ? first : 0;
 }
 
+// Pages for everything the walk may keep: after this nothing can fail for want of room. Where they are short the tree
+// is cut to those there are; the law of the sampled rule forbids that.
+Status Session::reserve_tree() {
+  const auto size = static_cast<int64_t>(text_.size());
+  const Status s = reserve(size + *std::max_element(rows_.depth.begin(), rows_.depth.end()));
+  if (s.code() != Code::limit || options_.sampled_rule) return s;
+  std::erase_if(selected_, [&](int32_t node) { return size + tree_[node].depth > kv_.room(); });
+  rows_.build(tree_, selected_);
+  return {};
+}
+
 Status Session::start_verify() {
   selected_.clear();
   if (tree_.size() > 1) policy_->select(tree_, &selected_);
   rows_.build(tree_, selected_);
+  AERIE_TRY(reserve_tree());
   const int32_t n = rows_.size();
   const auto size = static_cast<int64_t>(text_.size());
-  const int32_t deepest = *std::max_element(rows_.depth.begin(), rows_.depth.end());
-  // Pages for everything the walk may keep: after this nothing can fail for want of room.
-  AERIE_TRY(kv_.reserve(size + deepest));
   // A resting policy lets rows pile up, to be shown in one pass. Otherwise, without a draft, the drafter is shown what
   // it has missed all the same, before this pass overwrites the features.
   const bool asked = drafter_usable() && !options_.drafter->host_tokens();

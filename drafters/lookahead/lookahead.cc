@@ -155,9 +155,20 @@ int32_t chosen(void* self, int32_t seq, int32_t n, const int32_t* choice) {
   return AERIE_D_OK;
 }
 
+int32_t fork_text(void* self, int32_t from, int32_t to) {
+  try {
+    text_of(self, to) = text_of(self, from);
+    return AERIE_D_OK;
+  } catch (const std::bad_alloc&) {
+    return AERIE_D_NO_MEMORY;
+  }
+}
+
 const void* get_extension(void*, const char* id) {
-  static const aerie_extension_extra_rows table = {sizeof table, kRows, window_rows, chosen};
-  return std::strcmp(id, AERIE_EXTENSION_EXTRA_ROWS) ? nullptr : &table;
+  static const aerie_extension_extra_rows rows = {sizeof rows, kRows, window_rows, chosen};
+  static const aerie_extension_fork forks = {sizeof forks, 0, fork_text};
+  if (!std::strcmp(id, AERIE_EXTENSION_EXTRA_ROWS)) return &rows;
+  return std::strcmp(id, AERIE_EXTENSION_FORK) ? nullptr : &forks;
 }
 
 int32_t describe(uint32_t i, aerie_drafter_desc* out) {

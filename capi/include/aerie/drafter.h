@@ -333,7 +333,7 @@ typedef struct aerie_drafter { /* frozen table; made by create */
   int32_t (*propose)(void *self, aerie_plan *plan, const aerie_draft_rows *rows, aerie_candidates *out);
   int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out);
   /* Forget committed rows at positions >= len (rewind). Host-managed KV is already rolled back. */
-  int32_t (*rollback)(void *self, int32_t seq, int32_t len);
+  int32_t (*rollback)(void *self, int32_t seq, int32_t len); /* NULL: it keeps nothing else (see AERIE_EXTENSION_FORK) */
   const void *(*get_extension)(void *self, const char *id); /* asked once, after open; NULL: unknown */
 } aerie_drafter;
 
@@ -352,6 +352,19 @@ typedef struct aerie_extension_extra_rows { /* frozen; alive until destroy */
    * cycle brings no call. */
   int32_t (*chosen)(void *self, int32_t seq, int32_t n, const int32_t *choice);
 } aerie_extension_extra_rows;
+
+/* An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row
+ * left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the
+ * text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its
+ * newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither
+ * are spared it. */
+#define AERIE_EXTENSION_FORK "aerie.fork/1"
+typedef struct aerie_extension_fork { /* frozen; alive until destroy */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* Sequence `to`, which has begun and is empty, becomes what `from` is. A rollback of `to` may follow. */
+  int32_t (*fork)(void *self, int32_t from, int32_t to);
+} aerie_extension_fork;
 
 typedef struct aerie_drafter_plugin_table { /* frozen */
   uint32_t struct_size;
