@@ -20,7 +20,7 @@ def files(headers, layout):
 
 def _index(headers):
     names = [h.name[:-2] for h in headers]
-    return (NOTE.format("*.h") + "\n" + "".join(f"pub mod {n};\n" for n in names)
+    return (NOTE.format("*.h") + "\n" + "".join(f"pub(crate) mod {n};\n" for n in names)
             + "\n" + "".join(f"pub use {n}::*;\n" for n in names))
 
 

@@ -22,15 +22,14 @@ void Session::share_experience() {
 }
 
 void Session::prepare_costs() {
-  if (!policy_->wants_costs()) return;
-  if (draft_)
-    if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
+  if (!draft_ || !policy_->wants_costs()) return;  // plain decode has nothing to weigh, and measuring takes a while
+  if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
   if (target_cost_.known()) return;
   const auto context = static_cast<int64_t>(text_.size());
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
   guess_drafts();
-  const auto drafts = draft_ ? options_.drafter->costs() : nullptr;
+  const auto drafts = options_.drafter->costs();
   if (!drafts) return;
   if (!drafts->levels.empty()) draft_cost_.start({drafts, &drafts->levels}, context);
   draft_root_ms_ = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);

@@ -1,10 +1,10 @@
 //! Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit.
 
-pub mod aerie;
-pub mod profile;
-pub mod text;
-pub mod tools;
-pub mod drafter;
+pub(crate) mod aerie;
+pub(crate) mod profile;
+pub(crate) mod text;
+pub(crate) mod tools;
+pub(crate) mod drafter;
 
 pub use aerie::*;
 pub use profile::*;

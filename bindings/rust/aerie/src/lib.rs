@@ -1,0 +1,47 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+
+mod batch;
+mod error;
+mod generate;
+mod model;
+mod options;
+mod runtime;
+mod session;
+mod statistics;
+mod stream;
+mod text;
+
+pub use aerie_sys as sys;
+#[cfg(feature = "load")]
+pub use loading::load;
+
+pub use batch::{Batch, BatchStep, Member, SessionId};
+pub use error::{Code, Error, Result};
+pub use generate::Generate;
+pub use model::{Drafter, DrafterOptions, KvDtype, Model, ModelInfo, ModelOptions, Progress};
+pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};
+pub use runtime::{LogHook, LogLevel, PluginInfo, Runtime, RuntimeOptions};
+pub use session::{CancelHandle, Finish, Session, State, Step, StepOptions, Token};
+pub use statistics::Statistics;
+pub use stream::TokenStream;
+pub use text::{Decoder, Encoding, Pieces, Tokenizer};
+
+/// The library's version: (major, minor, patch).
+pub fn version() -> Result<(u32, u32, u32)> {
+    error::ensure_loaded()?;
+    let v = unsafe { sys::aerie_version() };
+    Ok((v >> 16, v >> 8 & 0xff, v & 0xff))
+}
+
+#[cfg(feature = "load")]
+mod loading {
+    use crate::error::{Code, Error, Result};
+    use std::path::Path;
+
+    /// Load the library from a directory, or, with `None`, from where the system's loader looks, which is also what
+    /// happens at the first use. Once it is loaded, further calls do nothing.
+    pub fn load(directory: Option<&Path>) -> Result<()> {
+        aerie_sys::load(directory).map_err(|e| Error::new(Code::NotFound, e.to_string()))
+    }
+}

@@ -1,0 +1,161 @@
+//! Device, threads, log and plugins.
+use std::any::Any;
+use std::ffi::c_void;
+use std::os::raw::c_char;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::ptr::null;
+use std::sync::Arc;
+
+use aerie_sys as sys;
+
+use crate::error::{c_path, c_string, check, ensure_loaded, sized, string, Code, Result};
+
+/// How bad a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// Something a user should know.
+    Warning,
+    /// Progress.
+    Info,
+    /// Details.
+    Debug,
+}
+
+/// Hears the library's log, on whatever thread noticed. Must not call the library. A panic in it is swallowed.
+pub type LogHook = Box<dyn Fn(LogLevel, &str) + Send + Sync>;
+
+/// How to make a [`Runtime`]; the default is one thread for each physical core, on the CPU, in silence.
+#[derive(Default)]
+pub struct RuntimeOptions {
+    /// Threads that compute; 0: one for each physical core this process may use.
+    pub threads: i32,
+    /// `"cpu"`, which is also the default.
+    pub device: Option<String>,
+    /// Who hears the log.
+    pub log: Option<LogHook>,
+}
+
+/// The device and its threads, and the drafter plugins that are loaded. Clones are the same runtime; models keep it.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+struct Inner {
+    raw: *mut sys::aerie_runtime,
+    // The library holds its address. Freed after the library's last object that could call it: they all keep `Inner`.
+    _log: Option<Box<LogHook>>,
+}
+
+unsafe impl Send for Inner {}
+unsafe impl Sync for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        unsafe { sys::aerie_runtime_release(self.raw) }
+    }
+}
+
+unsafe extern "C" fn log(user: *mut c_void, level: i32, message: *const c_char) {
+    let hook = &*(user as *const LogHook);
+    let level = match level {
+        0 => LogLevel::Error,
+        1 => LogLevel::Warning,
+        2 => LogLevel::Info,
+        _ => LogLevel::Debug,
+    };
+    swallow(catch_unwind(AssertUnwindSafe(|| hook(level, &string(message)))));
+}
+
+/// Drop a panic where no caller could take it. What was thrown may panic again when dropped, so it is not.
+fn swallow(outcome: std::result::Result<(), Box<dyn Any + Send>>) {
+    if let Err(thrown) = outcome {
+        std::mem::forget(thrown);
+    }
+}
+
+/// A drafter kind that is loaded.
+#[derive(Clone, Debug)]
+pub struct PluginInfo {
+    /// What packages and [`DrafterOptions::plugin`](crate::DrafterOptions::plugin) name it by.
+    pub id: String,
+    /// Its name for people.
+    pub title: String,
+    /// Its own version.
+    pub version: String,
+    /// The library it came from.
+    pub path: PathBuf,
+    /// `AERIE_DRAFTER_*` of [`sys`](crate::sys).
+    pub flags: u32,
+}
+
+impl Runtime {
+    /// A runtime with the default options.
+    pub fn new() -> Result<Self> {
+        Self::with_options(RuntimeOptions::default())
+    }
+
+    /// A runtime.
+    pub fn with_options(options: RuntimeOptions) -> Result<Self> {
+        ensure_loaded()?;
+        let device = options.device.map(c_string).transpose()?;
+        let hook = options.log.map(Box::new);
+        let raw_options = sized!(aerie_runtime_options {
+            threads: options.threads,
+            device: device.as_ref().map_or(null(), |d| d.as_ptr()),
+            log: hook.as_ref().map(|_| log as unsafe extern "C" fn(*mut c_void, i32, *const c_char)),
+            log_user: hook.as_ref().map_or(std::ptr::null_mut(), |h| &**h as *const LogHook as *mut c_void),
+        });
+        let mut raw = std::ptr::null_mut();
+        check(|e| unsafe { sys::aerie_runtime_create(&raw_options, &mut raw, e) })?;
+        Ok(Runtime(Arc::new(Inner { raw, _log: hook })))
+    }
+
+    /// Such as `cpu AVX3_DL, 2 threads`.
+    pub fn description(&self) -> String {
+        unsafe { string(sys::aerie_runtime_description(self.raw())) }
+    }
+
+    /// Load the drafters that are installed with the library.
+    pub fn load_installed_plugins(&self) -> Result<()> {
+        check(|e| unsafe { sys::aerie_runtime_load_plugin_directory(self.raw(), null(), e) })
+    }
+
+    /// Load every plugin in a directory, named by an absolute path.
+    pub fn load_plugin_directory(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        check(|e| unsafe { sys::aerie_runtime_load_plugin_directory(self.raw(), path.as_ptr(), e) })
+    }
+
+    /// Load one drafter plugin from an absolute path. It stays loaded until the process ends.
+    pub fn load_plugin(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        check(|e| unsafe { sys::aerie_runtime_load_plugin(self.raw(), path.as_ptr(), e) })
+    }
+
+    /// The drafter kinds that are loaded.
+    pub fn plugins(&self) -> Result<Vec<PluginInfo>> {
+        let mut all = Vec::new();
+        loop {
+            let mut info = sized!(aerie_plugin_info {});
+            match check(|e| unsafe { sys::aerie_runtime_plugin_info(self.raw(), all.len() as u32, &mut info, e) }) {
+                Err(e) if e.code() == Code::NotFound => return Ok(all),
+                other => other?,
+            }
+            all.push(unsafe {
+                PluginInfo {
+                    id: string(info.id),
+                    title: string(info.title),
+                    version: string(info.version),
+                    path: string(info.path).into(),
+                    flags: info.flags,
+                }
+            });
+        }
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::aerie_runtime {
+        self.0.raw
+    }
+}

@@ -1,0 +1,255 @@
+//! One text, and its steps.
+use std::ptr::{null, null_mut};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aerie_sys as sys;
+
+use crate::error::{c_string, check, sized, slice, Code, Error, Result};
+use crate::generate::Generate;
+use crate::model::Model;
+use crate::options::{Sampling, SessionOptions, Tree};
+use crate::statistics::Statistics;
+use crate::text::Tokenizer;
+
+/// One text: tokens in, tokens out. It may move to another thread, but one thread uses it at a time.
+///
+/// ```compile_fail
+/// fn is_sync<T: Sync>() {}
+/// is_sync::<aerie::Session>();
+/// ```
+pub struct Session {
+    pub(crate) raw: *mut sys::aerie_session,
+    cancel: CancelHandle,
+    stop_bytes: Option<Tokenizer>, // whose bytes stop strings are compared with
+    _model: Model,                 // its runtime's log hook must outlive the session
+}
+
+// Nothing in it belongs to a thread; that it is not Sync follows from the pointer.
+unsafe impl Send for Session {}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.cancel.forget();
+        unsafe { sys::aerie_session_release(self.raw) }
+    }
+}
+
+/// Stops a session's or a batch's step, from any thread and for as long as one likes.
+#[derive(Clone)]
+pub struct CancelHandle(Arc<Mutex<Target>>);
+
+pub(crate) enum Target {
+    Session(*mut sys::aerie_session),
+    Batch(*mut sys::aerie_batch),
+    Gone,
+}
+
+// The pointers are used under the lock and only until `forget`; cancelling is for any thread.
+unsafe impl Send for Target {}
+
+impl CancelHandle {
+    pub(crate) fn new(target: Target) -> Self {
+        CancelHandle(Arc::new(Mutex::new(target)))
+    }
+
+    /// The step that is running, or the next one, returns [`Code::Cancelled`]. Nothing committed is lost; stepping
+    /// again goes on. Nothing happens when the object is gone.
+    pub fn cancel(&self) {
+        match *self.lock() {
+            Target::Session(raw) => unsafe { sys::aerie_session_cancel(raw) },
+            Target::Batch(raw) => unsafe { sys::aerie_batch_cancel(raw) },
+            Target::Gone => {}
+        }
+    }
+
+    pub(crate) fn forget(&self) {
+        *self.lock() = Target::Gone;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Target> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// A token that came out.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub struct Token(sys::aerie_token);
+
+impl Token {
+    /// Which one.
+    pub fn id(&self) -> i32 {
+        self.0.id
+    }
+
+    /// Log-softmax of the target's raw logits.
+    pub fn logprob(&self) -> f32 {
+        self.0.logprob
+    }
+
+    /// A drafter had guessed it.
+    pub fn drafted(&self) -> bool {
+        self.0.drafted != 0
+    }
+}
+
+/// Bounds of one step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StepOptions {
+    /// Most tokens it may emit; 0: whatever one cycle gives.
+    pub max_tokens: usize,
+    /// How long it may take; none: no limit. At least one slice of work is done.
+    pub budget: Option<Duration>,
+}
+
+impl StepOptions {
+    pub(crate) fn to_raw(self) -> sys::aerie_step_options {
+        let micros = |d: Duration| d.as_micros().clamp(1, i64::MAX as u128) as i64;
+        sized!(aerie_step_options {
+            max_tokens: self.max_tokens.min(i32::MAX as usize) as i32,
+            budget_us: self.budget.map_or(0, micros),
+        })
+    }
+}
+
+/// Why a text ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finish {
+    /// The model said so.
+    Eos,
+    /// A stop token came out.
+    StopToken,
+    /// A stop string came out.
+    StopString,
+    /// The context is full.
+    Context,
+}
+
+/// Where a step left the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// The budget is spent; step again.
+    Pending,
+    /// Tokens came out; step again for more.
+    Tokens,
+    /// Tokens may have come out, and the text has ended.
+    Done(Finish),
+}
+
+/// What a step gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'s> {
+    /// What came out, often several.
+    pub tokens: &'s [Token],
+    /// Step again, or not.
+    pub state: State,
+    /// With [`Finish::StopString`]: bytes at the end of the text, from the stop string on, to cut.
+    pub stop_bytes: usize,
+}
+
+impl Step<'_> {
+    /// `raw` as filled by the library; its tokens live until the next call on the session.
+    unsafe fn from_raw(raw: &sys::aerie_step_result) -> Self {
+        let state = match (raw.state, raw.finish) {
+            (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_EOS) => State::Done(Finish::Eos),
+            (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_STOP_TOKEN) => State::Done(Finish::StopToken),
+            (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_STOP_STRING) => State::Done(Finish::StopString),
+            (sys::AERIE_STEP_DONE, _) => State::Done(Finish::Context),
+            (sys::AERIE_STEP_TOKENS, _) => State::Tokens,
+            _ => State::Pending,
+        };
+        let tokens = slice(raw.tokens as *const Token, raw.n_tokens as usize);
+        Step { tokens, state, stop_bytes: raw.stop_bytes as usize }
+    }
+}
+
+impl Model {
+    /// A session: an empty text.
+    pub fn session(&self, options: &SessionOptions) -> Result<Session> {
+        let mut raw = null_mut();
+        options.with_raw(|o| check(|e| unsafe { sys::aerie_session_create(self.raw(), o, &mut raw, e) }))?;
+        Ok(Session::from_raw(raw, self.clone(), None))
+    }
+}
+
+impl Session {
+    fn from_raw(raw: *mut sys::aerie_session, model: Model, stop_bytes: Option<Tokenizer>) -> Self {
+        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes, _model: model }
+    }
+
+    /// Append tokens of prompt, in any pieces. Also after generation, to go on.
+    pub fn append(&mut self, tokens: &[i32]) -> Result<()> {
+        check(|e| unsafe { sys::aerie_session_append(self.raw, tokens.as_ptr(), tokens.len(), e) })
+    }
+
+    /// One cycle: draft, verify, commit; or as much of it as the budget allows.
+    pub fn step(&mut self, options: StepOptions) -> Result<Step<'_>> {
+        let mut out = sized!(aerie_step_result {});
+        let options = options.to_raw();
+        check(|e| unsafe { sys::aerie_session_step(self.raw, &options, &mut out, e) })?;
+        Ok(unsafe { Step::from_raw(&out) })
+    }
+
+    /// What the last step gave, the session's own or its batch's; before the first one, [`State::Pending`].
+    pub fn result(&mut self) -> Result<Step<'_>> {
+        let mut out = sized!(aerie_step_result {});
+        check(|e| unsafe { sys::aerie_session_result(self.raw, &mut out, e) })?;
+        Ok(unsafe { Step::from_raw(&out) })
+    }
+
+    /// At most `max_tokens` tokens, stepping as they are asked for.
+    pub fn generate(&mut self, max_tokens: usize) -> Generate<'_> {
+        Generate::new(self, max_tokens)
+    }
+
+    /// All tokens of the text, the prompt's included.
+    pub fn tokens(&mut self) -> Result<&[i32]> {
+        let (mut tokens, mut n) = (null(), 0);
+        check(|e| unsafe { sys::aerie_session_tokens(self.raw, &mut tokens, &mut n, e) })?;
+        Ok(unsafe { slice(tokens, n) })
+    }
+
+    /// Keep the first `length` tokens. An unfinished cycle is discarded.
+    pub fn rewind(&mut self, length: usize) -> Result<()> {
+        check(|e| unsafe { sys::aerie_session_rewind(self.raw, length, e) })
+    }
+
+    /// From the next token on. An unfinished cycle is discarded.
+    pub fn set_sampling(&mut self, sampling: Sampling) -> Result<()> {
+        let raw = sampling.to_raw();
+        check(|e| unsafe { sys::aerie_session_set_sampling(self.raw, &raw, e) })
+    }
+
+    /// From the next cycle on. An unfinished one is discarded.
+    pub fn set_tree(&mut self, tree: &Tree) -> Result<()> {
+        tree.with_raw(|raw| check(|e| unsafe { sys::aerie_session_set_tree(self.raw, &raw, e) }))
+    }
+
+    /// Texts that end the generation, as the tokenizer spells tokens. An empty list: none.
+    pub fn set_stop_strings(&mut self, strings: &[&str], tokenizer: &Tokenizer) -> Result<()> {
+        let strings = strings.iter().map(|s| c_string(*s)).collect::<Result<Vec<_>>>()?;
+        let pointers: Vec<_> = strings.iter().map(|s| s.as_ptr()).collect();
+        let n = i32::try_from(pointers.len()).map_err(|_| Error::new(Code::InvalidArgument, "too many stop strings"))?;
+        check(|e| unsafe {
+            let (bytes, user) = tokenizer.token_bytes_callback();
+            sys::aerie_session_set_stop_strings(self.raw, pointers.as_ptr(), n, bytes, user, e)
+        })?;
+        self.stop_bytes = (n > 0).then(|| tokenizer.clone());
+        Ok(())
+    }
+
+    /// What happened so far.
+    pub fn statistics(&self) -> Result<Statistics> {
+        let mut out = sized!(aerie_statistics {});
+        check(|e| unsafe { sys::aerie_session_statistics(self.raw, &mut out, e) })?;
+        Ok(Statistics::from_raw(&out))
+    }
+
+    /// What other threads stop this session's steps with.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+}

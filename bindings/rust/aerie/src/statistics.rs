@@ -1,0 +1,76 @@
+//! What a session counts.
+use aerie_sys as sys;
+use std::time::Duration;
+
+/// What a session did so far.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// The drafter failed three times and is out.
+    pub quarantined: bool,
+    /// Tokens generated.
+    pub emitted: u64,
+    /// Verify passes that emitted.
+    pub cycles: u64,
+    /// Of these, not cut short by a limit, stop or end of text.
+    pub full_cycles: u64,
+    /// Tokens of the full cycles.
+    pub full_emitted: u64,
+    /// Nodes the drafter offered.
+    pub proposed: u64,
+    /// Nodes that went through a verify pass, roots not counted.
+    pub verified: u64,
+    /// Of these, emitted.
+    pub accepted: u64,
+    /// Steps that fell back to plain decode.
+    pub drafter_failures: u64,
+    /// Time spent reading prompts.
+    pub prefill: Duration,
+    /// Time spent drafting.
+    pub draft: Duration,
+    /// Time spent verifying.
+    pub verify: Duration,
+    /// The rest of the steps' time.
+    pub other: Duration,
+    /// Tokens of prompt read.
+    pub prefill_tokens: u64,
+    /// Calls of the drafter.
+    pub draft_passes: u64,
+    /// By depth: cycles whose walk came there and found children.
+    pub tried: [u64; 16],
+    /// Of these, went on to one of them.
+    pub taken: [u64; 16],
+}
+
+impl Statistics {
+    pub(crate) fn from_raw(s: &sys::aerie_statistics) -> Self {
+        Statistics {
+            quarantined: s.quarantined != 0,
+            emitted: s.emitted,
+            cycles: s.cycles,
+            full_cycles: s.full_cycles,
+            full_emitted: s.full_emitted,
+            proposed: s.proposed,
+            verified: s.verified,
+            accepted: s.accepted,
+            drafter_failures: s.drafter_failures,
+            prefill: Duration::from_nanos(s.prefill_ns),
+            draft: Duration::from_nanos(s.draft_ns),
+            verify: Duration::from_nanos(s.verify_ns),
+            other: Duration::from_nanos(s.other_ns),
+            prefill_tokens: s.prefill_tokens,
+            draft_passes: s.draft_passes,
+            tried: s.tried,
+            taken: s.taken,
+        }
+    }
+
+    /// τ: tokens emitted per full cycle; 0 before the first.
+    pub fn tau(&self) -> f64 {
+        if self.full_cycles == 0 {
+            0.0
+        } else {
+            self.full_emitted as f64 / self.full_cycles as f64
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What comes out.
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::*;
+
+#[test]
+fn tokens_equal_c_api() {
+    let model = demo();
+    let ngram = || model.open_drafter(DrafterOptions::plugin("ngram")).unwrap();
+    for (temperature, seed) in [(0.0, 5), (0.8, 5)] {
+        let want = the_text(temperature, seed, 64);
+        assert_eq!(generate(&mut prompted(&model, temperature, seed, None), 64), want);
+        assert_eq!(generate(&mut prompted(&model, temperature, seed, Some(ngram())), 64), want);
+        let mut session = prompted(&model, temperature, seed, Some(head(&model)));
+        assert_eq!(generate(&mut session, 64), want);
+        assert!(session.statistics().unwrap().accepted > 0);
+    }
+}
+
+#[test]
+fn two_sessions() {
+    let model = demo();
+    let say = |seed| generate(&mut prompted(&model, 0.8, seed, None), 64);
+    thread::scope(|scope| {
+        let (a, b) = (scope.spawn(|| say(5)), scope.spawn(|| say(6)));
+        assert_eq!(a.join().unwrap(), the_text(0.8, 5, 64));
+        assert_eq!(b.join().unwrap(), the_text(0.8, 6, 64));
+    });
+}
+
+#[test]
+fn batch() {
+    let model = demo();
+    let mut batch = model.batch(0).unwrap();
+    let mut said = Vec::new();
+    for seed in [5, 6, 7] {
+        let session = prompted(&model, 0.8, seed, (seed == 6).then(|| head(&model)));
+        said.push((seed, batch.add(session).map_err(|e| e.1).unwrap(), Vec::new()));
+    }
+    let mut left = None;
+    while said.iter().any(|(seed, _, tokens)| tokens.len() < if *seed == 7 { 32 } else { 64 }) {
+        let step = batch.step(StepOptions::default()).unwrap();
+        assert_eq!(step.failed, 0);
+        for (_, id, tokens) in &mut said {
+            if let Some(mut member) = batch.get(*id) {
+                tokens.extend(member.result().unwrap().tokens.iter().map(Token::id));
+            }
+        }
+        if left.is_none() && said[2].2.len() >= 32 {
+            left = Some(batch.remove(said[2].1).unwrap());
+        }
+    }
+    let mut left = left.unwrap();
+    let rest = generate(&mut left, 64 - said[2].2.len());
+    said[2].2.extend(rest);
+    for (seed, _, tokens) in said {
+        assert_eq!(tokens[..64], the_text(0.8, seed, 64));
+    }
+}
+
+#[test]
+fn batch_hands_back_what_it_cannot_take() {
+    let model = demo();
+    let other = runtime().open_model(model_path("demo-small.aerie"), ModelOptions::default()).unwrap();
+    let mut batch = other.batch(0).unwrap();
+    let (mut session, error) = batch.add(prompted(&model, 0.0, 0, None)).err().unwrap();
+    assert_eq!(error.code(), Code::Mismatch);
+    assert_eq!(generate(&mut session, 8).len(), 8);
+}
+
+#[test]
+fn rewind() {
+    let mut session = prompted(&demo(), 0.8, 5, None);
+    let first = generate(&mut session, 32);
+    session.rewind(PROMPT.len() + 22).unwrap();
+    let rest = generate(&mut session, 32);
+    assert_eq!([&first[..22], &rest].concat(), the_text(0.8, 5, 54));
+    assert_eq!(session.tokens().unwrap().len(), PROMPT.len() + 54);
+}
+
+#[test]
+fn statistics() {
+    let model = demo();
+    let mut session = prompted(&model, 0.8, 5, Some(head(&model)));
+    generate(&mut session, 64);
+    let s = session.statistics().unwrap();
+    assert_eq!(s.emitted, 64);
+    assert!(s.cycles <= s.emitted && s.cycles > 0);
+    assert!(s.tau() > 1.0 && s.verify > Duration::ZERO);
+}
+
+#[test]
+fn cancel_in_prefill() {
+    let model = demo();
+    let prompt: Vec<i32> = (0..400).map(|i| i * 7 % 4000).collect();
+    let say = |cancel: bool| {
+        let mut session = model.session(&options(0.0, 0, None)).unwrap();
+        session.append(&prompt).unwrap();
+        if cancel {
+            let slice = StepOptions { budget: Some(Duration::from_micros(1)), ..Default::default() };
+            assert_eq!(session.step(slice).unwrap().state, State::Pending);
+            let handle = session.cancel_handle();
+            thread::spawn(move || handle.cancel()).join().unwrap();
+            assert_eq!(session.step(StepOptions::default()).unwrap_err().code(), Code::Cancelled);
+        }
+        generate(&mut session, 16)
+    };
+    assert_eq!(say(true), say(false));
+}
+
+#[test]
+fn cancel_while_stepping() {
+    let mut session = prompted(&demo(), 0.8, 5, None);
+    let handle = session.cancel_handle();
+    let other = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        handle.cancel();
+        Instant::now()
+    });
+    let code = loop {
+        if session.tokens().unwrap().len() > 400 {
+            session.rewind(PROMPT.len()).unwrap();
+        }
+        match session.step(StepOptions::default()) {
+            Ok(_) => {}
+            Err(error) => break error.code(),
+        }
+    };
+    assert_eq!(code, Code::Cancelled);
+    assert!(other.join().unwrap().elapsed() < Duration::from_secs(1));
+    let handle = session.cancel_handle();
+    drop(session);
+    handle.cancel(); // of nothing
+}
+
+/// Unparks the thread that polls.
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn next(stream: &mut TokenStream) -> Option<Result<Token>> {
+    let waker = Waker::from(std::sync::Arc::new(Unpark(thread::current())));
+    loop {
+        match stream.poll_next(&mut Context::from_waker(&waker)) {
+            Poll::Ready(token) => return token,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn stream() {
+    let model = demo();
+    let mut stream = prompted(&model, 0.8, 5, Some(head(&model))).into_stream(64);
+    let mut said = Vec::new();
+    while let Some(token) = next(&mut stream) {
+        said.push(token.unwrap().id());
+    }
+    assert_eq!(said, the_text(0.8, 5, 64));
+    assert!(next(&mut stream).is_none(), "it stays ended");
+    // Left early: the session is usable.
+    let mut stream = prompted(&model, 0.8, 5, None).into_stream(300);
+    let first = next(&mut stream).unwrap().unwrap().id();
+    let mut session = stream.into_session();
+    let n = session.tokens().unwrap().len() - PROMPT.len();
+    assert!(n >= 1 && session.tokens().unwrap()[PROMPT.len()] == first);
+    let more = generate(&mut session, 4);
+    assert_eq!(more, the_text(0.8, 5, n + 4)[n..]);
+    // The same of the iterator.
+    let mut session = prompted(&model, 0.8, 5, None);
+    assert!(session.generate(10).take(3).all(|token| token.is_ok()));
+    let n = session.tokens().unwrap().len() - PROMPT.len();
+    let more = generate(&mut session, 4);
+    assert_eq!(more, the_text(0.8, 5, n + 4)[n..]);
+}
