@@ -53,6 +53,9 @@ func (g *Generation) Next() bool {
 // Token is the one that Next went to.
 func (g *Generation) Token() Token { return g.step.Tokens[g.next-1] }
 
+// last says that the text ends with this token.
+func (g *Generation) last() bool { return g.step.State == Done && g.next == len(g.step.Tokens) }
+
 // Err is what ended the tokens early, or nil.
 func (g *Generation) Err() error { return g.err }
 
@@ -112,6 +115,9 @@ func (r *TextReader) fill() {
 	if more {
 		piece, r.err = r.decoder.Push(r.tokens.Token().ID)
 		r.text += piece
+		if r.tokens.last() { // a stop string may lie anywhere in it
+			return
+		}
 		if r.ready = len(r.text) - r.hold; r.ready < 0 {
 			r.ready = 0
 		}

@@ -5,14 +5,48 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 var ctx = context.Background()
 
-// models is the folder of the demo packages.
-func models(name string) string { return filepath.Join("..", "..", "samples", "models", name) }
+// The prompt of bindings/conformance.md.
+var prompt = []int32{260, 513, 1021, 88, 300, 47, 911, 1500, 12, 345}
+
+// models is a demo package's path.
+func models(name string) string {
+	folder := os.Getenv("AERIE_MODELS")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "samples", "models")
+	}
+	return filepath.Join(folder, name)
+}
+
+// built is a file of the tests preset's build tree.
+func built(t testing.TB, path ...string) string {
+	t.Helper()
+	folder := os.Getenv("AERIE_DIR")
+	if folder == "" {
+		t.Skip("AERIE_DIR is not set: a build tree of the tests preset")
+	}
+	return filepath.Join(append([]string{folder}, path...)...)
+}
+
+func plugin(t testing.TB, name string) string { return built(t, "lib", "test-plugins", name+".so") }
+
+// theText is what the C API says for these settings.
+func theText(t testing.TB, temperature float32, seed uint64, n int) (ids []int32) {
+	t.Helper()
+	out, err := exec.Command(built(t, "bin", "conformance_tokens"), models("demo.aerie"),
+		strconv.FormatFloat(float64(temperature), 'g', -1, 32), strconv.FormatUint(seed, 10), strconv.Itoa(n)).Output()
+	for _, id := range strings.Fields(string(must(t, out, err))) {
+		n, err := strconv.Atoi(id)
+		ids = append(ids, int32(must(t, n, err)))
+	}
+	return ids
+}
 
 func must[T any](t testing.TB, value T, err error) T {
 	t.Helper()
@@ -22,7 +56,7 @@ func must[T any](t testing.TB, value T, err error) T {
 	return value
 }
 
-func newRuntime(t testing.TB) *Runtime {
+func openRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r, err := NewRuntime(&RuntimeOptions{Threads: 1})
 	must(t, r, err)
@@ -33,15 +67,15 @@ func newRuntime(t testing.TB) *Runtime {
 	return r
 }
 
-func demo(t testing.TB) *Model {
+func openDemo(t testing.TB) *Model {
 	t.Helper()
-	m, err := OpenModel(ctx, newRuntime(t), models("demo.aerie"), nil)
+	m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), nil)
 	must(t, m, err)
 	t.Cleanup(func() { m.Close() })
 	return m
 }
 
-func eagle(t testing.TB, m *Model) *Drafter {
+func openEagle(t testing.TB, m *Model) *Drafter {
 	t.Helper()
 	d, err := m.OpenDrafter(DrafterOptions{Package: models("demo-eagle.aerie")})
 	must(t, d, err)
@@ -49,13 +83,21 @@ func eagle(t testing.TB, m *Model) *Drafter {
 	return d
 }
 
-// chain drafts without measuring passes first, as auto does.
-func chain(d *Drafter, seed uint64) *SessionOptions {
-	return &SessionOptions{Drafter: d, Sampling: Sampling{Temperature: 0.7, Seed: seed},
+func openTokenizer(t testing.TB, m *Model) *Tokenizer {
+	t.Helper()
+	tokenizer, err := m.Tokenizer()
+	must(t, tokenizer, err)
+	t.Cleanup(func() { tokenizer.Close() })
+	return tokenizer
+}
+
+// settings draft with a chain, as auto does only where that pays.
+func settings(d *Drafter, temperature float32, seed uint64) *SessionOptions {
+	return &SessionOptions{Drafter: d, Sampling: Sampling{Temperature: temperature, Seed: seed},
 		Tree: Tree{Policy: TreeChain, Nodes: 3}, IgnoreEOS: true}
 }
 
-func newSession_(t testing.TB, m *Model, o *SessionOptions, prompt ...int32) *Session {
+func start(t testing.TB, m *Model, o *SessionOptions, prompt ...int32) *Session {
 	t.Helper()
 	s, err := m.NewSession(o)
 	must(t, s, err)
@@ -66,8 +108,7 @@ func newSession_(t testing.TB, m *Model, o *SessionOptions, prompt ...int32) *Se
 	return s
 }
 
-var prompt = []int32{0, 42, 300, 513}
-
+// take generates n tokens.
 func take(t testing.TB, s *Session, n int) (ids []int32) {
 	t.Helper()
 	g := s.Generate(ctx, n)
@@ -80,32 +121,13 @@ func take(t testing.TB, s *Session, n int) (ids []int32) {
 	return ids
 }
 
-func equal(a, b []int32) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// command is the installed command line, beside the library that pkg-config finds.
-func command(t *testing.T) string {
+func isText(t testing.TB, what string, got, want []int32) {
 	t.Helper()
-	prefix, err := exec.Command("pkg-config", "--variable=prefix", "aerie").Output()
-	must(t, prefix, err)
-	return filepath.Join(strings.TrimSpace(string(prefix)), "bin", "aerie")
-}
-
-// plugin is a misbehaving plugin of the tests build.
-func plugin(t *testing.T, name string) string {
-	t.Helper()
-	folder := os.Getenv("AERIE_TEST_PLUGINS")
-	if folder == "" {
-		t.Skip("AERIE_TEST_PLUGINS is not set: the folder of the tests build's plugins (lib/test-plugins)")
+	same := len(got) == len(want) && len(got) > 0
+	for i := 0; same && i < len(got); i++ {
+		same = got[i] == want[i]
 	}
-	return filepath.Join(folder, name+".so")
+	if !same {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
 }

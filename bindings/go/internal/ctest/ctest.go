@@ -1,82 +1,69 @@
-// Package ctest does what tests of the binding need done in C, which Go's test files cannot hold.
+// Package ctest does what tests of the binding need done in C, which Go's test files cannot hold: callers that were
+// compiled with other versions of the header, threads that Go did not make, an allocator that gives nothing.
 package ctest
 
 /*
 #cgo pkg-config: aerie
-#include <aerie/aerie.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-// A caller compiled with an older header: its session options end before `tree`, and garbage follows.
-static int32_t older(aerie_model *model, const int32_t *prompt, size_t n, uint64_t seed, int32_t *out, int32_t count) {
-  aerie_session_options o;
-  aerie_session *session = NULL;
-  int32_t code, got = 0;
-  memset(&o, 0xAB, sizeof o);
-  memset(&o, 0, offsetof(aerie_session_options, tree));
-  o.struct_size = (uint32_t)offsetof(aerie_session_options, tree);
-  AERIE_INIT(o.sampling);
-  o.sampling.temperature = 0.7f;
-  o.sampling.seed = seed;
-  if ((code = aerie_session_create(model, &o, &session, NULL))) return code;
-  code = aerie_session_append(session, prompt, n, NULL);
-  while (!code && got < count) {
-    struct { uint32_t struct_size; int32_t state; const aerie_token *tokens; int32_t n_tokens; uint32_t canary; } r;
-    memset(&r, 0, sizeof r);
-    r.struct_size = (uint32_t)offsetof(aerie_step_result, finish); // an older result, too
-    r.canary = 0xC0FFEE;
-    if ((code = aerie_session_step(session, NULL, (aerie_step_result *)(void *)&r, NULL))) break;
-    if (r.canary != 0xC0FFEE) code = AERIE_E_INTERNAL;
-    for (int32_t i = 0; i < r.n_tokens && got < count; ++i) out[got++] = r.tokens[i].id;
-  }
-  aerie_session_release(session);
-  return code;
-}
-
-// A caller compiled with a newer header, which has a further field.
-static int32_t newer(aerie_model *model, int32_t field) {
-  struct { aerie_session_options o; int32_t field; int32_t pad; } n;
-  aerie_session *session = NULL;
-  int32_t code;
-  memset(&n, 0, sizeof n);
-  n.o.struct_size = (uint32_t)sizeof n;
-  n.field = field;
-  code = aerie_session_create(model, &n.o, &session, NULL);
-  aerie_session_release(session);
-  return code;
-}
-
-void aerieTestForeign(uintptr_t handle);
-static void *foreign(void *handle) { aerieTestForeign((uintptr_t)handle); return NULL; }
-static int run_foreign(uintptr_t handle) {
-  pthread_t thread;
-  return pthread_create(&thread, NULL, foreign, (void *)handle) || pthread_join(thread, NULL);
-}
+#include "ctest.h"
 */
 import "C"
 
 import (
+	"reflect"
 	"runtime/cgo"
 	"unsafe"
 )
 
-// Older generates as a program that was compiled with an older header does.
-func Older(model unsafe.Pointer, prompt []int32, seed uint64, count int) ([]int32, int32) {
+// Older generates as a program does that was compiled with an older header; it has its own opinion of struct sizes.
+func Older(model unsafe.Pointer, prompt []int32, count int) ([]int32, int32) {
 	out := make([]int32, count)
-	code := C.older((*C.aerie_model)(model), (*C.int32_t)(unsafe.Pointer(&prompt[0])), C.size_t(len(prompt)),
-		C.uint64_t(seed), (*C.int32_t)(unsafe.Pointer(&out[0])), C.int32_t(count))
+	code := C.ctest_older((*C.aerie_model)(model), (*C.int32_t)(unsafe.Pointer(&prompt[0])), C.size_t(len(prompt)),
+		(*C.int32_t)(unsafe.Pointer(&out[0])), C.int32_t(count))
 	return out, int32(code)
 }
 
-// Newer makes a session as a program that was compiled with a newer header does; field is in no header yet.
-func Newer(model unsafe.Pointer, field int32) int32 {
-	return int32(C.newer((*C.aerie_model)(model), C.int32_t(field)))
+// Newer makes and steps a session as a program does that was compiled with a newer header; field is in no header yet.
+func Newer(model unsafe.Pointer, prompt []int32, field int32) int32 {
+	return int32(C.ctest_newer((*C.aerie_model)(model), (*C.int32_t)(unsafe.Pointer(&prompt[0])), C.size_t(len(prompt)),
+		C.int32_t(field)))
+}
+
+// NoMemory opens a model and steps, with memory refused from the gives-th allocation on. left: pieces never freed.
+func NoMemory(path string, prompt []int32, gives int) (code int32, left int) {
+	c := C.CString(path)
+	defer C.free(unsafe.Pointer(c))
+	var pieces C.int32_t
+	code = int32(C.ctest_no_memory(c, (*C.int32_t)(unsafe.Pointer(&prompt[0])), C.size_t(len(prompt)), C.int32_t(gives), &pieces))
+	return code, int(pieces)
 }
 
 // OnForeignThread runs f on a thread that C made, and waits.
 func OnForeignThread(f func()) bool {
 	handle := cgo.NewHandle(f)
 	defer handle.Delete()
-	return C.run_foreign(C.uintptr_t(handle)) == 0
+	return C.ctest_run_foreign(C.uintptr_t(handle)) == 0
+}
+
+// Thread is the system's number of the calling thread.
+func Thread() int { return int(C.ctest_thread()) }
+
+// Structs are the C structs that the binding fills and reads, as cgo has them.
+func Structs() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"aerie_error":           reflect.TypeOf(C.aerie_error{}),
+		"aerie_runtime_options": reflect.TypeOf(C.aerie_runtime_options{}),
+		"aerie_plugin_info":     reflect.TypeOf(C.aerie_plugin_info{}),
+		"aerie_model_options":   reflect.TypeOf(C.aerie_model_options{}),
+		"aerie_model_info":      reflect.TypeOf(C.aerie_model_info{}),
+		"aerie_drafter_options": reflect.TypeOf(C.aerie_drafter_options{}),
+		"aerie_sampling":        reflect.TypeOf(C.aerie_sampling{}),
+		"aerie_tree_options":    reflect.TypeOf(C.aerie_tree_options{}),
+		"aerie_session_options": reflect.TypeOf(C.aerie_session_options{}),
+		"aerie_token":           reflect.TypeOf(C.aerie_token{}),
+		"aerie_step_options":    reflect.TypeOf(C.aerie_step_options{}),
+		"aerie_step_result":     reflect.TypeOf(C.aerie_step_result{}),
+		"aerie_statistics":      reflect.TypeOf(C.aerie_statistics{}),
+		"aerie_batch_options":   reflect.TypeOf(C.aerie_batch_options{}),
+		"aerie_batch_result":    reflect.TypeOf(C.aerie_batch_result{}),
+	}
 }
