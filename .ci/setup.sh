@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
-# everything is there. Usage: .ci/setup.sh [tests] [cross]
+# everything is there. Usage: .ci/setup.sh [tests] [cross] [bindings]
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
 [[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils)
+[[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
 missing=()
 for p in "${packages[@]}"; do

@@ -1,0 +1,74 @@
+using System;
+using System.Runtime.InteropServices;
+using System.Threading;
+using Aerie.Native;
+
+namespace Aerie
+{
+    /// <summary>Marks what native code calls, for ahead-of-time compilers (Unity's IL2CPP looks for this name).</summary>
+    [AttributeUsage(AttributeTargets.Method)]
+    internal sealed class MonoPInvokeCallbackAttribute : Attribute
+    {
+        public MonoPInvokeCallbackAttribute(Type type) { }
+    }
+
+    /// <summary>
+    /// The functions that the library calls. Their delegates are static, so nothing can collect them; what they work on
+    /// comes through the user pointer, as a GCHandle. No exception leaves them.
+    /// </summary>
+    internal static unsafe class Callbacks
+    {
+        private static readonly aerie_log_fn log = OnLog;
+        private static readonly aerie_progress_fn progress = OnProgress;
+        private static readonly aerie_token_bytes_fn tokenBytes = OnTokenBytes;
+
+        internal static readonly IntPtr Log = Marshal.GetFunctionPointerForDelegate(log);
+        internal static readonly IntPtr Progress = Marshal.GetFunctionPointerForDelegate(progress);
+        internal static readonly IntPtr TokenBytes = Marshal.GetFunctionPointerForDelegate(tokenBytes);
+
+        internal sealed class Loading
+        {
+            internal Action<long, long> Progress;
+            internal CancellationToken Cancel;
+            internal Exception Failure;
+        }
+
+        [MonoPInvokeCallback(typeof(aerie_log_fn))]
+        private static void OnLog(IntPtr user, int level, byte* message)
+        {
+            try
+            {
+                ((Action<LogLevel, string>)GCHandle.FromIntPtr(user).Target)((LogLevel)level, Utf8.FromNative(message));
+            }
+            catch (Exception)
+            {
+                // Nobody to tell: the log itself is what broke.
+            }
+        }
+
+        /// <summary>There is no portable way to the address of a P/Invoke function, so the call goes through here.</summary>
+        [MonoPInvokeCallback(typeof(aerie_token_bytes_fn))]
+        private static int OnTokenBytes(IntPtr tokenizer, int token, int previous, byte** bytes)
+        {
+            return Methods.aerie_text_token_bytes(tokenizer, token, previous, bytes);
+        }
+
+        [MonoPInvokeCallback(typeof(aerie_progress_fn))]
+        private static int OnProgress(IntPtr user, ulong done, ulong total)
+        {
+            Loading loading = null;
+            try
+            {
+                loading = (Loading)GCHandle.FromIntPtr(user).Target;
+                if (loading.Cancel.IsCancellationRequested) return 0;
+                if (loading.Progress != null) loading.Progress((long)done, (long)total);
+                return 1;
+            }
+            catch (Exception e)
+            {
+                if (loading != null) loading.Failure = e;
+                return 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+using System;
+using System.Runtime.InteropServices;
+using System.Threading;
+using Aerie.Native;
+
+namespace Aerie
+{
+    /// <summary>How keys and values are kept. Each keeps the promise of one text, its own.</summary>
+    public enum KVType { Float32 = 0, BFloat16 = 1, Int8 = 2 }
+
+    /// <summary>How a model is opened; the defaults are fine.</summary>
+    public sealed class ModelOptions
+    {
+        /// <summary>Tokens of keys and values that all sessions share; 0: 4 x the context, at least 4096.</summary>
+        public int KVPositions { get; set; }
+        public KVType KVType { get; set; }
+        /// <summary>Checksum raw tensors too, which reads the whole file.</summary>
+        public bool CheckData { get; set; }
+        /// <summary>(done, total) in bytes, on the loading thread.</summary>
+        public Action<long, long> Progress { get; set; }
+    }
+
+    /// <summary>What a model says about itself.</summary>
+    public sealed class ModelInfo
+    {
+        public int VocabSize { get; internal set; }
+        public int HiddenSize { get; internal set; }
+        public int Layers { get; internal set; }
+        public int Heads { get; internal set; }
+        public int KVHeads { get; internal set; }
+        public int HeadDim { get; internal set; }
+        public int FeedForward { get; internal set; }
+        public int MaxContext { get; internal set; }
+        /// <summary>-1: none.</summary>
+        public int Bos { get; internal set; }
+        public int[] Eos { get; internal set; }
+        public string Name { get; internal set; }
+        /// <summary>Equal for requantised copies.</summary>
+        public string Fingerprint { get; internal set; }
+        public long WeightBytes { get; internal set; }
+        public long KVBytesPerToken { get; internal set; }
+    }
+
+    /// <summary>A target: immutable, and shared by any number of sessions on any threads.</summary>
+    public sealed unsafe class Model : IDisposable
+    {
+        internal readonly ModelHandle Handle;
+
+        private Model(ModelHandle handle)
+        {
+            Handle = handle;
+        }
+
+        /// <summary>
+        /// Open a target package. OperationCanceledException when the token is cancelled meanwhile; an exception of
+        /// Progress ends the load and is the inner one of an AerieException.
+        /// </summary>
+        public static Model Open(Runtime runtime, string path, ModelOptions options = null, CancellationToken cancel = default(CancellationToken))
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            options = options ?? new ModelOptions();
+            var loading = new Callbacks.Loading { Progress = options.Progress, Cancel = cancel };
+            var o = new aerie_model_options { struct_size = (uint)sizeof(aerie_model_options) };
+            o.kv_positions = options.KVPositions;
+            o.kv_dtype = (int)options.KVType;
+            o.check_data = options.CheckData ? 1 : 0;
+            o.progress = Callbacks.Progress;
+            aerie_error e = AerieException.NewError();
+            GCHandle root = GCHandle.Alloc(loading);
+            try
+            {
+                o.progress_user = GCHandle.ToIntPtr(root);
+                IntPtr p = IntPtr.Zero;
+                using (var on = runtime.Handle.Use())
+                    fixed (byte* file = Utf8.ToNative(path, "path"))
+                    {
+                        int code = Methods.aerie_model_open(on.Pointer, file, &o, &p, &e);
+                        if (code == Constants.AERIE_E_CANCELLED && loading.Failure == null) cancel.ThrowIfCancellationRequested();
+                        if (code != Constants.AERIE_OK) throw AerieException.Of(code, ref e, loading.Failure);
+                        return new Model(new ModelHandle(p, runtime.Handle.Hooks.Keep()));
+                    }
+            }
+            finally
+            {
+                root.Free();
+            }
+        }
+
+        public ModelInfo Info
+        {
+            get
+            {
+                var i = new aerie_model_info { struct_size = (uint)sizeof(aerie_model_info) };
+                aerie_error e = AerieException.NewError();
+                using (var model = Handle.Use())
+                {
+                    AerieException.Check(Methods.aerie_model_info_get(model.Pointer, &i, &e), ref e);
+                    return new ModelInfo
+                    {
+                        VocabSize = i.vocab_size, HiddenSize = i.hidden_size, Layers = i.layers, Heads = i.heads, KVHeads = i.kv_heads,
+                        HeadDim = i.head_dim, FeedForward = i.ffn, MaxContext = i.max_context, Bos = i.bos_id,
+                        Eos = Copy.Ints(i.eos_ids, i.n_eos), Name = Utf8.FromNative(i.name), Fingerprint = Utf8.FromNative(i.fingerprint),
+                        WeightBytes = (long)i.weight_bytes, KVBytesPerToken = (long)i.kv_bytes_per_token,
+                    };
+                }
+            }
+        }
+
+        /// <summary>A byte blob of the package ("tokenizer", "chat_template"); null when it has none.</summary>
+        public byte[] Blob(string name)
+        {
+            if (name == null) throw new ArgumentNullException("name");
+            IntPtr data = IntPtr.Zero;
+            UIntPtr size = UIntPtr.Zero;
+            aerie_error e = AerieException.NewError();
+            using (var model = Handle.Use())
+            {
+                fixed (byte* which = Utf8.ToNative(name, "name"))
+                    AerieException.Check(Methods.aerie_model_blob(model.Pointer, which, &data, &size, &e), ref e);
+                if (size == UIntPtr.Zero) return null;
+                byte[] blob = new byte[checked((int)size)];
+                Marshal.Copy(data, blob, 0, blob.Length);
+                return blob;
+            }
+        }
+
+        /// <summary>A drafter for this model: a package, the id of a loaded plugin, or both.</summary>
+        public Drafter OpenDrafter(string package = null, string plugin = null, int maxSessions = 0)
+        {
+            var o = new aerie_drafter_options { struct_size = (uint)sizeof(aerie_drafter_options), max_sessions = maxSessions };
+            IntPtr p = IntPtr.Zero;
+            aerie_error e = AerieException.NewError();
+            using (var model = Handle.Use())
+                fixed (byte* file = Utf8.ToNative(package, "package"), id = Utf8.ToNative(plugin, "plugin"))
+                {
+                    o.package = file;
+                    o.plugin = id;
+                    AerieException.Check(Methods.aerie_drafter_open(model.Pointer, &o, &p, &e), ref e);
+                }
+            return new Drafter(new DrafterHandle(p, Handle.Hooks.Keep()));
+        }
+
+        /// <summary>The package's tokenizer.</summary>
+        public Tokenizer OpenTokenizer()
+        {
+            byte[] blob = Blob("tokenizer");
+            if (blob == null) throw new AerieException(ErrorCode.NotFound, "the model has no tokenizer");
+            return new Tokenizer(blob);
+        }
+
+        public Session CreateSession(SessionOptions options = null)
+        {
+            return Session.Create(this, options ?? new SessionOptions());
+        }
+
+        /// <summary>maxRows: rows of one target pass; 0: no limit.</summary>
+        public Batch CreateBatch(int maxRows = 0)
+        {
+            return Batch.Create(this, maxRows);
+        }
+
+        public void Dispose()
+        {
+            Handle.Dispose();
+        }
+    }
+
+    /// <summary>A plugin, with its weights, bound to one model.</summary>
+    public sealed class Drafter : IDisposable
+    {
+        internal readonly DrafterHandle Handle;
+
+        internal Drafter(DrafterHandle handle)
+        {
+            Handle = handle;
+        }
+
+        public void Dispose()
+        {
+            Handle.Dispose();
+        }
+    }
+
+    internal static unsafe class Copy
+    {
+        internal static int[] Ints(int* from, int n)
+        {
+            int[] to = new int[n];
+            for (int i = 0; i < n; ++i) to[i] = from[i];
+            return to;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+using System;
+using System.Runtime.InteropServices;
+
+namespace Aerie.Native
+{
+    /// <summary>
+    /// Where the shared libraries are: wherever the runtime looks for "aerie" (on Linux libaerie.so, by LD_LIBRARY_PATH
+    /// or beside the program).
+    /// </summary>
+    internal static class Library
+    {
+        internal const string Core = "aerie";
+        internal const string Text = "aerie-text";
+
+#if NET8_0_OR_GREATER
+        /// <summary>The folder of the environment's AERIE_DIR, a prefix or a build tree, comes first.</summary>
+        [System.Runtime.CompilerServices.ModuleInitializer]
+        internal static void Resolve()
+        {
+            NativeLibrary.SetDllImportResolver(typeof(Library).Assembly, (name, assembly, path) =>
+            {
+                string directory = Environment.GetEnvironmentVariable("AERIE_DIR");
+                if (string.IsNullOrEmpty(directory)) return IntPtr.Zero; // the runtime's own way
+                string file = OperatingSystem.IsWindows() ? name + ".dll" : OperatingSystem.IsMacOS() ? "lib" + name + ".dylib" : "lib" + name + ".so";
+                return NativeLibrary.TryLoad(System.IO.Path.Combine(directory, "lib", file), out IntPtr library) ? library : IntPtr.Zero;
+            });
+        }
+#endif
+    }
+}

@@ -1,0 +1,122 @@
+using System;
+using System.Collections.Generic;
+using Aerie.Native;
+
+namespace Aerie
+{
+    public enum LogLevel { Error = 0, Warning = 1, Info = 2, Debug = 3 }
+
+    /// <summary>How a runtime is made; the defaults are fine.</summary>
+    public sealed class RuntimeOptions
+    {
+        /// <summary>0: one for each physical core this process may use; 1: none but the caller's.</summary>
+        public int Threads { get; set; }
+        /// <summary>null: "cpu".</summary>
+        public string Device { get; set; }
+        /// <summary>Gets what the library has to say, on whatever thread noticed; must not call back into the library.</summary>
+        public Action<LogLevel, string> Log { get; set; }
+    }
+
+    /// <summary>What a loaded drafter plugin is.</summary>
+    public sealed class PluginInfo
+    {
+        internal PluginInfo(string id, string title, string version, string path)
+        {
+            Id = id; Title = title; Version = version; Path = path;
+        }
+
+        public string Id { get; }
+        public string Title { get; }
+        public string Version { get; }
+        public string Path { get; }
+    }
+
+    /// <summary>
+    /// A device, its threads, and the drafter plugins that were loaded. Objects may be disposed in any order: each holds
+    /// what it stands on. Any thread.
+    /// </summary>
+    public sealed unsafe class Runtime : IDisposable
+    {
+        internal readonly RuntimeHandle Handle;
+
+        public Runtime(RuntimeOptions options = null)
+        {
+            options = options ?? new RuntimeOptions();
+            Hooks hooks = new Hooks(options.Log, null);
+            aerie_runtime_options o = new aerie_runtime_options { struct_size = (uint)sizeof(aerie_runtime_options) };
+            aerie_error e = AerieException.NewError();
+            IntPtr p = IntPtr.Zero;
+            int code;
+            fixed (byte* device = Utf8.ToNative(options.Device, "Device"))
+            {
+                o.threads = options.Threads;
+                o.device = device;
+                if (options.Log != null)
+                {
+                    o.log = Callbacks.Log;
+                    o.log_user = hooks.User;
+                }
+                code = Methods.aerie_runtime_create(&o, &p, &e);
+            }
+            if (code != Constants.AERIE_OK) hooks.Drop();
+            AerieException.Check(code, ref e);
+            Handle = new RuntimeHandle(p, hooks);
+        }
+
+        /// <summary>The library's version, "0.1.0".</summary>
+        public static string LibraryVersion
+        {
+            get
+            {
+                uint v = Methods.aerie_version();
+                return (v >> 16) + "." + (v >> 8 & 0xff) + "." + (v & 0xff);
+            }
+        }
+
+        /// <summary>"cpu AVX3_DL, 2 threads".</summary>
+        public string Description
+        {
+            get
+            {
+                using (var runtime = Handle.Use()) return Utf8.FromNative(Methods.aerie_runtime_description(runtime.Pointer));
+            }
+        }
+
+        /// <summary>Load one drafter plugin from an absolute path; it stays loaded until the process ends.</summary>
+        public void LoadPlugin(string absolutePath)
+        {
+            if (absolutePath == null) throw new ArgumentNullException("absolutePath");
+            aerie_error e = AerieException.NewError();
+            using (var runtime = Handle.Use())
+                fixed (byte* path = Utf8.ToNative(absolutePath, "absolutePath"))
+                    AerieException.Check(Methods.aerie_runtime_load_plugin(runtime.Pointer, path, &e), ref e);
+        }
+
+        /// <summary>Load every plugin in an absolute directory; null: the drafters installed with the library.</summary>
+        public void LoadPlugins(string absoluteDirectory = null)
+        {
+            aerie_error e = AerieException.NewError();
+            using (var runtime = Handle.Use())
+                fixed (byte* path = Utf8.ToNative(absoluteDirectory, "absoluteDirectory"))
+                    AerieException.Check(Methods.aerie_runtime_load_plugin_directory(runtime.Pointer, path, &e), ref e);
+        }
+
+        public IReadOnlyList<PluginInfo> Plugins
+        {
+            get
+            {
+                List<PluginInfo> all = new List<PluginInfo>();
+                aerie_plugin_info i = new aerie_plugin_info { struct_size = (uint)sizeof(aerie_plugin_info) };
+                using (var runtime = Handle.Use())
+                    while (Methods.aerie_runtime_plugin_info(runtime.Pointer, (uint)all.Count, &i, null) == Constants.AERIE_OK)
+                        all.Add(new PluginInfo(Utf8.FromNative(i.id), Utf8.FromNative(i.title), Utf8.FromNative(i.version), Utf8.FromNative(i.path)));
+                return all;
+            }
+        }
+
+        public void Dispose()
+        {
+            Handle.Dispose();
+        }
+    }
+}

@@ -1,0 +1,296 @@
+using System;
+using System.Collections.Generic;
+using System.Runtime.InteropServices;
+using System.Threading;
+using System.Threading.Tasks;
+using Aerie.Native;
+
+namespace Aerie
+{
+    /// <summary>
+    /// One text: its tokens, keys and values, sampler and drafter state. One thread at a time, a second one gets
+    /// ErrorCode.Busy; Cancel and Dispose from any.
+    /// </summary>
+    public sealed unsafe partial class Session : IDisposable
+    {
+        internal readonly SessionHandle Handle;
+        private readonly Turn alone = new Turn();
+        private readonly Interrupter interrupter = new Interrupter();
+        private volatile Turn turn;
+        private string[] stops = Array.Empty<string>();
+
+        private delegate int Call(IntPtr session, aerie_error* error);
+
+        internal Session(SessionHandle handle)
+        {
+            Handle = handle;
+            turn = alone;
+        }
+
+        internal static Session Create(Model on, SessionOptions options)
+        {
+            IntPtr p = IntPtr.Zero;
+            using (var model = on.Handle.Use())
+            {
+                IntPtr m = model.Pointer;
+                options.With((o, e) =>
+                {
+                    IntPtr made = IntPtr.Zero;
+                    int code = Methods.aerie_session_create(m, o, &made, e);
+                    p = made;
+                    return code;
+                });
+            }
+            return new Session(new SessionHandle(p, on.Handle.Hooks.Keep()));
+        }
+
+        /// <summary>In a batch, its turn; null: alone again.</summary>
+        internal void ShareTurn(Turn with)
+        {
+            turn = with ?? alone;
+        }
+
+        internal Turn.Taken TakeTurn()
+        {
+            for (;;)
+            {
+                Turn mine = turn;
+                Turn.Taken taken = mine.Take();
+                if (mine == turn) return taken; // else it has joined or left a batch meanwhile
+                taken.Dispose();
+            }
+        }
+
+        private void Do(Call call)
+        {
+            aerie_error e = AerieException.NewError();
+            using (var session = Handle.Use())
+            using (TakeTurn())
+                AerieException.Check(call(session.Pointer, &e), ref e);
+        }
+
+        /// <summary>Add prompt tokens, before generation or after some of it. Any chunking gives the same text.</summary>
+        public void Append(params int[] tokens)
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            Do((p, e) =>
+            {
+                fixed (int* ids = tokens) return Methods.aerie_session_append(p, ids, (UIntPtr)tokens.Length, e);
+            });
+        }
+
+        /// <summary>Keep the first tokens; an unfinished cycle is discarded.</summary>
+        public void Rewind(int length)
+        {
+            if (length < 0) throw new ArgumentOutOfRangeException("length");
+            Do((p, e) => Methods.aerie_session_rewind(p, (UIntPtr)length, e));
+        }
+
+        /// <summary>From the next token on; an unfinished cycle is discarded.</summary>
+        public void SetSampling(Sampling sampling)
+        {
+            if (sampling == null) throw new ArgumentNullException("sampling");
+            Do((p, e) =>
+            {
+                aerie_sampling s = sampling.ToNative();
+                return Methods.aerie_session_set_sampling(p, &s, e);
+            });
+        }
+
+        public void SetTree(Tree tree)
+        {
+            if (tree == null) throw new ArgumentNullException("tree");
+            Do((p, e) =>
+            {
+                fixed (int* paths = tree.FlatPaths())
+                {
+                    aerie_tree_options t = tree.ToNative(paths);
+                    return Methods.aerie_session_set_tree(p, &t, e);
+                }
+            });
+        }
+
+        /// <summary>Texts that end the generation, found across token borders; none clears them.</summary>
+        public void SetStopStrings(Tokenizer tokenizer, params string[] texts)
+        {
+            if (texts == null) throw new ArgumentNullException("texts");
+            GCHandle[] pins = new GCHandle[texts.Length];
+            TokenizerHandle kept = null;
+            try
+            {
+                IntPtr[] list = new IntPtr[texts.Length + 1];
+                for (int i = 0; i < texts.Length; ++i)
+                {
+                    pins[i] = GCHandle.Alloc(Utf8.ToNative(texts[i], "texts"), GCHandleType.Pinned);
+                    list[i] = pins[i].AddrOfPinnedObject();
+                }
+                IntPtr reader = IntPtr.Zero;
+                if (texts.Length > 0)
+                {
+                    bool held = false;
+                    tokenizer.Handle.DangerousAddRef(ref held); // until the session lets go of it
+                    kept = tokenizer.Handle;
+                    reader = kept.DangerousGetHandle();
+                }
+                Do((p, e) =>
+                {
+                    int code;
+                    fixed (IntPtr* strings = list)
+                        code = Methods.aerie_session_set_stop_strings(p, (byte**)strings, texts.Length, Callbacks.TokenBytes, reader, e);
+                    if (code != Constants.AERIE_OK) return code;
+                    TokenizerHandle old = Handle.StopTokenizer;
+                    Handle.StopTokenizer = kept;
+                    kept = old;
+                    stops = (string[])texts.Clone();
+                    return code;
+                });
+            }
+            finally
+            {
+                if (kept != null) kept.DangerousRelease(); // the old one, or after a failure the new one
+                foreach (GCHandle pin in pins)
+                    if (pin.IsAllocated) pin.Free();
+            }
+        }
+
+        internal string[] StopStrings { get { return stops; } }
+
+        /// <summary>
+        /// Stop the step that is running, or the next one: it throws AerieException with ErrorCode.Cancelled, nothing
+        /// committed is lost, and stepping again goes on. Any thread.
+        /// </summary>
+        public void Cancel()
+        {
+            using (var session = Handle.Use())
+            {
+                interrupter.Ask();
+                Methods.aerie_session_cancel(session.Pointer);
+            }
+        }
+
+        /// <summary>
+        /// One cycle: draft, verify, commit; or as much of it as the budget allows. OperationCanceledException when the
+        /// token is cancelled first; stepping again goes on.
+        /// </summary>
+        public StepResult Step(StepOptions options = default(StepOptions), CancellationToken cancel = default(CancellationToken))
+        {
+            using (var session = Handle.Use())
+            using (TakeTurn())
+            {
+                if (!cancel.CanBeCanceled) // nothing is allocated for frames that come out empty
+                    return interrupter.Quiet ? StepOnce(session.Pointer, options) : StepInterruptibly(session.Pointer, options, cancel);
+                return StepInterruptibly(session.Pointer, options, cancel);
+            }
+        }
+
+        private StepResult StepInterruptibly(IntPtr p, StepOptions options, CancellationToken cancel)
+        {
+            StepResult result = default(StepResult);
+            interrupter.Run(cancel, () => Methods.aerie_session_cancel(p), () => result = StepOnce(p, options));
+            return result;
+        }
+
+        private static StepResult StepOnce(IntPtr p, StepOptions options)
+        {
+            aerie_step_options o = options.ToNative();
+            var r = new aerie_step_result { struct_size = (uint)sizeof(aerie_step_result) };
+            aerie_error e = AerieException.NewError();
+            AerieException.Check(Methods.aerie_session_step(p, &o, &r, &e), ref e);
+            return new StepResult(&r);
+        }
+
+        /// <summary>Step on a thread of the pool.</summary>
+        public Task<StepResult> StepAsync(StepOptions options = default(StepOptions), CancellationToken cancel = default(CancellationToken))
+        {
+            return Task.Run(() => Step(options, cancel), cancel);
+        }
+
+        /// <summary>What the last step gave, the session's own or its batch's; throws if it failed.</summary>
+        public StepResult Result
+        {
+            get
+            {
+                var r = new aerie_step_result { struct_size = (uint)sizeof(aerie_step_result) };
+                aerie_error e = AerieException.NewError();
+                using (var session = Handle.Use())
+                using (TakeTurn())
+                {
+                    AerieException.Check(Methods.aerie_session_result(session.Pointer, &r, &e), ref e);
+                    return new StepResult(&r);
+                }
+            }
+        }
+
+        /// <summary>All committed tokens, prompt included.</summary>
+        public int[] Tokens
+        {
+            get
+            {
+                int* ids = null;
+                UIntPtr n = UIntPtr.Zero;
+                aerie_error e = AerieException.NewError();
+                using (var session = Handle.Use())
+                using (TakeTurn())
+                {
+                    AerieException.Check(Methods.aerie_session_tokens(session.Pointer, &ids, &n, &e), ref e);
+                    return Copy.Ints(ids, checked((int)n));
+                }
+            }
+        }
+
+        public Statistics Statistics
+        {
+            get
+            {
+                var s = new aerie_statistics { struct_size = (uint)sizeof(aerie_statistics) };
+                aerie_error e = AerieException.NewError();
+                using (var session = Handle.Use())
+                using (TakeTurn())
+                    AerieException.Check(Methods.aerie_session_statistics(session.Pointer, &s, &e), ref e);
+                return new Statistics(s);
+            }
+        }
+
+        /// <summary>Tokens one by one, up to a count (0: until the text ends). What a step emits beyond the last one taken stays in the session.</summary>
+        public IEnumerable<Token> Generate(int maxTokens = 0, CancellationToken cancel = default(CancellationToken))
+        {
+            int left = maxTokens;
+            for (;;)
+            {
+                StepResult step = Step(new StepOptions { MaxTokens = left }, cancel);
+                foreach (Token token in step.Tokens) yield return token;
+                if (step.State == StepState.Done || maxTokens > 0 && (left -= step.Tokens.Length) <= 0) yield break;
+            }
+        }
+
+        /// <summary>Text as it comes: whole characters, up to a count of tokens (0: until the text ends), without the stop string.</summary>
+        public IEnumerable<string> GenerateText(Tokenizer tokenizer, int maxTokens = 0, CancellationToken cancel = default(CancellationToken))
+        {
+            using (TextStream text = new TextStream(tokenizer, stops))
+            {
+                int left = maxTokens;
+                for (bool more = true; more;)
+                {
+                    StepResult step = Step(new StepOptions { MaxTokens = left }, cancel);
+                    more = step.State != StepState.Done && (maxTokens == 0 || (left -= step.Tokens.Length) > 0);
+                    string piece = text.Push(step) + (more ? "" : text.Finish());
+                    if (piece.Length > 0) yield return piece;
+                }
+            }
+        }
+
+        /// <summary>Stops a running step. Memory comes back when no call is using it any more.</summary>
+        public void Dispose()
+        {
+            if (Handle.IsClosed) return;
+            try
+            {
+                using (var session = Handle.Use()) Methods.aerie_session_cancel(session.Pointer);
+            }
+            catch (ObjectDisposedException)
+            {
+            }
+            Handle.Dispose();
+        }
+    }
+}

@@ -1,0 +1,21 @@
+#include "callbacks.h"
+
+#include "_cgo_export.h"
+
+static void log_message(void *user, int32_t level, const char *message) {
+  aerieGoLog((uintptr_t)user, level, (char *)message);
+}
+
+void aerie_go_set_log(aerie_runtime_options *options, uintptr_t handle) {
+  options->log = log_message;
+  options->log_user = (void *)handle;
+}
+
+static int32_t progress(void *user, uint64_t done, uint64_t total) {
+  return aerieGoProgress((uintptr_t)user, done, total);
+}
+
+void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle) {
+  options->progress = progress;
+  options->progress_user = (void *)handle;
+}

@@ -1,0 +1,46 @@
+package aerie
+
+/*
+#include "callbacks.h"
+*/
+import "C"
+
+import (
+	"context"
+	"runtime/cgo"
+	"runtime/debug"
+)
+
+// caught turns a panic into a PanicError: deferred in every function that the library calls.
+func caught(to *error) {
+	if value := recover(); value != nil {
+		*to = &PanicError{Value: value, Stack: debug.Stack()}
+	}
+}
+
+//export aerieGoLog
+func aerieGoLog(handle C.uintptr_t, level C.int32_t, message *C.char) {
+	var ignored error // nobody to tell: the log itself is what broke
+	defer caught(&ignored)
+	cgo.Handle(handle).Value().(func(LogLevel, string))(LogLevel(level), C.GoString(message))
+}
+
+// loading is a model being opened: how far, until when, and what went wrong in Go.
+type loading struct {
+	ctx      context.Context
+	progress func(done, total uint64)
+	err      error
+}
+
+//export aerieGoProgress
+func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t) {
+	l := cgo.Handle(handle).Value().(*loading)
+	defer caught(&l.err) // goOn is 0 then
+	if l.err = l.ctx.Err(); l.err != nil {
+		return 0
+	}
+	if l.progress != nil {
+		l.progress(uint64(done), uint64(total))
+	}
+	return 1
+}

@@ -1,0 +1,11 @@
+/* The library's callbacks carry a void *; Go's handles are numbers, which must not lie in Go's pointers. */
+#ifndef AERIE_GO_CALLBACKS_H
+#define AERIE_GO_CALLBACKS_H
+
+#include <aerie/aerie.h>
+#include <stdlib.h>
+
+void aerie_go_set_log(aerie_runtime_options *options, uintptr_t handle);
+void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle);
+
+#endif

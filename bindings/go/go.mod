@@ -1,0 +1,3 @@
+module aerie
+
+go 1.19

@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "ctest.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "_cgo_export.h"
+
+/* Greedy plain decode; only the first 16 bytes of the options and of the result are the caller's. */
+int32_t ctest_older(aerie_model *model, const int32_t *prompt, size_t n, int32_t *out, int32_t count) {
+  aerie_session_options options;
+  aerie_session *session = NULL;
+  int32_t code, got = 0, i;
+  memset(&options, 0xAB, sizeof options);
+  memset(&options, 0, 16);
+  options.struct_size = 16;
+  if ((code = aerie_session_create(model, &options, &session, NULL))) return code;
+  code = aerie_session_append(session, prompt, n, NULL);
+  while (!code && got < count) {
+    aerie_step_result result;
+    const unsigned char *bytes = (const unsigned char *)&result;
+    const int32_t *ids;
+    size_t all = 0;
+    memset(&result, 0xAB, sizeof result);
+    memset(&result, 0, 16);
+    result.struct_size = 16;
+    if ((code = aerie_session_step(session, NULL, &result, NULL))) break;
+    for (i = 16; i < (int32_t)sizeof result; ++i)
+      if (bytes[i] != 0xAB) code = AERIE_E_INTERNAL;
+    if (!code) code = aerie_session_tokens(session, &ids, &all, NULL);
+    for (got = 0; !code && n + (size_t)got < all && got < count; ++got) out[got] = ids[n + (size_t)got];
+  }
+  aerie_session_release(session);
+  return code;
+}
+
+int32_t ctest_newer(aerie_model *model, const int32_t *prompt, size_t n, int32_t field) {
+  struct { aerie_session_options now; int32_t tail[16]; } options;
+  struct { aerie_step_result now; int32_t tail[16]; } result;
+  aerie_session *session = NULL;
+  int32_t code, i;
+  memset(&options, 0, sizeof options);
+  options.now.struct_size = (uint32_t)sizeof options;
+  options.tail[15] = field;
+  if ((code = aerie_session_create(model, &options.now, &session, NULL))) return code;
+  memset(&result, 0xAB, sizeof result);
+  result.now.struct_size = (uint32_t)sizeof result;
+  if (!(code = aerie_session_append(session, prompt, n, NULL))) code = aerie_session_step(session, NULL, &result.now, NULL);
+  for (i = 0; !code && i < 16; ++i)
+    if (result.tail[i] != 0) code = AERIE_E_INTERNAL;
+  aerie_session_release(session);
+  return code;
+}
+
+typedef struct { int32_t gives, pieces; } memory;
+
+static void *allocate(void *user, size_t bytes, size_t alignment) {
+  memory *m = user;
+  void *piece = NULL;
+  if (m->gives == 0 || posix_memalign(&piece, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes)) return NULL;
+  --m->gives;
+  ++m->pieces;
+  return piece;
+}
+
+static void give_back(void *user, void *piece) {
+  if (piece) --((memory *)user)->pieces;
+  free(piece);
+}
+
+int32_t ctest_no_memory(const char *path, const int32_t *prompt, size_t n, int32_t gives, int32_t *left) {
+  memory m = {gives, 0};
+  aerie_runtime_options options;
+  aerie_runtime *runtime = NULL;
+  aerie_model *model = NULL;
+  aerie_session *session = NULL;
+  aerie_step_result result;
+  int32_t code;
+  AERIE_INIT(options);
+  options.threads = 1; /* one thread allocates, so that a plain counter will do */
+  options.alloc = allocate;
+  options.free = give_back;
+  options.alloc_user = &m;
+  AERIE_INIT(result);
+  if (!(code = aerie_runtime_create(&options, &runtime, NULL)) && !(code = aerie_model_open(runtime, path, NULL, &model, NULL)) &&
+      !(code = aerie_session_create(model, NULL, &session, NULL)) && !(code = aerie_session_append(session, prompt, n, NULL)))
+    code = aerie_session_step(session, NULL, &result, NULL);
+  aerie_session_release(session);
+  aerie_model_release(model);
+  aerie_runtime_release(runtime);
+  *left = m.pieces;
+  return code;
+}
+
+static void *foreign(void *handle) {
+  aerieTestForeign((uintptr_t)handle);
+  return NULL;
+}
+
+int ctest_run_foreign(uintptr_t handle) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, foreign, (void *)handle) || pthread_join(thread, NULL);
+}
+
+int ctest_thread(void) { return (int)syscall(SYS_gettid); }

@@ -1,0 +1,113 @@
+package aerie
+
+/*
+#include <aerie/aerie.h>
+*/
+import "C"
+
+import "unsafe"
+
+// Sampling is how tokens are drawn; the zero value is greedy.
+type Sampling struct {
+	Temperature float32 // 0: greedy, ties to the lowest id
+	TopK        int     // 0: off
+	TopP        float32 // 0 or >= 1: off
+	MinP        float32 // 0: off
+	Seed        uint64
+	Stream      uint32 // noise stream: sessions with equal seeds but different streams differ
+}
+
+func (s Sampling) c() (o C.aerie_sampling) {
+	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
+	o.temperature = C.float(s.Temperature)
+	o.top_k = int32Of(s.TopK)
+	o.top_p = C.float(s.TopP)
+	o.min_p = C.float(s.MinP)
+	o.seed = C.uint64_t(s.Seed)
+	o.stream = C.uint32_t(s.Stream)
+	return o
+}
+
+// TreePolicy is which guesses are verified together.
+type TreePolicy int32
+
+const (
+	TreeDefault  TreePolicy = C.AERIE_TREE_DEFAULT // auto; static under the sampled rule
+	TreeChain    TreePolicy = C.AERIE_TREE_CHAIN
+	TreeStatic   TreePolicy = C.AERIE_TREE_STATIC
+	TreeEagle2   TreePolicy = C.AERIE_TREE_EAGLE2
+	TreeBackbone TreePolicy = C.AERIE_TREE_BACKBONE
+	TreeCast     TreePolicy = C.AERIE_TREE_CAST
+	TreeAuto     TreePolicy = C.AERIE_TREE_AUTO
+)
+
+// Tree is the shape of draft trees; aerie.h says what the numbers mean to each policy. Zeros are the defaults.
+type Tree struct {
+	Policy             TreePolicy
+	Nodes, Depth, TopK int
+	Paths              [][]int32 // static: rank paths; nil: EAGLE's 25-node tree
+	Threshold          float32   // cast
+}
+
+func (t Tree) c(memory *arena) (o C.aerie_tree_options) {
+	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
+	o.policy = C.int32_t(t.Policy)
+	o.nodes, o.depth, o.top_k = int32Of(t.Nodes), int32Of(t.Depth), int32Of(t.TopK)
+	o.threshold = C.float(t.Threshold)
+	var flat []int32
+	for _, path := range t.Paths {
+		flat = append(append(flat, path...), -1)
+	}
+	o.n_paths = int32Of(len(t.Paths))
+	o.paths = memory.int32s(flat)
+	return o
+}
+
+// DraftNoise is what drafters rank their guesses with at a temperature above 0.
+type DraftNoise int32
+
+const (
+	NoiseShared DraftNoise = C.AERIE_NOISE_SHARED // the very noise that the target will draw with
+	NoiseNone   DraftNoise = C.AERIE_NOISE_NONE   // as published
+)
+
+// Verify is the rule by which guesses are accepted.
+type Verify int32
+
+const (
+	VerifyExact   Verify = C.AERIE_VERIFY_EXACT   // same seed, same text, bit for bit
+	VerifySampled Verify = C.AERIE_VERIFY_SAMPLED // exact in distribution only
+)
+
+// SessionOptions are how a session is made; the zero value decodes greedily without a drafter.
+type SessionOptions struct {
+	MaxContext int      // 0: the model's
+	Drafter    *Drafter // nil: plain decode
+	Sampling   Sampling
+	Tree       Tree
+	DraftNoise DraftNoise
+	Verify     Verify
+	IgnoreEOS  bool    // the model's end-of-text ids are ordinary tokens
+	StopTokens []int32 // further tokens that end the text
+}
+
+// c fills the C struct. Drafters stay held until release is called.
+func (s *SessionOptions) c(memory *arena) (o C.aerie_session_options, release func(), err error) {
+	release = func() {}
+	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
+	o.max_context = int32Of(s.MaxContext)
+	o.sampling = s.Sampling.c()
+	o.tree = s.Tree.c(memory)
+	o.draft_noise = C.int32_t(s.DraftNoise)
+	o.verify = C.int32_t(s.Verify)
+	o.ignore_eos = flag(s.IgnoreEOS)
+	o.n_stop_tokens = int32Of(len(s.StopTokens))
+	o.stop_tokens = memory.int32s(s.StopTokens)
+	if s.Drafter != nil {
+		if o.drafter, err = s.Drafter.object.hold(); err != nil {
+			return o, release, err
+		}
+		release = s.Drafter.object.letGo
+	}
+	return o, release, nil
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package aerie
+
+const raceDetector = true

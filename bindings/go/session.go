@@ -1,0 +1,202 @@
+package aerie
+
+/*
+#include <aerie/aerie.h>
+#include <aerie/text.h>
+*/
+import "C"
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// Session is one text: its tokens, keys and values, sampler and drafter state.
+type Session struct {
+	object      object[*C.aerie_session]
+	turn        turn
+	alone       *sync.Mutex // the turn while in no batch
+	interrupter interrupter
+	stops       *stops
+}
+
+// stops are the stop strings that are set and the tokenizer they are read with.
+type stops struct {
+	strings   []string
+	tokenizer *shared
+}
+
+// NewSession makes a session; options may be nil.
+func (m *Model) NewSession(options *SessionOptions) (*Session, error) {
+	if options == nil {
+		options = &SessionOptions{}
+	}
+	model, err := m.object.hold()
+	if err != nil {
+		return nil, err
+	}
+	defer m.object.letGo()
+	var memory arena
+	defer memory.free()
+	o, release, err := options.c(&memory)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	var p *C.aerie_session
+	if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_create(model, &o, &p, e) }); err != nil {
+		return nil, err
+	}
+	return newSession(p, m.object.base.keep()), nil
+}
+
+func newSession(p *C.aerie_session, base *shared) *Session {
+	// Nothing here may point back at the session, or its finalizer would never run.
+	s := &Session{alone: new(sync.Mutex), stops: new(stops)}
+	s.turn.share(s.alone)
+	s.object.open(p, s.stops.release, base)
+	runtime.SetFinalizer(s, (*Session).Close)
+	return s
+}
+
+func (s *stops) release(p *C.aerie_session) {
+	C.aerie_session_release(p)
+	if s.tokenizer != nil {
+		s.tokenizer.drop()
+	}
+}
+
+// Close stops a running step, leaves the batch, and gives the session's memory back.
+func (s *Session) Close() error {
+	s.object.close(func(p *C.aerie_session) { C.aerie_session_cancel(p) })
+	return nil
+}
+
+// use takes the turn and the pointer for one call.
+func (s *Session) use(call func(p *C.aerie_session, e *C.aerie_error) C.int32_t) error {
+	return s.during(func(p *C.aerie_session) error {
+		return check(func(e *C.aerie_error) C.int32_t { return call(p, e) })
+	})
+}
+
+func (s *Session) during(f func(p *C.aerie_session) error) error {
+	p, err := s.object.hold()
+	if err != nil {
+		return err
+	}
+	defer s.object.letGo()
+	end, err := s.turn.take()
+	if err != nil {
+		return err
+	}
+	defer end()
+	return f(p)
+}
+
+// Append adds prompt tokens, before generation or after some of it. Any chunking gives the same text.
+func (s *Session) Append(tokens ...int32) error {
+	if len(tokens) == 0 {
+		return nil
+	}
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t {
+		return C.aerie_session_append(p, (*C.int32_t)(unsafe.Pointer(&tokens[0])), C.size_t(len(tokens)), e)
+	})
+}
+
+// Rewind keeps the first length tokens; an unfinished cycle is discarded.
+func (s *Session) Rewind(length int) error {
+	if length < 0 {
+		return &Error{Code: ErrInvalidArgument, Message: "length is negative"}
+	}
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t {
+		return C.aerie_session_rewind(p, C.size_t(length), e)
+	})
+}
+
+// SetSampling holds from the next token on; an unfinished cycle is discarded.
+func (s *Session) SetSampling(sampling Sampling) error {
+	o := sampling.c()
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_sampling(p, &o, e) })
+}
+
+// SetTree holds from the next cycle on; an unfinished one is discarded.
+func (s *Session) SetTree(tree Tree) error {
+	var memory arena
+	defer memory.free()
+	o := tree.c(&memory)
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_tree(p, &o, e) })
+}
+
+// SetStopStrings sets the texts that end the generation, found across token borders; none clears them.
+func (s *Session) SetStopStrings(tokenizer *Tokenizer, texts ...string) error {
+	var memory arena
+	defer memory.free()
+	var list **C.char
+	var user unsafe.Pointer
+	var kept *shared
+	for _, text := range texts {
+		if err := noNUL("stop string", text); err != nil {
+			return err
+		}
+	}
+	if len(texts) > 0 {
+		t, err := tokenizer.object.hold()
+		if err != nil {
+			return err
+		}
+		defer tokenizer.object.letGo()
+		user, kept = unsafe.Pointer(t), tokenizer.alive.keep()
+		list = (**C.char)(memory.bytes(uintptr(len(texts)) * unsafe.Sizeof(*list)))
+		for i := range texts {
+			unsafe.Slice(list, len(texts))[i] = memory.cString(texts[i])
+		}
+	}
+	err := s.during(func(p *C.aerie_session) error {
+		err := check(func(e *C.aerie_error) C.int32_t {
+			return C.aerie_session_set_stop_strings(p, list, int32Of(len(texts)), C.aerie_token_bytes_fn(C.aerie_text_token_bytes), user, e)
+		})
+		if err == nil {
+			kept, *s.stops = s.stops.tokenizer, stops{append([]string(nil), texts...), kept}
+		}
+		return err
+	})
+	if kept != nil { // the old one, or after a failure the new one
+		kept.drop()
+	}
+	return err
+}
+
+// Cancel stops the step that is running, or the next one: it returns ErrCancelled, nothing committed is lost, and
+// stepping again goes on. From any goroutine. A context given to Step does the same.
+func (s *Session) Cancel() {
+	p, err := s.object.hold()
+	if err != nil {
+		return
+	}
+	defer s.object.letGo()
+	s.interrupter.asked.Store(true)
+	C.aerie_session_cancel(p)
+}
+
+// Tokens are all committed tokens, prompt included.
+func (s *Session) Tokens() (tokens []int32, err error) {
+	err = s.during(func(p *C.aerie_session) error {
+		var data *C.int32_t
+		var n C.size_t
+		err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_tokens(p, &data, &n, e) })
+		if err == nil {
+			tokens = copyInt32s(data, int(n))
+		}
+		return err
+	})
+	return tokens, err
+}
+
+func (s *Session) stopStrings() (texts []string) {
+	_ = s.during(func(*C.aerie_session) error {
+		texts = s.stops.strings
+		return nil
+	})
+	return texts
+}
