@@ -23,7 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
+#if defined(AERIE_STATIC) /* linked with libaerie.a */
+#define AERIE_API
+#elif defined(_WIN32)
 #if defined(AERIE_BUILDING)
 #define AERIE_API __declspec(dllexport)
 #else
@@ -119,9 +121,16 @@ AERIE_API const char *aerie_runtime_description(const aerie_runtime *runtime);
  * the bytes that run; a plugin stays loaded until the process ends. [any] */
 AERIE_API int32_t aerie_runtime_load_plugin(aerie_runtime *runtime, const char *absolute_path, aerie_error *err);
 /* Load every plugin in an absolute directory; NULL: the drafters installed with this library
- * (aerie/drafters beside it). [any] */
+ * (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any] */
 AERIE_API int32_t aerie_runtime_load_plugin_directory(aerie_runtime *runtime, const char *absolute_path,
                                                       aerie_error *err);
+
+/* Register a drafter plugin that is linked into the program, where nothing can be loaded: `entry` is its entry point
+ * under the name of its own that AERIE_DRAFTER_STATIC gave it (drafter.h), `name` is for errors. [any] */
+struct aerie_drafter_plugin_table;
+typedef const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void);
+AERIE_API int32_t aerie_runtime_add_plugin(aerie_runtime *runtime, const char *name, aerie_plugin_entry_fn entry,
+                                           aerie_error *err);
 
 typedef struct aerie_plugin_info {
   uint32_t struct_size;
