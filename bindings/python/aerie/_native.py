@@ -90,6 +90,9 @@ aerie_free_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 # other: running them one by one is fine. Called on the thread that steps.
 aerie_parallel_for_fn = CFUNCTYPE(None, c_void_p, CFUNCTYPE(None, c_void_p, c_int32), c_void_p, c_int32)
 
+# const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)
+aerie_plugin_entry_fn = CFUNCTYPE(c_void_p)
+
 # Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 aerie_progress_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
@@ -161,6 +164,20 @@ class aerie_model_info(Structure):
         ("fingerprint", c_char_p),  # hex; equal for requantised copies
         ("weight_bytes", c_uint64),
         ("kv_bytes_per_token", c_uint64),
+    ]
+
+
+class aerie_evaluate_options(Structure):
+    """A text as the target sees it, for training and analysis: rows are written where the caller wants them."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("n_taps", c_int32),
+        ("taps", POINTER(c_int32)),  # layers whose input is wanted; -1: the hidden state after the final norm
+        ("features", POINTER(c_float)),  # [tokens][n_taps * hidden_size]; NULL: none
+        ("logits", POINTER(c_float)),  # [tokens][vocab_size]; NULL: none
+        ("progress", aerie_progress_fn),  # counting tokens; 0 cancels. NULL: none
+        ("progress_user", c_void_p),
     ]
 
 
@@ -344,8 +361,11 @@ FUNCTIONS = {
         # the bytes that run; a plugin stays loaded until the process ends. [any]
         ("aerie_runtime_load_plugin", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        # (aerie/drafters beside it). [any]
+        # (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
         ("aerie_runtime_load_plugin_directory", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+        # gives its entry a name of its own. `name` is for errors. [any]
+        ("aerie_runtime_add_plugin", c_int32, c_void_p, c_char_p, aerie_plugin_entry_fn, POINTER(aerie_error)),
         # The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]
         ("aerie_runtime_plugin_info", c_int32, c_void_p, c_uint32, POINTER(aerie_plugin_info), POINTER(aerie_error)),
         # Open a target package. Immutable and shared: any number of sessions on any threads. [any]
@@ -356,6 +376,9 @@ FUNCTIONS = {
         # A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
         # the model. [any]
         ("aerie_model_blob", c_int32, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(aerie_error)),
+        # Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+        # while it runs. [any]
+        ("aerie_model_evaluate", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_evaluate_options), POINTER(aerie_error)),
         # Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]
         ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_drafter_release", None, c_void_p),

@@ -43,11 +43,19 @@ namespace Aerie.Native
 
         /// <summary>
         /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        /// (aerie/drafters beside it). [any]
+        /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_runtime_load_plugin_directory(IntPtr runtime, byte* absolute_path, aerie_error* err);
+
+        /// <summary>
+        /// Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+        /// gives its entry a name of its own. `name` is for errors. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_add_plugin(IntPtr runtime, byte* name, IntPtr entry, aerie_error* err);
 
         /// <summary>The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]</summary>
         [LibraryImport(Library.Core)]
@@ -81,6 +89,14 @@ namespace Aerie.Native
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_model_blob(IntPtr model, byte* name, IntPtr* data, UIntPtr* size, aerie_error* err);
+
+        /// <summary>
+        /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+        /// while it runs. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_model_evaluate(IntPtr model, int* tokens, UIntPtr n, aerie_evaluate_options* options, aerie_error* err);
 
         /// <summary>Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]</summary>
         [LibraryImport(Library.Core)]

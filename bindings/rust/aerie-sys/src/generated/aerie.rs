@@ -146,6 +146,13 @@ pub struct aerie_batch {
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// A plugin's entry point (drafter.h).
+#[repr(C)]
+pub struct aerie_drafter_plugin_table {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
 /// into the library.
 pub type aerie_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>;
@@ -159,6 +166,9 @@ pub type aerie_free_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: 
 /// Run fn(context, i) for every i in \[0, n) and return when all are done. Tasks never wait for each
 /// other: running them one by one is fine. Called on the thread that steps.
 pub type aerie_parallel_for_fn = Option<unsafe extern "C" fn(user: *mut c_void, r#fn: Option<unsafe extern "C" fn(context: *mut c_void, i: i32)>, context: *mut c_void, n: i32)>;
+
+/// `const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)`
+pub type aerie_plugin_entry_fn = Option<unsafe extern "C" fn() -> *const aerie_drafter_plugin_table>;
 
 /// Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32>;
@@ -304,6 +314,32 @@ pub struct aerie_model_info {
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_model_info {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// A text as the target sees it, for training and analysis: rows are written where the caller wants them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_evaluate_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `int32_t n_taps`
+    pub n_taps: i32,
+    /// layers whose input is wanted; -1: the hidden state after the final norm
+    pub taps: *const i32,
+    /// \[tokens\]\[n_taps \* hidden_size\]; NULL: none
+    pub features: *mut f32,
+    /// \[tokens\]\[vocab_size\]; NULL: none
+    pub logits: *mut f32,
+    /// counting tokens; 0 cancels. NULL: none
+    pub progress: aerie_progress_fn,
+    /// `void *progress_user`
+    pub progress_user: *mut c_void,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_evaluate_options {
     fn default() -> Self {
         unsafe { core::mem::zeroed() }
     }
@@ -591,8 +627,11 @@ functions! {
     /// the bytes that run; a plugin stays loaded until the process ends. \[any\]
     fn aerie_runtime_load_plugin(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
     /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-    /// (aerie/drafters beside it). \[any\]
+    /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). \[any\]
     fn aerie_runtime_load_plugin_directory(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
+    /// Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+    /// gives its entry a name of its own. `name` is for errors. \[any\]
+    fn aerie_runtime_add_plugin(runtime: *mut aerie_runtime, name: *const c_char, entry: aerie_plugin_entry_fn, err: *mut aerie_error) -> i32;
     /// The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. \[any\]
     fn aerie_runtime_plugin_info(runtime: *mut aerie_runtime, index: u32, out: *mut aerie_plugin_info, err: *mut aerie_error) -> i32;
     /// Open a target package. Immutable and shared: any number of sessions on any threads. \[any\]
@@ -606,6 +645,9 @@ functions! {
     /// A byte blob of the package ("tokenizer", "chat_template"); \*size is 0 when absent. Borrowed from
     /// the model. \[any\]
     fn aerie_model_blob(model: *const aerie_model, name: *const c_char, data: *mut *const c_void, size: *mut usize, err: *mut aerie_error) -> i32;
+    /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+    /// while it runs. \[any\]
+    fn aerie_model_evaluate(model: *mut aerie_model, tokens: *const i32, n: usize, options: *const aerie_evaluate_options, err: *mut aerie_error) -> i32;
     /// Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. \[any\]
     fn aerie_drafter_open(model: *mut aerie_model, options: *const aerie_drafter_options, out: *mut *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
     /// `void aerie_drafter_release(aerie_drafter_handle *drafter)`
