@@ -60,6 +60,8 @@ programs build/tests
 for script in tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/cross/mingw.sh; do
   [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
 done
+check "Python binding" env AERIE_DIR=build/tests AERIE_MODELS=samples/models PYTHONPATH=bindings/python \
+  python3 -m unittest discover -s bindings/python/tests/runtime
 # The training recipes need PyTorch, which nothing else here does.
 if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
   check "training recipes" env PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests
