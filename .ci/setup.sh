@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
-# everything is there. Usage: .ci/setup.sh [tests] [cross] [bindings]
+# everything is there. Usage: .ci/setup.sh [tests] [cross] [windows] [bindings]
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
-[[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils)
+[[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils dpkg-dev file)
 [[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
+[[ " $* " == *" windows "* ]] && packages+=(g++-mingw-w64-x86-64-posix)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

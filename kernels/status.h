@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <utility>
 #include <variant>
@@ -45,6 +46,13 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+// Never destroyed: a host may call us while its own statics are being torn down, so nothing of ours runs at exit.
+inline const Status& ok_status() {
+  alignas(Status) static unsigned char memory[sizeof(Status)];
+  static const Status& ok = *new (memory) Status;
+  return ok;
+}
+
 inline Status error(Code code, std::string message) { return Status(code, std::move(message)); }
 
 template <class T>
@@ -53,10 +61,7 @@ class [[nodiscard]] Result {
   Result(T value) : state_(std::move(value)) {}              // NOLINT: implicit by design
   Result(Status status) : state_(std::move(status)) {}       // NOLINT: implicit by design
   bool ok() const { return state_.index() == 0; }
-  const Status& status() const {
-    static const Status kOk;
-    return ok() ? kOk : std::get<1>(state_);
-  }
+  const Status& status() const { return ok() ? ok_status() : std::get<1>(state_); }
   T& value() & { return std::get<0>(state_); }
   const T& value() const& { return std::get<0>(state_); }
   T&& value() && { return std::get<0>(std::move(state_)); }

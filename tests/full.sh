@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing,
-# the kernels and the command line on an emulated 64-bit ARM.
-# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64]... (all of them by default)
+# the kernels and the command line on an emulated 64-bit ARM, the Debian packages in a clean system.
+# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64|debian]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness tsan fuzz aarch64}
+what=${*:-exactness tsan fuzz aarch64 debian}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -71,6 +71,14 @@ if [[ " $what " == *" aarch64 "* ]]; then
     check "aarch64" bash tests/cross/aarch64.sh build/tests
   else
     echo "== aarch64: skipped, no cross compiler or no qemu-user (g++-aarch64-linux-gnu qemu-user)"
+    skipped=$((skipped + 1))
+  fi
+fi
+if [[ " $what " == *" debian "* ]]; then
+  if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
+    check "Debian packages in a clean system" bash tests/install/chroot.bash build/tests
+  else
+    echo "== debian: skipped, no debootstrap or not root"
     skipped=$((skipped + 1))
   fi
 fi

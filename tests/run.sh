@@ -39,7 +39,7 @@ programs() {  # every test program of a build
   done
 }
 
-check() {  # name, command...; status 77: what it needs is not here
+check() {  # name, command...; status 77: skipped, for the reason it printed
   echo "== $1"
   local name=$1; shift
   "$@"
@@ -58,9 +58,11 @@ build() {  # preset
 
 check "release build" build tests || true
 programs build/tests
-for script in tests/abi/*.sh tests/cli/*.sh tests/bindings/*.sh; do
+for script in tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/bindings/*.sh tests/cross/mingw.sh; do
   [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
 done
+check "Python binding" env AERIE_DIR=build/tests AERIE_MODELS=samples/models PYTHONPATH=bindings/python \
+  python3 -m unittest discover -s bindings/python/tests/runtime
 # The training recipes need PyTorch, which nothing else here does.
 if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
   check "training recipes" env PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests

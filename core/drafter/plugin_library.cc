@@ -24,10 +24,12 @@ bool good_id(const char (&id)[64]) {
   return true;
 }
 
-// By content: the same bytes under two names are one library, and an edited file is a new one.
+// By content: the same bytes under two names are one library, and an edited file is a new one. Kinds are shared by
+// all runtimes, as the mutexes of serial plugins must be.
 struct LoadedPlugins {
   std::mutex mutex;
   std::map<std::pair<uint64_t, uint64_t>, std::vector<PluginKind>> by_hash;
+  std::map<aerie_drafter_plugin_entry_fn, std::vector<PluginKind>> by_entry;
 };
 LoadedPlugins& loaded_plugins() {
   static auto* cache = new LoadedPlugins;  // never destroyed: plugins outlive static destruction
@@ -79,6 +81,14 @@ Result<std::vector<PluginKind>> load_plugin(const std::string& path) {
   const auto entry = reinterpret_cast<aerie_drafter_plugin_entry_fn>(symbol);
   AERIE_ASSIGN(std::vector<PluginKind> kinds, check_plugin_table(entry(), path));
   return cache.by_hash.emplace(key, std::move(kinds)).first->second;
+}
+
+Result<std::vector<PluginKind>> linked_plugin(aerie_drafter_plugin_entry_fn entry, const std::string& name) {
+  LoadedPlugins& cache = loaded_plugins();
+  const std::lock_guard<std::mutex> lock(cache.mutex);
+  if (const auto it = cache.by_entry.find(entry); it != cache.by_entry.end()) return it->second;
+  AERIE_ASSIGN(std::vector<PluginKind> kinds, check_plugin_table(entry(), name));
+  return cache.by_entry.emplace(entry, std::move(kinds)).first->second;
 }
 
 }  // namespace aerie

@@ -21,7 +21,9 @@ struct PluginKind {
 
 // All drafter kinds in the library at an absolute path. Identical bytes are loaded once a process.
 Result<std::vector<PluginKind>> load_plugin(const std::string& absolute_path);
-// Check a table (also of a plugin linked statically). `name` is for errors.
+// All drafter kinds of a plugin linked into the program. `name` is for errors and stands for the path.
+Result<std::vector<PluginKind>> linked_plugin(aerie_drafter_plugin_entry_fn entry, const std::string& name);
+// Check a table. `name` is for errors.
 Result<std::vector<PluginKind>> check_plugin_table(const aerie_drafter_plugin_table* table, const std::string& name);
 
 }  // namespace aerie

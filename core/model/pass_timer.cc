@@ -16,7 +16,7 @@ double since(Clock::time_point start) { return std::chrono::duration<double, std
 }  // namespace
 
 const std::vector<int32_t>& default_row_counts() {
-  static const std::vector<int32_t> rows = {1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
+  static const auto& rows = *new std::vector<int32_t>{1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
   return rows;
 }
 

@@ -22,10 +22,10 @@ Status refuse(const std::string& what) {
 }
 Status damaged(const std::string& what) { return error(Code::bad_format, "tokenizer.json: " + what); }
 
-const Json kNull;
 const Json& field(const Json& object, const char* key) {
+  static const auto& null = *new Json;
   const auto at = object.find(key);
-  return at == object.end() ? kNull : *at;
+  return at == object.end() ? null : *at;
 }
 bool flag(const Json& object, const char* key, bool otherwise) {
   const Json& value = field(object, key);

@@ -7,5 +7,5 @@ build=$1
 python3 "$root/bindings/generate.py" --check
 cc -std=c99 -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include" -fsyntax-only "$root/tests/abi/layout.c"
 for lib in libaerie.so libaerie-text.so; do
-  nm -D --defined-only "$build/lib/$lib" | awk -v lib=$lib '$2 != "A" {print lib, $NF}'
+  nm -D --defined-only "$build/lib/$lib" | awk -v lib=$lib '$2 != "A" {sub(/@.*/, "", $NF); print lib, $NF}'
 done | LC_ALL=C sort | diff - <(LC_ALL=C sort "$root/tests/abi/symbols.txt") || { echo "exports (<) are not the golden list (>)"; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every public header alone compiles as C99 and C++11 with all warnings fatal; the libraries export
-# aerie_* only; a plugin exports its one entry.
+# aerie_* only, with versions, and leave nothing to run at exit; a plugin exports its one entry.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$1
@@ -20,8 +20,14 @@ for h in "$root"/capi/include/aerie/*.h; do
   done
 done
 for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so; do
-  stray=$(nm -D --defined-only "$lib" | awk '{print $NF}' | grep -v '^aerie_' || true)
+  stray=$(nm -D --with-symbol-versions --defined-only "$lib" | awk '{print $NF}' |
+          grep -vE '^(aerie_[a-z0-9_]+@@AERIE_1|AERIE_1(@@AERIE_1)?)$' || true)
   [ -z "$stray" ] || { echo "$lib exports: $stray"; exit 1; }
+  [[ $(readelf -d "$lib") == *"soname: [$(basename "$lib").1]"* ]] || { echo "$lib: SONAME"; exit 1; }
+done
+# Nothing of ours runs at exit: no static object has a destructor.
+for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so "$build"/lib/aerie/drafters/*.so; do
+  if nm -D "$lib" | grep -E ' U (__cxa_atexit|atexit)(@|$)'; then echo "$lib leaves work for exit"; exit 1; fi
 done
 for plugin in "$build"/lib/aerie/drafters/*.so; do
   got=$(nm -D --defined-only "$plugin" | awk '{print $NF}')
@@ -29,4 +35,3 @@ for plugin in "$build"/lib/aerie/drafters/*.so; do
 done
 # A drafter includes its one header and nothing else of the project.
 if grep -rnE '#include *[<"](core|kernels|capi)/' "$root/drafters"; then exit 1; fi
-readelf -d "$build/lib/libaerie.so" | grep -q 'SONAME.*libaerie\.so\.0'

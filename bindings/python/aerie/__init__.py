@@ -1,1 +1,20 @@
-"""Aerie: lossless speculative decoding. The training tools live in `aerie.train` (they need PyTorch)."""
+"""Aerie: lossless speculative decoding. A model answers several tokens per pass, and never another token than it alone
+would have given. See docs/python.md; the training tools live in `aerie.train` (they need PyTorch, nothing here does).
+
+    import aerie
+    with aerie.Model("target.aerie") as model, model.drafter("head.aerie") as head:
+        with model.session(drafter=head, temperature=0.7, seed=7) as session:
+            for text in session.generate("It was", max_tokens=100):
+                print(text, end="", flush=True)
+"""
+
+from .batch import Batch, BatchStep
+from .errors import Cancelled, Code, Error
+from .model import Drafter, Model, ModelInfo
+from .runtime import PluginInfo, Runtime
+from .session import Finish, Sampling, Session, State, Step, Token, Tree
+from .statistics import Statistics
+from .text import Decoder, Tokenizer
+
+__all__ = ["Batch", "BatchStep", "Cancelled", "Code", "Decoder", "Drafter", "Error", "Finish", "Model", "ModelInfo",
+           "PluginInfo", "Runtime", "Sampling", "Session", "State", "Statistics", "Step", "Token", "Tokenizer", "Tree"]

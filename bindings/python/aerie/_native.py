@@ -55,6 +55,7 @@ AERIE_SERVICE_PACKAGE = 'aerie.package/1'
 AERIE_SERVICE_COMPUTE = 'aerie.compute/1'  # Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
 AERIE_SERVICE_MODEL = 'aerie.model/1'  # Run any packaged target as a draft model.
 AERIE_EXTENSION_EXTRA_ROWS = 'aerie.extra_rows/1'  # An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's Jacobi window).
+AERIE_EXTENSION_FORK = 'aerie.fork/1'  # An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither are spared it.
 AERIE_D_OK = 0
 AERIE_D_INVALID = 1  # an argument or the package is wrong
 AERIE_D_UNSUPPORTED = 2  # valid, but this drafter does not do it
@@ -89,6 +90,9 @@ aerie_free_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 # Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
 # other: running them one by one is fine. Called on the thread that steps.
 aerie_parallel_for_fn = CFUNCTYPE(None, c_void_p, CFUNCTYPE(None, c_void_p, c_int32), c_void_p, c_int32)
+
+# const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)
+aerie_plugin_entry_fn = CFUNCTYPE(c_void_p)
 
 # Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 aerie_progress_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
@@ -161,6 +165,20 @@ class aerie_model_info(Structure):
         ("fingerprint", c_char_p),  # hex; equal for requantised copies
         ("weight_bytes", c_uint64),
         ("kv_bytes_per_token", c_uint64),
+    ]
+
+
+class aerie_evaluate_options(Structure):
+    """A text as the target sees it, for training and analysis: rows are written where the caller wants them."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("n_taps", c_int32),
+        ("taps", POINTER(c_int32)),  # layers whose input is wanted; -1: the hidden state after the final norm
+        ("features", POINTER(c_float)),  # [tokens][n_taps * hidden_size]; NULL: none
+        ("logits", POINTER(c_float)),  # [tokens][vocab_size]; NULL: none
+        ("progress", aerie_progress_fn),  # counting tokens; 0 cancels. NULL: none
+        ("progress_user", c_void_p),
     ]
 
 
@@ -344,8 +362,11 @@ FUNCTIONS = {
         # the bytes that run; a plugin stays loaded until the process ends. [any]
         ("aerie_runtime_load_plugin", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        # (aerie/drafters beside it). [any]
+        # (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
         ("aerie_runtime_load_plugin_directory", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+        # gives its entry a name of its own. `name` is for errors. [any]
+        ("aerie_runtime_add_plugin", c_int32, c_void_p, c_char_p, aerie_plugin_entry_fn, POINTER(aerie_error)),
         # The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]
         ("aerie_runtime_plugin_info", c_int32, c_void_p, c_uint32, POINTER(aerie_plugin_info), POINTER(aerie_error)),
         # Open a target package. Immutable and shared: any number of sessions on any threads. [any]
@@ -356,6 +377,9 @@ FUNCTIONS = {
         # A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
         # the model. [any]
         ("aerie_model_blob", c_int32, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(aerie_error)),
+        # Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+        # while it runs. [any]
+        ("aerie_model_evaluate", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_evaluate_options), POINTER(aerie_error)),
         # Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]
         ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_drafter_release", None, c_void_p),
@@ -363,7 +387,7 @@ FUNCTIONS = {
         ("aerie_session_create", c_int32, c_void_p, POINTER(aerie_session_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Waits for a step in flight on another thread to stop; leaves its batch. [any]
         ("aerie_session_release", None, c_void_p),
-        # Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]
+        # Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]
         ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, aerie_token_bytes_fn, c_void_p, POINTER(aerie_error)),
         # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]
         ("aerie_session_append", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_error)),
@@ -382,6 +406,23 @@ FUNCTIONS = {
         ("aerie_session_result", c_int32, c_void_p, POINTER(aerie_step_result), POINTER(aerie_error)),
         # All committed tokens, prompt included; borrowed until the next call on this session. [session]
         ("aerie_session_tokens", c_int32, c_void_p, POINTER(POINTER(c_int32)), POINTER(c_size_t), POINTER(aerie_error)),
+        # Save and restore: a text with what has been computed for it, so that going on costs no prompt reading. The text that
+        # follows is the one that would have followed (docs/session-format.md). An unfinished cycle is discarded; a session in
+        # a batch may be saved.
+        # *size is set to what is needed; buffer NULL, capacity 0: only that. Too small: AERIE_E_LIMIT. Versioned, checksummed.
+        # [session]
+        ("aerie_session_save", c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
+        # The same to a file, which appears whole or not at all. [session]
+        ("aerie_session_save_file", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
+        # A session as aerie_session_create(model, options) makes it, whose text, keys and values, and drafter state (if the
+        # same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
+        # statistics begin at 0. Another drafter, or none, gives the same text.
+        # Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
+        # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+        # The message names the field; *out is untouched. [any]
+        ("aerie_session_restore", c_int32, c_void_p, POINTER(aerie_session_options), c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
+        # The same from a file. [any]
+        ("aerie_session_restore_file", c_int32, c_void_p, POINTER(aerie_session_options), c_char_p, POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_session_statistics", c_int32, c_void_p, POINTER(aerie_statistics), POINTER(aerie_error)),
         # options may be NULL. [any]
         ("aerie_batch_create", c_int32, c_void_p, POINTER(aerie_batch_options), POINTER(c_void_p), POINTER(aerie_error)),

@@ -23,7 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
+#if defined(AERIE_STATIC) /* linked with libaerie.a */
+#define AERIE_API
+#elif defined(_WIN32)
 #if defined(AERIE_BUILDING)
 #define AERIE_API __declspec(dllexport)
 #else
@@ -119,9 +121,17 @@ AERIE_API const char *aerie_runtime_description(const aerie_runtime *runtime);
  * the bytes that run; a plugin stays loaded until the process ends. [any] */
 AERIE_API int32_t aerie_runtime_load_plugin(aerie_runtime *runtime, const char *absolute_path, aerie_error *err);
 /* Load every plugin in an absolute directory; NULL: the drafters installed with this library
- * (aerie/drafters beside it). [any] */
+ * (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any] */
 AERIE_API int32_t aerie_runtime_load_plugin_directory(aerie_runtime *runtime, const char *absolute_path,
                                                       aerie_error *err);
+
+/* A plugin's entry point (drafter.h). */
+struct aerie_drafter_plugin_table;
+typedef const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void);
+/* Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+ * gives its entry a name of its own. `name` is for errors. [any] */
+AERIE_API int32_t aerie_runtime_add_plugin(aerie_runtime *runtime, const char *name, aerie_plugin_entry_fn entry,
+                                           aerie_error *err);
 
 typedef struct aerie_plugin_info {
   uint32_t struct_size;
@@ -171,6 +181,21 @@ AERIE_API int32_t aerie_model_info_get(const aerie_model *model, aerie_model_inf
  * the model. [any] */
 AERIE_API int32_t aerie_model_blob(const aerie_model *model, const char *name, const void **data, size_t *size,
                                    aerie_error *err);
+
+/* A text as the target sees it, for training and analysis: rows are written where the caller wants them. */
+typedef struct aerie_evaluate_options {
+  uint32_t struct_size;
+  int32_t n_taps;
+  const int32_t *taps;        /* layers whose input is wanted; -1: the hidden state after the final norm */
+  float *features;            /* [tokens][n_taps * hidden_size]; NULL: none */
+  float *logits;              /* [tokens][vocab_size]; NULL: none */
+  aerie_progress_fn progress; /* counting tokens; 0 cancels. NULL: none */
+  void *progress_user;
+} aerie_evaluate_options;
+/* Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+ * while it runs. [any] */
+AERIE_API int32_t aerie_model_evaluate(aerie_model *model, const int32_t *tokens, size_t n,
+                                       const aerie_evaluate_options *options, aerie_error *err);
 
 /* ---- drafter ------------------------------------------------------------------------------------ */
 

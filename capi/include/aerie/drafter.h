@@ -34,7 +34,9 @@ extern "C" {
 #define AERIE_DRAFTER_ABI_MAJOR 1u
 #define AERIE_DRAFTER_ABI_MINOR 0u
 
-#if defined(_WIN32)
+#if defined(AERIE_DRAFTER_STATIC)
+#define AERIE_DRAFTER_EXPORT
+#elif defined(_WIN32)
 #define AERIE_DRAFTER_EXPORT __declspec(dllexport)
 #else
 #define AERIE_DRAFTER_EXPORT __attribute__((visibility("default")))
@@ -377,7 +379,13 @@ typedef struct aerie_drafter_plugin_table { /* frozen */
 } aerie_drafter_plugin_table;
 
 typedef const aerie_drafter_plugin_table *(*aerie_drafter_plugin_entry_fn)(void);
-/* The one exported symbol. */
+/* The one exported symbol. Plugins linked into one program cannot all have it: compile each with AERIE_DRAFTER_STATIC
+ * defined as a name, and its entry is aerie_drafter_plugin_entry_NAME, for aerie_runtime_add_plugin. */
+#if defined(AERIE_DRAFTER_STATIC)
+#define AERIE_DRAFTER_JOIN2(a, b) a##b
+#define AERIE_DRAFTER_JOIN(a, b) AERIE_DRAFTER_JOIN2(a, b)
+#define aerie_drafter_plugin_entry AERIE_DRAFTER_JOIN(aerie_drafter_plugin_entry_, AERIE_DRAFTER_STATIC)
+#endif
 AERIE_DRAFTER_EXPORT const aerie_drafter_plugin_table *aerie_drafter_plugin_entry(void);
 
 #ifdef __cplusplus

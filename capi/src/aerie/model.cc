@@ -1,5 +1,6 @@
 // Model and drafter handles.
 #include "capi/src/aerie/handles.h"
+#include "core/model/evaluate.h"
 
 using namespace aerie;
 using namespace aerie::capi;
@@ -82,6 +83,26 @@ int32_t aerie_model_blob(const aerie_model* model, const char* name, const void*
     *data = blob.data();
     *size = blob.size();
     return {};
+  });
+}
+
+int32_t aerie_model_evaluate(aerie_model* model, const int32_t* tokens, size_t n, const aerie_evaluate_options* options,
+                             aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(model, "model"));
+    if (n > 0) AERIE_TRY(require(tokens, "tokens"));
+    AERIE_TRY(require(options, "options"));
+    aerie_evaluate_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_evaluate_options"));
+    if (o.n_taps < 0) return error(Code::invalid_argument, "n_taps: " + std::to_string(o.n_taps));
+    if (o.n_taps > 0) AERIE_TRY(require(o.taps, "taps"));
+    EvaluateOptions e;
+    e.taps = {o.taps, static_cast<size_t>(o.n_taps)};
+    e.features = o.features;
+    e.logits = o.logits;
+    if (o.progress)
+      e.keep_going = [&](int64_t done) { return o.progress(o.progress_user, static_cast<uint64_t>(done), n) != 0; };
+    return evaluate(*model->model, {tokens, n}, e);
   });
 }
 

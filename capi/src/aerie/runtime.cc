@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "capi/src/aerie/builtin_drafters.h"
 #include "capi/src/aerie/handles.h"
 #include "core/platform/dynamic_library.h"
 #include "kernels/cpu/cpu_device.h"
@@ -23,8 +24,7 @@ Result<PluginKind> Runtime::find_plugin(const std::string& id, uint32_t flags) {
 }
 
 namespace {
-Status add_plugin(Runtime& runtime, const std::string& path) {
-  AERIE_ASSIGN(const std::vector<PluginKind> kinds, load_plugin(path));
+Status add_kinds(Runtime& runtime, const std::string& path, const std::vector<PluginKind>& kinds) {
   const std::lock_guard<std::mutex> lock(runtime.mutex);
   for (const PluginKind& kind : kinds) {
     const auto same = std::find_if(runtime.plugins.begin(), runtime.plugins.end(), [&](const PluginKind& p) {
@@ -35,6 +35,16 @@ Status add_plugin(Runtime& runtime, const std::string& path) {
       return error(Code::mismatch, path + ": id " + kind.desc.id + " is taken by " + same->path);
   }
   return {};
+}
+
+Status add_plugin(Runtime& runtime, const std::string& path) {
+  AERIE_ASSIGN(const std::vector<PluginKind> kinds, load_plugin(path));
+  return add_kinds(runtime, path, kinds);
+}
+
+Status add_linked(Runtime& runtime, const std::string& name, aerie_drafter_plugin_entry_fn entry) {
+  AERIE_ASSIGN(const std::vector<PluginKind> kinds, linked_plugin(entry, name));
+  return add_kinds(runtime, name, kinds);
 }
 }  // namespace
 
@@ -101,6 +111,10 @@ int32_t aerie_runtime_load_plugin_directory(aerie_runtime* runtime, const char* 
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(runtime, "runtime"));
     std::string directory = path ? path : "";
+    if (!path && !builtin_drafters().empty()) {
+      for (const BuiltinDrafter& d : builtin_drafters()) AERIE_TRY(add_linked(*runtime->runtime, d.name, d.entry));
+      return {};
+    }
     if (!path) {
       const std::string home = platform::directory_of_code(reinterpret_cast<const void*>(&aerie_version));
       if (home.empty()) return error(Code::not_found, "cannot tell where this library lies; give a directory");
@@ -112,6 +126,16 @@ int32_t aerie_runtime_load_plugin_directory(aerie_runtime* runtime, const char* 
                  platform::list_files(directory, platform::library_suffix()));
     for (const std::string& file : files) AERIE_TRY(add_plugin(*runtime->runtime, file));
     return {};
+  });
+}
+
+int32_t aerie_runtime_add_plugin(aerie_runtime* runtime, const char* name, aerie_plugin_entry_fn entry,
+                                 aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(runtime, "runtime"));
+    AERIE_TRY(require(name, "name"));
+    AERIE_TRY(require(reinterpret_cast<const void*>(entry), "entry"));
+    return add_linked(*runtime->runtime, name, entry);
   });
 }
 

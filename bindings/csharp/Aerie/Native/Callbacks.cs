@@ -26,6 +26,10 @@ namespace Aerie.Native
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     internal unsafe delegate void aerie_parallel_for_fn(IntPtr user, IntPtr fn, IntPtr context, int n);
 
+    /// <summary>const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)</summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate IntPtr aerie_plugin_entry_fn();
+
     /// <summary>Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.</summary>
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     internal unsafe delegate int aerie_progress_fn(IntPtr user, ulong done_bytes, ulong total_bytes);

@@ -75,6 +75,14 @@ namespace Aerie.Native
         /// Jacobi window).
         /// </summary>
         internal const string AERIE_EXTENSION_EXTRA_ROWS = "aerie.extra_rows/1";
+        /// <summary>
+        /// An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row
+        /// left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the
+        /// text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its
+        /// newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither
+        /// are spared it.
+        /// </summary>
+        internal const string AERIE_EXTENSION_FORK = "aerie.fork/1";
         internal const int AERIE_D_OK = 0;
         /// <summary>an argument or the package is wrong</summary>
         internal const int AERIE_D_INVALID = 1;

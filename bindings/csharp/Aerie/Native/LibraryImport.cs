@@ -43,11 +43,19 @@ namespace Aerie.Native
 
         /// <summary>
         /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        /// (aerie/drafters beside it). [any]
+        /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_runtime_load_plugin_directory(IntPtr runtime, byte* absolute_path, aerie_error* err);
+
+        /// <summary>
+        /// Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+        /// gives its entry a name of its own. `name` is for errors. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_runtime_add_plugin(IntPtr runtime, byte* name, IntPtr entry, aerie_error* err);
 
         /// <summary>The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]</summary>
         [LibraryImport(Library.Core)]
@@ -82,6 +90,14 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_model_blob(IntPtr model, byte* name, IntPtr* data, UIntPtr* size, aerie_error* err);
 
+        /// <summary>
+        /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+        /// while it runs. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_model_evaluate(IntPtr model, int* tokens, UIntPtr n, aerie_evaluate_options* options, aerie_error* err);
+
         /// <summary>Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -102,7 +118,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_session_release(IntPtr session);
 
-        /// <summary>Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]</summary>
+        /// <summary>Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, IntPtr token_bytes, IntPtr user, aerie_error* err);
@@ -152,6 +168,39 @@ namespace Aerie.Native
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_tokens(IntPtr session, int** tokens, UIntPtr* n, aerie_error* err);
+
+        /// <summary>
+        /// Save and restore: a text with what has been computed for it, so that going on costs no prompt reading. The text that
+        /// follows is the one that would have followed (docs/session-format.md). An unfinished cycle is discarded; a session in
+        /// a batch may be saved.
+        /// *size is set to what is needed; buffer NULL, capacity 0: only that. Too small: AERIE_E_LIMIT. Versioned, checksummed.
+        /// [session]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_save(IntPtr session, IntPtr buffer, UIntPtr capacity, UIntPtr* size, aerie_error* err);
+
+        /// <summary>The same to a file, which appears whole or not at all. [session]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_save_file(IntPtr session, byte* path, aerie_error* err);
+
+        /// <summary>
+        /// A session as aerie_session_create(model, options) makes it, whose text, keys and values, and drafter state (if the
+        /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
+        /// statistics begin at 0. Another drafter, or none, gives the same text.
+        /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
+        /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+        /// The message names the field; *out is untouched. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_restore(IntPtr model, aerie_session_options* options, IntPtr data, UIntPtr size, IntPtr* @out, aerie_error* err);
+
+        /// <summary>The same from a file. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_session_restore_file(IntPtr model, aerie_session_options* options, byte* path, IntPtr* @out, aerie_error* err);
 
         /// <summary>int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)</summary>
         [LibraryImport(Library.Core)]

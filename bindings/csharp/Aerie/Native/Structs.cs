@@ -90,6 +90,23 @@ namespace Aerie.Native
         internal ulong kv_bytes_per_token;
     }
 
+    /// <summary>A text as the target sees it, for training and analysis: rows are written where the caller wants them.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_evaluate_options
+    {
+        internal uint struct_size;
+        internal int n_taps;
+        /// <summary>layers whose input is wanted; -1: the hidden state after the final norm</summary>
+        internal int* taps;
+        /// <summary>[tokens][n_taps * hidden_size]; NULL: none</summary>
+        internal float* features;
+        /// <summary>[tokens][vocab_size]; NULL: none</summary>
+        internal float* logits;
+        /// <summary>counting tokens; 0 cancels. NULL: none</summary>
+        internal IntPtr progress;
+        internal IntPtr progress_user;
+    }
+
     /// <summary>struct aerie_drafter_options</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal unsafe struct aerie_drafter_options

@@ -60,6 +60,14 @@ fn aerie() {
     at!(aerie_model_info, fingerprint, 64);
     at!(aerie_model_info, weight_bytes, 72);
     at!(aerie_model_info, kv_bytes_per_token, 80);
+    assert_eq!(size_of::<aerie_evaluate_options>(), 48);
+    at!(aerie_evaluate_options, struct_size, 0);
+    at!(aerie_evaluate_options, n_taps, 4);
+    at!(aerie_evaluate_options, taps, 8);
+    at!(aerie_evaluate_options, features, 16);
+    at!(aerie_evaluate_options, logits, 24);
+    at!(aerie_evaluate_options, progress, 32);
+    at!(aerie_evaluate_options, progress_user, 40);
     assert_eq!(size_of::<aerie_drafter_options>(), 24);
     at!(aerie_drafter_options, struct_size, 0);
     at!(aerie_drafter_options, max_sessions, 4);
@@ -334,6 +342,10 @@ fn drafter() {
     at!(aerie_extension_extra_rows, max_rows, 4);
     at!(aerie_extension_extra_rows, rows, 8);
     at!(aerie_extension_extra_rows, chosen, 16);
+    assert_eq!(size_of::<aerie_extension_fork>(), 16);
+    at!(aerie_extension_fork, struct_size, 0);
+    at!(aerie_extension_fork, reserved, 4);
+    at!(aerie_extension_fork, fork, 8);
     assert_eq!(size_of::<aerie_drafter_plugin_table>(), 32);
     at!(aerie_drafter_plugin_table, struct_size, 0);
     at!(aerie_drafter_plugin_table, abi_major, 4);

@@ -146,6 +146,13 @@ pub struct aerie_batch {
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// A plugin's entry point (drafter.h).
+#[repr(C)]
+pub struct aerie_drafter_plugin_table {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// level: 0 error, 1 warning, 2 info, 3 debug. Called on whatever thread noticed; must not call back
 /// into the library.
 pub type aerie_log_fn = Option<unsafe extern "C" fn(user: *mut c_void, level: i32, message: *const c_char)>;
@@ -159,6 +166,9 @@ pub type aerie_free_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: 
 /// Run fn(context, i) for every i in \[0, n) and return when all are done. Tasks never wait for each
 /// other: running them one by one is fine. Called on the thread that steps.
 pub type aerie_parallel_for_fn = Option<unsafe extern "C" fn(user: *mut c_void, r#fn: Option<unsafe extern "C" fn(context: *mut c_void, i: i32)>, context: *mut c_void, n: i32)>;
+
+/// `const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)`
+pub type aerie_plugin_entry_fn = Option<unsafe extern "C" fn() -> *const aerie_drafter_plugin_table>;
 
 /// Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32>;
@@ -304,6 +314,32 @@ pub struct aerie_model_info {
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_model_info {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// A text as the target sees it, for training and analysis: rows are written where the caller wants them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_evaluate_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `int32_t n_taps`
+    pub n_taps: i32,
+    /// layers whose input is wanted; -1: the hidden state after the final norm
+    pub taps: *const i32,
+    /// \[tokens\]\[n_taps \* hidden_size\]; NULL: none
+    pub features: *mut f32,
+    /// \[tokens\]\[vocab_size\]; NULL: none
+    pub logits: *mut f32,
+    /// counting tokens; 0 cancels. NULL: none
+    pub progress: aerie_progress_fn,
+    /// `void *progress_user`
+    pub progress_user: *mut c_void,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_evaluate_options {
     fn default() -> Self {
         unsafe { core::mem::zeroed() }
     }
@@ -591,8 +627,11 @@ functions! {
     /// the bytes that run; a plugin stays loaded until the process ends. \[any\]
     fn aerie_runtime_load_plugin(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
     /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-    /// (aerie/drafters beside it). \[any\]
+    /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). \[any\]
     fn aerie_runtime_load_plugin_directory(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
+    /// Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
+    /// gives its entry a name of its own. `name` is for errors. \[any\]
+    fn aerie_runtime_add_plugin(runtime: *mut aerie_runtime, name: *const c_char, entry: aerie_plugin_entry_fn, err: *mut aerie_error) -> i32;
     /// The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. \[any\]
     fn aerie_runtime_plugin_info(runtime: *mut aerie_runtime, index: u32, out: *mut aerie_plugin_info, err: *mut aerie_error) -> i32;
     /// Open a target package. Immutable and shared: any number of sessions on any threads. \[any\]
@@ -606,6 +645,9 @@ functions! {
     /// A byte blob of the package ("tokenizer", "chat_template"); \*size is 0 when absent. Borrowed from
     /// the model. \[any\]
     fn aerie_model_blob(model: *const aerie_model, name: *const c_char, data: *mut *const c_void, size: *mut usize, err: *mut aerie_error) -> i32;
+    /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
+    /// while it runs. \[any\]
+    fn aerie_model_evaluate(model: *mut aerie_model, tokens: *const i32, n: usize, options: *const aerie_evaluate_options, err: *mut aerie_error) -> i32;
     /// Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. \[any\]
     fn aerie_drafter_open(model: *mut aerie_model, options: *const aerie_drafter_options, out: *mut *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
     /// `void aerie_drafter_release(aerie_drafter_handle *drafter)`
@@ -614,7 +656,7 @@ functions! {
     fn aerie_session_create(model: *mut aerie_model, options: *const aerie_session_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Waits for a step in flight on another thread to stop; leaves its batch. \[any\]
     fn aerie_session_release(session: *mut aerie_session);
-    /// Texts that end the generation. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. \[session\]
+    /// Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. \[session\]
     fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, token_bytes: aerie_token_bytes_fn, user: *mut c_void, err: *mut aerie_error) -> i32;
     /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. \[session\]
     fn aerie_session_append(session: *mut aerie_session, tokens: *const i32, n: usize, err: *mut aerie_error) -> i32;
@@ -634,6 +676,23 @@ functions! {
     fn aerie_session_result(session: *mut aerie_session, out: *mut aerie_step_result, err: *mut aerie_error) -> i32;
     /// All committed tokens, prompt included; borrowed until the next call on this session. \[session\]
     fn aerie_session_tokens(session: *mut aerie_session, tokens: *mut *const i32, n: *mut usize, err: *mut aerie_error) -> i32;
+    /// Save and restore: a text with what has been computed for it, so that going on costs no prompt reading. The text that
+    /// follows is the one that would have followed (docs/session-format.md). An unfinished cycle is discarded; a session in
+    /// a batch may be saved.
+    /// \*size is set to what is needed; buffer NULL, capacity 0: only that. Too small: AERIE_E_LIMIT. Versioned, checksummed.
+    /// \[session\]
+    fn aerie_session_save(session: *mut aerie_session, buffer: *mut c_void, capacity: usize, size: *mut usize, err: *mut aerie_error) -> i32;
+    /// The same to a file, which appears whole or not at all. \[session\]
+    fn aerie_session_save_file(session: *mut aerie_session, path: *const c_char, err: *mut aerie_error) -> i32;
+    /// A session as aerie_session_create(model, options) makes it, whose text, keys and values, and drafter state (if the
+    /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
+    /// statistics begin at 0. Another drafter, or none, gives the same text.
+    /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
+    /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+    /// The message names the field; \*out is untouched. \[any\]
+    fn aerie_session_restore(model: *mut aerie_model, options: *const aerie_session_options, data: *const c_void, size: usize, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
+    /// The same from a file. \[any\]
+    fn aerie_session_restore_file(model: *mut aerie_model, options: *const aerie_session_options, path: *const c_char, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// `int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)`
     fn aerie_session_statistics(session: *mut aerie_session, out: *mut aerie_statistics, err: *mut aerie_error) -> i32;
     /// options may be NULL. \[any\]

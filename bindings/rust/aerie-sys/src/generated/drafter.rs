@@ -30,6 +30,13 @@ pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
 /// Jacobi window).
 pub const AERIE_EXTENSION_EXTRA_ROWS: &[u8; 19] = b"aerie.extra_rows/1\0";
 
+/// An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row
+/// left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the
+/// text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its
+/// newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither
+/// are spared it.
+pub const AERIE_EXTENSION_FORK: &[u8; 13] = b"aerie.fork/1\0";
+
 /// `AERIE_D_OK = 0`
 pub const AERIE_D_OK: i32 = 0;
 
@@ -617,6 +624,7 @@ pub struct aerie_drafter {
     /// `int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out)`
     pub propose_host: Option<unsafe extern "C" fn(self_: *mut c_void, context: *const aerie_host_context, out: *mut aerie_host_candidates) -> i32>,
     /// Forget committed rows at positions \>= len (rewind). Host-managed KV is already rolled back.
+    /// NULL: it keeps nothing else (see AERIE_EXTENSION_FORK)
     pub rollback: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, len: i32) -> i32>,
     /// asked once, after open; NULL: unknown
     pub get_extension: Option<unsafe extern "C" fn(self_: *mut c_void, id: *const c_char) -> *const c_void>,
@@ -646,6 +654,24 @@ pub struct aerie_extension_extra_rows {
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_extension_extra_rows {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// frozen; alive until destroy
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_extension_fork {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `uint32_t reserved`
+    pub reserved: u32,
+    /// Sequence `to`, which has begun and is empty, becomes what `from` is. A rollback of `to` may follow.
+    pub fork: Option<unsafe extern "C" fn(self_: *mut c_void, from: i32, to: i32) -> i32>,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_extension_fork {
     fn default() -> Self {
         unsafe { core::mem::zeroed() }
     }

@@ -1,0 +1,28 @@
+"""Float memory that the library fills: numpy arrays where numpy is there, else memoryviews of the same shape."""
+
+import ctypes
+from typing import Any
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+
+def floats(rows: int, columns: int) -> Any:
+    if numpy is not None:
+        return numpy.empty((rows, columns), numpy.float32)
+    if rows * columns == 0:
+        return memoryview(bytearray()).cast("B")
+    return memoryview((ctypes.c_float * (rows * columns))()).cast("B").cast("f", (rows, columns))
+
+
+def float_pointer(buffer: Any, rows: int, columns: int, name: str) -> Any:
+    """Where the library writes `rows` x `columns` floats; `buffer` is any writable C-contiguous float32 memory."""
+    view = memoryview(buffer)
+    if view.readonly or not view.c_contiguous or view.format not in ("f", "<f") or view.nbytes < 4 * rows * columns:
+        raise ValueError(f"{name}: not {rows} x {columns} writable contiguous float32")
+    if view.nbytes == 0:
+        return None
+    return ctypes.cast((ctypes.c_char * view.nbytes).from_buffer(view.cast("B") if view.ndim else view),
+                       ctypes.POINTER(ctypes.c_float))

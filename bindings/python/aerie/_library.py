@@ -1,0 +1,123 @@
+"""The shared libraries: where they are, and how they are called. They are loaded at the first call, not at import."""
+
+import ctypes
+import functools
+import glob
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Iterator, Sequence
+
+from . import _native
+from .errors import raise_error
+
+SOVERSION = 1
+
+
+def _candidates(name: str) -> Iterator[str]:
+    """AERIE_DIR (a build tree or an installed prefix), what the wheel brought, what the system has."""
+    file = f"lib{name}.so.{SOVERSION}"
+    directory = os.environ.get("AERIE_DIR")
+    if directory:
+        found = [os.path.join(directory, "lib", file), *glob.glob(os.path.join(glob.escape(directory), "lib", "*", file))]
+        yield next((path for path in found if os.path.exists(path)), found[0])
+        return
+    beside = Path(__file__).parent / "_lib" / file
+    yield str(beside) if beside.exists() else file
+
+
+@functools.cache
+def library(name: str) -> ctypes.CDLL:
+    """`aerie` or `aerie-text`."""
+    loaded = ctypes.CDLL(next(_candidates(name)))  # OSError says which file is missing
+    _native.declare(loaded, _native.FUNCTIONS[name])
+    return loaded
+
+
+def new(struct: type, **values: Any) -> Any:
+    """A struct of the C API with its size set; nested ones' too where they are given."""
+    made = struct(struct_size=ctypes.sizeof(struct))
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+def call(name: str, *arguments: Any, of: str = "aerie") -> None:
+    """A function that ends in an aerie_error; its failure is raised."""
+    err = new(_native.aerie_error)
+    code = getattr(library(of), name)(*arguments, ctypes.byref(err))
+    if code != _native.AERIE_OK:
+        raise_error(code, err.message.decode("utf-8", "replace"))
+
+
+def int32_array(values: Sequence[int]) -> Any:
+    """What a `const int32_t *` is given: an int32 buffer (numpy, array) as it is, anything else copied."""
+    try:
+        view = memoryview(values)  # type: ignore[arg-type]
+    except TypeError:
+        return (ctypes.c_int32 * len(values))(*values)
+    if view.format not in ("i", "l") or view.itemsize != 4 or view.ndim != 1 or not view.c_contiguous or view.readonly:
+        values = view.tolist()
+        return (ctypes.c_int32 * len(values))(*values)
+    return (ctypes.c_int32 * view.shape[0]).from_buffer(view)
+
+
+class Handle:
+    """An object of the library: closed once, by whoever comes first, and never while a call on it is running.
+
+    The library's objects hold what they stand on, so the order of closing does not matter; the Python objects hold
+    their parents because these hold the callbacks.
+    """
+
+    _release: str  # the C function
+    _of = "aerie"
+
+    def __init__(self, handle: ctypes.c_void_p, *parents: Any):
+        self._handle: ctypes.c_void_p | None = handle
+        self._parents = parents
+        self._calls = 0
+        self._idle = threading.Condition()
+
+    @contextmanager
+    def _use(self) -> Iterator[ctypes.c_void_p]:
+        with self._idle:
+            if self._handle is None:
+                raise ValueError(f"{type(self).__name__} is closed")
+            self._calls += 1
+            handle = self._handle
+        try:
+            yield handle
+        finally:
+            with self._idle:
+                self._calls -= 1
+                if self._calls == 0:
+                    self._idle.notify_all()
+
+    def _interrupt(self, handle: ctypes.c_void_p) -> None:
+        """Make calls that run on other threads end soon."""
+
+    def close(self) -> None:
+        """Give the object back; a second time does nothing. Waits for calls on other threads."""
+        with self._idle:
+            handle, self._handle = self._handle, None
+            if handle is None:
+                return
+            if self._calls:
+                self._interrupt(handle)
+            self._idle.wait_for(lambda: self._calls == 0)
+        getattr(library(self._of), self._release)(handle)
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None:
+            self.close()

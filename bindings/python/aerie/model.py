@@ -1,0 +1,164 @@
+"""A target model, and drafters bound to it."""
+
+import ctypes
+import functools
+import os
+from typing import Any, Callable, NamedTuple, Sequence
+
+from . import _arrays, _native
+from ._library import Handle, call, int32_array, new
+from .runtime import Runtime
+from .text import Tokenizer
+
+# (done bytes, total bytes); False cancels.
+ProgressFunction = Callable[[int, int], Any]
+
+_KV_DTYPES = {"f32": 0, "bf16": 1, "int8": 2}
+FINAL = _native.AERIE_FEATURE_FINAL  # tap: the hidden state after the final norm
+
+
+class ModelInfo(NamedTuple):
+    vocab_size: int
+    hidden_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    max_context: int
+    bos_id: int | None
+    eos_ids: tuple[int, ...]
+    name: str
+    fingerprint: str
+    weight_bytes: int
+    kv_bytes_per_token: int
+
+
+class _Progress:
+    """A progress hook for the library; what the function raises reaches who made the call, and cancels."""
+
+    def __init__(self, function: ProgressFunction | None):
+        self._raised: BaseException | None = None
+
+        def hook(_user, done, total):
+            try:
+                return 0 if function(done, total) is False else 1
+            except BaseException as e:
+                self._raised = e
+                return 0
+        self.hook = _native.aerie_progress_fn(hook) if function is not None else _native.aerie_progress_fn()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        try:
+            call(name, *arguments)
+        finally:
+            if self._raised is not None:
+                raise self._raised
+
+
+class Model(Handle):
+    """A target package, opened. Immutable; serves any number of sessions on any threads.
+
+    Without a `runtime` it makes one of its own. `kv_positions`: KV budget of all its sessions together, in tokens.
+    `progress(done, total)` may return False to cancel the load.
+    """
+
+    _release = "aerie_model_release"
+
+    def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
+                 kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None):
+        if kv_dtype not in _KV_DTYPES:
+            raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
+        runtime = runtime if runtime is not None else Runtime()
+        hook = _Progress(progress)
+        options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
+                      check_data=int(check_data), progress=hook.hook)
+        out = ctypes.c_void_p()
+        with runtime._use() as parent:
+            hook.call("aerie_model_open", parent, os.fsencode(path), ctypes.byref(options), ctypes.byref(out))
+        super().__init__(out, runtime)
+        self.runtime = runtime
+
+    @functools.cached_property
+    def info(self) -> ModelInfo:
+        native = new(_native.aerie_model_info)
+        with self._use() as handle:
+            call("aerie_model_info_get", handle, ctypes.byref(native))
+            values = {name: getattr(native, name) for name in ModelInfo._fields}
+            values.update(bos_id=None if native.bos_id < 0 else native.bos_id,
+                          eos_ids=tuple(native.eos_ids[:native.n_eos]), name=native.name.decode("utf-8", "replace"),
+                          fingerprint=native.fingerprint.decode())
+        return ModelInfo(**values)
+
+    def blob(self, name: str) -> bytes:
+        """A byte blob of the package ("tokenizer", "chat_template"); empty when absent."""
+        data, size = ctypes.c_void_p(), ctypes.c_size_t()
+        with self._use() as handle:
+            call("aerie_model_blob", handle, name.encode(), ctypes.byref(data), ctypes.byref(size))
+            return ctypes.string_at(data, size.value) if size.value else b""
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The package's tokenizer; LookupError when it has none."""
+        blob = self.blob("tokenizer")
+        if not blob:
+            raise LookupError(f"{self.info.name}: the package has no tokenizer")
+        return Tokenizer(blob)
+
+    @functools.cached_property
+    def _stop_tokenizer(self) -> Tokenizer:
+        """One that nobody can close: sessions with stop strings call it without Python."""
+        return Tokenizer(self.blob("tokenizer"))
+
+    def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
+                max_sessions: int = 0) -> "Drafter":
+        """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram"."""
+        return Drafter(self, package, plugin=plugin, max_sessions=max_sessions)
+
+    def session(self, **options: Any) -> "Session":
+        """A new text; the options are Session's."""
+        from .session import Session
+        return Session(self, **options)
+
+    def batch(self, *, max_rows: int = 0) -> "Batch":
+        from .batch import Batch
+        return Batch(self, max_rows=max_rows)
+
+    def features(self, tokens: Sequence[int], taps: Sequence[int] = (FINAL,), *, out: Any = None,
+                 progress: ProgressFunction | None = None) -> Any:
+        """Hidden states float32 [tokens, len(taps) * hidden_size]: column block i is the input of layer taps[i], or the
+        state after the final norm (-1). The library writes into `out` (any writable float32 memory of that size) or a
+        new numpy array; without numpy, a memoryview."""
+        return self._evaluate(tokens, "features", len(taps) * self.info.hidden_size, out, progress, taps)
+
+    def logits(self, tokens: Sequence[int], *, out: Any = None, progress: ProgressFunction | None = None) -> Any:
+        """float32 [tokens, vocab_size]: row i is what the model says after tokens[:i + 1]. Written like `features`."""
+        return self._evaluate(tokens, "logits", self.info.vocab_size, out, progress, ())
+
+    def _evaluate(self, tokens: Sequence[int], field: str, columns: int, out: Any, progress: ProgressFunction | None,
+                  taps: Sequence[int]) -> Any:
+        rows = len(tokens)
+        out = _arrays.floats(rows, columns) if out is None else out
+        ids, layers, hook = int32_array(tokens), (ctypes.c_int32 * len(taps))(*taps), _Progress(progress)
+        options = new(_native.aerie_evaluate_options, n_taps=len(taps), progress=hook.hook)
+        options.taps = ctypes.cast(layers, ctypes.POINTER(ctypes.c_int32))
+        setattr(options, field, _arrays.float_pointer(out, rows, columns, "out"))
+        with self._use() as handle:
+            hook.call("aerie_model_evaluate", handle, ids, rows, ctypes.byref(options))
+        return out
+
+
+class Drafter(Handle):
+    """A plugin, and its weights, bound to a target."""
+
+    _release = "aerie_drafter_release"
+
+    def __init__(self, model: Model, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
+                 max_sessions: int = 0):
+        options = new(_native.aerie_drafter_options, max_sessions=max_sessions)
+        options.package = None if package is None else os.fsencode(package)
+        options.plugin = None if plugin is None else plugin.encode()
+        out = ctypes.c_void_p()
+        with model._use() as parent:
+            call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))
+        super().__init__(out, model)

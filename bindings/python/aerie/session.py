@@ -1,0 +1,249 @@
+"""A session: one text."""
+
+import ctypes
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Iterable, Iterator, NamedTuple, Sequence
+
+from . import _native
+from ._library import Handle, call, int32_array, library, new
+from .model import Drafter, Model
+from .statistics import Statistics
+from .text import Decoder
+
+# Between two looks at Python's signals while a prompt is read: Ctrl-C is heard this soon.
+_SLICE_US = 50_000
+
+
+class State(IntEnum):
+    PENDING = _native.AERIE_STEP_PENDING  # the budget is spent; step again
+    TOKENS = _native.AERIE_STEP_TOKENS
+    DONE = _native.AERIE_STEP_DONE        # the text has ended
+
+
+class Finish(IntEnum):
+    NONE = _native.AERIE_FINISH_NONE
+    EOS = _native.AERIE_FINISH_EOS
+    STOP_TOKEN = _native.AERIE_FINISH_STOP_TOKEN
+    STOP_STRING = _native.AERIE_FINISH_STOP_STRING
+    CONTEXT = _native.AERIE_FINISH_CONTEXT
+
+
+class Token(NamedTuple):
+    id: int
+    logprob: float  # log-softmax of the target's raw logits
+    drafted: bool   # a drafter had guessed it
+
+
+class Step(NamedTuple):
+    state: State
+    tokens: list[Token]
+    finish: Finish
+    stop_bytes: int  # STOP_STRING: bytes to cut from the end of the text
+
+    @classmethod
+    def _from(cls, native: Any) -> "Step":
+        tokens = [Token(t.id, t.logprob, bool(t.drafted)) for t in native.tokens[:native.n_tokens]]
+        return cls(State(native.state), tokens, Finish(native.finish), native.stop_bytes)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """temperature 0: greedy. Same seed, same text; sessions with equal seeds and different streams differ."""
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 0.0
+    min_p: float = 0.0
+    seed: int = 0
+    stream: int = 0
+
+    def _native(self) -> Any:
+        return new(_native.aerie_sampling, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p,
+                   min_p=self.min_p, seed=self.seed, stream=self.stream)
+
+
+_POLICIES = {"default": _native.AERIE_TREE_DEFAULT, "chain": _native.AERIE_TREE_CHAIN, "static": _native.AERIE_TREE_STATIC,
+             "eagle2": _native.AERIE_TREE_EAGLE2, "backbone": _native.AERIE_TREE_BACKBONE,
+             "cast": _native.AERIE_TREE_CAST, "auto": _native.AERIE_TREE_AUTO}
+_NOISES = {"shared": _native.AERIE_NOISE_SHARED, "none": _native.AERIE_NOISE_NONE}
+_RULES = {"exact": _native.AERIE_VERIFY_EXACT, "sampled": _native.AERIE_VERIFY_SAMPLED}
+
+
+def _named(names: dict[str, int], value: str, what: str) -> int:
+    if value not in names:
+        raise ValueError(f"{what}: {value!r} is none of {', '.join(names)}")
+    return names[value]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """How drafts branch (docs/policies.md); zeros are the policy's defaults. `paths`: of `static`, each as its ranks."""
+
+    policy: str = "default"
+    nodes: int = 0
+    depth: int = 0
+    top_k: int = 0
+    threshold: float = 0.0
+    paths: Sequence[Sequence[int]] = ()
+
+    def _native(self) -> Any:
+        ranks = int32_array([rank for path in self.paths for rank in (*path, -1)])
+        native = new(_native.aerie_tree_options, policy=_named(_POLICIES, self.policy, "policy"), nodes=self.nodes,
+                     depth=self.depth, top_k=self.top_k, threshold=self.threshold, n_paths=len(self.paths))
+        native.paths = ctypes.cast(ranks, ctypes.POINTER(ctypes.c_int32))  # keeps `ranks`
+        return native
+
+
+class Session(Handle):
+    """One text. One thread at a time (another gets Error with Code.BUSY); only `cancel` and `close` may come from any.
+
+    Sampling may be given as its parts: `model.session(temperature=0.7, seed=7)`.
+    """
+
+    _release = "aerie_session_release"
+
+    def __init__(self, model: Model, *, drafter: Drafter | None = None, sampling: Sampling | None = None,
+                 tree: Tree | str | None = None, max_context: int = 0, draft_noise: str = "shared",
+                 verify: str = "exact", ignore_eos: bool = False, stop_tokens: Iterable[int] = (),
+                 **sampling_parts: Any):
+        if sampling is not None and sampling_parts:
+            raise TypeError("sampling: give it whole or in parts")
+        sampling = sampling if sampling is not None else Sampling(**sampling_parts)
+        tree = Tree(tree) if isinstance(tree, str) else tree or Tree()
+        stop = list(stop_tokens)
+        options = new(_native.aerie_session_options, max_context=max_context, sampling=sampling._native(),
+                      tree=tree._native(), draft_noise=_named(_NOISES, draft_noise, "draft_noise"),
+                      verify=_named(_RULES, verify, "verify"), ignore_eos=int(ignore_eos), n_stop_tokens=len(stop))
+        options.stop_tokens = ctypes.cast(int32_array(stop), ctypes.POINTER(ctypes.c_int32))
+        out = ctypes.c_void_p()
+        with ExitStack() as open_handles:
+            parent = open_handles.enter_context(model._use())
+            if drafter is not None:
+                options.drafter = open_handles.enter_context(drafter._use())
+            call("aerie_session_create", parent, ctypes.byref(options), ctypes.byref(out))
+        super().__init__(out, model, drafter)
+        self.model = model
+
+    def _interrupt(self, handle: ctypes.c_void_p) -> None:
+        library("aerie").aerie_session_cancel(handle)
+
+    def append(self, prompt: str | Sequence[int]) -> None:
+        """Prompt tokens, or text (with the package's tokenizer; the beginning-of-text token only at the beginning)."""
+        if isinstance(prompt, str):
+            prompt = self.model.tokenizer.encode(prompt, bos=self.length == 0)
+        with self._use() as handle:
+            call("aerie_session_append", handle, int32_array(prompt), len(prompt))
+
+    def step(self, *, max_tokens: int = 0, budget_us: int = 0) -> Step:
+        """One cycle (draft, verify, commit), or as much of it as the budget allows."""
+        options = new(_native.aerie_step_options, max_tokens=max_tokens, budget_us=budget_us)
+        result = new(_native.aerie_step_result)
+        with self._use() as handle:
+            call("aerie_session_step", handle, ctypes.byref(options), ctypes.byref(result))
+            return Step._from(result)
+
+    def result(self) -> Step:
+        """What the last step gave, its own or its batch's; raises what that step raised."""
+        result = new(_native.aerie_step_result)
+        with self._use() as handle:
+            call("aerie_session_result", handle, ctypes.byref(result))
+            return Step._from(result)
+
+    def steps(self, max_tokens: int | None = None) -> Iterator[Step]:
+        """Steps until the text ends or `max_tokens` have come out. A loop left early leaves the session usable, with
+        whole steps in its text."""
+        left = max_tokens
+        while left is None or left > 0:
+            step = self.step(max_tokens=left or 0, budget_us=_SLICE_US)
+            if step.state == State.PENDING:
+                continue
+            yield step
+            if step.state == State.DONE:
+                return
+            if left is not None:
+                left -= len(step.tokens)
+
+    def stream(self, max_tokens: int | None = None) -> Iterator[Token]:
+        """The tokens of `steps`, one by one."""
+        for step in self.steps(max_tokens):
+            yield from step.tokens
+
+    def generate(self, prompt: str | Sequence[int] | None = None, *, max_tokens: int | None = None,
+                 stop: Sequence[str] = ()) -> Iterator[str]:
+        """Text as it comes, in whole characters. `stop`: texts that end it; they are not part of what is yielded."""
+        if prompt is not None:
+            self.append(prompt)
+        self.set_stop_strings(stop)
+        held = b""  # may be the beginning of a stop string
+        keep = max((len(text.encode()) - 1 for text in stop), default=0)
+        with Decoder(self.model.tokenizer) as decoder:
+            for step in self.steps(max_tokens):
+                held += "".join([decoder.push(token.id) for token in step.tokens]).encode()
+                if step.finish == Finish.STOP_STRING:
+                    held += decoder.finish().encode()
+                    yield held[:len(held) - step.stop_bytes].decode("utf-8", "replace")
+                    return
+                size = len(held) - keep
+                while size > 0 and size < len(held) and held[size] & 0xC0 == 0x80:
+                    size -= 1
+                if size > 0:
+                    yield held[:size].decode()
+                    held = held[size:]
+            last = held.decode() + decoder.finish()
+            if last:
+                yield last
+
+    def cancel(self) -> None:
+        """From any thread: the step that is running, or the next one, raises Cancelled. Stepping again goes on."""
+        with self._use() as handle:
+            library("aerie").aerie_session_cancel(handle)
+
+    def rewind(self, length: int) -> None:
+        """Keep the first `length` tokens."""
+        if length < 0:
+            raise ValueError(f"length: {length}")
+        with self._use() as handle:
+            call("aerie_session_rewind", handle, length)
+
+    def set_sampling(self, sampling: Sampling) -> None:
+        with self._use() as handle:
+            call("aerie_session_set_sampling", handle, ctypes.byref(sampling._native()))
+
+    def set_tree(self, tree: Tree | str) -> None:
+        tree = Tree(tree) if isinstance(tree, str) else tree
+        with self._use() as handle:
+            call("aerie_session_set_tree", handle, ctypes.byref(tree._native()))
+
+    def set_stop_strings(self, stop: Sequence[str]) -> None:
+        """Texts that end the generation; none clears them."""
+        strings = (ctypes.c_char_p * len(stop))(*[text.encode() for text in stop])
+        with self._use() as handle:
+            if not stop:
+                call("aerie_session_set_stop_strings", handle, None, 0, _native.aerie_token_bytes_fn(), None)
+                return
+            token_bytes = _native.aerie_token_bytes_fn(("aerie_text_token_bytes", library("aerie-text")))
+            with self.model._stop_tokenizer._use() as user:
+                call("aerie_session_set_stop_strings", handle, strings, len(stop), token_bytes, user)
+
+    def tokens(self) -> list[int]:
+        """All committed tokens, prompt included."""
+        data, n = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_size_t()
+        with self._use() as handle:
+            call("aerie_session_tokens", handle, ctypes.byref(data), ctypes.byref(n))
+            return data[:n.value]
+
+    @property
+    def length(self) -> int:
+        """Committed tokens, prompt included."""
+        data, n = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_size_t()
+        with self._use() as handle:
+            call("aerie_session_tokens", handle, ctypes.byref(data), ctypes.byref(n))
+            return n.value
+
+    def statistics(self) -> Statistics:
+        native = new(_native.aerie_statistics)
+        with self._use() as handle:
+            call("aerie_session_statistics", handle, ctypes.byref(native))
+        return Statistics._from(native)

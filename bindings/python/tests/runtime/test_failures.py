@@ -1,0 +1,92 @@
+"""What goes wrong: drafters, plugins, files, callbacks."""
+
+import sys
+import tempfile
+import threading
+
+import aerie
+from aerie import Code
+from case import Case, DEMO, HEAD, PLUGINS, PROMPT, ids, the_text
+
+
+class Failures(Case):
+    def test_injected_failure(self):
+        heard = []
+        runtime = aerie.Runtime(log=lambda level, message: heard.append((level, message)))
+        runtime.load_plugin(PLUGINS / "hostile.so")
+        with aerie.Model(DEMO, runtime) as model, model.drafter(plugin="throw") as drafter:
+            with model.session(drafter=drafter, temperature=0.8, seed=5, ignore_eos=True, tree="chain") as session:
+                session.append(PROMPT)
+                self.assertEqual(ids(session, 64), the_text(0.8, 5, 64))
+                statistics = session.statistics()
+        self.assertEqual(statistics.drafter_failures, 3)
+        self.assertTrue(statistics.quarantined)
+        self.assertTrue(heard)
+
+    def test_foreign_thread_callback(self):
+        heard = []
+        runtime = aerie.Runtime(log=lambda level, message: heard.append((threading.get_ident(), message)))
+        runtime.load_plugin(PLUGINS / "foreign_log.so")
+        with aerie.Model(DEMO, runtime) as model:
+            model.drafter(plugin="foreign_log").close()
+        told = [thread for thread, message in heard if "from a foreign thread" in message]
+        self.assertTrue(told)
+        self.assertNotIn(threading.get_ident(), told)
+
+    def test_callback_that_fails(self):
+        class Mine(Exception):
+            pass
+
+        def fails(*_):
+            raise Mine("by the callback")
+
+        unraisable = []
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = lambda raised: unraisable.append(raised.exc_type)
+        runtime = aerie.Runtime(log=fails)
+        runtime.load_plugin(PLUGINS / "hostile.so")
+        with self.assertRaises(Mine):
+            aerie.Model(DEMO, runtime, progress=fails)
+        with aerie.Model(DEMO, runtime) as model, model.drafter(plugin="throw") as drafter:
+            with model.session(drafter=drafter, ignore_eos=True, tree="chain") as session:
+                session.append(PROMPT)
+                self.assertEqual(ids(session, 16), the_text(0.0, 5, 64)[:16])
+        self.assertIn(Mine, unraisable)
+
+    def test_load_progress(self):
+        calls = []
+        aerie.Model(DEMO, self.runtime, progress=lambda done, total: calls.append((done, total))).close()
+        self.assertEqual(calls, sorted(calls))
+        self.assertEqual(*calls[-1])
+        self.assertGreater(calls[-1][1], 0)
+
+    def test_load_cancel(self):
+        with self.assertRaises(aerie.Cancelled):
+            aerie.Model(DEMO, self.runtime, progress=lambda done, total: False)
+        aerie.Model(DEMO, self.runtime).close()
+
+    def test_bad_plugin(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as text:
+            text.write(b"not a library")
+            text.flush()
+            self.check_error(Code.PLUGIN, text.name, self.runtime.load_plugin, text.name)
+        self.check_error(Code.INVALID_ARGUMENT, "absolute", self.runtime.load_plugin, "hostile.so")
+        self.check_error(Code.NOT_FOUND, "/no/such.so", self.runtime.load_plugin, "/no/such.so")
+        self.check_error(Code.PLUGIN, "aerie_drafter_plugin_entry", self.runtime.load_plugin, PLUGINS / "no_entry.so")
+        self.check_error(Code.PLUGIN, "ABI", self.runtime.load_plugin, PLUGINS / "wrong_major.so")
+        self.check_error(Code.PLUGIN, "ABI", self.runtime.load_plugin, PLUGINS / "too_new.so")
+        self.runtime.load_plugin(PLUGINS / "hostile.so")
+        with self.assertRaises(aerie.Error):
+            self.model.drafter(plugin="open_fails")
+        self.assertIn("ngram", [plugin.id for plugin in self.runtime.plugins()])
+        self.assertEqual(ids(self.session(), 8), the_text(0.0, 5, 64)[:8])
+
+    def test_errors(self):
+        self.check_error(Code.NOT_FOUND, "/no/model.aerie", aerie.Model, "/no/model.aerie", self.runtime)
+        with tempfile.NamedTemporaryFile(suffix=".aerie") as cut:
+            cut.write(DEMO.read_bytes()[:100_000])
+            cut.flush()
+            self.check_error(Code.BAD_FORMAT, cut.name, aerie.Model, cut.name, self.runtime)
+        self.check_error(Code.MISMATCH, str(HEAD), aerie.Model, HEAD, self.runtime)
+        with self.assertRaises(ValueError):
+            self.model.session(tree="bush")

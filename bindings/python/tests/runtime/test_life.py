@@ -1,0 +1,76 @@
+"""Closing, in every order, and 1,000 times."""
+
+import gc
+import os
+import threading
+from pathlib import Path
+
+import aerie
+from case import Case, DEMO, HEAD, PROMPT, ids, the_text
+
+
+class Life(Case):
+    def test_double_close(self):
+        runtime = aerie.Runtime(threads=1)
+        model = aerie.Model(DEMO, runtime)
+        drafter = model.drafter(HEAD)
+        session = model.session(drafter=drafter)
+        batch = model.batch()
+        for thing in batch, session, drafter, model, runtime:
+            thing.close()
+            thing.close()
+            self.assertTrue(thing.closed)
+        for late in session.step, session.cancel, session.statistics, batch.step, runtime.plugins, lambda: model.blob("x"):
+            with self.assertRaises(ValueError):
+                late()
+
+    def test_parent_closed_first(self):
+        runtime = aerie.Runtime(threads=1, log=lambda level, message: None)
+        model = aerie.Model(DEMO, runtime)
+        drafter = model.drafter(HEAD)
+        session = model.session(drafter=drafter, ignore_eos=True, tree="chain")
+        for parent in runtime, model, drafter:
+            parent.close()
+        del runtime, model, drafter, parent
+        gc.collect()
+        session.append(PROMPT)
+        self.assertEqual(ids(session, 64), the_text(0.0, 5, 64))
+        session.close()
+
+    def test_load_cycles(self):
+        def resident() -> int:
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        for cycle in range(1000):
+            with aerie.Runtime(threads=1) as runtime, aerie.Model(DEMO, runtime, kv_positions=512) as model:
+                with model.session(tree="chain") as session:  # `auto` would measure passes
+                    session.append(PROMPT)
+                    session.step()
+            if cycle == 199:
+                gc.collect()
+                before = resident()
+        gc.collect()
+        self.assertLess(resident() - before, 4 << 20)
+
+    def test_close_during_a_step(self):
+        """Closing waits for the thread that steps, which hears of it."""
+        session = self.model.session(ignore_eos=True)
+        session.append(PROMPT)
+        started, ended = threading.Event(), []
+
+        def step_on():
+            try:
+                while True:
+                    session.step()
+                    started.set()
+                    if session.length > 400:
+                        session.rewind(len(PROMPT))
+            except (aerie.Cancelled, ValueError) as e:
+                ended.append(e)
+
+        thread = threading.Thread(target=step_on)
+        thread.start()
+        started.wait()
+        session.close()
+        thread.join(10)
+        self.assertEqual(len(ended), 1)

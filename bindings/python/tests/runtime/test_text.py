@@ -1,0 +1,62 @@
+"""Text and what a session says of itself."""
+
+import aerie
+from aerie import _native
+from case import Case, HEAD, PROMPT, ids, the_text
+
+
+class Text(Case):
+    def test_emoji_by_bytes(self):
+        text, tokenizer = "a😀é✓b", self.model.tokenizer
+        tokens = tokenizer.encode(text, bos=False)
+        self.assertGreater(len(tokens), len(text))
+        with aerie.Decoder(tokenizer) as decoder:
+            pieces = [decoder.push(token) for token in tokens] + [decoder.finish()]
+            self.assertEqual("".join(pieces), text)
+            for token in tokens[:2]:
+                cut = decoder.push(token)
+            self.assertEqual(cut, "")
+            self.assertEqual(set(decoder.finish()), {"\ufffd"})
+        self.assertEqual(tokenizer.decode(tokens), text)
+
+    def test_stop_string(self):
+        tokenizer, tokens = self.model.tokenizer, the_text(0.0, 5, 64)
+        text = tokenizer.decode(PROMPT + tokens)[len(tokenizer.decode(PROMPT)):]
+        stop = text[len(text) // 2:len(text) // 2 + 6]
+        session = self.session()
+        session.set_stop_strings([stop])
+        steps = list(session.steps(64))
+        said = tokenizer.decode(session.tokens())[len(tokenizer.decode(PROMPT)):]
+        self.assertEqual(steps[-1].finish, aerie.Finish.STOP_STRING)
+        self.assertEqual(said.encode()[:len(said.encode()) - steps[-1].stop_bytes].decode(), text[:text.index(stop)])
+        self.assertEqual("".join(self.session().generate(max_tokens=64, stop=[stop])), text[:text.index(stop)])
+        self.assertEqual("".join(self.session().generate(max_tokens=64, stop=["never said"])), text)
+
+    def test_rewind(self):
+        session = self.session()
+        ids(session, 32)
+        session.rewind(len(PROMPT) + 22)
+        ids(session, 32)
+        self.assertEqual(session.tokens(), PROMPT + the_text(0.0, 5, 64)[:54])
+
+    def test_statistics(self):
+        with self.model.drafter(HEAD) as head:
+            session = self.session(drafter=head)
+            ids(session, 64)
+            statistics = session.statistics()
+        self.assertEqual(statistics.emitted, 64)
+        self.assertLessEqual(statistics.cycles, statistics.emitted)
+        self.assertGreater(statistics.tau, 1)
+        names = {field for field, *_ in _native.aerie_statistics._fields_} - {"struct_size"}
+        names = {name for name in names if not name.startswith("reserved")}
+        self.assertLessEqual(names, set(vars(statistics)), "aerie.Statistics lacks a field")
+
+    def test_stream(self):
+        session = self.session(temperature=0.8, seed=5)
+        self.assertEqual([token.id for token in session.stream(64)], the_text(0.8, 5, 64))
+        session = self.session(temperature=0.8, seed=5)
+        for token in session.stream(64):
+            if len(session.tokens()) > len(PROMPT) + 10:
+                break
+        done = len(session.tokens()) - len(PROMPT)
+        self.assertEqual(session.tokens()[len(PROMPT):] + ids(session, 64 - done), the_text(0.8, 5, 64))

@@ -1,0 +1,98 @@
+"""Several sessions, threads and batches; cancelling."""
+
+import threading
+
+import aerie
+from aerie import Code
+from case import Case, HEAD, PROMPT, ids, the_text
+
+
+class Threads(Case):
+    def test_two_sessions(self):
+        texts = {}
+
+        def run(seed):
+            with self.model.session(temperature=0.8, seed=seed, ignore_eos=True) as session:
+                session.append(PROMPT)
+                texts[seed] = ids(session, 64)
+
+        threads = [threading.Thread(target=run, args=(seed,)) for seed in (5, 6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(texts, {seed: the_text(0.8, seed, 64) for seed in (5, 6)})
+
+    def test_cancel_in_prefill(self):
+        prompt = (PROMPT * 40)[:400]
+
+        def said(cancelled):
+            with self.model.session(ignore_eos=True) as session:
+                session.append(prompt)
+                if cancelled:
+                    self.assertEqual(session.step(budget_us=1).state, aerie.State.PENDING)
+                    self.assertEqual(session.statistics().prefill_tokens // 400, 0)
+                    thread = threading.Thread(target=session.cancel)
+                    thread.start()
+                    thread.join()
+                    with self.assertRaises(aerie.Cancelled):
+                        session.step()
+                return ids(session, 16)
+
+        self.assertEqual(said(True), said(False))
+
+    def test_cancel_while_stepping(self):
+        session = self.session()
+        timer = threading.Timer(0.2, session.cancel)
+        timer.start()
+        with self.assertRaises(aerie.Cancelled):
+            while True:
+                session.step()
+                if session.length > 400:
+                    session.rewind(len(PROMPT))
+        timer.join()
+        session.rewind(len(PROMPT))
+        self.assertEqual(ids(session, 16), the_text(0.0, 5, 64)[:16])
+
+    def test_busy(self):
+        """A second thread gets an error, not a race."""
+        session, codes = self.session(), []
+        session.append((PROMPT * 40)[:400])
+
+        def step():
+            try:
+                session.step()
+            except aerie.Error as e:
+                codes.append(e.code)
+
+        for _ in range(20):
+            threads = [threading.Thread(target=step) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertLessEqual(set(codes), {Code.BUSY})
+
+    def test_batch(self):
+        with self.model.drafter(HEAD) as head, self.model.batch() as batch:
+            sessions = {seed: self.session(temperature=0.8, seed=seed, drafter=head if seed == 6 else None)
+                        for seed in (5, 6, 7)}
+            texts = {seed: [] for seed in sessions}
+            for session in sessions.values():
+                batch.add(session)
+            self.assertEqual(list(batch), list(sessions.values()))
+            while min(map(len, texts.values())) < 64:
+                batch.step()
+                for seed, session in sessions.items():
+                    if session in list(batch):
+                        texts[seed] += [token.id for token in session.result().tokens]
+                if len(texts[7]) >= 32 and sessions[7] in list(batch):
+                    batch.remove(sessions[7])
+                    texts[7] += ids(sessions[7], 64)
+            for seed in sessions:
+                self.assertEqual(texts[seed][:64], the_text(0.8, seed, 64), seed)
+            sessions[5].close()
+            self.assertEqual(list(batch), [sessions[6]])
+            batch.cancel()
+            with self.assertRaises(aerie.Cancelled):
+                batch.step()
