@@ -170,8 +170,7 @@ void Session::discard() {
 Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
   if (batch_) return error(Code::busy, "step: the session is in a batch, which is stepped as a whole");
   if (max_tokens < 0 || budget.count() < 0) return error(Code::invalid_argument, "step: negative limit");
-  Session* const self = this;
-  own_->step({&self, 1}, max_tokens, budget, nullptr);
+  own_->step(alone_, max_tokens, budget, nullptr);
   *out = result();
   return status_;
 }

@@ -204,6 +204,7 @@ class Session {
   PrefixPlace place_;  // of text_ in the model's index
   std::shared_ptr<ForkStreams> streams_;  // null: never forked
   std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch
+  const std::vector<Session*> alone_{this};
   Batch* batch_ = nullptr;
   std::unique_ptr<DraftSequence> draft_;
   std::unique_ptr<TreePolicy> policy_;

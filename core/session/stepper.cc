@@ -41,7 +41,7 @@ Status Stepper::reserve(size_t sessions, int64_t longest_context) {
   return {};
 }
 
-bool Stepper::step(std::span<Session* const> sessions, int32_t max_tokens, std::chrono::microseconds budget,
+bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, std::chrono::microseconds budget,
                    std::atomic<bool>* cancel) {
   const auto begin = kernels::Clock::now();
   bool finished = true;
@@ -56,7 +56,7 @@ bool Stepper::step(std::span<Session* const> sessions, int32_t max_tokens, std::
   return finished;
 }
 
-bool Stepper::run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel) {
+bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel) {
   using kernels::Clock;
   const auto deadline = budget.count() > 0 ? Clock::now() + budget : kernels::kNoDeadline;
   const auto any = [&](auto&& f) { return std::any_of(sessions.begin(), sessions.end(), f); };
@@ -81,8 +81,9 @@ bool Stepper::run(std::span<Session* const> sessions, std::chrono::microseconds 
   return true;
 }
 
-void Stepper::record_next(std::span<Session* const> sessions) {
-  for (Session* s : sessions) {
+void Stepper::record_next(const std::vector<Session*>& sessions) {
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    Session* const s = sessions[i];
     while (s->active() && s->phase_ == Session::Phase::idle) {
       const Status status = s->begin();
       if (status.ok()) break;
@@ -94,7 +95,7 @@ void Stepper::record_next(std::span<Session* const> sessions) {
   if (flight_.empty()) record_target(sessions);
 }
 
-void Stepper::record_draft(std::span<Session* const> sessions) {
+void Stepper::record_draft(const std::vector<Session*>& sessions) {
   for (Session* s : sessions)
     if (s->active() && s->phase_ == Session::Phase::draft) flight_.push_back(s);
   drafting_ = true;
@@ -139,7 +140,7 @@ bool Stepper::record_calls() {
 }
 
 // Rows that verify come first: only they have logits.
-void Stepper::record_target(std::span<Session* const> sessions) {
+void Stepper::record_target(const std::vector<Session*>& sessions) {
   for (const auto phase : {Session::Phase::verify, Session::Phase::prefill})
     for (Session* s : sessions)
       if (s->active() && s->phase_ == phase) flight_.push_back(s);
@@ -254,7 +255,7 @@ void Stepper::settle() {
   flight_.clear();
 }
 
-void Stepper::all_failed(std::span<Session* const> sessions, const Status& why) {
+void Stepper::all_failed(const std::vector<Session*>& sessions, const Status& why) {
   queue_->abandon();
   for (Session* s : flight_) s->landed();
   for (Session* s : sessions)

@@ -37,9 +37,10 @@ class Stepper {
   // Room for so many sessions of so many tokens.
   Status reserve(size_t sessions, int64_t longest_context);
 
+  // `sessions` may lose others than the one that asks while the model's host makes room for keys and values.
   // Until one of the sessions has something to say, the budget (zero: none) is spent or a cancel is noticed. What came
   // of it is in the sessions. max_tokens 0: whatever a cycle gives. `cancel` may be null. False: it was set.
-  bool step(std::span<Session* const> sessions, int32_t max_tokens, std::chrono::microseconds budget,
+  bool step(const std::vector<Session*>& sessions, int32_t max_tokens, std::chrono::microseconds budget,
             std::atomic<bool>* cancel);
 
   // The session takes no further part in the pass in flight.
@@ -47,10 +48,10 @@ class Stepper {
 
  private:
   Stepper(std::shared_ptr<Model> model, int32_t max_rows) : model_(std::move(model)), max_rows_(max_rows) {}
-  bool run(std::span<Session* const> sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel);
-  void record_next(std::span<Session* const> sessions);
-  void record_draft(std::span<Session* const> sessions);
-  void record_target(std::span<Session* const> sessions);
+  bool run(const std::vector<Session*>& sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel);
+  void record_next(const std::vector<Session*>& sessions);
+  void record_draft(const std::vector<Session*>& sessions);
+  void record_target(const std::vector<Session*>& sessions);
   void share_rows();  // row_budget.cc
   bool try_draft();
   bool try_target();
@@ -59,7 +60,7 @@ class Stepper {
   void pass_ended();
   void commit();
   void settle();
-  void all_failed(std::span<Session* const> sessions, const Status& why);
+  void all_failed(const std::vector<Session*>& sessions, const Status& why);
 
   std::shared_ptr<Model> model_;
   int32_t max_rows_;

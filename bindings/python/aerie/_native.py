@@ -97,6 +97,12 @@ aerie_plugin_entry_fn = CFUNCTYPE(c_void_p)
 # Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 aerie_progress_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
+# The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
+# release or rewind OTHER sessions of the model, those of the batch that is being stepped included (not the batch, and
+# none that another thread is stepping), and return nonzero to try again, as often as it does. 0: the step fails with
+# AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
+aerie_kv_full_fn = CFUNCTYPE(c_int32, c_void_p, c_int32)
+
 # Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
 # and point *bytes at memory that stays valid during the session; -1: no such token.
 aerie_token_bytes_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char)))
@@ -144,6 +150,10 @@ class aerie_model_options(Structure):
         ("progress_user", c_void_p),
         ("kv_dtype", c_int32),  # 0 f32, 1 bf16, 2 int8 (a scale for each position and head)
         ("check_data", c_int32),  # nonzero: checksum raw tensors too (reads the whole file)
+        ("keep_prefixes", c_int32),  # 0: texts' keys and values stay usable for later sessions that begin alike, until their room is wanted; -1: off
+        ("reserved0", c_int32),
+        ("kv_full", aerie_kv_full_fn),  # NULL: AERIE_E_LIMIT at once
+        ("kv_full_user", c_void_p),
     ]
 
 
@@ -231,6 +241,13 @@ class aerie_session_options(Structure):
     ]
 
 
+class aerie_fork_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("stream", c_uint32),  # noise stream of the fork; 0: a number of its own, from 2^31 up and the same ones at every run that forks in the same order, so that equal seeds do not make equal twins
+    ]
+
+
 class aerie_token(Structure):
     """frozen"""
 
@@ -282,6 +299,7 @@ class aerie_statistics(Structure):
         ("draft_passes", c_uint64),  # propose calls
         ("tried", c_uint64 * 16),  # by depth d: cycles whose walk came to depth d and found children there
         ("taken", c_uint64 * 16),  # of these, went on to one of them; taken / tried on chains is the papers' n-alpha
+        ("reused_tokens", c_uint64),  # prompt tokens whose keys and values were there already (not in prefill_tokens)
     ]
 
 
@@ -396,6 +414,10 @@ FUNCTIONS = {
         # From the next token on. An unfinished cycle is discarded. [session]
         ("aerie_session_set_sampling", c_int32, c_void_p, POINTER(aerie_sampling), POINTER(aerie_error)),
         ("aerie_session_set_tree", c_int32, c_void_p, POINTER(aerie_tree_options), POINTER(aerie_error)),
+        # A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
+        # writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+        # unfinished cycle is discarded, never a committed token. options may be NULL. [session]
+        ("aerie_session_fork", c_int32, c_void_p, POINTER(aerie_fork_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
         # nothing committed is lost, and stepping again goes on. [any]
         ("aerie_session_cancel", None, c_void_p),

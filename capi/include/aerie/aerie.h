@@ -150,6 +150,12 @@ AERIE_API int32_t aerie_runtime_plugin_info(aerie_runtime *runtime, uint32_t ind
 /* Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread. */
 typedef int32_t (*aerie_progress_fn)(void *user, uint64_t done_bytes, uint64_t total_bytes);
 
+/* The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
+ * release or rewind OTHER sessions of the model, those of the batch that is being stepped included (not the batch, and
+ * none that another thread is stepping), and return nonzero to try again, as often as it does. 0: the step fails with
+ * AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room. */
+typedef int32_t (*aerie_kv_full_fn)(void *user, int32_t positions_wanted);
+
 typedef struct aerie_model_options {
   uint32_t struct_size;
   int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096 */
@@ -157,6 +163,11 @@ typedef struct aerie_model_options {
   void *progress_user;
   int32_t kv_dtype;           /* 0 f32, 1 bf16, 2 int8 (a scale for each position and head) */
   int32_t check_data;         /* nonzero: checksum raw tensors too (reads the whole file) */
+  int32_t keep_prefixes;      /* 0: texts' keys and values stay usable for later sessions that begin alike, until their
+                                 room is wanted; -1: off */
+  int32_t reserved0;
+  aerie_kv_full_fn kv_full;   /* NULL: AERIE_E_LIMIT at once */
+  void *kv_full_user;
 } aerie_model_options;
 
 /* Open a target package. Immutable and shared: any number of sessions on any threads. [any] */
@@ -275,6 +286,17 @@ AERIE_API int32_t aerie_session_rewind(aerie_session *session, size_t length, ae
 /* From the next token on. An unfinished cycle is discarded. [session] */
 AERIE_API int32_t aerie_session_set_sampling(aerie_session *session, const aerie_sampling *sampling, aerie_error *err);
 AERIE_API int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err);
+
+typedef struct aerie_fork_options {
+  uint32_t struct_size;
+  uint32_t stream; /* noise stream of the fork; 0: a number of its own, from 2^31 up and the same ones at every run that
+                      forks in the same order, so that equal seeds do not make equal twins */
+} aerie_fork_options;
+/* A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
+ * writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+ * unfinished cycle is discarded, never a committed token. options may be NULL. [session] */
+AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,
+                                     aerie_error *err);
 /* Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
  * nothing committed is lost, and stepping again goes on. [any] */
 AERIE_API void aerie_session_cancel(aerie_session *session);
@@ -357,6 +379,7 @@ typedef struct aerie_statistics {
   uint64_t draft_passes;      /* propose calls */
   uint64_t tried[16];         /* by depth d: cycles whose walk came to depth d and found children there */
   uint64_t taken[16];         /* of these, went on to one of them; taken / tried on chains is the papers' n-alpha */
+  uint64_t reused_tokens;     /* prompt tokens whose keys and values were there already (not in prefill_tokens) */
 } aerie_statistics;
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
 

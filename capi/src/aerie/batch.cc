@@ -88,7 +88,10 @@ int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, 
     int32_t max_tokens = 0;
     std::chrono::microseconds budget{};
     AERIE_TRY(read_step(options, &max_tokens, &budget));
-    AERIE_TRY(b.step(max_tokens, budget));
+    {
+      const SteppedBatch stepped(batch);
+      AERIE_TRY(b.step(max_tokens, budget));
+    }
     if (!out) return {};
     aerie_batch_result result{};
     result.n_sessions = static_cast<int32_t>(b.sessions().size());

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "aerie/aerie.h"
@@ -85,11 +86,40 @@ class HoldFlag {
   std::atomic<bool>* busy_;
 };
 
+// The batch that this thread steps, and the same while it asks its host for KV memory: then the host may rewind and
+// release sessions of that batch, though it is held.
+inline thread_local aerie_batch* stepped_batch = nullptr;
+inline thread_local aerie_batch* lent_batch = nullptr;
+
+class SteppedBatch {
+ public:
+  explicit SteppedBatch(aerie_batch* batch) : before_(std::exchange(stepped_batch, batch)) {}
+  ~SteppedBatch() { stepped_batch = before_; }
+  aerie_batch* before() const { return before_; }
+  SteppedBatch(const SteppedBatch&) = delete;
+  SteppedBatch& operator=(const SteppedBatch&) = delete;
+
+ private:
+  aerie_batch* before_;
+};
+
+class LentBatch {
+ public:
+  LentBatch() : stepped_(nullptr), before_(std::exchange(lent_batch, stepped_.before())) {}
+  ~LentBatch() { lent_batch = before_; }
+  LentBatch(const LentBatch&) = delete;
+  LentBatch& operator=(const LentBatch&) = delete;
+
+ private:
+  SteppedBatch stepped_;
+  aerie_batch* before_;
+};
+
 // A session is held together with the batch it is in.
 class Hold {
  public:
   explicit Hold(aerie_session* s) : session_(s->busy) {
-    if (!session_ || !s->batch) return;
+    if (!session_ || !s->batch || s->batch == lent_batch) return;
     batch_.emplace(s->batch->busy);
     if (!*batch_) session_.give_back();
   }

@@ -27,6 +27,14 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     ModelOptions m;
     m.kv_positions = o.kv_positions;
     m.kv_dtype = kKvTypes[o.kv_dtype];
+    if (o.keep_prefixes < -1 || o.keep_prefixes > 0)
+      return error(Code::invalid_argument, "keep_prefixes: " + std::to_string(o.keep_prefixes));
+    m.keep_prefixes = o.keep_prefixes == 0;
+    if (o.kv_full)
+      m.kv_full = [full = o.kv_full, user = o.kv_full_user](int32_t wanted) {
+        const LentBatch lent;
+        return full(user, wanted) != 0;
+      };
     AERIE_ASSIGN(auto model, Model::open(runtime->runtime->device, std::move(package), m));
     auto handle = std::make_unique<aerie_model>();
     handle->runtime = runtime->runtime;

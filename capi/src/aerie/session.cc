@@ -228,6 +228,20 @@ int32_t aerie_session_set_tree(aerie_session* session, const aerie_tree_options*
   });
 }
 
+int32_t aerie_session_fork(aerie_session* session, const aerie_fork_options* options, aerie_session** out,
+                           aerie_error* err) {
+  return on_session(session, err, [&](Session& s) -> Status {
+    AERIE_TRY(require(out, "out"));
+    aerie_fork_options o;
+    AERIE_TRY(read_struct(options, &o, "aerie_fork_options"));
+    auto handle = std::make_unique<aerie_session>();
+    AERIE_ASSIGN(handle->session, s.fork(o.stream));
+    handle->runtime = session->runtime;
+    *out = handle.release();
+    return {};
+  });
+}
+
 void aerie_session_cancel(aerie_session* session) {
   if (session) session->session->request_cancel();
 }
@@ -285,6 +299,7 @@ int32_t aerie_session_statistics(aerie_session* session, aerie_statistics* out, 
     static_assert(sizeof a.tried == sizeof k.tried && sizeof a.taken == sizeof k.taken);
     std::copy(std::begin(k.tried), std::end(k.tried), a.tried);
     std::copy(std::begin(k.taken), std::end(k.taken), a.taken);
+    a.reused_tokens = k.reused_tokens;
     write_result(a, out);
     return {};
   });

@@ -35,6 +35,15 @@ namespace Aerie.Native
     internal unsafe delegate int aerie_progress_fn(IntPtr user, ulong done_bytes, ulong total_bytes);
 
     /// <summary>
+    /// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
+    /// release or rewind OTHER sessions of the model, those of the batch that is being stepped included (not the batch, and
+    /// none that another thread is stepping), and return nonzero to try again, as often as it does. 0: the step fails with
+    /// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
+    /// </summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate int aerie_kv_full_fn(IntPtr user, int positions_wanted);
+
+    /// <summary>
     /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
     /// and point *bytes at memory that stays valid during the session; -1: no such token.
     /// </summary>

@@ -119,6 +119,14 @@ namespace Aerie.Native
         internal static extern int aerie_session_set_tree(IntPtr session, aerie_tree_options* tree, aerie_error* err);
 
         /// <summary>
+        /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
+        /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+        /// unfinished cycle is discarded, never a committed token. options may be NULL. [session]
+        /// </summary>
+        [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_session_fork(IntPtr session, aerie_fork_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>
         /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
         /// nothing committed is lost, and stepping again goes on. [any]
         /// </summary>

@@ -63,6 +63,15 @@ namespace Aerie.Native
         internal int kv_dtype;
         /// <summary>nonzero: checksum raw tensors too (reads the whole file)</summary>
         internal int check_data;
+        /// <summary>
+        /// 0: texts' keys and values stay usable for later sessions that begin alike, until their
+        /// room is wanted; -1: off
+        /// </summary>
+        internal int keep_prefixes;
+        internal int reserved0;
+        /// <summary>NULL: AERIE_E_LIMIT at once</summary>
+        internal IntPtr kv_full;
+        internal IntPtr kv_full_user;
     }
 
     /// <summary>struct aerie_model_info</summary>
@@ -184,6 +193,18 @@ namespace Aerie.Native
         internal int* stop_tokens;
     }
 
+    /// <summary>struct aerie_fork_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_fork_options
+    {
+        internal uint struct_size;
+        /// <summary>
+        /// noise stream of the fork; 0: a number of its own, from 2^31 up and the same ones at every run that
+        /// forks in the same order, so that equal seeds do not make equal twins
+        /// </summary>
+        internal uint stream;
+    }
+
     /// <summary>frozen</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal unsafe struct aerie_token
@@ -262,6 +283,8 @@ namespace Aerie.Native
         internal fixed ulong tried[16];
         /// <summary>of these, went on to one of them; taken / tried on chains is the papers' n-alpha</summary>
         internal fixed ulong taken[16];
+        /// <summary>prompt tokens whose keys and values were there already (not in prefill_tokens)</summary>
+        internal ulong reused_tokens;
     }
 
     /// <summary>

@@ -36,13 +36,17 @@ fn aerie() {
     at!(aerie_plugin_info, title, 16);
     at!(aerie_plugin_info, version, 24);
     at!(aerie_plugin_info, path, 32);
-    assert_eq!(size_of::<aerie_model_options>(), 32);
+    assert_eq!(size_of::<aerie_model_options>(), 56);
     at!(aerie_model_options, struct_size, 0);
     at!(aerie_model_options, kv_positions, 4);
     at!(aerie_model_options, progress, 8);
     at!(aerie_model_options, progress_user, 16);
     at!(aerie_model_options, kv_dtype, 24);
     at!(aerie_model_options, check_data, 28);
+    at!(aerie_model_options, keep_prefixes, 32);
+    at!(aerie_model_options, reserved0, 36);
+    at!(aerie_model_options, kv_full, 40);
+    at!(aerie_model_options, kv_full_user, 48);
     assert_eq!(size_of::<aerie_model_info>(), 88);
     at!(aerie_model_info, struct_size, 0);
     at!(aerie_model_info, vocab_size, 4);
@@ -101,6 +105,9 @@ fn aerie() {
     at!(aerie_session_options, ignore_eos, 96);
     at!(aerie_session_options, n_stop_tokens, 100);
     at!(aerie_session_options, stop_tokens, 104);
+    assert_eq!(size_of::<aerie_fork_options>(), 8);
+    at!(aerie_fork_options, struct_size, 0);
+    at!(aerie_fork_options, stream, 4);
     assert_eq!(size_of::<aerie_token>(), 16);
     at!(aerie_token, id, 0);
     at!(aerie_token, logprob, 4);
@@ -118,7 +125,7 @@ fn aerie() {
     at!(aerie_step_result, finish, 20);
     at!(aerie_step_result, stop_bytes, 24);
     at!(aerie_step_result, reserved, 28);
-    assert_eq!(size_of::<aerie_statistics>(), 376);
+    assert_eq!(size_of::<aerie_statistics>(), 384);
     at!(aerie_statistics, struct_size, 0);
     at!(aerie_statistics, quarantined, 4);
     at!(aerie_statistics, emitted, 8);
@@ -137,6 +144,7 @@ fn aerie() {
     at!(aerie_statistics, draft_passes, 112);
     at!(aerie_statistics, tried, 120);
     at!(aerie_statistics, taken, 248);
+    at!(aerie_statistics, reused_tokens, 376);
     assert_eq!(size_of::<aerie_batch_options>(), 8);
     at!(aerie_batch_options, struct_size, 0);
     at!(aerie_batch_options, max_rows, 4);

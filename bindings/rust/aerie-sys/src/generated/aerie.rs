@@ -173,6 +173,12 @@ pub type aerie_plugin_entry_fn = Option<unsafe extern "C" fn() -> *const aerie_d
 /// Return 0 to cancel the load (AERIE_E_CANCELLED). Called on the loading thread.
 pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32>;
 
+/// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
+/// release or rewind OTHER sessions of the model, those of the batch that is being stepped included (not the batch, and
+/// none that another thread is stepping), and return nonzero to try again, as often as it does. 0: the step fails with
+/// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
+pub type aerie_kv_full_fn = Option<unsafe extern "C" fn(user: *mut c_void, positions_wanted: i32) -> i32>;
+
 /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
 /// and point \*bytes at memory that stays valid during the session; -1: no such token.
 pub type aerie_token_bytes_fn = Option<unsafe extern "C" fn(user: *mut c_void, token: i32, previous: i32, bytes: *mut *const c_char) -> i32>;
@@ -267,6 +273,15 @@ pub struct aerie_model_options {
     pub kv_dtype: i32,
     /// nonzero: checksum raw tensors too (reads the whole file)
     pub check_data: i32,
+    /// 0: texts' keys and values stay usable for later sessions that begin alike, until their
+    /// room is wanted; -1: off
+    pub keep_prefixes: i32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
+    /// NULL: AERIE_E_LIMIT at once
+    pub kv_full: aerie_kv_full_fn,
+    /// `void *kv_full_user`
+    pub kv_full_user: *mut c_void,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_model_options {
@@ -452,6 +467,23 @@ impl Default for aerie_session_options {
     }
 }
 
+/// `struct aerie_fork_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_fork_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// noise stream of the fork; 0: a number of its own, from 2^31 up and the same ones at every run that
+    /// forks in the same order, so that equal seeds do not make equal twins
+    pub stream: u32,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_fork_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
 /// frozen
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -556,6 +588,8 @@ pub struct aerie_statistics {
     pub tried: [u64; 16],
     /// of these, went on to one of them; taken / tried on chains is the papers' n-alpha
     pub taken: [u64; 16],
+    /// prompt tokens whose keys and values were there already (not in prefill_tokens)
+    pub reused_tokens: u64,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_statistics {
@@ -666,6 +700,10 @@ functions! {
     fn aerie_session_set_sampling(session: *mut aerie_session, sampling: *const aerie_sampling, err: *mut aerie_error) -> i32;
     /// `int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err)`
     fn aerie_session_set_tree(session: *mut aerie_session, tree: *const aerie_tree_options, err: *mut aerie_error) -> i32;
+    /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
+    /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+    /// unfinished cycle is discarded, never a committed token. options may be NULL. \[session\]
+    fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
     /// nothing committed is lost, and stepping again goes on. \[any\]
     fn aerie_session_cancel(session: *mut aerie_session);

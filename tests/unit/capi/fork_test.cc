@@ -1,0 +1,147 @@
+// Forks, kept prefixes and the KV budget through aerie.h.
+#include <algorithm>
+
+#include "tests/unit/capi/capi_fixtures.h"
+
+namespace aerie_capi_test {
+namespace {
+
+aerie_statistics statistics(aerie_session* session) {
+  aerie_statistics s;
+  AERIE_INIT(s);
+  EXPECT_EQ(aerie_session_statistics(session, &s, nullptr), AERIE_OK);
+  return s;
+}
+
+TEST(Fork, GoesOnAsItsSessionWould) {
+  Host host, fork;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  std::vector<int32_t> got;
+  ASSERT_EQ(host.text(10, &got), AERIE_OK);
+  aerie_fork_options options;
+  AERIE_INIT(options);
+  ASSERT_EQ(aerie_session_fork(host.session, &options, &fork.session, &host.err), AERIE_OK);
+  EXPECT_EQ(statistics(fork.session).emitted, 0u);
+  std::vector<int32_t> twin = got;
+  ASSERT_EQ(fork.more(24, &twin), AERIE_OK);
+  EXPECT_NE(twin, plain_text());  // dice of its own
+  ASSERT_EQ(host.more(24, &got), AERIE_OK);
+  EXPECT_EQ(got, plain_text());
+  // The session, its model and runtime go; the fork goes on.
+  host.close();
+  EXPECT_EQ(fork.more(30, &twin), AERIE_OK);
+  EXPECT_EQ(aerie_session_fork(nullptr, nullptr, &fork.session, &fork.err), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(aerie_session_fork(fork.session, nullptr, nullptr, &fork.err), AERIE_E_INVALID_ARGUMENT);
+}
+
+TEST(Fork, CountsAsASessionOfTheDrafter) {
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;  // max_sessions 1
+  std::vector<int32_t> got;
+  ASSERT_EQ(host.text(10, &got), AERIE_OK);
+  aerie_session* fork = nullptr;
+  EXPECT_EQ(aerie_session_fork(host.session, nullptr, &fork, &host.err), AERIE_E_LIMIT);
+  EXPECT_EQ(fork, nullptr);
+  ASSERT_EQ(host.more(24, &got), AERIE_OK);
+  EXPECT_EQ(got, plain_text());
+}
+
+struct Budget : Host {
+  aerie_batch* batch = nullptr;
+  std::vector<aerie_session*> others;
+  int asked = 0;
+  ~Budget() {
+    for (aerie_session* s : others) aerie_session_release(s);
+    aerie_batch_release(batch);
+  }
+  int32_t open_with(int32_t positions, int32_t keep_prefixes, aerie_kv_full_fn full) {
+    const aerie_runtime_options o = with_threads(1);
+    if (const int32_t c = aerie_runtime_create(&o, &runtime, &err)) return c;
+    aerie_model_options m;
+    AERIE_INIT(m);
+    m.kv_positions = positions;
+    m.keep_prefixes = keep_prefixes;
+    m.kv_full = full;
+    m.kv_full_user = this;
+    if (const int32_t c = aerie_model_open(runtime, demo_model(), &m, &model, &err)) return c;
+    return create(&session);
+  }
+  int32_t create(aerie_session** out) {
+    aerie_session_options s;
+    AERIE_INIT(s);
+    AERIE_INIT(s.sampling);
+    s.sampling.temperature = 0.8f;
+    s.sampling.seed = 5;
+    s.ignore_eos = 1;
+    return aerie_session_create(model, &s, out, &err);
+  }
+  // A session with a prompt of 40 tokens, in the batch.
+  int32_t join() {
+    others.push_back(nullptr);
+    if (const int32_t c = create(&others.back())) return c;
+    const std::vector<int32_t> prompt(40, 300 + static_cast<int32_t>(others.size()));
+    if (const int32_t c = aerie_session_append(others.back(), prompt.data(), prompt.size(), &err)) return c;
+    return aerie_batch_add(batch, others.back(), &err);
+  }
+};
+
+TEST(Budget, PrefixesAreKeptUnlessTurnedOff) {
+  for (const int32_t keep : {0, -1}) {
+    Budget host;
+    ASSERT_EQ(host.open_with(1024, keep, nullptr), AERIE_OK) << host.err.message;
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < 10; ++i) prompt.insert(prompt.end(), kPrompt.begin(), kPrompt.end());
+    for (int i = 0; i < 2; ++i) {
+      aerie_session_release(host.session);
+      ASSERT_EQ(host.create(&host.session), AERIE_OK);
+      ASSERT_EQ(aerie_session_append(host.session, prompt.data(), prompt.size(), &host.err), AERIE_OK);
+      std::vector<int32_t> out;
+      ASSERT_EQ(host.more(4, &out), AERIE_OK);
+      const aerie_statistics s = statistics(host.session);
+      EXPECT_EQ(s.reused_tokens, keep == 0 && i == 1 ? 96u : 0u);
+      EXPECT_EQ(s.reused_tokens + s.prefill_tokens, 99u);
+    }
+  }
+  Budget host;
+  EXPECT_EQ(host.open_with(1024, 1, nullptr), AERIE_E_INVALID_ARGUMENT);
+}
+
+// The host is asked on the stepping thread, while its batch is in a step, and lets members go all the same.
+TEST(Budget, TheHostReleasesAndRewindsMembersOfTheBatch) {
+  Budget host;
+  const aerie_kv_full_fn full = [](void* user, int32_t wanted) -> int32_t {
+    auto& h = *static_cast<Budget*>(user);
+    EXPECT_GT(wanted, 0);
+    if (++h.asked > 3) return 0;
+    if (h.asked == 1) {
+      EXPECT_EQ(aerie_session_rewind(h.others[1], 1, &h.err), AERIE_OK) << h.err.message;
+      aerie_step_result r;
+      AERIE_INIT(r);
+      EXPECT_EQ(aerie_session_step(h.others[1], nullptr, &r, nullptr), AERIE_E_BUSY);
+      EXPECT_EQ(aerie_batch_remove(h.batch, h.others[1], nullptr), AERIE_E_BUSY);
+      return 1;
+    }
+    aerie_session_release(h.others.back());
+    h.others.pop_back();
+    return 1;
+  };
+  ASSERT_EQ(host.open_with(4 * 128 + 6 * 32, 0, full), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_batch_create(host.model, nullptr, &host.batch, &host.err), AERIE_OK);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(host.join(), AERIE_OK) << host.err.message;
+  size_t tokens = 0;
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_EQ(aerie_batch_step(host.batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+    aerie_step_result r;
+    AERIE_INIT(r);
+    ASSERT_EQ(aerie_session_result(host.others[0], &r, &host.err), AERIE_OK) << host.err.message;
+    tokens += static_cast<size_t>(r.n_tokens);
+  }
+  EXPECT_GT(tokens, 50u);
+  EXPECT_GE(host.asked, 2);
+  EXPECT_EQ(host.others.size(), 4u - static_cast<size_t>(std::min(host.asked, 3) - 1));
+}
+
+}  // namespace
+}  // namespace aerie_capi_test
