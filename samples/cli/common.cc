@@ -95,6 +95,7 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   AERIE_INIT(m);
   m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
   m.kv_positions = o.kv_positions;
+  m.keep_prefixes = o.keep_prefixes ? 0 : -1;
   if (progress && isatty(2))
     m.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
       std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");

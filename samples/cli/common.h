@@ -46,6 +46,7 @@ struct ModelOptions {
   std::vector<std::string> plugins;
   int threads = 0;
   int kv_positions = 0;  // no option: what the command needs; 0: the library's default
+  bool keep_prefixes = true;  // likewise
   void add_to(CLI::App& app);
 };
 

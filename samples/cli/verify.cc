@@ -1,6 +1,7 @@
 // Proves "same seed, same text" on this machine: every combination must give plain decode's tokens.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <random>
 
 #include "common.h"
@@ -52,15 +53,30 @@ Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Ca
   return Session(session);
 }
 
-std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
-                               const std::vector<int32_t>& prompt, int length, std::mt19937_64* random) {
-  const Session owner = open_session(model, drafter, c);
-  aerie_session* const session = owner.get();
-  for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
-    const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
-    check([&](aerie_error* e) { return aerie_session_append(session, prompt.data() + at, n, e); });
-    at += n;
-  }
+struct Tree {
+  const char* name;
+  int nodes;
+};
+constexpr Tree kTrees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
+
+// What was compared beside whole texts.
+struct Twists {
+  uint64_t forked = 0, reused = 0, switched = 0;  // tokens of forks, tokens of prompts, trees
+};
+
+void switch_tree(aerie_session* session, const Tree& tree) {
+  aerie_tree_options t;
+  AERIE_INIT(t);
+  t.policy = tree_policy(tree.name);
+  t.nodes = tree.nodes;
+  check([&](aerie_error* e) { return aerie_session_set_tree(session, &t, e); });
+}
+
+// `random` cuts the prompt and the steps anywhere, rewinds and switches trees; null: straight on.
+std::vector<int32_t> continued(aerie_session* session, int length, std::mt19937_64* random, Twists* twists) {
+  size_t before = 0;
+  const int32_t* text = nullptr;
+  check([&](aerie_error* e) { return aerie_session_tokens(session, &text, &before, e); });
   std::vector<int32_t> out;
   while (static_cast<int>(out.size()) < length) {
     aerie_step_options o;
@@ -74,10 +90,68 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
     if (r.state == AERIE_STEP_DONE) break;
     if (random && (*random)() % 16 == 0 && out.size() > 2) {  // rewind, also in mid-cycle
       out.resize(out.size() - 1 - (*random)() % 2);
-      check([&](aerie_error* e) { return aerie_session_rewind(session, prompt.size() + out.size(), e); });
+      check([&](aerie_error* e) { return aerie_session_rewind(session, before + out.size(), e); });
+    }
+    if (random && (*random)() % 16 == 0) {
+      switch_tree(session, kTrees[(*random)() % std::size(kTrees)]);
+      ++twists->switched;
     }
   }
   return out;
+}
+
+std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
+                               const std::vector<int32_t>& prompt, int length, std::mt19937_64* random = nullptr,
+                               Twists* twists = nullptr) {
+  const Session owner = open_session(model, drafter, c);
+  aerie_session* const session = owner.get();
+  for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
+    const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
+    check([&](aerie_error* e) { return aerie_session_append(session, prompt.data() + at, n, e); });
+    at += n;
+  }
+  const auto out = continued(session, length, random, twists);
+  if (twists) {
+    aerie_statistics statistics;
+    AERIE_INIT(statistics);
+    check([&](aerie_error* e) { return aerie_session_statistics(session, &statistics, e); });
+    twists->reused += statistics.reused_tokens;
+  }
+  return out;
+}
+
+// A text forked somewhere, each side stepped in turn: the parent's text is the old one, a fork's is that of a session of its
+// stream that was given the text so far.
+void check_fork(aerie_model* model, aerie_drafter_handle* drafter, const Case& c, const std::vector<int32_t>& prompt,
+                const std::vector<int32_t>& want, aerie_model* plain, const std::string& path, std::mt19937_64& random,
+                Twists* twists) {
+  const Session parent = open_session(model, drafter, c);
+  check([&](aerie_error* e) { return aerie_session_append(parent.get(), prompt.data(), prompt.size(), e); });
+  auto got = continued(parent.get(), static_cast<int>(random() % want.size()), &random, twists);
+  aerie_fork_options options;
+  AERIE_INIT(options);
+  Case other = c;
+  other.sampling.stream = options.stream = 1 + static_cast<uint32_t>(random() % 1000);
+  aerie_session* handle = nullptr;
+  check([&](aerie_error* e) { return aerie_session_fork(parent.get(), &options, &handle, e); });
+  const Session fork(handle);
+  auto text = prompt;
+  text.insert(text.end(), got.begin(), got.end());
+  std::vector<int32_t> forked;
+  const size_t rest = want.size() - got.size();
+  while (forked.size() < rest || got.size() < want.size()) {
+    const bool theirs = forked.size() < rest && (got.size() == want.size() || random() % 2 == 0);
+    auto& side = theirs ? forked : got;
+    const size_t left = theirs ? rest - forked.size() : want.size() - got.size();
+    const auto more = continued(theirs ? fork.get() : parent.get(), static_cast<int>(1 + random() % left), &random, twists);
+    side.insert(side.end(), more.begin(), more.end());
+    if (more.empty()) break;
+  }
+  if (got != want) throw Failure("difference after a fork: aerie run --model " + path + " " + c.recipe());
+  if (forked != tokens_of(plain, nullptr, other, text, static_cast<int>(rest)))
+    throw Failure("difference in a fork of stream " + std::to_string(options.stream) + " after " + std::to_string(text.size()) +
+                  " tokens: aerie run --model " + path + " " + c.recipe());
+  twists->forked += forked.size();
 }
 
 // Each case once more, all of them in one batch: they join at random times and leave when they have their tokens.
@@ -128,6 +202,7 @@ int verify(const Options& o) {
     Bench b;
     ModelOptions m = o.model;
     m.threads = threads;
+    m.keep_prefixes = threads % 2 == 0;
     b.runtime = open_runtime(m);
     b.model = open_model(b.runtime.get(), m, threads == 1);
     for (const std::string& d : o.drafters) b.drafters.push_back(open_drafter(b.model.get(), d));
@@ -141,10 +216,10 @@ int verify(const Options& o) {
   const int length = std::min(o.length, info.max_context / 2);
   struct Sampler { double temperature, top_p, min_p; int top_k; };
   const Sampler samplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
-  const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
   std::vector<uint64_t> checked(o.drafters.size(), 0);
   int64_t total = 0;
   uint64_t runs = 0, in_batches = 0;
+  Twists twists;
   while (total < o.tokens) {
     Case c;
     const Sampler& s = samplers[runs % 5];
@@ -156,14 +231,14 @@ int verify(const Options& o) {
     std::vector<int32_t> prompt;
     if (tokenizer && runs % 2 == 0) prompt = encode(tokenizer.get(), texts[random() % 3]);
     else
-      for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 4)); n > 0; --n)
+      for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 2)); n > 0; --n)
         prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
     ++runs;
-    const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length, nullptr);
+    const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length);
     std::vector<Batched> together;
     Bench& batched = benches[static_cast<size_t>(random() % 4)];
     for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
-      for (const auto& [tree, nodes] : trees)
+      for (const auto& [tree, nodes] : kTrees)
         for (const char* noise : {"shared", "none"}) {
           c.drafter = o.drafters[d];
           c.tree = tree;
@@ -171,7 +246,7 @@ int verify(const Options& o) {
           c.noise = noise;
           c.threads = 1 + static_cast<int>(random() % 4);
           Bench& b = benches[static_cast<size_t>(c.threads) - 1];
-          const auto got = tokens_of(b.model.get(), b.drafters[d].get(), c, prompt, length, &random);
+          const auto got = tokens_of(b.model.get(), b.drafters[d].get(), c, prompt, length, &random, &twists);
           if (got != want) {
             size_t at = 0;
             while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
@@ -179,6 +254,8 @@ int verify(const Options& o) {
           }
           checked[d] += got.size();
           total += static_cast<int64_t>(got.size());
+          if (random() % 4 == 0)
+            check_fork(b.model.get(), b.drafters[d].get(), c, prompt, want, benches[0].model.get(), o.model.model, random, &twists);
           together.push_back({c, batched.drafters[d].get(), nullptr, {}});
         }
     c.drafter = "none";
@@ -190,8 +267,10 @@ int verify(const Options& o) {
   for (size_t d = 0; d < o.drafters.size(); ++d)
     std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
   std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto; draft noise shared and none; temperature 0, 0.7, 1, "
-              "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds)\n",
-              static_cast<long long>(total));
+              "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds, %llu switches of the tree)\n",
+              static_cast<long long>(total), static_cast<unsigned long long>(twists.switched));
+  std::printf("%llu tokens of forks equal plain decode with their stream; keys and values of %llu prompt tokens were an earlier text's\n",
+              static_cast<unsigned long long>(twists.forked), static_cast<unsigned long long>(twists.reused));
   std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n",
               static_cast<unsigned long long>(in_batches));
   return 0;

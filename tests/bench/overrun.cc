@@ -127,7 +127,10 @@ int main(int argc, char** argv) {
   aerie_model* model = nullptr;
   check(aerie_runtime_create(&options, &runtime, &err), "runtime");
   if (!a.drafters.empty()) check(aerie_runtime_load_plugin_directory(runtime, nullptr, &err), "plugins");
-  check(aerie_model_open(runtime, a.target, nullptr, &model, &err), "model");
+  aerie_model_options open_model;
+  AERIE_INIT(open_model);
+  open_model.keep_prefixes = -1;  // every prompt is read
+  check(aerie_model_open(runtime, a.target, &open_model, &model, &err), "model");
   aerie_model_info info{};
   AERIE_INIT(info);
   check(aerie_model_info_get(model, &info, &err), "model");
