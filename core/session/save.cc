@@ -58,7 +58,7 @@ Snapshot Session::describe() const {
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
   s.kv = {kv_shape(kv_.cache()), kv_len_};
   if (!draft_ || !drafter_usable()) return s;
-  SavedDrafter& d = s.drafter.emplace();
+  SavedDrafter& d = s.drafters.emplace_back();
   DrafterKey key = drafter_key(*options_.drafter);
   d.plugin = std::move(key.plugin);
   d.package = std::move(key.package);
@@ -84,14 +84,18 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   const SnapshotRooms rooms = encode_snapshot(s, out);
   std::vector<kernels::Op> ops;
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
-  if (s.drafter && s.drafter->kv.positions > 0) download_kv(*draft_->kv(), s.drafter->kv.positions, rooms.draft_kv, &ops);
-  const int64_t row = s.drafter ? s.drafter->feature_cols * int64_t{sizeof(float)} : 0;
-  for (int64_t i = 0; row > 0 && i < s.drafter->waiting; ++i)
-    ops.push_back(kernels::Download{rooms.features + i * row,
-                                    kernels::rows(feature_store_, pending_[static_cast<size_t>(i)], 1).data, row});
+  for (size_t i = 0; i < s.drafters.size(); ++i) download_drafter(s.drafters[i], rooms.drafters[i], &ops);
   AERIE_TRY(transfer(*model_->device(), ops).at("save"));
   seal_snapshot(out);
   return {};
+}
+
+void Session::download_drafter(const SavedDrafter& d, const SnapshotRooms::Draft& room, std::vector<kernels::Op>* ops) const {
+  if (d.kv.positions > 0) download_kv(*draft_->kv(), d.kv.positions, room.kv, ops);
+  const int64_t row = d.feature_cols * int64_t{sizeof(float)};
+  for (int64_t i = 0; i < d.waiting; ++i)
+    ops->push_back(kernels::Download{room.features + i * row,
+                                     kernels::rows(feature_store_, pending_[static_cast<size_t>(i)], 1).data, row});
 }
 
 Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, SessionOptions options,
@@ -117,16 +121,11 @@ Status Session::take_over(const Snapshot& s) {
   std::vector<kernels::Op> ops;
   if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
   upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
-  const bool drafter = resume_drafter(s, &ops);
+  resume_drafter(s, &ops);
   AERIE_TRY(transfer(*model_->device(), ops));
   text_.assign(s.text.begin(), s.text.end());
   kv_len_ = s.kv.positions;
   generated_from_ = static_cast<size_t>(s.generated_from);
-  if (drafter) {
-    pending_first_ = s.drafter->observed;
-    pending_.resize(static_cast<size_t>(s.drafter->waiting));
-    std::iota(pending_.begin(), pending_.end(), 0);
-  }
   take_over_end(s);
   return {};
 }
@@ -145,19 +144,26 @@ void Session::take_over_end(const Snapshot& s) {
   }
 }
 
-// False: another drafter, or one whose state is not in keys and values; it is shown the whole text.
-bool Session::resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops) {
-  if (!s.drafter || !draft_ || !drafter_usable()) return false;
-  const SavedDrafter& d = *s.drafter;
+// One that was not saved, or whose state is not in keys and values, is shown the whole text.
+void Session::resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops) {
+  if (!draft_ || !drafter_usable()) return;
   const DrafterKey key = drafter_key(*options_.drafter);
-  if (d.plugin != key.plugin || d.package != key.package || d.weights != key.weights) return false;
+  const auto found = std::find_if(s.drafters.begin(), s.drafters.end(), [&](const SavedDrafter& d) {
+    return d.plugin == key.plugin && d.package == key.package && d.weights == key.weights;
+  });
+  if (found == s.drafters.end()) return;
+  const SavedDrafter& d = *found;
   const KvSequence* kv = draft_->kv();
-  if (kv ? !same(d.kv.shape, kv_shape(kv->cache())) || d.kv.positions != draft_->rows_of(d.observed) : d.kv.positions != 0) return false;
-  if (d.waiting > 0 && d.feature_cols != feature_store_.cols) return false;
-  if (draft_->resumable(d.observed) != d.observed || !draft_->resume(d.observed).ok()) return false;
+  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == draft_->rows_of(d.observed)
+                       : d.kv.positions == 0;
+  if (!fits) return;
+  if (d.waiting > 0 && d.feature_cols != feature_store_.cols) return;
+  if (draft_->resumable(d.observed) != d.observed || !draft_->resume(d.observed).ok()) return;
   if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);
   if (d.waiting > 0) ops->push_back(kernels::Upload{feature_store_.data, d.features, d.feature_bytes()});
-  return true;
+  pending_first_ = d.observed;
+  pending_.resize(static_cast<size_t>(d.waiting));
+  std::iota(pending_.begin(), pending_.end(), 0);
 }
 
 }  // namespace aerie

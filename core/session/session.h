@@ -18,6 +18,7 @@
 #include "core/sampling/distribution.h"
 #include "core/session/draft_calls.h"
 #include "core/session/fork_streams.h"
+#include "core/session/snapshot.h"
 #include "core/session/stepper.h"
 #include "core/session/stop_scanner.h"
 #include "core/verify/multi_round.h"
@@ -61,7 +62,6 @@ struct SessionStatistics {
 };
 
 class Batch;
-struct Snapshot;
 
 // One thread at a time, except request_cancel.
 class Session {
@@ -179,7 +179,8 @@ class Session {
   Snapshot describe() const;  // all but what is on the device
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
-  bool resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops);
+  void download_drafter(const SavedDrafter& d, const SnapshotRooms::Draft& room, std::vector<kernels::Op>* ops) const;
+  void resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops);
   // verify.cc
   int64_t room_after_pending(int32_t n) const;
   Status reserve_tree();

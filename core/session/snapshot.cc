@@ -12,7 +12,7 @@ namespace {
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeader = 24, kHash = 8;
-constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12;
+constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
 constexpr int64_t kMaxWaiting = 128, kMaxFeatureCols = int64_t{1} << 24;
 
@@ -65,15 +65,15 @@ SnapshotRooms write(Writer& w, const Snapshot& s, size_t size) {
   w.u32(static_cast<uint32_t>(s.finish));
   w.u32(static_cast<uint32_t>(s.stop_bytes));
   rooms.kv = write_kv(w, s.kv);
-  w.u32(s.drafter.has_value());
-  if (s.drafter) {
-    const SavedDrafter& d = *s.drafter;
+  w.u32(s.drafters.size());
+  for (const SavedDrafter& d : s.drafters) {
+    SnapshotRooms::Draft& room = rooms.drafters.emplace_back();
     for (const std::string* field : {&d.plugin, &d.package, &d.weights}) w.string(*field);
     w.u64(d.observed);
-    rooms.draft_kv = write_kv(w, d.kv);
+    room.kv = write_kv(w, d.kv);
     w.u64(d.waiting);
     w.u64(d.feature_cols);
-    rooms.features = w.room(static_cast<size_t>(d.feature_bytes()));
+    room.features = w.room(static_cast<size_t>(d.feature_bytes()));
   }
   w.number(0, kHash);
   return rooms;
@@ -174,14 +174,14 @@ Status read_body(Reader& r, Snapshot* s) {
   s->text.resize(static_cast<size_t>(n));
   for (int32_t& t : s->text) AERIE_TRY(r.i32("token", INT32_MAX, &t));
   AERIE_TRY(r.i64("generated from", n, &s->generated_from));
-  uint32_t finish = 0, drafter = 0;
+  uint32_t finish = 0, drafters = 0;
   AERIE_TRY(r.u32("finish", static_cast<uint32_t>(SavedFinish::stop_string), &finish));
   s->finish = static_cast<SavedFinish>(finish);
   AERIE_TRY(r.i32("stop bytes", INT32_MAX, &s->stop_bytes));
   AERIE_TRY(read_kv(r, "kv", &s->kv));
   if (s->kv.positions > std::max<int64_t>(0, n - 1)) return bad("kv positions", "more than the text has");
-  AERIE_TRY(r.u32("drafter", 1, &drafter));
-  if (drafter) AERIE_TRY(read_drafter(r, *s, &s->drafter.emplace()));
+  AERIE_TRY(r.u32("drafters", kMaxDrafters, &drafters));
+  for (; drafters > 0; --drafters) AERIE_TRY(read_drafter(r, *s, &s->drafters.emplace_back()));
   return r.left() == 0 ? Status() : bad("end", std::to_string(r.left()) + " bytes follow the last field");
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,12 +43,16 @@ struct Snapshot {
   SavedFinish finish = SavedFinish::none;
   int32_t stop_bytes = 0;
   SavedKv kv;
-  std::optional<SavedDrafter> drafter;
+  std::vector<SavedDrafter> drafters;
 };
 
 // Where a device's bytes go.
 struct SnapshotRooms {
-  uint8_t *kv = nullptr, *draft_kv = nullptr, *features = nullptr;
+  struct Draft {
+    uint8_t *kv = nullptr, *features = nullptr;
+  };
+  uint8_t* kv = nullptr;
+  std::vector<Draft> drafters;
 };
 
 size_t encoded_size(const Snapshot& s);

@@ -37,15 +37,17 @@ class SaveDamage : public testing::Test {
   // A saved session with one thing changed, checksum and all.
   Bytes with(const std::function<void(Snapshot&)>& change) const {
     Snapshot s = must(decode_snapshot(bytes_));
-    const SavedKv kv = s.kv, draft_kv = s.drafter->kv;
-    const SavedDrafter d = *s.drafter;
+    const SavedKv kv = s.kv;
+    const SavedDrafter d = s.drafters.at(0);
     change(s);
     Bytes out(encoded_size(s));
     const SnapshotRooms rooms = encode_snapshot(s, out);
     std::memcpy(rooms.kv, kv.data, static_cast<size_t>(std::min(kv.bytes(), s.kv.bytes())));
-    if (s.drafter) {
-      std::memcpy(rooms.draft_kv, draft_kv.data, static_cast<size_t>(std::min(draft_kv.bytes(), s.drafter->kv.bytes())));
-      std::memcpy(rooms.features, d.features, static_cast<size_t>(std::min(d.feature_bytes(), s.drafter->feature_bytes())));
+    if (!s.drafters.empty()) {
+      const SavedDrafter& changed = s.drafters[0];
+      std::memcpy(rooms.drafters[0].kv, d.kv.data, static_cast<size_t>(std::min(d.kv.bytes(), changed.kv.bytes())));
+      std::memcpy(rooms.drafters[0].features, d.features,
+                  static_cast<size_t>(std::min(d.feature_bytes(), changed.feature_bytes())));
     }
     seal_snapshot(out);
     return out;
@@ -112,8 +114,8 @@ TEST_F(SaveDamage, CountsThatCannotBe) {
   expect_refused(with([](Snapshot& s) { s.text.resize(s.text.size() - 3); s.generated_from = 0; }), Code::bad_format, "kv positions");
   expect_refused(with([](Snapshot& s) { s.kv.shape.layers = 1 << 20; s.kv.positions = 0; }), Code::bad_format, "kv layers");
   expect_refused(with([](Snapshot& s) { s.kv.shape.layers += 1; }), Code::bad_format, "kv: its shape");
-  expect_refused(with([](Snapshot& s) { s.drafter->observed += 1; }), Code::bad_format, "drafter observed");
-  expect_refused(with([](Snapshot& s) { s.drafter->waiting = 100; }), Code::bad_format, "drafter observed");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].observed += 1; }), Code::bad_format, "drafter observed");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].waiting = 100; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.key.model = std::string(4000, '0'); }), Code::bad_format, "model");
   expect_refused(with([](Snapshot& s) { s.key.isa = "\x1b[31m"; }), Code::bad_format, "isa");
   // The count alone, where nothing follows: tokens, positions, features of 2^63.

@@ -94,8 +94,8 @@ TEST_F(Save, TrainedDrafters) {
 TEST_F(Save, AtAnyPoint) {
   const auto model = open_model(*target_, cpu(1));
   for (const char* kind : {"none", "eagle", "fasteagle", "small_model"})
-    for (const size_t cycles : {0, 1, 2, 5})
-      for (const int slices : {0, 1, 2, 3, 7, 20, 45})
+    for (const size_t cycles : {0, 1, 5})
+      for (const int slices : {0, 1, 3, 20})
         expect_seamless(model, saved_options(open(model, kind), "eagle2", 0.8f), cycles, slices,
                         std::string(kind) + " after " + std::to_string(cycles) + " cycles and " + std::to_string(slices) + " slices");
 }
@@ -136,9 +136,9 @@ TEST_F(Save, FeaturesThatWait) {
     run_cycles(*session, 4, &got);
     const Bytes bytes = saved(*session);
     const Snapshot s = must(decode_snapshot(bytes));
-    ASSERT_TRUE(s.drafter);
-    EXPECT_GT(s.drafter->waiting, 0) << kind;
-    EXPECT_EQ(s.drafter->observed + s.drafter->waiting, static_cast<int64_t>(s.text.size()));
+    ASSERT_EQ(s.drafters.size(), 1u);
+    EXPECT_GT(s.drafters[0].waiting, 0) << kind;
+    EXPECT_EQ(s.drafters[0].observed + s.drafters[0].waiting, static_cast<int64_t>(s.text.size()));
     session.reset();
     auto restored = must(Session::restore(model, o, bytes));
     run_cycles(*restored, 8, &got);
