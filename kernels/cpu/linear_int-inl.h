@@ -216,13 +216,11 @@ HWY_NOINLINE void tile_int(const LinearTile& t) {
     x += M * kBlock;
     offsets += M;
   }
-  HWY_ALIGN float sums[M * P * kPanel];
   AERIE_UNROLL for (int m = 0; m < M; ++m) {
     const V row_scale = hn::Set(d, m < t.rows ? t.x->scale[t.row + m] : 0.0f);
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j)
-      hn::Store(hn::Mul(acc[m][j], row_scale), d, sums + (m * P * kV + j) * kN);
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::Mul(acc[m][j], row_scale);
   }
-  finish(t, P, sums);
+  finish_tile<M, P>(t, acc);
 }
 
 // Row m of a tile of n rows: one scale, nearest even, zeros behind k. q and offsets are the tile's. Returns the
