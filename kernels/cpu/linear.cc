@@ -30,7 +30,7 @@ constexpr int64_t kMaxTile = kV == 1 ? 16 : kV == 2 ? 6 : 3;
 constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 10 ? 10 : m <= 12 ? 12 : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
 constexpr int panels_for(int m) {
-  return kV == 1 ? (m == 1 ? 8 : m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
+  return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
 }
 constexpr int panels_for_int(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 12 ? 2 : 1) : 1; }
 constexpr int64_t kChunkBytes = 192 << 10;
@@ -47,11 +47,11 @@ HWY_INLINE void tile(const LinearTile& t) {
   }
 }
 
-// All rows against panels [t.panel, last), P at a time, then fewer, then one by one.
+// All rows against panels [t.panel, last), P at a time, then one by one.
 template <int M, int P>
 void sweep(LinearTile t, int64_t last) {
   for (; t.panel + P <= last; t.panel += P) tile<M, P>(t);
-  if constexpr (P > 1) sweep<M, (P > 4 ? 4 : 1)>(t, last);
+  if constexpr (P > 1) sweep<M, 1>(t, last);
 }
 
 template <int M>
