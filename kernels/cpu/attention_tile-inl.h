@@ -4,7 +4,6 @@
 
 #include "hwy/highway.h"
 #include "kernels/cpu/attention_tile.h"
-#include "kernels/cpu/linear_tile.h"
 #include "kernels/cpu/math-inl.h"
 
 #if defined(AERIE_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -227,20 +226,19 @@ class BlockRows {
     int64_t begin = std::mismatch(slots, slots + std::min(n, n_), slots_).first - slots;
     begin = begin / static_cast<int64_t>(kLanes) * static_cast<int64_t>(kLanes);
     const int64_t end = round_up(n, kLanes);
+    KvRow<T> row[kPageSlots];
     for (int64_t j = begin; j < end; ++j) {  // behind n: read, not used
       slots_[j] = slots[std::min(j, n - 1)];
-      key_[j] = keys_.row(slots_[j]);
-      value_[j] = values_.row(slots_[j]);
-      // The keys' transposition hides their way from memory.
-      for (int64_t i = 0; i < dim_; i += kLine / static_cast<int64_t>(sizeof(T))) AERIE_PREFETCH(value_[j].at + i);
+      row[j] = keys_.row(slots_[j]);
     }
     n_ = n;
-    TransposeKeys(key_, begin, end, dim_, m_.keys);
-    if (sizeof(T) != 4 || dim_ % 16 != 0) {
-      ExpandValues(value_, begin, n, dim_, m_.values);
-      for (int64_t j = begin; j < n; ++j) at_[j] = m_.values + j * padded_dim(dim_);
+    TransposeKeys(row, begin, end, dim_, m_.keys);
+    if (sizeof(T) == 4 && dim_ % 16 == 0) {
+      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(values_.row(slots_[j]).at);
     } else {
-      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(value_[j].at);
+      for (int64_t j = begin; j < n; ++j) row[j] = values_.row(slots_[j]);
+      ExpandValues(row, begin, n, dim_, m_.values);
+      for (int64_t j = begin; j < n; ++j) at_[j] = m_.values + j * padded_dim(dim_);
     }
   }
   const float* const* values() const { return at_; }
@@ -250,7 +248,6 @@ class BlockRows {
   int64_t dim_, n_ = 0;
   const AttentionMemory& m_;
   int64_t slots_[kPageSlots];
-  KvRow<T> key_[kPageSlots], value_[kPageSlots];
   const float* at_[kPageSlots];
 };
 
