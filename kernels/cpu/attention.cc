@@ -149,6 +149,11 @@ int64_t most_spans(const Attention& op, int64_t begin, int64_t end) {
 
 }  // namespace
 
+int64_t estimate(const Attention& op) {
+  const int64_t macs = 2 * most_spans(op, 0, op.out.rows) * kSpanSlots * op.cache.head_dim * op.heads;
+  return std::min<int64_t>(macs, 2 * op.rows.page_stride * int64_t{kPageSlots} * op.cache.head_dim * op.heads) * op.out.rows / 50;
+}
+
 int32_t tasks(const Attention& op, int threads) { return static_cast<int32_t>(Cut(op, threads).tasks(op)); }
 
 void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
