@@ -55,50 +55,37 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
     return Query{q, state(r, g), n};
   };
   const int64_t start = t.span * kSpanSlots;
-  int64_t longest = 0;
+  int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, paged = 0;
   for (int64_t r = t.begin; r < t.end; ++r) {
+    shortest = std::min(shortest, row_length(a, r));
     longest = std::max(longest, row_length(a, r));
+    paged = std::max<int64_t>(paged, a.ctx_len[r]);
     for (int64_t g = 0; g < group; ++g) {
       float* s = state(r, g);
       std::fill(s, s + kStateValues + padded, 0.0f);
       s[0] = -std::numeric_limits<float>::infinity();
     }
   }
-  std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);  // columns of positions not yet written are read, not used
-  KvRow<T> key[kPageSlots], value[kPageSlots];
+  // Columns of positions not yet written are read, not used.
+  if (shortest - start < kPageSlots) std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);
+  BlockRows<T> block(keys, values, dim, m);
   for (int64_t first = start; first < std::min(longest, start + kSpanSlots); first += kPageSlots) {
-    int64_t count = 0, own = 0;
-    for (int64_t r = t.begin; r < t.end; ++r) {
-      const int64_t n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
+    const int64_t page = first < paged ? int64_t{pages[first / kPageSlots]} * kPageSlots : 0;
+    int64_t count = 0;
+    for (int64_t r = t.end; r-- > t.begin;) {  // backwards: the longer of two paths that share positions comes first
+      const int64_t ctx = a.ctx_len[r] - first, n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
       if (n <= 0) continue;
-      if (first + n > a.ctx_len[r]) {
-        ++own;  // reaches into its tail
-        continue;
+      int64_t slots[kPageSlots];
+      for (int64_t j = 0; j < kPageSlots; ++j) slots[j] = page + j;
+      for (int64_t j = std::max<int64_t>(ctx, 0); j < n; ++j) slots[j] = a.tail_slots[a.tail_offset[r] + j - ctx];
+      if (!block.holds(slots, n)) {
+        if (count > 0) Block(m.queries, count, block.values(), dim, op.scale, m);
+        count = 0;
+        block.bring(slots, n);
       }
       for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, n);
     }
-    if (count > 0) {
-      const int64_t slot = int64_t{pages[first / kPageSlots]} * kPageSlots;
-      for (int64_t j = 0; j < kPageSlots; ++j) {
-        key[j] = keys.row(slot + j);
-        value[j] = values.row(slot + j);
-      }
-      Block(m.queries, count, key, value, dim, op.scale, m);
-    }
-    for (int64_t r = t.begin; r < t.end && own > 0; ++r) {
-      const int64_t ctx = a.ctx_len[r], n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
-      if (n <= 0 || first + n <= ctx) continue;
-      --own;
-      for (int64_t j = 0; j < n; ++j) {
-        const int64_t p = first + j;
-        const int64_t slot =
-            p < ctx ? int64_t{pages[first / kPageSlots]} * kPageSlots + j : a.tail_slots[a.tail_offset[r] + p - ctx];
-        key[j] = keys.row(slot);
-        value[j] = values.row(slot);
-      }
-      for (int64_t g = 0; g < group; ++g) m.queries[g] = query(r, g, n);
-      Block(m.queries, group, key, value, dim, op.scale, m);
-    }
+    Block(m.queries, count, block.values(), dim, op.scale, m);
   }
   for (int64_t r = t.begin; r < t.end; ++r) {
     if (row_length(a, r) <= start) continue;
@@ -141,14 +128,14 @@ struct Cut {
       : rows(16),
         spans(op.partial ? op.partial.rows / std::max<int64_t>(op.out.rows, 1) : 1),
         kv_heads(op.cache.kv_heads) {
-    // Many rows share the stream of keys and values; but there must be work for every thread, and a frame budget must
-    // not be overrun by one long task.
-    constexpr int64_t kMostMacs = 8 << 20;
+    // Many rows share the stream of keys and values; but there must be work for every thread that is worth a hand-over,
+    // and a frame budget must not be overrun by one long task.
+    constexpr int64_t kMostMacs = 8 << 20, kLeastMacs = 256 << 10;
     const int64_t context =
         std::min<int64_t>(op.rows.page_stride * int64_t{kPageSlots}, op.partial ? kSpanSlots : INT64_MAX);
     const int64_t row_macs = 2 * context * op.cache.head_dim * (op.heads / kv_heads);
     rows = std::clamp<int64_t>(kMostMacs / std::max<int64_t>(row_macs, 1), 1, rows);
-    while (rows > 1 && tasks(op) < 2 * threads) rows = (rows + 1) / 2;
+    while (threads > 1 && rows > 1 && tasks(op) < 2 * threads && rows * row_macs > kLeastMacs) rows = (rows + 1) / 2;
   }
   int64_t tasks(const Attention& op) const { return (op.out.rows + rows - 1) / rows * spans * kv_heads; }
 };
@@ -161,6 +148,11 @@ int64_t most_spans(const Attention& op, int64_t begin, int64_t end) {
 }
 
 }  // namespace
+
+int64_t estimate(const Attention& op) {
+  const int64_t macs = 2 * most_spans(op, 0, op.out.rows) * kSpanSlots * op.cache.head_dim * op.heads;
+  return std::min<int64_t>(macs, 2 * op.rows.page_stride * int64_t{kPageSlots} * op.cache.head_dim * op.heads) * op.out.rows / 50;
+}
 
 int32_t tasks(const Attention& op, int threads) { return static_cast<int32_t>(Cut(op, threads).tasks(op)); }
 

@@ -32,10 +32,14 @@ void merge_row(int64_t length, int64_t dim, const SpanAt& span, float* sum, floa
     std::fill(out, out + dim, 0.0f);
     return;
   }
-  std::copy_n(span(0), span_floats(dim), sum);
-  for (int64_t s = 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
-  const float inverse = 1.0f / sum[1];
-  for (int64_t i = 0; i < dim; ++i) out[i] = sum[2 + i] * inverse;
+  const float* all = span(0);
+  if (length > kSpanSlots) {
+    std::copy_n(all, span_floats(dim), sum);
+    for (int64_t s = 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
+    all = sum;
+  }
+  const float inverse = 1.0f / all[1];
+  for (int64_t i = 0; i < dim; ++i) out[i] = all[2 + i] * inverse;
 }
 
 }  // namespace aerie::kernels::cpu

@@ -1,14 +1,53 @@
-// Rotary positions, and moving rows of the key/value cache. Elementwise: plain loops the compiler
-// vectorises, the same bits whatever it does.
+// Rotary positions, and moving rows of the key/value cache. Elementwise, without FMA: the same bits on every ISA.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_rope.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+// Elements i and i + half of each head turned by angle i. angles: cosines, then sines.
+void rotate_heads(float* x, int64_t heads, int64_t half, const float* angles) {
+  const F d;
+  const float *cosine = angles, *sine = angles + half;
+  for (int64_t h = 0; h < heads; ++h, x += 2 * half) {
+    float *lo = x, *hi = x + half;
+    int64_t i = 0;
+    for (; i + static_cast<int64_t>(kLanes) <= half; i += kLanes) {
+      const VF a = hn::LoadU(d, lo + i), b = hn::LoadU(d, hi + i);
+      const VF c = hn::LoadU(d, cosine + i), s = hn::LoadU(d, sine + i);
+      hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, lo + i);
+      hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, hi + i);
+    }
+    for (; i < half; ++i) {
+      const float a = lo[i], b = hi[i];
+      lo[i] = a * cosine[i] - b * sine[i];
+      hi[i] = b * cosine[i] + a * sine[i];
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace aerie::kernels::cpu {
+
+HWY_EXPORT(rotate_heads);
+
 namespace {
 
 constexpr int64_t kAngleRows = 8, kRopeRows = 16;  // of a task
@@ -50,16 +89,6 @@ void store(const KvCache& c, int64_t at, const float* row) {
   }
 }
 
-// lo[i], hi[i] turned by angle i.
-void rotate(float* __restrict lo, float* __restrict hi, const float* __restrict cosine, const float* __restrict sine,
-            int64_t half) {
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = lo[i], b = hi[i];
-    lo[i] = a * cosine[i] - b * sine[i];
-    hi[i] = b * cosine[i] + a * sine[i];
-  }
-}
-
 // slot dst[i] = slot src[i] of one layer, slots of `bytes`.
 void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
   char* data = static_cast<char*>(memory);
@@ -91,13 +120,12 @@ void run(const RopeAngles& op, int32_t task, int, Scratch&) {
 int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kRopeRows - 1) / kRopeRows); }
 void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   const KvCache& c = op.cache;
-  const int64_t dim = c.head_dim, half = dim / 2, width = c.kv_heads * dim;
+  const int64_t dim = c.head_dim, width = c.kv_heads * dim;
   const int64_t base = int64_t{op.layer} * 2 * c.slots * width;
   for (int64_t r = task * kRopeRows; r < std::min(op.qkv.rows, (task + 1) * kRopeRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
-    for (int64_t h = 0; h < op.heads + c.kv_heads; ++h)
-      rotate(q + h * dim, q + h * dim + half, angles, angles + half, half);
+    HWY_DYNAMIC_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);
     if (op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
     for (int64_t which = 0; which < 2; ++which)
@@ -113,3 +141,4 @@ void run(const KvCopy& op, int32_t layer, int, Scratch&) {
 }
 
 }  // namespace aerie::kernels::cpu
+#endif

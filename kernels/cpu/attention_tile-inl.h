@@ -33,37 +33,57 @@ HWY_INLINE hn::Vec<F4> Load4(KvRow<int8_t> row, int64_t i) {
   return hn::Mul(hn::ConvertTo(F4(), codes), hn::Set(F4(), row.scale));
 }
 
-// keys[i * kPageSlots + j] = row[j][i] for j < n: lanes are positions, so that a score needs no
-// horizontal sum.
+// Elements [i, i + 4) of every fourth of the rows from row[0] on, a block of the vector each.
 template <class T>
-void TransposeKeys(const KvRow<T>* row, int64_t n, int64_t dim, float* HWY_RESTRICT keys) {
-  const F4 d;
-  int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {
+HWY_INLINE VF LoadBlocks(const KvRow<T>* row, int64_t i) {
+  const F d;
+  if constexpr (kLanes == 4) {
+    return Load4(row[0], i);
+  } else if constexpr (kLanes == 8) {
+    return hn::Combine(d, Load4(row[4], i), Load4(row[0], i));
+  } else {
+    const hn::Half<F> half;
+    return hn::Combine(d, hn::Combine(half, Load4(row[12], i), Load4(row[8], i)),
+                       hn::Combine(half, Load4(row[4], i), Load4(row[0], i)));
+  }
+}
+
+// keys[i * kPageSlots + j] = row[j][i] for begin <= j < end, whole vectors: lanes are positions, so that a score needs
+// no horizontal sum.
+template <class T>
+void TransposeKeys(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT keys) {
+  const F d;
+  const hn::RepartitionToWide<F> pairs;
+  const auto lower = [&](VF a, VF b) {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto upper = [&](VF a, VF b) {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  for (int64_t j = begin; j < end; j += kLanes) {
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
-      const auto a = Load4(row[j], i), b = Load4(row[j + 1], i), c = Load4(row[j + 2], i), e = Load4(row[j + 3], i);
-      const auto ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
-      const auto ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
+      const VF a = LoadBlocks(row + j, i), b = LoadBlocks(row + j + 1, i), c = LoadBlocks(row + j + 2, i),
+               e = LoadBlocks(row + j + 3, i);
+      const VF ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
+      const VF ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
       float* out = keys + i * kPageSlots + j;
-      hn::StoreU(hn::ConcatLowerLower(d, ce0, ab0), d, out);
-      hn::StoreU(hn::ConcatUpperUpper(d, ce0, ab0), d, out + kPageSlots);
-      hn::StoreU(hn::ConcatLowerLower(d, ce1, ab1), d, out + 2 * kPageSlots);
-      hn::StoreU(hn::ConcatUpperUpper(d, ce1, ab1), d, out + 3 * kPageSlots);
+      hn::Store(lower(ab0, ce0), d, out);
+      hn::Store(upper(ab0, ce0), d, out + kPageSlots);
+      hn::Store(lower(ab1, ce1), d, out + 2 * kPageSlots);
+      hn::Store(upper(ab1, ce1), d, out + 3 * kPageSlots);
     }
     for (; i < dim; ++i)
-      for (int64_t l = 0; l < 4; ++l) keys[i * kPageSlots + j + l] = Load1(row[j + l], i);
+      for (int64_t l = 0; l < static_cast<int64_t>(kLanes); ++l) keys[i * kPageSlots + j + l] = Load1(row[j + l], i);
   }
-  for (; j < n; ++j)
-    for (int64_t i = 0; i < dim; ++i) keys[i * kPageSlots + j] = Load1(row[j], i);
 }
 
 // Rows of whole vectors, zeros behind dim.
 template <class T>
-void ExpandValues(const KvRow<T>* row, int64_t n, int64_t dim, float* HWY_RESTRICT values) {
+void ExpandValues(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT values) {
   const F4 d;
   const int64_t padded = padded_dim(dim);
-  for (int64_t j = 0; j < n; ++j) {
+  for (int64_t j = begin; j < end; ++j) {
     float* out = values + j * padded;
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(row[j], i), d, out + i);
@@ -93,15 +113,17 @@ HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, flo
     for (int w = 0; w < kW; ++w) hn::Store(hn::Mul(acc[q][w], hn::Set(d, scale)), d, scores[q] + first + w * kLanes);
 }
 
-// values += weight * value over positions ascending, elements [at, at + kW vectors).
+// values = values * keep + weight * value over positions [begin, end) ascending, elements [at, at + kW vectors).
 template <int kQ, int kW>
-HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t n, int64_t at,
-                      const float (*weight)[kPageSlots]) {
+HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t at,
+                      const float (*weight)[kPageSlots], const float* keep) {
   const F d;
   VF acc[kQ][kW];
-  for (int q = 0; q < kQ; ++q)
-    for (int w = 0; w < kW; ++w) acc[q][w] = hn::Load(d, queries[q].state + kStateValues + at + w * kLanes);
-  for (int64_t j = 0; j < n; ++j) {
+  for (int q = 0; q < kQ; ++q) {
+    const VF k = hn::Set(d, keep[q]);
+    for (int w = 0; w < kW; ++w) acc[q][w] = hn::Mul(hn::Load(d, queries[q].state + kStateValues + at + w * kLanes), k);
+  }
+  for (int64_t j = begin; j < end; ++j) {
     const float* v = value[j] + at;
     VF x[kW];
     for (int w = 0; w < kW; ++w) x[w] = hn::LoadU(d, v + w * kLanes);
@@ -114,75 +136,120 @@ HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t n
     for (int w = 0; w < kW; ++w) hn::Store(acc[q][w], d, queries[q].state + kStateValues + at + w * kLanes);
 }
 
-// Scores to weights exp(score - maximum so far); rescales the state when the maximum rises.
-HWY_INLINE void Softmax(const Query& query, int64_t padded, float* score) {
-  const F d;
-  const float inf = std::numeric_limits<float>::infinity();
-  for (int64_t j = query.n; j < kPageSlots; ++j) score[j] = -inf;
-  VF best = hn::Load(d, score);
-  for (size_t j = kLanes; j < kPageSlots; j += kLanes) best = hn::Max(best, hn::Load(d, score + j));
-  const float block_top = hn::GetLane(hn::MaxOfLanes(d, best)), before = query.state[0];
-  const float top = block_top > before ? block_top : before;
-  query.state[0] = top;
-  // A NaN score stays one: score - top is a NaN whatever top is.
-  for (size_t j = 0; j < kPageSlots; j += kLanes)
-    hn::Store(Exp(hn::Sub(hn::Load(d, score + j), hn::Set(d, top))), d, score + j);
-  const float keep = exp_own(before - top);
-  const VF k = hn::Set(d, keep);
-  float* total = query.state + kStateTotal;
-  for (size_t l = 0; l < 16; l += kLanes) {
-    const VF block = hn::Add(hn::Load(d, score + l), hn::Load(d, score + l + 16));
-    hn::Store(hn::Add(hn::Mul(hn::Load(d, total + l), k), block), d, total + l);
-  }
-  if (keep == 1.0f) return;
-  float* values = query.state + kStateValues;
-  for (int64_t i = 0; i < padded; i += kLanes) hn::Store(hn::Mul(hn::Load(d, values + i), k), d, values + i);
-}
-
-// One block for kQ queries that look at equally many of its positions.
+// All elements of it.
 template <int kQ>
-void Tile(const Query* queries, const float* keys, const float* const* value, int64_t dim, float scale) {
+HWY_INLINE void WeighRows(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t padded,
+                          const float (*weight)[kPageSlots], const float* keep) {
   // A single query has too few chains to hide the FMA's latency: take more vectors at once.
-  constexpr int kWide = kQ == 1 ? 4 : 2;
-  constexpr int kScoreWidth = kLanes == 16 ? 2 : kWide;
-  HWY_ALIGN float score[kQ][kPageSlots];
-  for (size_t first = 0; first < kPageSlots; first += kScoreWidth * kLanes)
-    Scores<kQ, kScoreWidth>(queries, keys, dim, scale, first, score);
-  const int64_t padded = padded_dim(dim), n = queries[0].n;
-  for (int q = 0; q < kQ; ++q) Softmax(queries[q], padded, score[q]);
+  constexpr int kWide = kQ == 1 || (kLanes == 16 && kQ <= 4) ? 4 : 2;
   constexpr int64_t kStep = kWide * static_cast<int64_t>(kLanes);
   int64_t at = 0;
-  for (; at + kStep <= padded; at += kStep) Weigh<kQ, kWide>(queries, value, n, at, score);
-  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, n, at, score);
+  for (; at + kStep <= padded; at += kStep) Weigh<kQ, kWide>(queries, value, begin, end, at, weight, keep);
+  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, begin, end, at, weight, keep);
 }
 
-template <class T>
-void Block(const Query* queries, int64_t count, const KvRow<T>* key, const KvRow<T>* value, int64_t dim, float scale,
-           const AttentionMemory& m) {
-  int64_t n = 0;
-  for (int64_t i = 0; i < count; ++i) n = std::max(n, queries[i].n);
-  TransposeKeys(key, n, dim, m.keys);
-  const float* v[kPageSlots];
-  if (sizeof(T) != 4 || dim % 16 != 0) {
-    ExpandValues(value, n, dim, m.values);
-    for (int64_t j = 0; j < n; ++j) v[j] = m.values + j * padded_dim(dim);
-  } else {
-    for (int64_t j = 0; j < n; ++j) v[j] = reinterpret_cast<const float*>(value[j].at);
+// Scores to weights exp(score - maximum so far). keep: what the state counts for from now on, 1 unless a maximum rises.
+template <int kQ>
+HWY_INLINE void Softmax(const Query* queries, float (*score)[kPageSlots], float* keep) {
+  static_assert(kQ <= static_cast<int>(kLanes));
+  const F d;
+  const float inf = std::numeric_limits<float>::infinity();
+  float top[kQ];
+  for (int q = 0; q < kQ; ++q) {
+    for (int64_t j = queries[q].n; j < kPageSlots; ++j) score[q][j] = -inf;
+    VF best = hn::Load(d, score[q]);
+    for (size_t j = kLanes; j < kPageSlots; j += kLanes) best = hn::Max(best, hn::Load(d, score[q] + j));
+    const float block_top = hn::GetLane(hn::MaxOfLanes(d, best)), before = queries[q].state[0];
+    top[q] = block_top > before ? block_top : before;
+    keep[q] = before - top[q];
+    queries[q].state[0] = top[q];
   }
-  for (int64_t i = 0; i < count;) {
-    int64_t same = 1;
-    while (same < 4 && i + same < count && queries[i + same].n == queries[i].n) ++same;
-    if (same == 4)
-      Tile<4>(queries + i, m.keys, v, dim, scale);
-    else if (same == 3)
-      Tile<3>(queries + i, m.keys, v, dim, scale);
-    else if (same == 2)
-      Tile<2>(queries + i, m.keys, v, dim, scale);
-    else
-      Tile<1>(queries + i, m.keys, v, dim, scale);
-    i += same;
+  hn::Store(Exp(hn::Load(d, keep)), d, keep);
+  for (int q = 0; q < kQ; ++q) {
+    // A NaN score stays one: score - top is a NaN whatever top is.
+    VF weight[kPageSlots / kLanes];
+    for (size_t i = 0; i < kPageSlots / kLanes; ++i) {
+      weight[i] = Exp(hn::Sub(hn::Load(d, score[q] + i * kLanes), hn::Set(d, top[q])));
+      hn::Store(weight[i], d, score[q] + i * kLanes);
+    }
+    float* total = queries[q].state + kStateTotal;
+    for (size_t p = 0; p < kParts; ++p) {
+      const VF block = hn::Add(weight[p], weight[p + kParts]);
+      hn::Store(hn::Add(hn::Mul(hn::Load(d, total + p * kLanes), hn::Set(d, keep[q])), block), d, total + p * kLanes);
+    }
   }
 }
+
+// One block for kQ queries.
+template <int kQ>
+void Tile(const Query* queries, const float* keys, const float* const* value, int64_t dim, float scale) {
+  constexpr int kScoreWidth = kLanes == 16 ? 2 : kQ == 1 ? 4 : 2;
+  HWY_ALIGN float score[kQ][kPageSlots];
+  HWY_ALIGN float keep[16] = {};
+  for (size_t first = 0; first < kPageSlots; first += kScoreWidth * kLanes)
+    Scores<kQ, kScoreWidth>(queries, keys, dim, scale, first, score);
+  Softmax<kQ>(queries, score, keep);
+  int64_t n = queries[0].n;  // of all
+  for (int q = 1; q < kQ; ++q) n = std::min(n, queries[q].n);
+  const int64_t padded = padded_dim(dim);
+  WeighRows<kQ>(queries, value, 0, n, padded, score, keep);
+  for (int q = 0; q < kQ; ++q) {
+    constexpr float kAll = 1.0f;
+    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, score + q, &kAll);
+  }
+}
+
+// One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it: as many at once as
+// registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's latency.
+constexpr int64_t kMaxQueries = kLanes == 16 ? 6 : 4;
+inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale,
+                  const AttentionMemory& m) {
+  constexpr decltype(&Tile<1>) kTiles[] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>, Tile<kMaxQueries - 1>, Tile<kMaxQueries>};
+  for (int64_t tiles = (count + kMaxQueries - 1) / kMaxQueries; tiles > 0; --tiles) {
+    const int64_t here = (count + tiles - 1) / tiles;
+    kTiles[here - 1](queries, m.keys, value, dim, scale);
+    queries += here;
+    count -= here;
+  }
+}
+
+// The keys and values of a block as Block wants them. What the next block has in common with the one before it (tree
+// rows of one text: all but their last few positions) is not brought again.
+template <class T>
+class BlockRows {
+ public:
+  BlockRows(const KvHead<T>& keys, const KvHead<T>& values, int64_t dim, const AttentionMemory& m)
+      : keys_(keys), values_(values), dim_(dim), m_(m) {}
+  // Are these slots there, the first of those that are?
+  bool holds(const int64_t* slots, int64_t n) const { return n <= n_ && std::equal(slots, slots + n, slots_); }
+  void bring(const int64_t* slots, int64_t n) {
+    int64_t begin = std::mismatch(slots, slots + std::min(n, n_), slots_).first - slots;
+    begin = begin / static_cast<int64_t>(kLanes) * static_cast<int64_t>(kLanes);
+    const int64_t end = round_up(n, kLanes);
+    KvRow<T> row[kPageSlots];
+    for (int64_t j = begin; j < end; ++j) {  // behind n: read, not used
+      slots_[j] = slots[std::min(j, n - 1)];
+      row[j] = keys_.row(slots_[j]);
+    }
+    n_ = n;
+    TransposeKeys(row, begin, end, dim_, m_.keys);
+    if (sizeof(T) == 4 && dim_ % 16 == 0) {
+      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(values_.row(slots_[j]).at);
+    } else {
+      for (int64_t j = begin; j < n; ++j) row[j] = values_.row(slots_[j]);
+      ExpandValues(row, begin, n, dim_, m_.values);
+      for (int64_t j = begin; j < n; ++j) at_[j] = m_.values + j * padded_dim(dim_);
+    }
+  }
+  const float* const* values() const { return at_; }
+
+ private:
+  const KvHead<T>&keys_, &values_;
+  int64_t dim_, n_ = 0;
+  const AttentionMemory& m_;
+  int64_t slots_[kPageSlots];
+  const float* at_[kPageSlots];
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu

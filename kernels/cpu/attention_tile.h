@@ -30,19 +30,23 @@ template <class T>
 class KvHead {
  public:
   KvHead(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head)
-      : cache_(c), first_((layer * 2 + which) * c.slots * c.kv_heads + kv_head) {}
+      : heads_(c.kv_heads), dim_(c.head_dim) {
+    const int64_t first = (layer * 2 + which) * c.slots * c.kv_heads + kv_head;  // row of slot 0
+    data_ = static_cast<const T*>(c.data) + first * dim_;
+    scales_ = c.scales + (sizeof(T) == 1 ? first : 0);
+  }
   KvRow<T> row(int64_t slot) const {
-    const int64_t i = first_ + slot * cache_.kv_heads;
-    const T* at = static_cast<const T*>(cache_.data) + i * cache_.head_dim;
+    const T* at = data_ + slot * heads_ * dim_;
     if constexpr (sizeof(T) == 1)
-      return {at, cache_.scales[i]};
+      return {at, scales_[slot * heads_]};
     else
       return {at};
   }
 
  private:
-  const KvCache& cache_;
-  int64_t first_;  // row of slot 0
+  int64_t heads_, dim_;
+  const T* data_;
+  const float* scales_;
 };
 
 struct AttentionMemory {

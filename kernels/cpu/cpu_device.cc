@@ -151,9 +151,16 @@ int64_t tasks_that_fit(Clock::duration left, Clock::duration task) {
   return std::max<int64_t>(1, left / 2 / std::max(task, Clock::duration(1)));
 }
 
+// Handing tasks to another core and hearing from it takes some microseconds.
+constexpr int64_t kWorthSharing = 10000;
+
 Status CpuQueue::run_tasks(int32_t count) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
-  device_.run(count, run_one, &batch);
+  if (std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]) < kWorthSharing) {
+    for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
+  } else {
+    device_.run(count, run_one, &batch);
+  }
   task_ += count;
   if (!batch.failed.load(std::memory_order_relaxed)) return {};
   state_ = RunState::idle;

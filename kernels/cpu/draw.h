@@ -33,6 +33,9 @@ int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseK
 bool max_row(const float* x, int64_t n, Candidate* best);
 // Are all finite? top: then the largest; -inf of none.
 bool finite_row(const float* x, int64_t n, float* top);
+// out[t] = logits[t], -inf where map[t] cannot be drawn. Are those that can all finite? top: then the largest; -inf of
+// none. out may be logits.
+bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out, float* top);
 // Sum of exp(x[i] - top).
 float sum_exp_row(const float* x, int64_t n, float top);
 // The same of every kTopKBlock values, relative to their own largest. All -inf: a sum of 0.

@@ -202,6 +202,31 @@ bool FiniteRow(const float* x, int64_t n, float* top) {
   return fine;
 }
 
+bool UsedRow(const float* x, const int32_t* map, int32_t used, int64_t n, float* out, float* top) {
+  const F d;
+  const I di;
+  auto good = hn::Eq(hn::Zero(d), hn::Zero(d));
+  VF most = hn::Set(d, -kInf);
+  int64_t i = 0;
+  for (; i + kN <= n; i += kN) {
+    const auto id = hn::LoadU(di, map + i);
+    const auto counts = hn::RebindMask(d, hn::And(hn::Gt(id, hn::Set(di, -1)), hn::Lt(id, hn::Set(di, used))));
+    const VF v = hn::IfThenElse(counts, hn::LoadU(d, x + i), hn::Set(d, -kInf));
+    good = hn::And(good, hn::Or(hn::Not(counts), hn::Lt(hn::Abs(v), hn::Set(d, kInf))));
+    most = hn::Max(most, v);
+    hn::StoreU(v, d, out + i);
+  }
+  bool fine = hn::AllTrue(d, good);
+  *top = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) {
+    const bool counts = map[i] >= 0 && map[i] < used;
+    fine = fine && (!counts || (x[i] < kInf && x[i] > -kInf));
+    out[i] = counts ? x[i] : -kInf;
+    *top = std::max(*top, out[i]);
+  }
+  return fine;
+}
+
 // 16 virtual lanes.
 HWY_INLINE float SumExpBlock(const float* x, int64_t n, float top) {
   const F d;
@@ -283,6 +308,7 @@ HWY_EXPORT(GumbelIds);
 HWY_EXPORT(DrawRow);
 HWY_EXPORT(MaxRow);
 HWY_EXPORT(FiniteRow);
+HWY_EXPORT(UsedRow);
 HWY_EXPORT(SumExpRow);
 HWY_EXPORT(SumExpBlocks);
 HWY_EXPORT(ScaleRow);
@@ -299,6 +325,9 @@ int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseK
 }
 bool max_row(const float* x, int64_t n, Candidate* best) { return HWY_DYNAMIC_DISPATCH(MaxRow)(x, n, best); }
 bool finite_row(const float* x, int64_t n, float* top) { return HWY_DYNAMIC_DISPATCH(FiniteRow)(x, n, top); }
+bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out, float* top) {
+  return HWY_DYNAMIC_DISPATCH(UsedRow)(logits, map, used, n, out, top);
+}
 float sum_exp_row(const float* x, int64_t n, float top) { return HWY_DYNAMIC_DISPATCH(SumExpRow)(x, n, top); }
 void sum_exp_blocks(const float* x, int64_t n, BlockSum* out) { HWY_DYNAMIC_DISPATCH(SumExpBlocks)(x, n, out); }
 void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out) {

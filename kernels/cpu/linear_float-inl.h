@@ -48,6 +48,14 @@ HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float* sums)
 }
 
 template <int M, int P>
+HWY_INLINE void finish_tile(const LinearTile& t, const V (&acc)[M][P * kV]) {
+  HWY_ALIGN float sums[M * P * kPanel];
+  AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) hn::Store(acc[m][j], D(), sums + (m * P * kV + j) * kN);
+  finish(t, P, sums);
+}
+
+template <int M, int P>
 HWY_INLINE void add_products(const V (&w)[P * kV], const float* x, V (&acc)[M][P * kV]) {
   AERIE_UNROLL for (int m = 0; m < M; ++m) {
     const V a = hn::Set(D(), x[m]);
@@ -76,10 +84,7 @@ HWY_NOINLINE void tile_f32(const LinearTile& t) {
     }
     add_products<M, P>(b, x + i * M, acc);
   }
-  HWY_ALIGN float sums[M * P * kPanel];
-  AERIE_UNROLL for (int m = 0; m < M; ++m)
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) hn::Store(acc[m][j], d, sums + (m * P * kV + j) * kN);
-  finish(t, P, sums);
+  finish_tile<M, P>(t, acc);
 }
 
 template <int M, int P>
@@ -111,10 +116,7 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
     add_products<M, P>(even, x + i * M, acc);
     if (i + 1 < k) add_products<M, P>(odd, x + (i + 1) * M, acc);
   }
-  HWY_ALIGN float sums[M * P * kPanel];
-  AERIE_UNROLL for (int m = 0; m < M; ++m)
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) hn::Store(acc[m][j], d, sums + (m * P * kV + j) * kN);
-  finish(t, P, sums);
+  finish_tile<M, P>(t, acc);
 }
 
 // dst[k][row] of m rows, zeros up to n; a few columns at a time so that both sides stay in the cache.

@@ -49,15 +49,12 @@ HWY_INLINE void begin_sums(const int32_t* offsets, VI (&sum)[M][N]) {
 
 // acc times the scales of the rows, to the output.
 template <int M, int P>
-HWY_INLINE void scale_and_finish(const LinearTile& t, const V (&acc)[M][P * kV]) {
-  const D d;
-  HWY_ALIGN float sums[M * P * kPanel];
+HWY_INLINE void scale_and_finish(const LinearTile& t, V (&acc)[M][P * kV]) {
   AERIE_UNROLL for (int m = 0; m < M; ++m) {
-    const V row_scale = hn::Set(d, m < t.rows ? t.x->scale[t.row + m] : 0.0f);
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j)
-      hn::Store(hn::Mul(acc[m][j], row_scale), d, sums + (m * P * kV + j) * kN);
+    const V row_scale = hn::Set(D(), m < t.rows ? t.x->scale[t.row + m] : 0.0f);
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::Mul(acc[m][j], row_scale);
   }
-  finish(t, P, sums);
+  finish_tile<M, P>(t, acc);
 }
 
 // One integer sum over all of K, times the scale of the weights' row.

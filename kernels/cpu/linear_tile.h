@@ -20,14 +20,16 @@ struct PackedRows {
   const float* scale = nullptr;      // (M)
 };
 
-// What a tile fetches while it computes, in each of its panels: `rate` bytes for every line (64 bytes) that
+constexpr int64_t kLine = 64;
+
+// What a tile fetches while it computes, in each of its panels: `rate` bytes for every line that
 // it reads, starting `offset` bytes ahead of the panel's first.
 struct Ahead {
   int64_t offset, rate;
   bool follow;  // what would lie behind the panel's end is taken from the panel that the next tile reads instead
 
   // The line of a panel of `bytes` from which on that is so, and how far the jump is for a tile of P panels.
-  int64_t turn(int64_t bytes) const { return follow ? (bytes > offset ? (bytes - offset) / 64 : 0) : -1; }
+  int64_t turn(int64_t bytes) const { return follow ? (bytes > offset ? (bytes - offset) / kLine : 0) : -1; }
   int64_t jump(int64_t bytes, int64_t panels) const { return (panels - 1) * bytes; }
 };
 
@@ -41,7 +43,6 @@ struct LinearTile {
   Ahead ahead;
 };
 
-constexpr int64_t kLine = 64;
 // A macro: GCC 12 takes a function that only prefetches for one without effects, and drops its calls.
 #define AERIE_PREFETCH(p) __builtin_prefetch(p)
 

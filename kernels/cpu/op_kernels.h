@@ -75,6 +75,11 @@ int32_t tasks(const LinearTopK&, int threads);
 int32_t tasks(const MergeTopK&, int threads);
 void run(const LinearTopK&, int32_t task, int threads, Scratch&);
 void run(const MergeTopK&, int32_t task, int threads, Scratch&);
+// About how long the op takes one thread, in nanoseconds, where that may be so little that handing tasks to another
+// core takes longer. Ops without: as long as their tasks say.
+int64_t estimate(const Linear&);
+int64_t estimate(const Attention&);
+constexpr int64_t estimate(const auto&) { return INT64_MAX; }
 // kernels/cpu/candidates.cc
 int32_t tasks(const LinearRows&, int threads);
 int32_t tasks(const Rescore&, int threads);

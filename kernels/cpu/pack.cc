@@ -22,8 +22,8 @@ float from_half(uint16_t h) {
   const int exponent = h >> 10 & 31, fraction = h & 1023;
   float v;
   if (exponent == 31) v = fraction ? NAN : INFINITY;
-  else if (exponent == 0) v = std::ldexp(static_cast<float>(fraction), -24);
-  else v = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  else if (exponent == 0) v = static_cast<float>(fraction) * 0x1p-24f;
+  else v = std::bit_cast<float>(static_cast<uint32_t>((exponent + 112) << 23 | fraction << 13));
   return h & 0x8000 ? -v : v;
 }
 

@@ -56,10 +56,9 @@ HWY_INLINE VF act(Activation kind, VF x) {
   return hn::Div(x, hn::Add(one, Exp(hn::Neg(x))));
 }
 
-// out[i] = act(x[i]) * (up ? up[i] : 1)
-void activate_row(int kind, const float* x, const float* up, int64_t n, float* out) {
+template <Activation k>
+void activate(const float* x, const float* up, int64_t n, float* out) {
   const F d;
-  const auto k = static_cast<Activation>(kind);
   int64_t i = 0;
   for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
     VF y = act(k, hn::LoadU(d, x + i));
@@ -77,6 +76,15 @@ void activate_row(int kind, const float* x, const float* up, int64_t n, float* o
   }
   hn::Store(y, d, res);
   std::memcpy(out + i, res, left * 4);
+}
+
+// out[i] = act(x[i]) * (up ? up[i] : 1)
+void activate_row(int kind, const float* x, const float* up, int64_t n, float* out) {
+  switch (static_cast<Activation>(kind)) {
+    case Activation::silu: return activate<Activation::silu>(x, up, n, out);
+    case Activation::gelu_tanh: return activate<Activation::gelu_tanh>(x, up, n, out);
+    case Activation::relu: return activate<Activation::relu>(x, up, n, out);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -7,19 +7,6 @@
 
 namespace aerie::kernels::cpu {
 
-bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out,
-                 float* top) {
-  bool fine = true;
-  *top = -kInf;
-  for (int64_t t = 0; t < n; ++t) {
-    const bool counts = map[t] >= 0 && map[t] < used;
-    fine = fine && (!counts || (logits[t] < kInf && logits[t] > -kInf));
-    out[t] = counts ? logits[t] : -kInf;
-    *top = std::max(*top, out[t]);
-  }
-  return fine;
-}
-
 bool is_noisy(const DrawKey* key, float top) {
   return key && key->temperature > 0 && std::fabs(top / key->temperature) < kInf;
 }

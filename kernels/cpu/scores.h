@@ -8,9 +8,6 @@
 
 namespace aerie::kernels::cpu {
 
-// out[t] = logits[t], -inf where map[t] cannot be drawn. Are those that can all finite? top: then the largest; -inf of
-// none. out may be logits.
-bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out, float* top);
 // A temperature so small that the best logit (top) overflows is no temperature.
 bool is_noisy(const DrawKey* key, float top);
 // out[t] = x[t] / temperature + G of place first + t, or of map[t]. noise: room for n, rounded up to 64. out may be x.

@@ -125,6 +125,10 @@ int run_command(const Options& o) {
     trace.open(o.trace);
     if (!trace) throw Failure(o.trace + ": cannot be written");
   }
+  if (o.compare && drafter) {  // neither side pays for what happens once: memory touched for the first time
+    const Session warm = make_session(o, model.get(), drafter.get(), tokenizer.get());
+    generate(warm.get(), prompt, std::min(o.max_tokens, 64));
+  }
   const Session session = make_session(o, model.get(), drafter.get(), tokenizer.get());
   Printer printer(tokenizer.get(), o.json);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
