@@ -3,6 +3,7 @@
 
 mod batch;
 mod error;
+mod evaluate;
 mod generate;
 mod model;
 mod options;
@@ -18,10 +19,11 @@ pub use loading::load;
 
 pub use batch::{Batch, BatchStep, Member, SessionId};
 pub use error::{Code, Error, Result};
+pub use evaluate::Evaluation;
 pub use generate::Generate;
 pub use model::{Drafter, DrafterOptions, KvDtype, Model, ModelInfo, ModelOptions, Progress};
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};
-pub use runtime::{LogHook, LogLevel, PluginInfo, Runtime, RuntimeOptions};
+pub use runtime::{LogHook, LogLevel, PluginEntry, PluginInfo, Runtime, RuntimeOptions};
 pub use session::{CancelHandle, Finish, Session, State, Step, StepOptions, Token};
 pub use statistics::Statistics;
 pub use stream::TokenStream;
