@@ -30,7 +30,12 @@ def parse(include):
     found = {p.name for p in (include / "aerie").glob("*.h")}
     if found != set(LIBRARIES):
         sys.exit(f"bindings/generator/parse.py does not know which library has {sorted(found ^ set(LIBRARIES))}")
-    return [_Reader(include, name).header for name in LIBRARIES]
+    headers = [_Reader(include, name).header for name in LIBRARIES]
+    # Declared in one header and defined there or in another: not opaque.
+    structs = {s.name for h in headers for s in h.structs}
+    for h in headers:
+        h.opaque = [o for o in h.opaque if o.name not in structs]
+    return headers
 
 
 def _preprocessed(include, path):
@@ -53,9 +58,6 @@ class _Reader:
         for node in pycparser.CParser().parse(_preprocessed(include, self.path), name).ext:
             if node.coord.file == str(self.path):
                 self._declaration(node)
-        # Named before defined (`typedef struct x x; struct x {...};`) is not opaque.
-        structs = {s.name for s in self.header.structs}
-        self.header.opaque = [o for o in self.header.opaque if o.name not in structs]
 
     def _macros(self, text):
         for m in re.finditer(r'^#define (AERIE_\w+) (?:"([^"]*)"|(\d+)(u?))$', text, re.M):

@@ -84,7 +84,7 @@ def _module(header, layout):
     uses = [f"use core::marker::{{PhantomData, PhantomPinned}};\n"] if header.opaque else []
     c_types = [t for t in ("c_char", "c_void") if re.search(rf"\b{t}\b", text)]
     uses += [f"use std::os::raw::{{{', '.join(c_types)}}};\n"] if c_types else []
-    uses += ["use super::aerie::*;\n"] if header.name != "aerie.h" and header.library else []
+    uses += ["use super::*;\n"]
     return NOTE.format(header.name) + "\n" + "".join(uses) + "\n" + text
 
 

@@ -101,6 +101,7 @@ void add_run(CLI::App& app, std::function<int()>* run);
 void add_bench(CLI::App& app, std::function<int()>* run);
 void add_verify(CLI::App& app, std::function<int()>* run);
 void add_profile(CLI::App& app, std::function<int()>* run);
+void add_plugin(CLI::App& app, std::function<int()>* run);
 // Sessions made from now on use the costs in this file; empty: none given.
 void attach_profile(const std::string& path, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters);
 

@@ -1,4 +1,4 @@
-// aerie: convert, inspect, run, bench, verify, profile. Exit status 0, 1 (it failed: one line on stderr), 2 (usage).
+// aerie: convert, inspect, run, bench, verify, profile, plugin check. Exit status 0, 1 (it failed: one line on stderr), 2 (usage).
 #include <cstdio>
 
 #include "common.h"
@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   cli::add_bench(app, &run);
   cli::add_verify(app, &run);
   cli::add_profile(app, &run);
+  cli::add_plugin(app, &run);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

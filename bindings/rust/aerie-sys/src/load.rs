@@ -7,6 +7,9 @@ use std::sync::Mutex;
 
 use crate::generated::{aerie, profile, text, tools};
 
+/// Of libaerie and libaerie-text.
+const SONAME: u32 = 1;
+
 /// Why a library could not be loaded.
 #[derive(Clone, Debug)]
 pub struct LoadError(String);
@@ -54,15 +57,14 @@ pub fn load(directory: Option<&Path>) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The name with the ABI's version first: it comes with every installation, the bare one with headers only.
+/// The SONAME first: it comes with every installation, the bare name with headers only.
 fn open(directory: Option<&Path>, stem: &str) -> Result<Library, LoadError> {
-    let version = aerie::AERIE_VERSION_MAJOR;
     let names = if cfg!(windows) {
         vec![format!("{stem}.dll")]
     } else if cfg!(target_os = "macos") {
-        vec![format!("lib{stem}.{version}.dylib"), format!("lib{stem}.dylib")]
+        vec![format!("lib{stem}.{SONAME}.dylib"), format!("lib{stem}.dylib")]
     } else {
-        vec![format!("lib{stem}.so.{version}"), format!("lib{stem}.so")]
+        vec![format!("lib{stem}.so.{SONAME}"), format!("lib{stem}.so")]
     };
     let mut why = String::new();
     for name in names {

@@ -146,6 +146,11 @@ impl Member<'_> {
         self.0.rewind(length)
     }
 
+    /// [`Session::save`].
+    pub fn save(&mut self) -> Result<Vec<u8>> {
+        self.0.save()
+    }
+
     /// [`Session::set_sampling`].
     pub fn set_sampling(&mut self, sampling: Sampling) -> Result<()> {
         self.0.set_sampling(sampling)

@@ -3,14 +3,17 @@
 
 mod batch;
 mod error;
+mod evaluate;
 mod generate;
 mod model;
 mod options;
+mod profile;
 mod runtime;
 mod session;
 mod statistics;
 mod stream;
 mod text;
+mod tools;
 
 pub use aerie_sys as sys;
 #[cfg(feature = "load")]
@@ -18,14 +21,17 @@ pub use loading::load;
 
 pub use batch::{Batch, BatchStep, Member, SessionId};
 pub use error::{Code, Error, Result};
+pub use evaluate::Evaluation;
 pub use generate::Generate;
 pub use model::{Drafter, DrafterOptions, KvDtype, Model, ModelInfo, ModelOptions, Progress};
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};
-pub use runtime::{LogHook, LogLevel, PluginInfo, Runtime, RuntimeOptions};
+pub use profile::{Profile, ProfileOptions};
+pub use runtime::{LogHook, LogLevel, PluginEntry, PluginInfo, Runtime, RuntimeOptions};
 pub use session::{CancelHandle, Finish, Session, State, Step, StepOptions, Token};
 pub use statistics::Statistics;
 pub use stream::TokenStream;
 pub use text::{Decoder, Encoding, Pieces, Tokenizer};
+pub use tools::{convert, inspect, ConvertOptions, Weights};
 
 /// The library's version: (major, minor, patch).
 pub fn version() -> Result<(u32, u32, u32)> {

@@ -45,7 +45,7 @@ pub struct Runtime(Arc<Inner>);
 struct Inner {
     raw: *mut sys::aerie_runtime,
     // The library holds its address. Freed after the library's last object that could call it: they all keep `Inner`.
-    _log: Option<Box<LogHook>>,
+    _log: Option<Arc<LogHook>>,
 }
 
 unsafe impl Send for Inner {}
@@ -75,6 +75,9 @@ fn swallow(outcome: std::result::Result<(), Box<dyn Any + Send>>) {
     }
 }
 
+/// The entry point of a plugin that is linked into the program.
+pub type PluginEntry = unsafe extern "C" fn() -> *const sys::aerie_drafter_plugin_table;
+
 /// A drafter kind that is loaded.
 #[derive(Clone, Debug)]
 pub struct PluginInfo {
@@ -100,12 +103,12 @@ impl Runtime {
     pub fn with_options(options: RuntimeOptions) -> Result<Self> {
         ensure_loaded()?;
         let device = options.device.map(c_string).transpose()?;
-        let hook = options.log.map(Box::new);
+        let hook = options.log.map(Arc::new);
         let raw_options = sized!(aerie_runtime_options {
             threads: options.threads,
             device: device.as_ref().map_or(null(), |d| d.as_ptr()),
             log: hook.as_ref().map(|_| log as unsafe extern "C" fn(*mut c_void, i32, *const c_char)),
-            log_user: hook.as_ref().map_or(std::ptr::null_mut(), |h| &**h as *const LogHook as *mut c_void),
+            log_user: hook.as_ref().map_or(std::ptr::null_mut(), |h| Arc::as_ptr(h) as *mut c_void),
         });
         let mut raw = std::ptr::null_mut();
         check(|e| unsafe { sys::aerie_runtime_create(&raw_options, &mut raw, e) })?;
@@ -132,6 +135,15 @@ impl Runtime {
     pub fn load_plugin(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path.as_ref())?;
         check(|e| unsafe { sys::aerie_runtime_load_plugin(self.raw(), path.as_ptr(), e) })
+    }
+
+    /// Register a drafter plugin that is linked into the program. `name` is for errors.
+    ///
+    /// # Safety
+    /// `entry` must be a plugin's entry point as `drafter.h` describes it, and keep what that promises.
+    pub unsafe fn add_plugin(&self, name: &str, entry: PluginEntry) -> Result<()> {
+        let name = c_string(name)?;
+        check(|e| sys::aerie_runtime_add_plugin(self.raw(), name.as_ptr(), Some(entry), e))
     }
 
     /// The drafter kinds that are loaded.

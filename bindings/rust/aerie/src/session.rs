@@ -1,11 +1,12 @@
 //! One text, and its steps.
+use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aerie_sys as sys;
 
-use crate::error::{c_string, check, sized, slice, Code, Error, Result};
+use crate::error::{c_path, c_string, check, sized, slice, Code, Error, Result};
 use crate::generate::Generate;
 use crate::model::Model;
 use crate::options::{Sampling, SessionOptions, Tree};
@@ -171,13 +172,32 @@ impl Model {
     pub fn session(&self, options: &SessionOptions) -> Result<Session> {
         let mut raw = null_mut();
         options.with_raw(|o| check(|e| unsafe { sys::aerie_session_create(self.raw(), o, &mut raw, e) }))?;
-        Ok(Session::from_raw(raw, self.clone(), None))
+        Ok(Session::from_raw(raw, self.clone()))
+    }
+
+    /// A session whose text, keys and values, and drafter state, are those of [`Session::save`]; its settings are
+    /// `options`, and stop strings are to be set again.
+    pub fn restore(&self, options: &SessionOptions, saved: &[u8]) -> Result<Session> {
+        let mut raw = null_mut();
+        let (data, size) = (saved.as_ptr().cast(), saved.len());
+        options.with_raw(|o| check(|e| unsafe { sys::aerie_session_restore(self.raw(), o, data, size, &mut raw, e) }))?;
+        Ok(Session::from_raw(raw, self.clone()))
+    }
+
+    /// The same from the file of [`Session::save_file`].
+    pub fn restore_file(&self, options: &SessionOptions, path: impl AsRef<Path>) -> Result<Session> {
+        let path = c_path(path.as_ref())?;
+        let mut raw = null_mut();
+        options.with_raw(|o| {
+            check(|e| unsafe { sys::aerie_session_restore_file(self.raw(), o, path.as_ptr(), &mut raw, e) })
+        })?;
+        Ok(Session::from_raw(raw, self.clone()))
     }
 }
 
 impl Session {
-    fn from_raw(raw: *mut sys::aerie_session, model: Model, stop_bytes: Option<Tokenizer>) -> Self {
-        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes, _model: model }
+    fn from_raw(raw: *mut sys::aerie_session, model: Model) -> Self {
+        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes: None, _model: model }
     }
 
     /// Append tokens of prompt, in any pieces. Also after generation, to go on.
@@ -239,6 +259,23 @@ impl Session {
         })?;
         self.stop_bytes = (n > 0).then(|| tokenizer.clone());
         Ok(())
+    }
+
+    /// The text with what has been computed for it, so that going on costs no reading of the prompt. An unfinished
+    /// cycle is discarded.
+    pub fn save(&mut self) -> Result<Vec<u8>> {
+        let mut size = 0;
+        check(|e| unsafe { sys::aerie_session_save(self.raw, null_mut(), 0, &mut size, e) })?;
+        let mut saved = vec![0; size];
+        check(|e| unsafe { sys::aerie_session_save(self.raw, saved.as_mut_ptr().cast(), saved.len(), &mut size, e) })?;
+        saved.truncate(size);
+        Ok(saved)
+    }
+
+    /// The same to a file, which appears whole or not at all.
+    pub fn save_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        check(|e| unsafe { sys::aerie_session_save_file(self.raw, path.as_ptr(), e) })
     }
 
     /// What happened so far.

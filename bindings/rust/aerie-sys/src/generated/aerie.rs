@@ -2,6 +2,7 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
+use super::*;
 
 /// `#define AERIE_VERSION_MAJOR 0u`
 pub const AERIE_VERSION_MAJOR: u32 = 0;
@@ -142,13 +143,6 @@ pub struct aerie_session {
 /// `struct aerie_batch`
 #[repr(C)]
 pub struct aerie_batch {
-    _opaque: [u8; 0],
-    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
-}
-
-/// A plugin's entry point (drafter.h).
-#[repr(C)]
-pub struct aerie_drafter_plugin_table {
     _opaque: [u8; 0],
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }

@@ -2,6 +2,7 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
+use super::*;
 
 /// `#define AERIE_DRAFTER_ABI_MAJOR 1u`
 pub const AERIE_DRAFTER_ABI_MAJOR: u32 = 1;

@@ -2,7 +2,7 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
-use super::aerie::*;
+use super::*;
 
 /// `struct aerie_profile`
 #[repr(C)]

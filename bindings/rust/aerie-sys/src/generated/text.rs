@@ -2,7 +2,7 @@
 
 use core::marker::{PhantomData, PhantomPinned};
 use std::os::raw::{c_char, c_void};
-use super::aerie::*;
+use super::*;
 
 /// `AERIE_ENCODE_NO_BOS = 1`
 pub const AERIE_ENCODE_NO_BOS: u32 = 1;

@@ -1,7 +1,7 @@
 //! Generated from capi/include/aerie/tools.h by bindings/generate.py: do not edit.
 
 use std::os::raw::{c_char, c_void};
-use super::aerie::*;
+use super::*;
 
 /// `AERIE_WEIGHTS_DEFAULT = 0`
 pub const AERIE_WEIGHTS_DEFAULT: i32 = 0;

@@ -5,6 +5,7 @@ mod layout;
 mod lifetimes;
 mod sessions;
 mod text;
+mod tools;
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -179,3 +179,41 @@ fn stream() {
     let more = generate(&mut session, 4);
     assert_eq!(more, the_text(0.8, 5, n + 4)[n..]);
 }
+
+#[test]
+fn save_restore() {
+    let model = demo();
+    let want = the_text(0.8, 5, 64);
+    let drafted = options(0.8, 5, Some(head(&model)));
+    let mut session = prompted(&model, 0.8, 5, drafted.drafter.clone());
+    assert_eq!(generate(&mut session, 20), want[..20]);
+    let mut saved = session.save().unwrap();
+    let file = std::env::temp_dir().join(format!("aerie-rust-{}.session", std::process::id()));
+    session.save_file(&file).unwrap();
+    drop(session);
+    assert_eq!(generate(&mut model.restore(&drafted, &saved).unwrap(), 44), want[20..]);
+    let restored = model.restore_file(&options(0.8, 5, None), &file);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(generate(&mut restored.unwrap(), 44), want[20..]);
+    let middle = saved.len() / 2;
+    saved[middle] ^= 1;
+    assert_eq!(model.restore(&drafted, &saved).err().unwrap().code(), Code::BadFormat);
+    assert_eq!(model.restore(&drafted, &[]).err().unwrap().code(), Code::BadFormat);
+}
+
+#[test]
+fn evaluate() {
+    let model = demo();
+    let info = model.info().unwrap();
+    let (rows, vocab) = (PROMPT.len(), info.vocab_size as usize);
+    let mut logits = vec![0.0; rows * vocab];
+    let mut features = vec![0.0; rows * 2 * info.hidden_size as usize];
+    let wanted = Evaluation { taps: &[2, -1], features: Some(&mut features), logits: Some(&mut logits), progress: None };
+    model.evaluate(&PROMPT, wanted).unwrap();
+    let last = &logits[(rows - 1) * vocab..];
+    let best = (0..vocab).max_by(|a, b| last[*a].total_cmp(&last[*b])).unwrap();
+    assert_eq!(best as i32, the_text(0.0, 0, 1)[0]);
+    assert!(features.iter().filter(|f| **f != 0.0).count() > features.len() / 2);
+    let short = Evaluation { logits: Some(&mut logits[1..]), ..Default::default() };
+    assert_eq!(model.evaluate(&PROMPT, short).unwrap_err().code(), Code::InvalidArgument);
+}
