@@ -120,6 +120,15 @@ class Model(Handle):
         from .session import Session
         return Session(self, **options)
 
+    def restore(self, data: Any, **options: Any) -> "Session":
+        """The session that `Session.save` gave as bytes, going on with these options."""
+        from .session import Session
+        return Session.restored(self, data, **options)
+
+    def restore_file(self, path: str | os.PathLike[str], **options: Any) -> "Session":
+        from .session import Session
+        return Session.restored_file(self, path, **options)
+
     def batch(self, *, max_rows: int = 0) -> "Batch":
         from .batch import Batch
         return Batch(self, max_rows=max_rows)
