@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, NamedTuple, Sequence, TypedDict, Unpack
 
 from . import _native
 from ._library import Handle, call, int32_array, library, new
@@ -97,28 +97,43 @@ class Tree:
         return native
 
 
-class Session(Handle):
-    """One text, made by `Model.session`. One thread at a time (another gets Error with Code.BUSY); only `cancel` and
-    `close` may come from any.
+class SessionOptions(TypedDict, total=False):
+    """What a session is made with; all of it has defaults."""
 
-    Options: drafter (None: plain decode), sampling or its parts (`temperature=0.7, seed=7`), tree (a Tree or a policy's
-    name), max_context, draft_noise ("shared", "none"), verify ("exact", "sampled"), ignore_eos, stop_tokens.
-    """
+    drafter: Drafter | None     # None: plain decode
+    sampling: Sampling          # whole, or its parts
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    seed: int
+    stream: int
+    tree: Tree | str            # a Tree, or a policy's name
+    max_context: int            # 0: the model's
+    draft_noise: str            # "shared", "none"
+    verify: str                 # "exact", "sampled"
+    ignore_eos: bool            # end-of-text ids are ordinary tokens
+    stop_tokens: Iterable[int]  # further tokens that end the text
+
+
+class Session(Handle):
+    """One text, made by `Model.session`, which takes SessionOptions by name. One thread at a time (another gets Error
+    with Code.BUSY); only `cancel` and `close` may come from any."""
 
     _release = "aerie_session_release"
 
-    def __init__(self, model: Model, **options: Any):
+    def __init__(self, model: Model, **options: Unpack[SessionOptions]):
         self._open("aerie_session_create", (), model, **options)
 
     @classmethod
-    def restored(cls, model: Model, data: Any, **options: Any) -> "Session":
+    def restored(cls, model: Model, data: Any, **options: Unpack[SessionOptions]) -> "Session":
         """The session whose `save` gave `data`, with these options in place of its old ones."""
         session, data = cls.__new__(cls), bytes(data)
         session._open("aerie_session_restore", (data, len(data)), model, **options)
         return session
 
     @classmethod
-    def restored_file(cls, model: Model, path: str | os.PathLike[str], **options: Any) -> "Session":
+    def restored_file(cls, model: Model, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> "Session":
         session = cls.__new__(cls)
         session._open("aerie_session_restore_file", (os.fsencode(path),), model, **options)
         return session
