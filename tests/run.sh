@@ -65,7 +65,7 @@ check "Python binding" env AERIE_DIR=build/tests AERIE_MODELS=samples/models PYT
   python3 -m unittest discover -s bindings/python/tests/runtime
 # The training recipes need PyTorch, which nothing else here does.
 if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
-  check "training recipes" env PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests
+  check "training recipes" env AERIE_DIR="$root/build/tests" PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests
 else
   echo "== training recipes: skipped, no PyTorch"
   skipped=$((skipped + 1))

@@ -24,20 +24,20 @@ def files(headers, layout):
             for f in s.fields:
                 body += f'        ("{f.name}", {py_type(f.type, names)}),' + (f"  # {_line(f.doc)}" if f.doc else "") + "\n"
             body += "    ]\n"
-    body += "\n\n# By library: (name, result, arguments...).\nFUNCTIONS = {\n"
+    body += "\n\n# By library: (name, result, arguments...).\nFUNCTIONS: dict[str, list[Any]] = {\n"
     for library in ("aerie", "aerie-text"):
         body += f'    "{library}": [\n'
         for f in (f for h in host if h.library == library for f in h.functions):
             body += "".join(f"        # {line}".rstrip() + "\n" for line in f.doc.split("\n") if f.doc)
             body += f'        ("{f.name}", {_signature(f, names)}),\n'
         body += "    ],\n"
-    body += ('}\n\n\ndef declare(library, functions):\n    """Give the functions of a CDLL their types."""\n'
+    body += ('}\n\n\ndef declare(library: CDLL, functions: list[Any]) -> None:\n    """Give the functions of a CDLL their types."""\n'
              "    for name, result, *arguments in functions:\n"
              "        function = getattr(library, name)\n"
              "        function.restype, function.argtypes = result, arguments\n")
-    used = [n for n in ["CFUNCTYPE", "POINTER", "Structure", "c_void_p", "c_char_p", *SCALARS.values()]
+    used = [n for n in ["CDLL", "CFUNCTYPE", "POINTER", "Structure", "c_void_p", "c_char_p", *SCALARS.values()]
             if re.search(rf"\b{n}\b", body)]
-    return {"bindings/python/aerie/_native.py": NOTE + _imports(used) + "\n" + body}
+    return {"bindings/python/aerie/_native.py": NOTE + _imports(used) + "from typing import Any\n\n" + body}
 
 
 def _imports(used):

@@ -40,6 +40,8 @@ both=$(sort "$tmp"/*.list | uniq -d)
 
 for p in "${packages[@]}"; do dpkg -x "$(deb $p)" "$tmp/system"; done
 if [[ $(readelf -S "$tmp/system/usr/$lib/libaerie.so.1") == *.symtab* ]]; then fail "libaerie is not stripped"; fi
+size=$(cat "$tmp/system/usr/$lib"/libaerie.so.1 "$tmp/system/usr/$lib"/aerie/drafters/*.so | wc -c)
+[ "$size" -le 5000000 ] || fail "library and drafters take $size bytes"
 for drafter in ngram "$root/samples/models/demo-eagle.aerie"; do
   "$tmp/system/usr/bin/aerie" run --model "$root/samples/models/demo.aerie" --drafter "$drafter" \
     --prompt "It was" --max-tokens 32 --compare >"$tmp/text" 2>&1 || { cat "$tmp/text"; exit 1; }

@@ -1,12 +1,14 @@
 """Float memory that the library fills: numpy arrays where numpy is there, else memoryviews of the same shape."""
 
 import ctypes
+import importlib
 from typing import Any
 
+numpy: Any = None
 try:
-    import numpy
+    numpy = importlib.import_module("numpy")
 except ImportError:
-    numpy = None  # type: ignore[assignment]
+    pass
 
 
 def floats(rows: int, columns: int) -> Any:

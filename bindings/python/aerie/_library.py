@@ -7,7 +7,7 @@ import os
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, Self, Sequence
 
 from . import _native
 from .errors import raise_error
@@ -53,6 +53,7 @@ def call(name: str, *arguments: Any, of: str = "aerie") -> None:
 
 def int32_array(values: Sequence[int]) -> Any:
     """What a `const int32_t *` is given: an int32 buffer (numpy, array) as it is, anything else copied."""
+    view: memoryview
     try:
         view = memoryview(values)  # type: ignore[arg-type]
     except TypeError:
@@ -60,7 +61,7 @@ def int32_array(values: Sequence[int]) -> Any:
     if view.format not in ("i", "l") or view.itemsize != 4 or view.ndim != 1 or not view.c_contiguous or view.readonly:
         values = view.tolist()
         return (ctypes.c_int32 * len(values))(*values)
-    return (ctypes.c_int32 * view.shape[0]).from_buffer(view)
+    return (ctypes.c_int32 * len(values)).from_buffer(view)
 
 
 class Handle:
@@ -112,12 +113,12 @@ class Handle:
     def closed(self) -> bool:
         return self._handle is None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
             self.close()

@@ -1,6 +1,7 @@
 """The C API as ctypes. Generated from capi/include/aerie/*.h by bindings/generate.py: do not edit."""
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_void_p, c_char_p, c_char, c_uint8, c_int32, c_uint32,
-                    c_int64, c_uint64, c_size_t, c_float, c_double)
+from ctypes import (CDLL, CFUNCTYPE, POINTER, Structure, c_void_p, c_char_p, c_char, c_uint8, c_int32,
+                    c_uint32, c_int64, c_uint64, c_size_t, c_float, c_double)
+from typing import Any
 
 AERIE_VERSION_MAJOR = 0
 AERIE_VERSION_MINOR = 1
@@ -366,7 +367,7 @@ class aerie_convert_options(Structure):
 
 
 # By library: (name, result, arguments...).
-FUNCTIONS = {
+FUNCTIONS: dict[str, list[Any]] = {
     "aerie": [
         # The library's version, (major << 16 | minor << 8 | patch). [any]
         ("aerie_version", c_uint32),
@@ -514,7 +515,7 @@ FUNCTIONS = {
 }
 
 
-def declare(library, functions):
+def declare(library: CDLL, functions: list[Any]) -> None:
     """Give the functions of a CDLL their types."""
     for name, result, *arguments in functions:
         function = getattr(library, name)

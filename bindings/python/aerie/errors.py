@@ -1,6 +1,7 @@
 """Failures of the library as exceptions."""
 
 from enum import IntEnum
+from typing import Any, NoReturn
 
 from . import _native
 
@@ -31,7 +32,7 @@ class Error(Exception):
         # A newer library may have codes of its own.
         self.code = Code(code) if code in Code._value2member_map_ else code
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (int(self.code), str(self))
 
 
@@ -39,5 +40,5 @@ class Cancelled(Error):
     """Somebody asked for it: Session.cancel, Batch.cancel, or a progress function that returned False."""
 
 
-def raise_error(code: int, message: str) -> None:
+def raise_error(code: int, message: str) -> NoReturn:
     raise (Cancelled if code == Code.CANCELLED else Error)(code, message)

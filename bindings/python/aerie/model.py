@@ -3,12 +3,16 @@
 import ctypes
 import functools
 import os
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence, Unpack
 
 from . import _arrays, _native
 from ._library import Handle, call, int32_array, new
 from .runtime import Runtime
 from .text import Tokenizer
+
+if TYPE_CHECKING:
+    from .batch import Batch
+    from .session import Session, SessionOptions
 
 # (done bytes, total bytes); False cancels.
 ProgressFunction = Callable[[int, int], Any]
@@ -40,9 +44,9 @@ class _Progress:
     def __init__(self, function: ProgressFunction | None):
         self._raised: BaseException | None = None
 
-        def hook(_user, done, total):
+        def hook(_user: Any, done: int, total: int) -> int:
             try:
-                return 0 if function(done, total) is False else 1
+                return 0 if function is not None and function(done, total) is False else 1
             except BaseException as e:
                 self._raised = e
                 return 0
@@ -115,10 +119,19 @@ class Model(Handle):
         """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram"."""
         return Drafter(self, package, plugin=plugin, max_sessions=max_sessions)
 
-    def session(self, **options: Any) -> "Session":
-        """A new text; the options are Session's."""
+    def session(self, **options: "Unpack[SessionOptions]") -> "Session":
+        """A new text; docs/python.md."""
         from .session import Session
         return Session(self, **options)
+
+    def restore(self, data: Any, **options: "Unpack[SessionOptions]") -> "Session":
+        """The session that `Session.save` gave as bytes, going on with these options."""
+        from .session import Session
+        return Session.restored(self, data, **options)
+
+    def restore_file(self, path: str | os.PathLike[str], **options: "Unpack[SessionOptions]") -> "Session":
+        from .session import Session
+        return Session.restored_file(self, path, **options)
 
     def batch(self, *, max_rows: int = 0) -> "Batch":
         from .batch import Batch

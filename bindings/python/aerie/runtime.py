@@ -2,7 +2,7 @@
 
 import ctypes
 import os
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from . import _native
 from ._library import Handle, call, library, new
@@ -31,7 +31,7 @@ class Runtime(Handle):
         options = new(_native.aerie_runtime_options, threads=threads)
         options.device = device.encode() if device is not None else None
         if log is not None:
-            def heard(_user, level, message):
+            def heard(_user: Any, level: int, message: bytes) -> None:
                 log(level, message.decode("utf-8", "replace"))
             self._log = options.log = _native.aerie_log_fn(heard)  # kept: the library calls it as long as it lives
         out = ctypes.c_void_p()
@@ -44,7 +44,7 @@ class Runtime(Handle):
     def description(self) -> str:
         """Device, instruction set and threads."""
         with self._use() as handle:
-            return library("aerie").aerie_runtime_description(handle).decode()
+            return str(library("aerie").aerie_runtime_description(handle), "utf-8")
 
     def load_plugin(self, path: str | os.PathLike[str]) -> None:
         """Load one drafter plugin from an absolute path."""
@@ -67,5 +67,5 @@ class Runtime(Handle):
                     if e.code == Code.NOT_FOUND:
                         return found
                     raise
-                texts = (value.decode("utf-8", "replace") for value in (info.id, info.title, info.version, info.path))
-                found.append(PluginInfo(*texts, info.flags))
+                texts = {name: getattr(info, name).decode("utf-8", "replace") for name in ("id", "title", "version", "path")}
+                found.append(PluginInfo(flags=info.flags, **texts))

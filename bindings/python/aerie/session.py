@@ -1,10 +1,11 @@
 """A session: one text."""
 
 import ctypes
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, NamedTuple, Sequence, TypedDict, Unpack
 
 from . import _native
 from ._library import Handle, call, int32_array, library, new
@@ -96,18 +97,51 @@ class Tree:
         return native
 
 
-class Session(Handle):
-    """One text. One thread at a time (another gets Error with Code.BUSY); only `cancel` and `close` may come from any.
+class SessionOptions(TypedDict, total=False):
+    """What a session is made with; all of it has defaults."""
 
-    Sampling may be given as its parts: `model.session(temperature=0.7, seed=7)`.
-    """
+    drafter: Drafter | None     # None: plain decode
+    sampling: Sampling          # whole, or its parts
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    seed: int
+    stream: int
+    tree: Tree | str            # a Tree, or a policy's name
+    max_context: int            # 0: the model's
+    draft_noise: str            # "shared", "none"
+    verify: str                 # "exact", "sampled"
+    ignore_eos: bool            # end-of-text ids are ordinary tokens
+    stop_tokens: Iterable[int]  # further tokens that end the text
+
+
+class Session(Handle):
+    """One text, made by `Model.session`, which takes SessionOptions by name. One thread at a time (another gets Error
+    with Code.BUSY); only `cancel` and `close` may come from any."""
 
     _release = "aerie_session_release"
 
-    def __init__(self, model: Model, *, drafter: Drafter | None = None, sampling: Sampling | None = None,
-                 tree: Tree | str | None = None, max_context: int = 0, draft_noise: str = "shared",
-                 verify: str = "exact", ignore_eos: bool = False, stop_tokens: Iterable[int] = (),
-                 **sampling_parts: Any):
+    def __init__(self, model: Model, **options: Unpack[SessionOptions]):
+        self._open("aerie_session_create", (), model, **options)
+
+    @classmethod
+    def restored(cls, model: Model, data: Any, **options: Unpack[SessionOptions]) -> "Session":
+        """The session whose `save` gave `data`, with these options in place of its old ones."""
+        session, data = cls.__new__(cls), bytes(data)
+        session._open("aerie_session_restore", (data, len(data)), model, **options)
+        return session
+
+    @classmethod
+    def restored_file(cls, model: Model, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> "Session":
+        session = cls.__new__(cls)
+        session._open("aerie_session_restore_file", (os.fsencode(path),), model, **options)
+        return session
+
+    def _open(self, function: str, saved: tuple[Any, ...], model: Model, *, drafter: Drafter | None = None,
+              sampling: Sampling | None = None, tree: Tree | str | None = None, max_context: int = 0,
+              draft_noise: str = "shared", verify: str = "exact", ignore_eos: bool = False,
+              stop_tokens: Iterable[int] = (), **sampling_parts: Any) -> None:
         if sampling is not None and sampling_parts:
             raise TypeError("sampling: give it whole or in parts")
         sampling = sampling if sampling is not None else Sampling(**sampling_parts)
@@ -122,7 +156,7 @@ class Session(Handle):
             parent = open_handles.enter_context(model._use())
             if drafter is not None:
                 options.drafter = open_handles.enter_context(drafter._use())
-            call("aerie_session_create", parent, ctypes.byref(options), ctypes.byref(out))
+            call(function, parent, ctypes.byref(options), *saved, ctypes.byref(out))
         super().__init__(out, model, drafter)
         self.model = model
 
@@ -206,6 +240,19 @@ class Session(Handle):
             raise ValueError(f"length: {length}")
         with self._use() as handle:
             call("aerie_session_rewind", handle, length)
+
+    def save(self) -> bytearray:
+        """The text with what has been computed for it; `Model.restore` goes on from there."""
+        size = ctypes.c_size_t()
+        with self._use() as handle:
+            call("aerie_session_save", handle, None, 0, ctypes.byref(size))
+            data = bytearray(size.value)
+            call("aerie_session_save", handle, (ctypes.c_char * len(data)).from_buffer(data), len(data), ctypes.byref(size))
+        return data
+
+    def save_file(self, path: str | os.PathLike[str]) -> None:
+        with self._use() as handle:
+            call("aerie_session_save_file", handle, os.fsencode(path))
 
     def set_sampling(self, sampling: Sampling) -> None:
         with self._use() as handle:

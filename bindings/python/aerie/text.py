@@ -24,7 +24,7 @@ class Tokenizer(Handle):
     @property
     def vocab_size(self) -> int:
         with self._use() as handle:
-            return library(_OF).aerie_tokenizer_vocab_size(handle)
+            return int(library(_OF).aerie_tokenizer_vocab_size(handle))
 
     def encode(self, text: str, *, bos: bool = True, special: bool = False) -> list[int]:
         """`special`: "<|endoftext|>" in the text is that token."""
@@ -36,7 +36,7 @@ class Tokenizer(Handle):
                 ids = (ctypes.c_int32 * capacity)()
                 try:
                     call("aerie_tokenizer_encode", handle, data, len(data), flags, ids, capacity, ctypes.byref(n), of=_OF)
-                    return ids[:n.value]
+                    return list(ids[:n.value])
                 except Error as e:
                     if e.code != Code.LIMIT or n.value <= capacity:
                         raise
@@ -62,7 +62,7 @@ class Decoder(Handle):
         text, size = ctypes.POINTER(ctypes.c_char)(), ctypes.c_size_t()
         with self._use() as handle:
             call(name, handle, *arguments, ctypes.byref(text), ctypes.byref(size), of=_OF)
-            return ctypes.string_at(text, size.value).decode() if size.value else ""
+            return str(ctypes.string_at(text, size.value), "utf-8") if size.value else ""
 
     def push(self, token: int) -> str:
         """The complete characters that this token brings; may be none."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from . import hf, report, self_feed, settings, stream
+from . import packaged, report, self_feed, settings, stream
 from .heads import eagle as heads
 from .loop import Job, Loop, LoopSettings
 from .model import Llama
@@ -22,6 +22,7 @@ from .model import Llama
 @dataclass
 class Settings(LoopSettings):
     target: Path
+    features: str  # package of the target whose features to train on, or nothing: the PyTorch twin's
     generated_share: float
     intermediate_size: int
     num_attention_heads: int
@@ -93,7 +94,7 @@ class EagleJob(Job):
 
     def __init__(self, s: Settings):
         self.s = s
-        self.target = hf.load(s.target).requires_grad_(False)
+        self.target = packaged.load(s.target, s.features).requires_grad_(False)
         c = self.target.config
         torch.manual_seed(s.seed)
         self.trained = heads.EagleHead(heads.HeadConfig(

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from . import evaluate, hf, stream, tree
+from . import evaluate, packaged, stream, tree
 from .draft import drafter
 from .heads import files
 from .heads.base import Head
@@ -20,6 +20,7 @@ from .rows import read, spreads
 class HeadSettings(LoopSettings):
     target: Path
     initial: str            # folder of a trained head to start from, or nothing
+    features: str           # package of the target whose features to train on, or nothing: the PyTorch twin's
     generated_share: float  # share of rows from generated.u16, the target's own text
     greedy_share: float     # and from greedy.u16, at temperature 0
     token_share: float      # share of positions with a token loss: a random stretch of each row
@@ -79,7 +80,7 @@ class HeadJob(Job):
     def __init__(self, s: HeadSettings, levels: int):
         self.s, self.levels = s, levels
         self.metrics = ["tau"] + [f"{kind}_{i + 1}" for kind in stream.KINDS for i in range(levels)]
-        self.target = hf.load(s.target).requires_grad_(False)
+        self.target = packaged.load(s.target, s.features).requires_grad_(False)
         torch.manual_seed(s.seed)
         first = torch.from_numpy(stream.tokens(s.data, stream.KINDS[0], "train")[:4 * s.sequence].astype("int64"))
         self.trained = self.build(spreads(self.target, first.view(4, s.sequence)))

@@ -1,7 +1,9 @@
 """Text and what a session says of itself."""
 
+import tempfile
+
 import aerie
-from aerie import _native
+from aerie import Code, _native
 from case import Case, HEAD, PROMPT, ids, the_text
 
 
@@ -38,6 +40,24 @@ class Text(Case):
         session.rewind(len(PROMPT) + 22)
         ids(session, 32)
         self.assertEqual(session.tokens(), PROMPT + the_text(0.0, 5, 64)[:54])
+
+    def test_save_restore(self):
+        for file in False, True:
+            session = self.session()
+            ids(session, 20)
+            with tempfile.NamedTemporaryFile() as saved:
+                if file:
+                    session.save_file(saved.name)
+                else:
+                    data = session.save()
+                session.close()
+                again = (self.model.restore_file(saved.name, ignore_eos=True) if file else
+                         self.model.restore(data, ignore_eos=True))
+            self.assertEqual(ids(again, 44), the_text(0.0, 5, 64)[20:])
+            self.assertEqual(again.statistics().prefill_tokens, 0)
+            again.close()
+        data[len(data) // 2] ^= 1
+        self.check_error(Code.BAD_FORMAT, "", self.model.restore, data)
 
     def test_statistics(self):
         with self.model.drafter(HEAD) as head:
