@@ -134,16 +134,24 @@ TEST(LinearTopK, GivesTheBitsOfLinearAndTopK) {
 TEST(LinearTopK, WritesEverySecondRow) {
   Head h(3, 700, 40, DType::bf16);
   auto keys = keys_for(5);
-  const std::vector<DrawKey> own = {keys[0], keys[2], keys[4]};
-  const Best want = two_ops(h, {10, 700, nullptr, own.data()}, kOnCpu);
-  const auto check_rows = [&](const auto& run) {
-    Floats partial(static_cast<size_t>(3 * topk_partial_cols(700, 10)));
-    Ints token(50, -7);
-    Floats logp(50, 7.0f);
-    const LinearTopK op{view(h.x, 3, 40), h.w, {}, 10, 700, nullptr, keys.data(),
-                        view(partial, 3, topk_partial_cols(700, 10)), token.data(), logp.data(), 2};
+  const auto plain = [&] {  // the same keys one after the other
+    const std::vector<DrawKey> own = {keys[0], keys[2], keys[4]};
+    return two_ops(h, {10, 700, nullptr, own.data()}, kOnCpu);
+  };
+  Floats partial(static_cast<size_t>(3 * topk_partial_cols(700, 10)));
+  Ints token(50);
+  Floats logp(50);
+  const LinearTopK op{view(h.x, 3, 40), h.w, {}, 10, 700, nullptr, keys.data(),
+                      view(partial, 3, topk_partial_cols(700, 10)), token.data(), logp.data(), 2};
+  const auto apart = [&](const auto& run) {
+    token.assign(50, -7);
+    logp.assign(50, 7.0f);
     run(op);
     run(MergeTopK{op});
+  };
+  const Best want = plain();
+  const auto check_rows = [&](const auto& run) {
+    apart(run);
     for (size_t i = 0; i < 50; ++i) {
       const size_t row = i / 10, from = row / 2 * 10 + i % 10;
       ASSERT_EQ(token[i], row % 2 ? -7 : want.token[from]) << i;
@@ -153,16 +161,8 @@ TEST(LinearTopK, WritesEverySecondRow) {
   check_rows(kOnCpu);
   check_rows(kOnReference);
   keys[2].temperature = 1e-40f;  // done again without noise
-  Best again(h, 10);
-  const std::vector<DrawKey> odd = {keys[0], keys[2], keys[4]};
-  again = two_ops(h, {10, 700, nullptr, odd.data()}, kOnCpu);
-  Floats partial(static_cast<size_t>(3 * topk_partial_cols(700, 10)));
-  Ints token(50, -7);
-  Floats logp(50, 7.0f);
-  const LinearTopK op{view(h.x, 3, 40), h.w, {}, 10, 700, nullptr, keys.data(),
-                      view(partial, 3, topk_partial_cols(700, 10)), token.data(), logp.data(), 2};
-  run_cpu(op);
-  run_cpu(MergeTopK{op});
+  const Best again = plain();
+  apart(kOnCpu);
   EXPECT_TRUE(std::equal(token.begin() + 20, token.begin() + 30, again.token.begin() + 10));
   EXPECT_TRUE(same_bits(logp.data() + 20, again.logp.data() + 10, 40));
 }
