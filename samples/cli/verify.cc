@@ -5,6 +5,7 @@
 #include <random>
 
 #include "common.h"
+#include "verify_save.h"
 
 namespace cli {
 
@@ -38,7 +39,7 @@ struct Bench {
   std::vector<Drafter> drafters;
 };
 
-Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Case& c) {
+aerie_session_options session_options(aerie_drafter_handle* drafter, const Case& c) {
   aerie_session_options s;
   AERIE_INIT(s);
   s.drafter = drafter;
@@ -48,6 +49,11 @@ Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Ca
   s.tree.nodes = c.nodes;
   s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.ignore_eos = 1;
+  return s;
+}
+
+Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Case& c) {
+  const aerie_session_options s = session_options(drafter, c);
   aerie_session* session = nullptr;
   check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
   return Session(session);
@@ -195,6 +201,27 @@ void check_batch(aerie_model* model, std::vector<Batched>& waiting, const std::v
   }
 }
 
+// What was compared in other ways, and how often it was saved or stepped there.
+struct Compared {
+  uint64_t tokens = 0, times = 0;
+};
+
+void check_saved(const Bench& b, size_t d, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
+                 const std::string& path, std::mt19937_64& random, Compared* done) {
+  const auto options = session_options(b.drafters[d].get(), c);
+  if (saved_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), random, &done->times) != want)
+    throw Failure("difference after a restore: aerie run --model " + path + " " + c.recipe());
+  done->tokens += want.size();
+}
+
+void check_sliced(const Bench& b, size_t d, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
+                  const std::string& path, Compared* done) {
+  const auto options = session_options(b.drafters[d].get(), c);
+  if (sliced_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), &done->times) != want)
+    throw Failure("difference in slices of 1 us: aerie run --model " + path + " " + c.recipe());
+  done->tokens += want.size();
+}
+
 int verify(const Options& o) {
   std::mt19937_64 random(o.seed);
   std::vector<Bench> benches;
@@ -220,6 +247,7 @@ int verify(const Options& o) {
   int64_t total = 0;
   uint64_t runs = 0, in_batches = 0;
   Twists twists;
+  Compared saved, sliced;
   while (total < o.tokens) {
     Case c;
     const Sampler& s = samplers[runs % 5];
@@ -252,6 +280,8 @@ int verify(const Options& o) {
             while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
             throw Failure("difference at token " + std::to_string(at) + ": aerie run --model " + o.model.model + " " + c.recipe());
           }
+          if (random() % 4 == 0) check_saved(b, d, c, prompt, want, o.model.model, random, &saved);
+          if (random() % 4 == 0) check_sliced(b, d, c, prompt, want, o.model.model, &sliced);
           checked[d] += got.size();
           total += static_cast<int64_t>(got.size());
           if (random() % 4 == 0)
@@ -271,6 +301,10 @@ int verify(const Options& o) {
               static_cast<long long>(total), static_cast<unsigned long long>(twists.switched));
   std::printf("%llu tokens of forks equal plain decode with their stream; keys and values of %llu prompt tokens were an earlier text's\n",
               static_cast<unsigned long long>(twists.forked), static_cast<unsigned long long>(twists.reused));
+  std::printf("%llu tokens equal plain decode in texts saved and restored %llu times, in mid-cycle too, now and then without their drafter\n",
+              static_cast<unsigned long long>(saved.tokens), static_cast<unsigned long long>(saved.times));
+  std::printf("%llu tokens equal plain decode in %llu steps of 1 us\n", static_cast<unsigned long long>(sliced.tokens),
+              static_cast<unsigned long long>(sliced.times));
   std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n",
               static_cast<unsigned long long>(in_batches));
   return 0;
