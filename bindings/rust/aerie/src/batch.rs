@@ -146,6 +146,11 @@ impl Member<'_> {
         self.0.rewind(length)
     }
 
+    /// [`Session::fork`]; the fork is in no batch.
+    pub fn fork(&mut self, stream: u32) -> Result<Session> {
+        self.0.fork(stream)
+    }
+
     /// [`Session::save`].
     pub fn save(&mut self) -> Result<Vec<u8>> {
         self.0.save()

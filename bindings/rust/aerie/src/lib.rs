@@ -23,7 +23,7 @@ pub use batch::{Batch, BatchStep, Member, SessionId};
 pub use error::{Code, Error, Result};
 pub use evaluate::Evaluation;
 pub use generate::Generate;
-pub use model::{Drafter, DrafterOptions, KvDtype, Model, ModelInfo, ModelOptions, Progress};
+pub use model::{Drafter, DrafterOptions, KvDtype, KvFull, Model, ModelInfo, ModelOptions, Progress};
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};
 pub use profile::{Profile, ProfileOptions};
 pub use runtime::{LogHook, LogLevel, PluginEntry, PluginInfo, Runtime, RuntimeOptions};

@@ -26,6 +26,11 @@ pub enum KvDtype {
 /// Hears the bytes done and to do while a model is read; `false` cancels.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
+/// Asked when the KV budget is spent: may drop or rewind *other* sessions of the model and say `true` to try again;
+/// `false`, or a panic, and the step fails with [`Code::Limit`](crate::Code::Limit), nothing lost. The number is the
+/// positions wanted. Runs on the stepping thread.
+pub type KvFull = Box<dyn Fn(i32) -> bool + Send + Sync>;
+
 /// How to open a [`Model`].
 #[derive(Default)]
 pub struct ModelOptions<'a> {
@@ -35,6 +40,11 @@ pub struct ModelOptions<'a> {
     pub kv_dtype: KvDtype,
     /// Check the checksums of raw tensors too, which reads the whole file.
     pub check_data: bool,
+    /// Forget texts' keys and values when their session goes; by default they serve later sessions that begin alike,
+    /// until their room is wanted.
+    pub forget_prefixes: bool,
+    /// Who makes room; nobody: a step that finds none fails.
+    pub kv_full: Option<KvFull>,
     /// Called on this thread while the model is read. A panic in it cancels the load and goes on in the caller.
     pub progress: Option<Progress<'a>>,
 }
@@ -45,7 +55,8 @@ pub struct Model(Arc<Inner>);
 
 struct Inner {
     raw: *mut sys::aerie_model,
-    _runtime: Runtime, // its log hook must outlive the model
+    _kv_full: Option<Arc<KvFull>>, // the library holds its address
+    _runtime: Runtime,             // its log hook must outlive the model
 }
 
 unsafe impl Send for Inner {}
@@ -97,6 +108,14 @@ unsafe extern "C" fn report(user: *mut c_void, done: u64, total: u64) -> i32 {
     }
 }
 
+unsafe extern "C" fn make_room(user: *mut c_void, wanted: i32) -> i32 {
+    let hook = &*(user as *const KvFull);
+    catch_unwind(AssertUnwindSafe(|| hook(wanted))).unwrap_or_else(|thrown| {
+        std::mem::forget(thrown); // nobody could take it, and dropping it may panic again
+        false
+    }) as i32
+}
+
 /// Run `call` with a progress callback and its user pointer; a panic of the closure goes on here.
 pub(crate) fn with_progress<T>(
     progress: Option<Progress<'_>>,
@@ -118,7 +137,9 @@ impl Runtime {
     /// Open a target package.
     pub fn open_model(&self, path: impl AsRef<Path>, options: ModelOptions<'_>) -> Result<Model> {
         let path = c_path(path.as_ref())?;
+        let kv_full = options.kv_full.map(Arc::new);
         let (kv_positions, kv_dtype, check_data) = (options.kv_positions, options.kv_dtype, options.check_data);
+        let keep_prefixes = if options.forget_prefixes { -1 } else { 0 };
         with_progress(options.progress, |progress, progress_user| {
             let options = sized!(aerie_model_options {
                 kv_positions: kv_positions,
@@ -126,10 +147,13 @@ impl Runtime {
                 check_data: check_data as i32,
                 progress: progress,
                 progress_user: progress_user,
+                keep_prefixes: keep_prefixes,
+                kv_full: kv_full.as_ref().map(|_| make_room as unsafe extern "C" fn(*mut c_void, i32) -> i32),
+                kv_full_user: kv_full.as_ref().map_or(null_mut(), |hook| Arc::as_ptr(hook) as *mut c_void),
             });
             let mut raw = null_mut();
             check(|e| unsafe { sys::aerie_model_open(self.raw(), path.as_ptr(), &options, &mut raw, e) })?;
-            Ok(Model(Arc::new(Inner { raw, _runtime: self.clone() })))
+            Ok(Model(Arc::new(Inner { raw, _kv_full: kv_full.clone(), _runtime: self.clone() })))
         })
     }
 }

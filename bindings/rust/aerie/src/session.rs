@@ -23,7 +23,7 @@ pub struct Session {
     pub(crate) raw: *mut sys::aerie_session,
     cancel: CancelHandle,
     stop_bytes: Option<Tokenizer>, // whose bytes stop strings are compared with
-    _model: Model,                 // its runtime's log hook must outlive the session
+    model: Model,                  // its runtime's log hook must outlive the session
 }
 
 // Nothing in it belongs to a thread; that it is not Sync follows from the pointer.
@@ -197,7 +197,7 @@ impl Model {
 
 impl Session {
     fn from_raw(raw: *mut sys::aerie_session, model: Model) -> Self {
-        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes: None, _model: model }
+        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes: None, model }
     }
 
     /// Append tokens of prompt, in any pieces. Also after generation, to go on.
@@ -259,6 +259,18 @@ impl Session {
         })?;
         self.stop_bytes = (n > 0).then(|| tokenizer.clone());
         Ok(())
+    }
+
+    /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one
+    /// of them writes. `stream` is its noise stream; 0: one of its own, so that equal seeds do not make equal twins. An
+    /// unfinished cycle is discarded.
+    pub fn fork(&mut self, stream: u32) -> Result<Session> {
+        let options = sized!(aerie_fork_options { stream: stream });
+        let mut raw = null_mut();
+        check(|e| unsafe { sys::aerie_session_fork(self.raw, &options, &mut raw, e) })?;
+        let mut fork = Session::from_raw(raw, self.model.clone());
+        fork.stop_bytes = self.stop_bytes.clone();
+        Ok(fork)
     }
 
     /// The text with what has been computed for it, so that going on costs no reading of the prompt. An unfinished

@@ -40,6 +40,8 @@ pub struct Statistics {
     pub tried: [u64; 16],
     /// Of these, went on to one of them.
     pub taken: [u64; 16],
+    /// Tokens of prompt whose keys and values were there already.
+    pub reused_tokens: u64,
 }
 
 impl Statistics {
@@ -62,6 +64,7 @@ impl Statistics {
             draft_passes: s.draft_passes,
             tried: s.tried,
             taken: s.taken,
+            reused_tokens: s.reused_tokens,
         }
     }
 

@@ -217,3 +217,61 @@ fn evaluate() {
     let short = Evaluation { logits: Some(&mut logits[1..]), ..Default::default() };
     assert_eq!(model.evaluate(&PROMPT, short).unwrap_err().code(), Code::InvalidArgument);
 }
+
+#[test]
+fn fork() {
+    let model = demo();
+    let want = the_text(0.0, 5, 64);
+    let mut session = prompted(&model, 0.0, 5, Some(head(&model)));
+    assert_eq!(generate(&mut session, 20), want[..20]);
+    let mut other = session.fork(0).unwrap();
+    assert_eq!(generate(&mut session, 44), want[20..]);
+    drop(session);
+    assert_eq!(generate(&mut other, 44), want[20..]);
+    // At a temperature: its own dice.
+    let mut session = prompted(&model, 0.8, 5, None);
+    generate(&mut session, 8);
+    let (mut a, mut b) = (session.fork(0).unwrap(), session.fork(9).unwrap());
+    let (a, b, first) = (generate(&mut a, 40), generate(&mut b, 40), generate(&mut session, 40));
+    assert!(a != first && b != first && a != b);
+    assert_eq!(first, the_text(0.8, 5, 48)[8..]);
+}
+
+#[test]
+fn kept_prefixes() {
+    let model = runtime().open_model(model_path("demo.aerie"), ModelOptions::default()).unwrap();
+    let prompt: Vec<i32> = (0..300).map(|i| i * 7 % 4000).collect();
+    let say = || {
+        let mut session = model.session(&options(0.0, 0, None)).unwrap();
+        session.append(&prompt).unwrap();
+        (generate(&mut session, 16), session.statistics().unwrap().reused_tokens)
+    };
+    let (first, second) = (say(), say());
+    assert_eq!(first.0, second.0);
+    assert!(first.1 == 0 && second.1 >= 256, "{} and {} reused", first.1, second.1);
+}
+
+#[test]
+fn kv_full() {
+    use std::sync::{Arc, Mutex};
+    let idle = Arc::new(Mutex::new(None::<Session>));
+    let theirs = idle.clone();
+    let kv_full: KvFull = Box::new(move |wanted| wanted > 0 && theirs.lock().unwrap().take().is_some());
+    let options_of_model = ModelOptions { kv_positions: 512, forget_prefixes: true, kv_full: Some(kv_full), ..Default::default() };
+    let model = runtime().open_model(model_path("demo.aerie"), options_of_model).unwrap();
+    let long: Vec<i32> = (0..300).map(|i| i * 7 % 4000).collect();
+    let session = || {
+        let mut session = model.session(&options(0.0, 0, None)).unwrap();
+        session.append(&long).unwrap();
+        session
+    };
+    let mut first = session();
+    let text = generate(&mut first, 8);
+    *idle.lock().unwrap() = Some(first);
+    let mut second = session();
+    assert_eq!(generate(&mut second, 8), text, "the idle one made room");
+    assert!(idle.lock().unwrap().is_none());
+    let failed = session().step(StepOptions::default()).map(|_| ()).unwrap_err();
+    assert_eq!(failed.code(), Code::Limit);
+    assert_eq!(generate(&mut second, 8).len(), 8, "nothing was lost");
+}
