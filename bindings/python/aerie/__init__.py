@@ -11,10 +11,13 @@ would have given. See docs/python.md; the training tools live in `aerie.train` (
 from .batch import Batch, BatchStep
 from .errors import Cancelled, Code, Error
 from .model import Drafter, Model, ModelInfo
+from .profile import Profile
 from .runtime import PluginInfo, Runtime
-from .session import Finish, Sampling, Session, State, Step, Token, Tree
+from .session import Finish, Sampling, Session, SessionOptions, State, Step, Token, Tree
 from .statistics import Statistics
 from .text import Decoder, Tokenizer
+from .tools import convert, inspect
 
 __all__ = ["Batch", "BatchStep", "Cancelled", "Code", "Decoder", "Drafter", "Error", "Finish", "Model", "ModelInfo",
-           "PluginInfo", "Runtime", "Sampling", "Session", "State", "Statistics", "Step", "Token", "Tokenizer", "Tree"]
+           "PluginInfo", "Profile", "Runtime", "Sampling", "Session", "SessionOptions", "State", "Statistics", "Step",
+           "Token", "Tokenizer", "Tree", "convert", "inspect"]

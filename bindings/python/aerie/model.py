@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence, Unpack
 
 from . import _arrays, _native
 from ._library import Handle, call, int32_array, new
+from ._progress import Progress, ProgressFunction
 from .runtime import Runtime
 from .text import Tokenizer
 
 if TYPE_CHECKING:
     from .batch import Batch
     from .session import Session, SessionOptions
-
-# (done bytes, total bytes); False cancels.
-ProgressFunction = Callable[[int, int], Any]
 
 _KV_DTYPES = {"f32": 0, "bf16": 1, "int8": 2}
 FINAL = _native.AERIE_FEATURE_FINAL  # tap: the hidden state after the final norm
@@ -38,45 +36,30 @@ class ModelInfo(NamedTuple):
     kv_bytes_per_token: int
 
 
-class _Progress:
-    """A progress hook for the library; what the function raises reaches who made the call, and cancels."""
-
-    def __init__(self, function: ProgressFunction | None):
-        self._raised: BaseException | None = None
-
-        def hook(_user: Any, done: int, total: int) -> int:
-            try:
-                return 0 if function is not None and function(done, total) is False else 1
-            except BaseException as e:
-                self._raised = e
-                return 0
-        self.hook = _native.aerie_progress_fn(hook) if function is not None else _native.aerie_progress_fn()
-
-    def call(self, name: str, *arguments: Any) -> None:
-        try:
-            call(name, *arguments)
-        finally:
-            if self._raised is not None:
-                raise self._raised
-
-
 class Model(Handle):
     """A target package, opened. Immutable; serves any number of sessions on any threads.
 
     Without a `runtime` it makes one of its own. `kv_positions`: KV budget of all its sessions together, in tokens.
-    `progress(done, total)` may return False to cancel the load.
+    `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like earlier
+    texts do not read that beginning again. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may
+    close or rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
     """
 
     _release = "aerie_model_release"
 
     def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
-                 kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None):
+                 kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None,
+                 keep_prefixes: bool = True, kv_full: Callable[[int], Any] | None = None):
         if kv_dtype not in _KV_DTYPES:
             raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
         runtime = runtime if runtime is not None else Runtime()
-        hook = _Progress(progress)
+        hook = Progress(progress)
         options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
-                      check_data=int(check_data), progress=hook.hook)
+                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1)
+        if kv_full is not None:
+            def full(_user: Any, positions: int) -> int:
+                return 1 if kv_full(positions) else 0
+            self._kv_full = options.kv_full = _native.aerie_kv_full_fn(full)  # kept: sessions call it
         out = ctypes.c_void_p()
         with runtime._use() as parent:
             hook.call("aerie_model_open", parent, os.fsencode(path), ctypes.byref(options), ctypes.byref(out))
@@ -152,7 +135,7 @@ class Model(Handle):
                   taps: Sequence[int]) -> Any:
         rows = len(tokens)
         out = _arrays.floats(rows, columns) if out is None else out
-        ids, layers, hook = int32_array(tokens), (ctypes.c_int32 * len(taps))(*taps), _Progress(progress)
+        ids, layers, hook = int32_array(tokens), (ctypes.c_int32 * len(taps))(*taps), Progress(progress)
         options = new(_native.aerie_evaluate_options, n_taps=len(taps), progress=hook.hook)
         options.taps = ctypes.cast(layers, ctypes.POINTER(ctypes.c_int32))
         setattr(options, field, _arrays.float_pointer(out, rows, columns, "out"))

@@ -160,6 +160,18 @@ class Session(Handle):
         super().__init__(out, model, drafter)
         self.model = model
 
+    def fork(self, *, stream: int = 0) -> "Session":
+        """A second session with the same text and settings; keys and values are shared until one of them writes.
+        `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
+        out = ctypes.c_void_p()
+        with self._use() as handle:
+            call("aerie_session_fork", handle, ctypes.byref(new(_native.aerie_fork_options, stream=stream)),
+                 ctypes.byref(out))
+        twin = Session.__new__(Session)
+        Handle.__init__(twin, out, *self._parents)
+        twin.model = self.model
+        return twin
+
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
         library("aerie").aerie_session_cancel(handle)
 

@@ -25,6 +25,7 @@ class Statistics:
     draft_passes: int
     tried: tuple[int, ...]
     taken: tuple[int, ...]
+    reused_tokens: int
 
     @property
     def tau(self) -> float:

@@ -4,7 +4,7 @@ import tempfile
 
 import aerie
 from aerie import Code, _native
-from case import Case, HEAD, PROMPT, ids, the_text
+from case import DEMO, Case, HEAD, PROMPT, ids, the_text
 
 
 class Text(Case):
@@ -40,6 +40,55 @@ class Text(Case):
         session.rewind(len(PROMPT) + 22)
         ids(session, 32)
         self.assertEqual(session.tokens(), PROMPT + the_text(0.0, 5, 64)[:54])
+
+    def test_fork(self):
+        session = self.session()
+        ids(session, 20)
+        twin = session.fork()
+        self.addCleanup(twin.close)
+        self.assertEqual(ids(twin, 44), the_text(0.0, 5, 64)[20:])
+        session.close()
+        again = twin.fork(stream=3)
+        twin.close()
+        self.assertEqual(again.tokens(), PROMPT + the_text(0.0, 5, 64))
+        again.close()
+
+    def test_fork_has_noise_of_its_own(self):
+        session = self.session(temperature=1.0, seed=5)
+        twin = session.fork()
+        self.assertNotEqual(ids(twin, 32), ids(session, 32))
+        twin.close()
+
+    def test_kept_prefix(self):
+        def reused(model):
+            for _ in range(2):
+                with model.session(tree="chain") as session:
+                    session.append(PROMPT * 40)
+                    session.step()
+                    count = session.statistics().reused_tokens
+            return count
+
+        self.assertGreater(reused(self.model), 100)
+        with aerie.Model(DEMO, self.runtime, keep_prefixes=False) as model:
+            self.assertEqual(reused(model), 0)
+
+    def test_kv_full(self):
+        asked = []
+
+        def full(positions):
+            asked.append(positions)
+            held.close()
+            return True
+
+        with aerie.Model(DEMO, self.runtime, kv_positions=640, keep_prefixes=False, kv_full=full) as model:
+            held = model.session(tree="chain")
+            held.append(PROMPT * 25)
+            held.step()
+            with model.session(tree="chain") as session:
+                session.append(PROMPT * 30)
+                session.step()
+        self.assertEqual(len(asked), 1)
+        self.assertGreater(asked[0], 0)
 
     def test_save_restore(self):
         for file in False, True:

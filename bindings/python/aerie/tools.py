@@ -1,0 +1,47 @@
+"""Packages: made from checkpoints, and looked into (libaerie-text)."""
+
+import ctypes
+import json
+import os
+from typing import Any
+
+from . import _native
+from ._library import call, library, new
+from ._progress import Progress, ProgressFunction
+from .runtime import LogFunction
+
+_DTYPES = {"bf16": _native.AERIE_WEIGHTS_BF16, "f32": _native.AERIE_WEIGHTS_F32, "int8": _native.AERIE_WEIGHTS_INT8,
+           "int4": _native.AERIE_WEIGHTS_INT4}
+PathLike = str | os.PathLike[str]
+
+
+def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", drafter_for: PathLike | None = None,
+            tokenizer: PathLike | None = None, compress: bool = False, candidate_rank: int = 0,
+            progress: ProgressFunction | None = None, log: LogFunction | None = None) -> None:
+    """A package from a Hugging Face directory, a llama2.c file, a drafter's directory (`drafter_for`: its target's
+    package) or another package. `output` appears whole or not at all; `log` hears what a user should know."""
+    if dtype not in _DTYPES:
+        raise ValueError(f"dtype: {dtype!r} is none of {', '.join(_DTYPES)}")
+
+    def heard(_user: Any, level: int, message: bytes) -> None:
+        if log is not None:
+            log(level, message.decode("utf-8", "replace"))
+
+    hook = Progress(progress)
+    options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype], source=os.fsencode(source),
+                  output=os.fsencode(output), compress=int(compress), candidate_rank=candidate_rank,
+                  progress=hook.hook, log=_native.aerie_log_fn(heard))
+    options.drafter_for = None if drafter_for is None else os.fsencode(drafter_for)
+    options.tokenizer = None if tokenizer is None else os.fsencode(tokenizer)
+    hook.call("aerie_convert", ctypes.byref(options), of="aerie-text")
+
+
+def inspect(path: PathLike) -> dict[str, Any]:
+    """What a package holds."""
+    text = ctypes.POINTER(ctypes.c_char)()
+    call("aerie_inspect", os.fsencode(path), _native.AERIE_INSPECT_JSON, ctypes.byref(text), of="aerie-text")
+    try:
+        found: dict[str, Any] = json.loads(ctypes.string_at(text))
+    finally:
+        library("aerie-text").aerie_string_free(text)
+    return found
