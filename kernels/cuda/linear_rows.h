@@ -47,8 +47,10 @@ __global__ void prepare_int8(Tensor x, int64_t padded_steps, uint2* out, float* 
     top = fmaxf(top, fabsf(in[i]));
     if (!finite(in[i])) bad = 1;
   }
-  top = block_max(top, shared);
-  bad = block_max(bad, shared);
+  if (in) {  // the same for the whole block
+    top = block_max(top, shared);
+    bad = block_max(bad, shared);
+  }
   const bool fine = bad == 0.0f;  // else NaN for the whole row, through its scale
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
   if (threadIdx.x == 0) scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();

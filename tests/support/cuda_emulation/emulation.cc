@@ -41,6 +41,8 @@ struct Block {
   std::vector<char> shared;
   char* shared_at = nullptr;
   int at_barrier = 0, current = 0;
+  std::vector<int> ready;  // threads that can go on, in the order they will
+  size_t next = 0;         // of `ready`
   std::string failure;
 
   void fail(const std::string& what) {
@@ -72,23 +74,33 @@ std::string name(const Place& p) {
   return s + ") thread " + std::to_string(p.thread.x);
 }
 
+// Threads [first, end) that wait for `what` may go on.
+void release(Block& b, int first, int end, State what) {
+  for (int i = first; i < end; ++i) {
+    const int at = order == 0 ? i : order == 1 ? first + end - 1 - i : first + (i - first + static_cast<int>(order)) % (end - first);
+    Thread& t = b.threads[static_cast<size_t>(at)];
+    if (t.state != what) continue;
+    t.state = State::ready;
+    b.ready.push_back(at);
+  }
+}
+
 void run_block(Block& b, int n, uint32_t salt) {
-  const std::vector<int> turn = ordered(n, salt);
-  for (int left = n; left > 0;) {
-    bool moved = false;
-    for (const int i : turn) {
-      Thread& t = b.threads[static_cast<size_t>(i)];
-      if (t.state != State::ready) continue;
-      moved = true;
-      b.current = i;
-      if (b.fibers.resume(i)) {
+  b.ready = ordered(n, salt);
+  b.next = 0;
+  for (int left = n; left > 0 && b.failure.empty();) {
+    if (b.next > 4096) {
+      b.ready.erase(b.ready.begin(), b.ready.begin() + static_cast<std::ptrdiff_t>(b.next));
+      b.next = 0;
+    }
+    if (b.next < b.ready.size()) {
+      b.current = b.ready[b.next++];
+      Thread& t = b.self();
+      if (b.fibers.resume(b.current)) {
         t.state = State::done;
-        if (!t.groups.empty() && !b.self().groups.back().empty()) b.fail(name(t.place) + ": ended before its copies");
+        if (!t.groups.empty() && !t.groups.back().empty()) b.fail(name(t.place) + ": ended before its copies");
         --left;
       }
-    }
-    if (!b.failure.empty() || moved) {
-      if (!b.failure.empty()) break;
       continue;
     }
     int block_wait = 0, warp_wait = 0;
@@ -101,7 +113,6 @@ void run_block(Block& b, int n, uint32_t salt) {
     b.fail("deadlock: " + std::to_string(block_wait) + " threads wait at a block barrier, " + std::to_string(warp_wait) +
            " for their warp, " + std::to_string(n - block_wait - warp_wait) + " have ended; the first is " +
            name(first->place));
-    break;
   }
   b.fibers.drop();
 }
@@ -115,8 +126,7 @@ void sync_block() {
   Block& b = *block;
   if (++b.at_barrier == static_cast<int>(b.threads.size())) {
     b.at_barrier = 0;
-    for (Thread& t : b.threads)
-      if (t.state == State::at_block) t.state = State::ready;
+    release(b, 0, static_cast<int>(b.threads.size()), State::at_block);
     return;
   }
   b.self().state = State::at_block;
@@ -128,7 +138,7 @@ void meet(const char* kind, void* arg, void (*combine)(void* const*)) {
   const int me = b.current, first = me / 32 * 32;
   Warp& w = b.warps[static_cast<size_t>(me / 32)];
   if (w.arrived == 0) w.kind = kind;
-  if (std::strcmp(w.kind, kind) != 0) {
+  if (w.kind != kind && std::strcmp(w.kind, kind) != 0) {
     b.fail(name(b.self().place) + ": " + kind + " while its warp is at " + w.kind);
     b.self().state = State::at_warp;
     b.wait();
@@ -137,8 +147,7 @@ void meet(const char* kind, void* arg, void (*combine)(void* const*)) {
   if (++w.arrived == 32) {
     w.arrived = 0;
     combine(w.args);
-    for (int l = first; l < first + 32; ++l)
-      if (Thread& t = b.threads[static_cast<size_t>(l)]; t.state == State::at_warp) t.state = State::ready;
+    release(b, first, first + 32, State::at_warp);
     return;
   }
   b.self().state = State::at_warp;
@@ -188,9 +197,14 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
     b.shared_at = memory.get();
     b.at_barrier = 0;
     b.warps.assign(threads / 32, {});
-    b.threads.assign(threads, {});
-    for (unsigned t = 0; t < threads; ++t)
-      b.threads[t].place = {{t, 0, 0}, {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y}, {threads, 1, 1}, grid};
+    b.threads.resize(threads);
+    for (unsigned t = 0; t < threads; ++t) {
+      Thread& thread = b.threads[t];
+      thread.state = State::ready;
+      thread.place = {{t, 0, 0}, {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y}, {threads, 1, 1}, grid};
+      thread.open.clear();
+      thread.groups.clear();
+    }
     b.fibers.start(static_cast<int>(threads), [&](int) { body(); });
     run_block(b, static_cast<int>(threads), n);
     if (!b.failure.empty()) return b.failure;

@@ -16,6 +16,7 @@ namespace aerie::kernels::cuda::emulation {
 namespace {
 
 constexpr size_t kStack = 128 << 10;
+constexpr size_t kApart = kStack + 4096 + 320;  // not a power of two: tops of stacks would share their cache lines
 
 // Jump from one stack to another. ucontext would do, but it makes a system call each time.
 #if defined(__x86_64__)
@@ -62,7 +63,7 @@ struct Fibers::State {
   const void* host_stack = nullptr;
   size_t host_size = 0;
 #endif
-  char* stack(int i) const { return stacks + static_cast<size_t>(i) * kStack; }
+  char* stack(int i) const { return stacks + static_cast<size_t>(i) * kApart; }
 };
 
 namespace {
@@ -70,12 +71,12 @@ thread_local Fibers::State* running = nullptr;
 }
 
 Fibers::Fibers() : state_(new State) {
-  void* p = mmap(nullptr, kStack * kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* p = mmap(nullptr, kApart * kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   state_->stacks = static_cast<char*>(p);
 }
 
-Fibers::~Fibers() { munmap(state_->stacks, kStack * kMost); }
+Fibers::~Fibers() { munmap(state_->stacks, kApart * kMost); }
 
 void Fibers::entry() {
   State& s = *running;
@@ -155,7 +156,7 @@ void Fibers::pause() {
 
 void Fibers::drop() {
 #ifdef AERIE_FIBER_ASAN
-  __asan_unpoison_memory_region(state_->stacks, kStack * kMost);
+  __asan_unpoison_memory_region(state_->stacks, kApart * kMost);
 #endif
 }
 
