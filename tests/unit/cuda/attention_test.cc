@@ -20,7 +20,8 @@ struct Cache : attention_test::Cache {
     const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
     Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
     std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
-    run_cuda(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, &slot});
+    const Ints slots = {slot};
+    run_cuda(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, slots.data()});
   }
 };
 
@@ -184,7 +185,8 @@ TEST(CudaAttention, ANaNStaysWithWhoSeesIt) {
     const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
     Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
     if (p == 39) qkv[128 + 3] = std::numeric_limits<float>::infinity();  // a key of the first kv head
-    run_cuda(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, &slot});
+    const Ints slots = {slot};
+    run_cuda(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, slots.data()});
   }
   Floats q = random_floats(3 * 128, 3);
   const Floats got = attend(c, rows, q);

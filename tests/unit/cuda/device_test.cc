@@ -3,12 +3,10 @@
 
 namespace aerie::kernels::cuda_test {
 namespace {
-using cuda::emulation::Faults;
 
-struct WithFaults {
-  explicit WithFaults(const Faults& f) { cuda::emulation::set_faults(f); }
-  ~WithFaults() { cuda::emulation::set_faults({}); }
-};
+#ifndef AERIE_REAL_GPU
+int64_t graph_launches() { return cuda::emulation::graph_launches(); }
+#endif
 
 // b = a + a and so on, on device memory.
 struct Sums {
@@ -27,7 +25,7 @@ struct Sums {
 TEST(CudaDevice, RunsPlansBehindTheHostsBack) {
   const auto device = cuda_device();
   EXPECT_STREQ(device->name(), "cuda");
-  EXPECT_EQ(std::string(device->isa()), "sm_80, emulated");
+  EXPECT_EQ(std::string(device->isa()).rfind("sm_", 0), 0u);
   Sums s(*device);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(s.memory) % 64, 0u);
   std::fill(s.in.begin(), s.in.end(), 1.5f);
@@ -37,9 +35,8 @@ TEST(CudaDevice, RunsPlansBehindTheHostsBack) {
   ASSERT_TRUE(queue->submit(plan).ok());
   EXPECT_EQ(s.out[0], 0.0f);
   EXPECT_EQ(queue->submit(plan).code(), Code::busy);
-  int polls = 0;
-  while (queue->advance(Clock::now() - std::chrono::seconds(1)).value() == RunState::pending) ++polls;
-  EXPECT_LT(polls, 100);
+  while (queue->advance(Clock::now() - std::chrono::seconds(1)).value() == RunState::pending) {
+  }
   EXPECT_EQ(s.out, Floats(256, 9.0f));
   ASSERT_TRUE(queue->submit(plan).ok());
   queue->abandon();
@@ -52,7 +49,9 @@ TEST(CudaDevice, APlanThatRepeatsIsReplayedWithNewData) {
   const auto device = cuda_device();
   Sums s(*device);
   auto queue = std::move(device->make_queue()).value();
-  const int64_t before = cuda::emulation::graph_launches();
+#ifndef AERIE_REAL_GPU
+  const int64_t before = graph_launches();
+#endif
   for (int i = 0; i < 5; ++i) {
     std::fill(s.in.begin(), s.in.end(), static_cast<float>(i));
     Floats elsewhere = s.in;  // the host's addresses may change
@@ -62,7 +61,9 @@ TEST(CudaDevice, APlanThatRepeatsIsReplayedWithNewData) {
     ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
     EXPECT_EQ(s.out, Floats(256, 6.0f * static_cast<float>(i)));
   }
-  EXPECT_EQ(cuda::emulation::graph_launches() - before, 4);
+#ifndef AERIE_REAL_GPU
+  EXPECT_EQ(graph_launches() - before, 4);
+#endif
   auto other = s.plan();
   std::get<Add>(other[3]).b = matrix(s.memory, 1, 256);  // one address of one op
   for (int i = 0; i < 2; ++i) {
@@ -70,7 +71,9 @@ TEST(CudaDevice, APlanThatRepeatsIsReplayedWithNewData) {
     ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
     EXPECT_EQ(s.out, Floats(256, 16.0f));
   }
-  EXPECT_EQ(cuda::emulation::graph_launches() - before, 5);
+#ifndef AERIE_REAL_GPU
+  EXPECT_EQ(graph_launches() - before, 5);
+#endif
 }
 
 TEST(CudaDevice, LargeCopiesAndWeightsArrive) {
@@ -90,6 +93,13 @@ TEST(CudaDevice, LargeCopiesAndWeightsArrive) {
   EXPECT_TRUE(same_bits(in, out));
   device->unmap_host(mapped);
 }
+
+#ifndef AERIE_REAL_GPU
+using cuda::emulation::Faults;
+struct WithFaults {
+  explicit WithFaults(const Faults& f) { cuda::emulation::set_faults(f); }
+  ~WithFaults() { cuda::emulation::set_faults({}); }
+};
 
 TEST(CudaDevice, WhatCannotBeHadIsSaid) {
   const auto message = [](const Faults& f) {
@@ -155,6 +165,8 @@ TEST(CudaDevice, ALostDeviceIsAnErrorFromThenOn) {
   }
   EXPECT_EQ(cuda::emulation::allocated_bytes(), before);
 }
+
+#endif
 
 }  // namespace
 }  // namespace aerie::kernels::cuda_test

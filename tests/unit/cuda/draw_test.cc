@@ -60,7 +60,8 @@ TEST(CudaDraw, TopKIsTheReferencesWithAndWithoutNoiseAndMap) {
 TEST(CudaDraw, TheNoiseIsExactlyThatOfTheHost) {
   constexpr int32_t v = 128;
   for (const int64_t position : {int64_t{0}, int64_t{77}, int64_t{1} << 40}) {
-    const DrawKey key{0x9e3779b97f4a7c15ull, 0xfedcba9876543210ull, position, 1.0f, 0};
+    const std::vector<DrawKey> keys = {{0x9e3779b97f4a7c15ull, 0xfedcba9876543210ull, position, 1.0f, 0}};
+    const DrawKey& key = keys[0];
     Floats logits(v, 0.0f);
     Best got(v);
     run_cuda(TopK{view(logits, 1, v), v, v, nullptr, &key, got.token.data(), got.logp.data()});

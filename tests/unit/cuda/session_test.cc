@@ -5,7 +5,9 @@
 
 #include "core/session/batch.h"
 #include "tests/support/forward.h"
+#ifndef AERIE_REAL_GPU
 #include "tests/support/cuda_emulation/emulation.h"
+#endif
 #include "kernels/cuda/cuda_device.h"
 
 namespace aerie::test {
@@ -136,6 +138,7 @@ TEST(CudaSession, NeighboursInABatchChangeNoToken) {
   }
 }
 
+#ifndef AERIE_REAL_GPU
 TEST(CudaSession, NoMemoryLeftBehind) {
   const std::string path = converted(golden("mha"), "cuda-memory", DType::int4);
   const int64_t before = kernels::cuda::emulation::allocated_bytes();
@@ -167,6 +170,8 @@ TEST(CudaSession, NoMemoryLeftBehind) {
   EXPECT_EQ(opened, 1);
   EXPECT_EQ(kernels::cuda::emulation::allocated_bytes(), before);
 }
+
+#endif
 
 }  // namespace
 }  // namespace aerie::test
