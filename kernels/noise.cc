@@ -1,65 +1,24 @@
 #include "kernels/noise.h"
 
-#include "kernels/scalar_math.h"
+#include "kernels/noise_math.h"
 
 namespace aerie::kernels {
-namespace {
-
-constexpr uint32_t kMul0 = 0xD2511F53u, kMul1 = 0xCD9E8D57u;
-constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
-
-constexpr uint32_t lo32(uint64_t v) { return static_cast<uint32_t>(v); }
-constexpr uint32_t hi32(uint64_t v) { return static_cast<uint32_t>(v >> 32); }
-
-std::array<uint32_t, 4> block(uint64_t seed, uint64_t stream, int64_t position, uint32_t first) {
-  const auto p = static_cast<uint64_t>(position);
-  return philox4x32_10({first, lo32(p), hi32(p) ^ hi32(stream), lo32(stream)}, {lo32(seed), hi32(seed)});
-}
-
-// -log(u), u = (w + 0.5) * 2^-32. With c the smaller of w and its complement, y = (c + 0.5) * 2^-32
-// is u itself or 1 - u, in (0, 1/2], and fits a float with full relative accuracy; 1 - u is the
-// only way to tell the u next to 1 apart (they decide the upper tail of G).
-float minus_log_uniform(uint32_t w) {
-  const bool upper = (w >> 31) != 0;
-  const auto c = static_cast<int32_t>(upper ? ~w : w);
-  const float y = (static_cast<float>(c) + 0.5f) * 0x1p-32f;
-  float f, e;
-  if (!upper) {
-    split_positive(y, &f, &e);
-  } else if (y <= 0.2929f) {
-    f = 0.0f - y;  // log(1 - y), 1 - y above sqrt(1/2)
-    e = 0.0f;
-  } else {
-    f = 1.0f - (y + y);  // log(2 (1 - y)) - log 2
-    e = -1.0f;
-  }
-  return 0.0f - log1p_reduced(f, e);
-}
-
-}  // namespace
 
 std::array<uint32_t, 4> philox4x32_10(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = static_cast<uint64_t>(kMul0) * c[0];
-    const uint64_t p1 = static_cast<uint64_t>(kMul1) * c[2];
-    c = {hi32(p1) ^ c[1] ^ k[0], lo32(p1), hi32(p0) ^ c[3] ^ k[1], lo32(p0)};
-    k[0] += kWeyl0;
-    k[1] += kWeyl1;
-  }
-  return c;
+  const noise::Words w = noise::philox({{c[0], c[1], c[2], c[3]}}, k[0], k[1]);
+  return {w.w[0], w.w[1], w.w[2], w.w[3]};
 }
 
-float gumbel_of_word(uint32_t word) { return 0.0f - log_positive(minus_log_uniform(word)); }
+float gumbel_of_word(uint32_t word) { return noise::gumbel_of_word(word); }
 
 float gumbel(uint64_t seed, uint64_t stream, int64_t position, int32_t token) {
-  const auto t = static_cast<uint32_t>(token);
-  return gumbel_of_word(block(seed, stream, position, t / 4)[t % 4]);
+  return noise::gumbel(seed, stream, position, token);
 }
 
 double keyed_uniform(uint64_t seed, uint64_t stream, int64_t position, uint32_t lane) {
   // Token ids are below 2^31, so the walk never uses a counter with the top bit set.
-  const auto w = block(seed, stream, position, 0x80000000u | lane);
-  const uint64_t bits = (static_cast<uint64_t>(w[0]) << 20) | (w[1] >> 12);  // 52 bits
+  const noise::Words w = noise::block(seed, stream, position, 0x80000000u | lane);
+  const uint64_t bits = (static_cast<uint64_t>(w.w[0]) << 20) | (w.w[1] >> 12);  // 52 bits
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 

@@ -6,6 +6,13 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <utility>
+
+#ifdef __CUDACC__
+#define AERIE_HOST_DEVICE __host__ __device__
+#else
+#define AERIE_HOST_DEVICE
+#endif
 
 namespace aerie::kernels {
 
@@ -28,10 +35,22 @@ struct ExpPoly {
   static constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to nearest even
 };
 
+// p = p * x + c for the coefficients behind the first. Each is a constant of its own: device code cannot index the
+// host's array.
+template <class Poly, int I>
+struct Coefficient {
+  static constexpr float value = Poly::kP[I];
+};
+template <class Poly, int... I>
+AERIE_HOST_DEVICE inline float horner(float x, std::integer_sequence<int, I...>) {
+  float p = Coefficient<Poly, 0>::value;
+  ((p = p * x + Coefficient<Poly, I + 1>::value), ...);
+  return p;
+}
+
 // log(1 + f) + e * ln 2 for f in [sqrt(1/2) - 1, sqrt(2) - 1].
-inline float log1p_reduced(float f, float e) {
-  float p = LogPoly::kP[0];
-  for (int i = 1; i < 9; ++i) p = p * f + LogPoly::kP[i];
+AERIE_HOST_DEVICE inline float log1p_reduced(float f, float e) {
+  const float p = horner<LogPoly>(f, std::make_integer_sequence<int, 8>());
   const float z = f * f;
   float y = p * f * z;
   y = y + e * LogPoly::kLn2Lo;
@@ -41,7 +60,7 @@ inline float log1p_reduced(float f, float e) {
 }
 
 // Exponent and mantissa of a positive normal float, x = 2^e * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
-inline void split_positive(float x, float* f, float* e) {
+AERIE_HOST_DEVICE inline void split_positive(float x, float* f, float* e) {
   constexpr uint32_t kSqrtHalf = 0x3f3504f3u;  // sqrt(1/2)
   const uint32_t i = std::bit_cast<uint32_t>(x) + (0x3f800000u - kSqrtHalf);
   *e = static_cast<float>(static_cast<int32_t>(i >> 23) - 127);
@@ -49,21 +68,20 @@ inline void split_positive(float x, float* f, float* e) {
 }
 
 // log of a positive normal finite float.
-inline float log_positive(float x) {
+AERIE_HOST_DEVICE inline float log_positive(float x) {
   float f, e;
   split_positive(x, &f, &e);
   return log1p_reduced(f, e);
 }
 
-inline float exp_own(float x) {
+AERIE_HOST_DEVICE inline float exp_own(float x) {
   if (x != x) return x;
   if (x < ExpPoly::kMin) return 0.0f;
   if (x > ExpPoly::kMax) return std::numeric_limits<float>::infinity();
   const float n = (x * ExpPoly::kLog2e + ExpPoly::kRound) - ExpPoly::kRound;
   float r = x - n * ExpPoly::kLn2Hi;
   r = r - n * ExpPoly::kLn2Lo;
-  float p = ExpPoly::kP[0];
-  for (int i = 1; i < 6; ++i) p = p * r + ExpPoly::kP[i];
+  float p = horner<ExpPoly>(r, std::make_integer_sequence<int, 5>());
   p = p * (r * r);
   p = p + r;
   p = p + 1.0f;

@@ -37,7 +37,7 @@ struct Tensor {
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
 
-  explicit operator bool() const { return data != nullptr; }
+  constexpr explicit operator bool() const { return data != nullptr; }
 };
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

@@ -63,6 +63,16 @@ for script in tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/bindings/*.
 done
 check "Python binding" env AERIE_DIR=build/tests AERIE_MODELS=samples/models PYTHONPATH=bindings/python \
   python3 -m unittest discover -s bindings/python/tests/runtime
+# The CUDA backend is emulated in test_cuda; the real one needs nvcc to be built and a GPU to run.
+if [ ! -f build/tests/lib/aerie/libaerie-cuda.so ]; then
+  echo "== libaerie-cuda: skipped, no nvcc"
+  skipped=$((skipped + 2))
+elif ! nvidia-smi -L >/dev/null 2>&1; then
+  echo "== libaerie-cuda is built; its tests on a GPU: skipped, no device"
+  skipped=$((skipped + 1))
+else
+  check "GPU tests" bash tests/gpu/run.sh --prebuilt build/tests --quick
+fi
 # The training recipes need PyTorch, which nothing else here does.
 if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
   check "training recipes" env AERIE_DIR="$root/build/tests" PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests

@@ -32,7 +32,7 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "target package")->required();
   app.add_option("--plugin", plugins, "absolute path of a further drafter plugin");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
-  app.add_option("--device", device, "cpu");
+  app.add_option("--device", device, "cpu, cuda or cuda:N");
   app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -23,7 +24,13 @@
 
 namespace aerie::test {
 
-inline std::string source_dir() { return AERIE_SOURCE_DIR; }
+// Where the sources and the build lie; a program that was carried to another machine is told.
+inline std::string told(const char* variable, const char* otherwise) {
+  const char* where = std::getenv(variable);
+  return where ? where : otherwise;
+}
+inline std::string source_dir() { return told("AERIE_TEST_SOURCE_DIR", AERIE_SOURCE_DIR); }
+inline std::string binary_dir() { return told("AERIE_TEST_BINARY_DIR", AERIE_BINARY_DIR); }
 inline std::string golden(const std::string& name) { return source_dir() + "/tests/golden/logits/" + name; }
 // Data that users do not have: tests that need it skip.
 inline std::string shared(const std::string& name) { return source_dir() + "/../shared/" + name; }
@@ -84,7 +91,7 @@ inline std::shared_ptr<Model> open_model(const std::string& path, std::shared_pt
 inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model, const std::string& plugin,
                                              const std::string& package, LogSink log = {}) {
   const std::string library =
-      plugin[0] == '/' ? plugin : std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + plugin + ".so";
+      plugin[0] == '/' ? plugin : binary_dir() + "/lib/aerie/drafters/" + plugin + ".so";
   auto kinds = must(load_plugin(library));
   DrafterOptions o;
   o.log = std::move(log);

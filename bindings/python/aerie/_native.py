@@ -122,7 +122,7 @@ class aerie_runtime_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_int32),  # 0: one for each physical core this process may use
-        ("device", c_char_p),  # "cpu" (NULL: the same)
+        ("device", c_char_p),  # "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)
         ("log", aerie_log_fn),  # NULL: silence
         ("log_user", c_void_p),
         ("alloc", aerie_alloc_fn),  # both or none: device memory (weights, KV, scratch)

@@ -101,7 +101,7 @@ typedef void (*aerie_parallel_for_fn)(void *user, void (*fn)(void *context, int3
 typedef struct aerie_runtime_options {
   uint32_t struct_size;
   int32_t threads;                  /* 0: one for each physical core this process may use */
-  const char *device;               /* "cpu" (NULL: the same) */
+  const char *device;               /* "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda) */
   aerie_log_fn log;                 /* NULL: silence */
   void *log_user;
   aerie_alloc_fn alloc;             /* both or none: device memory (weights, KV, scratch) */

@@ -4,8 +4,8 @@
 
 #include "capi/src/aerie/builtin_drafters.h"
 #include "capi/src/aerie/handles.h"
+#include "core/device/device.h"
 #include "core/platform/dynamic_library.h"
-#include "kernels/cpu/cpu_device.h"
 
 using namespace aerie;
 using namespace aerie::capi;
@@ -69,7 +69,6 @@ int32_t aerie_runtime_create(const aerie_runtime_options* options, aerie_runtime
     aerie_runtime_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_runtime_options"));
     const std::string device = o.device ? o.device : "cpu";
-    if (device != "cpu") return error(Code::unsupported, "device: this build has cpu only, not " + device);
     if (o.threads < 0 || o.threads > 1024)
       return error(Code::invalid_argument, "threads: " + std::to_string(o.threads));
     if ((o.alloc == nullptr) != (o.free == nullptr))
@@ -82,7 +81,7 @@ int32_t aerie_runtime_create(const aerie_runtime_options* options, aerie_runtime
     cpu.free = o.free;
     cpu.alloc_user = o.alloc_user;
     auto runtime = std::make_shared<Runtime>();
-    AERIE_ASSIGN(runtime->device, kernels::make_cpu_device(cpu));
+    AERIE_ASSIGN(runtime->device, make_device(device, cpu));
     if (o.log)
       runtime->log = [log = o.log, user = o.log_user](int32_t level, const std::string& message) {
         log(user, level, message.c_str());

@@ -22,7 +22,7 @@ namespace Aerie.Native
         internal uint struct_size;
         /// <summary>0: one for each physical core this process may use</summary>
         internal int threads;
-        /// <summary>"cpu" (NULL: the same)</summary>
+        /// <summary>"cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)</summary>
         internal byte* device;
         /// <summary>NULL: silence</summary>
         internal IntPtr log;

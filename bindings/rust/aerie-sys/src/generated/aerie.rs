@@ -204,7 +204,7 @@ pub struct aerie_runtime_options {
     pub struct_size: u32,
     /// 0: one for each physical core this process may use
     pub threads: i32,
-    /// "cpu" (NULL: the same)
+    /// "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)
     pub device: *const c_char,
     /// NULL: silence
     pub log: aerie_log_fn,

@@ -1,0 +1,274 @@
+// Attention over paged keys and values.
+//
+// Order of one output: chunks of absolute positions (attention_shape.h), in a chunk pages of kPageSlots positions,
+// ascending. A score is one FMA chain over the head's elements; a page's softmax total is a fixed tree over its 32
+// positions, an output element one FMA chain over them; a page that raises the maximum rescales what the pages before it
+// left. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
+// and how many there are changes none of it.
+#include "kernels/cuda/attention_shape.h"
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/kv.h"
+
+namespace aerie::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4, kWarpQueries = 4, kQueries = kWarps * kWarpQueries;
+
+struct AttentionTask {
+  Attention op;
+  float* partial;  // (rows, heads, chunks, dim + 2): maximum, total, values
+  int64_t chunks;
+};
+
+__device__ int64_t padded(int64_t dim) { return (dim + 3) / 4 * 4; }
+
+// One page's keys and values as floats, and 16 queries.
+struct Page {
+  float* keys;     // (32, padded + 4): lanes read different rows at once, without bank conflicts
+  float* values;   // (32, padded)
+  float* queries;  // (16, padded)
+  int64_t stride;
+  __device__ Page(float* shared, int64_t dim) : stride(padded(dim)) {
+    keys = shared;
+    values = keys + kPageSlots * (stride + 4);
+    queries = values + kPageSlots * stride;
+  }
+};
+size_t page_bytes(int64_t dim) {
+  const int64_t p = (dim + 3) / 4 * 4;
+  return static_cast<size_t>(kPageSlots * (2 * p + 4) + kQueries * p) * 4;
+}
+
+// Row r of the op and what it looks at.
+struct Row {
+  int64_t ctx, length, seq;
+  const int32_t* pages;
+  const int32_t* tail;
+  __device__ Row(const AttentionRows& a, int64_t r)
+      : ctx(a.ctx_len[r]),
+        length(ctx + (a.tail_len ? a.tail_len[r] : 0)),
+        seq(a.seq[r]),
+        pages(a.pages + seq * a.page_stride),
+        tail(a.tail_len ? a.tail_slots + a.tail_offset[r] : nullptr) {}
+  __device__ int64_t slot(int64_t p) const {
+    return p < ctx ? int64_t{pages[p / kPageSlots]} * kPageSlots + p % kPageSlots : tail[p - ctx];
+  }
+  // Positions of the page at `first`.
+  __device__ int64_t count(int64_t first) const {
+    const int64_t n = length - first;
+    return n < 0 ? 0 : n > kPageSlots ? kPageSlots : n;
+  }
+  // All of them in the sequence's own pages?
+  __device__ bool plain(int64_t first) const { return first + count(first) <= ctx; }
+};
+
+// Rows of 32 slots: the first `n` slots that `slot` gives, others are left alone.
+template <class Slot>
+__device__ void load_page(const Attention& op, int64_t kv_head, const Page& page, int64_t n, const Slot& slot) {
+  const KvCache& c = op.cache;
+  const int64_t dim = c.head_dim;
+  for (int64_t j = threadIdx.x / 32; j < n; j += kWarps) {
+    const int64_t s = slot(j);
+    const int64_t key = kv_row(c, op.layer, 0, s, kv_head), value = kv_row(c, op.layer, 1, s, kv_head);
+    for (int64_t i = threadIdx.x % 32; i < page.stride; i += 32) {
+      page.keys[j * (page.stride + 4) + i] = i < dim ? load_element(c, key, i) : 0.0f;
+      page.values[j * page.stride + i] = i < dim ? load_element(c, value, i) : 0.0f;
+    }
+  }
+}
+
+// What a warp knows of one query: lane l has elements l, l + 32, ...
+template <int kElements>
+struct State {
+  float top = -kInf, total = 0, values[kElements] = {};
+
+  __device__ void page(const Page& page, const float* query, int64_t n, float scale) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    float score = -kInf;
+    if (lane < n) {
+      const float* key = page.keys + lane * (page.stride + 4);
+      float sum = 0;
+      for (int64_t i = 0; i < page.stride; i += 4) {
+        const float4 q = *reinterpret_cast<const float4*>(query + i), k = *reinterpret_cast<const float4*>(key + i);
+        sum = fmaf(q.x, k.x, sum);
+        sum = fmaf(q.y, k.y, sum);
+        sum = fmaf(q.z, k.z, sum);
+        sum = fmaf(q.w, k.w, sum);
+      }
+      score = sum * scale;
+    }
+    const float before = top;
+    top = fmaxf(top, warp_max(score));
+    const float weight = lane < n ? exp_own(score - top) : 0.0f, keep = exp_own(before - top);
+    total = total * keep + warp_sum(weight);
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) values[e] = values[e] * keep;
+    for (int j = 0; j < n; ++j) {
+      const float w = shuffle(weight, j);
+#pragma unroll
+      for (int e = 0; e < kElements; ++e)
+        if (lane + 32 * e < page.stride) values[e] = fmaf(w, page.values[j * page.stride + lane + 32 * e], values[e]);
+    }
+  }
+};
+
+// Grid (tiles of 16 queries of a kv head, kv heads, chunks). Query i of a kv head is row i / group, head i % group of it.
+template <int kElements>
+__global__ void __launch_bounds__(kWarps * 32) attention_chunk(const __grid_constant__ AttentionTask task) {
+  const Attention& op = task.op;
+  const int64_t dim = op.cache.head_dim, group = op.heads / op.cache.kv_heads, kv_head = blockIdx.y, chunk = blockIdx.z;
+  const int64_t all = op.out.rows * group, first_query = static_cast<int64_t>(blockIdx.x) * kQueries;
+  const int64_t last_query = first_query + kQueries < all ? first_query + kQueries : all;
+  const int64_t first_row = first_query / group, last_row = (last_query - 1) / group;
+  const int64_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const Page page(shared_memory<float>(), dim);
+  int64_t longest = 0;
+  for (int64_t r = first_row; r <= last_row; ++r) {
+    const int64_t n = Row(op.rows, r).length;
+    longest = n > longest ? n : longest;
+  }
+  if (longest <= begin) return;  // the whole block
+  for (int64_t i = threadIdx.x; i < kQueries * page.stride; i += kWarps * 32) {
+    const int64_t q = first_query + i / page.stride, e = i % page.stride;
+    page.queries[i] = q < last_query && e < dim ? row(op.q, q / group)[(kv_head * group + q % group) * dim + e] : 0.0f;
+  }
+  State<kElements> state[kWarpQueries];
+  const Row shared_row(op.rows, first_row);  // whose pages all rows of its sequence look at together
+  for (int64_t first = begin; first < end && first < longest; first += kPageSlots) {
+    int64_t together = 0;
+    for (int64_t r = first_row; r <= last_row; ++r) {
+      const Row x(op.rows, r);
+      if (x.seq == shared_row.seq && x.plain(first) && x.count(first) > together) together = x.count(first);
+    }
+    sync_block();  // the last page has been used; at first, the queries are there
+    if (together > 0) {
+      const int64_t slot = int64_t{shared_row.pages[first / kPageSlots]} * kPageSlots;
+      load_page(op, kv_head, page, together, [=](int64_t j) { return slot + j; });
+      sync_block();
+#pragma unroll
+      for (int i = 0; i < kWarpQueries; ++i) {
+        const int64_t q = first_query + warp * kWarpQueries + i;
+        if (q >= last_query) continue;
+        const Row x(op.rows, q / group);
+        if (x.seq != shared_row.seq || !x.plain(first)) continue;
+        state[i].page(page, page.queries + (warp * kWarpQueries + i) * page.stride, x.count(first), op.scale);
+      }
+    }
+    for (int64_t r = first_row; r <= last_row; ++r) {
+      const Row x(op.rows, r);
+      const int64_t n = x.count(first);
+      if (n == 0 || (x.seq == shared_row.seq && x.plain(first))) continue;
+      sync_block();
+      load_page(op, kv_head, page, n, [&](int64_t j) { return x.slot(first + j); });
+      sync_block();
+#pragma unroll
+      for (int i = 0; i < kWarpQueries; ++i) {
+        const int64_t q = first_query + warp * kWarpQueries + i;
+        if (q >= last_query || q / group != r) continue;
+        state[i].page(page, page.queries + (warp * kWarpQueries + i) * page.stride, n, op.scale);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kWarpQueries; ++i) {
+    const int64_t q = first_query + warp * kWarpQueries + i;
+    if (q >= last_query || Row(op.rows, q / group).length <= begin) continue;
+    float* to = task.partial + ((q / group * op.heads + kv_head * group + q % group) * task.chunks + chunk) * (dim + 2);
+    if (lane == 0) to[0] = state[i].top, to[1] = state[i].total;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e)
+      if (lane + 32 * e < dim) to[2 + lane + 32 * e] = state[i].values[e];
+  }
+}
+
+// Parts of a softmax, one after another; each thread follows one element.
+struct Merged {
+  float top = -kInf, total = 0, value = 0;
+  bool any = false;
+  __device__ void add(float top2, float total2, float value2) {
+    if (!any) {
+      top = top2, total = total2, value = value2, any = true;
+      return;
+    }
+    const float most = fmaxf(top, top2), a = exp_own(top - most), b = exp_own(top2 - most);
+    total = total * a + total2 * b;
+    value = value * a + value2 * b;
+    top = most;
+  }
+};
+
+// Grid (rows, heads): chunks to spans, and those to `out`, or into the op's `partial`.
+__global__ void merge_chunks(const __grid_constant__ AttentionTask task) {
+  const Attention& op = task.op;
+  const int64_t dim = op.cache.head_dim, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+  const int64_t length = Row(op.rows, r).length, spans = op.partial ? op.partial.rows / op.out.rows : 0;
+  const float* from = task.partial + (r * op.heads + head) * task.chunks * (dim + 2);
+  Merged all;
+  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+    Merged span;
+    for (int64_t c = first_chunk_of_span(s); c < first_chunk_of_span(s + 1) && chunk_begin(c) < length; ++c)
+      span.add(from[c * (dim + 2)], from[c * (dim + 2) + 1], i < dim ? from[c * (dim + 2) + 2 + i] : 0.0f);
+    if (!op.partial) {
+      all.add(span.top, span.total, span.value);
+      continue;
+    }
+    float* to = row(op.partial, r * spans + s) + head * (dim + 2);
+    if (i == 0) to[0] = span.top, to[1] = span.total;
+    if (i < dim) to[2 + i] = span.value;
+  }
+  if (!op.partial && i < dim) row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
+}
+
+__global__ void merge_spans(const __grid_constant__ AttentionMerge op) {
+  const int64_t dim = op.out.cols / op.heads, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+  const int64_t length = Row(op.rows, r).length, spans = op.partial.rows / op.out.rows;
+  if (i >= dim) return;
+  Merged all;
+  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+    const float* from = row(op.partial, r * spans + s) + head * (dim + 2);
+    all.add(from[0], from[1], from[2 + i]);
+  }
+  row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
+}
+
+// The host does not know how long rows are, but how much the page table can hold.
+int64_t most_chunks(const Attention& op) { return chunks_of(int64_t{op.rows.page_stride} * kPageSlots + kTailMost); }
+unsigned threads_for(int64_t dim) { return static_cast<unsigned>((dim + 31) / 32 * 32); }
+
+template <int kElements>
+void chunks(const AttentionTask& task, gpu::Stream stream) {
+  const Attention& op = task.op;
+  const int64_t queries = op.out.rows * (op.heads / op.cache.kv_heads);
+  launch<attention_chunk<kElements>>(stream, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
+                                     kWarps * 32, page_bytes(op.cache.head_dim), task);
+}
+
+}  // namespace
+
+template <>
+const char* refuse(const Attention& op) {
+  return op.cache.head_dim > kMostDim ? "heads of more than 256 elements" : nullptr;
+}
+template <>
+size_t workspace(const Attention& op) {
+  Carve carve(nullptr);
+  carve.take<float>(op.out.rows * op.heads * most_chunks(op) * (op.cache.head_dim + 2));
+  return carve.used();
+}
+
+void enqueue(const Attention& op, const Place& p) {
+  const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op)};
+  const int64_t dim = op.cache.head_dim;
+  if (dim <= 32) chunks<1>(task, p.stream);
+  else if (dim <= 64) chunks<2>(task, p.stream);
+  else if (dim <= 128) chunks<4>(task, p.stream);
+  else chunks<8>(task, p.stream);
+  launch<merge_chunks>(p.stream, {op.out.rows, op.heads}, threads_for(dim), 0, task);
+}
+
+void enqueue(const AttentionMerge& op, const Place& p) {
+  launch<merge_spans>(p.stream, {op.out.rows, op.heads}, threads_for(op.out.cols / op.heads), 0, op);
+}
+
+}  // namespace aerie::kernels::cuda

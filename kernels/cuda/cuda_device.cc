@@ -1,0 +1,102 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "kernels/cuda/queue.h"
+
+namespace aerie::kernels {
+namespace cuda {
+namespace {
+
+// Brings weights over: while the device takes one half of the pinned memory, the other is filled.
+class Loader {
+ public:
+  ~Loader() {
+    for (Half& h : halves_) {
+      if (h.taken) gpu::destroy(h.taken);
+      if (h.memory) gpu::release_pinned(h.memory);
+    }
+    if (stream_) gpu::destroy(stream_);
+  }
+  Status copy(void* device, const void* host, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    AERIE_TRY(begin());
+    for (size_t at = 0, i = 0; at < bytes; at += kHalf, ++i) {
+      Half& h = halves_[i % 2];
+      const size_t n = std::min(kHalf, bytes - at);
+      if (i >= 2) AERIE_TRY(gpu::wait(h.taken));
+      std::memcpy(h.memory, static_cast<const char*>(host) + at, n);
+      AERIE_TRY(gpu::copy_to_device(static_cast<char*>(device) + at, h.memory, n, stream_));
+      AERIE_TRY(gpu::record(h.taken, stream_));
+    }
+    return gpu::wait(stream_);
+  }
+
+ private:
+  static constexpr size_t kHalf = size_t{8} << 20;
+  struct Half {
+    char* memory = nullptr;
+    gpu::Event taken = nullptr;
+  };
+  Status begin() {
+    if (!stream_) {
+      AERIE_ASSIGN(stream_, gpu::make_stream());
+    }
+    for (Half& h : halves_) {
+      if (!h.memory) h.memory = static_cast<char*>(gpu::allocate_pinned(kHalf));
+      if (!h.memory) return error(Code::out_of_memory, "cuda: pinned memory");
+      if (h.taken) continue;
+      AERIE_ASSIGN(h.taken, gpu::make_event());
+    }
+    return {};
+  }
+  std::mutex mutex_;
+  gpu::Stream stream_ = nullptr;
+  Half halves_[2];
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const CudaOptions& options, const gpu::Info& info) {
+    state_.index = options.device;
+    state_.graphs = options.graphs;
+    isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + info.name;
+  }
+  const char* name() const override { return "cuda"; }
+  const char* isa() const override { return isa_.c_str(); }
+  void* allocate(size_t bytes) override {
+    if (!gpu::attach(state_.index).ok()) return nullptr;
+    return gpu::allocate(std::max<size_t>(bytes, 64));
+  }
+  void release(void* memory) override {
+    if (!memory) return;
+    (void)gpu::attach(state_.index);
+    gpu::release(memory);
+  }
+  void* map_host(const void* host, size_t bytes) override {
+    void* memory = allocate(bytes);
+    if (memory && state_.check(loader_.copy(memory, host, bytes)).ok()) return memory;
+    release(memory);
+    return nullptr;
+  }
+  void unmap_host(void* memory) override { release(memory); }
+  Result<std::unique_ptr<Queue>> make_queue() override { return CudaQueue::make(state_); }
+
+ private:
+  DeviceState state_;
+  std::string isa_;
+  Loader loader_;
+};
+
+}  // namespace
+}  // namespace cuda
+
+Result<std::unique_ptr<Device>> make_cuda_device(const CudaOptions& options) {
+  AERIE_ASSIGN(const cuda::gpu::Info info, cuda::gpu::open(options.device));
+  return std::unique_ptr<Device>(new cuda::CudaDevice(options, info));
+}
+
+}  // namespace aerie::kernels

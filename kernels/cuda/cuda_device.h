@@ -1,0 +1,19 @@
+// The CUDA backend: an asynchronous device. Its queues put a plan's ops on a stream of their own; a plan
+// that comes again, address for address, is replayed as a CUDA graph.
+#pragma once
+
+#include <memory>
+
+#include "kernels/device.h"
+
+namespace aerie::kernels {
+
+struct CudaOptions {
+  int device = 0;      // as the CUDA runtime counts them
+  bool graphs = true;  // replay plans that repeat
+};
+
+// No device, too old a driver or device: an error that says so.
+Result<std::unique_ptr<Device>> make_cuda_device(const CudaOptions& options);
+
+}  // namespace aerie::kernels

@@ -1,0 +1,96 @@
+// Putting one op of the table on a stream. Files beside this one hold a family of ops each.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/ops.h"
+
+namespace aerie::kernels::cuda {
+
+// Working memory of the running op; the next op on the stream uses the same.
+struct Place {
+  gpu::Stream stream = nullptr;
+  char* workspace = nullptr;
+};
+
+// Cuts working memory into 256-byte aligned parts. Without memory it only counts.
+class Carve {
+ public:
+  explicit Carve(char* memory) : memory_(memory) {}
+  template <class T>
+  T* take(int64_t n) {
+    char* p = memory_ ? memory_ + used_ : nullptr;
+    used_ += round_up(n * static_cast<int64_t>(sizeof(T)), 256);
+    return reinterpret_cast<T*>(p);
+  }
+  size_t used() const { return static_cast<size_t>(used_); }
+
+ private:
+  char* memory_;
+  int64_t used_ = 0;
+};
+
+// rows.cu
+void enqueue(const CopyRows&, const Place&);
+void enqueue(const Embed&, const Place&);
+void enqueue(const RmsNorm&, const Place&);
+void enqueue(const Activate&, const Place&);
+void enqueue(const GatedActivate&, const Place&);
+void enqueue(const Add&, const Place&);
+// rope.cu
+void enqueue(const RopeAngles&, const Place&);
+void enqueue(const RopeAndStore&, const Place&);
+void enqueue(const KvCopy&, const Place&);
+// attention.cu
+void enqueue(const Attention&, const Place&);
+void enqueue(const AttentionMerge&, const Place&);
+// linear.cu
+void enqueue(const Linear&, const Place&);
+void enqueue(const LinearRows&, const Place&);
+// topk.cu
+void enqueue(const TopK&, const Place&);
+void enqueue(const LinearTopK&, const Place&);
+void enqueue(const MergeTopK&, const Place&);
+// candidates.cu
+void enqueue(const Rescore&, const Place&);
+// walk.cu
+void enqueue(const Walk&, const Place&);
+
+// Bytes of working memory.
+template <class O>
+size_t workspace(const O&) {
+  return 0;
+}
+template <>
+size_t workspace(const Attention&);
+template <>
+size_t workspace(const Linear&);
+template <>
+size_t workspace(const LinearRows&);
+template <>
+size_t workspace(const TopK&);
+template <>
+size_t workspace(const LinearTopK&);
+template <>
+size_t workspace(const Walk&);
+
+// Why the backend cannot run an op, null if it can.
+template <class O>
+const char* refuse(const O&) {
+  return nullptr;
+}
+template <>
+const char* refuse(const Attention&);
+template <>
+const char* refuse(const RopeAndStore&);
+template <>
+const char* refuse(const TopK&);
+template <>
+const char* refuse(const LinearTopK&);
+template <>
+const char* refuse(const MergeTopK&);
+template <>
+const char* refuse(const Rescore&);
+
+}  // namespace aerie::kernels::cuda

@@ -1,0 +1,59 @@
+// The few things the CUDA backend asks of a GPU's runtime. gpu_cuda.cc asks the CUDA runtime;
+// tests link an emulation instead (tests/support/cuda_emulation), with the same kernel sources.
+//
+// All calls after open() are for one device; any thread may make them after attach().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/status.h"
+
+namespace aerie::kernels::cuda::gpu {
+
+struct Info {
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+};
+// The device, made current on this thread. no device, too old a driver or device: an error that says so.
+Result<Info> open(int device);
+Status attach(int device);
+
+// 256-byte aligned device memory; null when there is none.
+void* allocate(size_t bytes);
+void release(void* memory);
+// Host memory that the device copies from and to on its own.
+void* allocate_pinned(size_t bytes);
+void release_pinned(void* memory);
+
+struct StreamTag;
+struct EventTag;
+struct GraphTag;
+using Stream = StreamTag*;
+using Event = EventTag*;
+using Graph = GraphTag*;
+
+Result<Stream> make_stream();
+void destroy(Stream stream);
+Result<Event> make_event();
+void destroy(Event event);
+Status record(Event event, Stream stream);
+Result<bool> reached(Event event);  // does not wait
+Status wait(Event event);
+Status wait(Stream stream);
+
+// Asynchronous with pinned host memory.
+Status copy_to_device(void* device, const void* host, size_t bytes, Stream stream);
+Status copy_to_host(void* host, const void* device, size_t bytes, Stream stream);
+
+// What is put on the stream between these is not run but recorded.
+Status begin_capture(Stream stream);
+Result<Graph> end_capture(Stream stream);
+Status run(Graph graph, Stream stream);
+void destroy(Graph graph);
+
+// The first failure of a kernel launch on this thread since the last call.
+Status launched();
+
+}  // namespace aerie::kernels::cuda::gpu

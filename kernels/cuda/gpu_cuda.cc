@@ -1,0 +1,117 @@
+// gpu.h over the CUDA runtime (linked statically; it looks for the driver when it is first called).
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/gpu.h"
+
+namespace aerie::kernels::cuda::gpu {
+namespace {
+
+Status status(cudaError_t e, const char* what) {
+  switch (e) {
+    case cudaSuccess:
+      return {};
+    case cudaErrorMemoryAllocation:
+      (void)cudaGetLastError();
+      return error(Code::out_of_memory, std::string("cuda: ") + what + ": out of device memory");
+    case cudaErrorNoDevice:
+      return error(Code::device, "cuda: no CUDA device is present");
+    case cudaErrorInsufficientDriver:
+      return error(Code::device, "cuda: no NVIDIA driver, or one older than CUDA " +
+                                     std::to_string(CUDART_VERSION / 1000) + "." +
+                                     std::to_string(CUDART_VERSION % 1000 / 10) + " needs");
+    case cudaErrorNoKernelImageForDevice:
+      return error(Code::unsupported, "cuda: this build has no code for the device");
+    default:
+      return error(Code::device, std::string("cuda: ") + what + ": " + cudaGetErrorString(e));
+  }
+}
+
+cudaStream_t native(Stream s) { return reinterpret_cast<cudaStream_t>(s); }
+cudaEvent_t native(Event e) { return reinterpret_cast<cudaEvent_t>(e); }
+cudaGraphExec_t native(Graph g) { return reinterpret_cast<cudaGraphExec_t>(g); }
+
+}  // namespace
+
+Result<Info> open(int device) {
+  int count = 0;
+  AERIE_TRY(status(cudaGetDeviceCount(&count), "looking for devices"));
+  if (count == 0) return status(cudaErrorNoDevice, "");
+  if (device < 0 || device >= count)
+    return error(Code::not_found, "cuda: device " + std::to_string(device) + " of " + std::to_string(count));
+  AERIE_TRY(status(cudaSetDevice(device), "choosing the device"));
+  cudaDeviceProp p;
+  AERIE_TRY(status(cudaGetDeviceProperties(&p, device), "asking the device"));
+  if (p.major < 8)
+    return error(Code::unsupported, std::string("cuda: ") + p.name + " has compute capability " +
+                                        std::to_string(p.major) + "." + std::to_string(p.minor) + ", 8.0 is needed");
+  return Info{p.name, p.major, p.minor};
+}
+Status attach(int device) { return status(cudaSetDevice(device), "choosing the device"); }
+
+void* allocate(size_t bytes) {
+  void* p = nullptr;
+  if (cudaMalloc(&p, bytes) == cudaSuccess) return p;
+  (void)cudaGetLastError();  // not the next call's failure
+  return nullptr;
+}
+void release(void* memory) { (void)cudaFree(memory); }
+void* allocate_pinned(size_t bytes) {
+  void* p = nullptr;
+  if (cudaMallocHost(&p, bytes) == cudaSuccess) return p;
+  (void)cudaGetLastError();
+  return nullptr;
+}
+void release_pinned(void* memory) { (void)cudaFreeHost(memory); }
+
+Result<Stream> make_stream() {
+  cudaStream_t s = nullptr;
+  AERIE_TRY(status(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking), "making a stream"));
+  return reinterpret_cast<Stream>(s);
+}
+void destroy(Stream stream) { (void)cudaStreamDestroy(native(stream)); }
+Result<Event> make_event() {
+  cudaEvent_t e = nullptr;
+  AERIE_TRY(status(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "making an event"));
+  return reinterpret_cast<Event>(e);
+}
+void destroy(Event event) { (void)cudaEventDestroy(native(event)); }
+Status record(Event event, Stream stream) {
+  return status(cudaEventRecord(native(event), native(stream)), "recording an event");
+}
+Result<bool> reached(Event event) {
+  const cudaError_t e = cudaEventQuery(native(event));
+  if (e == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  AERIE_TRY(status(e, "running a plan"));
+  return true;
+}
+Status wait(Event event) { return status(cudaEventSynchronize(native(event)), "running a plan"); }
+Status wait(Stream stream) { return status(cudaStreamSynchronize(native(stream)), "running a plan"); }
+
+Status copy_to_device(void* device, const void* host, size_t bytes, Stream stream) {
+  return status(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the device");
+}
+Status copy_to_host(void* host, const void* device, size_t bytes, Stream stream) {
+  return status(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying to the host");
+}
+
+Status begin_capture(Stream stream) {
+  return status(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal), "capturing a plan");
+}
+Result<Graph> end_capture(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  AERIE_TRY(status(cudaStreamEndCapture(native(stream), &graph), "capturing a plan"));
+  cudaGraphExec_t ready = nullptr;
+  const Status s = status(cudaGraphInstantiate(&ready, graph, 0), "making a graph");
+  (void)cudaGraphDestroy(graph);
+  AERIE_TRY(s);
+  return reinterpret_cast<Graph>(ready);
+}
+Status run(Graph graph, Stream stream) { return status(cudaGraphLaunch(native(graph), native(stream)), "starting a graph"); }
+void destroy(Graph graph) { (void)cudaGraphExecDestroy(native(graph)); }
+
+Status launched() { return status(cudaGetLastError(), "starting a kernel"); }
+
+}  // namespace aerie::kernels::cuda::gpu

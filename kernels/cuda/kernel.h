@@ -1,0 +1,80 @@
+// The language kernels are written in: CUDA C++ with these few functions for whatever moves data between
+// threads or uses the tensor cores. Without nvcc, an emulation of the same words (tests only).
+//
+// Shared memory is always the launch's dynamic one. Blocks are whole warps, and no thread leaves before
+// the last barrier of its block.
+#pragma once
+
+#ifndef __CUDACC__
+#include <functional>
+
+#include AERIE_CUDA_EMULATION
+#else
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace aerie::kernels::cuda {
+
+__device__ __forceinline__ void sync_block() { __syncthreads(); }
+__device__ __forceinline__ void sync_warp() { __syncwarp(); }
+
+template <class T>
+__device__ __forceinline__ T* shared_memory() {
+  extern __shared__ uint4 aerie_shared[];
+  return reinterpret_cast<T*>(aerie_shared);
+}
+
+// The value of another lane of the warp.
+template <class T>
+__device__ __forceinline__ T shuffle(T v, int lane) {
+  return __shfl_sync(0xffffffffu, v, lane);
+}
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T v, int mask) {
+  return __shfl_xor_sync(0xffffffffu, v, mask);
+}
+
+template <class T>
+__device__ __forceinline__ T atomic_add(T* p, T v) {
+  return atomicAdd(p, v);
+}
+__device__ __forceinline__ uint64_t atomic_add(uint64_t* p, uint64_t v) {
+  static_assert(sizeof(unsigned long long) == 8);
+  return atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v));
+}
+
+// c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16.
+__device__ __forceinline__ void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// c (16 x 8) += a (16 x 32) b (32 x 8), in the fragments of mma.m16n8k32.
+__device__ __forceinline__ void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// 16 bytes from global to shared memory, there after copy_async_wait; zeros, and nothing read, if not valid.
+__device__ __forceinline__ void copy_async16(void* shared, const void* global, bool valid) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  const int bytes = valid ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+}
+// Ends a group of this thread's copies.
+__device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until only the kLeft last groups may be under way.
+template <int kLeft>
+__device__ __forceinline__ void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+__device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }
+
+}  // namespace aerie::kernels::cuda
+#endif

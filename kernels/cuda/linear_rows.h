@@ -1,0 +1,71 @@
+// Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's
+// words, rows and K padded with zeros. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16 each, so that little
+// is lost against f32. int8/int4 weights: {q, q}, and one scale a row.
+#pragma once
+
+#include "kernels/cuda/linear_shape.h"
+#include "kernels/cuda/warp.h"
+
+namespace aerie::kernels::cuda {
+
+constexpr int kPrepareThreads = 256;
+
+// Nearly v, never past it, so never infinite when v is not.
+__device__ inline uint32_t cut_to_bf16(float v) { return v != v ? 0x7fc0u : std::bit_cast<uint32_t>(v) >> 16; }
+
+__device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
+  *high = cut_to_bf16(v);
+  *low = finite(v) ? to_bf16(v - from_bf16(*high)) : 0;
+}
+
+// Grid (groups * 8): a block a row.
+__global__ void prepare_bf16(Tensor x, int64_t padded_steps, uint4* out) {
+  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
+  const float* in = r < x.rows ? row(x, r) : nullptr;
+  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+    const int64_t step = i / 4, t = i % 4;
+    uint32_t word[4] = {};
+    for (int half = 0; half < 2; ++half)
+      for (int odd = 0; odd < 2; ++odd) {
+        const int64_t at = step * 16 + half * 8 + 2 * t + odd;
+        if (!in || at >= k) continue;
+        uint32_t high, low;
+        split_bf16(in[at], &high, &low);
+        word[half] |= high << (16 * odd);
+        word[2 + half] |= low << (16 * odd);
+      }
+    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint4(word[0], word[1], word[2], word[3]);
+  }
+}
+
+__global__ void prepare_int8(Tensor x, int64_t padded_steps, uint2* out, float* scales) {
+  auto* shared = shared_memory<float>();
+  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
+  const float* in = r < x.rows ? row(x, r) : nullptr;
+  float top = 0, bad = 0;
+  for (int64_t i = threadIdx.x; in && i < k; i += kPrepareThreads) {
+    top = fmaxf(top, fabsf(in[i]));
+    if (!finite(in[i])) bad = 1;
+  }
+  if (in) {  // the same for the whole block
+    top = block_max(top, shared);
+    bad = block_max(bad, shared);
+  }
+  const bool fine = bad == 0.0f;  // else NaN for the whole row, through its scale
+  const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
+  if (threadIdx.x == 0) scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
+  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+    const int64_t step = i / 4, t = i % 4;
+    uint32_t word[2] = {};
+    for (int half = 0; half < 2; ++half)
+      for (int b = 0; b < 4; ++b) {
+        const int64_t at = step * 32 + half * 16 + 4 * t + b;
+        if (!in || !fine || at >= k) continue;
+        const float q = fminf(fmaxf(rintf(in[at] * inverse), -127.0f), 127.0f);
+        word[half] |= (static_cast<uint32_t>(static_cast<int32_t>(q)) & 255u) << (8 * b);
+      }
+    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint2(word[0], word[1]);
+  }
+}
+
+}  // namespace aerie::kernels::cuda

@@ -1,0 +1,216 @@
+// The weight-streaming kernel: 128 outputs of 8 to 64 batch rows, one slice of K.
+//
+// Weights are the 16-row operand of mma. The panel16 layout already is what it wants: the 4-byte word (kk, l) of a panel
+// holds the weights that one lane of one fragment register needs, for output row l. A thread takes 16 bytes at a time, 4
+// rows of one kk, and a warp two panels: lane (g, t) has rows 4 (g % 4) .. + 3 of panel g / 4. So its four rows are
+// rows g and g + 8 of two mma tiles. Which output a row of a tile stands for is free; every load of a warp is two runs of
+// 256 bytes, and a thread's weights pass through its own places in shared memory only as the queue of cp.async.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/cuda/linear_shape.h"
+#include "kernels/cuda/warp.h"
+
+namespace aerie::kernels::cuda {
+
+struct LinearTask {
+  const char* w = nullptr;
+  const uint16_t* scales = nullptr;  // int4
+  int64_t panel_words = 0;           // words (kk) of a panel that exist
+  int64_t n = 0, rows = 0;           // outputs, batch rows
+  int64_t groups = 0;                // of 8 batch rows
+  LinearShape shape{DType::bf16, 1, 1};
+  const char* x = nullptr;           // linear_rows.h
+  float* partial = nullptr;          // (slices, rows, shape.columns()) f32, of int8 weights i32, or
+  // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (slices, rows, n)
+  const int32_t* ids = nullptr;
+};
+
+// Bytes of a stage.
+template <DType kType, int kGroups>
+struct Stage {
+  static constexpr bool kInt = kType != DType::bf16, kInt4 = kType == DType::int4;
+  static constexpr int kLoads = kInt4 ? 1 : 2;  // 16-byte loads of a thread for a step
+  static constexpr int kWeights = kUnitSteps * kLoads * kLinearThreads * 16;
+  static constexpr int kScales = kInt4 ? 4 * 2 * kUnitSteps * kPanel * 2 : 0;
+  static constexpr int kGroupBytes = kUnitSteps * 32 * (kInt ? 8 : 16);
+  static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
+  static constexpr int kStages = kBytes * 4 <= (99 << 10) ? 4 : 3;
+  static_assert(kBytes * kStages <= (99 << 10));
+};
+
+// Nibbles 0 .. 15 as bytes -8 .. 7.
+__device__ inline uint32_t minus_eight(uint32_t nibbles) { return ((nibbles | 0x80808080u) - 0x08080808u) ^ 0x80808080u; }
+
+template <DType kType, int kGroups>
+class LinearTile {
+  using S = Stage<kType, kGroups>;
+
+ public:
+  __device__ explicit LinearTile(const LinearTask& task) : t_(task), shared_(shared_memory<char>()) {
+    const auto lane = static_cast<int>(threadIdx.x % 32);
+    warp_ = static_cast<int>(threadIdx.x / 32);
+    half_ = lane / 16;
+    quad_ = lane / 4 % 4;
+    tig_ = lane % 4;
+    panel_ = panel_of(half_);
+  }
+
+  __device__ void run() {
+    const int64_t first = static_cast<int64_t>(blockIdx.z) * t_.shape.slice_units;
+    const int64_t end = first + t_.shape.slice_units < t_.shape.units ? first + t_.shape.slice_units : t_.shape.units;
+    for (int s = 0; s < S::kStages - 1; ++s) {
+      if (first + s < end) fetch(s, first + s);
+      copy_async_commit();
+    }
+    int stage = 0;
+    for (int64_t unit = first; unit < end; ++unit) {
+      copy_async_wait<S::kStages - 2>();
+      sync_block();  // the stage is here for all, and the one before has been used by all
+      const int64_t ahead = unit + S::kStages - 1;
+      if (ahead < end) fetch((stage + S::kStages - 1) % S::kStages, ahead);
+      copy_async_commit();
+      multiply(stage);
+      stage = (stage + 1) % S::kStages;
+    }
+    copy_async_wait<0>();
+    store();
+  }
+
+ private:
+  __device__ int64_t panel_of(int half) const {
+    const int64_t at = (static_cast<int64_t>(blockIdx.y) * 4 + warp_) * 2 + half;
+    if (!t_.ids) return at < t_.shape.panels ? at : -1;
+    const int64_t r = blockIdx.x;
+    const int32_t id = at < t_.n ? t_.ids[r * t_.n + at] : -1;
+    return id >= 0 ? id / kPanel : -1;
+  }
+  __device__ int64_t first_group() const {
+    return t_.ids ? static_cast<int64_t>(blockIdx.x) / kGroupRows : static_cast<int64_t>(blockIdx.x) * kGroups;
+  }
+  __device__ char* weights(int stage) const { return shared_ + stage * S::kBytes; }
+  __device__ char* scales(int stage) const { return weights(stage) + S::kWeights; }
+  __device__ char* rows(int stage) const { return scales(stage) + S::kScales; }
+  __device__ uint4* slot(int stage, int step, int load) const {
+    return reinterpret_cast<uint4*>(weights(stage)) + (step * S::kLoads + load) * kLinearThreads + threadIdx.x;
+  }
+
+  __device__ void fetch(int stage, int64_t unit) {
+    constexpr int kWords = kType == DType::int4 ? 4 : 8;  // kk of a step
+    for (int step = 0; step < kUnitSteps; ++step)
+      for (int load = 0; load < S::kLoads; ++load) {
+        const int64_t kk = (unit * kUnitSteps + step) * kWords + load * 4 + tig_;
+        const bool valid = panel_ >= 0 && kk < t_.panel_words;
+        const char* from = t_.w + ((panel_ * t_.panel_words + kk) * kPanel + 4 * quad_) * 4;
+        copy_async16(slot(stage, step, load), valid ? from : t_.w, valid);
+      }
+    if constexpr (S::kInt4) {
+      // Of each panel 4 blocks of 16 halves; lane l of the first 16 takes 8 of them.
+      const int lane = static_cast<int>(threadIdx.x % 32), half = lane / 8 % 2, step = lane % 8 / 2;
+      const int64_t block = unit * kUnitSteps + step, panel = panel_of(half);
+      const bool valid = panel >= 0 && block < t_.shape.steps;
+      const uint16_t* from = t_.scales + (panel * t_.shape.steps + block) * kPanel + lane % 2 * 8;
+      auto* to = reinterpret_cast<uint16_t*>(scales(stage)) + ((warp_ * 2 + half) * kUnitSteps + step) * kPanel + lane % 2 * 8;
+      if (lane < 16) copy_async16(to, valid ? from : t_.scales, valid);
+    }
+    constexpr int kChunks = S::kGroupBytes / 16;
+    for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kLinearThreads) {
+      const int64_t group = first_group() + i / kChunks;
+      const bool valid = group < t_.groups;
+      const char* from = t_.x + (group * t_.shape.units + unit) * S::kGroupBytes + i % kChunks * 16;
+      copy_async16(rows(stage) + i * 16, valid ? from : t_.x, valid);
+    }
+  }
+
+  __device__ void multiply(int stage) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    for (int step = 0; step < kUnitSteps; ++step) {
+      uint32_t a[2][4];
+      weights_of(stage, step, a);
+      if constexpr (!S::kInt) {
+        for (int n = 0; n < kGroups; ++n) {
+          const uint4 x = reinterpret_cast<const uint4*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
+          const uint32_t high[2] = {x.x, x.y}, low[2] = {x.z, x.w};
+          for (int m = 0; m < 2; ++m) {
+            mma_bf16(sum_[n][m], a[m], high);
+            mma_bf16(sum_[n][m], a[m], low);
+          }
+        }
+      } else if constexpr (!S::kInt4) {
+        for (int n = 0; n < kGroups; ++n) {
+          const uint2 x = reinterpret_cast<const uint2*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
+          const uint32_t b[2] = {x.x, x.y};
+          for (int m = 0; m < 2; ++m) mma_s8(sum_[n][m], a[m], b);
+        }
+      } else {
+        const auto* s = reinterpret_cast<const uint16_t*>(scales(stage)) +
+                        ((warp_ * 2 + half_) * kUnitSteps + step) * kPanel + 4 * quad_;
+        float scale[4];
+        for (int i = 0; i < 4; ++i) scale[i] = half_to_float(s[i]);
+        for (int n = 0; n < kGroups; ++n) {
+          const uint2 x = reinterpret_cast<const uint2*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
+          const uint32_t b[2] = {x.x, x.y};
+          for (int m = 0; m < 2; ++m) {
+            int32_t c[4] = {};
+            mma_s8(c, a[m], b);
+            for (int i = 0; i < 4; ++i) sum_[n][m][i] = fmaf(static_cast<float>(c[i]), scale[2 * m + i / 2], sum_[n][m][i]);
+          }
+        }
+      }
+    }
+  }
+
+  // The fragments of two tiles: rows g and g + 8 of tile m are the thread's rows 2 m and 2 m + 1.
+  __device__ void weights_of(int stage, int step, uint32_t (&a)[2][4]) const {
+    const uint4 u = *slot(stage, step, 0);
+    if constexpr (kType == DType::int4) {
+      constexpr uint32_t kLow = 0x0f0f0f0fu;
+      const uint32_t w[4] = {u.x, u.y, u.z, u.w};
+      for (int m = 0; m < 2; ++m)
+        for (int i = 0; i < 2; ++i) {
+          a[m][i] = minus_eight(w[2 * m + i] & kLow);
+          a[m][2 + i] = minus_eight(w[2 * m + i] >> 4 & kLow);
+        }
+    } else {
+      const uint4 v = *slot(stage, step, 1);
+      a[0][0] = u.x, a[0][1] = u.y, a[0][2] = v.x, a[0][3] = v.y;
+      a[1][0] = u.z, a[1][1] = u.w, a[1][2] = v.z, a[1][3] = v.w;
+    }
+  }
+
+  __device__ void store() const {
+    if (t_.ids) return store_ids();
+    if (panel_ < 0) return;
+    for (int n = 0; n < kGroups; ++n)
+      for (int odd = 0; odd < 2; ++odd) {
+        const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
+        if (r >= t_.rows) continue;
+        float* to = t_.partial + (static_cast<int64_t>(blockIdx.z) * t_.rows + r) * t_.shape.columns();
+        *reinterpret_cast<float4*>(to + panel_ * kPanel + 4 * quad_) =
+            make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd]));
+      }
+  }
+  // One output of each panel, of one batch row: one thread has it.
+  __device__ void store_ids() const {
+    const int64_t r = blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * 4 + warp_) * 2 + half_;
+    if (panel_ < 0) return;
+    const int lane = t_.ids[r * t_.n + at] % kPanel, column = static_cast<int>(r % kGroupRows);
+    if (lane / 4 != quad_ || column / 2 != tig_) return;
+    float* to = t_.partial + (static_cast<int64_t>(blockIdx.z) * t_.rows + r) * t_.n + at;
+    for (int m = 0; m < 2; ++m)
+      for (int i = 0; i < 4; ++i)
+        if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = bits(sum_[0][m][i]);
+  }
+
+  const LinearTask& t_;
+  char* shared_;
+  int warp_, half_, quad_, tig_;
+  int64_t panel_;  // -1: none
+  using Sum = std::conditional_t<kType == DType::int8, int32_t, float>;  // int8: exact to the end
+  __device__ static float bits(float v) { return v; }
+  __device__ static float bits(int32_t v) { return std::bit_cast<float>(v); }
+  Sum sum_[kGroups][2][4] = {};
+};
+
+}  // namespace aerie::kernels::cuda

@@ -1,0 +1,74 @@
+// Rotary positions, and keys and values into the cache.
+#include <cmath>
+
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/kv.h"
+
+namespace aerie::kernels::cuda {
+namespace {
+
+__global__ void rope_angles(RopeAngles op) {
+  const int64_t h = op.inv_freq.cols, r = blockIdx.x;
+  for (int64_t i = threadIdx.x; i < h; i += blockDim.x) {
+    const double angle = static_cast<double>(op.positions[r]) * static_cast<double>(row(op.inv_freq, 0)[i]);
+    row(op.angles, r)[i] = static_cast<float>(cos(angle) * static_cast<double>(op.scale));
+    row(op.angles, r)[h + i] = static_cast<float>(sin(angle) * static_cast<double>(op.scale));
+  }
+}
+
+// One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
+__global__ void rope_and_store(RopeAndStore op) {
+  const int64_t r = blockIdx.x, d = op.cache.head_dim, h = d / 2, kv = op.cache.kv_heads, head = blockIdx.y;
+  const int lane = static_cast<int>(threadIdx.x);
+  float* x = row(op.qkv, r) + head * d;
+  const float* angles = row(op.angles, r);
+  float turned[kMostElements];
+  const bool turn = head < op.heads + kv;
+#pragma unroll
+  for (int e = 0; e < kMostElements; ++e) {
+    const int64_t i = lane + 32 * e;
+    turned[e] = 0;
+    if (i >= d) continue;
+    if (!turn) turned[e] = x[i];
+    else if (i < h) turned[e] = x[i] * angles[i] - x[i + h] * angles[h + i];
+    else turned[e] = x[i] * angles[i - h] + x[i - h] * angles[i];
+  }
+  sync_warp();  // all have read
+  if (head < op.heads) {
+#pragma unroll
+    for (int e = 0; e < kMostElements; ++e)
+      if (lane + 32 * e < d) x[lane + 32 * e] = turned[e];
+    return;
+  }
+  const int64_t slot = op.slots[r];
+  if (slot < 0) return;
+  const int which = head < op.heads + kv ? 0 : 1;
+  store_row(op.cache, kv_row(op.cache, op.layer, which, slot, (head - op.heads) % kv), turned);
+}
+
+// (n, 2 * layers): one slot's keys or values of one layer.
+__global__ void kv_copy(KvCopy op) {
+  const KvCache& c = op.cache;
+  const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.src[blockIdx.x], 0);
+  const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
+  const int64_t size = kv_element_bytes(c.dtype) * c.head_dim;
+  auto* data = static_cast<char*>(c.data);
+  for (int64_t i = threadIdx.x; i < size * c.kv_heads; i += blockDim.x) data[to * size + i] = data[from * size + i];
+  if (c.dtype == DType::int8)
+    for (int64_t i = threadIdx.x; i < c.kv_heads; i += blockDim.x) c.scales[to + i] = c.scales[from + i];
+}
+
+}  // namespace
+
+template <>
+const char* refuse(const RopeAndStore& op) {
+  return op.cache.head_dim > kMostDim ? "heads of more than 256 elements" : nullptr;
+}
+
+void enqueue(const RopeAngles& op, const Place& p) { launch<rope_angles>(p.stream, {op.angles.rows}, 64, 0, op); }
+void enqueue(const RopeAndStore& op, const Place& p) {
+  launch<rope_and_store>(p.stream, {op.qkv.rows, op.heads + 2 * op.cache.kv_heads}, 32, 0, op);
+}
+void enqueue(const KvCopy& op, const Place& p) { launch<kv_copy>(p.stream, {op.n, 2 * op.cache.layers}, 128, 0, op); }
+
+}  // namespace aerie::kernels::cuda

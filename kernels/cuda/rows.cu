@@ -1,0 +1,106 @@
+// Row-wise ops: movement, embedding, norm, activations. A block never has more than one row, and a row's sum has one
+// order whatever the number of rows.
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/warp.h"
+
+namespace aerie::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ int64_t column() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
+// A grid over (columns, rows); rows are in y, which has 16 bits: more go round.
+Grid cells(int64_t cols, int64_t rows) { return {(cols + kThreads - 1) / kThreads, rows < 65535 ? rows : 65535}; }
+
+__global__ void copy_rows(CopyRows op) {
+  const int64_t c = column();
+  for (int64_t r = blockIdx.y; r < op.rows; r += gridDim.y) {
+    const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
+    if (from >= 0 && to >= 0 && c < op.src.cols) row(op.dst, to)[c] = row(op.src, from)[c];
+  }
+}
+
+__device__ float element(const Tensor& t, int64_t r, int64_t c) {
+  if (t.layout == Layout::row_major)
+    return t.dtype == DType::bf16 ? from_bf16(static_cast<const uint16_t*>(t.data)[r * t.stride + c]) : row(t, r)[c];
+  const Panel16Place at(t.dtype, r, c, t.cols);
+  switch (t.dtype) {
+    case DType::f32:
+      return static_cast<const float*>(t.data)[at.f32()];
+    case DType::bf16:
+      return from_bf16(static_cast<const uint16_t*>(t.data)[at.bf16()]);
+    case DType::int8:
+      return static_cast<float>(static_cast<const int8_t*>(t.data)[at.int8()]) *
+             static_cast<const float*>(t.scales)[at.int8_scale()];
+    default: {
+      const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
+      const int q = (c % kBlock < 16 ? byte & 15 : byte >> 4) - 8;
+      return static_cast<float>(q) * half_to_float(static_cast<const uint16_t*>(t.scales)[at.int4_scale()]);
+    }
+  }
+}
+
+__global__ void embed(Embed op) {
+  const int64_t c = column();
+  for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y) {
+    const int64_t id = op.ids[r];
+    if (c < op.out.cols) row(op.out, r)[c] = id >= 0 && id < op.table.rows ? element(op.table, id, c) : 0.0f;
+  }
+}
+
+__global__ void rms_norm(RmsNorm op) {
+  auto* shared = shared_memory<float>();
+  const int64_t n = op.x.cols;
+  const float *x = row(op.x, blockIdx.x), *weight = row(op.weight, 0);
+  float* out = row(op.out, blockIdx.x);
+  float sum = 0;
+  for (int64_t c = threadIdx.x; c < n; c += kThreads) sum = fmaf(x[c], x[c], sum);
+  sum = block_sum(sum, shared);
+  const float scale = 1.0f / sqrtf(sum / static_cast<float>(n) + op.eps);
+  for (int64_t c = threadIdx.x; c < n; c += kThreads) out[c] = x[c] * scale * weight[c];
+}
+
+__device__ float act(Activation kind, float x) {
+  switch (kind) {
+    case Activation::relu:
+      return x < 0.0f ? 0.0f : x;  // keeps a NaN
+    case Activation::gelu_tanh: {
+      // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
+      const float u = 0.7978845608f * (x + 0.044715f * (x * (x * x)));
+      return x / (1.0f + exp_own(-2.0f * u));
+    }
+    default:
+      return x / (1.0f + exp_own(-x));
+  }
+}
+
+__global__ void activate(Activate op) {
+  const int64_t c = column();
+  for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
+    if (c < op.out.cols) row(op.out, r)[c] = act(op.kind, row(op.x, r)[c]);
+}
+
+__global__ void gated_activate(GatedActivate op) {
+  const int64_t c = column(), f = op.out.cols;
+  for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
+    if (c < f) row(op.out, r)[c] = act(op.kind, row(op.gate_up, r)[c]) * row(op.gate_up, r)[f + c];
+}
+
+__global__ void add(Add op) {
+  const int64_t c = column();
+  for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
+    if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c];
+}
+
+}  // namespace
+
+void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p.stream, cells(op.src.cols, op.rows), kThreads, 0, op); }
+void enqueue(const Embed& op, const Place& p) { launch<embed>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const RmsNorm& op, const Place& p) { launch<rms_norm>(p.stream, {op.out.rows}, kThreads, 32 * sizeof(float), op); }
+void enqueue(const Activate& op, const Place& p) { launch<activate>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const GatedActivate& op, const Place& p) {
+  launch<gated_activate>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op);
+}
+void enqueue(const Add& op, const Place& p) { launch<add>(p.stream, cells(op.a.cols, op.out.rows), kThreads, 0, op); }
+
+}  // namespace aerie::kernels::cuda

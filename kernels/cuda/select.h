@@ -1,0 +1,104 @@
+// Finding the best of many by a block: keys are 64 bits that order as (score, then lower id), so no two are equal, and
+// the best k are those from some key on. That key is found digit by digit from histograms of integers, whose sums do not
+// depend on the order of threads. So is the end of a nucleus, with weights as integers.
+#pragma once
+
+#include "kernels/cuda/warp.h"
+
+namespace aerie::kernels::cuda {
+
+constexpr uint64_t kNoKey = 0;
+
+// -inf is no candidate. -0 and +0 are equal.
+__device__ inline uint64_t key_of(float score, int32_t id) {
+  if (score == -kInf || score != score) return kNoKey;
+  const auto u = std::bit_cast<uint32_t>(score + 0.0f);
+  const uint32_t ordered = u ^ (u >> 31 ? 0xffffffffu : 0x80000000u);
+  return static_cast<uint64_t>(ordered) << 32 | (0xffffffffu - static_cast<uint32_t>(id));
+}
+__device__ inline float score_of(uint64_t key) {
+  const auto ordered = static_cast<uint32_t>(key >> 32);
+  return std::bit_cast<float>(ordered ^ (ordered >> 31 ? 0x80000000u : 0xffffffffu));
+}
+__device__ inline int32_t id_of(uint64_t key) { return static_cast<int32_t>(0xffffffffu - static_cast<uint32_t>(key)); }
+
+struct SelectMemory {  // shared
+  uint64_t histogram[256];
+  uint64_t before, total;
+  int digit;
+};
+
+// The key from which on the weights of the best first reach `goal` (at least 1); 1 if all of them do not. All threads of
+// the block get it.
+template <class KeyAt, class WeightOf>
+__device__ uint64_t select_from(int64_t n, uint64_t goal, const KeyAt& key_at, const WeightOf& weight_of, SelectMemory& m) {
+  uint64_t prefix = 0;
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    for (int i = static_cast<int>(threadIdx.x); i < 256; i += static_cast<int>(blockDim.x)) m.histogram[i] = 0;
+    sync_block();
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+      const uint64_t key = key_at(i);
+      if (key == kNoKey || (shift < 56 && key >> (shift + 8) != prefix)) continue;
+      atomic_add(&m.histogram[key >> shift & 255], weight_of(key));
+    }
+    sync_block();
+    if (threadIdx.x < 32) {
+      // Lane l has digits 255 - 8 l and the 7 below.
+      const int lane = static_cast<int>(threadIdx.x);
+      uint64_t own = 0, before = 0;
+      for (int i = 0; i < 8; ++i) own += m.histogram[255 - 8 * lane - i];
+      for (int l = 0; l < 32; ++l) {
+        const uint64_t other = shuffle(own, l);
+        if (l < lane) before += other;
+      }
+      if (lane == 0) m.digit = -1;
+      sync_warp();
+      if (before < goal && before + own >= goal)
+        for (int i = 0; i < 8; ++i) {
+          const int digit = 255 - 8 * lane - i;
+          if (before + m.histogram[digit] >= goal) {
+            m.digit = digit, m.before = before, m.total = m.histogram[digit];
+            break;
+          }
+          before += m.histogram[digit];
+        }
+    }
+    sync_block();
+    const int digit = m.digit;
+    const uint64_t before = m.before, total = m.total;
+    if (digit < 0) return 1;  // only at the first digit
+    prefix = prefix << 8 | static_cast<uint64_t>(digit);
+    goal -= before;
+    if (goal == total) return prefix << shift;  // all that begin so
+  }
+  return prefix;
+}
+
+__device__ inline uint64_t one_each(uint64_t) { return 1; }
+
+// The k best of n keys, best first, into `best` (shared, room for kMaxTopK); kNoKey behind them. Blocks of at least
+// kMaxTopK threads.
+struct BestMemory {  // shared
+  SelectMemory select;
+  uint64_t found[kMaxTopK], best[kMaxTopK];
+  uint32_t count;
+};
+template <class KeyAt>
+__device__ void select_best(int64_t n, int k, const KeyAt& key_at, BestMemory& m) {
+  const uint64_t from = select_from(n, static_cast<uint64_t>(k), key_at, one_each, m.select);
+  const auto me = static_cast<int>(threadIdx.x);
+  if (me == 0) m.count = 0;
+  if (me < kMaxTopK) m.found[me] = m.best[me] = kNoKey;
+  sync_block();
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    if (const uint64_t key = key_at(i); key >= from && key != kNoKey) m.found[atomic_add(&m.count, 1u)] = key;
+  sync_block();
+  if (me < kMaxTopK && m.found[me] != kNoKey) {
+    int place = 0;
+    for (int i = 0; i < k; ++i) place += m.found[i] > m.found[me];
+    m.best[place] = m.found[me];
+  }
+  sync_block();
+}
+
+}  // namespace aerie::kernels::cuda

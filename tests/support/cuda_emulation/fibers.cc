@@ -1,0 +1,163 @@
+#include "tests/support/cuda_emulation/fibers.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <new>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#define AERIE_FIBER_ASAN 1
+#endif
+
+namespace aerie::kernels::cuda::emulation {
+namespace {
+
+constexpr size_t kStack = 128 << 10;
+constexpr size_t kApart = kStack + 4096 + 320;  // not a power of two: tops of stacks would share their cache lines
+
+// Jump from one stack to another. ucontext would do, but it makes a system call each time.
+#if defined(__x86_64__)
+#define AERIE_FIBER_ASM 1
+asm(R"(
+.text
+.type aerie_fiber_switch,@function
+aerie_fiber_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size aerie_fiber_switch,.-aerie_fiber_switch
+)");
+extern "C" void aerie_fiber_switch(void** from, void* to);
+#endif
+
+}  // namespace
+
+struct Fibers::State {
+  std::function<void(int)> body;
+  char* stacks = nullptr;
+  int current = -1;
+  bool ended = false;
+#ifdef AERIE_FIBER_ASM
+  void* host = nullptr;
+  std::vector<void*> at;
+#else
+  ucontext_t host;
+  std::vector<ucontext_t> at;
+#endif
+#ifdef AERIE_FIBER_ASAN
+  const void* host_stack = nullptr;
+  size_t host_size = 0;
+#endif
+  char* stack(int i) const { return stacks + static_cast<size_t>(i) * kApart; }
+};
+
+namespace {
+thread_local Fibers::State* running = nullptr;
+}
+
+Fibers::Fibers() : state_(new State) {
+  void* p = mmap(nullptr, kApart * kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  state_->stacks = static_cast<char*>(p);
+}
+
+Fibers::~Fibers() { munmap(state_->stacks, kApart * kMost); }
+
+void Fibers::entry() {
+  State& s = *running;
+#ifdef AERIE_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, &s.host_stack, &s.host_size);
+#endif
+  s.body(s.current);
+  s.ended = true;
+#ifdef AERIE_FIBER_ASAN
+  __sanitizer_start_switch_fiber(nullptr, s.host_stack, s.host_size);
+#endif
+#ifdef AERIE_FIBER_ASM
+  void* nowhere;
+  aerie_fiber_switch(&nowhere, s.host);
+#else
+  setcontext(&s.host);
+#endif
+}
+
+void Fibers::start(int n, const std::function<void(int)>& body) {
+  State& s = *state_;
+  s.body = body;
+  s.at.resize(static_cast<size_t>(n));
+  for (int i = 0; i < n; ++i) {
+#ifdef AERIE_FIBER_ASM
+    auto** top = reinterpret_cast<void**>(s.stack(i) + kStack);
+    *--top = nullptr;  // entry's frame is aligned as after a call
+    *--top = reinterpret_cast<void*>(&Fibers::entry);
+    for (int r = 0; r < 6; ++r) *--top = nullptr;
+    s.at[static_cast<size_t>(i)] = top;
+#else
+    ucontext_t& c = s.at[static_cast<size_t>(i)];
+    getcontext(&c);
+    c.uc_stack = {s.stack(i), 0, kStack};
+    c.uc_link = nullptr;
+    makecontext(&c, &Fibers::entry, 0);
+#endif
+  }
+}
+
+bool Fibers::resume(int i) {
+  State& s = *state_;
+  running = &s;
+  s.current = i;
+  s.ended = false;
+#ifdef AERIE_FIBER_ASAN
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, s.stack(i), kStack);
+#endif
+#ifdef AERIE_FIBER_ASM
+  aerie_fiber_switch(&s.host, s.at[static_cast<size_t>(i)]);
+#else
+  swapcontext(&s.host, &s.at[static_cast<size_t>(i)]);
+#endif
+#ifdef AERIE_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+  return s.ended;
+}
+
+void Fibers::pause() {
+  State& s = *state_;
+  const auto i = static_cast<size_t>(s.current);
+#ifdef AERIE_FIBER_ASAN
+  void* fake = nullptr;
+  __sanitizer_start_switch_fiber(&fake, s.host_stack, s.host_size);
+#endif
+#ifdef AERIE_FIBER_ASM
+  aerie_fiber_switch(&s.at[i], s.host);
+#else
+  swapcontext(&s.at[i], &s.host);
+#endif
+#ifdef AERIE_FIBER_ASAN
+  __sanitizer_finish_switch_fiber(fake, &s.host_stack, &s.host_size);
+#endif
+}
+
+void Fibers::drop() {
+#ifdef AERIE_FIBER_ASAN
+  __asan_unpoison_memory_region(state_->stacks, kApart * kMost);
+#endif
+}
+
+}  // namespace aerie::kernels::cuda::emulation

@@ -1,0 +1,198 @@
+// gpu.h without a GPU: streams are lists of work that is done when somebody asks whether it is done, so what relies on
+// work being done earlier fails. Device memory is host memory here (the mock device tells the two apart).
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/launch.h"
+#include "tests/support/cuda_emulation/emulation.h"
+
+namespace aerie::kernels::cuda {
+namespace {
+
+using Work = std::function<std::string()>;  // what went wrong, if it did
+
+struct EmulatedStream {
+  std::deque<Work> work;
+  std::vector<Work>* capture = nullptr;
+};
+struct EmulatedEvent {
+  EmulatedStream* stream = nullptr;
+  std::shared_ptr<bool> reached;
+};
+struct EmulatedGraph {
+  std::vector<Work> work;
+};
+
+std::mutex mutex;
+emulation::Faults faults;
+int64_t allocated = 0, graphs = 0, kernels = 0;
+bool lost = false;
+std::string lost_why;
+std::map<void*, size_t> memory;
+
+Status gone() { return error(Code::device, "cuda: running a plan: " + lost_why); }
+
+// One piece of work; false when there is none.
+bool advance(EmulatedStream* s) {
+  if (s->work.empty()) return false;
+  const Work w = std::move(s->work.front());
+  s->work.pop_front();
+  if (lost) return true;
+  if (const std::string failure = w(); !failure.empty()) {
+    const std::lock_guard lock(mutex);
+    lost = true;
+    lost_why = failure;
+  }
+  return true;
+}
+
+void put(EmulatedStream* s, Work w) {
+  if (s->capture)
+    s->capture->push_back(std::move(w));
+  else
+    s->work.push_back(std::move(w));
+}
+
+EmulatedStream* native(gpu::Stream s) { return reinterpret_cast<EmulatedStream*>(s); }
+EmulatedEvent* native(gpu::Event e) { return reinterpret_cast<EmulatedEvent*>(e); }
+EmulatedGraph* native(gpu::Graph g) { return reinterpret_cast<EmulatedGraph*>(g); }
+
+}  // namespace
+
+void emulate_launch(gpu::Stream stream, emulation::Index grid, unsigned threads, size_t shared_bytes,
+                    std::function<void()> body) {
+  put(native(stream), [=, body = std::move(body)]() -> std::string {
+    {
+      const std::lock_guard lock(mutex);
+      ++kernels;
+      if (faults.launches == 0) return "the device has gone";
+      if (faults.launches > 0) --faults.launches;
+    }
+    return emulation::run_grid(grid, threads, shared_bytes, body);
+  });
+}
+
+namespace emulation {
+void set_faults(const Faults& f) {
+  const std::lock_guard lock(mutex);
+  faults = f;
+  lost = false;
+}
+int64_t allocated_bytes() {
+  const std::lock_guard lock(mutex);
+  return allocated;
+}
+int64_t graph_launches() {
+  const std::lock_guard lock(mutex);
+  return graphs;
+}
+int64_t kernel_launches() {
+  const std::lock_guard lock(mutex);
+  return kernels;
+}
+}  // namespace emulation
+
+namespace gpu {
+
+Result<Info> open(int device) {
+  if (faults.old_driver) return error(Code::device, "cuda: no NVIDIA driver, or one older than CUDA 13.0 needs");
+  if (faults.devices == 0) return error(Code::device, "cuda: no CUDA device is present");
+  if (device < 0 || device >= faults.devices) return error(Code::not_found, "cuda: device " + std::to_string(device));
+  return Info{"emulated", 8, 0};
+}
+Status attach(int) { return {}; }
+
+void* allocate(size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (lost || allocated + static_cast<int64_t>(bytes) > faults.memory) return nullptr;
+  void* p = ::operator new(bytes, std::align_val_t{256}, std::nothrow);
+  if (!p) return nullptr;
+  std::memset(p, 0xff, bytes);  // NaN
+  memory[p] = bytes;
+  allocated += static_cast<int64_t>(bytes);
+  return p;
+}
+void release(void* p) {
+  if (!p) return;
+  const std::lock_guard lock(mutex);
+  allocated -= static_cast<int64_t>(memory.at(p));
+  memory.erase(p);
+  ::operator delete(p, std::align_val_t{256});
+}
+void* allocate_pinned(size_t bytes) { return ::operator new(bytes, std::nothrow); }
+void release_pinned(void* p) { ::operator delete(p); }
+
+Result<Stream> make_stream() {
+  if (lost) return gone();
+  return reinterpret_cast<Stream>(new EmulatedStream);
+}
+void destroy(Stream s) { delete native(s); }
+Result<Event> make_event() { return reinterpret_cast<Event>(new EmulatedEvent); }
+void destroy(Event e) { delete native(e); }
+Status record(Event e, Stream s) {
+  native(e)->stream = native(s);
+  native(e)->reached = std::make_shared<bool>(false);
+  put(native(s), [flag = native(e)->reached] {
+    *flag = true;
+    return std::string();
+  });
+  return {};
+}
+Result<bool> reached(Event e) {
+  for (int i = 0; i < 8 && !*native(e)->reached; ++i)  // a little of it
+    if (!advance(native(e)->stream)) break;
+  if (lost) return gone();
+  return *native(e)->reached;
+}
+Status wait(Event e) {
+  while (!*native(e)->reached && !lost && advance(native(e)->stream)) {
+  }
+  if (lost) return gone();
+  return {};
+}
+Status wait(Stream s) {
+  while (advance(native(s))) {
+  }
+  if (lost) return gone();
+  return {};
+}
+
+Status copy_to_device(void* device, const void* host, size_t bytes, Stream stream) {
+  put(native(stream), [=] {
+    std::memcpy(device, host, bytes);
+    return std::string();
+  });
+  return {};
+}
+Status copy_to_host(void* host, const void* device, size_t bytes, Stream stream) {
+  return copy_to_device(host, device, bytes, stream);
+}
+
+Status begin_capture(Stream s) {
+  native(s)->capture = new std::vector<Work>;
+  return {};
+}
+Result<Graph> end_capture(Stream s) {
+  const std::unique_ptr<std::vector<Work>> work(native(s)->capture);
+  native(s)->capture = nullptr;
+  return reinterpret_cast<Graph>(new EmulatedGraph{std::move(*work)});
+}
+Status run(Graph g, Stream s) {
+  {
+    const std::lock_guard lock(mutex);
+    ++graphs;
+  }
+  for (const Work& w : native(g)->work) put(native(s), w);
+  return {};
+}
+void destroy(Graph g) { delete native(g); }
+
+Status launched() { return {}; }
+
+}  // namespace gpu
+}  // namespace aerie::kernels::cuda

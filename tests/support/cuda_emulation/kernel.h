@@ -1,0 +1,175 @@
+// CUDA's words for a compiler that has no CUDA: what kernels/cuda/kernel.h includes instead of the
+// toolkit, so that the very same kernel sources run on the CPU. A block's threads are fibers; blocks run
+// one after another. What exchanges data within a warp waits until its 32 lanes have come together.
+//
+// It finds: threads that do not all reach a barrier, lanes of a warp that ask for different things, shared
+// memory used before it was written (it starts as NaN) or beyond its end (AddressSanitizer), data of an
+// asynchronous copy used before it was waited for, results that depend on the order of threads (set_order).
+// It does not find races that no order of whole threads shows, and says nothing about speed. The sums within an mma are
+// made in double and rounded once; a tensor core rounds in its own way.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+namespace aerie::kernels::cuda::emulation {
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+struct Place {
+  Index thread, block, block_size, grid;
+};
+const Place& place();  // of the fiber that runs
+
+char* shared();
+void sync_block();
+// Comes together with the other lanes of the warp. The last one to arrive calls combine(user, args), args[l] being lane
+// l's `arg`; `kind` must be the same for all.
+void meet(const char* kind, void* arg, void (*combine)(void* const* args));
+void copy_async(void* to, const void* from, bool valid);
+void commit_copies();
+void wait_copies(int groups_left);
+
+}  // namespace aerie::kernels::cuda::emulation
+
+#define threadIdx (::aerie::kernels::cuda::emulation::place().thread)
+#define blockIdx (::aerie::kernels::cuda::emulation::place().block)
+#define blockDim (::aerie::kernels::cuda::emulation::place().block_size)
+#define gridDim (::aerie::kernels::cuda::emulation::place().grid)
+
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+namespace aerie::kernels::cuda {
+
+inline void sync_block() { emulation::sync_block(); }
+inline void sync_warp() {
+  emulation::meet("sync_warp", nullptr, [](void* const*) {});
+}
+template <class T>
+T* shared_memory() {
+  return reinterpret_cast<T*>(emulation::shared());
+}
+
+template <class T>
+T shuffle(T v, int lane) {
+  struct Arg {
+    T v, got;
+    int from;
+  } a{v, v, lane};
+  emulation::meet("shuffle", &a, [](void* const* args) {
+    for (int l = 0; l < 32; ++l) {
+      auto* to = static_cast<Arg*>(args[l]);
+      to->got = static_cast<const Arg*>(args[to->from & 31])->v;
+    }
+  });
+  return a.got;
+}
+template <class T>
+T shuffle_xor(T v, int mask) {
+  return shuffle(v, static_cast<int>(threadIdx.x % 32) ^ mask);
+}
+
+template <class T>
+T atomic_add(T* p, T v) {  // fibers do not interrupt each other
+  const T old = *p;
+  *p = old + v;
+  return old;
+}
+
+// c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16.
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  struct Arg {
+    float* c;
+    const uint32_t *a, *b;
+  } arg{c, a, b};
+  emulation::meet("mma_bf16", &arg, [](void* const* args) {
+    const auto element = [](uint32_t word, int high) {
+      const uint32_t bits = high ? word & 0xffff0000u : word << 16;
+      float v;
+      std::memcpy(&v, &bits, 4);
+      return v;
+    };
+    float A[16][16], B[16][8];
+    for (int l = 0; l < 32; ++l) {
+      const auto* x = static_cast<const Arg*>(args[l]);
+      const int g = l / 4, t = l % 4;
+      for (int r = 0; r < 4; ++r)
+        for (int h = 0; h < 2; ++h) A[g + r % 2 * 8][2 * t + r / 2 * 8 + h] = element(x->a[r], h);
+      for (int r = 0; r < 2; ++r)
+        for (int h = 0; h < 2; ++h) B[2 * t + r * 8 + h][g] = element(x->b[r], h);
+    }
+    for (int l = 0; l < 32; ++l) {
+      const int g = l / 4, t = l % 4;
+      for (int r = 0; r < 4; ++r) {
+        float& to = static_cast<Arg*>(args[l])->c[r];
+        double sum = to;
+        for (int k = 0; k < 16; ++k) sum += double{A[g + r / 2 * 8][k]} * B[k][2 * t + r % 2];
+        to = static_cast<float>(sum);
+      }
+    }
+  });
+}
+
+// c (16 x 8) += a (16 x 32) b (32 x 8), in the fragments of mma.m16n8k32.
+inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  struct Arg {
+    int32_t* c;
+    const uint32_t *a, *b;
+  } arg{c, a, b};
+  emulation::meet("mma_s8", &arg, [](void* const* args) {
+    const auto element = [](uint32_t word, int i) { return static_cast<int8_t>(word >> (8 * i)); };
+    int8_t A[16][32], B[32][8];
+    for (int l = 0; l < 32; ++l) {
+      const auto* x = static_cast<const Arg*>(args[l]);
+      const int g = l / 4, t = l % 4;
+      for (int r = 0; r < 4; ++r)
+        for (int i = 0; i < 4; ++i) A[g + r % 2 * 8][4 * t + r / 2 * 16 + i] = element(x->a[r], i);
+      for (int r = 0; r < 2; ++r)
+        for (int i = 0; i < 4; ++i) B[4 * t + r * 16 + i][g] = element(x->b[r], i);
+    }
+    for (int l = 0; l < 32; ++l) {
+      const int g = l / 4, t = l % 4;
+      for (int r = 0; r < 4; ++r)
+        for (int k = 0; k < 32; ++k)
+          static_cast<Arg*>(args[l])->c[r] += A[g + r / 2 * 8][k] * B[k][2 * t + r % 2];
+    }
+  });
+}
+
+inline void copy_async16(void* shared, const void* global, bool valid) {
+  emulation::copy_async(shared, global, valid);
+}
+inline void copy_async_commit() { emulation::commit_copies(); }
+template <int kLeft>
+void copy_async_wait() {
+  emulation::wait_copies(kLeft);
+}
+inline float half_to_float(uint16_t h) {
+  const int exponent = h >> 10 & 31, fraction = h & 1023;
+  const float v = exponent == 31  ? (fraction ? NAN : INFINITY)
+                  : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                  : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return h & 0x8000 ? -v : v;
+}
+
+}  // namespace aerie::kernels::cuda

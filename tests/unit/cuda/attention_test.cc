@@ -1,0 +1,198 @@
+// Attention on the emulated device: the reference's values; a row's bits do not depend on where its context lies, on its
+// company, or on how the op is cut.
+#include <algorithm>
+#include <numeric>
+
+#include "unit/cuda/cuda_support.h"
+#include "unit/kernels/attention_support.h"
+
+namespace aerie::kernels::cuda_test {
+namespace {
+using attention_test::Rows;
+using attention_test::Shape;
+
+const Shape kShapes[] = {{4, 4, 8},  {8, 2, 64},           {3, 1, 80},           {20, 1, 10},
+                         {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8}};
+
+struct Cache : attention_test::Cache {
+  using attention_test::Cache::Cache;
+  void store(int32_t layer, int32_t slot, uint32_t seed) {  // by the backend's own op
+    const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
+    Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
+    std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
+    const Ints slots = {slot};
+    run_cuda(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, slots.data()});
+  }
+};
+
+Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0) {
+  const auto n = static_cast<int64_t>(rows.seq.size());
+  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, cols = c.shape.heads * (c.shape.dim + 2);
+  Floats out(static_cast<size_t>(n * width)), partial(static_cast<size_t>(n * spans * cols), std::nanf(""));
+  const Tensor p = spans ? view(partial, n * spans, cols) : Tensor{}, o = view(out, n, width);
+  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, rows.view(), 0.2f, o, p});
+  if (spans) run_cuda(AttentionMerge{p, c.shape.heads, rows.view(), o});
+  return out;
+}
+
+TEST(CudaAttention, RopeIsTheReferences) {
+  Ints positions = {0, 1, 77, 131071};
+  Floats inv_freq(40), got(4 * 80), want(4 * 80);
+  for (size_t i = 0; i < 40; ++i) inv_freq[i] = std::pow(10000.0f, -static_cast<float>(i) / 40);
+  run_cuda(RopeAngles{positions.data(), view(inv_freq, 1, 40), 1.25f, view(got, 4, 80)});
+  run_reference(RopeAngles{positions.data(), view(inv_freq, 1, 40), 1.25f, view(want, 4, 80)});
+  expect_near(got, want, 1e-7f);
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(s.dim);
+    const int64_t width = (s.heads + 2 * s.kv_heads) * s.dim;
+    Floats qkv = random_floats(static_cast<size_t>(9 * width), 1);
+    Floats angles = random_floats(static_cast<size_t>(9 * s.dim), 2);
+    Ints slots = {11, 12, 13, 3, -1, 30, 31, 0, 1};
+    for (const uint32_t odd : {0x7fffffffu, 0x7f800001u, 0xff800000u, 0x7f7fffffu, 0x3f808000u, 0x3f818000u, 1u})
+      qkv[static_cast<size_t>(odd % 9 * width + width - 1)] = std::bit_cast<float>(odd);  // values bf16 trips over
+    Floats other = qkv;
+    Cache a(s, 1), b(s, 1);
+    run_cuda(RopeAndStore{view(qkv, 9, width), view(angles, 9, s.dim), s.heads, a.kv, 1, slots.data()});
+    run_reference(RopeAndStore{view(other, 9, width), view(angles, 9, s.dim), s.heads, b.kv, 1, slots.data()});
+    EXPECT_EQ(a.bytes, b.bytes);
+    for (int64_t r = 0; r < 9; ++r)
+      EXPECT_TRUE(same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+  }
+}
+
+TEST(CudaAttention, KvCopyMovesSlotsOfEveryLayer) {
+  for (const Shape& s : kShapes) {
+    Cache a(s, 2, 3), b(s, 2, 3);
+    for (size_t i = 0; i < a.bytes.size(); ++i) a.bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+    b.bytes = a.bytes;
+    Ints src = {40, 3, 63}, dst = {0, 41, 7};
+    run_cuda(KvCopy{a.kv, src.data(), dst.data(), 3});
+    run_reference(KvCopy{b.kv, src.data(), dst.data(), 3});
+    EXPECT_EQ(a.bytes, b.bytes);
+  }
+}
+
+// Two ragged sequences; rows of prefill, decode and trees with tails over a page's end.
+void ragged(Cache& c, Rows* rows) {
+  rows->stride = 4;
+  rows->pages = {5, 2, 7, 0, 1, 6, 3, 4};
+  for (int32_t s = 0; s < 2; ++s)
+    for (int32_t p = 0; p < 90; ++p)
+      c.store(0, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(s * 100 + p));
+  for (int32_t t = 0; t < 20; ++t) c.store(0, 8 * 32 + t, static_cast<uint32_t>(5000 + t));
+  for (int32_t p = 29; p < 34; ++p) rows->add(0, p + 1, {});
+  rows->add(0, 1, {});
+  rows->add(1, 90, {});
+  rows->add(1, 0, {256});
+  rows->add(0, 60, {257});
+  rows->add(0, 60, {257, 261});
+  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
+  rows->add(0, 64, {257, 259});
+  rows->add(1, 3, {256, 258});
+  for (int32_t p = 0; p < 3; ++p) rows->add(1, 80, {});
+}
+
+TEST(CudaAttention, IsTheReferenceAndARowsOwn) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " + std::to_string(s.dim));
+    Cache c(s, 9, 1);
+    Rows rows;
+    ragged(c, &rows);
+    const auto n = static_cast<int64_t>(rows.seq.size());
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Floats q = random_floats(static_cast<size_t>(n * width), 3, 2.0f), want(q.size());
+    run_reference(Attention{view(q, n, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, n, width), {}});
+    const Floats all = attend(c, rows, q);
+    expect_near(all, want, 2e-5f);
+    each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
+    for (size_t r = 0; r < rows.seq.size(); r += 3) {
+      Rows one = rows;
+      for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
+      const auto at = static_cast<int64_t>(r) * width;
+      Floats own(q.begin() + at, q.begin() + at + width);
+      EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
+    }
+  }
+}
+
+// Position p's row has the same bits in plain decode and with any part of its context in scratch slots.
+TEST(CudaAttention, TreeRowsHaveTheBitsOfPlainDecode) {
+  for (const Shape& s : {kShapes[1], kShapes[5], kShapes[6]}) {
+    constexpr int32_t kContext = 75;
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Cache c(s, 12, 1);
+    Rows rows;
+    rows.stride = 3;
+    rows.pages = {4, 1, 6};
+    Ints spare(32 * 5), copy(kContext);
+    std::iota(spare.begin(), spare.end(), 7 * 32);
+    std::shuffle(spare.begin(), spare.end(), std::mt19937(4));
+    for (int32_t p = 0; p < kContext; ++p) {
+      copy[static_cast<size_t>(p)] = spare[static_cast<size_t>(p)];
+      for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, copy[static_cast<size_t>(p)]})
+        c.store(0, slot, static_cast<uint32_t>(p));
+    }
+    Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f);
+    for (const int32_t length : {1, 32, 33, kContext}) {
+      Rows plain = rows, every = rows;
+      plain.add(0, length, {});
+      Floats many;
+      const Floats want = attend(c, plain, one);
+      for (int32_t ctx = 0; ctx <= length; ctx += 1 + ctx % 4) {
+        every.add(0, ctx, Ints(copy.begin() + ctx, copy.begin() + length));
+        many.insert(many.end(), one.begin(), one.end());
+      }
+      const Floats got = attend(c, every, many);
+      for (size_t r = 0; r < every.seq.size(); ++r)
+        ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
+            << length << ", row " << r;
+    }
+  }
+}
+
+// Contexts of several chunks and spans: the bits of one op are those of two, and near the reference's.
+TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
+  const Shape s{2, 1, 8};
+  constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
+  Cache c(s, kPages + 1, 1);
+  Rows rows;
+  rows.stride = kPages;
+  rows.pages.resize(kPages);
+  std::iota(rows.pages.begin(), rows.pages.end(), 0);
+  std::shuffle(rows.pages.begin(), rows.pages.end(), std::mt19937(9));
+  auto* values = static_cast<float*>(c.kv.data);
+  const Floats random = random_floats(c.bytes.size() / 4, 5);
+  std::copy(random.begin(), random.end(), values);
+  for (const int32_t n : {0, 127, 128, 129, 1023, 1024, 1025, 1281, 2048, 4097, kContext}) rows.add(0, n, {});
+  rows.add(0, kContext, {kPages * 32 + 3, kPages * 32 + 1});
+  rows.add(0, 2047, {kPages * 32 + 3, kPages * 32 + 1});
+  const auto n = static_cast<int64_t>(rows.seq.size());
+  Floats q = random_floats(static_cast<size_t>(n * 16), 3, 2.0f), want(q.size());
+  run_reference(Attention{view(q, n, 16), 2, c.kv, 0, rows.view(), 0.2f, view(want, n, 16), {}});
+  const Floats whole = attend(c, rows, q);
+  expect_near(whole, want, 2e-5f);
+  for (const int64_t spans : {5, 8}) EXPECT_TRUE(same_bits(attend(c, rows, q, spans), whole)) << spans;
+}
+
+TEST(CudaAttention, ANaNStaysWithWhoSeesIt) {
+  const Shape s{4, 2, 32, DType::int8};
+  Cache c(s, 2, 1);
+  Rows rows;
+  rows.stride = 2;
+  rows.pages = {1, 0};
+  for (const int32_t length : {39, 40, 60}) rows.add(0, length, {});
+  for (int32_t p = 0; p < 60; ++p) {
+    const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
+    Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
+    if (p == 39) qkv[128 + 3] = std::numeric_limits<float>::infinity();  // a key of the first kv head
+    const Ints slots = {slot};
+    run_cuda(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, slots.data()});
+  }
+  Floats q = random_floats(3 * 128, 3);
+  const Floats got = attend(c, rows, q);
+  for (size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(std::isnan(got[i]), i >= 128 && i % 128 < 64) << "row " << i / 128 << " element " << i % 128;
+}
+
+}  // namespace
+}  // namespace aerie::kernels::cuda_test

@@ -1,0 +1,172 @@
+// The device and its queues: plans run behind the host's back, repeat as graphs, fail with a Status.
+#include "unit/cuda/cuda_support.h"
+
+namespace aerie::kernels::cuda_test {
+namespace {
+
+#ifndef AERIE_REAL_GPU
+int64_t graph_launches() { return cuda::emulation::graph_launches(); }
+#endif
+
+// b = a + a and so on, on device memory.
+struct Sums {
+  Device& device;
+  float* memory;
+  Floats in, out;
+  explicit Sums(Device& d) : device(d), memory(static_cast<float*>(d.allocate(4 * 256 * 4))), in(256), out(256) {}
+  ~Sums() { device.release(memory); }
+  std::vector<Op> plan() {
+    const auto at = [&](int i) { return matrix(memory + i * 256, 1, 256); };
+    return {Upload{memory, in.data(), 1024}, Add{at(0), at(0), at(1)}, Add{at(1), at(0), at(2)}, Add{at(2), at(2), at(3)},
+            Download{out.data(), memory + 3 * 256, 1024}};
+  }
+};
+
+TEST(CudaDevice, RunsPlansBehindTheHostsBack) {
+  const auto device = cuda_device();
+  EXPECT_STREQ(device->name(), "cuda");
+  EXPECT_EQ(std::string(device->isa()).rfind("sm_", 0), 0u);
+  Sums s(*device);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(s.memory) % 64, 0u);
+  std::fill(s.in.begin(), s.in.end(), 1.5f);
+  auto queue = std::move(device->make_queue()).value();
+  EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::idle);
+  const auto plan = s.plan();
+  ASSERT_TRUE(queue->submit(plan).ok());
+  EXPECT_EQ(s.out[0], 0.0f);
+  EXPECT_EQ(queue->submit(plan).code(), Code::busy);
+  while (queue->advance(Clock::now() - std::chrono::seconds(1)).value() == RunState::pending) {
+  }
+  EXPECT_EQ(s.out, Floats(256, 9.0f));
+  ASSERT_TRUE(queue->submit(plan).ok());
+  queue->abandon();
+  EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::idle);
+  ASSERT_TRUE(queue->submit({}).ok());
+  EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+}
+
+TEST(CudaDevice, APlanThatRepeatsIsReplayedWithNewData) {
+  const auto device = cuda_device();
+  Sums s(*device);
+  auto queue = std::move(device->make_queue()).value();
+#ifndef AERIE_REAL_GPU
+  const int64_t before = graph_launches();
+#endif
+  for (int i = 0; i < 5; ++i) {
+    std::fill(s.in.begin(), s.in.end(), static_cast<float>(i));
+    Floats elsewhere = s.in;  // the host's addresses may change
+    auto plan = s.plan();
+    std::get<Upload>(plan[0]).host = elsewhere.data();
+    ASSERT_TRUE(queue->submit(plan).ok());
+    ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    EXPECT_EQ(s.out, Floats(256, 6.0f * static_cast<float>(i)));
+  }
+#ifndef AERIE_REAL_GPU
+  EXPECT_EQ(graph_launches() - before, 4);
+#endif
+  auto other = s.plan();
+  std::get<Add>(other[3]).b = matrix(s.memory, 1, 256);  // one address of one op
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(queue->submit(other).ok());
+    ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    EXPECT_EQ(s.out, Floats(256, 16.0f));
+  }
+#ifndef AERIE_REAL_GPU
+  EXPECT_EQ(graph_launches() - before, 5);
+#endif
+}
+
+TEST(CudaDevice, LargeCopiesAndWeightsArrive) {
+  const auto device = cuda_device();
+  const size_t n = (size_t{20} << 20) / 4 + 3;  // more than both halves of the loader, more than is staged
+  Floats in(n), out(n);
+  for (size_t i = 0; i < n; ++i) in[i] = static_cast<float>(i % 1000003);
+  void* mapped = device->map_host(in.data(), n * 4);
+  ASSERT_NE(mapped, nullptr);
+  const Op down[] = {Download{out.data(), mapped, static_cast<int64_t>(n * 4)}};
+  run_plan(*device, down);
+  EXPECT_TRUE(same_bits(in, out));
+  std::fill(out.begin(), out.end(), 0.0f);
+  in[5] = -1;
+  const Op both[] = {Upload{mapped, in.data(), static_cast<int64_t>(n * 4)}, down[0]};
+  run_plan(*device, both);
+  EXPECT_TRUE(same_bits(in, out));
+  device->unmap_host(mapped);
+}
+
+#ifndef AERIE_REAL_GPU
+using cuda::emulation::Faults;
+struct WithFaults {
+  explicit WithFaults(const Faults& f) { cuda::emulation::set_faults(f); }
+  ~WithFaults() { cuda::emulation::set_faults({}); }
+};
+
+TEST(CudaDevice, WhatCannotBeHadIsSaid) {
+  const auto message = [](const Faults& f) {
+    const WithFaults with(f);
+    return make_cuda_device({}).status().message();
+  };
+  EXPECT_NE(message({.devices = 0}).find("no CUDA device"), std::string::npos);
+  EXPECT_NE(message({.old_driver = true}).find("driver"), std::string::npos);
+  EXPECT_EQ(make_cuda_device({.device = 3}).status().code(), Code::not_found);
+  const auto device = cuda_device();
+  KvCache wide{nullptr, 32, 1, 1, 512, DType::f32, nullptr};
+  Attention op{};
+  op.cache = wide;
+  auto queue = std::move(device->make_queue()).value();
+  const Op plan[] = {op};
+  const Status s = queue->submit(plan);
+  EXPECT_EQ(s.code(), Code::unsupported);
+  EXPECT_NE(s.message().find("256"), std::string::npos);
+}
+
+TEST(CudaDevice, RunsOutOfMemoryAndGoesOn) {
+  const int64_t before = cuda::emulation::allocated_bytes();
+  {
+    const auto device = cuda_device();
+    Sums s(*device);
+    auto queue = std::move(device->make_queue()).value();
+    Floats logits(5000);
+    Ints token(4);
+    Floats logp(4);
+    const Op big[] = {TopK{view(logits, 1, 5000), 4, 5000, nullptr, nullptr, token.data(), logp.data()}};
+    {
+      const WithFaults with({.memory = cuda::emulation::allocated_bytes() + 1000});
+      EXPECT_EQ(device->allocate(5000), nullptr);
+      EXPECT_EQ(device->map_host(logits.data(), 20000), nullptr);
+      EXPECT_EQ(queue->submit(big).code(), Code::out_of_memory);
+      const auto plan = s.plan();  // needs none
+      ASSERT_TRUE(queue->submit(plan).ok());
+      EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    }
+    ASSERT_TRUE(queue->submit(big).ok());
+    EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    EXPECT_EQ(token[0], 0);
+  }
+  EXPECT_EQ(cuda::emulation::allocated_bytes(), before);
+}
+
+TEST(CudaDevice, ALostDeviceIsAnErrorFromThenOn) {
+  const int64_t before = cuda::emulation::allocated_bytes();
+  {
+    const auto device = cuda_device();
+    Sums s(*device);
+    auto queue = std::move(device->make_queue()).value();
+    const auto plan = s.plan();
+    {
+      const WithFaults with({.launches = 1});
+      ASSERT_TRUE(queue->submit(plan).ok());
+      const auto r = queue->advance(kNoDeadline);
+      ASSERT_FALSE(r.ok());
+      EXPECT_EQ(r.status().code(), Code::device);
+    }
+    EXPECT_EQ(queue->submit(plan).code(), Code::device);
+    EXPECT_EQ(device->make_queue().status().code(), Code::device);
+  }
+  EXPECT_EQ(cuda::emulation::allocated_bytes(), before);
+}
+
+#endif
+
+}  // namespace
+}  // namespace aerie::kernels::cuda_test

@@ -1,0 +1,156 @@
+// Linear on the emulated device: the reference's values, and the same bits for a row whatever its company.
+#include "unit/cuda/cuda_support.h"
+
+namespace aerie::kernels::cuda_test {
+namespace {
+
+struct Weights {
+  DType type;
+  int64_t n, k;
+  std::vector<std::max_align_t> data, scales;
+  Weights(int64_t n_, int64_t k_, DType t, uint32_t seed)
+      : type(t),
+        n(n_),
+        k(k_),
+        data(static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)) / sizeof(std::max_align_t) + 1),
+        scales(static_cast<size_t>(scale_bytes(t, n, k)) / sizeof(std::max_align_t) + 1) {
+    const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.2f);
+    pack_panel16(w.data(), n, k, t, data.data(), has_scales() ? scales.data() : nullptr);
+  }
+  bool has_scales() const { return type == DType::int8 || type == DType::int4; }
+  Tensor tensor() const {
+    return {const_cast<std::max_align_t*>(data.data()),
+            has_scales() ? const_cast<std::max_align_t*>(scales.data()) : nullptr, n, k, 0, type, Layout::panel16};
+  }
+};
+
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+
+Floats linear(const Weights& w, Floats x, int64_t rows) {
+  Floats out(static_cast<size_t>(rows * w.n), std::nanf(""));
+  run_cuda(Linear{view(x, rows, w.k), w.tensor(), {}, {}, view(out, rows, w.n)});
+  return out;
+}
+
+// Relative to the length of the vectors multiplied: cancelling sums have no relative precision of their own.
+void expect_close(const Floats& got, const Floats& want, const Weights& w, const Floats& x, float tolerance) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    double size = 0;
+    const auto r = static_cast<int64_t>(i) / w.n, n = static_cast<int64_t>(i) % w.n;
+    double a = 0, b = 0;
+    for (int64_t k = 0; k < w.k; ++k) {
+      const double v = panel16_at(w.tensor(), n, k), y = x[static_cast<size_t>(r * w.k + k)];
+      a += v * v;
+      b += y * y;
+    }
+    size = std::sqrt(a * b / static_cast<double>(w.k));
+    ASSERT_NEAR(got[i], want[i], tolerance * size + 1e-30) << "row " << r << " output " << n;
+  }
+}
+
+TEST(CudaLinear, IsTheReferenceForEveryNumberOfRowsBitForBit) {
+  for (const auto& [n, k] : {std::pair<int64_t, int64_t>{5, 1}, {40, 33}, {150, 300}, {33, 1100}})
+    for (const DType t : kTypes) {
+      SCOPED_TRACE(testing::Message() << n << " x " << k << " type " << static_cast<int>(t));
+      constexpr int64_t kRows = 70;
+      const Weights w(n, k, t, 1);
+      Floats x = random_floats(static_cast<size_t>(kRows * k), 2), want(static_cast<size_t>(kRows * n));
+      run_reference(Linear{view(x, kRows, k), w.tensor(), {}, {}, view(want, kRows, n)});
+      const Floats all = linear(w, x, kRows);
+      expect_close(all, want, w, x, 1e-4f);
+      for (const int64_t m : {1, 2, 8, 9, 17, 33, 64}) {
+        const int64_t at = (m * 5) % (kRows - m + 1);
+        const Floats part(x.begin() + at * k, x.begin() + (at + m) * k);
+        ASSERT_TRUE(same_bits(linear(w, part, m).data(), all.data() + at * n, static_cast<size_t>(m * n) * 4))
+            << m << " rows at " << at;
+      }
+    }
+}
+
+TEST(CudaLinear, ThreadsMayComeInAnyOrder) {
+  for (const DType t : kTypes) {
+    const Weights w(150, 600, t, 3);
+    const Floats x = random_floats(3 * 600, 4), want = linear(w, x, 3);
+    each_order([&] { EXPECT_TRUE(same_bits(linear(w, x, 3), want)) << static_cast<int>(t); });
+  }
+}
+
+TEST(CudaLinear, AddsBiasThenResidualWithinStridedRows) {
+  constexpr int64_t n = 37, k = 50, m = 11, wide = 64;
+  for (const DType t : kTypes) {
+    const Weights w(n, k, t, 5);
+    const Floats x = random_floats(m * k, 6), sum = linear(w, x, m);
+    Floats bias = random_floats(n, 7), residual = random_floats(m * wide, 8), out = residual;
+    Floats xs(m * wide, std::nanf(""));
+    for (int64_t r = 0; r < m; ++r) std::copy_n(x.data() + r * k, k, xs.data() + r * wide + 3);
+    const Tensor o = columns(view(out, m, wide), 5, n);
+    run_cuda(Linear{columns(view(xs, m, wide), 3, k), w.tensor(), view(bias, 1, n), o, o});
+    for (int64_t r = 0; r < m; ++r)
+      for (int64_t c = 0; c < wide; ++c) {
+        const auto at = static_cast<size_t>(r * wide + c);
+        const bool inside = c >= 5 && c < 5 + n;
+        const float want =
+            inside ? residual[at] + (bias[static_cast<size_t>(c - 5)] + sum[static_cast<size_t>(r * n + c - 5)]) : residual[at];
+        ASSERT_EQ(out[at], want) << r << "," << c;
+      }
+  }
+}
+
+TEST(CudaLinear, BadRowsStayAlone) {
+  constexpr int64_t n = 33, k = 100, m = 8;
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const DType t : kTypes) {
+    const Weights w(n, k, t, 9);
+    const Floats x = random_floats(m * k, 10), good = linear(w, x, m);
+    Floats bad = x;
+    bad[2 * k + 1] = std::nanf("");
+    bad[4 * k + 99] = inf;
+    bad[5 * k] = -inf;
+    std::fill_n(bad.begin() + 6 * k, k, 0.0f);
+    std::fill_n(bad.begin() + 7 * k, k, 0.0f);
+    bad[7 * k + 5] = -1e-39f;
+    const Floats got = linear(w, bad, m);
+    for (int64_t r = 0; r < m; ++r)
+      for (int64_t c = 0; c < n; ++c) {
+        const float is = got[static_cast<size_t>(r * n + c)];
+        if (r == 2 || r == 4 || r == 5) ASSERT_FALSE(std::isfinite(is)) << r << "," << c;
+        else if (r == 6) ASSERT_EQ(is, 0.0f);
+        else if (r == 7) ASSERT_LE(std::fabs(is), 1e-38f);
+        else ASSERT_EQ(is, good[static_cast<size_t>(r * n + c)]);
+      }
+  }
+}
+
+// The largest integers there are, with every sign: K of one block, so the sum is exact.
+TEST(CudaLinear, IntegerSumsAreExactAtTheExtremes) {
+  for (const DType t : {DType::int8, DType::int4}) {
+    Weights w(16, 32, t, 1);
+    auto* halves = reinterpret_cast<uint16_t*>(w.scales.data());
+    auto* floats = reinterpret_cast<float*>(w.scales.data());
+    for (int l = 0; l < 16; ++l)
+      if (t == DType::int8) floats[l] = 1;
+      else halves[l] = 0x3c00;  // 1
+    for (const int v : t == DType::int8 ? std::array{127, -127, -128, 0} : std::array{7, -8, 1, 0})
+      for (const int sign : {1, -1}) {
+        std::memset(w.data.data(), t == DType::int8 ? v & 255 : (v + 8) * 17, static_cast<size_t>(data_bytes(t, Layout::panel16, 16, 32)));
+        const Floats out = linear(w, Floats(32, static_cast<float>(sign * 127)), 1);
+        for (const float o : out) ASSERT_EQ(o, static_cast<float>(32 * v * sign * 127));
+      }
+  }
+}
+
+TEST(CudaLinear, RowsOfIdsHaveLinearsBits) {
+  for (const DType t : kTypes) {
+    const Weights w(300, 200, t, 11);
+    Floats x = random_floats(19 * 200, 12), got(19 * 21);
+    const Floats all = linear(w, x, 19);
+    Ints ids(19 * 21);
+    for (size_t i = 0; i < ids.size(); ++i) ids[i] = i % 6 == 5 ? -1 : static_cast<int32_t>(i * 7919 % 300);
+    run_cuda(LinearRows{view(x, 19, 200), w.tensor(), ids.data(), view(got, 19, 21)});
+    for (size_t i = 0; i < ids.size(); ++i)
+      ASSERT_EQ(got[i], ids[i] < 0 ? 0.0f : all[i / 21 * 300 + static_cast<size_t>(ids[i])]) << i;
+  }
+}
+
+}  // namespace
+}  // namespace aerie::kernels::cuda_test

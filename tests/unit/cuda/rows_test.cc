@@ -1,0 +1,86 @@
+#include "unit/cuda/cuda_support.h"
+
+namespace aerie::kernels::cuda_test {
+namespace {
+
+TEST(CudaRows, MoveWhatTheIndicesSay) {
+  Floats src = random_floats(7 * 300, 1), got(9 * 310, 5.0f), want = got;
+  const Ints from = {3, -1, 0, 6}, to = {8, 1, 2, -1};
+  for (const bool indexed : {false, true}) {
+    const auto op = [&](Floats& v) {
+      return CopyRows{view(src, 7, 300), indexed ? from.data() : nullptr, columns(view(v, 9, 310), 4, 300),
+                      indexed ? to.data() : nullptr, indexed ? 4 : 7};
+    };
+    run_cuda(op(got));
+    run_reference(op(want));
+    EXPECT_TRUE(same_bits(got, want));
+  }
+}
+
+TEST(CudaRows, EmbedReadsEveryLayout) {
+  constexpr int64_t v = 37, h = 70;
+  const Floats table = random_floats(v * h, 2);
+  const Ints ids = {0, 36, 17, -1, 37, 16};
+  for (const DType t : {DType::f32, DType::bf16, DType::int8, DType::int4})
+    for (const Layout layout : {Layout::row_major, Layout::panel16}) {
+      if (layout == Layout::row_major && t != DType::f32 && t != DType::bf16) continue;
+      std::vector<char> data(static_cast<size_t>(data_bytes(t, layout, v, h)));
+      std::vector<char> scales(static_cast<size_t>(scale_bytes(t, v, h)));
+      if (layout == Layout::panel16) pack_panel16(table.data(), v, h, t, data.data(), scales.data());
+      else if (t == DType::f32) std::memcpy(data.data(), table.data(), data.size());
+      else
+        for (size_t i = 0; i < table.size(); ++i) std::memcpy(&data[2 * i], reinterpret_cast<const char*>(&table[i]) + 2, 2);
+      const Tensor w{data.data(), scales.data(), v, h, h, t, layout};
+      Floats got(6 * h), want(6 * h);
+      run_cuda(Embed{w, ids.data(), view(got, 6, h)});
+      run_reference(Embed{w, ids.data(), view(want, 6, h)});
+      EXPECT_TRUE(same_bits(got, want)) << static_cast<int>(t);
+    }
+}
+
+TEST(CudaRows, NormIsTheReferencesAndARowsOwn) {
+  for (const int64_t n : {1, 33, 256, 1000}) {
+    Floats x = random_floats(static_cast<size_t>(5 * n), 3), weight = random_floats(static_cast<size_t>(n), 4);
+    Floats got(x.size()), want(x.size());
+    each_order([&] {
+      run_cuda(RmsNorm{view(x, 5, n), view(weight, 1, n), 1e-5f, view(got, 5, n)});
+      run_reference(RmsNorm{view(x, 5, n), view(weight, 1, n), 1e-5f, view(want, 5, n)});
+      expect_near(got, want, 2e-6f);
+      for (int64_t r = 0; r < 5; ++r) {
+        Floats one(x.begin() + r * n, x.begin() + (r + 1) * n);
+        run_cuda(RmsNorm{view(one, 1, n), view(weight, 1, n), 1e-5f, view(one, 1, n)});  // in place
+        EXPECT_TRUE(same_bits(one.data(), got.data() + r * n, static_cast<size_t>(n) * 4));
+      }
+    });
+  }
+}
+
+TEST(CudaRows, ActivationsAndAdd) {
+  Floats x = random_floats(3 * 600, 5, 4.0f), b = random_floats(3 * 300, 6);
+  x[7] = std::nanf("");
+  x[8] = -200.0f;
+  x[9] = 200.0f;
+  for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu}) {
+    Floats got(3 * 300), want(3 * 300);
+    const auto check = [&] {
+      for (size_t i = 0; i < got.size(); ++i)
+        if (std::isnan(want[i])) EXPECT_TRUE(std::isnan(got[i]));
+        else ASSERT_NEAR(got[i], want[i], 2e-6f * (1 + std::fabs(want[i]))) << i;
+    };
+    run_cuda(GatedActivate{view(x, 3, 600), kind, view(got, 3, 300)});
+    run_reference(GatedActivate{view(x, 3, 600), kind, view(want, 3, 300)});
+    check();
+    const Tensor half = columns(view(x, 3, 600), 0, 300);
+    run_cuda(Activate{half, kind, view(got, 3, 300)});
+    run_reference(Activate{half, kind, view(want, 3, 300)});
+    check();
+  }
+  Floats got(3 * 300), want(3 * 300);
+  const Tensor a = columns(view(x, 3, 600), 300, 300);
+  run_cuda(Add{a, view(b, 3, 300), view(got, 3, 300)});
+  run_reference(Add{a, view(b, 3, 300), view(want, 3, 300)});
+  EXPECT_TRUE(same_bits(got, want));
+}
+
+}  // namespace
+}  // namespace aerie::kernels::cuda_test

@@ -1,0 +1,177 @@
+// Whole sessions on the emulated device: the real kernel sources under the real runtime. Same seed, same text, with any
+// drafter, any cutting and any neighbours.
+#include <algorithm>
+#include <map>
+
+#include "core/session/batch.h"
+#include "tests/support/forward.h"
+#ifndef AERIE_REAL_GPU
+#include "tests/support/cuda_emulation/emulation.h"
+#endif
+#include "kernels/cuda/cuda_device.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+std::shared_ptr<kernels::Device> cuda() { return must(kernels::make_cuda_device({})); }
+
+ModelOptions with_kv(DType t) {
+  ModelOptions m;
+  m.kv_dtype = t;
+  return m;
+}
+
+std::vector<int32_t> some_ids(int32_t n) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < n; ++i) ids.push_back(i * 37 % 90);
+  return ids;
+}
+
+TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
+  const auto ids = some_ids(40);
+  for (const DType weights : {DType::f32, DType::bf16, DType::int8, DType::int4})
+    for (const char* name : {"mha", "gqa_tied", "odd_sizes"}) {
+      if (weights != DType::int8 && std::string(name) == "odd_sizes") continue;
+      SCOPED_TRACE(std::string(name) + " type " + std::to_string(static_cast<int>(weights)));
+      const std::string path = converted(golden(name), std::string("cuda-") + name, weights);
+      const Forward want(*open_model(path, cpu(1), with_kv(DType::f32)), ids, 40, {});
+      const Forward one(*open_model(path, cuda(), with_kv(DType::f32)), ids, 1, {});
+      double error = 0, size = 0;
+      for (size_t i = 0; i < want.logits.size(); ++i) {
+        error += (one.logits[i] - want.logits[i]) * (one.logits[i] - want.logits[i]);
+        size += want.logits[i] * want.logits[i];
+      }
+      // Quantised activations may fall on the other side of a half: that is a step of one of 127.
+      EXPECT_LT(std::sqrt(error / size), weights == DType::f32 || weights == DType::bf16 ? 1e-3 : 2e-2);
+      for (const int64_t chunk : {7, 40})
+        EXPECT_EQ(one.logits, Forward(*open_model(path, cuda(), with_kv(DType::f32)), ids, chunk, {}).logits) << chunk;
+    }
+}
+
+std::string target() { return converted(golden("mha"), "cuda-target", DType::int8); }
+std::string eagle() { return converted(golden("eagle_mha"), "cuda-eagle", DType::bf16, target()); }
+
+const std::vector<int32_t> kPrompt = {26, 16, 50, 18, 15, 45, 37, 77, 51, 70, 19, 5};
+
+SessionOptions sampled(float temperature, uint64_t seed = 3) {
+  SessionOptions o;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = seed;
+  o.ignore_eos = true;
+  return o;
+}
+
+TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
+  const std::string fast = converted(source_dir() + "/tests/golden/heads/fasteagle", "cuda-fast", DType::bf16, target());
+  struct Case {
+    std::string plugin, package;
+    const char* tree;
+    DType kv;
+    float temperature;
+  };
+  std::map<std::pair<DType, float>, std::vector<int32_t>> plain;
+  for (const Case& c : {Case{"eagle", eagle(), "eagle2", DType::bf16, 0.8f}, {"eagle", eagle(), "static", DType::bf16, 0.0f},
+                        {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fast, "backbone", DType::bf16, 0.8f},
+                        {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
+    SCOPED_TRACE(c.plugin + " " + c.tree + " at " + std::to_string(c.temperature));
+    const auto model = open_model(target(), cuda(), with_kv(c.kv));
+    SessionOptions o = sampled(c.temperature);
+    o.max_context = 64;
+    auto& want = plain[{c.kv, c.temperature}];
+    if (want.empty()) {
+      auto alone = must(Session::create(model, o));
+      must(alone->append(kPrompt));
+      want = generate(*alone, 10);
+    }
+    o.drafter = open_drafter(model, c.plugin, c.package);
+    o.tree.name = c.tree;
+    auto session = must(Session::create(model, o));
+    for (const int32_t t : kPrompt) must(session->append({&t, 1}));
+    std::vector<int32_t> got;
+    std::mt19937 random(2);
+    while (got.size() < want.size()) {
+      StepResult r;
+      must(session->step(static_cast<int32_t>(want.size() - got.size()), std::chrono::microseconds(random() % 3), &r));
+      for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+      if (random() % 12 == 0 && got.size() > 3) {
+        got.resize(got.size() - 1 - random() % 3);
+        must(session->rewind(kPrompt.size() + got.size()));
+      }
+    }
+    EXPECT_EQ(got, want);
+    EXPECT_EQ(session->statistics().drafter_failures, 0u);
+  }
+}
+
+TEST(CudaSession, NeighboursInABatchChangeNoToken) {
+  const auto model = open_model(target(), cuda());
+  const auto drafter = open_drafter(model, "eagle", eagle());
+  constexpr size_t kTokens = 8;
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::vector<int32_t>> want, got(3);
+  for (uint64_t i = 0; i < 3; ++i)
+    for (const bool alone : {true, false}) {
+      SessionOptions o = sampled(0.5f * static_cast<float>(i), i);
+      if (!alone && i > 0) {
+        o.drafter = drafter;
+        o.tree.name = i == 1 ? "chain" : "eagle2";
+      }
+      auto s = must(Session::create(model, o));
+      must(s->append(std::span<const int32_t>(kPrompt).first(4 + 3 * i)));
+      if (alone) want.push_back(generate(*s, kTokens));
+      else sessions.push_back(std::move(s));
+    }
+  auto batch = must(Batch::create(model));
+  for (auto& s : sessions) must(batch->add(*s));
+  while (std::any_of(got.begin(), got.end(), [](const auto& g) { return g.size() < kTokens; })) {
+    must(batch->step(2, std::chrono::microseconds(0)));
+    for (size_t i = 0; i < 3; ++i) {
+      must(sessions[i]->status());
+      for (const EmittedToken& t : sessions[i]->result().tokens) got[i].push_back(t.id);
+    }
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    got[i].resize(kTokens);
+    EXPECT_EQ(got[i], want[i]) << i;
+  }
+}
+
+#ifndef AERIE_REAL_GPU
+TEST(CudaSession, NoMemoryLeftBehind) {
+  const std::string path = converted(golden("mha"), "cuda-memory", DType::int4);
+  const int64_t before = kernels::cuda::emulation::allocated_bytes();
+  int failed = 0, opened = 0;
+  for (int64_t room = 1 << 12; opened == 0 && room < int64_t{1} << 40; room *= 2) {
+    kernels::cuda::emulation::set_faults({.memory = before + room});
+    Result<std::unique_ptr<Session>> session = error(Code::internal, "");
+    {
+      auto model = Model::open(cuda(), must(Package::open(path)), {});
+      if (model.ok()) session = Session::create(*model, {});
+      else session = model.status();
+    }
+    if (session.ok()) {
+      const int32_t t = 5;
+      must((*session)->append({&t, 1}));
+      StepResult r;
+      Status s;
+      for (int i = 0; s.ok() && i < 100 && r.tokens.empty(); ++i) s = (*session)->step(2, std::chrono::microseconds(0), &r);
+      if (s.ok()) ++opened;
+      else session = s;
+    }
+    if (!session.ok()) {
+      EXPECT_EQ(session.status().code(), Code::out_of_memory) << session.status().message();
+      ++failed;
+    }
+  }
+  kernels::cuda::emulation::set_faults({});
+  EXPECT_GT(failed, 3);
+  EXPECT_EQ(opened, 1);
+  EXPECT_EQ(kernels::cuda::emulation::allocated_bytes(), before);
+}
+
+#endif
+
+}  // namespace
+}  // namespace aerie::test
