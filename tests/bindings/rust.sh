@@ -17,10 +17,14 @@ if cargo clippy --version >/dev/null 2>&1; then
 fi
 cargo test
 cargo test -p aerie --no-default-features --features load
+cargo build  # for the page, below
 cargo doc --no-deps
-# Crates that need each other are packaged together since cargo 1.90.
+# Crates that need each other are packaged together since cargo 1.90. Away from the user's cache, which would keep the
+# first aerie-sys 0.1.0 that it saw.
 if [ "$(command cargo --version | sed -E 's/cargo 1\.([0-9]+).*/\1/')" -ge 90 ]; then
-  command cargo package --workspace --allow-dirty >"$CARGO_TARGET_DIR/package.log" 2>&1 || { cat "$CARGO_TARGET_DIR/package.log"; exit 1; }
+  away=$(mktemp -d)
+  trap 'rm -rf "$away"' EXIT
+  CARGO_HOME=$away/home command cargo package --workspace --allow-dirty --target-dir "$away/target" >"$CARGO_TARGET_DIR/package.log" 2>&1 || { cat "$CARGO_TARGET_DIR/package.log"; exit 1; }
   if grep '^warning' "$CARGO_TARGET_DIR/package.log"; then exit 1; fi
 else
   cargo package -p aerie-sys --allow-dirty
