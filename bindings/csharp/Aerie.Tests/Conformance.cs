@@ -337,6 +337,34 @@ namespace Aerie.Tests
             }
         }
 
+        public static void save_restore()
+        {
+            int[] want = TheText(0.8f, 5, 64);
+            string path = Path.GetTempFileName();
+            using (Model model = OpenDemo())
+            using (Drafter drafter = OpenEagle(model))
+            {
+                byte[] data;
+                using (Session session = Start(model, drafter, 0.8f, 5))
+                {
+                    IsText(Take(session, 20), want.Take(20));
+                    data = session.Save();
+                    session.SaveFile(path);
+                }
+                foreach (Func<Session> restore in new Func<Session>[]
+                {
+                    () => model.RestoreSession(data, Settings(drafter, 0.8f, 5)), () => model.RestoreSessionFile(path, Settings(drafter, 0.8f, 5)),
+                    () => model.RestoreSession(data, Settings(null, 0.8f, 5)),
+                })
+                    using (Session session = restore()) IsText(Take(session, 44), want.Skip(20));
+                data[data.Length / 2] ^= 1;
+                Fails(ErrorCode.BadFormat, () => model.RestoreSession(data));
+                Fails(ErrorCode.BadFormat, () => model.RestoreSession(new byte[0]));
+                Fails(ErrorCode.NotFound, () => model.RestoreSessionFile("/no/such/file"));
+            }
+            File.Delete(path);
+        }
+
         public static void stream()
         {
             int[] want = TheText(0.8f, 5, 64);

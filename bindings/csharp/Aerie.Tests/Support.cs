@@ -57,13 +57,18 @@ namespace Aerie.Tests
         internal static Drafter OpenEagle(Model model) { return model.OpenDrafter(ModelPath("demo-eagle.aerie")); }
 
         /// <summary>A chain, as auto drafts only where that pays.</summary>
-        internal static Session Start(Model model, Drafter drafter, float temperature, ulong seed, int[] prompt = null)
+        internal static SessionOptions Settings(Drafter drafter, float temperature, ulong seed)
         {
-            Session session = model.CreateSession(new SessionOptions
+            return new SessionOptions
             {
                 Drafter = drafter, IgnoreEos = true, Sampling = new Sampling { Temperature = temperature, Seed = seed },
                 Tree = new Tree { Policy = TreePolicy.Chain, Nodes = 3 },
-            });
+            };
+        }
+
+        internal static Session Start(Model model, Drafter drafter, float temperature, ulong seed, int[] prompt = null)
+        {
+            Session session = model.CreateSession(Settings(drafter, temperature, seed));
             session.Append(prompt ?? Prompt);
             return session;
         }

@@ -150,7 +150,32 @@ namespace Aerie
 
         public Session CreateSession(SessionOptions options = null)
         {
-            return Session.Create(this, options ?? new SessionOptions());
+            return Session.Make(this, options, Methods.aerie_session_create);
+        }
+
+        /// <summary>
+        /// A session from what Session.Save gave. Settings are those of options, stop strings are to be set again. BadFormat:
+        /// damaged; Mismatch: of another model, device or build.
+        /// </summary>
+        public Session RestoreSession(byte[] data, SessionOptions options = null)
+        {
+            if (data == null) throw new ArgumentNullException("data");
+            return Session.Make(this, options, (model, o, made, e) =>
+            {
+                byte* none = stackalloc byte[1];
+                fixed (byte* d = data)
+                    return Methods.aerie_session_restore(model, o, (IntPtr)(data.Length == 0 ? none : d), (UIntPtr)data.Length, made, e);
+            });
+        }
+
+        /// <summary>The same from a file.</summary>
+        public Session RestoreSessionFile(string path, SessionOptions options = null)
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            return Session.Make(this, options, (model, o, made, e) =>
+            {
+                fixed (byte* file = Utf8.ToNative(path, "path")) return Methods.aerie_session_restore_file(model, o, file, made, e);
+            });
         }
 
         /// <summary>maxRows: rows of one target pass; 0: no limit.</summary>

@@ -27,16 +27,19 @@ namespace Aerie
             turn = alone;
         }
 
-        internal static Session Create(Model on, SessionOptions options)
+        internal delegate int Maker(IntPtr model, aerie_session_options* options, IntPtr* made, aerie_error* error);
+
+        /// <summary>A session by one of the functions that make them, with these options.</summary>
+        internal static Session Make(Model on, SessionOptions options, Maker maker)
         {
             IntPtr p = IntPtr.Zero;
             using (var model = on.Handle.Use())
             {
                 IntPtr m = model.Pointer;
-                options.With((o, e) =>
+                (options ?? new SessionOptions()).With((o, e) =>
                 {
                     IntPtr made = IntPtr.Zero;
-                    int code = Methods.aerie_session_create(m, o, &made, e);
+                    int code = maker(m, o, &made, e);
                     p = made;
                     return code;
                 });
@@ -249,6 +252,36 @@ namespace Aerie
                     AerieException.Check(Methods.aerie_session_statistics(session.Pointer, &s, &e), ref e);
                 return new Statistics(s);
             }
+        }
+
+        /// <summary>
+        /// The text with what has been computed for it, so that going on after Model.RestoreSession costs no reading of the
+        /// prompt. An unfinished cycle is discarded; a session in a batch may be saved.
+        /// </summary>
+        public byte[] Save()
+        {
+            aerie_error e = AerieException.NewError();
+            using (var session = Handle.Use())
+            using (TakeTurn())
+            {
+                UIntPtr size = UIntPtr.Zero;
+                int code = Methods.aerie_session_save(session.Pointer, IntPtr.Zero, UIntPtr.Zero, &size, &e);
+                if (code != Constants.AERIE_E_LIMIT) AerieException.Check(code, ref e);
+                byte[] data = new byte[checked((int)size)];
+                fixed (byte* d = data)
+                    AerieException.Check(Methods.aerie_session_save(session.Pointer, (IntPtr)d, size, &size, &e), ref e);
+                return data;
+            }
+        }
+
+        /// <summary>The same to a file, which appears whole or not at all.</summary>
+        public void SaveFile(string path)
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            Do((p, e) =>
+            {
+                fixed (byte* file = Utf8.ToNative(path, "path")) return Methods.aerie_session_save_file(p, file, e);
+            });
         }
 
         /// <summary>Tokens one by one, up to a count (0: until the text ends). What a step emits beyond the last one taken stays in the session.</summary>
