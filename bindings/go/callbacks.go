@@ -25,7 +25,7 @@ func aerieGoLog(handle C.uintptr_t, level C.int32_t, message *C.char) {
 	cgo.Handle(handle).Value().(func(LogLevel, string))(LogLevel(level), C.GoString(message))
 }
 
-// loading is a model being opened: how far, until when, and what went wrong in Go.
+// loading is a model being opened, or another long call: how far, until when, and what went wrong in Go.
 type loading struct {
 	ctx      context.Context
 	progress func(done, total uint64)

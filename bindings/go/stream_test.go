@@ -130,6 +130,30 @@ func TestModelInfo(t *testing.T) {
 	}
 }
 
+func TestEvaluate(t *testing.T) {
+	m := openDemo(t)
+	info, err := m.Info()
+	must(t, info, err)
+	e, err := m.Evaluate(ctx, prompt, []int32{0, FinalHidden}, true)
+	must(t, e, err)
+	if len(e.Features) != len(prompt)*2*info.HiddenSize || len(e.Logits) != len(prompt)*info.VocabSize {
+		t.Fatalf("%d features, %d logits", len(e.Features), len(e.Logits))
+	}
+	last := e.Logits[(len(prompt)-1)*info.VocabSize:]
+	best := 0
+	for i, logit := range last {
+		if logit > last[best] {
+			best = i
+		}
+	}
+	isText(t, "the largest logit", []int32{int32(best)}, take(t, start(t, m, settings(nil, 0, 0), prompt...), 1))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.Evaluate(ended, prompt, nil, true); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // A context that ends too late for its step must not cancel the next one.
 func TestContextEndsAroundAStep(t *testing.T) {
 	m := openDemo(t)

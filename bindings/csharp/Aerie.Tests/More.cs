@@ -151,6 +151,20 @@ namespace Aerie.Tests
             model.CreateBatch().Add(Start(model, drafter, 0, 0));
         }
 
+        public static void RowsOfATextAreTheSessions()
+        {
+            using (Model model = OpenDemo())
+            using (Session session = Start(model, null, 0, 0))
+            {
+                ModelInfo info = model.Info;
+                Evaluation e = model.Evaluate(Prompt, new[] { 0, Evaluation.FinalHidden }, logits: true);
+                Is(e.Features.Length, Prompt.Length * 2 * info.HiddenSize);
+                float[] last = e.Logits.Skip((Prompt.Length - 1) * info.VocabSize).ToArray();
+                Is(Array.IndexOf(last, last.Max()), Take(session, 1)[0], "the largest logit");
+                Throws<OperationCanceledException>(() => model.Evaluate(Prompt, null, true, new CancellationToken(true)));
+            }
+        }
+
         public static void AModelSaysWhatItIs()
         {
             using (Model model = OpenDemo())

@@ -124,6 +124,39 @@ namespace Aerie
             }
         }
 
+        /// <summary>Run the target over a text from its beginning, for training and analysis; takes KV memory while it runs.</summary>
+        public Evaluation Evaluate(int[] tokens, int[] taps, bool logits = false, CancellationToken cancel = default(CancellationToken))
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            ModelInfo info = Info;
+            int n = taps == null ? 0 : taps.Length;
+            var evaluation = new Evaluation(new float[checked(tokens.Length * n * info.HiddenSize)],
+                                      logits ? new float[checked(tokens.Length * info.VocabSize)] : null);
+            aerie_error e = AerieException.NewError();
+            GCHandle root = GCHandle.Alloc(new Callbacks.Loading { Cancel = cancel });
+            try
+            {
+                using (var model = Handle.Use())
+                    fixed (int* t = tokens, wanted = taps)
+                    fixed (float* f = evaluation.Features, l = evaluation.Logits)
+                    {
+                        var o = new aerie_evaluate_options
+                        {
+                            struct_size = (uint)sizeof(aerie_evaluate_options), n_taps = n, taps = wanted, features = f, logits = l,
+                            progress = Callbacks.Progress, progress_user = GCHandle.ToIntPtr(root),
+                        };
+                        int code = Methods.aerie_model_evaluate(model.Pointer, t, (UIntPtr)tokens.Length, &o, &e);
+                        if (code == Constants.AERIE_E_CANCELLED) cancel.ThrowIfCancellationRequested();
+                        AerieException.Check(code, ref e);
+                    }
+            }
+            finally
+            {
+                root.Free();
+            }
+            return evaluation;
+        }
+
         /// <summary>A drafter for this model: a package, the id of a loaded plugin, or both.</summary>
         public Drafter OpenDrafter(string package = null, string plugin = null, int maxSessions = 0)
         {
