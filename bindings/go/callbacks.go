@@ -44,3 +44,25 @@ func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t
 	}
 	return 1
 }
+
+// making is what a model asks for room when its KV budget is spent.
+type making struct {
+	room func(positions int) bool
+	told *shared // where a panic waits for the step that it happened in
+}
+
+//export aerieGoKVFull
+func aerieGoKVFull(handle C.uintptr_t, positions C.int32_t) (again C.int32_t) {
+	m := cgo.Handle(handle).Value().(*making)
+	var err error
+	defer func() {
+		if panicked, ok := err.(*PanicError); ok {
+			m.told.panicked.Store(panicked)
+		}
+	}()
+	defer caught(&err)
+	if m.room(int(positions)) {
+		return 1
+	}
+	return 0
+}

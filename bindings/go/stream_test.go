@@ -130,6 +130,53 @@ func TestModelInfo(t *testing.T) {
 	}
 }
 
+func TestPrefixesAreKept(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{ForgetPrefixes: forget})
+		defer must(t, m, err).Close()
+		first := start(t, m, settings(nil, 0, 0), longPrompt()...)
+		want := take(t, first, 4)
+		first.Close()
+		second := start(t, m, settings(nil, 0, 0), longPrompt()...)
+		isText(t, "again", take(t, second, 4), want)
+		if st, err := second.Statistics(); err != nil || (st.ReusedTokens == 0) != forget {
+			t.Errorf("forget %v: %d tokens reused, %v", forget, st.ReusedTokens, err)
+		}
+	}
+}
+
+func TestKVFullMakesRoom(t *testing.T) {
+	var victim *Session
+	asked := 0
+	m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{KVPositions: 896, ForgetPrefixes: true,
+		KVFull: func(wanted int) bool {
+			if asked++; wanted <= 0 || victim == nil {
+				panic("no victim")
+			}
+			victim.Close()
+			victim = nil
+			return true
+		}})
+	defer must(t, m, err).Close()
+	want := take(t, start(t, openDemo(t), settings(nil, 0, 0), longPrompt()...), 8)
+	victim = start(t, m, settings(nil, 0, 0), longPrompt()...)
+	take(t, victim, 4)
+	s := start(t, m, settings(nil, 0, 0), longPrompt()...)
+	isText(t, "after making room", take(t, s, 8), want)
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	third := start(t, m, settings(nil, 0, 0), longPrompt()...)
+	var panicked *PanicError
+	var at error
+	for at == nil {
+		_, at = third.Step(ctx, StepOptions{})
+	}
+	if !errors.Is(at, ErrLimit) || !errors.As(at, &panicked) {
+		t.Error("a panic:", at)
+	}
+}
+
 func TestEvaluate(t *testing.T) {
 	m := openDemo(t)
 	info, err := m.Info()

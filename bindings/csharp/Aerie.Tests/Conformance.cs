@@ -337,6 +337,31 @@ namespace Aerie.Tests
             }
         }
 
+        public static void fork()
+        {
+            int[] want = TheText(0, 5, 64);
+            using (Model model = OpenDemo())
+            using (Drafter drafter = OpenEagle(model))
+            using (Session session = Start(model, drafter, 0, 5), drawn = Start(model, null, 1, 5))
+            {
+                using (Tokenizer tokenizer = model.OpenTokenizer()) session.SetStopStrings(tokenizer, "never to be seen");
+                IsText(Take(session, 20), want.Take(20));
+                using (Session fork = session.Fork())
+                {
+                    session.SetStopStrings(null);
+                    GC.Collect();
+                    IsText(Take(fork, 44), want.Skip(20), "the fork");
+                }
+                IsText(Take(session, 44), want.Skip(20), "the first");
+                int[][] texts = new uint[] { 0, 7, 7 }.Select(stream =>
+                {
+                    using (Session fork = drawn.Fork(stream)) return Take(fork, 20);
+                }).ToArray();
+                IsText(texts[1], texts[2], "equal streams");
+                That(!texts[0].SequenceEqual(texts[1]), "different streams, one text");
+            }
+        }
+
         public static void save_restore()
         {
             int[] want = TheText(0.8f, 5, 64);

@@ -18,6 +18,14 @@ namespace Aerie
         public bool CheckData { get; set; }
         /// <summary>(done, total) in bytes, on the loading thread.</summary>
         public Action<long, long> Progress { get; set; }
+        /// <summary>Texts' keys and values do not stay for later sessions that begin alike.</summary>
+        public bool ForgetPrefixes { get; set; }
+        /// <summary>
+        /// Asked for room (in tokens) when the KV budget is spent, on the thread that steps: it may dispose of other sessions
+        /// of the model, or rewind them, and return true to try again. Without it, or at false, the step fails with
+        /// ErrorCode.Limit; nothing is lost. What it throws is that exception's inner one.
+        /// </summary>
+        public Func<int, bool> KVFull { get; set; }
     }
 
     /// <summary>What a model says about itself.</summary>
@@ -65,11 +73,18 @@ namespace Aerie
             o.kv_dtype = (int)options.KVType;
             o.check_data = options.CheckData ? 1 : 0;
             o.progress = Callbacks.Progress;
+            o.keep_prefixes = options.ForgetPrefixes ? -1 : 0;
             aerie_error e = AerieException.NewError();
             GCHandle root = GCHandle.Alloc(loading);
+            Hooks hooks = new Hooks(options.KVFull, runtime.Handle.Hooks);
             try
             {
                 o.progress_user = GCHandle.ToIntPtr(root);
+                if (options.KVFull != null)
+                {
+                    o.kv_full = Callbacks.KVFull;
+                    o.kv_full_user = hooks.User;
+                }
                 IntPtr p = IntPtr.Zero;
                 using (var on = runtime.Handle.Use())
                     fixed (byte* file = Utf8.ToNative(path, "path"))
@@ -77,12 +92,13 @@ namespace Aerie
                         int code = Methods.aerie_model_open(on.Pointer, file, &o, &p, &e);
                         if (code == Constants.AERIE_E_CANCELLED && loading.Failure == null) cancel.ThrowIfCancellationRequested();
                         if (code != Constants.AERIE_OK) throw AerieException.Of(code, ref e, loading.Failure);
-                        return new Model(new ModelHandle(p, runtime.Handle.Hooks.Keep()));
+                        return new Model(new ModelHandle(p, hooks.Keep()));
                     }
             }
             finally
             {
                 root.Free();
+                hooks.Drop();
             }
         }
 

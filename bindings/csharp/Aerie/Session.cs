@@ -158,6 +158,31 @@ namespace Aerie
         internal string[] StopStrings { get { return stops; } }
 
         /// <summary>
+        /// A second session with the same text, settings, drafters and stop strings, in no batch; keys and values are shared
+        /// until one of them writes. stream: the fork's noise stream; 0: one of its own, so that the two go different ways at
+        /// a temperature above 0. An unfinished cycle is discarded, never a committed token.
+        /// </summary>
+        public Session Fork(uint stream = 0)
+        {
+            var o = new aerie_fork_options { struct_size = (uint)sizeof(aerie_fork_options), stream = stream };
+            IntPtr p = IntPtr.Zero;
+            aerie_error e = AerieException.NewError();
+            using (var session = Handle.Use())
+            using (TakeTurn())
+            {
+                AerieException.Check(Methods.aerie_session_fork(session.Pointer, &o, &p, &e), ref e);
+                Session fork = new Session(new SessionHandle(p, Handle.Hooks.Keep())) { stops = stops };
+                if (Handle.StopTokenizer != null)
+                {
+                    bool held = false;
+                    Handle.StopTokenizer.DangerousAddRef(ref held);
+                    fork.Handle.StopTokenizer = Handle.StopTokenizer;
+                }
+                return fork;
+            }
+        }
+
+        /// <summary>
         /// Stop the step that is running, or the next one: it throws AerieException with ErrorCode.Cancelled, nothing
         /// committed is lost, and stepping again goes on. Any thread.
         /// </summary>

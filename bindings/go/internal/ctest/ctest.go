@@ -59,6 +59,7 @@ func Structs() map[string]reflect.Type {
 		"aerie_drafter_options":  reflect.TypeOf(C.aerie_drafter_options{}),
 		"aerie_sampling":         reflect.TypeOf(C.aerie_sampling{}),
 		"aerie_tree_options":     reflect.TypeOf(C.aerie_tree_options{}),
+		"aerie_fork_options":     reflect.TypeOf(C.aerie_fork_options{}),
 		"aerie_session_options":  reflect.TypeOf(C.aerie_session_options{}),
 		"aerie_token":            reflect.TypeOf(C.aerie_token{}),
 		"aerie_step_options":     reflect.TypeOf(C.aerie_step_options{}),
