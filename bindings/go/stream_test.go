@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -127,6 +129,34 @@ func TestModelInfo(t *testing.T) {
 	i, err := openDemo(t).Info()
 	if must(t, i, err); i.VocabSize == 0 || i.Name == "" || i.Fingerprint == "" || len(i.EOS) == 0 || i.MaxContext == 0 || i.WeightBytes == 0 {
 		t.Errorf("%+v", i)
+	}
+}
+
+func TestCostsAreReadFromAFile(t *testing.T) {
+	path := t.TempDir() + "/costs"
+	out, err := exec.Command(built(t, "bin", "aerie"), "profile", "--quick", "--threads", "1", "--model", models("demo.aerie"),
+		"--drafter", models("demo-eagle.aerie"), "-o", path).Output()
+	must(t, out, err)
+	m := openDemo(t)
+	d := openEagle(t, m)
+	profile, err := LoadProfile(path)
+	defer must(t, profile, err).Close()
+	if err := profile.Attach(m, d); err != nil {
+		t.Fatal(err)
+	}
+	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	defer must(t, ngram, err).Close()
+	if err := profile.Attach(m, ngram); !errors.Is(err, ErrMismatch) {
+		t.Error("a drafter that was not measured:", err)
+	}
+	o := settings(d, 0.8, 5)
+	o.Tree = Tree{Policy: TreeAuto}
+	isText(t, "auto", take(t, start(t, m, o, prompt...), 64), theText(t, 0.8, 5, 64))
+	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadProfile(path); !errors.Is(err, ErrBadFormat) {
+		t.Error(err)
 	}
 }
 

@@ -153,6 +153,29 @@ namespace Aerie.Tests
 
         private static readonly int[] Long = Enumerable.Range(0, 400).Select(i => 1 + i * 7 % 1000).ToArray();
 
+        public static void CostsAreReadFromAFile()
+        {
+            string path = System.IO.Path.GetTempFileName();
+            Run("aerie", string.Format("profile --quick --threads 1 --model {0} --drafter {1} -o {2}", ModelPath("demo.aerie"), ModelPath("demo-eagle.aerie"), path));
+            using (Model model = OpenDemo(), other = OpenDemo())
+            using (Drafter eagle = OpenEagle(model), ngram = model.OpenDrafter(plugin: "ngram"))
+            using (Profile profile = new Profile(path))
+            {
+                profile.Attach(model, eagle);
+                Fails(ErrorCode.Mismatch, () => profile.Attach(other, ngram));
+                SessionOptions options = Settings(eagle, 0.8f, 5);
+                options.Tree = new Tree { Policy = TreePolicy.Auto };
+                using (Session session = model.CreateSession(options))
+                {
+                    session.Append(Prompt);
+                    IsText(Take(session, 64), TheText(0.8f, 5, 64));
+                }
+            }
+            System.IO.File.WriteAllText(path, "rubbish");
+            Fails(ErrorCode.BadFormat, () => new Profile(path));
+            System.IO.File.Delete(path);
+        }
+
         public static void PrefixesAreKept()
         {
             foreach (bool forget in new[] { false, true })

@@ -29,14 +29,22 @@ namespace Aerie.Tests
         /// <summary>What the C API says for these settings.</summary>
         internal static int[] TheText(float temperature, ulong seed, int n)
         {
-            ProcessStartInfo start = new ProcessStartInfo(Path.Combine(Env("AERIE_DIR"), "bin", "conformance_tokens"),
-                string.Format(CultureInfo.InvariantCulture, "{0} {1} {2} {3}", ModelPath("demo.aerie"), temperature, seed, n))
+            string all = Run("conformance_tokens", string.Format(CultureInfo.InvariantCulture, "{0} {1} {2} {3}",
+                ModelPath("demo.aerie"), temperature, seed, n));
+            return all.Split(new[] { ' ', '\n' }, StringSplitOptions.RemoveEmptyEntries).Select(int.Parse).ToArray();
+        }
+
+        /// <summary>What a program of the build tree prints.</summary>
+        internal static string Run(string program, string arguments)
+        {
+            ProcessStartInfo start = new ProcessStartInfo(Path.Combine(Env("AERIE_DIR"), "bin", program), arguments)
                 { RedirectStandardOutput = true, UseShellExecute = false };
             using (Process process = Process.Start(start))
             {
                 string all = process.StandardOutput.ReadToEnd();
                 process.WaitForExit();
-                return all.Split(new[] { ' ', '\n' }, StringSplitOptions.RemoveEmptyEntries).Select(int.Parse).ToArray();
+                Is(process.ExitCode, 0, program);
+                return all;
             }
         }
 
