@@ -19,3 +19,23 @@ void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle) {
   options->progress = progress;
   options->progress_user = (void *)handle;
 }
+
+static int32_t kv_full(void *user, int32_t positions_wanted) { return aerieGoKVFull((uintptr_t)user, positions_wanted); }
+
+void aerie_go_set_kv_full(aerie_model_options *options, uintptr_t handle) {
+  options->kv_full = kv_full;
+  options->kv_full_user = (void *)handle;
+}
+
+int32_t aerie_go_evaluate(aerie_model *model, const int32_t *tokens, size_t n, const int32_t *taps, int32_t n_taps,
+                          float *features, float *logits, uintptr_t handle, aerie_error *err) {
+  aerie_evaluate_options options;
+  AERIE_INIT(options);
+  options.n_taps = n_taps;
+  options.taps = taps;
+  options.features = features;
+  options.logits = logits;
+  options.progress = progress;
+  options.progress_user = (void *)handle;
+  return aerie_model_evaluate(model, tokens, n, &options, err);
+}

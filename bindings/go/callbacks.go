@@ -25,7 +25,7 @@ func aerieGoLog(handle C.uintptr_t, level C.int32_t, message *C.char) {
 	cgo.Handle(handle).Value().(func(LogLevel, string))(LogLevel(level), C.GoString(message))
 }
 
-// loading is a model being opened: how far, until when, and what went wrong in Go.
+// loading is a model being opened, or another long call: how far, until when, and what went wrong in Go.
 type loading struct {
 	ctx      context.Context
 	progress func(done, total uint64)
@@ -43,4 +43,26 @@ func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t
 		l.progress(uint64(done), uint64(total))
 	}
 	return 1
+}
+
+// making is what a model asks for room when its KV budget is spent.
+type making struct {
+	room func(positions int) bool
+	told *shared // where a panic waits for the step that it happened in
+}
+
+//export aerieGoKVFull
+func aerieGoKVFull(handle C.uintptr_t, positions C.int32_t) (again C.int32_t) {
+	m := cgo.Handle(handle).Value().(*making)
+	var err error
+	defer func() {
+		if panicked, ok := err.(*PanicError); ok {
+			m.told.panicked.Store(panicked)
+		}
+	}()
+	defer caught(&err)
+	if m.room(int(positions)) {
+		return 1
+	}
+	return 0
 }

@@ -7,5 +7,10 @@
 
 void aerie_go_set_log(aerie_runtime_options *options, uintptr_t handle);
 void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle);
+void aerie_go_set_kv_full(aerie_model_options *options, uintptr_t handle);
+
+/* Go's slices may be handed to C as arguments, not inside of a struct. */
+int32_t aerie_go_evaluate(aerie_model *model, const int32_t *tokens, size_t n, const int32_t *taps, int32_t n_taps,
+                          float *features, float *logits, uintptr_t handle, aerie_error *err);
 
 #endif

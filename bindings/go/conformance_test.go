@@ -460,6 +460,68 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+func TestFork(t *testing.T) {
+	m := openDemo(t)
+	want := theText(t, 0, 5, 64)
+	s := start(t, m, settings(openEagle(t, m), 0, 5), prompt...)
+	tokenizer := openTokenizer(t, m)
+	if err := s.SetStopStrings(tokenizer, "never to be seen"); err != nil {
+		t.Fatal(err)
+	}
+	isText(t, "before", take(t, s, 20), want[:20])
+	fork, err := s.Fork(0)
+	defer must(t, fork, err).Close()
+	tokenizer.Close()
+	isText(t, "the fork", take(t, fork, 44), want[20:])
+	isText(t, "the first", take(t, s, 44), want[20:])
+
+	drawn := start(t, m, settings(nil, 1, 5), prompt...)
+	var texts [3][]int32
+	for i, stream := range []uint32{0, 7, 7} {
+		fork, err := drawn.Fork(stream)
+		texts[i] = take(t, must(t, fork, err), 20)
+		fork.Close()
+	}
+	isText(t, "equal streams", texts[1], texts[2])
+	if fmt.Sprint(texts[0]) == fmt.Sprint(texts[1]) {
+		t.Error("different streams, one text")
+	}
+}
+
+func TestSaveRestore(t *testing.T) {
+	m := openDemo(t)
+	d := openEagle(t, m)
+	want := theText(t, 0.8, 5, 64)
+	s := start(t, m, settings(d, 0.8, 5), prompt...)
+	isText(t, "before", take(t, s, 20), want[:20])
+	path := t.TempDir() + "/saved"
+	if err := s.SaveFile(path); err != nil {
+		t.Fatal(err)
+	}
+	data, err := s.Save()
+	must(t, data, err)
+	s.Close()
+	for name, restore := range map[string]func() (*Session, error){
+		"bytes": func() (*Session, error) { return m.RestoreSession(settings(d, 0.8, 5), data) },
+		"file":  func() (*Session, error) { return m.RestoreSessionFile(settings(d, 0.8, 5), path) },
+		"plain": func() (*Session, error) { return m.RestoreSession(settings(nil, 0.8, 5), data) },
+	} {
+		s, err := restore()
+		isText(t, name, take(t, must(t, s, err), 44), want[20:])
+		s.Close()
+	}
+	data[len(data)/2] ^= 1
+	if _, err := m.RestoreSession(nil, data); !errors.Is(err, ErrBadFormat) {
+		t.Error("a flipped bit:", err)
+	}
+	if _, err := m.RestoreSession(nil, nil); !errors.Is(err, ErrBadFormat) {
+		t.Error("nothing:", err)
+	}
+	if _, err := m.RestoreSessionFile(nil, "/no/such/file"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}
+
 func TestLoadCycles(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector's own memory grows")

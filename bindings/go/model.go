@@ -28,6 +28,12 @@ type ModelOptions struct {
 	CheckData   bool // checksum raw tensors too, which reads the whole file
 	// Progress is called while loading, on the calling goroutine.
 	Progress func(doneBytes, totalBytes uint64)
+	// ForgetPrefixes: texts' keys and values do not stay for later sessions that begin alike.
+	ForgetPrefixes bool
+	// KVFull is asked for room when the KV budget is spent, on the goroutine that steps: it may Close other sessions of
+	// the model, or Rewind those that are not in a batch being stepped, and return true to try again. Without it, or at
+	// false, the step fails with ErrLimit; nothing is lost.
+	KVFull func(positionsWanted int) bool
 }
 
 // Model is a target: immutable and shared by any number of sessions.
@@ -57,17 +63,32 @@ func OpenModel(ctx context.Context, on *Runtime, path string, options *ModelOpti
 	handle := cgo.NewHandle(load)
 	defer handle.Delete()
 	C.aerie_go_set_progress(&o, C.uintptr_t(handle))
+	if options.ForgetPrefixes {
+		o.keep_prefixes = -1
+	}
+	base := on.object.base.keep()
+	if options.KVFull != nil {
+		below := base
+		base = newShared(nil)
+		full := cgo.NewHandle(&making{options.KVFull, base})
+		base.free = func() {
+			full.Delete()
+			below.drop()
+		}
+		C.aerie_go_set_kv_full(&o, C.uintptr_t(full))
+	}
 	c := C.CString(path)
 	defer C.free(unsafe.Pointer(c))
 	var p *C.aerie_model
 	if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_model_open(r, c, &o, &p, e) }); err != nil {
+		base.drop()
 		if load.err != nil {
 			err.(*Error).cause = load.err
 		}
 		return nil, err
 	}
 	m := &Model{}
-	m.object.open(p, func(p *C.aerie_model) { C.aerie_model_release(p) }, on.object.base.keep())
+	m.object.open(p, func(p *C.aerie_model) { C.aerie_model_release(p) }, base)
 	runtime.SetFinalizer(m, (*Model).Close)
 	return m, nil
 }

@@ -29,6 +29,13 @@ type stops struct {
 
 // NewSession makes a session; options may be nil.
 func (m *Model) NewSession(options *SessionOptions) (*Session, error) {
+	return m.makeSession(options, func(p *C.aerie_model, o *C.aerie_session_options, out **C.aerie_session, e *C.aerie_error) C.int32_t {
+		return C.aerie_session_create(p, o, out, e)
+	})
+}
+
+func (m *Model) makeSession(options *SessionOptions,
+	call func(*C.aerie_model, *C.aerie_session_options, **C.aerie_session, *C.aerie_error) C.int32_t) (*Session, error) {
 	if options == nil {
 		options = &SessionOptions{}
 	}
@@ -45,7 +52,7 @@ func (m *Model) NewSession(options *SessionOptions) (*Session, error) {
 	}
 	defer release()
 	var p *C.aerie_session
-	if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_create(model, &o, &p, e) }); err != nil {
+	if err := check(func(e *C.aerie_error) C.int32_t { return call(model, &o, &p, e) }); err != nil {
 		return nil, err
 	}
 	return newSession(p, m.object.base.keep()), nil

@@ -26,6 +26,7 @@ type Statistics struct {
 	PrefillTokens   uint64
 	DraftPasses     uint64
 	Tried, Taken    [16]uint64 // by depth: cycles whose walk found children there, and went on to one of them
+	ReusedTokens    uint64     // prompt tokens whose keys and values were there already (not in PrefillTokens)
 }
 
 // Tau is tokens emitted per full cycle; 0 before the first.
@@ -50,6 +51,7 @@ func (s *Session) Statistics() (Statistics, error) {
 		Verified: uint64(c.verified), Accepted: uint64(c.accepted), DrafterFailures: uint64(c.drafter_failures),
 		Prefill: time.Duration(c.prefill_ns), Draft: time.Duration(c.draft_ns), Verify: time.Duration(c.verify_ns),
 		Other: time.Duration(c.other_ns), PrefillTokens: uint64(c.prefill_tokens), DraftPasses: uint64(c.draft_passes),
+		ReusedTokens: uint64(c.reused_tokens),
 	}
 	for i := range out.Tried {
 		out.Tried[i], out.Taken[i] = uint64(c.tried[i]), uint64(c.taken[i])

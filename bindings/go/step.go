@@ -87,7 +87,7 @@ func (s *Session) Step(ctx context.Context, options StepOptions) (step Step, err
 		}
 		return err
 	})
-	return step, err
+	return step, s.object.base.explain(err)
 }
 
 // Result is what the session's last step gave, its own or its batch's, error included.
@@ -100,5 +100,5 @@ func (s *Session) Result() (step Step, err error) {
 		}
 		return err
 	})
-	return step, err
+	return step, s.object.base.explain(err)
 }

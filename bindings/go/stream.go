@@ -130,7 +130,7 @@ func (r *TextReader) fill() {
 		piece, r.err = r.decoder.Finish()
 		r.text += piece
 		if r.Finish() == FinishStopString {
-			r.text = r.text[:firstOf(r.text, r.stops)]
+			r.text = r.text[:stopAt(r.text, r.stops, r.tokens.step.StopBytes)]
 		}
 		if r.err == nil {
 			r.err = io.EOF
@@ -139,14 +139,21 @@ func (r *TextReader) fill() {
 	r.ready = len(r.text)
 }
 
-// firstOf is where the first stop string begins. The library counts bytes to cut from the end of the raw text; the
-// decoder may have more bytes there, in U+FFFD for what is no UTF-8, so the place is looked for.
-func firstOf(text string, stops []string) int {
-	first := len(text)
+// stopAt is where the text ends for its reader: before the first stop string. The library counts the bytes to cut from
+// the end of the raw text, but the decoder may have more of them, in U+FFFD for what is no UTF-8, so the place is looked
+// for; a stop string that is not here whole began in text that was read before.
+func stopAt(text string, stops []string, bytes int) int {
+	first := -1
 	for _, stop := range stops {
-		if i := strings.Index(text, stop); i >= 0 && i < first {
+		if i := strings.Index(text, stop); i >= 0 && (first < 0 || i < first) {
 			first = i
 		}
+	}
+	if first < 0 {
+		first = len(text) - bytes
+	}
+	if first < 0 {
+		first = 0
 	}
 	return first
 }

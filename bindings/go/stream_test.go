@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
@@ -127,6 +129,105 @@ func TestModelInfo(t *testing.T) {
 	i, err := openDemo(t).Info()
 	if must(t, i, err); i.VocabSize == 0 || i.Name == "" || i.Fingerprint == "" || len(i.EOS) == 0 || i.MaxContext == 0 || i.WeightBytes == 0 {
 		t.Errorf("%+v", i)
+	}
+}
+
+func TestCostsAreReadFromAFile(t *testing.T) {
+	path := t.TempDir() + "/costs"
+	out, err := exec.Command(built(t, "bin", "aerie"), "profile", "--quick", "--threads", "1", "--model", models("demo.aerie"),
+		"--drafter", models("demo-eagle.aerie"), "-o", path).Output()
+	must(t, out, err)
+	m := openDemo(t)
+	d := openEagle(t, m)
+	profile, err := LoadProfile(path)
+	defer must(t, profile, err).Close()
+	if err := profile.Attach(m, d); err != nil {
+		t.Fatal(err)
+	}
+	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	defer must(t, ngram, err).Close()
+	if err := profile.Attach(m, ngram); !errors.Is(err, ErrMismatch) {
+		t.Error("a drafter that was not measured:", err)
+	}
+	o := settings(d, 0.8, 5)
+	o.Tree = Tree{Policy: TreeAuto}
+	isText(t, "auto", take(t, start(t, m, o, prompt...), 64), theText(t, 0.8, 5, 64))
+	if err := os.WriteFile(path, []byte("rubbish"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadProfile(path); !errors.Is(err, ErrBadFormat) {
+		t.Error(err)
+	}
+}
+
+func TestPrefixesAreKept(t *testing.T) {
+	for _, forget := range []bool{false, true} {
+		m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{ForgetPrefixes: forget})
+		defer must(t, m, err).Close()
+		first := start(t, m, settings(nil, 0, 0), longPrompt()...)
+		want := take(t, first, 4)
+		first.Close()
+		second := start(t, m, settings(nil, 0, 0), longPrompt()...)
+		isText(t, "again", take(t, second, 4), want)
+		if st, err := second.Statistics(); err != nil || (st.ReusedTokens == 0) != forget {
+			t.Errorf("forget %v: %d tokens reused, %v", forget, st.ReusedTokens, err)
+		}
+	}
+}
+
+func TestKVFullMakesRoom(t *testing.T) {
+	var victim *Session
+	asked := 0
+	m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{KVPositions: 896, ForgetPrefixes: true,
+		KVFull: func(wanted int) bool {
+			if asked++; wanted <= 0 || victim == nil {
+				panic("no victim")
+			}
+			victim.Close()
+			victim = nil
+			return true
+		}})
+	defer must(t, m, err).Close()
+	want := take(t, start(t, openDemo(t), settings(nil, 0, 0), longPrompt()...), 8)
+	victim = start(t, m, settings(nil, 0, 0), longPrompt()...)
+	take(t, victim, 4)
+	s := start(t, m, settings(nil, 0, 0), longPrompt()...)
+	isText(t, "after making room", take(t, s, 8), want)
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	third := start(t, m, settings(nil, 0, 0), longPrompt()...)
+	var panicked *PanicError
+	var at error
+	for at == nil {
+		_, at = third.Step(ctx, StepOptions{})
+	}
+	if !errors.Is(at, ErrLimit) || !errors.As(at, &panicked) {
+		t.Error("a panic:", at)
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	m := openDemo(t)
+	info, err := m.Info()
+	must(t, info, err)
+	e, err := m.Evaluate(ctx, prompt, []int32{0, FinalHidden}, true)
+	must(t, e, err)
+	if len(e.Features) != len(prompt)*2*info.HiddenSize || len(e.Logits) != len(prompt)*info.VocabSize {
+		t.Fatalf("%d features, %d logits", len(e.Features), len(e.Logits))
+	}
+	last := e.Logits[(len(prompt)-1)*info.VocabSize:]
+	best := 0
+	for i, logit := range last {
+		if logit > last[best] {
+			best = i
+		}
+	}
+	isText(t, "the largest logit", []int32{int32(best)}, take(t, start(t, m, settings(nil, 0, 0), prompt...), 1))
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.Evaluate(ended, prompt, nil, true); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

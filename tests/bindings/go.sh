@@ -7,8 +7,14 @@ build=$(cd "$1" && pwd)
 command -v go >/dev/null || { echo "no Go here"; exit 77; }
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
-cmake --install "$build" --prefix "$tmp/prefix" >/dev/null
-libdir=$(dirname "$(find "$tmp/prefix" -name 'libaerie.so')")
+# Go's cache knows neither what pkg-config says nor the headers it points at: always the same prefix, and a flag that
+# is another one when the headers are.
+prefix=$build/go-prefix
+rm -rf "$prefix"
+cmake --install "$build" --prefix "$prefix" >/dev/null
+libdir=$(dirname "$(find "$prefix" -name 'libaerie.so')")
+CGO_CFLAGS="-O2 -g -DAERIE_HEADERS=$(cat "$root"/capi/include/aerie/*.h | cksum | cut -d' ' -f1)"
+export CGO_CFLAGS
 export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
 export AERIE_DIR=$build AERIE_MODELS=$root/samples/models
 export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local GOPATH=$tmp/go

@@ -337,6 +337,59 @@ namespace Aerie.Tests
             }
         }
 
+        public static void fork()
+        {
+            int[] want = TheText(0, 5, 64);
+            using (Model model = OpenDemo())
+            using (Drafter drafter = OpenEagle(model))
+            using (Session session = Start(model, drafter, 0, 5), drawn = Start(model, null, 1, 5))
+            {
+                using (Tokenizer tokenizer = model.OpenTokenizer()) session.SetStopStrings(tokenizer, "never to be seen");
+                IsText(Take(session, 20), want.Take(20));
+                using (Session fork = session.Fork())
+                {
+                    session.SetStopStrings(null);
+                    GC.Collect();
+                    IsText(Take(fork, 44), want.Skip(20), "the fork");
+                }
+                IsText(Take(session, 44), want.Skip(20), "the first");
+                int[][] texts = new uint[] { 0, 7, 7 }.Select(stream =>
+                {
+                    using (Session fork = drawn.Fork(stream)) return Take(fork, 20);
+                }).ToArray();
+                IsText(texts[1], texts[2], "equal streams");
+                That(!texts[0].SequenceEqual(texts[1]), "different streams, one text");
+            }
+        }
+
+        public static void save_restore()
+        {
+            int[] want = TheText(0.8f, 5, 64);
+            string path = Path.GetTempFileName();
+            using (Model model = OpenDemo())
+            using (Drafter drafter = OpenEagle(model))
+            {
+                byte[] data;
+                using (Session session = Start(model, drafter, 0.8f, 5))
+                {
+                    IsText(Take(session, 20), want.Take(20));
+                    data = session.Save();
+                    session.SaveFile(path);
+                }
+                foreach (Func<Session> restore in new Func<Session>[]
+                {
+                    () => model.RestoreSession(data, Settings(drafter, 0.8f, 5)), () => model.RestoreSessionFile(path, Settings(drafter, 0.8f, 5)),
+                    () => model.RestoreSession(data, Settings(null, 0.8f, 5)),
+                })
+                    using (Session session = restore()) IsText(Take(session, 44), want.Skip(20));
+                data[data.Length / 2] ^= 1;
+                Fails(ErrorCode.BadFormat, () => model.RestoreSession(data));
+                Fails(ErrorCode.BadFormat, () => model.RestoreSession(new byte[0]));
+                Fails(ErrorCode.NotFound, () => model.RestoreSessionFile("/no/such/file"));
+            }
+            File.Delete(path);
+        }
+
         public static void stream()
         {
             int[] want = TheText(0.8f, 5, 64);

@@ -151,6 +151,90 @@ namespace Aerie.Tests
             model.CreateBatch().Add(Start(model, drafter, 0, 0));
         }
 
+        private static readonly int[] Long = Enumerable.Range(0, 400).Select(i => 1 + i * 7 % 1000).ToArray();
+
+        public static void CostsAreReadFromAFile()
+        {
+            string path = System.IO.Path.GetTempFileName();
+            Run("aerie", string.Format("profile --quick --threads 1 --model {0} --drafter {1} -o {2}", ModelPath("demo.aerie"), ModelPath("demo-eagle.aerie"), path));
+            using (Model model = OpenDemo(), other = OpenDemo())
+            using (Drafter eagle = OpenEagle(model), ngram = model.OpenDrafter(plugin: "ngram"))
+            using (Profile profile = new Profile(path))
+            {
+                profile.Attach(model, eagle);
+                Fails(ErrorCode.Mismatch, () => profile.Attach(other, ngram));
+                SessionOptions options = Settings(eagle, 0.8f, 5);
+                options.Tree = new Tree { Policy = TreePolicy.Auto };
+                using (Session session = model.CreateSession(options))
+                {
+                    session.Append(Prompt);
+                    IsText(Take(session, 64), TheText(0.8f, 5, 64));
+                }
+            }
+            System.IO.File.WriteAllText(path, "rubbish");
+            Fails(ErrorCode.BadFormat, () => new Profile(path));
+            System.IO.File.Delete(path);
+        }
+
+        public static void PrefixesAreKept()
+        {
+            foreach (bool forget in new[] { false, true })
+                using (Runtime runtime = OpenRuntime())
+                using (Model model = Model.Open(runtime, ModelPath("demo.aerie"), new ModelOptions { ForgetPrefixes = forget }))
+                {
+                    int[] want;
+                    using (Session first = Start(model, null, 0, 0, Long)) want = Take(first, 4);
+                    using (Session second = Start(model, null, 0, 0, Long))
+                    {
+                        IsText(Take(second, 4), want);
+                        Is(second.Statistics.ReusedTokens == 0, forget, "reused " + second.Statistics.ReusedTokens);
+                    }
+                }
+        }
+
+        public static void KVFullMakesRoom()
+        {
+            Session victim = null;
+            int asked = 0;
+            ModelOptions options = new ModelOptions { KVPositions = 896, ForgetPrefixes = true };
+            options.KVFull = wanted =>
+            {
+                ++asked;
+                victim.Dispose(); // NullReferenceException the second time
+                victim = null;
+                return true;
+            };
+            using (Runtime runtime = OpenRuntime())
+            using (Model roomy = Model.Open(runtime, ModelPath("demo.aerie")), model = Model.Open(runtime, ModelPath("demo.aerie"), options))
+            using (Session plain = Start(roomy, null, 0, 0, Long))
+            {
+                victim = Start(model, null, 0, 0, Long);
+                Take(victim, 4);
+                GC.Collect();
+                using (Session session = Start(model, null, 0, 0, Long), third = Start(model, null, 0, 0, Long))
+                {
+                    IsText(Take(session, 8), Take(plain, 8));
+                    Is(asked, 1);
+                    AerieException e = Fails(ErrorCode.Limit, () => { for (;;) third.Step(); });
+                    That(e.InnerException is NullReferenceException, "inner: " + e.InnerException);
+                }
+            }
+        }
+
+        public static void RowsOfATextAreTheSessions()
+        {
+            using (Model model = OpenDemo())
+            using (Session session = Start(model, null, 0, 0))
+            {
+                ModelInfo info = model.Info;
+                Evaluation e = model.Evaluate(Prompt, new[] { 0, Evaluation.FinalHidden }, logits: true);
+                Is(e.Features.Length, Prompt.Length * 2 * info.HiddenSize);
+                float[] last = e.Logits.Skip((Prompt.Length - 1) * info.VocabSize).ToArray();
+                Is(Array.IndexOf(last, last.Max()), Take(session, 1)[0], "the largest logit");
+                Throws<OperationCanceledException>(() => model.Evaluate(Prompt, null, true, new CancellationToken(true)));
+            }
+        }
+
         public static void AModelSaysWhatItIs()
         {
             using (Model model = OpenDemo())

@@ -29,14 +29,22 @@ namespace Aerie.Tests
         /// <summary>What the C API says for these settings.</summary>
         internal static int[] TheText(float temperature, ulong seed, int n)
         {
-            ProcessStartInfo start = new ProcessStartInfo(Path.Combine(Env("AERIE_DIR"), "bin", "conformance_tokens"),
-                string.Format(CultureInfo.InvariantCulture, "{0} {1} {2} {3}", ModelPath("demo.aerie"), temperature, seed, n))
+            string all = Run("conformance_tokens", string.Format(CultureInfo.InvariantCulture, "{0} {1} {2} {3}",
+                ModelPath("demo.aerie"), temperature, seed, n));
+            return all.Split(new[] { ' ', '\n' }, StringSplitOptions.RemoveEmptyEntries).Select(int.Parse).ToArray();
+        }
+
+        /// <summary>What a program of the build tree prints.</summary>
+        internal static string Run(string program, string arguments)
+        {
+            ProcessStartInfo start = new ProcessStartInfo(Path.Combine(Env("AERIE_DIR"), "bin", program), arguments)
                 { RedirectStandardOutput = true, UseShellExecute = false };
             using (Process process = Process.Start(start))
             {
                 string all = process.StandardOutput.ReadToEnd();
                 process.WaitForExit();
-                return all.Split(new[] { ' ', '\n' }, StringSplitOptions.RemoveEmptyEntries).Select(int.Parse).ToArray();
+                Is(process.ExitCode, 0, program);
+                return all;
             }
         }
 
@@ -57,13 +65,18 @@ namespace Aerie.Tests
         internal static Drafter OpenEagle(Model model) { return model.OpenDrafter(ModelPath("demo-eagle.aerie")); }
 
         /// <summary>A chain, as auto drafts only where that pays.</summary>
-        internal static Session Start(Model model, Drafter drafter, float temperature, ulong seed, int[] prompt = null)
+        internal static SessionOptions Settings(Drafter drafter, float temperature, ulong seed)
         {
-            Session session = model.CreateSession(new SessionOptions
+            return new SessionOptions
             {
                 Drafter = drafter, IgnoreEos = true, Sampling = new Sampling { Temperature = temperature, Seed = seed },
                 Tree = new Tree { Policy = TreePolicy.Chain, Nodes = 3 },
-            });
+            };
+        }
+
+        internal static Session Start(Model model, Drafter drafter, float temperature, ulong seed, int[] prompt = null)
+        {
+            Session session = model.CreateSession(Settings(drafter, temperature, seed));
             session.Append(prompt ?? Prompt);
             return session;
         }

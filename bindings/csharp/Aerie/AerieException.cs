@@ -42,7 +42,7 @@ namespace Aerie
 
         internal static unsafe void Check(int code, ref aerie_error error)
         {
-            if (code != Constants.AERIE_OK) throw Of(code, ref error, null);
+            if (code != Constants.AERIE_OK) throw Of(code, ref error, code == Constants.AERIE_E_LIMIT ? Callbacks.TakeFailure() : null);
         }
 
         internal static unsafe AerieException Of(int code, ref aerie_error error, Exception inner)

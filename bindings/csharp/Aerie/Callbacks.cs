@@ -20,10 +20,12 @@ namespace Aerie
     {
         private static readonly aerie_log_fn log = OnLog;
         private static readonly aerie_progress_fn progress = OnProgress;
+        private static readonly aerie_kv_full_fn kvFull = OnKVFull;
         private static readonly aerie_token_bytes_fn tokenBytes = OnTokenBytes;
 
         internal static readonly IntPtr Log = Marshal.GetFunctionPointerForDelegate(log);
         internal static readonly IntPtr Progress = Marshal.GetFunctionPointerForDelegate(progress);
+        internal static readonly IntPtr KVFull = Marshal.GetFunctionPointerForDelegate(kvFull);
         internal static readonly IntPtr TokenBytes = Marshal.GetFunctionPointerForDelegate(tokenBytes);
 
         internal sealed class Loading
@@ -43,6 +45,30 @@ namespace Aerie
             catch (Exception)
             {
                 // Nobody to tell: the log itself is what broke.
+            }
+        }
+
+        /// <summary>What KVFull threw in the step that this thread is in.</summary>
+        [ThreadStatic] private static Exception inStep;
+
+        internal static Exception TakeFailure()
+        {
+            Exception e = inStep;
+            inStep = null;
+            return e;
+        }
+
+        [MonoPInvokeCallback(typeof(aerie_kv_full_fn))]
+        private static int OnKVFull(IntPtr user, int positions)
+        {
+            try
+            {
+                return ((Func<int, bool>)GCHandle.FromIntPtr(user).Target)(positions) ? 1 : 0;
+            }
+            catch (Exception e)
+            {
+                inStep = e;
+                return 0;
             }
         }
 

@@ -128,6 +128,12 @@ namespace Aerie
         protected override void Free(IntPtr p) { Methods.aerie_batch_release(p); }
     }
 
+    internal sealed class ProfileHandle : NativeHandle
+    {
+        internal ProfileHandle(IntPtr p) : base(p, null) { }
+        protected override void Free(IntPtr p) { Methods.aerie_profile_release(p); }
+    }
+
     internal sealed class TokenizerHandle : NativeHandle
     {
         internal TokenizerHandle(IntPtr p) : base(p, null) { }

@@ -18,6 +18,14 @@ namespace Aerie
         public bool CheckData { get; set; }
         /// <summary>(done, total) in bytes, on the loading thread.</summary>
         public Action<long, long> Progress { get; set; }
+        /// <summary>Texts' keys and values do not stay for later sessions that begin alike.</summary>
+        public bool ForgetPrefixes { get; set; }
+        /// <summary>
+        /// Asked for room (in tokens) when the KV budget is spent, on the thread that steps: it may dispose of other sessions
+        /// of the model, or rewind them, and return true to try again. Without it, or at false, the step fails with
+        /// ErrorCode.Limit; nothing is lost. What it throws is that exception's inner one.
+        /// </summary>
+        public Func<int, bool> KVFull { get; set; }
     }
 
     /// <summary>What a model says about itself.</summary>
@@ -65,11 +73,18 @@ namespace Aerie
             o.kv_dtype = (int)options.KVType;
             o.check_data = options.CheckData ? 1 : 0;
             o.progress = Callbacks.Progress;
+            o.keep_prefixes = options.ForgetPrefixes ? -1 : 0;
             aerie_error e = AerieException.NewError();
             GCHandle root = GCHandle.Alloc(loading);
+            Hooks hooks = new Hooks(options.KVFull, runtime.Handle.Hooks);
             try
             {
                 o.progress_user = GCHandle.ToIntPtr(root);
+                if (options.KVFull != null)
+                {
+                    o.kv_full = Callbacks.KVFull;
+                    o.kv_full_user = hooks.User;
+                }
                 IntPtr p = IntPtr.Zero;
                 using (var on = runtime.Handle.Use())
                     fixed (byte* file = Utf8.ToNative(path, "path"))
@@ -77,12 +92,13 @@ namespace Aerie
                         int code = Methods.aerie_model_open(on.Pointer, file, &o, &p, &e);
                         if (code == Constants.AERIE_E_CANCELLED && loading.Failure == null) cancel.ThrowIfCancellationRequested();
                         if (code != Constants.AERIE_OK) throw AerieException.Of(code, ref e, loading.Failure);
-                        return new Model(new ModelHandle(p, runtime.Handle.Hooks.Keep()));
+                        return new Model(new ModelHandle(p, hooks.Keep()));
                     }
             }
             finally
             {
                 root.Free();
+                hooks.Drop();
             }
         }
 
@@ -124,6 +140,39 @@ namespace Aerie
             }
         }
 
+        /// <summary>Run the target over a text from its beginning, for training and analysis; takes KV memory while it runs.</summary>
+        public Evaluation Evaluate(int[] tokens, int[] taps, bool logits = false, CancellationToken cancel = default(CancellationToken))
+        {
+            if (tokens == null) throw new ArgumentNullException("tokens");
+            ModelInfo info = Info;
+            int n = taps == null ? 0 : taps.Length;
+            var evaluation = new Evaluation(new float[checked(tokens.Length * n * info.HiddenSize)],
+                                      logits ? new float[checked(tokens.Length * info.VocabSize)] : null);
+            aerie_error e = AerieException.NewError();
+            GCHandle root = GCHandle.Alloc(new Callbacks.Loading { Cancel = cancel });
+            try
+            {
+                using (var model = Handle.Use())
+                    fixed (int* t = tokens, wanted = taps)
+                    fixed (float* f = evaluation.Features, l = evaluation.Logits)
+                    {
+                        var o = new aerie_evaluate_options
+                        {
+                            struct_size = (uint)sizeof(aerie_evaluate_options), n_taps = n, taps = wanted, features = f, logits = l,
+                            progress = Callbacks.Progress, progress_user = GCHandle.ToIntPtr(root),
+                        };
+                        int code = Methods.aerie_model_evaluate(model.Pointer, t, (UIntPtr)tokens.Length, &o, &e);
+                        if (code == Constants.AERIE_E_CANCELLED) cancel.ThrowIfCancellationRequested();
+                        AerieException.Check(code, ref e);
+                    }
+            }
+            finally
+            {
+                root.Free();
+            }
+            return evaluation;
+        }
+
         /// <summary>A drafter for this model: a package, the id of a loaded plugin, or both.</summary>
         public Drafter OpenDrafter(string package = null, string plugin = null, int maxSessions = 0)
         {
@@ -150,7 +199,32 @@ namespace Aerie
 
         public Session CreateSession(SessionOptions options = null)
         {
-            return Session.Create(this, options ?? new SessionOptions());
+            return Session.Make(this, options, Methods.aerie_session_create);
+        }
+
+        /// <summary>
+        /// A session from what Session.Save gave. Settings are those of options, stop strings are to be set again. BadFormat:
+        /// damaged; Mismatch: of another model, device or build.
+        /// </summary>
+        public Session RestoreSession(byte[] data, SessionOptions options = null)
+        {
+            if (data == null) throw new ArgumentNullException("data");
+            return Session.Make(this, options, (model, o, made, e) =>
+            {
+                byte* none = stackalloc byte[1];
+                fixed (byte* d = data)
+                    return Methods.aerie_session_restore(model, o, (IntPtr)(data.Length == 0 ? none : d), (UIntPtr)data.Length, made, e);
+            });
+        }
+
+        /// <summary>The same from a file.</summary>
+        public Session RestoreSessionFile(string path, SessionOptions options = null)
+        {
+            if (path == null) throw new ArgumentNullException("path");
+            return Session.Make(this, options, (model, o, made, e) =>
+            {
+                fixed (byte* file = Utf8.ToNative(path, "path")) return Methods.aerie_session_restore_file(model, o, file, made, e);
+            });
         }
 
         /// <summary>maxRows: rows of one target pass; 0: no limit.</summary>

@@ -1,5 +1,4 @@
 using System;
-using System.Collections.Generic;
 using System.Runtime.InteropServices;
 using System.Threading;
 using System.Threading.Tasks;
@@ -27,16 +26,19 @@ namespace Aerie
             turn = alone;
         }
 
-        internal static Session Create(Model on, SessionOptions options)
+        internal delegate int Maker(IntPtr model, aerie_session_options* options, IntPtr* made, aerie_error* error);
+
+        /// <summary>A session by one of the functions that make them, with these options.</summary>
+        internal static Session Make(Model on, SessionOptions options, Maker maker)
         {
             IntPtr p = IntPtr.Zero;
             using (var model = on.Handle.Use())
             {
                 IntPtr m = model.Pointer;
-                options.With((o, e) =>
+                (options ?? new SessionOptions()).With((o, e) =>
                 {
                     IntPtr made = IntPtr.Zero;
-                    int code = Methods.aerie_session_create(m, o, &made, e);
+                    int code = maker(m, o, &made, e);
                     p = made;
                     return code;
                 });
@@ -156,6 +158,31 @@ namespace Aerie
         internal string[] StopStrings { get { return stops; } }
 
         /// <summary>
+        /// A second session with the same text, settings, drafters and stop strings, in no batch; keys and values are shared
+        /// until one of them writes. stream: the fork's noise stream; 0: one of its own, so that the two go different ways at
+        /// a temperature above 0. An unfinished cycle is discarded, never a committed token.
+        /// </summary>
+        public Session Fork(uint stream = 0)
+        {
+            var o = new aerie_fork_options { struct_size = (uint)sizeof(aerie_fork_options), stream = stream };
+            IntPtr p = IntPtr.Zero;
+            aerie_error e = AerieException.NewError();
+            using (var session = Handle.Use())
+            using (TakeTurn())
+            {
+                AerieException.Check(Methods.aerie_session_fork(session.Pointer, &o, &p, &e), ref e);
+                Session fork = new Session(new SessionHandle(p, Handle.Hooks.Keep())) { stops = stops };
+                if (Handle.StopTokenizer != null)
+                {
+                    bool held = false;
+                    Handle.StopTokenizer.DangerousAddRef(ref held);
+                    fork.Handle.StopTokenizer = Handle.StopTokenizer;
+                }
+                return fork;
+            }
+        }
+
+        /// <summary>
         /// Stop the step that is running, or the next one: it throws AerieException with ErrorCode.Cancelled, nothing
         /// committed is lost, and stepping again goes on. Any thread.
         /// </summary>
@@ -251,32 +278,34 @@ namespace Aerie
             }
         }
 
-        /// <summary>Tokens one by one, up to a count (0: until the text ends). What a step emits beyond the last one taken stays in the session.</summary>
-        public IEnumerable<Token> Generate(int maxTokens = 0, CancellationToken cancel = default(CancellationToken))
+        /// <summary>
+        /// The text with what has been computed for it, so that going on after Model.RestoreSession costs no reading of the
+        /// prompt. An unfinished cycle is discarded; a session in a batch may be saved.
+        /// </summary>
+        public byte[] Save()
         {
-            int left = maxTokens;
-            for (;;)
+            aerie_error e = AerieException.NewError();
+            using (var session = Handle.Use())
+            using (TakeTurn())
             {
-                StepResult step = Step(new StepOptions { MaxTokens = left }, cancel);
-                foreach (Token token in step.Tokens) yield return token;
-                if (step.State == StepState.Done || maxTokens > 0 && (left -= step.Tokens.Length) <= 0) yield break;
+                UIntPtr size = UIntPtr.Zero;
+                int code = Methods.aerie_session_save(session.Pointer, IntPtr.Zero, UIntPtr.Zero, &size, &e);
+                if (code != Constants.AERIE_E_LIMIT) AerieException.Check(code, ref e);
+                byte[] data = new byte[checked((int)size)];
+                fixed (byte* d = data)
+                    AerieException.Check(Methods.aerie_session_save(session.Pointer, (IntPtr)d, size, &size, &e), ref e);
+                return data;
             }
         }
 
-        /// <summary>Text as it comes: whole characters, up to a count of tokens (0: until the text ends), without the stop string.</summary>
-        public IEnumerable<string> GenerateText(Tokenizer tokenizer, int maxTokens = 0, CancellationToken cancel = default(CancellationToken))
+        /// <summary>The same to a file, which appears whole or not at all.</summary>
+        public void SaveFile(string path)
         {
-            using (TextStream text = new TextStream(tokenizer, stops))
+            if (path == null) throw new ArgumentNullException("path");
+            Do((p, e) =>
             {
-                int left = maxTokens;
-                for (bool more = true; more;)
-                {
-                    StepResult step = Step(new StepOptions { MaxTokens = left }, cancel);
-                    more = step.State != StepState.Done && (maxTokens == 0 || (left -= step.Tokens.Length) > 0);
-                    string piece = text.Push(step) + (more ? "" : text.Finish());
-                    if (piece.Length > 0) yield return piece;
-                }
-            }
+                fixed (byte* file = Utf8.ToNative(path, "path")) return Methods.aerie_session_save_file(p, file, e);
+            });
         }
 
         /// <summary>Stops a running step. Memory comes back when no call is using it any more.</summary>

@@ -22,6 +22,7 @@ namespace Aerie
             Verify = Time(s.verify_ns);
             Other = Time(s.other_ns);
             PrefillTokens = (long)s.prefill_tokens;
+            ReusedTokens = (long)s.reused_tokens;
             DraftPasses = (long)s.draft_passes;
             for (int i = 0; i < Tried.Length; ++i)
             {
@@ -54,6 +55,8 @@ namespace Aerie
         public TimeSpan Verify { get; }
         public TimeSpan Other { get; }
         public long PrefillTokens { get; }
+        /// <summary>Prompt tokens whose keys and values were there already (not in PrefillTokens).</summary>
+        public long ReusedTokens { get; }
         public long DraftPasses { get; }
         /// <summary>By depth: cycles whose walk found children there.</summary>
         public long[] Tried { get; } = new long[16];

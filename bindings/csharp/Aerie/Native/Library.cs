@@ -22,7 +22,9 @@ namespace Aerie.Native
                 string directory = Environment.GetEnvironmentVariable("AERIE_DIR");
                 if (string.IsNullOrEmpty(directory)) return IntPtr.Zero; // the runtime's own way
                 string file = OperatingSystem.IsWindows() ? name + ".dll" : OperatingSystem.IsMacOS() ? "lib" + name + ".dylib" : "lib" + name + ".so";
-                return NativeLibrary.TryLoad(System.IO.Path.Combine(directory, "lib", file), out IntPtr library) ? library : IntPtr.Zero;
+                foreach (string folder in new[] { "lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "bin" })
+                    if (NativeLibrary.TryLoad(System.IO.Path.Combine(directory, folder, file), out IntPtr library)) return library;
+                return IntPtr.Zero;
             });
         }
 #endif
