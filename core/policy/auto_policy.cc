@@ -21,12 +21,14 @@ constexpr int32_t kRest = 48, kMaxRest = 1536;  // plain cycles before the next 
 constexpr double kMemory = 0.06;          // weight of the newest cycle in the running means
 constexpr double kMargin = 0.97;          // of plain decode's speed; below it drafting has lost
 
-// What outlives a session.
+// What outlives a session. A trial goes on in the next one.
 struct Learned final : TreeExperience {
   Calibration calibration;
   std::array<double, kMaxDepth> follow;  // by depth: share of walks that went on from a node with children
   double tokens = 1, ms = 0;             // running means of a drafting cycle
   int32_t rest = 0, rest_length = kRest; // plain cycles left before the next trial; length of the next rest
+  int32_t trial = 0;                     // cycles of this trial; what they brought and took
+  double trial_tokens = 0, trial_ms = 0;
   Learned() { follow.fill(0.7); }
 };
 
@@ -47,7 +49,15 @@ class AutoPolicy final : public TreePolicy {
     const auto* learned = dynamic_cast<const Learned*>(&e);
     if (!learned) return;
     learned_ = *learned;
-    if (learned_.ms > 0) speed_ = learned_.tokens / learned_.ms;
+    speed_ = lately().speed();
+  }
+  CycleRate lately() const override { return {learned_.tokens, learned_.ms}; }
+  bool on_trial() const override { return !resting() && learned_.trial < kJudge; }
+  void wake() override {
+    if (resting()) start_trial(alternative());
+  }
+  void idle() override {
+    if (resting() && --learned_.rest == 0) start_trial(alternative());
   }
 
   void begin(const CycleLimits& limits) override {
@@ -57,7 +67,7 @@ class AutoPolicy final : public TreePolicy {
   }
   void costs(const CycleCosts& costs) override {
     costs_ = costs;
-    if (speed_ == 0 && costs.target_ms(1) > 0) start_trial(1 / costs.target_ms(1));
+    if (speed_ == 0 && costs.target_ms(1) > 0) start_trial(alternative());
   }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
@@ -87,8 +97,8 @@ class AutoPolicy final : public TreePolicy {
       utility_.push_back(sum);
       cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) + row * static_cast<double>(k + 1));
     }
-    const int32_t n = worth_keeping(utility_, cost_, speed_);
-    if (n < 1 || utility_[static_cast<size_t>(n) - 1] < speed_ * cost_[static_cast<size_t>(n) - 1]) return false;
+    const int32_t n = worth_keeping(utility_, cost_, aim());
+    if (n < 1 || utility_[static_cast<size_t>(n) - 1] < aim() * cost_[static_cast<size_t>(n) - 1]) return false;
     nodes_.resize(static_cast<size_t>(n));
     ++level_;
     *frontier = nodes_;
@@ -97,6 +107,88 @@ class AutoPolicy final : public TreePolicy {
   }
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
+    const int32_t n = rank(tree) - 1;
+    selected->assign(nodes_.begin(), nodes_.begin() + std::max(0, n));
+    std::sort(selected->begin(), selected->end());
+  }
+
+  CycleRate expected(const DraftTree& tree) override {
+    const auto n = static_cast<size_t>(rank(tree) - 1);
+    value_.assign(1, 1.0);  // another tree may come
+    return {utility_[n], cost_[n]};
+  }
+
+  void witness(const DraftTree& tree, std::span<const int32_t> tokens) override {
+    int32_t node = 0;
+    for (const int32_t token : tokens)
+      if ((node = learn(tree, node, token)) < 0) break;
+    learned_.calibration.refit();
+  }
+
+  void outcome(const DraftTree& tree, const CycleOutcome& o) override {
+    if (resting()) return idle();
+    if (!(o.ms > 0)) return;
+    for (size_t i = 0; i < o.path.size(); ++i)
+      (void)learn(tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
+    learned_.calibration.refit();
+    learned_.tokens += kMemory * (static_cast<double>(o.path.size()) - learned_.tokens);
+    learned_.ms += kMemory * (o.ms - learned_.ms);
+    ++learned_.trial;
+    learned_.trial_tokens += static_cast<double>(o.path.size());
+    learned_.trial_ms += o.ms;
+    const double other = alternative(), shown = learned_.trial_tokens / learned_.trial_ms;
+    if (learned_.trial == kJudge) {  // what the trial has shown, not what it was hoped to
+      learned_.tokens = learned_.trial_tokens / kJudge;
+      learned_.ms = learned_.trial_ms / kJudge;
+    }
+    speed_ = lately().speed();
+    const bool hopeless = learned_.trial >= kHopeless && learned_.trial < kJudge && shown < 0.7 * other;
+    if (hopeless || (learned_.trial >= kJudge && speed_ < kMargin * other)) {
+      if (hopeless) {
+        learned_.tokens = learned_.trial_tokens / learned_.trial;
+        learned_.ms = learned_.trial_ms / learned_.trial;
+      }
+      learned_.rest = learned_.rest_length;
+      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
+    } else if (learned_.trial >= 8 * kJudge) {
+      learned_.rest_length = kRest;
+    }
+  }
+
+ private:
+  // What there is instead: plain decode, or another drafter.
+  double alternative() const {
+    const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;
+    return std::max(plain, costs_.rival);
+  }
+  // The speed that a node has to keep up with.
+  double aim() const { return std::max({speed_, alternative(), costs_.reached}); }
+
+  void start_trial(double other) {
+    learned_.rest = learned_.trial = 0;
+    learned_.trial_tokens = learned_.trial_ms = 0;
+    if (other > 0) {  // as good as that until shown otherwise
+      learned_.tokens = 1;
+      learned_.ms = 1 / other;
+      speed_ = other;
+    }
+  }
+
+  // The children of `node`, of which the target took `taken`; that one, -1 when it is not among them.
+  int32_t learn(const DraftTree& tree, int32_t node, int32_t taken) {
+    int32_t next = -1;
+    if (tree.first_child(node) < 0) return next;
+    for (int32_t c = tree.first_child(node); c >= 0; c = tree.next_sibling(c)) {
+      learned_.calibration.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
+      if (tree[c].token == taken) next = c;
+    }
+    double& follow = learned_.follow[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
+    follow += 0.05 * ((next >= 0) - follow);
+    return next;
+  }
+
+  // nodes_: best first, with their utility and cost behind the root's; how many of these to keep, the root one of them.
+  int32_t rank(const DraftTree& tree) {
     update_values(tree);
     nodes_.clear();
     for (int32_t i = 1; i < tree.size(); ++i)
@@ -109,59 +201,7 @@ class AutoPolicy final : public TreePolicy {
       utility_.push_back(utility_.back() + value_[static_cast<size_t>(nodes_[k])]);
       cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2));
     }
-    const int32_t n = worth_keeping(utility_, cost_, speed_) - 1;
-    selected->assign(nodes_.begin(), nodes_.begin() + std::max(0, n));
-    std::sort(selected->begin(), selected->end());
-  }
-
-  void outcome(const DraftTree& tree, const CycleOutcome& o) override {
-    const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;
-    if (learned_.rest > 0) {
-      if (--learned_.rest == 0) start_trial(plain);
-      return;
-    }
-    if (!(o.ms > 0)) return;
-    for (size_t i = 0; i < o.path.size(); ++i) {
-      const int32_t node = o.path[i];
-      const int32_t taken = i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token;
-      double mass = 0;
-      int32_t rank = 0;
-      for (int32_t c = tree.first_child(node); c >= 0; c = tree.next_sibling(c), ++rank) {
-        learned_.calibration.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
-        if (tree[c].token == taken) mass = 1;
-      }
-      if (rank > 0) {
-        double& follow = learned_.follow[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
-        follow += 0.05 * (mass - follow);
-      }
-    }
-    learned_.calibration.refit();
-    learned_.tokens += kMemory * (static_cast<double>(o.path.size()) - learned_.tokens);
-    learned_.ms += kMemory * (o.ms - learned_.ms);
-    speed_ = learned_.tokens / learned_.ms;
-    ++trial_;
-    trial_tokens_ += static_cast<double>(o.path.size());
-    trial_ms_ += o.ms;
-    const double shown = trial_tokens_ / trial_ms_;
-    const bool hopeless = trial_ >= kHopeless && shown < 0.7 * plain;
-    if (hopeless || (trial_ == kJudge && shown < kMargin * plain) || (trial_ > kJudge && speed_ < kMargin * plain)) {
-      learned_.rest = learned_.rest_length;
-      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
-    } else if (trial_ >= 8 * kJudge) {
-      learned_.rest_length = kRest;
-    }
-    speed_ = std::max(speed_, plain);  // the alternative to a node is plain decode
-  }
-
- private:
-  void start_trial(double plain) {
-    trial_ = 0;
-    trial_tokens_ = trial_ms_ = 0;
-    if (plain > 0) {  // as good as plain decode until shown otherwise
-      learned_.tokens = 1;
-      learned_.ms = 1 / plain;
-      speed_ = plain;
-    }
+    return worth_keeping(utility_, cost_, aim());
   }
 
   void update_values(const DraftTree& tree) {
@@ -185,8 +225,8 @@ class AutoPolicy final : public TreePolicy {
   Learned learned_;
   std::vector<double> value_, utility_, cost_;  // value_: by tree node
   std::vector<int32_t> nodes_;
-  int32_t level_ = 0, trial_ = 0;
-  double speed_ = 0, trial_tokens_ = 0, trial_ms_ = 0;
+  int32_t level_ = 0;
+  double speed_ = 0;  // reached lately
 };
 
 }  // namespace

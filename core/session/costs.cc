@@ -13,35 +13,39 @@ constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this sa
 
 // Confidences mean something else at temperature 0 and with or without shared noise.
 std::string Session::draft_kind() const {
-  return std::string(policy_->name()) + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
+  return options_.tree.name + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
 }
 
 void Session::share_experience() {
-  if (!policy_ || !draft_) return;
-  if (auto e = policy_->experience()) options_.drafter->remember(draft_kind(), std::move(e));
+  for (const auto& side : sides_)
+    if (auto e = side->policy ? side->policy->experience() : nullptr) side->drafter().remember(draft_kind(), std::move(e));
 }
 
 void Session::prepare_costs() {
   if (!policy_->wants_costs()) return;
-  if (draft_)
-    if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
+  for (const auto& side : sides_)
+    if (const auto e = side->drafter().experience(draft_kind())) side->policy->take_over(*e);
   if (target_cost_.known()) return;
   const auto context = static_cast<int64_t>(text_.size());
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
   guess_drafts();
-  const auto drafts = draft_ ? options_.drafter->costs() : nullptr;
-  if (!drafts) return;
-  if (!drafts->levels.empty()) draft_cost_.start({drafts, &drafts->levels}, context);
-  draft_root_ms_ = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+  for (const auto& side : sides_) {
+    const auto drafts = side->drafter().costs();
+    if (!drafts) continue;
+    if (!drafts->levels.empty()) side->cost.start({drafts, &drafts->levels}, context);
+    side->root_ms = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+  }
 }
 
 // Until a draft pass has been seen: one costs a seventh of a target pass.
 void Session::guess_drafts() {
   if (!target_cost_.known()) return;
-  draft_guess_ = PassCost{};
-  draft_guess_.seed(1, target_cost_.ms(1) / 7);
-  draft_guess_.seed(16, target_cost_.ms(1) / 4);
+  for (const auto& side : sides_) {
+    side->guess = PassCost{};
+    side->guess.seed(1, target_cost_.ms(1) / 7);
+    side->guess.seed(16, target_cost_.ms(1) / 4);
+  }
 }
 
 // In a batch the same pass serves others, who ask for about as much: n rows of this session come with n of each.
@@ -55,17 +59,23 @@ const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* c
   return curve->data();
 }
 
-void Session::tell_costs() {
-  if (!policy_->wants_costs()) return;
+void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
+  if (!policy.wants_costs()) return;
   const auto context = static_cast<int64_t>(text_.size());
   target_cost_.at(context);
-  draft_cost_.at(context);
   CycleCosts c;
   c.target = in_batch(target_cost_.curve(), &target_curve_);
-  const bool free_drafts = !draft_ || options_.drafter->host_tokens();
-  c.draft = free_drafts ? nullptr : in_batch(draft_cost_.known() ? draft_cost_.curve() : draft_guess_.curve(), &draft_curve_);
-  c.draft_root = free_drafts ? 0 : draft_root_ms_ > 0 ? draft_root_ms_ : draft_guess_.ms(1);
-  policy_->costs(c);
+  if (side && !side->host_tokens()) {
+    side->cost.at(context);
+    c.draft = in_batch(side->cost.known() ? side->cost.curve() : side->guess.curve(), &side->curve);
+    c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
+  }
+  if (choosing_) {
+    c.reached = chooser_.reached();
+    const auto at = std::find_if(sides_.begin(), sides_.end(), [&](const auto& s) { return s.get() == side; });
+    c.rival = DrafterChoice::rival(choice_options_, static_cast<size_t>(at - sides_.begin()));
+  }
+  policy.costs(c);
 }
 
 // A draft or verify pass has run to its end.
@@ -78,9 +88,9 @@ void Session::pass_done(double ms, int32_t rows) {
     if (rows <= kMaxCostRows) target_cost_.measured(rows, ms);
     if (first) guess_drafts();
   } else if (frontier_[0] != 0) {
-    if (rows <= kMaxCostRows) draft_cost_.measured(rows, ms);
-  } else if (root_rows_ <= kCatchUpRows) {
-    draft_root_ms_ += (draft_root_ms_ > 0 ? kNewest : 1) * (ms - draft_root_ms_);
+    if (rows <= kMaxCostRows) side_->cost.measured(rows, ms);
+  } else if (side_->root_rows <= kCatchUpRows) {
+    side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
   }
 }
 
@@ -88,7 +98,8 @@ void Session::tell_outcome() {
   if (!policy_->wants_costs()) return;
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (choosing_) tell_others();
 }
 
 }  // namespace aerie

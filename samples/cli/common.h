@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -90,6 +91,11 @@ struct Generated {
 using OnTokens = std::function<void(const aerie_step_result&, double seconds)>;
 // Appends the prompt and steps until `max_tokens` or the end of the text.
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {});
+
+// Who drafted how many cycles; `drafters` as they were given to the session.
+std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
+std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
+nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<std::string>& drafters);
 
 // Share of 4-grams in `tokens` that occurred before: small models loop, and loops flatter a drafter.
 double repeated_4grams(const std::vector<int32_t>& tokens);

@@ -9,6 +9,8 @@ namespace cli {
 
 namespace {
 
+using Handles = std::vector<aerie_drafter_handle*>;
+
 struct Options {
   ModelOptions model;
   std::vector<std::string> drafters;
@@ -20,11 +22,14 @@ struct Options {
 struct Case {
   SamplingOptions sampling;
   std::string drafter, tree, noise;
+  std::vector<std::string> more;  // further drafters of the session
   int nodes = 0, threads = 1;
   std::string recipe() const {
     char text[512];
+    std::string names = drafter;
+    for (const std::string& m : more) names += " --drafter " + m;
     std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --seed %llu --threads %d",
-                  drafter.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
+                  names.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
                   static_cast<unsigned long long>(sampling.seed), threads);
     return text;
   }
@@ -35,15 +40,26 @@ struct Bench {
   Runtime runtime;
   Model model;
   std::vector<Drafter> drafters;
+  // One of them, or it and all the others.
+  Handles with(size_t d, bool others) const {
+    Handles h{drafters[d].get()};
+    for (size_t i = 0; others && i < drafters.size(); ++i)
+      if (i != d) h.push_back(drafters[i].get());
+    return h;
+  }
 };
 
-Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Case& c) {
+Session open_session(aerie_model* model, const Handles& drafters, const Case& c) {
   aerie_session_options s;
   AERIE_INIT(s);
-  s.drafter = drafter;
+  if (!drafters.empty()) {
+    s.drafter = drafters[0];
+    s.more_drafters = drafters.data() + 1;
+    s.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
+  }
   s.sampling = c.sampling.get();
   AERIE_INIT(s.tree);
-  s.tree.policy = drafter ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
+  s.tree.policy = !drafters.empty() ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
   s.tree.nodes = c.nodes;
   s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.ignore_eos = 1;
@@ -52,9 +68,9 @@ Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Ca
   return Session(session);
 }
 
-std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
+std::vector<int32_t> tokens_of(aerie_model* model, const Handles& drafters, const Case& c,
                                const std::vector<int32_t>& prompt, int length, std::mt19937_64* random) {
-  const Session owner = open_session(model, drafter, c);
+  const Session owner = open_session(model, drafters, c);
   aerie_session* const session = owner.get();
   for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
     const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
@@ -83,7 +99,7 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
 // Each case once more, all of them in one batch: they join at random times and leave when they have their tokens.
 struct Batched {
   Case c;
-  aerie_drafter_handle* drafter;
+  Handles drafters;
   Session session;
   std::vector<int32_t> got;
 };
@@ -99,7 +115,7 @@ void check_batch(aerie_model* model, std::vector<Batched>& waiting, const std::v
     while (!waiting.empty() && (running.empty() || (running.size() < kTogether && random() % 2 == 0))) {
       Batched b = std::move(waiting.back());
       waiting.pop_back();
-      b.session = open_session(model, b.drafter, b.c);
+      b.session = open_session(model, b.drafters, b.c);
       check([&](aerie_error* e) { return aerie_session_append(b.session.get(), prompt.data(), prompt.size(), e); });
       check([&](aerie_error* e) { return aerie_batch_add(handle, b.session.get(), e); });
       running.push_back(std::move(b));
@@ -141,7 +157,9 @@ int verify(const Options& o) {
   const int length = std::min(o.length, info.max_context / 2);
   struct Sampler { double temperature, top_p, min_p; int top_k; };
   const Sampler samplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
-  const std::pair<const char*, int> trees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
+  struct Tree { const char* name; int nodes; bool all; };  // all: it chooses between all drafters
+  const Tree trees[] = {{"chain", 4, false}, {"static", 0, false}, {"eagle2", 0, false}, {"eagle2", 5, false},
+                        {"backbone", 0, false}, {"cast", 0, false}, {"auto", 0, false}, {"auto", 0, true}};
   std::vector<uint64_t> checked(o.drafters.size(), 0);
   int64_t total = 0;
   uint64_t runs = 0, in_batches = 0;
@@ -159,19 +177,23 @@ int verify(const Options& o) {
       for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 4)); n > 0; --n)
         prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
     ++runs;
-    const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length, nullptr);
+    const auto want = tokens_of(benches[0].model.get(), {}, c, prompt, length, nullptr);
     std::vector<Batched> together;
     Bench& batched = benches[static_cast<size_t>(random() % 4)];
     for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
-      for (const auto& [tree, nodes] : trees)
+      for (const auto& [tree, nodes, all] : trees)
         for (const char* noise : {"shared", "none"}) {
+          if (all && o.drafters.size() < 2) continue;
           c.drafter = o.drafters[d];
+          c.more.clear();
+          for (size_t i = 0; all && i < o.drafters.size(); ++i)
+            if (i != d) c.more.push_back(o.drafters[i]);
           c.tree = tree;
           c.nodes = nodes;
           c.noise = noise;
           c.threads = 1 + static_cast<int>(random() % 4);
           Bench& b = benches[static_cast<size_t>(c.threads) - 1];
-          const auto got = tokens_of(b.model.get(), b.drafters[d].get(), c, prompt, length, &random);
+          const auto got = tokens_of(b.model.get(), b.with(d, all), c, prompt, length, &random);
           if (got != want) {
             size_t at = 0;
             while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
@@ -179,17 +201,18 @@ int verify(const Options& o) {
           }
           checked[d] += got.size();
           total += static_cast<int64_t>(got.size());
-          together.push_back({c, batched.drafters[d].get(), nullptr, {}});
+          together.push_back({c, batched.with(d, all), nullptr, {}});
         }
     c.drafter = "none";
-    together.push_back({c, nullptr, nullptr, {}});
+    c.more.clear();
+    together.push_back({c, {}, nullptr, {}});
     std::shuffle(together.begin(), together.end(), random);
     in_batches += together.size() * want.size();
     check_batch(batched.model.get(), together, prompt, want, o.model.model, random);
   }
   for (size_t d = 0; d < o.drafters.size(); ++d)
     std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
-  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto; draft noise shared and none; temperature 0, 0.7, 1, "
+  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto, auto between all drafters; draft noise shared and none; temperature 0, 0.7, 1, "
               "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds)\n",
               static_cast<long long>(total));
   std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n",
