@@ -121,6 +121,9 @@ struct CastOptions {
   int32_t depth = 13;
   int32_t top_k = 12;
   double threshold = 3;  // C1 = C2 = C3
+  // Each of the three parts alone can be left out (CAST, Table 3): all top_k nodes of a level are drafted from, all `depth`
+  // levels are, all `total` nodes are verified.
+  bool prune_breadth = true, prune_depth = true, rerank = true;
 };
 Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& options);
 

@@ -31,7 +31,12 @@ std::span<const std::unique_ptr<DraftSide>> Session::followed() const {
 Status Session::make_policies(const PolicySpec& tree, std::vector<std::unique_ptr<TreePolicy>>* policies) const {
   const size_t drafters = options_.more_drafters.size() + (options_.drafter ? 1 : 0);
   for (size_t i = 0; i < std::max<size_t>(drafters, 1); ++i) {
-    AERIE_ASSIGN(auto policy, make_policy(tree));
+    std::unique_ptr<TreePolicy> policy;
+    if (options_.policy) {
+      policy = options_.policy();
+    } else {
+      AERIE_ASSIGN(policy, make_policy(tree));
+    }
     AERIE_TRY(check_tree(*policy));
     policies->push_back(std::move(policy));
   }
@@ -94,7 +99,7 @@ void Session::choose(int32_t max_depth) {
       if (known && side.usable() && side.host_tokens() && !side.policy->resting()) peek(side);
       choice_options_[i] = {side.policy.get(), known && side.usable(), side.host_tokens() ? &side.peek : nullptr};
     }
-    const int32_t chosen = chooser_.choose(choice_options_, target_cost_.known() ? in_batch(target_cost_.curve(), &target_curve_)[1] : 0);
+    const int32_t chosen = chooser_.choose(choice_options_, plain_ms_);
     plain_ = chosen < 0;
     if (!plain_) draft_with(sides_[static_cast<size_t>(chosen)].get());
   }

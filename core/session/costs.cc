@@ -59,15 +59,19 @@ const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* c
   return curve->data();
 }
 
+// A table knows such passes.
+const double* Session::in_batch(LiveCost& cost, PassCost::Curve* curve) const {
+  const bool together = cost.at(static_cast<int64_t>(text_.size()), beside_);
+  return together ? cost.curve().data() : in_batch(cost.curve(), curve);
+}
+
 void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   if (!policy.wants_costs()) return;
-  const auto context = static_cast<int64_t>(text_.size());
-  target_cost_.at(context);
   CycleCosts c;
-  c.target = in_batch(target_cost_.curve(), &target_curve_);
+  c.target = in_batch(target_cost_, &target_curve_);
+  plain_ms_ = c.target_ms(1);
   if (side && !side->host_tokens()) {
-    side->cost.at(context);
-    c.draft = in_batch(side->cost.known() ? side->cost.curve() : side->guess.curve(), &side->curve);
+    c.draft = side->cost.known() ? in_batch(side->cost, &side->curve) : in_batch(side->guess.curve(), &side->curve);
     c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
   }
   if (choosing_) {
@@ -85,10 +89,10 @@ void Session::pass_done(double ms, int32_t rows) {
   if (!policy_->wants_costs()) return;
   if (phase_ == Phase::verify) {
     const bool first = !target_cost_.known();
-    if (rows <= kMaxCostRows) target_cost_.measured(rows, ms);
+    target_cost_.measured(rows, ms);
     if (first) guess_drafts();
   } else if (frontier_[0] != 0) {
-    if (rows <= kMaxCostRows) side_->cost.measured(rows, ms);
+    side_->cost.measured(rows, ms);
   } else if (side_->root_rows <= kCatchUpRows) {
     side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
   }

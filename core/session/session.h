@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,6 +31,7 @@ struct SessionOptions {
   std::vector<std::shared_ptr<Drafter>> more_drafters;  // `auto` chooses between all of them, cycle by cycle
   kernels::Sampling sampling;
   PolicySpec tree{"eagle2"};
+  std::function<std::unique_ptr<TreePolicy>()> policy;  // one that has no name (benchmarks); null: `tree`'s
   bool shared_noise = true;
   bool sampled_rule = false;
   bool ignore_eos = false;
@@ -158,6 +160,7 @@ class Session {
   void share_experience();
   void guess_drafts();
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
+  const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);
   void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
@@ -245,7 +248,7 @@ class Session {
   LiveCost target_cost_;
   PassCost::Curve target_curve_{};
   int32_t beside_ = 1;  // sessions that verified in the last pass, this one included
-  double cycle_ms_ = 0;
+  double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 
   std::vector<EmittedToken> emitted_;
   SessionStatistics stats_;
