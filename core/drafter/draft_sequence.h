@@ -42,8 +42,9 @@ class DraftSequence {
   void observed_to(int64_t end) { observed_ = end; }
   // Forget what follows the first n tokens, so that row n - 1 is shown again.
   Status rollback(int64_t n);
-  // Forget everything (after a failure).
-  Status restart();
+  // Forget everything (after a failure) and, later, see the text from token `from` on only: an earlier context that it
+  // has missed costs acceptance, not exactness.
+  Status restart(int64_t from = 0);
 
   // A cycle begins: only the root (the last observed token) is fed.
   void begin_cycle(int64_t text_size);
@@ -71,7 +72,8 @@ class DraftSequence {
 
   std::shared_ptr<Drafter> drafter_;
   int32_t seq_;
-  int64_t first_;          // first token index that makes a row: 1 with features, else 0
+  int64_t least_;          // first token that makes a row: 1 with features, else 0
+  int64_t first_;          // the one that this sequence begins with
   int64_t observed_ = 0;
   int64_t text_size_ = 0;
   std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none

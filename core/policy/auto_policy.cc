@@ -17,13 +17,14 @@ constexpr int32_t kTopK = 10;             // children a node, frontier width at 
 constexpr int32_t kMaxDepth = 16;
 constexpr int32_t kJudge = 12;            // cycles of a trial before it is given up for being slower than plain decode,
 constexpr int32_t kHopeless = 3;          // or for being much slower
-constexpr int32_t kRest = 48, kMaxRest = 1536;  // plain cycles before the next trial; doubled when it fails again
+constexpr int32_t kRest = 12, kMaxRest = 192;  // plain cycles before the next trial; doubled when it fails again
 constexpr double kMemory = 0.06;          // weight of the newest cycle in the running means
 constexpr double kMargin = 0.97;          // of plain decode's speed; below it drafting has lost
 
 // What outlives a session. A trial goes on in the next one.
 struct Learned final : TreeExperience {
   Calibration calibration;
+  Mood mood;
   std::array<double, kMaxDepth> follow;  // by depth: share of walks that went on from a node with children
   double tokens = 1, ms = 0;             // running means of a drafting cycle
   int32_t rest = 0, rest_length = kRest; // plain cycles left before the next trial; length of the next rest
@@ -41,7 +42,8 @@ class AutoPolicy final : public TreePolicy {
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }
   int32_t best_nodes() const override { return std::min(limits_.max_nodes, 64); }
-  bool resting() const override { return learned_.rest > 0; }
+  // A drafter whose tree costs nothing need not rest: it is looked at every cycle, and verified where that pays.
+  bool resting() const override { return learned_.rest > 0 && !free_; }
   std::shared_ptr<const TreeExperience> experience() const override {
     return speed_ > 0 ? std::make_shared<const Learned>(learned_) : nullptr;
   }
@@ -67,12 +69,13 @@ class AutoPolicy final : public TreePolicy {
   }
   void costs(const CycleCosts& costs) override {
     costs_ = costs;
+    free_ = !costs.draft && costs.draft_root == 0;
     if (speed_ == 0 && costs.target_ms(1) > 0) start_trial(alternative());
   }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
-    if (learned_.rest > 0 || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
+    if (resting() || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
     if (level_ == 0) {
       if (tree.first_child(0) >= 0) return false;
       ++level_;
@@ -120,9 +123,11 @@ class AutoPolicy final : public TreePolicy {
 
   void witness(const DraftTree& tree, std::span<const int32_t> tokens) override {
     int32_t node = 0;
+    update_values(tree);
     for (const int32_t token : tokens)
       if ((node = learn(tree, node, token)) < 0) break;
     learned_.calibration.refit();
+    value_.assign(1, 1.0);
   }
 
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
@@ -142,7 +147,9 @@ class AutoPolicy final : public TreePolicy {
       learned_.ms = learned_.trial_ms / kJudge;
     }
     speed_ = lately().speed();
-    const bool hopeless = learned_.trial >= kHopeless && learned_.trial < kJudge && shown < 0.7 * other;
+    // The shorter the trial, the worse it must look.
+    const double bar = kMargin - 0.03 * (kJudge - learned_.trial);
+    const bool hopeless = learned_.trial >= kHopeless && learned_.trial < kJudge && shown < bar * other;
     if (hopeless || (learned_.trial >= kJudge && speed_ < kMargin * other)) {
       if (hopeless) {
         learned_.tokens = learned_.trial_tokens / learned_.trial;
@@ -177,11 +184,14 @@ class AutoPolicy final : public TreePolicy {
   // The children of `node`, of which the target took `taken`; that one, -1 when it is not among them.
   int32_t learn(const DraftTree& tree, int32_t node, int32_t taken) {
     int32_t next = -1;
+    double mass = 0;
     if (tree.first_child(node) < 0) return next;
     for (int32_t c = tree.first_child(node); c >= 0; c = tree.next_sibling(c)) {
       learned_.calibration.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
       if (tree[c].token == taken) next = c;
+      mass += chance(tree[c].confidence, tree[node].depth);
     }
+    learned_.mood.learn(std::min(mass, 0.999), next >= 0);
     double& follow = learned_.follow[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
     follow += 0.05 * ((next >= 0) - follow);
     return next;
@@ -204,10 +214,14 @@ class AutoPolicy final : public TreePolicy {
     return worth_keeping(utility_, cost_, aim());
   }
 
+  double chance(float confidence, int32_t depth) const {
+    return learned_.mood.shifted(learned_.calibration.probability(confidence, depth));
+  }
+
   void update_values(const DraftTree& tree) {
     for (auto i = static_cast<int32_t>(value_.size()); i < tree.size(); ++i) {
       const DraftNode& n = tree[i];
-      value_.push_back(value_[static_cast<size_t>(n.parent)] * learned_.calibration.probability(n.confidence, n.depth - 1));
+      value_.push_back(value_[static_cast<size_t>(n.parent)] * chance(n.confidence, n.depth - 1));
     }
   }
   // Value down, depth up, index up: parents before children, as ranks_before by calibrated values.
@@ -227,6 +241,7 @@ class AutoPolicy final : public TreePolicy {
   std::vector<int32_t> nodes_;
   int32_t level_ = 0;
   double speed_ = 0;  // reached lately
+  bool free_ = false;  // its tree costs no pass
 };
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kPrior = 6;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
+constexpr double kMood = 0.25, kForgetMood = 0.99, kMostMood = 4;  // step and decay at each walk, greatest shift
 
 // Bins are even in log-odds from 1 % to 99 %, where candidates are.
 constexpr double kLow = -4.6, kHigh = 4.6;
@@ -86,6 +87,18 @@ void Calibration::refit() {
       }
   }
   touched_ = 0;
+}
+
+double Mood::shifted(double p) const {
+  if (p <= 0 || shift_ == 0) return p;
+  const double up = p * std::exp(shift_);
+  return up / (up + 1 - std::min(p, 1.0));
+}
+
+void Mood::learn(double expected, bool came_true) {
+  const double rate = std::max(kMood, 1.0 / (1 + seen_ / 4.0));
+  if (seen_ < 1000) ++seen_;
+  shift_ = std::clamp(kForgetMood * shift_ + rate * ((came_true ? 1 : 0) - expected), -kMostMood, kMostMood);
 }
 
 }  // namespace aerie

@@ -47,8 +47,14 @@ void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>> policies) {
   choosing_ = sides_.size() > 1 && options_.tree.name == "auto";
   if (sides_.empty()) no_drafter_policy_ = std::move(policies[0]);
   for (size_t i = 0; i < sides_.size(); ++i) sides_[i]->policy = std::move(policies[i]);
-  for (const auto& side : sides_)
-    if (!choosing_ && side != sides_[0]) side->forget_waiting();
+  for (size_t i = 1; i < sides_.size(); ++i) {
+    DraftSide& side = *sides_[i];
+    side.forget_waiting();
+    // Who was not kept up with the text begins anew near its end.
+    const int64_t from = static_cast<int64_t>(text_.size()) - kWaitingRows;
+    if (!choosing_ || from <= side.sequence().observed()) continue;
+    if (const Status s = side.sequence().restart(from); !s.ok()) drafter_failed(side, s, true);
+  }
   chooser_ = DrafterChoice();
   choice_options_.assign(sides_.size(), {});
   draft_with(sides_.empty() ? nullptr : sides_[0].get());
@@ -118,7 +124,7 @@ void Session::tell_others() {
 }
 
 void Session::count_choice() {
-  const bool asked = drafter_usable() && !plain_ && max_depth_ >= 1;
+  const bool asked = drafter_usable() && !plain_ && max_depth_ >= 1 && (!side_->host_tokens() || rows_.size() > 1);
   const auto at = std::find_if(sides_.begin(), sides_.end(), [&](const auto& side) { return side.get() == side_; }) - sides_.begin();
   stats_.chosen_drafter = asked ? static_cast<int32_t>(at) : -1;
   stats_.chosen_nodes = rows_.size() - 1;

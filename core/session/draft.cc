@@ -57,6 +57,10 @@ Status Session::start_cycle() {
     host_proposed_ = side_->answered;
     return start_verify();
   }
+  if (const Status s = side_->wake(size); !s.ok()) {
+    drafter_failed(s, true);
+    return start_verify();
+  }
   const int64_t seen = side_->features() ? side_->next() : std::min(size, side_->sequence().observed() + kMaxDraftRows);
   if (seen != size || (side_->features() && size < 2)) return start_verify();  // nothing to draft from yet
   side_->sequence().begin_cycle(size);

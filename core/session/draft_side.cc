@@ -1,7 +1,7 @@
 #include "core/session/draft_side.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace aerie {
 
@@ -26,25 +26,44 @@ DraftSide::~DraftSide() {
 }
 
 int64_t DraftSide::waiting() const {
-  return first_ == sequence_->observed() ? static_cast<int64_t>(pending_.size()) : 0;
+  return gap_ || first_ == sequence_->observed() ? static_cast<int64_t>(pending_.size()) : 0;
 }
 
-bool DraftSide::may_wait(int64_t size) const {
-  return features() ? waiting() <= kWaitingRows : size - sequence_->observed() < kWaitingRows;
+Status DraftSide::wake(int64_t size) {
+  if (!std::exchange(away, false)) return {};
+  if (features()) return std::exchange(gap_, false) ? sequence_->restart(first_) : Status();
+  return host_tokens() || size - sequence_->observed() <= kWaitingRows ? Status() : sequence_->restart(size - kWaitingRows);
+}
+
+Status DraftSide::rewind(int64_t n) {
+  const bool missed = gap_;
+  forget_waiting();
+  return missed ? sequence_->restart(n - kWaitingRows) : sequence_->rollback(n);
+}
+
+void DraftSide::forget_waiting() {
+  pending_.clear();
+  gap_ = false;
 }
 
 void DraftSide::keep(Plan& plan) {
   if (!features() || waiting() == 0) return;
-  if (waiting() > kWaitingRows) return pending_.clear();  // nobody showed it: the target will read those rows again
-  moved_.clear();
-  for (size_t i = 0; i < pending_.size(); ++i)
-    if (pending_[i] >= kWaitingRows) moved_.push_back(static_cast<int32_t>(i));
-  if (moved_.empty()) return;
-  const auto n = static_cast<int64_t>(moved_.size());
-  const int32_t* to = plan.stage(std::span<const int32_t>(moved_));
-  for (int32_t& at : moved_) at = pending_[static_cast<size_t>(at)];
-  const int32_t* from = plan.stage(std::span<const int32_t>(moved_));
-  plan.add(kernels::CopyRows{store_, from, store_, to, n});
+  if (const int64_t old = waiting() - kWaitingRows; old > 0) {
+    pending_.erase(pending_.begin(), pending_.begin() + old);
+    first_ += old;
+    gap_ = true;
+  }
+  to_.clear();
+  from_.clear();
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i] < kWaitingRows) continue;
+    from_.push_back(pending_[i]);
+    to_.push_back(slot(i));
+  }
+  if (to_.empty()) return;
+  const int32_t* from = plan.stage(std::span<const int32_t>(from_));
+  const int32_t* to = plan.stage(std::span<const int32_t>(to_));
+  plan.add(kernels::CopyRows{store_, from, store_, to, static_cast<int64_t>(to_.size())});
   moving_ = true;
 }
 
@@ -77,9 +96,9 @@ void DraftSide::pass_begins() {
 void DraftSide::pass_ended() {
   if (observing_ > 0) {
     sequence_->observed_to(observing_);
-    pending_.clear();
+    forget_waiting();
   } else if (moving_) {
-    std::iota(pending_.begin(), pending_.end(), 0);
+    for (size_t i = 0; i < pending_.size(); ++i) pending_[i] = slot(i);
   }
   pass_begins();
 }
@@ -87,7 +106,7 @@ void DraftSide::pass_ended() {
 void DraftSide::took(std::span<const int32_t> rows, int64_t first) {
   if (!features()) return;
   if (waiting() == 0 || next() != first) {
-    pending_.clear();
+    forget_waiting();
     first_ = first;
   }
   for (const int32_t row : rows) pending_.push_back(kWaitingRows + row);

@@ -1,6 +1,6 @@
 // DraftSide: one drafter of a session: what it has been shown, the features that wait for it, what its passes cost, and
-// the policy that draws trees from it. A session with several drafters keeps all of them within a pass of the text, so
-// that any of them can take the next cycle; those that do not draft let features pile up and are shown them in one go.
+// the policy that draws trees from it. One that does not draft costs no pass: the features of the newest tokens are kept
+// for it, and it is shown these when it is asked again. If it has missed more than that, it begins anew with them.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 namespace aerie {
 
 constexpr int32_t kMaxTreeRows = 128;
-constexpr int32_t kWaitingRows = 64;  // of the text that a drafter may be behind
+constexpr int32_t kWaitingRows = 64;  // kept for a drafter that does not draft
 
 class DraftSide {
  public:
@@ -34,9 +34,11 @@ class DraftSide {
 
   int64_t waiting() const;  // features waiting in the store
   // First token whose row it neither has nor has waiting.
-  int64_t next() const { return sequence_->observed() + waiting(); }
-  // It may wait for more: what it is behind of a text of `size` tokens finds room.
-  bool may_wait(int64_t size) const;
+  int64_t next() const { return waiting() > 0 ? first_ + waiting() : sequence_->observed(); }
+  // It is about to be shown a text of `size` tokens.
+  Status wake(int64_t size);
+  // Only the first n tokens are left.
+  Status rewind(int64_t n);
 
   // A pass of the target over rows whose features come to store rows [tap(), ...). `show`: the drafter is shown in it
   // what it has missed; otherwise what waits moves out of the way. Calls add_observe() or keep() accordingly.
@@ -49,10 +51,11 @@ class DraftSide {
   void pass_ended();    // what was shown is observed, what moved has moved
   // Rows of the last pass belong to the tokens from `first` on.
   void took(std::span<const int32_t> rows, int64_t first);
-  void forget_waiting() { pending_.clear(); }
+  void forget_waiting();
   // What a pass has overwritten, or may have before it was thrown away.
   void lose_tapped();
 
+  bool away = false;              // it has not been asked lately
   bool shows = false;             // the next target pass shows it something
   kernels::Tensor read_features;  // scratch of a pass that reads a prompt
   std::unique_ptr<TreePolicy> policy;
@@ -71,13 +74,14 @@ class DraftSide {
 
   std::shared_ptr<Drafter> drafter_;
   std::unique_ptr<DraftSequence> sequence_;
-  // Rows [0, kWaitingRows) keep what waits, a pass of the target writes behind them; token first_ + i reads row
-  // pending_[i].
+  // Rows [0, kWaitingRows) are a ring that keeps what waits, a pass of the target writes behind them; token first_ + i
+  // reads row pending_[i].
   kernels::Tensor store_;
   int64_t first_ = 0;
-  std::vector<int32_t> pending_, moved_;
+  std::vector<int32_t> pending_, from_, to_;
+  int32_t slot(size_t i) const { return static_cast<int32_t>((first_ + static_cast<int64_t>(i)) % kWaitingRows); }
   int64_t observing_ = 0;  // what the pass in flight will have shown it
-  bool moving_ = false;
+  bool moving_ = false, gap_ = false;  // gap_: token first_ is not the next one for it
 };
 
 }  // namespace aerie

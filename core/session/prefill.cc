@@ -10,7 +10,12 @@ Status Session::start_prefill() {
   prefill_end_ = std::min(kv_len_ + kPrefillRows, size - 1);
   AERIE_TRY(kv_.reserve(size));
   for (const auto& side : sides_) side->shows = false;
-  for (const auto& side : followed()) side->shows = side->usable();
+  for (const auto& side : followed()) {
+    if (!side->usable()) continue;
+    const Status s = side->features() ? side->wake(size) : Status();
+    if (!s.ok()) drafter_failed(*side, s, true);
+    side->shows = s.ok();
+  }
   phase_ = Phase::prefill;
   recorded_ = false;
   return {};

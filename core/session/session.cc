@@ -98,8 +98,7 @@ Status Session::rewind(size_t length) {
     const auto n = static_cast<int64_t>(length);
     kv_len_ = std::min(kv_len_, std::max<int64_t>(0, n - 1));
     for (const auto& side : sides_) {
-      side->forget_waiting();
-      if (const Status s = side->sequence().rollback(n); !s.ok()) drafter_failed(*side, s, true);
+      if (const Status s = side->rewind(n); !s.ok()) drafter_failed(*side, s, true);
     }
     kv_.shrink(kv_len_);
   }

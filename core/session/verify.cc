@@ -37,13 +37,19 @@ Status Session::start_verify() {
   const int32_t deepest = *std::max_element(rows_.depth.begin(), rows_.depth.end());
   // Pages for everything the walk may keep: after this nothing can fail for want of room.
   AERIE_TRY(kv_.reserve(size + deepest));
-  // A drafter that is not asked lets rows pile up, to be shown in one pass. Otherwise, without a draft, it is shown
-  // what it has missed all the same, before this pass overwrites the features.
+  // A drafter that is not asked waits. Otherwise, without a draft, it is shown what it has missed all the same, before
+  // this pass overwrites the features.
   for (const auto& side : sides_) side->shows = false;
   for (const auto& side : followed()) {
     if (!side->usable() || side->host_tokens()) continue;
-    const bool waits = (plain_ || side.get() != side_) && side->may_wait(size);
-    side->shows = !waits && side->sequence().observed() < size && (!side->features() || side->waiting() > 0);
+    const bool waits = plain_ || side.get() != side_;
+    side->away = side->away || waits;
+    if (waits) continue;
+    if (const Status s = side->wake(size); !s.ok()) {
+      drafter_failed(*side, s, true);
+      continue;
+    }
+    side->shows = side->sequence().observed() < size && (!side->features() || side->waiting() > 0);
   }
   ask_extra_rows();
   phase_ = Phase::verify;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/drafter/measure_drafter.h"
+#include "core/model/cost_key.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/bench/regret/replay.h"
@@ -111,7 +112,7 @@ class Bench {
         recordings.back().name = names_[i];
         std::fprintf(stderr, "recorded %s at temperature %g\n", names_[i].c_str(), static_cast<double>(t));
       }
-      const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], &table_.drafters[i], good_until}; };
+      const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
       for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, &out);
       // The first drafter lies from the beginning, or from half-way on.
       cells(names_[0] + ", never right", t, {drafter(0, 0)}, &out);
@@ -154,15 +155,15 @@ class Bench {
   void costs() {
     if (!o_.costs.empty()) {
       table_ = take(load_cost_table(o_.costs));
-      if (table_.drafters.size() != drafters_.size()) fail(o_.costs + ": not the costs of these drafters, in this order");
+      if (const Status s = check_key(table_.key, cost_key(*model_)); !s.ok()) fail(o_.costs + ": " + s.message());
     } else {
       MeasureOptions m;
       m.batches = o_.batches;
       m.contexts = {32, 256};
       if (o_.quick) {
-        m.least_samples = 1;
-        m.most_samples = 3;
-        m.point_ms = 20;
+        m.least_samples = 2;
+        m.most_samples = 5;
+        m.point_ms = 40;
       }
       table_ = take(measure_costs(*model_, drafters_, m, std::chrono::milliseconds(0), {}));
     }
@@ -262,8 +263,9 @@ int main(int argc, char** argv) {
   app.add_option("--temperature", o.temperatures)->delimiter(',');
   app.add_option("--threads", o.threads);
   app.add_option("--tokens", o.tokens, "positions recorded of each text");
-  app.add_option("--run", o.run, "tokens of each replayed text");
+  app.add_option("--run", o.run, "tokens of each replayed text; 0: only measure the costs");
   app.add_flag("--quick", o.quick, "few fixed policies, rough costs");
   CLI11_PARSE(app, argc, argv);
-  std::printf("%s\n", Bench(o).run().dump(1).c_str());
+  Bench bench(o);
+  if (o.run > 0) std::printf("%s\n", bench.run().dump(1).c_str());
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kContextStep = 16;
 constexpr int32_t kWrong = 1 << 24;   // added to a token: no token of the text
-constexpr int32_t kBehind = 64;       // rows that a drafter who is not asked lets pile up (core/session/draft_side.h)
+constexpr double kBehind = kWaitingRows;  // what a drafter who has not been asked is shown when it is
 constexpr double kUsualRoot = 2;
 
 // Context of the pass, the mean over its sequences.
@@ -163,15 +163,8 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
         for (size_t s = 0; s < places.size(); ++s)
           if (cycles[s].drafter == static_cast<int32_t>(d) && l < cycles[s].level_rows.size()) spent[s] += ms;
       }
-      if (host) continue;
-      // Who is not asked lets rows pile up and is shown them in a pass of the target.
-      double late = 0;
-      for (size_t s = 0; s < places.size(); ++s) {
-        double& rows_behind = behind[s][d];
-        if (cycles[s].drafter == static_cast<int32_t>(d)) rows_behind = 0;
-        else if (rows_behind > kBehind) late += std::exchange(rows_behind, 0);
-      }
-      if (late > 0) clock += drafter.costs->roots.ms(1, c, late);
+      for (size_t s = 0; s < places.size(); ++s)
+        if (cycles[s].drafter == static_cast<int32_t>(d)) behind[s][d] = 0;
     }
     const double verify = target_.ms(batch, c, static_cast<double>(rows) / batch);
     clock += verify;
@@ -184,7 +177,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
       out.plain += cycles[s].drafter < 0;
       emitted += n;
       done[s] += n;
-      for (double& b : behind[s]) b += n;
+      for (double& b : behind[s]) b = std::min(b + n, kBehind);
       places[s].at += static_cast<size_t>(n);
       if (places[s].at >= length) places[s] = {(places[s].text + 1) % texts.size(), 0};
     }
