@@ -15,22 +15,30 @@ namespace {
 
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
 constexpr int32_t kMaxDepth = 16;
-constexpr int32_t kJudge = 12;            // cycles of a trial before it is given up for being slower than plain decode,
-constexpr int32_t kHopeless = 3;          // or for being much slower
-constexpr int32_t kRest = 12, kMaxRest = 192;  // plain cycles before the next trial; doubled when it fails again
-constexpr double kMemory = 0.06;          // weight of the newest cycle in the running means
-constexpr double kMargin = 0.97;          // of plain decode's speed; below it drafting has lost
+constexpr int32_t kTrial = 12;            // cycles until a drafter counts as tried
+constexpr double kFirstLoss = 6, kLoss = 1;  // tokens that a trial may lose against the alternative; those after a rest
+constexpr double kWon = 6;                // tokens won: it need not be doubted soon
+constexpr int32_t kRest = 16, kMaxRest = 192;  // cycles before the next trial; doubled when it fails again
+constexpr double kMemory = 0.015, kLately = 0.04;  // weight of the newest cycle in the running means
+constexpr uint32_t kExplore = 24;         // of so many levels that do not seem to pay, one is asked for
+constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // What outlives a session. A trial goes on in the next one.
 struct Learned final : TreeExperience {
   Calibration calibration;
   Mood mood;
-  std::array<double, kMaxDepth> follow;  // by depth: share of walks that went on from a node with children
-  double tokens = 1, ms = 0;             // running means of a drafting cycle
-  int32_t rest = 0, rest_length = kRest; // plain cycles left before the next trial; length of the next rest
-  int32_t trial = 0;                     // cycles of this trial; what they brought and took
-  double trial_tokens = 0, trial_ms = 0;
-  Learned() { follow.fill(0.7); }
+  // By depth and by the best of them: what asking about nodes has brought, in tokens net of the rows to verify them, for each token that these
+  // nodes were expected to bring themselves.
+  // The more they are expected to, the more often it goes on from there.
+  std::array<std::array<double, 4>, kMaxDepth> payoff;
+  CycleRate all, lately;                 // running means of a drafting cycle
+  int32_t seen = 0;
+  int32_t rest = 0, rest_length = kRest; // cycles left before the next trial; length of the next rest
+  int32_t trial = 0;                     // cycles of this trial
+  double lost = 0, won = 0;              // tokens, against the alternative: since it last was ahead; in all of the trial
+  Learned() {
+    for (auto& p : payoff) p.fill(0.2);
+  }
 };
 
 class AutoPolicy final : public TreePolicy {
@@ -45,32 +53,36 @@ class AutoPolicy final : public TreePolicy {
   // A drafter whose tree costs nothing need not rest: it is looked at every cycle, and verified where that pays.
   bool resting() const override { return learned_.rest > 0 && !free_; }
   std::shared_ptr<const TreeExperience> experience() const override {
-    return speed_ > 0 ? std::make_shared<const Learned>(learned_) : nullptr;
+    return learned_.seen > 0 ? std::make_shared<const Learned>(learned_) : nullptr;
   }
   void take_over(const TreeExperience& e) override {
     const auto* learned = dynamic_cast<const Learned*>(&e);
     if (!learned) return;
     learned_ = *learned;
-    speed_ = lately().speed();
   }
-  CycleRate lately() const override { return {learned_.tokens, learned_.ms}; }
-  bool on_trial() const override { return !resting() && learned_.trial < kJudge; }
+  CycleRate lately() const override { return learned_.lately; }
+  bool on_trial() const override { return !resting() && learned_.trial < kTrial; }
   void wake() override {
-    if (resting()) start_trial(alternative());
+    if (resting()) start_trial();
   }
   void idle() override {
-    if (resting() && --learned_.rest == 0) start_trial(alternative());
+    if (resting()) {
+      if (--learned_.rest == 0) start_trial();
+    } else if (!on_trial() && ++unused_ >= learned_.rest_length) {  // others are better; still?
+      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
+      start_trial();
+    }
   }
 
   void begin(const CycleLimits& limits) override {
     limits_ = limits;
     level_ = 0;
+    expected_ = 0;
     value_.assign(1, 1.0);
   }
   void costs(const CycleCosts& costs) override {
     costs_ = costs;
     free_ = !costs.draft && costs.draft_root == 0;
-    if (speed_ == 0 && costs.target_ms(1) > 0) start_trial(alternative());
   }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
@@ -89,20 +101,27 @@ class AutoPolicy final : public TreePolicy {
       if (tree[i].depth == level_ && tree.first_child(i) < 0) nodes_.push_back(i);
     sort_by_value(tree);
     if (nodes_.size() > static_cast<size_t>(kTopK)) nodes_.resize(static_cast<size_t>(kTopK));
-    // A node's children bring its value times the mass of children usually kept at the next depth, and cost rows.
-    const double gain = learned_.follow[static_cast<size_t>(std::min(level_, kMaxDepth - 1))];
-    const double row = costs_.target_ms(8) > 0 ? (costs_.target_ms(16) - costs_.target_ms(8)) / 8 : 0;
+    const double best = nodes_.empty() ? 0 : value_[static_cast<size_t>(nodes_[0])];
+    const size_t hope = best < 0.5 ? 0 : best < 0.75 ? 1 : best < 0.9 ? 2 : 3;
+    const double gain = learned_.payoff[static_cast<size_t>(level_)][hope];
     utility_.clear();
     cost_.clear();
     double sum = 0;
     for (size_t k = 0; k < nodes_.size(); ++k) {
       sum += value_[static_cast<size_t>(nodes_[k])] * gain;
       utility_.push_back(sum);
-      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) + row * static_cast<double>(k + 1));
+      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1));
     }
-    const int32_t n = worth_keeping(utility_, cost_, aim());
-    if (n < 1 || utility_[static_cast<size_t>(n) - 1] < aim() * cost_[static_cast<size_t>(n) - 1]) return false;
+    int32_t n = worth_keeping(utility_, cost_, aim());
+    if (n < 1) return false;
+    if (utility_[static_cast<size_t>(n) - 1] < aim() * cost_[static_cast<size_t>(n) - 1]) {
+      if (++declined_ % kExplore != 0) return false;  // now and then see what it would bring
+      n = 1;
+    }
     nodes_.resize(static_cast<size_t>(n));
+    asked_[static_cast<size_t>(level_)] = 0;
+    hope_[static_cast<size_t>(level_)] = hope;
+    for (const int32_t node : nodes_) asked_[static_cast<size_t>(level_)] += value_[static_cast<size_t>(node)];
     ++level_;
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -111,8 +130,18 @@ class AutoPolicy final : public TreePolicy {
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t n = rank(tree) - 1;
+    expected_ = utility_[static_cast<size_t>(std::max(0, n))];
     selected->assign(nodes_.begin(), nodes_.begin() + std::max(0, n));
     std::sort(selected->begin(), selected->end());
+    const double row = n > 0 ? aim() * (costs_.target_ms(n + 1) - costs_.target_ms(1)) / n : 0;
+    for (int32_t depth = 1; depth < level_; ++depth) {
+      const double mass = asked_[static_cast<size_t>(depth)];
+      double net = 0;
+      for (const int32_t node : *selected)
+        if (tree[node].depth == depth + 1) net += value_[static_cast<size_t>(node)] - row;
+      double& payoff = learned_.payoff[static_cast<size_t>(depth)][hope_[static_cast<size_t>(depth)]];
+      if (mass > 1e-3) payoff += 0.05 * (std::max(0.0, net / mass) - payoff);
+    }
   }
 
   CycleRate expected(const DraftTree& tree) override {
@@ -133,32 +162,26 @@ class AutoPolicy final : public TreePolicy {
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
     if (resting()) return idle();
     if (!(o.ms > 0)) return;
+    unused_ = 0;
     for (size_t i = 0; i < o.path.size(); ++i)
       (void)learn(tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
     learned_.calibration.refit();
-    learned_.tokens += kMemory * (static_cast<double>(o.path.size()) - learned_.tokens);
-    learned_.ms += kMemory * (o.ms - learned_.ms);
-    ++learned_.trial;
-    learned_.trial_tokens += static_cast<double>(o.path.size());
-    learned_.trial_ms += o.ms;
-    const double other = alternative(), shown = learned_.trial_tokens / learned_.trial_ms;
-    if (learned_.trial == kJudge) {  // what the trial has shown, not what it was hoped to
-      learned_.tokens = learned_.trial_tokens / kJudge;
-      learned_.ms = learned_.trial_ms / kJudge;
-    }
-    speed_ = lately().speed();
-    // The shorter the trial, the worse it must look.
-    const double bar = kMargin - 0.03 * (kJudge - learned_.trial);
-    const bool hopeless = learned_.trial >= kHopeless && learned_.trial < kJudge && shown < bar * other;
-    if (hopeless || (learned_.trial >= kJudge && speed_ < kMargin * other)) {
-      if (hopeless) {
-        learned_.tokens = learned_.trial_tokens / learned_.trial;
-        learned_.ms = learned_.trial_ms / learned_.trial;
-      }
+    if (free_) return;
+    const double tokens = expected_ > 0 ? kHindsight * static_cast<double>(o.path.size()) + (1 - kHindsight) * expected_ : static_cast<double>(o.path.size());
+    expected_ = 0;
+    const auto mean = [&](CycleRate* r, double weight) {
+      r->tokens += weight * (tokens - r->tokens);
+      r->ms += weight * (o.ms - r->ms);
+    };
+    mean(&learned_.all, std::max(kMemory, 1.0 / ++learned_.seen));
+    mean(&learned_.lately, std::max(kLately, 1.0 / ++learned_.trial));
+    const double ahead = tokens - alternative() * o.ms;
+    learned_.lost = std::max(0.0, learned_.lost - ahead);
+    learned_.won += ahead;
+    if (learned_.won > kWon) learned_.rest_length = kRest;
+    if (learned_.lost > (learned_.rest_length == kRest ? kFirstLoss : kLoss)) {
       learned_.rest = learned_.rest_length;
       learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
-    } else if (learned_.trial >= 8 * kJudge) {
-      learned_.rest_length = kRest;
     }
   }
 
@@ -169,16 +192,12 @@ class AutoPolicy final : public TreePolicy {
     return std::max(plain, costs_.rival);
   }
   // The speed that a node has to keep up with.
-  double aim() const { return std::max({speed_, alternative(), costs_.reached}); }
+  double aim() const { return std::max({learned_.all.speed(), alternative(), costs_.reached}); }
 
-  void start_trial(double other) {
+  void start_trial() {
+    unused_ = 0;
     learned_.rest = learned_.trial = 0;
-    learned_.trial_tokens = learned_.trial_ms = 0;
-    if (other > 0) {  // as good as that until shown otherwise
-      learned_.tokens = 1;
-      learned_.ms = 1 / other;
-      speed_ = other;
-    }
+    learned_.lost = learned_.won = 0;
   }
 
   // The children of `node`, of which the target took `taken`; that one, -1 when it is not among them.
@@ -192,8 +211,6 @@ class AutoPolicy final : public TreePolicy {
       mass += chance(tree[c].confidence, tree[node].depth);
     }
     learned_.mood.learn(std::min(mass, 0.999), next >= 0);
-    double& follow = learned_.follow[static_cast<size_t>(std::min(tree[node].depth, kMaxDepth - 1))];
-    follow += 0.05 * ((next >= 0) - follow);
     return next;
   }
 
@@ -240,7 +257,11 @@ class AutoPolicy final : public TreePolicy {
   std::vector<double> value_, utility_, cost_;  // value_: by tree node
   std::vector<int32_t> nodes_;
   int32_t level_ = 0;
-  double speed_ = 0;  // reached lately
+  double expected_ = 0;  // tokens of this cycle
+  std::array<double, kMaxDepth> asked_{};  // by depth: expected of the nodes that were asked about
+  std::array<size_t, kMaxDepth> hope_{};
+  uint32_t declined_ = 0;
+  int32_t unused_ = 0;  // cycles that others took
   bool free_ = false;  // its tree costs no pass
 };
 

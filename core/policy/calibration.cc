@@ -7,9 +7,9 @@ namespace aerie {
 
 namespace {
 
-constexpr double kPrior = 6;     // tries that the confidence itself counts for
+constexpr double kPrior = 3;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
-constexpr double kMood = 0.25, kForgetMood = 0.99, kMostMood = 4;  // step and decay at each walk, greatest shift
+constexpr double kMood = 0.1, kForgetMood = 0.97, kMostMood = 4;  // step and decay at each walk, greatest shift
 
 // Bins are even in log-odds from 1 % to 99 %, where candidates are.
 constexpr double kLow = -4.6, kHigh = 4.6;

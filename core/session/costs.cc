@@ -82,10 +82,20 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   policy.costs(c);
 }
 
+// What a pass has cost for this session's sake. All sessions of a batch wait for it, so what one session's drafts add to
+// it counts once for each of them; of what all of them add, each has added its rows' share.
+double Session::share_of(double ms, int32_t rows) const {
+  if (beside_ <= 1 || rows <= 0) return ms;
+  if (phase_ == Phase::draft) return ms * pass_rows() * beside_ / rows;
+  const int32_t nodes = rows - beside_;
+  if (nodes <= 0 || !(plain_ms_ > 0)) return ms;
+  return plain_ms_ + (ms - plain_ms_) * (pass_rows() - 1) * beside_ / nodes;
+}
+
 // A draft or verify pass has run to its end.
 void Session::pass_done(double ms, int32_t rows) {
   if (phase_ == Phase::prefill) return;
-  cycle_ms_ += ms;
+  cycle_ms_ += share_of(ms, rows);
   if (!policy_->wants_costs()) return;
   if (phase_ == Phase::verify) {
     const bool first = !target_cost_.known();

@@ -162,6 +162,7 @@ class Session {
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
   const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);
+  double share_of(double ms, int32_t rows) const;
   void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
   // choose.cc: who drafts

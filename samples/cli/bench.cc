@@ -220,7 +220,7 @@ int bench(const Options& o) {
   if (o.together && opened.size() > 1)
     for (const std::string& n : o.noises)
       for (const int b : o.batches) rows.push_back({"together", "auto", n, b, opened, {}, {}, 0});
-  attach_profile(o.profile, model.get(), opened);
+  attach_profile(o.profile, runtime.get(), model.get(), o.model, opened);
   for (int repeat = 0; repeat < o.repeats; ++repeat)
     for (Row& row : rows) {  // interleaved: every row sees the same weather
       Sum sum;
@@ -286,7 +286,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--tree-depth", o->tree.depth);
   c->add_option("--tree-top-k", o->tree.top_k);
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
-  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
   c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);

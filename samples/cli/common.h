@@ -106,7 +106,10 @@ void add_run(CLI::App& app, std::function<int()>* run);
 void add_bench(CLI::App& app, std::function<int()>* run);
 void add_verify(CLI::App& app, std::function<int()>* run);
 void add_profile(CLI::App& app, std::function<int()>* run);
-// Sessions made from now on use the costs in this file; empty: none given.
-void attach_profile(const std::string& path, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters);
+// Where `aerie profile` keeps the costs of this model on this machine.
+std::string default_profile(const aerie_runtime* runtime, const aerie_model* model, const ModelOptions& o);
+// Sessions made from now on use the costs in this file; empty: those of default_profile, if they are there; "none".
+void attach_profile(const std::string& given, const aerie_runtime* runtime, aerie_model* model, const ModelOptions& o,
+                    const std::vector<aerie_drafter_handle*>& drafters);
 
 }  // namespace cli

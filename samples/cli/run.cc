@@ -116,7 +116,7 @@ int run_command(const Options& o) {
   std::vector<Drafter> owners;
   std::vector<aerie_drafter_handle*> drafters;
   for (const std::string& d : o.drafters) drafters.push_back(owners.emplace_back(open_drafter(model.get(), d)).get());
-  attach_profile(o.profile, model.get(), drafters);
+  attach_profile(o.profile, runtime.get(), model.get(), o.model, drafters);
   std::vector<int32_t> prompt;
   if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
   else {
@@ -204,7 +204,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--stop", o->stops, "text that ends the generation");
   c->add_flag("--ignore-eos", o->ignore_eos);
   c->add_flag("--json", o->json, "one JSON object");
-  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--trace", o->trace, "JSON lines, one a step");
   c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
   c->callback([o, run] {

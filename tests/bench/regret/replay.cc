@@ -161,7 +161,8 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
         clock += ms;
         if (host) continue;  // a session does not count the time of a call on the host
         for (size_t s = 0; s < places.size(); ++s)
-          if (cycles[s].drafter == static_cast<int32_t>(d) && l < cycles[s].level_rows.size()) spent[s] += ms;
+          if (cycles[s].drafter == static_cast<int32_t>(d) && l < cycles[s].level_rows.size())
+            spent[s] += ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n;  // Session::share_of
       }
       for (size_t s = 0; s < places.size(); ++s)
         if (cycles[s].drafter == static_cast<int32_t>(d)) behind[s][d] = 0;
@@ -169,7 +170,8 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
     const double verify = target_.ms(batch, c, static_cast<double>(rows) / batch);
     clock += verify;
     for (size_t s = 0; s < places.size(); ++s) {
-      told(static_cast<int32_t>(s), spent[s] + verify);
+      const double plain = target_.ms(batch, c, 1), nodes = rows - batch;
+      told(static_cast<int32_t>(s), spent[s] + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify));
       const int32_t n = cycles[s].tokens;
       out.tokens += n;
       out.cycles += 1;
