@@ -21,6 +21,7 @@ constexpr double kWon = 6;                // tokens won: it need not be doubted 
 constexpr int32_t kRest = 16, kMaxRest = 192;  // cycles before the next trial; doubled when it fails again
 constexpr double kMemory = 0.015, kLately = 0.04;  // weight of the newest cycle in the running means
 constexpr uint32_t kExplore = 24;         // of so many levels that do not seem to pay, one is asked for
+constexpr double kMood = 0.97, kLongMood = 0.995;  // a text that repeats itself, which such drafters live on, goes on doing so
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // What outlives a session. A trial goes on in the next one.
@@ -210,7 +211,7 @@ class AutoPolicy final : public TreePolicy {
       if (tree[c].token == taken) next = c;
       mass += chance(tree[c].confidence, tree[node].depth);
     }
-    learned_.mood.learn(std::min(mass, 0.999), next >= 0);
+    learned_.mood.learn(std::min(mass, 0.999), next >= 0, free_ ? kLongMood : kMood);
     return next;
   }
 

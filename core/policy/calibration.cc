@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kPrior = 3;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
-constexpr double kMood = 0.1, kForgetMood = 0.97, kMostMood = 4;  // step and decay at each walk, greatest shift
+constexpr double kMood = 0.1, kMostMood = 4;  // step at each walk, greatest shift
 
 // Bins are even in log-odds from 1 % to 99 %, where candidates are.
 constexpr double kLow = -4.6, kHigh = 4.6;
@@ -95,10 +95,10 @@ double Mood::shifted(double p) const {
   return up / (up + 1 - std::min(p, 1.0));
 }
 
-void Mood::learn(double expected, bool came_true) {
+void Mood::learn(double expected, bool came_true, double memory) {
   const double rate = std::max(kMood, 1.0 / (1 + seen_ / 4.0));
   if (seen_ < 1000) ++seen_;
-  shift_ = std::clamp(kForgetMood * shift_ + rate * ((came_true ? 1 : 0) - expected), -kMostMood, kMostMood);
+  shift_ = std::clamp(memory * shift_ + rate * ((came_true ? 1 : 0) - expected), -kMostMood, kMostMood);
 }
 
 }  // namespace aerie

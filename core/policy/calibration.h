@@ -34,7 +34,8 @@ class Mood {
  public:
   double shifted(double probability) const;
   // Candidates were expected to come true with `expected`.
-  void learn(double expected, bool came_true);
+  // memory: what is left of the shift at the next walk.
+  void learn(double expected, bool came_true, double memory);
 
  private:
   double shift_ = 0;
