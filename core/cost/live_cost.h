@@ -15,9 +15,10 @@ class LiveCost {
   void start(std::shared_ptr<const CostGrid> table, int64_t context);
   // From a measurement at one context; from an unknown one, the first real pass says what passes cost.
   void start(const PassCost& measured);
-  // The text has grown or shrunk. Corrections stay: a busy machine is busy at every context.
-  void at(int64_t context);
-  void measured(int32_t rows, double ms) { cost_.measured(rows, ms); }
+  // The text has grown or shrunk, or other sequences have joined the passes. Corrections stay: a busy machine is busy
+  // at every context. True: curve() is that of `batch` sequences of n rows each; false: of one.
+  bool at(int64_t context, int32_t batch = 1);
+  void measured(int32_t rows, double ms);  // rows of all sequences
 
   bool known() const { return cost_.known(); }
   double ms(int32_t rows) const { return cost_.ms(rows); }
@@ -27,6 +28,7 @@ class LiveCost {
   std::shared_ptr<const CostGrid> table_;
   PassCost::Curve base_{};  // the table's curve at context_
   int64_t context_ = 0;
+  int32_t batch_ = 1;
   PassCost cost_;
 };
 

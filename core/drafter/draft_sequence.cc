@@ -9,6 +9,7 @@ namespace aerie {
 namespace {
 constexpr int32_t kTreeCapacity = 4096;
 constexpr int32_t kHostCapacity = 512;
+constexpr int64_t kMissed = 64;  // tokens that are read again for a sequence that began behind where the text now ends
 }  // namespace
 
 Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
@@ -19,7 +20,7 @@ Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Dra
 }
 
 DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context)
-    : drafter_(std::move(drafter)), seq_(seq), first_(drafter_->wants_features() ? 1 : 0), fed_(kTreeCapacity, -1) {
+    : drafter_(std::move(drafter)), seq_(seq), least_(drafter_->wants_features() ? 1 : 0), first_(least_), fed_(kTreeCapacity, -1) {
   if (drafter_->resources().pool)
     kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
   if (drafter_->host_tokens()) {
@@ -38,12 +39,14 @@ DraftSequence::~DraftSequence() {
   drafter_->give_back_sequence(seq_);
 }
 
-Status DraftSequence::restart() {
-  observed_ = first_;
+Status DraftSequence::restart(int64_t from) {
+  observed_ = first_ = std::max(least_, from);
+  if (kv_) kv_->shrink(0);
   return drafter_->call("begin", [&](const aerie_drafter& d) { return d.begin(d.self, seq_); });
 }
 
 Status DraftSequence::rollback(int64_t n) {
+  if (n - 1 < first_ && first_ > least_) return restart(n - kMissed);  // it never saw that
   // Row n - 1 goes too: showing it again makes it the newest row, whose state answers for the root.
   const int64_t keep = std::max(first_, std::min(observed_, n - 1));
   observed_ = keep;
@@ -54,7 +57,7 @@ Status DraftSequence::rollback(int64_t n) {
 }
 
 int64_t DraftSequence::resumable(int64_t n) const {
-  return drafter_->host_tokens() || drafter_->keeps_state() ? first_ : std::max(first_, n);
+  return drafter_->host_tokens() || drafter_->keeps_state() || first_ != least_ ? least_ : std::max(least_, n);
 }
 
 Status DraftSequence::resume(int64_t n) {
@@ -64,18 +67,19 @@ Status DraftSequence::resume(int64_t n) {
 }
 
 DraftRows DraftSequence::rows() const {
-  if (drafter_->keeps_state()) return {};
-  return {kv_.get(), observed_ - first_, first_ > 0};
+  if (drafter_->keeps_state() || first_ != least_) return {};
+  return {kv_.get(), observed_ - first_, least_ > 0};
 }
 
 int64_t DraftSequence::after(const Prefix& prefix, int64_t text_size) const {
   if (drafter_->keeps_state()) return observed_;
   const int64_t rows = kv_ ? prefix.draft_rows : prefix.place.pages * kernels::kPageSlots;
-  return std::max(observed_, std::min(rows + first_, text_size - 1));
+  return std::max(observed_, std::min(rows + least_, text_size - 1));
 }
 
 void DraftSequence::restore(const Prefix& prefix, int64_t observed) {
   observed_ = observed;
+  first_ = least_;
   if (kv_) kv_->share(prefix.draft, observed_ - first_);
 }
 
@@ -84,6 +88,7 @@ Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {
     AERIE_TRY(drafter_->call("fork", [&](const aerie_drafter& d) { return extension->fork(d.self, other.seq_, seq_); }));
   else if (drafter_->keeps_state()) return {};  // it is shown the text
   observed_ = other.observed_;
+  first_ = other.first_;
   if (kv_) kv_->share(*other.kv_, observed_ - first_);
   return rollback(text_size);
 }

@@ -43,14 +43,15 @@ class DraftSequence {
   void observed_to(int64_t end) { observed_ = end; }
   // Forget what follows the first n tokens, so that row n - 1 is shown again.
   Status rollback(int64_t n);
-  // Forget everything (after a failure).
-  Status restart();
+  // Forget everything (after a failure) and, later, see the text from token `from` on only: an earlier context that it
+  // has missed costs acceptance, not exactness.
+  Status restart(int64_t from = 0);
 
   // Its KV, null if it keeps none, and how many rows of it the first n tokens make.
   const KvSequence* kv() const { return kv_.get(); }
   int64_t rows_of(int64_t n) const { return std::max<int64_t>(0, n - first_); }
   // Of the first n tokens, those that a sequence can be taken up after from KV alone. None of a drafter that
-  // keeps something of its own.
+  // keeps something of its own, or that did not see the beginning.
   int64_t resumable(int64_t n) const;
   // A sequence that has observed nothing: as if it had observed tokens [0, n), resumable(n) = n, once their rows are
   // in kv(). The newest of them cannot be asked about before another is shown.
@@ -89,7 +90,8 @@ class DraftSequence {
 
   std::shared_ptr<Drafter> drafter_;
   int32_t seq_;
-  int64_t first_;          // first token index that makes a row: 1 with features, else 0
+  int64_t least_;          // first token that makes a row: 1 with features, else 0
+  int64_t first_;          // the one that this sequence begins with
   int64_t observed_ = 0;
   int64_t text_size_ = 0;
   std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none

@@ -7,8 +7,9 @@ namespace aerie {
 
 namespace {
 
-constexpr double kPrior = 6;     // tries that the confidence itself counts for
+constexpr double kPrior = 3;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
+constexpr double kMood = 0.1, kMostMood = 4;  // step at each walk, greatest shift
 
 // Bins are even in log-odds from 1 % to 99 %, where candidates are.
 constexpr double kLow = -4.6, kHigh = 4.6;
@@ -86,6 +87,18 @@ void Calibration::refit() {
       }
   }
   touched_ = 0;
+}
+
+double Mood::shifted(double p) const {
+  if (p <= 0 || shift_ == 0) return p;
+  const double up = p * std::exp(shift_);
+  return up / (up + 1 - std::min(p, 1.0));
+}
+
+void Mood::learn(double expected, bool came_true, double memory) {
+  const double rate = std::max(kMood, 1.0 / (1 + seen_ / 4.0));
+  if (seen_ < 1000) ++seen_;
+  shift_ = std::clamp(memory * shift_ + rate * ((came_true ? 1 : 0) - expected), -kMostMood, kMostMood);
 }
 
 }  // namespace aerie

@@ -28,4 +28,18 @@ class Calibration {
   uint32_t touched_ = 0;
 };
 
+// What the text is like just now, beside what it is like on the whole: a shift of all log-odds that follows the newest
+// walks. Texts have easy stretches (a loop, a quotation) and hard ones.
+class Mood {
+ public:
+  double shifted(double probability) const;
+  // Candidates were expected to come true with `expected`.
+  // memory: what is left of the shift at the next walk.
+  void learn(double expected, bool came_true, double memory);
+
+ private:
+  double shift_ = 0;
+  int32_t seen_ = 0;
+};
+
 }  // namespace aerie

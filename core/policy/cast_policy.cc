@@ -62,7 +62,7 @@ class CastPolicy final : public TreePolicy {
       utility_.push_back(sum);
       cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) / costs_.target_ms(1));
     }
-    const auto n = static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold));
+    const auto n = o_.prune_breadth ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)) : utility_.size();
     level_nodes_.resize(n);
     kept_.insert(kept_.end(), level_nodes_.begin(), level_nodes_.end());
     const double utility = utility_[n - 1];
@@ -71,7 +71,7 @@ class CastPolicy final : public TreePolicy {
     if (level_ >= max_depth_) return false;
     const std::deque<double>& gains = gains_[static_cast<size_t>(level_)];
     const double gain = std::accumulate(gains.begin(), gains.end(), 0.0) / static_cast<double>(gains.size());
-    if (!explore_ && gain * utility / cost_[n - 1] < o_.threshold) return false;
+    if (o_.prune_depth && !explore_ && gain * utility / cost_[n - 1] < o_.threshold) return false;
     ++level_;
     *frontier = level_nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -93,7 +93,7 @@ class CastPolicy final : public TreePolicy {
       utility_.push_back(sum);
       cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2) / costs_.target_ms(1));  // the root is a row too
     }
-    selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
+    if (o_.rerank) selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
     std::sort(selected->begin(), selected->end());
   }
 

@@ -35,6 +35,9 @@ struct CycleCosts {
   const double* target = nullptr;  // a verify pass; the root is a row
   const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
   double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
+  // Where a session has several drafters, in tokens a millisecond: what it reaches with all of them, and what the best
+  // of the others does. 0: there is none, or nobody knows.
+  double reached = 0, rival = 0;
   double target_ms(int32_t rows) const { return target[rows < 128 ? rows : 128]; }
   double draft_ms(int32_t rows) const { return draft ? draft[rows < 128 ? rows : 128] : 0; }
 };
@@ -45,6 +48,12 @@ struct CycleOutcome {
   std::span<const int32_t> path;
   int32_t last_token = -1;
   double ms = 0;
+};
+
+// Tokens of a cycle and milliseconds it takes. ms 0: not known.
+struct CycleRate {
+  double tokens = 0, ms = 0;
+  double speed() const { return ms > 0 ? tokens / ms : 0; }
 };
 
 // What a policy has learned about a drafter, handed from one session to the next.
@@ -83,6 +92,15 @@ class TreePolicy {
   virtual void take_over(const TreeExperience&) {}
   // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
   virtual bool resting() const { return false; }
+  // For the choice between drafters (drafter_choice.h): what cycles with this one have come to, and what one with this
+  // tree is expected to; it is being tried out; it shall be tried again; a cycle went by without it; the text went on
+  // with `tokens`, which `tree` had a guess at.
+  virtual CycleRate lately() const { return {}; }
+  virtual CycleRate expected(const DraftTree&) { return {}; }
+  virtual bool on_trial() const { return false; }
+  virtual void wake() {}
+  virtual void idle() {}
+  virtual void witness(const DraftTree&, std::span<const int32_t>) {}
 };
 
 struct Eagle2Options {
@@ -104,6 +122,9 @@ struct CastOptions {
   int32_t depth = 13;
   int32_t top_k = 12;
   double threshold = 3;  // C1 = C2 = C3
+  // Each of the three parts alone can be left out (CAST, Table 3): all top_k nodes of a level are drafted from, all `depth`
+  // levels are, all `total` nodes are verified.
+  bool prune_breadth = true, prune_depth = true, rerank = true;
 };
 Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& options);
 

@@ -13,34 +13,39 @@ constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this sa
 
 // Confidences mean something else at temperature 0 and with or without shared noise.
 std::string Session::draft_kind() const {
-  return std::string(policy_->name()) + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
+  return options_.tree.name + (options_.sampling.temperature <= 0 ? " greedy" : options_.shared_noise ? " shared" : " none");
 }
 
 void Session::share_experience() {
-  if (!policy_ || !draft_) return;
-  if (auto e = policy_->experience()) options_.drafter->remember(draft_kind(), std::move(e));
+  for (const auto& side : sides_)
+    if (auto e = side->policy ? side->policy->experience() : nullptr) side->drafter().remember(draft_kind(), std::move(e));
 }
 
 void Session::prepare_costs() {
-  if (!draft_ || !policy_->wants_costs()) return;  // plain decode has nothing to weigh, and measuring takes a while
-  if (const auto e = options_.drafter->experience(draft_kind())) policy_->take_over(*e);
+  if (sides_.empty() || !policy_->wants_costs()) return;  // plain decode has nothing to weigh, and measuring takes a while
+  for (const auto& side : sides_)
+    if (const auto e = side->drafter().experience(draft_kind())) side->policy->take_over(*e);
   if (target_cost_.known()) return;
   const auto context = static_cast<int64_t>(text_.size());
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
   guess_drafts();
-  const auto drafts = options_.drafter->costs();
-  if (!drafts) return;
-  if (!drafts->levels.empty()) draft_cost_.start({drafts, &drafts->levels}, context);
-  draft_root_ms_ = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+  for (const auto& side : sides_) {
+    const auto drafts = side->drafter().costs();
+    if (!drafts) continue;
+    if (!drafts->levels.empty()) side->cost.start({drafts, &drafts->levels}, context);
+    side->root_ms = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+  }
 }
 
 // Until a draft pass has been seen: one costs a seventh of a target pass.
 void Session::guess_drafts() {
   if (!target_cost_.known()) return;
-  draft_guess_ = PassCost{};
-  draft_guess_.seed(1, target_cost_.ms(1) / 7);
-  draft_guess_.seed(16, target_cost_.ms(1) / 4);
+  for (const auto& side : sides_) {
+    side->guess = PassCost{};
+    side->guess.seed(1, target_cost_.ms(1) / 7);
+    side->guess.seed(16, target_cost_.ms(1) / 4);
+  }
 }
 
 // In a batch the same pass serves others, who ask for about as much: n rows of this session come with n of each.
@@ -54,32 +59,52 @@ const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* c
   return curve->data();
 }
 
-void Session::tell_costs() {
-  if (!policy_->wants_costs()) return;
-  const auto context = static_cast<int64_t>(text_.size());
-  target_cost_.at(context);
-  draft_cost_.at(context);
+// A table knows such passes.
+const double* Session::in_batch(LiveCost& cost, PassCost::Curve* curve) const {
+  const bool together = cost.at(static_cast<int64_t>(text_.size()), beside_);
+  return together ? cost.curve().data() : in_batch(cost.curve(), curve);
+}
+
+void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
+  if (!policy.wants_costs()) return;
   CycleCosts c;
-  c.target = in_batch(target_cost_.curve(), &target_curve_);
-  const bool free_drafts = !draft_ || options_.drafter->host_tokens();
-  c.draft = free_drafts ? nullptr : in_batch(draft_cost_.known() ? draft_cost_.curve() : draft_guess_.curve(), &draft_curve_);
-  c.draft_root = free_drafts ? 0 : draft_root_ms_ > 0 ? draft_root_ms_ : draft_guess_.ms(1);
-  policy_->costs(c);
+  c.target = in_batch(target_cost_, &target_curve_);
+  plain_ms_ = c.target_ms(1);
+  if (side && !side->host_tokens()) {
+    c.draft = side->cost.known() ? in_batch(side->cost, &side->curve) : in_batch(side->guess.curve(), &side->curve);
+    c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
+  }
+  if (choosing_) {
+    c.reached = chooser_.reached();
+    const auto at = std::find_if(sides_.begin(), sides_.end(), [&](const auto& s) { return s.get() == side; });
+    c.rival = DrafterChoice::rival(choice_options_, static_cast<size_t>(at - sides_.begin()));
+  }
+  policy.costs(c);
+}
+
+// What a pass has cost for this session's sake. All sessions of a batch wait for it, so what one session's drafts add to
+// it counts once for each of them; of what all of them add, each has added its rows' share.
+double Session::share_of(double ms, int32_t rows) const {
+  if (beside_ <= 1 || rows <= 0) return ms;
+  if (phase_ == Phase::draft) return ms * pass_rows() * beside_ / rows;
+  const int32_t nodes = rows - beside_;
+  if (nodes <= 0 || !(plain_ms_ > 0)) return ms;
+  return plain_ms_ + (ms - plain_ms_) * (pass_rows() - 1) * beside_ / nodes;
 }
 
 // A draft or verify pass has run to its end.
 void Session::pass_done(double ms, int32_t rows) {
   if (phase_ == Phase::prefill) return;
-  cycle_ms_ += ms;
+  cycle_ms_ += share_of(ms, rows);
   if (!policy_->wants_costs()) return;
   if (phase_ == Phase::verify) {
     const bool first = !target_cost_.known();
-    if (rows <= kMaxCostRows) target_cost_.measured(rows, ms);
+    target_cost_.measured(rows, ms);
     if (first) guess_drafts();
   } else if (frontier_[0] != 0) {
-    if (rows <= kMaxCostRows) draft_cost_.measured(rows, ms);
-  } else if (root_rows_ <= kCatchUpRows) {
-    draft_root_ms_ += (draft_root_ms_ > 0 ? kNewest : 1) * (ms - draft_root_ms_);
+    side_->cost.measured(rows, ms);
+  } else if (side_->root_rows <= kCatchUpRows) {
+    side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
   }
 }
 
@@ -87,7 +112,8 @@ void Session::tell_outcome() {
   if (!policy_->wants_costs()) return;
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (choosing_) tell_others();
 }
 
 }  // namespace aerie

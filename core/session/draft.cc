@@ -6,15 +6,13 @@
 
 namespace aerie {
 
-bool Session::drafter_usable() const { return draft_ && !options_.drafter->quarantined(); }
-
-void Session::drafter_failed(const Status& why, bool lost_sync, bool strike) {
+void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) {
   ++stats_.drafter_failures;
-  if (strike) options_.drafter->strike(why);
-  if (!lost_sync || options_.drafter->quarantined()) return;
+  if (strike) side.drafter().strike(why);
+  if (!lost_sync || !side.usable()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
-  pending_.clear();
-  if (Status s = draft_->restart(); !s.ok()) options_.drafter->strike(s);
+  side.forget_waiting();
+  if (Status s = side.sequence().restart(); !s.ok()) side.drafter().strike(s);
 }
 
 // After a failure the step is plain decode. Under the sampled rule what was drawn stays: dropping draws
@@ -23,40 +21,15 @@ void Session::drop_draft() {
   if (!options_.sampled_rule) tree_.reset(text_.back());
 }
 
-int64_t Session::pending_count() const {
-  const auto n = static_cast<int64_t>(pending_.size());
-  return n > 0 && pending_first_ == draft_->observed() && pending_first_ + n == kv_len_ + 1 ? n : 0;
-}
-
-bool Session::align_drafter() {
-  if (!feature_store_) return true;  // tokens alone are always at hand
-  const int64_t next = draft_->observed() + pending_count();
-  if (next >= kv_len_ + 1) return true;
-  // Features for tokens next .. kv_len_ are gone: the target reads those rows again. They come out
+bool Session::align_drafters() {
+  int64_t from = kv_len_;
+  for (const auto& side : followed())  // tokens alone are always at hand
+    if (side->usable() && side->features()) from = std::min(from, side->next() - 1);
+  if (from == kv_len_) return true;
+  // Features for tokens from + 1 .. kv_len_ are gone: the target reads those rows again. They come out
   // bit for bit the same, so nothing but time is spent.
-  pending_.clear();
-  kv_len_ = draft_->observed() - 1;
+  kv_len_ = from;
   return false;
-}
-
-Status Session::add_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh, ObserveCall* call) {
-  if (!feature_store_) {
-    observing_ = std::min(end, draft_->observed() + kMaxDraftRows);
-    return draft_->observe(call, text_, observing_, {});
-  }
-  const int64_t waiting = pending_count(), n = waiting + (fresh ? fresh.rows : 0);
-  if (draft_->observed() + n != end) return error(Code::internal, "session: features and tokens out of step");
-  if (n == 0) return {};
-  kernels::Tensor features = fresh;
-  if (waiting > 0) {
-    features = plan.scratch(n, feature_store_.cols);
-    const int32_t* index = plan.stage(std::span<const int32_t>(pending_));
-    plan.add(kernels::CopyRows{feature_store_, index, features, nullptr, waiting});
-    if (fresh)
-      plan.add(kernels::CopyRows{fresh, nullptr, kernels::rows(features, waiting, fresh.rows), nullptr, fresh.rows});
-  }
-  observing_ = end;
-  return draft_->observe(call, text_, end, features);
 }
 
 Status Session::start_cycle() {
@@ -70,39 +43,31 @@ Status Session::start_cycle() {
   max_emit_ = static_cast<int32_t>(room);
   tree_.reset(text_.back());
   drawn_.reset();
-  CycleLimits limits;
-  limits.max_depth = static_cast<int32_t>(std::min<int64_t>(room - 1, limits.max_depth));
-  if (drafter_usable() && options_.drafter->needs().max_depth > 0)
-    limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().max_depth);
-  if (drafter_usable() && one_pass()) limits.max_depth = std::min(limits.max_depth, options_.drafter->needs().levels);
-  max_depth_ = limits.max_depth;
+  cycle_ms_ = 0;
+  host_proposed_ = false;
+  for (const auto& side : sides_) side->pass_begins();
+  choose(static_cast<int32_t>(std::min<int64_t>(room - 1, CycleLimits{}.max_depth)));
   // A tree that finds no more pages is cut, but not under the sampled rule.
   AERIE_TRY(reserve(size + (options_.sampled_rule ? std::min(max_depth_, kMaxTreeLevels) : 0)));
-  policy_->begin(limits);
-  tell_costs();
-  cycle_ms_ = 0;
-  observing_ = 0;
-  host_proposed_ = false;
   // Where nobody knows what a pass costs, a plain one tells.
   const bool blind = policy_->wants_costs() && !target_cost_.known();
-  if (!drafter_usable() || limits.max_depth < 1 || resting() || blind) return start_verify();
+  if (!drafter_usable() || max_depth_ < 1 || plain_ || blind) return start_verify();
 
-  if (options_.drafter->host_tokens()) {
-    ++stats_.draft_passes;
-    const Status s = draft_->propose_host(text_, policy_->width(), limits.max_depth, &tree_);
-    host_proposed_ = s.ok();
-    if (!s.ok()) drafter_failed(s, false);
-    stats_.proposed += static_cast<uint64_t>(tree_.size() - 1);
+  if (side_->host_tokens()) {
+    if (!side_->peeked) peek(*side_);
+    std::swap(tree_, side_->peek);
+    host_proposed_ = side_->answered;
     return start_verify();
   }
-  const int64_t seen = feature_store_ ? draft_->observed() + pending_count()
-                                      : std::min(size, draft_->observed() + kMaxDraftRows);
-  if (seen != size || (feature_store_ && size < 2)) return start_verify();  // nothing to draft from yet
-  draft_->begin_cycle(size);
+  if (const Status s = side_->wake(size); !s.ok()) {
+    drafter_failed(s, true);
+    return start_verify();
+  }
+  const int64_t seen = side_->features() ? side_->next() : std::min(size, side_->sequence().observed() + kMaxDraftRows);
+  if (seen != size || (side_->features() && size < 2)) return start_verify();  // nothing to draft from yet
+  side_->sequence().begin_cycle(size);
   return next_draft_level();
 }
-
-bool Session::one_pass() const { return options_.drafter->needs().levels > 1; }
 
 Status Session::next_draft_level() {
   for (;;) {
@@ -120,27 +85,28 @@ Status Session::next_draft_level() {
 }
 
 Status Session::add_draft(Plan& plan, DraftCalls* calls) {
-  observing_ = 0;
+  side_->pass_begins();
   const auto size = static_cast<int64_t>(text_.size());
-  root_rows_ = size - draft_->observed();
+  DraftSequence& sequence = side_->sequence();
+  side_->root_rows = size - sequence.observed();
   DraftDraw draw;
   draw.shared_noise = options_.shared_noise && !options_.sampled_rule;
   draw.temperature = options_.sampling.temperature;
   draw.seed = options_.sampling.seed;
   draw.stream = options_.sampling.stream;
   draw.want_logits = options_.sampled_rule;
-  const DraftRequest request{options_.drafter.get(), tree_[frontier_[0]].depth, draft_->width(policy_->width()),
+  const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, sequence.width(policy_->width()),
                              draw.want_logits};
-  DraftCall& call = calls->join(request, this, root_rows_, static_cast<int64_t>(frontier_.size()));
-  if (root_rows_ > 0) AERIE_TRY(add_observe(plan, size, {}, &call.observe));
-  return draft_->propose(&call.propose, tree_, frontier_, draw);
+  DraftCall& call = calls->join(request, this, side_->root_rows, static_cast<int64_t>(frontier_.size()));
+  if (side_->root_rows > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, &call.observe));
+  return sequence.propose(&call.propose, tree_, frontier_, draw);
 }
 
 // The pass could not be recorded. Too many nodes is our own limit; what was drafted so far is verified.
 Status Session::draft_failed(const Status& why, bool lost_sync, bool strike) {
-  observing_ = 0;
+  side_->pass_begins();
   if (why.code() != Code::limit) {
-    drafter_failed(why, lost_sync, strike);
+    drafter_failed(*side_, why, lost_sync, strike);
     drop_draft();
   }
   return start_verify();
@@ -148,12 +114,8 @@ Status Session::draft_failed(const Status& why, bool lost_sync, bool strike) {
 
 Status Session::finish_draft() {
   ++stats_.draft_passes;
-  if (observing_ > 0) {
-    draft_->observed_to(observing_);
-    pending_.clear();
-    observing_ = 0;
-  }
-  Status s = draft_->check_candidates(model_->config().vocab_used);
+  side_->pass_ended();
+  Status s = side_->sequence().check_candidates(model_->config().vocab_used);
   const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
   if (best_first) take_best();
   else if (s.ok()) s = take_candidates();
@@ -177,7 +139,7 @@ std::span<const float> Session::target_logits(const Candidates& c, size_t row) {
 // Children of the frontier, as the drafter gave them: a list for each row or, from a drafter that answered all
 // levels at once, for each depth.
 Status Session::take_candidates() {
-  const Candidates& c = draft_->candidates();
+  const Candidates& c = side_->sequence().candidates();
   const auto width = static_cast<size_t>(c.width);
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, static_cast<int64_t>(text_.size()) - 1);
   for (size_t r = 0; r < frontier_.size(); ++r) {
@@ -202,7 +164,7 @@ Status Session::take_candidates() {
 
 // The best nodes of the product of the levels of a drafter that answered them all at once.
 void Session::take_best() {
-  const Candidates& c = draft_->candidates();
+  const Candidates& c = side_->sequence().candidates();
   const auto width = static_cast<size_t>(c.width);
   const auto levels = static_cast<size_t>(std::min({c.levels, max_depth_, policy_->best_depth()}));
   confidence_.resize(levels * width);

@@ -6,8 +6,8 @@ namespace aerie {
 
 void Session::ask_extra_rows() {
   extra_token_.clear();
-  if (!host_proposed_ || !drafter_usable() || options_.sampled_rule || !options_.drafter->extra_rows()) return;
-  const Status s = draft_->extra_rows(kMaxTreeRows - rows_.size(), &extra_token_, &extra_parent_);
+  if (!host_proposed_ || !drafter_usable() || options_.sampled_rule || !side_->drafter().extra_rows()) return;
+  const Status s = side_->sequence().extra_rows(kMaxTreeRows - rows_.size(), &extra_token_, &extra_parent_);
   if (!s.ok()) {
     extra_token_.clear();
     drafter_failed(s, false);
@@ -49,7 +49,7 @@ void Session::tell_choices(const Walks& walks) {
     choice_.push_back(steps.empty() ? -1 : steps[0].token);
   }
   extra_token_.clear();
-  if (const Status s = draft_->chosen(choice_); !s.ok()) drafter_failed(s, false);
+  if (const Status s = side_->sequence().chosen(choice_); !s.ok()) drafter_failed(s, false);
 }
 
 }  // namespace aerie

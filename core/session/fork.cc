@@ -23,29 +23,18 @@ Result<std::unique_ptr<Session>> Session::fork(uint32_t stream) {
   return f;
 }
 
-// What the drafter has seen, what waits for it, and what the policy has learned about it and about costs.
+// What drafters have seen, what waits for them, and what policies have learned about them and about costs.
 Status Session::take_drafts_of(const Session& other) {
-  policy_ = other.policy_->clone();
+  if (other.no_drafter_policy_) no_drafter_policy_ = other.no_drafter_policy_->clone();
   target_cost_ = other.target_cost_;
-  draft_cost_ = other.draft_cost_;
-  draft_guess_ = other.draft_guess_;
-  draft_root_ms_ = other.draft_root_ms_;
-  if (!draft_ || !drafter_usable()) return {};
-  if (Status s = draft_->take_over(*other.draft_, static_cast<int64_t>(text_.size())); !s.ok()) {
-    drafter_failed(s, true);
-    return {};
+  chooser_ = other.chooser_;
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    const Status s = sides_[i]->take_over(*other.sides_[i], static_cast<int64_t>(text_.size()));
+    if (s.ok()) continue;
+    if (s.code() == Code::device || s.code() == Code::out_of_memory) return s;
+    drafter_failed(*sides_[i], s, true);
   }
-  const int64_t waiting = other.pending_count();
-  if (waiting == 0) return {};
-  AERIE_ASSIGN(auto plan, Plan::create(model_->device(), size_t{4} * kMaxTreeRows));
-  AERIE_ASSIGN(auto queue, model_->device()->make_queue());
-  const int32_t* rows = plan->stage(std::span<const int32_t>(other.pending_));
-  plan->add(kernels::CopyRows{other.feature_store_, rows, feature_store_, rows, waiting});
-  AERIE_TRY(plan->submit(*queue));
-  AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
-  if (state != kernels::RunState::done) return error(Code::device, "fork: the copy of features did not finish");
-  pending_.assign(other.pending_.begin(), other.pending_.end());
-  pending_first_ = other.pending_first_;
+  draft_with(sides_.empty() ? nullptr : sides_[0].get());
   return {};
 }
 

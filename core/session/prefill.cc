@@ -16,7 +16,13 @@ Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
   prefill_end_ = std::min(kv_len_ + kPrefillRows, size - 1);
   AERIE_TRY(reserve(size));
-  shows_ = draft_ && drafter_usable();
+  for (const auto& side : sides_) side->shows = false;
+  for (const auto& side : followed()) {
+    if (!side->usable()) continue;
+    const Status s = side->features() ? side->wake(size) : Status();
+    if (!s.ok()) drafter_failed(*side, s, true);
+    side->shows = s.ok();
+  }
   phase_ = Phase::prefill;
   recorded_ = false;
   return {};
@@ -24,27 +30,30 @@ Status Session::start_prefill() {
 
 void Session::stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped) {
   for (int64_t i = kv_len_; i < prefill_end_; ++i) rows->plain(text_[static_cast<size_t>(i)], i);
-  read_features_ = {};
-  if (!shows_ || !feature_store_) return;
-  read_features_ = plan.scratch(prefill_end_ - kv_len_, feature_store_.cols);
-  tapped->push_back({options_.drafter->taps(), first_row_, read_features_});
+  for (const auto& side : sides_) {
+    side->read_features = {};
+    if (!side->shows || !side->features() || side->next() > prefill_end_) continue;
+    side->read_features = plan.scratch(prefill_end_ - kv_len_, side->tap(1).cols);
+    tapped->push_back({side->drafter().taps(), first_row_, side->read_features});
+  }
 }
 
-Status Session::add_read(Plan& plan, DraftCalls* calls) {
-  observing_ = 0;
-  if (!shows_) return {};
+Status Session::add_read(Plan& plan, DraftCalls* calls, Drafter** failed) {
   const int64_t end = prefill_end_ + 1;
-  DraftCall& call = calls->join({options_.drafter.get()}, this, end - draft_->observed(), 0);
-  return add_observe(plan, end, read_features_, &call.observe);
+  for (const auto& side : sides_) {
+    side->pass_begins();
+    if (!side->shows || side->next() >= end) continue;  // the pass reads again, for another one, what it has
+    *failed = &side->drafter();
+    DraftCall& call = calls->join({&side->drafter()}, this, end - side->sequence().observed(), 0);
+    AERIE_TRY(side->add_observe(plan, text_, end, side->read_features, kv_len_ + 1, &call.observe));
+  }
+  return {};
 }
 
 void Session::finish_prefill() {
   stats_.prefill_tokens += static_cast<uint64_t>(prefill_end_ - kv_len_);
   kv_len_ = prefill_end_;
-  if (observing_ > 0) {
-    draft_->observed_to(observing_);
-    pending_.clear();
-  }
+  for (const auto& side : sides_) side->pass_ended();
   phase_ = Phase::idle;
 }
 

@@ -1,7 +1,6 @@
 // A session to bytes and back. What cannot be kept between two rows (a drafter's state for the newest token) is not
 // saved: that row is shown again.
 #include <algorithm>
-#include <numeric>
 
 #include "core/drafter/measure_drafter.h"
 #include "core/model/cost_key.h"
@@ -57,18 +56,22 @@ Snapshot Session::describe() const {
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
   s.kv = {kv_shape(kv_.cache()), kv_len_};
-  if (!draft_ || !drafter_usable()) return s;
-  SavedDrafter& d = s.drafters.emplace_back();
-  DrafterKey key = drafter_key(*options_.drafter);
-  d.plugin = std::move(key.plugin);
-  d.package = std::move(key.package);
-  d.weights = std::move(key.weights);
-  d.waiting = feature_store_ ? pending_count() : 0;
-  d.feature_cols = d.waiting > 0 ? feature_store_.cols : 0;
-  // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
-  const auto size = static_cast<int64_t>(text_.size());
-  d.observed = draft_->resumable(draft_->observed() == size && d.waiting == 0 ? size - 1 : draft_->observed());
-  if (const KvSequence* kv = draft_->kv()) d.kv = {kv_shape(kv->cache()), draft_->rows_of(d.observed)};
+  for (const auto& side : sides_) {
+    const DraftSequence& sequence = side->sequence();
+    if (!side->usable() || !side->whole()) continue;
+    SavedDrafter& d = s.drafters.emplace_back();
+    DrafterKey key = drafter_key(side->drafter());
+    d.plugin = std::move(key.plugin);
+    d.package = std::move(key.package);
+    d.weights = std::move(key.weights);
+    d.waiting = side->waiting();
+    d.feature_cols = d.waiting > 0 ? side->store().cols : 0;
+    // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
+    const auto size = static_cast<int64_t>(text_.size());
+    d.observed = sequence.resumable(sequence.observed() == size && d.waiting == 0 ? size - 1 : sequence.observed());
+    if (d.observed != sequence.observed() && d.waiting > 0) d.waiting = d.feature_cols = 0;  // they would not follow on
+    if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), sequence.rows_of(d.observed)};
+  }
   return s;
 }
 
@@ -84,18 +87,24 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   const SnapshotRooms rooms = encode_snapshot(s, out);
   std::vector<kernels::Op> ops;
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
-  for (size_t i = 0; i < s.drafters.size(); ++i) download_drafter(s.drafters[i], rooms.drafters[i], &ops);
+  size_t at = 0;
+  for (const auto& side : sides_)
+    if (side->usable() && side->whole()) {
+      download_drafter(*side, s.drafters[at], rooms.drafters[at], &ops);
+      ++at;
+    }
   AERIE_TRY(transfer(*model_->device(), ops).at("save"));
   seal_snapshot(out);
   return {};
 }
 
-void Session::download_drafter(const SavedDrafter& d, const SnapshotRooms::Draft& room, std::vector<kernels::Op>* ops) const {
-  if (d.kv.positions > 0) download_kv(*draft_->kv(), d.kv.positions, room.kv, ops);
+void Session::download_drafter(const DraftSide& side, const SavedDrafter& d, const SnapshotRooms::Draft& room,
+                               std::vector<kernels::Op>* ops) const {
+  if (d.kv.positions > 0) download_kv(*side.sequence().kv(), d.kv.positions, room.kv, ops);
   const int64_t row = d.feature_cols * int64_t{sizeof(float)};
   for (int64_t i = 0; i < d.waiting; ++i)
     ops->push_back(kernels::Download{room.features + i * row,
-                                     kernels::rows(feature_store_, pending_[static_cast<size_t>(i)], 1).data, row});
+                                     kernels::rows(side.store(), side.pending()[static_cast<size_t>(i)], 1).data, row});
 }
 
 Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, SessionOptions options,
@@ -121,7 +130,8 @@ Status Session::take_over(const Snapshot& s) {
   std::vector<kernels::Op> ops;
   if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
   upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
-  resume_drafter(s, &ops);
+  for (const auto& side : sides_)
+    if (side->usable()) resume_drafter(*side, s, &ops);
   AERIE_TRY(transfer(*model_->device(), ops));
   text_.assign(s.text.begin(), s.text.end());
   kv_len_ = s.kv.positions;
@@ -145,25 +155,22 @@ void Session::take_over_end(const Snapshot& s) {
 }
 
 // One that was not saved, or whose state is not in keys and values, is shown the whole text.
-void Session::resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops) {
-  if (!draft_ || !drafter_usable()) return;
-  const DrafterKey key = drafter_key(*options_.drafter);
+void Session::resume_drafter(DraftSide& side, const Snapshot& s, std::vector<kernels::Op>* ops) {
+  const DrafterKey key = drafter_key(side.drafter());
   const auto found = std::find_if(s.drafters.begin(), s.drafters.end(), [&](const SavedDrafter& d) {
     return d.plugin == key.plugin && d.package == key.package && d.weights == key.weights;
   });
   if (found == s.drafters.end()) return;
   const SavedDrafter& d = *found;
-  const KvSequence* kv = draft_->kv();
-  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == draft_->rows_of(d.observed)
+  const KvSequence* kv = side.sequence().kv();
+  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == side.sequence().rows_of(d.observed)
                        : d.kv.positions == 0;
   if (!fits) return;
-  if (d.waiting > 0 && d.feature_cols != feature_store_.cols) return;
-  if (draft_->resumable(d.observed) != d.observed || !draft_->resume(d.observed).ok()) return;
+  if (d.waiting > 0 && (!side.features() || d.feature_cols != side.store().cols)) return;
+  if (side.sequence().resumable(d.observed) != d.observed || !side.resume(d.observed, d.waiting)) return;
   if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);
-  if (d.waiting > 0) ops->push_back(kernels::Upload{feature_store_.data, d.features, d.feature_bytes()});
-  pending_first_ = d.observed;
-  pending_.resize(static_cast<size_t>(d.waiting));
-  std::iota(pending_.begin(), pending_.end(), 0);
+  if (d.waiting > 0)
+    ops->push_back(kernels::Upload{side.tap(static_cast<int32_t>(d.waiting)).data, d.features, d.feature_bytes()});
 }
 
 }  // namespace aerie

@@ -9,8 +9,6 @@
 namespace aerie {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model, SessionOptions options) {
-  if (options.drafter && options.drafter->target() != model)
-    return error(Code::mismatch, "the drafter was opened for another model");
   const int64_t limit = model->config().max_context;
   if (options.max_context < 0 || options.max_context > limit)
     return error(Code::invalid_argument, "max_context " + std::to_string(options.max_context) + ": the model has " +
@@ -31,22 +29,14 @@ Status Session::start() {
   for (const int32_t t : options_.stop_tokens)
     if (t < 0 || t >= model_->config().vocab_size)
       return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
-  AERIE_ASSIGN(policy_, make_policy(options_.tree));
-  AERIE_TRY(check_tree());
+  std::vector<std::unique_ptr<TreePolicy>> policies;
+  AERIE_TRY(make_policies(options_.tree, &policies));
   AERIE_ASSIGN(own_, Stepper::create(model_));
   AERIE_TRY(own_->reserve(1, max_context_));
-  if (options_.drafter) {
-    AERIE_ASSIGN(draft_, DraftSequence::create(options_.drafter, max_context_));
-    if (options_.drafter->wants_features()) {
-      const int64_t cols = static_cast<int64_t>(options_.drafter->taps().size()) * model_->config().hidden;
-      void* store = model_->device()->allocate(static_cast<size_t>(kMaxTreeRows * cols) * 4);
-      if (!store) return error(Code::out_of_memory, "session: no device memory for features");
-      feature_store_ = kernels::matrix(store, kMaxTreeRows, cols);
-    }
-  }
+  AERIE_TRY(open_sides());
+  use_policies(std::move(policies));
   prepare_costs();
-  text_.reserve(static_cast<size_t>(max_context_));
-  pending_.reserve(kMaxTreeRows);  // a commit allocates nothing: it is whole or it has not begun
+  text_.reserve(static_cast<size_t>(max_context_));  // a commit allocates nothing: it is whole or it has not begun
   return {};
 }
 
@@ -58,7 +48,6 @@ Session::~Session() {
     share_experience();
   } catch (const std::bad_alloc&) {  // the next session learns anew
   }
-  if (feature_store_) model_->device()->release(feature_store_.data);
 }
 
 Status Session::check_sampling(const kernels::Sampling& s) const {
@@ -72,11 +61,11 @@ Status Session::check_sampling(const kernels::Sampling& s) const {
   return {};
 }
 
-Status Session::check_tree() const {
+Status Session::check_tree(const TreePolicy& policy) const {
   if (!options_.sampled_rule) return {};
-  if (!policy_->draw_order())
+  if (!policy.draw_order())
     return error(Code::unsupported, std::string("the sampled rule is not exact with a reranked tree (") +
-                                        policy_->name() + "); use chain or static");
+                                        policy.name() + "); use chain or static");
   if (options_.drafter && options_.drafter->host_tokens())
     return error(Code::unsupported, std::string("drafter ") + options_.drafter->id() +
                                         " gives no distribution to sample from");
@@ -110,10 +99,8 @@ Status Session::rewind(size_t length) {
     text_.resize(length);
     const auto n = static_cast<int64_t>(length);
     kv_len_ = std::min(kv_len_, std::max<int64_t>(0, n - 1));
-    pending_.clear();
-    if (draft_) {
-      const Status s = draft_->rollback(n);
-      if (!s.ok()) drafter_failed(s, true);
+    for (const auto& side : sides_) {
+      if (const Status s = side->rewind(n); !s.ok()) drafter_failed(*side, s, true);
     }
     kv_.shrink(kv_len_);
   }
@@ -136,15 +123,12 @@ Status Session::set_sampling(const kernels::Sampling& sampling) {
 }
 
 Status Session::set_tree(const PolicySpec& tree) {
-  AERIE_ASSIGN(auto policy, make_policy(tree));
-  share_experience();
-  std::swap(policy, policy_);
-  if (Status s = check_tree(); !s.ok()) {
-    std::swap(policy, policy_);
-    return s;
-  }
+  std::vector<std::unique_ptr<TreePolicy>> policies;
+  AERIE_TRY(make_policies(tree, &policies));
   discard();
+  share_experience();
   options_.tree = tree;
+  use_policies(std::move(policies));
   prepare_costs();
   return {};
 }
@@ -159,12 +143,14 @@ void Session::discard() {
   if (phase_ == Phase::idle) return;
   if (flight_) flight_->withdraw(*this);
   // The pass may have overwritten the features that wait for the drafter: the target reads those rows again.
-  if (phase_ == Phase::verify && recorded_ && feature_offset_ == 0) pending_.clear();
+  for (const auto& side : sides_) {
+    if (phase_ == Phase::verify && recorded_) side->lose_tapped();
+    side->pass_begins();
+    // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
+    const Status s = side->sequence().rollback(side->sequence().observed() + 1);
+    if (!s.ok()) drafter_failed(*side, s, true);
+  }
   phase_ = Phase::idle;
-  if (!draft_) return;
-  // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
-  const Status s = draft_->rollback(draft_->observed() + 1);
-  if (!s.ok()) drafter_failed(s, true);
 }
 
 Status Session::step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out) {
@@ -204,7 +190,7 @@ bool Session::take_cancel() {
 Status Session::begin() {
   keep_prefix();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) take_prefix();
-  if (draft_ && drafter_usable() && !align_drafter()) return start_prefill();
+  if (!align_drafters()) return start_prefill();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) return start_prefill();
   return start_cycle();
 }
@@ -232,10 +218,18 @@ void Session::stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vecto
   else stage_verify(rows, walks, tapped);
 }
 
-void Session::pass_without_drafter() {
-  shows_ = false;
-  observing_ = 0;
-  feature_offset_ = 0;
+DraftSide* Session::side_of(const Drafter& drafter) const {
+  for (const auto& side : sides_)
+    if (&side->drafter() == &drafter) return side.get();
+  return nullptr;
+}
+
+// The pass is recorded once more, without this drafter.
+void Session::pass_without(const Drafter& drafter, const Status& why, bool strike) {
+  DraftSide* side = side_of(drafter);
+  if (!side) return;
+  drafter_failed(*side, why, true, strike);
+  side->shows = false;
 }
 
 Status Session::finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {

@@ -6,17 +6,19 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "core/cost/live_cost.h"
-#include "core/drafter/draft_sequence.h"
 #include "core/model/model.h"
+#include "core/policy/drafter_choice.h"
 #include "core/policy/tree_policy.h"
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
 #include "core/session/draft_calls.h"
+#include "core/session/draft_side.h"
 #include "core/session/fork_streams.h"
 #include "core/session/snapshot.h"
 #include "core/session/stepper.h"
@@ -28,8 +30,10 @@ namespace aerie {
 struct SessionOptions {
   int64_t max_context = 0;  // 0: the model's
   std::shared_ptr<Drafter> drafter;
+  std::vector<std::shared_ptr<Drafter>> more_drafters;  // `auto` chooses between all of them, cycle by cycle
   kernels::Sampling sampling;
   PolicySpec tree{"eagle2"};
+  std::function<std::unique_ptr<TreePolicy>()> policy;  // one that has no name (benchmarks); null: `tree`'s
   bool shared_noise = true;
   bool sampled_rule = false;
   bool ignore_eos = false;
@@ -59,6 +63,10 @@ struct SessionStatistics {
   uint64_t prefill_tokens = 0, draft_passes = 0, reused_tokens = 0;
   // By depth d of the node walked to: cycles that had children to try there, and those that took one.
   uint64_t tried[16] = {}, taken[16] = {};
+  // auto: which drafter had the last cycle (-1: none, plain decode), what of its tree was verified; cycles of each one,
+  // the last place counting all further ones; cycles without.
+  int32_t chosen_drafter = -1, chosen_nodes = 0, chosen_depth = 0;
+  uint64_t chosen_cycles[8] = {}, plain_cycles = 0;
 };
 
 class Batch;
@@ -92,7 +100,7 @@ class Session {
   const std::vector<int32_t>& tokens() const { return text_; }
   const SessionStatistics& statistics() const { return stats_; }
   bool sampled_rule() const { return options_.sampled_rule; }
-  bool quarantined() const { return options_.drafter && options_.drafter->quarantined(); }
+  bool quarantined() const;  // one of its drafters is
   int64_t max_context() const { return max_context_; }
   const std::shared_ptr<Model>& model() const { return model_; }
   // Of the last step, its own or its batch's.
@@ -107,7 +115,7 @@ class Session {
   Session(std::shared_ptr<Model> model, SessionOptions options);
   Status start();
   Status check_sampling(const kernels::Sampling& s) const;
-  Status check_tree() const;
+  Status check_tree(const TreePolicy& policy) const;
 
   // session.cc: the machine, as a Stepper drives it
   void begin_step(int32_t max_tokens);
@@ -126,11 +134,13 @@ class Session {
   void rescan_stops();
   void discard();  // the unfinished cycle, never a committed token
   void stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
-  void pass_without_drafter();
+  void pass_without(const Drafter& drafter, const Status& why, bool strike);
+  DraftSide* side_of(const Drafter& drafter) const;
   // fork.cc
   Status take_drafts_of(const Session& other);
   // prefix.cc
   DraftRows draft_rows() const;
+  bool takes_prefixes() const;
   void keep_prefix();
   void take_prefix();
   void leave_prefix();
@@ -139,23 +149,23 @@ class Session {
   int32_t positions_wanted() const { return wanted_; }  // after Code::limit
   Status start_prefill();
   void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
-  Status add_read(Plan& plan, DraftCalls* calls);    // show the drafter what the pass reads
+  Status add_read(Plan& plan, DraftCalls* calls, Drafter** failed);  // show drafters what the pass reads
   void finish_prefill();
   // draft.cc
-  bool drafter_usable() const;
+  bool drafter_usable() const { return side_ && side_->usable(); }
+  // Drafters that are kept up with the text: only `auto` has a use for more than the first.
+  std::span<const std::unique_ptr<DraftSide>> followed() const;
   // strike: it is a failure of its own, not one that other sessions saw too.
-  void drafter_failed(const Status& why, bool lost_sync, bool strike = true);
+  void drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike = true);
+  void drafter_failed(const Status& why, bool lost_sync) { drafter_failed(*side_, why, lost_sync); }
   void drop_draft();
-  bool align_drafter();              // make the next pass bring what the drafter misses
-  int64_t pending_count() const;     // features waiting in the store
-  // Pending features, then `fresh`.
-  Status add_observe(Plan& plan, int64_t end, const kernels::Tensor& fresh, ObserveCall* call);
+  bool align_drafters();             // make the next pass bring what a drafter misses
   Status start_cycle();
   Status next_draft_level();
   Status add_draft(Plan& plan, DraftCalls* calls);
   Status draft_failed(const Status& why, bool lost_sync, bool strike);
   Status finish_draft();
-  bool one_pass() const;             // the drafter answers all levels at once
+  bool one_pass() const { return side_->one_pass(); }
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
@@ -171,21 +181,33 @@ class Session {
   void share_experience();
   void guess_drafts();
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
-  void tell_costs();
+  const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
+  void tell_costs(DraftSide* side, TreePolicy& policy);
+  double share_of(double ms, int32_t rows) const;
   void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
   void tell_outcome();
-  bool resting() const { return policy_->resting(); }
   // save.cc
   Snapshot describe() const;  // all but what is on the device
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
-  void download_drafter(const SavedDrafter& d, const SnapshotRooms::Draft& room, std::vector<kernels::Op>* ops) const;
-  void resume_drafter(const Snapshot& s, std::vector<kernels::Op>* ops);
+  void download_drafter(const DraftSide& side, const SavedDrafter& d, const SnapshotRooms::Draft& room,
+                        std::vector<kernels::Op>* ops) const;
+  void resume_drafter(DraftSide& side, const Snapshot& s, std::vector<kernels::Op>* ops);
+  // choose.cc: who drafts
+  Status open_sides();
+  Status make_policies(const PolicySpec& tree, std::vector<std::unique_ptr<TreePolicy>>* policies) const;
+  void use_policies(std::vector<std::unique_ptr<TreePolicy>> policies);
+  CycleLimits limits_with(const DraftSide* side, int32_t max_depth) const;
+  void choose(int32_t max_depth);
+  void peek(DraftSide& side);
+  void draft_with(DraftSide* side);
+  void count_choice();
+  void tell_others();
   // verify.cc
-  int64_t room_after_pending(int32_t n) const;
   Status reserve_tree();
   Status start_verify();
-  Status add_missed(Plan& plan, DraftCalls* calls);  // show the drafter what it has not seen
+  // Show drafters what they have not seen. *failed: which one would not have it.
+  Status add_missed(Plan& plan, DraftCalls* calls, Drafter** failed);
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void record_download(Plan& plan, const kernels::Tensor& logits);
   Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
@@ -207,8 +229,14 @@ class Session {
   std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch
   const std::vector<Session*> alone_{this};
   Batch* batch_ = nullptr;
-  std::unique_ptr<DraftSequence> draft_;
-  std::unique_ptr<TreePolicy> policy_;
+  std::vector<std::unique_ptr<DraftSide>> sides_;
+  bool choosing_ = false;           // between several, cycle by cycle
+  DraftSide* side_ = nullptr;       // who drafts in this cycle, or would; null: there is no drafter
+  TreePolicy* policy_ = nullptr;    // its
+  std::unique_ptr<TreePolicy> no_drafter_policy_;
+  DrafterChoice chooser_;
+  std::vector<DrafterOption> choice_options_;
+  bool plain_ = false;              // this cycle is plain decode by choice
   StopScanner stops_;
 
   // The text. Positions [0, kv_len_) have keys and values; the newest token (the root) never has.
@@ -229,10 +257,8 @@ class Session {
   // The running cycle.
   Phase phase_ = Phase::idle;
   bool recorded_ = false;  // rows of this phase may have reached the device
-  bool shows_ = false;     // the pass shows the drafter something
-  int64_t prefill_end_ = 0, observing_ = 0;  // what the pass in flight will have done
+  int64_t prefill_end_ = 0;  // what the pass in flight will have done
   int32_t first_row_ = 0, walk_ = 0, extra_walk_ = 0;  // its rows in the pass, its walks
-  kernels::Tensor read_features_;  // scratch of the pass
   DraftTree tree_;
   TreeRows rows_;
   DrawnTree drawn_;
@@ -253,18 +279,10 @@ class Session {
   std::vector<SampledStep> sampled_steps_;
 
   // Costs of passes, and the time of the running cycle.
-  LiveCost target_cost_, draft_cost_;
-  PassCost draft_guess_;
-  PassCost::Curve target_curve_{}, draft_curve_{};
+  LiveCost target_cost_;
+  PassCost::Curve target_curve_{};
   int32_t beside_ = 1;  // sessions that verified in the last pass, this one included
-  double draft_root_ms_ = 0, cycle_ms_ = 0;
-  int64_t root_rows_ = 0;  // observed along with the first draft pass
-  int64_t feature_offset_ = 0;  // where this pass's rows begin in feature_store_: behind those that wait for the drafter
-
-  // Features of the last verify passes, by row; token pending_first_ + i reads row pending_[i].
-  kernels::Tensor feature_store_;
-  int64_t pending_first_ = 0;
-  std::vector<int32_t> pending_;
+  double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 
   std::vector<EmittedToken> emitted_;
   SessionStatistics stats_;
@@ -272,6 +290,5 @@ class Session {
 };
 
 constexpr int32_t kPrefillRows = 64;
-constexpr int32_t kMaxTreeRows = 128;
 
 }  // namespace aerie

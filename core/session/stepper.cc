@@ -107,7 +107,7 @@ void Stepper::record_draft(const std::vector<Session*>& sessions) {
         flight_.erase(flight_.begin() + 1, flight_.end());
         continue;
       }
-      failed_ = {{flight_[0]}, std::move(status), true};
+      failed_ = {{flight_[0]}, std::move(status), nullptr, true};
     }
     for (Session* s : failed_.sessions) {
       std::erase(flight_, s);
@@ -122,7 +122,7 @@ bool Stepper::try_draft() {
   calls_.clear();
   for (Session* s : flight_) {
     if (Status status = s->add_draft(*plan_, &calls_); !status.ok()) {
-      failed_ = {{s}, std::move(status), false};
+      failed_ = {{s}, std::move(status), nullptr, false};
       return false;
     }
   }
@@ -134,6 +134,7 @@ bool Stepper::record_calls() {
     failed_.why = call->record(*plan_, &failed_.observed);
     if (failed_.why.ok()) continue;
     failed_.sessions = call->sessions;
+    failed_.drafter = call->request.drafter;
     return false;
   }
   return true;
@@ -148,10 +149,7 @@ void Stepper::record_target(const std::vector<Session*>& sessions) {
   if (flight_.empty()) return;
   share_rows();
   while (!try_target()) {
-    for (Session* s : failed_.sessions) {
-      s->drafter_failed(failed_.why, true, s == failed_.sessions[0]);
-      s->pass_without_drafter();
-    }
+    for (Session* s : failed_.sessions) s->pass_without(*failed_.drafter, failed_.why, s == failed_.sessions[0]);
   }
   if (const Status status = plan_->submit(*queue_); !status.ok()) return all_failed(flight_, status);
   submitted();
@@ -168,8 +166,9 @@ bool Stepper::try_target() {
     calls_.clear();
     for (Session* s : flight_) {
       if (verifies(s) != verifying) continue;
-      if (Status status = verifying ? s->add_missed(*plan_, &calls_) : s->add_read(*plan_, &calls_); !status.ok()) {
-        failed_ = {{s}, std::move(status), false};
+      Drafter* whose = nullptr;
+      if (Status status = verifying ? s->add_missed(*plan_, &calls_, &whose) : s->add_read(*plan_, &calls_, &whose); !status.ok()) {
+        failed_ = {{s}, std::move(status), whose, false};
         return false;
       }
     }
@@ -240,8 +239,8 @@ void Stepper::commit() {
 void Stepper::withdraw(Session& session) {
   std::erase(flight_, &session);
   session.landed();
-  if (session.draft_)
-    for (const auto& call : calls_.all()) call->propose.forget(&session.draft_->candidates());
+  for (const auto& side : session.sides_)
+    for (const auto& call : calls_.all()) call->propose.forget(&side->sequence().candidates());
   if (flight_.empty()) queue_->abandon();
   else settle();  // the plan reads and writes what is the session's until it has run
 }

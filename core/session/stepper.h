@@ -79,6 +79,7 @@ class Stepper {
   struct {
     std::vector<Session*> sessions;
     Status why;
+    Drafter* drafter = nullptr;  // in a target pass: the one that stumbled
     bool observed = false;
   } failed_;
   std::vector<TappedRows> tapped_;

@@ -29,14 +29,6 @@ class HostLaw final : public TargetLaw {
 
 }  // namespace
 
-// The first row of the feature store past those that wait, where n more fit; 0: none wait, or it is time to show them.
-// (Their rows are those of their pass: behind a tree they lie apart.)
-int64_t Session::room_after_pending(int32_t n) const {
-  if (pending_count() == 0 || pending_count() + n >= kMaxTreeRows / 2) return 0;
-  const int64_t first = *std::max_element(pending_.begin(), pending_.end()) + 1;
-  return first + n <= kMaxTreeRows ? first : 0;
-}
-
 // Pages for everything the walk may keep: after this nothing can fail for want of room. Where they are short the tree
 // is cut to those there are; the law of the sampled rule forbids that.
 Status Session::reserve_tree() {
@@ -53,27 +45,40 @@ Status Session::start_verify() {
   if (tree_.size() > 1) policy_->select(tree_, &selected_);
   rows_.build(tree_, selected_);
   AERIE_TRY(reserve_tree());
-  const int32_t n = rows_.size();
   const auto size = static_cast<int64_t>(text_.size());
-  // A resting policy lets rows pile up, to be shown in one pass. Otherwise, without a draft, the drafter is shown what
-  // it has missed all the same, before this pass overwrites the features.
-  const bool asked = drafter_usable() && !options_.drafter->host_tokens();
-  feature_offset_ = asked && resting() && feature_store_ ? room_after_pending(n) : 0;
-  const bool waits = feature_offset_ > 0 ||
-                     (asked && resting() && !feature_store_ && size - draft_->observed() < kMaxTreeRows / 2);
-  shows_ = asked && !waits && draft_->observed() < size && (!feature_store_ || pending_count() > 0);
+  // A drafter that is not asked waits. Otherwise, without a draft, it is shown what it has missed all the same, before
+  // this pass overwrites the features.
+  for (const auto& side : sides_) side->shows = false;
+  for (const auto& side : followed()) {
+    if (!side->usable() || side->host_tokens()) continue;
+    const bool waits = plain_ || side.get() != side_;
+    side->away = side->away || waits;
+    if (waits) continue;
+    if (const Status s = side->wake(size); !s.ok()) {
+      drafter_failed(*side, s, true);
+      continue;
+    }
+    side->shows = side->sequence().observed() < size && (!side->features() || side->waiting() > 0);
+  }
   ask_extra_rows();
   phase_ = Phase::verify;
   recorded_ = false;
   return {};
 }
 
-Status Session::add_missed(Plan& plan, DraftCalls* calls) {
-  observing_ = 0;
-  if (!shows_) return {};
+Status Session::add_missed(Plan& plan, DraftCalls* calls, Drafter** failed) {
   const auto size = static_cast<int64_t>(text_.size());
-  DraftCall& call = calls->join({options_.drafter.get()}, this, size - draft_->observed(), 0);
-  return add_observe(plan, size, {}, &call.observe);
+  for (const auto& side : sides_) {
+    side->pass_begins();
+    if (!side->shows) {
+      side->keep(plan);
+      continue;
+    }
+    *failed = &side->drafter();
+    DraftCall& call = calls->join({&side->drafter()}, this, size - side->sequence().observed(), 0);
+    AERIE_TRY(side->add_observe(plan, text_, size, {}, size, &call.observe));
+  }
+  return {};
 }
 
 void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped) {
@@ -92,8 +97,8 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
     walk_ = walks->start(options_.sampling, size - 1, first_row_,
                          *std::max_element(rows_.depth.begin(), rows_.depth.end()));
   stage_extra_rows(rows, walks);
-  if (feature_store_ && drafter_usable())
-    tapped->push_back({options_.drafter->taps(), first_row_, kernels::rows(feature_store_, feature_offset_, n)});
+  for (const auto& side : followed())
+    if (side->usable() && side->features()) tapped->push_back({side->drafter().taps(), first_row_, side->tap(n)});
 }
 
 // The sampled rule walks on the host.
@@ -171,11 +176,9 @@ void Session::truncate() {
 Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
   AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result(walks));
   if (!extra_token_.empty()) tell_choices(walks);
-  if (observing_ > 0) {
-    draft_->observed_to(observing_);
-    observing_ = 0;
-  }
+  for (const auto& side : sides_) side->pass_ended();
   tell_outcome();
+  count_choice();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
   truncate();
   emitted_.clear();
@@ -190,15 +193,12 @@ Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src
 }
 
 void Session::commit() {
-  if (feature_offset_ == 0) {
-    pending_first_ = static_cast<int64_t>(text_.size());
-    pending_.clear();
-  }
-  for (const kernels::WalkStep& s : steps_) {
-    text_.push_back(s.token);
-    pending_.push_back(static_cast<int32_t>(feature_offset_) + s.row);
-  }
-  if (!feature_store_ || !drafter_usable()) pending_.clear();
+  frontier_.clear();
+  for (const kernels::WalkStep& s : steps_) frontier_.push_back(s.row);
+  for (const auto& side : sides_) side->lose_tapped();
+  for (const auto& side : followed())
+    if (side->usable()) side->took(frontier_, static_cast<int64_t>(text_.size()));
+  for (const kernels::WalkStep& s : steps_) text_.push_back(s.token);
   kv_len_ += static_cast<int64_t>(steps_.size());
   phase_ = Phase::idle;
 }

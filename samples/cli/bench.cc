@@ -18,7 +18,7 @@ struct Options {
   std::vector<int> batches{1};
   std::string prompts, profile;
   int max_tokens = 64, repeats = 3, limit = 8;
-  bool json = false;
+  bool json = false, together = false;
 };
 
 const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
@@ -49,6 +49,8 @@ void add(const aerie_statistics& s, aerie_statistics* sum) {
   sum->verified += s.verified;
   sum->accepted += s.accepted;
   sum->draft_passes += s.draft_passes;
+  sum->plain_cycles += s.plain_cycles;
+  for (int i = 0; i < 8; ++i) sum->chosen_cycles[i] += s.chosen_cycles[i];
   sum->draft_ns += s.draft_ns;
   sum->verify_ns += s.verify_ns;
   sum->other_ns += s.other_ns;
@@ -81,7 +83,7 @@ nlohmann::ordered_json statistics_json(const aerie_statistics& s) {
 struct Row {
   std::string drafter, tree, noise;
   int batch = 1;
-  aerie_drafter_handle* handle = nullptr;
+  std::vector<aerie_drafter_handle*> handles;  // several: auto chooses between them
   std::vector<double> speeds;  // one a repeat, over all prompts
   aerie_statistics sum = {};
   double repeats = 0;
@@ -95,10 +97,14 @@ struct Row {
 aerie_session_options session_options(const Options& o, const Row& row) {
   aerie_session_options s;
   AERIE_INIT(s);
-  s.drafter = row.handle;
+  if (!row.handles.empty()) {
+    s.drafter = row.handles[0];
+    s.more_drafters = row.handles.data() + 1;
+    s.n_more_drafters = static_cast<int32_t>(row.handles.size()) - 1;
+  }
   s.sampling = o.sampling.get();
   TreeOptions t = o.tree;
-  t.tree = row.handle ? row.tree : "default";
+  t.tree = !row.handles.empty() ? row.tree : "default";
   s.tree = t.get();
   s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.verify = row.noise == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
@@ -201,17 +207,20 @@ int bench(const Options& o) {
   }
   std::vector<Drafter> handles;
   std::vector<Row> rows;
-  for (const int n : o.batches) rows.push_back({"none", "-", "-", n, nullptr, {}, {}, 0});
+  for (const int n : o.batches) rows.push_back({"none", "-", "-", n, {}, {}, {}, 0});
   for (const std::string& d : o.drafters) {
     handles.push_back(open_drafter(model.get(), d, std::max(8, most)));
     for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees)
       for (const std::string& n : o.noises)
         for (const int b : o.batches)
-          if (const Row row{d, t, n, b, handles.back().get(), {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
+          if (const Row row{d, t, n, b, {handles.back().get()}, {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
   }
   std::vector<aerie_drafter_handle*> opened;
   for (const Drafter& d : handles) opened.push_back(d.get());
-  attach_profile(o.profile, model.get(), opened);
+  if (o.together && opened.size() > 1)
+    for (const std::string& n : o.noises)
+      for (const int b : o.batches) rows.push_back({"together", "auto", n, b, opened, {}, {}, 0});
+  attach_profile(o.profile, runtime.get(), model.get(), o.model, opened);
   for (int repeat = 0; repeat < o.repeats; ++repeat)
     for (Row& row : rows) {  // interleaved: every row sees the same weather
       Sum sum;
@@ -251,10 +260,13 @@ int bench(const Options& o) {
       nlohmann::ordered_json row({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"batch", r.batch}, {"tokens_per_second", r.median()},
                              {"min", *low}, {"max", *high}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
       row.update(statistics_json(r.sum));
+      if (r.tree == "auto" || r.tree == "default")
+        row["choice"] = choice_json(r.sum, r.handles.size() > 1 ? o.drafters : std::vector<std::string>{r.drafter});
       out["rows"].push_back(row);
     } else {
       std::printf("%-32s %-7s %-7s %5d %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.rfind('/') + 1).c_str(),
                   r.tree.c_str(), r.noise.c_str(), r.batch, r.median(), *low, *high, ratio, tau, 100 * r.repeats);
+      if (r.handles.size() > 1) std::printf("  %s\n", cycles_text(r.sum, o.drafters).c_str());
     }
   }
   if (o.json) std::printf("%s\n", out.dump(2).c_str());
@@ -274,12 +286,13 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--tree-depth", o->tree.depth);
   c->add_option("--tree-top-k", o->tree.top_k);
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
-  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
   c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
   c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);
   c->add_option("--repeats", o->repeats)->check(CLI::PositiveNumber);
+  c->add_flag("--together", o->together, "one more row: auto, which chooses between all drafters for every cycle");
   c->add_flag("--json", o->json);
   c->callback([o, run] { *run = [o] { return bench(*o); }; });
 }

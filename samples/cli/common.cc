@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -174,6 +175,27 @@ Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, i
   check([&](aerie_error* e) { return aerie_session_statistics(session, &g.statistics, e); });
   g.seconds = std::chrono::duration<double>(stepping).count() - static_cast<double>(g.statistics.prefill_ns) * 1e-9;
   return g;
+}
+
+nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<std::string>& drafters) {
+  nlohmann::ordered_json j;
+  j["plain_cycles"] = s.plain_cycles;
+  j["drafters"] = nlohmann::json::array();
+  for (size_t i = 0; i < std::min<size_t>(drafters.size(), 8); ++i)
+    j["drafters"].push_back({{"drafter", drafters[i]}, {"cycles", s.chosen_cycles[i]}});
+  j["last"] = {{"drafter", s.chosen_drafter}, {"nodes", s.chosen_nodes}, {"depth", s.chosen_depth}};
+  return j;
+}
+
+std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
+  std::string text = "cycles: " + std::to_string(s.plain_cycles) + " plain";
+  for (size_t i = 0; i < std::min<size_t>(drafters.size(), 8); ++i)
+    text += ", " + std::to_string(s.chosen_cycles[i]) + " " + drafters[i].substr(drafters[i].rfind('/') + 1);
+  return text;
+}
+
+std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
+  return cycles_text(s, drafters) + "; the last one verified " + std::to_string(s.chosen_nodes) + " nodes to depth " + std::to_string(s.chosen_depth);
 }
 
 double repeated_4grams(const std::vector<int32_t>& t) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -92,6 +93,11 @@ using OnTokens = std::function<void(const aerie_step_result&, double seconds)>;
 // Appends the prompt and steps until `max_tokens` or the end of the text.
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {});
 
+// Who drafted how many cycles; `drafters` as they were given to the session.
+std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
+std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
+nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<std::string>& drafters);
+
 // Share of 4-grams in `tokens` that occurred before: small models loop, and loops flatter a drafter.
 double repeated_4grams(const std::vector<int32_t>& tokens);
 
@@ -102,7 +108,10 @@ void add_bench(CLI::App& app, std::function<int()>* run);
 void add_verify(CLI::App& app, std::function<int()>* run);
 void add_profile(CLI::App& app, std::function<int()>* run);
 void add_plugin(CLI::App& app, std::function<int()>* run);
-// Sessions made from now on use the costs in this file; empty: none given.
-void attach_profile(const std::string& path, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters);
+// Where `aerie profile` keeps the costs of this model on this machine.
+std::string default_profile(const aerie_runtime* runtime, const aerie_model* model, const ModelOptions& o);
+// Sessions made from now on use the costs in this file; empty: those of default_profile, if they are there; "none".
+void attach_profile(const std::string& given, const aerie_runtime* runtime, aerie_model* model, const ModelOptions& o,
+                    const std::vector<aerie_drafter_handle*>& drafters);
 
 }  // namespace cli

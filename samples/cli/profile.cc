@@ -1,7 +1,11 @@
 // aerie profile: measure, print, keep.
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common.h"
@@ -53,7 +57,12 @@ int profile(const Options& o) {
   check([&](aerie_error* e) { return aerie_profile_create(&raw, e); });
   const Profile profile(raw);
   check([&](aerie_error* e) { return aerie_profile_measure(raw, model.get(), &p, e); });
-  if (!o.output.empty()) check([&](aerie_error* e) { return aerie_profile_save(raw, o.output.c_str(), e); });
+  const std::string output = o.output.empty() ? default_profile(runtime.get(), model.get(), o.model) : o.output;
+  if (o.output.empty() && !output.empty()) {
+    std::error_code ignored;  // saving says what is wrong
+    std::filesystem::create_directories(std::filesystem::path(output).parent_path(), ignored);
+  }
+  if (!output.empty()) check([&](aerie_error* e) { return aerie_profile_save(raw, output.c_str(), e); });
   const char* text = nullptr;
   check([&](aerie_error* e) { return aerie_profile_json(raw, &text, nullptr, e); });
   if (o.json) {
@@ -64,14 +73,47 @@ int profile(const Options& o) {
   std::printf("%s, %s\n", j["device"].get<std::string>().c_str(), aerie_runtime_description(runtime.get()));
   print("target", j["target"]);
   for (const auto& [name, points] : j["drafters"].items()) print(name.c_str(), points);
+  if (o.output.empty() && !output.empty()) std::printf("kept in %s, where run and bench look for it\n", output.c_str());
   return 0;
 }
 
 }  // namespace
 
-void attach_profile(const std::string& path, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters) {
-  if (path.empty()) return;
+// docs/profiling.md. Empty: there is no home to put it in.
+std::string default_profile(const aerie_runtime* runtime, const aerie_model* model, const ModelOptions& o) {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache && *cache == '/') folder = cache;
+  else if (home && *home) folder = std::filesystem::path(home) / ".cache";
+  else return {};
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
+  std::string name = std::string(info.fingerprint) + "-" + std::to_string(info.weight_bytes) + "-" + o.kv_dtype + "-" + aerie_runtime_description(runtime);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
+  return (folder / "aerie" / (name + ".costs")).string();
+}
+
+void attach_profile(const std::string& given, const aerie_runtime* runtime, aerie_model* model, const ModelOptions& o,
+                    const std::vector<aerie_drafter_handle*>& drafters) {
+  if (given == "none") return;
+  const std::string path = given.empty() ? default_profile(runtime, model, o) : given;
   aerie_profile* raw = nullptr;
+  if (given.empty()) {  // what is there is used if it fits; if it does not, passes are measured as if it were not
+    if (path.empty() || !std::ifstream(path).good()) return;
+    aerie_error err;
+    AERIE_INIT(err);
+    const bool loaded = aerie_profile_load(path.c_str(), &raw, &err) == AERIE_OK;
+    const Profile owner(raw);
+    if (!loaded || aerie_profile_attach(raw, model, &err) != AERIE_OK) {
+      std::fprintf(stderr, "aerie: costs not used: %s\n", err.message);
+      return;
+    }
+    for (aerie_drafter_handle* d : drafters) (void)aerie_profile_attach_drafter(raw, d, &err);  // learned from its first passes
+    return;
+  }
   check([&](aerie_error* e) { return aerie_profile_load(path.c_str(), &raw, e); });
   const Profile profile(raw);
   check([&](aerie_error* e) { return aerie_profile_attach(raw, model, e); });
@@ -87,7 +129,7 @@ void add_profile(CLI::App& app, std::function<int()>* run) {
   c->add_option("--context", o->contexts, "tokens behind each, comma separated (32, 128, ... and the longest)")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  c->add_option("-o,--output", o->output, "file for the tables");
+  c->add_option("-o,--output", o->output, "file for the tables; default: one in the cache folder, which run and bench look for");
   c->add_flag("--json", o->json, "the tables as one JSON object");
   c->add_flag("--quick", o->quick, "about a second for the target and for each drafter");
   c->callback([o, run] { *run = [o] { return profile(*o); }; });

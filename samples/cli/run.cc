@@ -36,14 +36,18 @@ std::vector<int32_t> parse_tokens(const std::string& list) {
   return ids;
 }
 
-Session make_session(const Options& o, aerie_model* model, aerie_drafter_handle* drafter, aerie_tokenizer* tokenizer) {
+Session make_session(const Options& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
   aerie_session_options s;
   AERIE_INIT(s);
-  s.drafter = drafter;
+  if (!drafters.empty()) {
+    s.drafter = drafters[0];
+    s.more_drafters = drafters.data() + 1;
+    s.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
+  }
   s.sampling = o.sampling.get();
   s.tree = o.tree.get();
   s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
-  s.verify = drafter && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
+  s.verify = !drafters.empty() && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
   s.ignore_eos = o.ignore_eos;
   aerie_session* session = nullptr;
   check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
@@ -106,13 +110,13 @@ class Printer {
 };
 
 int run_command(const Options& o) {
-  if (o.drafters.size() > 1) throw CLI::ValidationError("--drafter", "a session has one drafter in this version");
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
   const Tokenizer tokenizer = open_tokenizer(model.get());
-  Drafter drafter;
-  if (!o.drafters.empty()) drafter = open_drafter(model.get(), o.drafters[0]);
-  attach_profile(o.profile, model.get(), drafter ? std::vector<aerie_drafter_handle*>{drafter.get()} : std::vector<aerie_drafter_handle*>{});
+  std::vector<Drafter> owners;
+  std::vector<aerie_drafter_handle*> drafters;
+  for (const std::string& d : o.drafters) drafters.push_back(owners.emplace_back(open_drafter(model.get(), d)).get());
+  attach_profile(o.profile, runtime.get(), model.get(), o.model, drafters);
   std::vector<int32_t> prompt;
   if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
   else {
@@ -125,11 +129,11 @@ int run_command(const Options& o) {
     trace.open(o.trace);
     if (!trace) throw Failure(o.trace + ": cannot be written");
   }
-  if (o.compare && drafter) {  // neither side pays for what happens once: memory touched for the first time
-    const Session warm = make_session(o, model.get(), drafter.get(), tokenizer.get());
+  if (o.compare && !drafters.empty()) {  // neither side pays for what happens once: memory touched for the first time
+    const Session warm = make_session(o, model.get(), drafters, tokenizer.get());
     generate(warm.get(), prompt, std::min(o.max_tokens, 64));
   }
-  const Session session = make_session(o, model.get(), drafter.get(), tokenizer.get());
+  const Session session = make_session(o, model.get(), drafters, tokenizer.get());
   Printer printer(tokenizer.get(), o.json);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
   const size_t from = printer.text.size();
@@ -144,8 +148,8 @@ int run_command(const Options& o) {
   });
   printer.finish();
   Generated plain;
-  if (o.compare && drafter) {
-    const Session again = make_session(o, model.get(), nullptr, tokenizer.get());
+  if (o.compare && !drafters.empty()) {
+    const Session again = make_session(o, model.get(), {}, tokenizer.get());
     plain = generate(again.get(), prompt, o.max_tokens);
     if (o.verify == "exact" && plain.tokens != g.tokens)
       throw Failure("the text with and without the drafter differs: please report this");
@@ -167,16 +171,18 @@ int run_command(const Options& o) {
     j["other_ms"] = ms(s.other_ns);
     j["verified"] = s.verified;
     j["repeated_4grams"] = repeated_4grams(g.tokens);
+    j["choice"] = choice_json(s, o.drafters);
     if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
     std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return 0;
   }
   std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
-  if (drafter)
+  if (!drafters.empty())
     std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
                  static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
+  if (!drafters.empty()) std::fprintf(stderr, "%s\n", choice_text(s, o.drafters).c_str());
   if (!plain.tokens.empty())
     std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
                  plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
@@ -192,7 +198,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   o->model.add_to(*c);
   o->tree.add_to(*c);
   o->sampling.add_to(*c);
-  c->add_option("--drafter", o->drafters, "drafter package, target package as draft model, or plugin id");
+  c->add_option("--drafter", o->drafters, "drafter package, target package as draft model, or plugin id; of several, --tree auto chooses for every cycle");
   c->add_option("--verify-policy", o->verify)->check(CLI::IsMember({"exact", "sampled"}));
   c->add_option("--draft-noise", o->noise)->check(CLI::IsMember({"shared", "none"}));
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
@@ -202,11 +208,12 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--stop", o->stops, "text that ends the generation");
   c->add_flag("--ignore-eos", o->ignore_eos);
   c->add_flag("--json", o->json, "one JSON object");
-  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto)");
+  c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--trace", o->trace, "JSON lines, one a step");
   c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
   c->callback([o, run] {
-    if (o->drafters.size() > 1) throw CLI::ValidationError("--drafter", "a session has one drafter in this version");
+    if (o->drafters.size() > 1 && o->tree.tree != "default" && o->tree.tree != "auto")
+      throw CLI::ValidationError("--drafter", "only --tree auto uses more than one");
     *run = [o] { return run_command(*o); };
   });
 }

@@ -11,6 +11,8 @@ namespace cli {
 
 namespace {
 
+using Handles = std::vector<aerie_drafter_handle*>;
+
 struct Options {
   ModelOptions model;
   std::vector<std::string> drafters;
@@ -22,11 +24,14 @@ struct Options {
 struct Case {
   SamplingOptions sampling;
   std::string drafter, tree, noise;
+  std::vector<std::string> more;  // further drafters of the session
   int nodes = 0, threads = 1;
   std::string recipe() const {
     char text[512];
+    std::string names = drafter;
+    for (const std::string& m : more) names += " --drafter " + m;
     std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --seed %llu --threads %d",
-                  drafter.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
+                  names.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
                   static_cast<unsigned long long>(sampling.seed), threads);
     return text;
   }
@@ -37,23 +42,34 @@ struct Bench {
   Runtime runtime;
   Model model;
   std::vector<Drafter> drafters;
+  // One of them, or it and all the others.
+  Handles with(size_t d, bool others) const {
+    Handles h{drafters[d].get()};
+    for (size_t i = 0; others && i < drafters.size(); ++i)
+      if (i != d) h.push_back(drafters[i].get());
+    return h;
+  }
 };
 
-aerie_session_options session_options(aerie_drafter_handle* drafter, const Case& c) {
+aerie_session_options session_options(const Handles& drafters, const Case& c) {
   aerie_session_options s;
   AERIE_INIT(s);
-  s.drafter = drafter;
+  if (!drafters.empty()) {
+    s.drafter = drafters[0];
+    s.more_drafters = drafters.data() + 1;
+    s.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
+  }
   s.sampling = c.sampling.get();
   AERIE_INIT(s.tree);
-  s.tree.policy = drafter ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
+  s.tree.policy = !drafters.empty() ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
   s.tree.nodes = c.nodes;
   s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.ignore_eos = 1;
   return s;
 }
 
-Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Case& c) {
-  const aerie_session_options s = session_options(drafter, c);
+Session open_session(aerie_model* model, const Handles& drafters, const Case& c) {
+  const aerie_session_options s = session_options(drafters, c);
   aerie_session* session = nullptr;
   check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
   return Session(session);
@@ -62,8 +78,10 @@ Session open_session(aerie_model* model, aerie_drafter_handle* drafter, const Ca
 struct Tree {
   const char* name;
   int nodes;
+  bool all;  // it chooses between all drafters
 };
-constexpr Tree kTrees[] = {{"chain", 4}, {"static", 0}, {"eagle2", 0}, {"eagle2", 5}, {"backbone", 0}, {"cast", 0}, {"auto", 0}};
+constexpr Tree kTrees[] = {{"chain", 4, false}, {"static", 0, false}, {"eagle2", 0, false}, {"eagle2", 5, false},
+                           {"backbone", 0, false}, {"cast", 0, false}, {"auto", 0, false}, {"auto", 0, true}};
 
 // What was compared beside whole texts.
 struct Twists {
@@ -106,10 +124,10 @@ std::vector<int32_t> continued(aerie_session* session, int length, std::mt19937_
   return out;
 }
 
-std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter, const Case& c,
+std::vector<int32_t> tokens_of(aerie_model* model, const Handles& drafters, const Case& c,
                                const std::vector<int32_t>& prompt, int length, std::mt19937_64* random = nullptr,
                                Twists* twists = nullptr) {
-  const Session owner = open_session(model, drafter, c);
+  const Session owner = open_session(model, drafters, c);
   aerie_session* const session = owner.get();
   for (size_t at = 0; at < prompt.size();) {  // any cutting of the prompt
     const size_t n = random ? std::min<size_t>(1 + (*random)() % 16, prompt.size() - at) : prompt.size() - at;
@@ -128,10 +146,10 @@ std::vector<int32_t> tokens_of(aerie_model* model, aerie_drafter_handle* drafter
 
 // A text forked somewhere, each side stepped in turn: the parent's text is the old one, a fork's is that of a session of its
 // stream that was given the text so far.
-void check_fork(aerie_model* model, aerie_drafter_handle* drafter, const Case& c, const std::vector<int32_t>& prompt,
+void check_fork(aerie_model* model, const Handles& drafters, const Case& c, const std::vector<int32_t>& prompt,
                 const std::vector<int32_t>& want, aerie_model* plain, const std::string& path, std::mt19937_64& random,
                 Twists* twists) {
-  const Session parent = open_session(model, drafter, c);
+  const Session parent = open_session(model, drafters, c);
   check([&](aerie_error* e) { return aerie_session_append(parent.get(), prompt.data(), prompt.size(), e); });
   auto got = continued(parent.get(), static_cast<int>(random() % want.size()), &random, twists);
   aerie_fork_options options;
@@ -154,7 +172,7 @@ void check_fork(aerie_model* model, aerie_drafter_handle* drafter, const Case& c
     if (more.empty()) break;
   }
   if (got != want) throw Failure("difference after a fork: aerie run --model " + path + " " + c.recipe());
-  if (forked != tokens_of(plain, nullptr, other, text, static_cast<int>(rest)))
+  if (forked != tokens_of(plain, {}, other, text, static_cast<int>(rest)))
     throw Failure("difference in a fork of stream " + std::to_string(options.stream) + " after " + std::to_string(text.size()) +
                   " tokens: aerie run --model " + path + " " + c.recipe());
   twists->forked += forked.size();
@@ -163,7 +181,7 @@ void check_fork(aerie_model* model, aerie_drafter_handle* drafter, const Case& c
 // Each case once more, all of them in one batch: they join at random times and leave when they have their tokens.
 struct Batched {
   Case c;
-  aerie_drafter_handle* drafter;
+  Handles drafters;
   Session session;
   std::vector<int32_t> got;
 };
@@ -179,7 +197,7 @@ void check_batch(aerie_model* model, std::vector<Batched>& waiting, const std::v
     while (!waiting.empty() && (running.empty() || (running.size() < kTogether && random() % 2 == 0))) {
       Batched b = std::move(waiting.back());
       waiting.pop_back();
-      b.session = open_session(model, b.drafter, b.c);
+      b.session = open_session(model, b.drafters, b.c);
       check([&](aerie_error* e) { return aerie_session_append(b.session.get(), prompt.data(), prompt.size(), e); });
       check([&](aerie_error* e) { return aerie_batch_add(handle, b.session.get(), e); });
       running.push_back(std::move(b));
@@ -206,17 +224,19 @@ struct Compared {
   uint64_t tokens = 0, times = 0;
 };
 
-void check_saved(const Bench& b, size_t d, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
+void check_saved(const Bench& b, size_t d, bool all, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
                  const std::string& path, std::mt19937_64& random, Compared* done) {
-  const auto options = session_options(b.drafters[d].get(), c);
+  const Handles drafters = b.with(d, all);
+  const auto options = session_options(drafters, c);
   if (saved_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), random, &done->times) != want)
     throw Failure("difference after a restore: aerie run --model " + path + " " + c.recipe());
   done->tokens += want.size();
 }
 
-void check_sliced(const Bench& b, size_t d, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
+void check_sliced(const Bench& b, size_t d, bool all, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
                   const std::string& path, Compared* done) {
-  const auto options = session_options(b.drafters[d].get(), c);
+  const Handles drafters = b.with(d, all);
+  const auto options = session_options(drafters, c);
   if (sliced_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), &done->times) != want)
     throw Failure("difference in slices of 1 us: aerie run --model " + path + " " + c.recipe());
   done->tokens += want.size();
@@ -262,41 +282,46 @@ int verify(const Options& o) {
       for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 2)); n > 0; --n)
         prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
     ++runs;
-    const auto want = tokens_of(benches[0].model.get(), nullptr, c, prompt, length);
+    const auto want = tokens_of(benches[0].model.get(), {}, c, prompt, length);
     std::vector<Batched> together;
     Bench& batched = benches[static_cast<size_t>(random() % 4)];
     for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
-      for (const auto& [tree, nodes] : kTrees)
+      for (const auto& [tree, nodes, all] : kTrees)
         for (const char* noise : {"shared", "none"}) {
+          if (all && o.drafters.size() < 2) continue;
           c.drafter = o.drafters[d];
+          c.more.clear();
+          for (size_t i = 0; all && i < o.drafters.size(); ++i)
+            if (i != d) c.more.push_back(o.drafters[i]);
           c.tree = tree;
           c.nodes = nodes;
           c.noise = noise;
           c.threads = 1 + static_cast<int>(random() % 4);
           Bench& b = benches[static_cast<size_t>(c.threads) - 1];
-          const auto got = tokens_of(b.model.get(), b.drafters[d].get(), c, prompt, length, &random, &twists);
+          const auto got = tokens_of(b.model.get(), b.with(d, all), c, prompt, length, &random, &twists);
           if (got != want) {
             size_t at = 0;
             while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
             throw Failure("difference at token " + std::to_string(at) + ": aerie run --model " + o.model.model + " " + c.recipe());
           }
-          if (random() % 4 == 0) check_saved(b, d, c, prompt, want, o.model.model, random, &saved);
-          if (random() % 4 == 0) check_sliced(b, d, c, prompt, want, o.model.model, &sliced);
+          if (random() % 4 == 0) check_saved(b, d, all, c, prompt, want, o.model.model, random, &saved);
+          if (random() % 4 == 0) check_sliced(b, d, all, c, prompt, want, o.model.model, &sliced);
           checked[d] += got.size();
           total += static_cast<int64_t>(got.size());
           if (random() % 4 == 0)
-            check_fork(b.model.get(), b.drafters[d].get(), c, prompt, want, benches[0].model.get(), o.model.model, random, &twists);
-          together.push_back({c, batched.drafters[d].get(), nullptr, {}});
+            check_fork(b.model.get(), b.with(d, all), c, prompt, want, benches[0].model.get(), o.model.model, random, &twists);
+          together.push_back({c, batched.with(d, all), nullptr, {}});
         }
     c.drafter = "none";
-    together.push_back({c, nullptr, nullptr, {}});
+    c.more.clear();
+    together.push_back({c, {}, nullptr, {}});
     std::shuffle(together.begin(), together.end(), random);
     in_batches += together.size() * want.size();
     check_batch(batched.model.get(), together, prompt, want, o.model.model, random);
   }
   for (size_t d = 0; d < o.drafters.size(); ++d)
     std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
-  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto; draft noise shared and none; temperature 0, 0.7, 1, "
+  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto, auto between all drafters; draft noise shared and none; temperature 0, 0.7, 1, "
               "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds, %llu switches of the tree)\n",
               static_cast<long long>(total), static_cast<unsigned long long>(twists.switched));
   std::printf("%llu tokens of forks equal plain decode with their stream; keys and values of %llu prompt tokens were an earlier text's\n",

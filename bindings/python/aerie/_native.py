@@ -240,6 +240,9 @@ class aerie_session_options(Structure):
         ("ignore_eos", c_int32),  # nonzero: the model's end-of-text ids are ordinary tokens
         ("n_stop_tokens", c_int32),
         ("stop_tokens", POINTER(c_int32)),  # further tokens that end the text; emitted, then stop
+        ("n_more_drafters", c_int32),  # at most 15; needs `drafter`
+        ("reserved0", c_int32),
+        ("more_drafters", POINTER(c_void_p)),  # further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened for this model and holds one of its max_sessions
     ]
 
 
@@ -284,7 +287,7 @@ class aerie_step_result(Structure):
 class aerie_statistics(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
-        ("quarantined", c_int32),  # 1: the drafter failed three times and is out
+        ("quarantined", c_int32),  # 1: a drafter failed three times and is out
         ("emitted", c_uint64),  # tokens generated
         ("cycles", c_uint64),  # verify passes that emitted
         ("full_cycles", c_uint64),  # of these, not cut short by a limit, stop or end of text
@@ -302,6 +305,12 @@ class aerie_statistics(Structure):
         ("tried", c_uint64 * 16),  # by depth d: cycles whose walk came to depth d and found children there
         ("taken", c_uint64 * 16),  # of these, went on to one of them; taken / tried on chains is the papers' n-alpha
         ("reused_tokens", c_uint64),  # prompt tokens whose keys and values were there already (not in prefill_tokens)
+        ("chosen_drafter", c_int32),  # of the last cycle: 0 `drafter`, 1.. `more_drafters`; -1 none (plain decode)
+        ("chosen_nodes", c_int32),  # nodes that it verified, the root not counted
+        ("chosen_depth", c_int32),  # of the deepest of them
+        ("reserved0", c_int32),
+        ("plain_cycles", c_uint64),  # cycles that no drafter was asked in
+        ("chosen_cycles", c_uint64 * 8),  # cycles that asked drafter 0, 1, ...; the last one counts all further drafters
     ]
 
 

@@ -265,6 +265,11 @@ typedef struct aerie_session_options {
   int32_t ignore_eos;           /* nonzero: the model's end-of-text ids are ordinary tokens */
   int32_t n_stop_tokens;
   const int32_t *stop_tokens;   /* further tokens that end the text; emitted, then stop */
+  int32_t n_more_drafters;      /* at most 15; needs `drafter` */
+  int32_t reserved0;
+  aerie_drafter_handle *const *more_drafters; /* further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
+                                   cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
+                                   for this model and holds one of its max_sessions */
 } aerie_session_options;
 
 /* options may be NULL. [any] */
@@ -366,7 +371,7 @@ AERIE_API int32_t aerie_session_restore_file(aerie_model *model, const aerie_ses
 
 typedef struct aerie_statistics {
   uint32_t struct_size;
-  int32_t quarantined;        /* 1: the drafter failed three times and is out */
+  int32_t quarantined;        /* 1: a drafter failed three times and is out */
   uint64_t emitted;           /* tokens generated */
   uint64_t cycles;            /* verify passes that emitted */
   uint64_t full_cycles;       /* of these, not cut short by a limit, stop or end of text */
@@ -381,6 +386,12 @@ typedef struct aerie_statistics {
   uint64_t tried[16];         /* by depth d: cycles whose walk came to depth d and found children there */
   uint64_t taken[16];         /* of these, went on to one of them; taken / tried on chains is the papers' n-alpha */
   uint64_t reused_tokens;     /* prompt tokens whose keys and values were there already (not in prefill_tokens) */
+  int32_t chosen_drafter;     /* of the last cycle: 0 `drafter`, 1.. `more_drafters`; -1 none (plain decode) */
+  int32_t chosen_nodes;       /* nodes that it verified, the root not counted */
+  int32_t chosen_depth;       /* of the deepest of them */
+  int32_t reserved0;
+  uint64_t plain_cycles;      /* cycles that no drafter was asked in */
+  uint64_t chosen_cycles[8];  /* cycles that asked drafter 0, 1, ...; the last one counts all further drafters */
 } aerie_statistics;
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
 

@@ -10,6 +10,8 @@ using namespace aerie::capi;
 
 namespace {
 
+constexpr int32_t kMaxMoreDrafters = 15;
+
 Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   aerie_sampling s;
   AERIE_TRY(read_struct(in, &s, "aerie_sampling"));
@@ -115,6 +117,16 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
   SessionOptions& s = *out;
   s.max_context = o.max_context;
   if (o.drafter) s.drafter = o.drafter->drafter;
+  if (o.n_more_drafters < 0 || o.n_more_drafters > kMaxMoreDrafters)
+    return error(Code::invalid_argument, "n_more_drafters: " + std::to_string(o.n_more_drafters));
+  if (o.n_more_drafters > 0) {
+    AERIE_TRY(require(o.more_drafters, "more_drafters"));
+    AERIE_TRY(require(o.drafter, "more_drafters without drafter"));
+  }
+  for (int32_t i = 0; i < o.n_more_drafters; ++i) {
+    AERIE_TRY(require(o.more_drafters[i], "more_drafters[i]"));
+    s.more_drafters.push_back(o.more_drafters[i]->drafter);
+  }
   // Nested structs may be left zero altogether.
   AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
   AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
@@ -300,6 +312,12 @@ int32_t aerie_session_statistics(aerie_session* session, aerie_statistics* out, 
     std::copy(std::begin(k.tried), std::end(k.tried), a.tried);
     std::copy(std::begin(k.taken), std::end(k.taken), a.taken);
     a.reused_tokens = k.reused_tokens;
+    a.chosen_drafter = k.chosen_drafter;
+    a.chosen_nodes = k.chosen_nodes;
+    a.chosen_depth = k.chosen_depth;
+    a.plain_cycles = k.plain_cycles;
+    static_assert(sizeof a.chosen_cycles == sizeof k.chosen_cycles);
+    std::copy(std::begin(k.chosen_cycles), std::end(k.chosen_cycles), a.chosen_cycles);
     write_result(a, out);
     return {};
   });

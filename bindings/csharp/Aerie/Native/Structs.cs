@@ -191,6 +191,15 @@ namespace Aerie.Native
         internal int n_stop_tokens;
         /// <summary>further tokens that end the text; emitted, then stop</summary>
         internal int* stop_tokens;
+        /// <summary>at most 15; needs `drafter`</summary>
+        internal int n_more_drafters;
+        internal int reserved0;
+        /// <summary>
+        /// further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
+        /// cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
+        /// for this model and holds one of its max_sessions
+        /// </summary>
+        internal IntPtr* more_drafters;
     }
 
     /// <summary>struct aerie_fork_options</summary>
@@ -250,7 +259,7 @@ namespace Aerie.Native
     internal unsafe struct aerie_statistics
     {
         internal uint struct_size;
-        /// <summary>1: the drafter failed three times and is out</summary>
+        /// <summary>1: a drafter failed three times and is out</summary>
         internal int quarantined;
         /// <summary>tokens generated</summary>
         internal ulong emitted;
@@ -285,6 +294,17 @@ namespace Aerie.Native
         internal fixed ulong taken[16];
         /// <summary>prompt tokens whose keys and values were there already (not in prefill_tokens)</summary>
         internal ulong reused_tokens;
+        /// <summary>of the last cycle: 0 `drafter`, 1.. `more_drafters`; -1 none (plain decode)</summary>
+        internal int chosen_drafter;
+        /// <summary>nodes that it verified, the root not counted</summary>
+        internal int chosen_nodes;
+        /// <summary>of the deepest of them</summary>
+        internal int chosen_depth;
+        internal int reserved0;
+        /// <summary>cycles that no drafter was asked in</summary>
+        internal ulong plain_cycles;
+        /// <summary>cycles that asked drafter 0, 1, ...; the last one counts all further drafters</summary>
+        internal fixed ulong chosen_cycles[8];
     }
 
     /// <summary>

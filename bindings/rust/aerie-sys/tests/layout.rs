@@ -94,7 +94,7 @@ fn aerie() {
     at!(aerie_tree_options, n_paths, 20);
     at!(aerie_tree_options, paths, 24);
     at!(aerie_tree_options, threshold, 32);
-    assert_eq!(size_of::<aerie_session_options>(), 112);
+    assert_eq!(size_of::<aerie_session_options>(), 128);
     at!(aerie_session_options, struct_size, 0);
     at!(aerie_session_options, max_context, 4);
     at!(aerie_session_options, drafter, 8);
@@ -105,6 +105,9 @@ fn aerie() {
     at!(aerie_session_options, ignore_eos, 96);
     at!(aerie_session_options, n_stop_tokens, 100);
     at!(aerie_session_options, stop_tokens, 104);
+    at!(aerie_session_options, n_more_drafters, 112);
+    at!(aerie_session_options, reserved0, 116);
+    at!(aerie_session_options, more_drafters, 120);
     assert_eq!(size_of::<aerie_fork_options>(), 8);
     at!(aerie_fork_options, struct_size, 0);
     at!(aerie_fork_options, stream, 4);
@@ -125,7 +128,7 @@ fn aerie() {
     at!(aerie_step_result, finish, 20);
     at!(aerie_step_result, stop_bytes, 24);
     at!(aerie_step_result, reserved, 28);
-    assert_eq!(size_of::<aerie_statistics>(), 384);
+    assert_eq!(size_of::<aerie_statistics>(), 472);
     at!(aerie_statistics, struct_size, 0);
     at!(aerie_statistics, quarantined, 4);
     at!(aerie_statistics, emitted, 8);
@@ -145,6 +148,12 @@ fn aerie() {
     at!(aerie_statistics, tried, 120);
     at!(aerie_statistics, taken, 248);
     at!(aerie_statistics, reused_tokens, 376);
+    at!(aerie_statistics, chosen_drafter, 384);
+    at!(aerie_statistics, chosen_nodes, 388);
+    at!(aerie_statistics, chosen_depth, 392);
+    at!(aerie_statistics, reserved0, 396);
+    at!(aerie_statistics, plain_cycles, 400);
+    at!(aerie_statistics, chosen_cycles, 408);
     assert_eq!(size_of::<aerie_batch_options>(), 8);
     at!(aerie_batch_options, struct_size, 0);
     at!(aerie_batch_options, max_rows, 4);

@@ -454,6 +454,14 @@ pub struct aerie_session_options {
     pub n_stop_tokens: i32,
     /// further tokens that end the text; emitted, then stop
     pub stop_tokens: *const i32,
+    /// at most 15; needs `drafter`
+    pub n_more_drafters: i32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
+    /// further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
+    /// cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
+    /// for this model and holds one of its max_sessions
+    pub more_drafters: *const *mut aerie_drafter_handle,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_session_options {
@@ -549,7 +557,7 @@ impl Default for aerie_step_result {
 pub struct aerie_statistics {
     /// `uint32_t struct_size`
     pub struct_size: u32,
-    /// 1: the drafter failed three times and is out
+    /// 1: a drafter failed three times and is out
     pub quarantined: i32,
     /// tokens generated
     pub emitted: u64,
@@ -585,6 +593,18 @@ pub struct aerie_statistics {
     pub taken: [u64; 16],
     /// prompt tokens whose keys and values were there already (not in prefill_tokens)
     pub reused_tokens: u64,
+    /// of the last cycle: 0 `drafter`, 1.. `more_drafters`; -1 none (plain decode)
+    pub chosen_drafter: i32,
+    /// nodes that it verified, the root not counted
+    pub chosen_nodes: i32,
+    /// of the deepest of them
+    pub chosen_depth: i32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
+    /// cycles that no drafter was asked in
+    pub plain_cycles: u64,
+    /// cycles that asked drafter 0, 1, ...; the last one counts all further drafters
+    pub chosen_cycles: [u64; 8],
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_statistics {

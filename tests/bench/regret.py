@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""The study of docs/regret.md: every tree policy replayed over recorded trees, in the time of recorded pass costs.
+
+    cmake --preset tests -DAERIE_BENCH=ON && cmake --build --preset tests
+    python3 tests/bench/regret.py --build build/tests
+
+Measures what passes cost here (a minute; wants a quiet machine), or takes the table of --costs, records what the drafters
+propose, replays, and writes docs/regret/results.json and docs/regret.md. `--page` writes the page anew from results.json.
+"""
+
+import argparse
+import json
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DRAFTERS = {"eagle3": "demo-eagle3.aerie", "ngram": "ngram", "eagle": "demo-eagle.aerie", "fasteagle": "demo-fasteagle.aerie",
+            "medusa": "demo-medusa.aerie", "hydra": "demo-hydra.aerie", "small": "demo-small.aerie"}
+BAR = 0.02
+
+
+def measure(args: argparse.Namespace) -> dict:
+    command = [args.build / "bin/regret", "--model", args.models / "demo.aerie", "--plugins", args.build.resolve() / "lib/aerie/drafters"]
+    for name, file in DRAFTERS.items():
+        command += ["--drafter", f"{name}={args.models / file if '.' in file else file}"]
+    if args.costs:
+        command += ["--costs", args.costs]
+    if args.smoke:
+        command += ["--quick", "--tokens", "48", "--run", "300", "--batch", "1,8"]
+    return json.loads(subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE).stdout)
+
+
+def best_threshold(row: dict, variant: str) -> dict:
+    return max(row[variant], key=lambda v: v["speed"])
+
+
+def page(r: dict) -> str:
+    cells = r["cells"]
+    missed = [c for c in cells if c["regret"] > BAR]
+    worst = max(cells, key=lambda c: c["regret"])
+    out = ["# Regret of the automatic policy", "",
+           "Written by `tests/bench/regret.py`. Speculation changes no token, so what the target takes of a tree is known once the text is:",
+           f"at each of {r['positions']} positions of texts of the demo model the drafter's tree was recorded ten levels deep, and what passes",
+           f"cost was measured ({r['device']}). Then every policy ran {r['tokens']} tokens a text through the core's own policy code in the",
+           "time of these costs, without noise, each one beginning with nothing learned. *Best fixed* is the fastest of EAGLE-2 trees of 4 to",
+           "60 nodes and depth 1 to 6, chains of 1 to 6, and small backbones, chosen in hindsight for each cell (of several drafters:",
+           "for the best of them). Regret is what `auto` falls short of the better of it and plain decode. The published sizes are",
+           "EAGLE's chain of 5, EAGLE's static tree, EAGLE-2 60/6, FastEagle's backbone 7 x 10, CAST 72/13/12 with C = 3.", "",
+           f"The bar is 2 % in every cell: {len(cells) - len(missed)} of {len(cells)} cells hold it; the worst one is "
+           f"{worst['drafter']}, temperature {worst['temperature']:g}, batch {worst['batch']}: {100 * worst['regret']:.1f} %.", "",
+           "| drafter | T | batch | plain | best fixed | which | auto | regret | plain cycles | chain | static | eagle2 | backbone | cast |",
+           "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for c in cells:
+        p = c["published"] or {}
+        beside = " | ".join(f"{p[k]:.0f}" if k in p else "" for k in ("chain", "static", "eagle2", "backbone", "cast"))
+        mark = "**" if c["regret"] > BAR else ""
+        out.append(f"| {c['drafter']} | {c['temperature']:g} | {c['batch']} | {c['plain']:.0f} | {c['best_fixed']:.0f} | {c['best_fixed_policy']} | "
+                   f"{c['auto']:.0f} | {mark}{100 * c['regret']:+.1f} %{mark} | {100 * c['auto_plain_share']:.0f} % | {beside} |")
+    if r.get("ablation"):
+        rows = r["ablation"]
+        out += ["", "## CAST's parts", "",
+                f"As CAST's Table 3, with {rows[0]['drafter']}: dynamic reranking (DR), depth pruning (DP), breadth pruning (BP), all in EAGLE-2's sizes",
+                "(60 nodes, depth 6, top 10), as multiples of plain decode. CAST's one threshold C is the best of 0.5 to 4 for each entry, in brackets.", "",
+                "| T | batch | eagle2 60/6 | none | +DR | +DR+DP | +DR+BP | CAST |", "|---|---|---|---|---|---|---|---|"]
+        for row in rows:
+            parts = []
+            for v in ("+DR", "+DR+DP", "+DR+BP", "CAST"):
+                b = best_threshold(row, v)
+                parts.append(f"{b['speed'] / row['plain']:.2f} ({b['threshold']:g})")
+            out.append(f"| {row['temperature']:g} | {row['batch']} | {row['eagle2 60/6'] / row['plain']:.2f} | "
+                       f"{row['EAGLE-2'][0]['speed'] / row['plain']:.2f} | " + " | ".join(parts) + " |")
+        large = [c for c in cells if c["batch"] >= 4 and c["published"]]
+        wins = sum(c["published"]["cast"] > c["published"]["eagle2"] for c in large)
+        out += ["", f"In published sizes `cast` is faster than `eagle2` in {wins} of the {len(large)} cells of batch 4 and more."]
+    return "\n".join(out) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build/tests")
+    parser.add_argument("--models", type=Path, default=ROOT / "samples/models")
+    parser.add_argument("--costs", type=Path, help="a cost table of the same machine, model and drafters")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs")
+    parser.add_argument("--page", action="store_true")
+    parser.add_argument("--smoke", action="store_true")
+    args = parser.parse_args()
+    folder = args.out / "regret"
+    folder.mkdir(parents=True, exist_ok=True)
+    results = json.loads((folder / "results.json").read_text()) if args.page else measure(args)
+    results["model"] = "samples/models/demo.aerie"
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (args.out / "regret.md").write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+// A session with several drafters: the text is the same, `auto` goes to the better one, and no one falls behind.
+#include <array>
+#include <random>
+
+#include "tests/support/models.h"
+
+namespace aerie::test {
+namespace {
+
+const std::vector<int32_t> kStart = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
+
+std::string several_target() {
+  static const std::string path = converted(golden("mha"), "several-target", kernels::DType::int8);
+  return path;
+}
+std::shared_ptr<Drafter> head(const std::shared_ptr<Model>& model, const std::string& kind) {
+  return open_drafter(model, kind == "eagle3" ? "eagle" : kind,
+                      converted(source_dir() + "/tests/golden/heads/" + kind, "several-" + kind, kernels::DType::bf16, several_target()));
+}
+// The target as its own draft model: at temperature 0 nearly always right.
+std::shared_ptr<Drafter> itself(const std::shared_ptr<Model>& model) { return open_drafter(model, "small_model", several_target()); }
+
+std::shared_ptr<Drafter> test_plugin(const std::shared_ptr<Model>& model, const std::string& id) {
+  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/hostile.so"));
+  for (const PluginKind& k : kinds)
+    if (k.desc.id == id) return must(Drafter::open(model, k, nullptr, {}));
+  ADD_FAILURE() << id;
+  return nullptr;
+}
+
+SessionOptions with(std::vector<std::shared_ptr<Drafter>> drafters, float temperature, const char* tree = "auto") {
+  SessionOptions o;
+  if (!drafters.empty()) o.drafter = drafters[0];
+  if (drafters.size() > 1) o.more_drafters.assign(drafters.begin() + 1, drafters.end());
+  o.tree = {};
+  o.tree.name = tree;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = 5;
+  o.ignore_eos = true;
+  return o;
+}
+
+std::vector<int32_t> text_with(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
+  auto session = must(Session::create(model, o));
+  must(session->append(kStart));
+  const auto out = generate(*session, n);
+  if (stats) *stats = session->statistics();
+  return out;
+}
+
+TEST(SeveralDrafters, TheTextIsTheSame) {
+  const auto model = open_model(several_target(), cpu(1));
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto want = text_with(model, with({}, temperature), 200);
+    const std::vector<std::shared_ptr<Drafter>> all = {head(model, "eagle"), open_drafter(model, "ngram", ""), head(model, "fasteagle"),
+                                                       itself(model), open_drafter(model, "lookahead", ""), head(model, "eagle3")};
+    SessionStatistics s;
+    EXPECT_EQ(text_with(model, with(all, temperature), 200, &s), want);
+    EXPECT_EQ(s.drafter_failures, 0u);
+    uint64_t cycles = s.plain_cycles;
+    for (const uint64_t n : s.chosen_cycles) cycles += n;
+    EXPECT_EQ(cycles, s.cycles) << "every cycle has an owner";
+    for (const char* tree : {"chain", "eagle2", "cast"}) {
+      EXPECT_EQ(text_with(model, with(all, temperature, tree), 200, &s), want) << tree;
+      EXPECT_EQ(s.chosen_cycles[0] + s.plain_cycles, s.cycles) << tree << ": only the first one is used";
+    }
+  }
+}
+
+// Switches in mid-text, rewinds, little budgets: whoever drafts, nothing is lost.
+TEST(SeveralDrafters, NoStepLosesAnything) {
+  const auto model = open_model(several_target(), cpu(1));
+  const auto want = text_with(model, with({}, 0.8f), 240);
+  auto session = must(Session::create(model, with({head(model, "eagle3"), itself(model), head(model, "medusa"), open_drafter(model, "ngram", "")}, 0.8f)));
+  std::mt19937 random(3);
+  must(session->append(kStart));
+  std::vector<int32_t> got;
+  while (got.size() < want.size()) {
+    StepResult r;
+    must(session->step(0, std::chrono::microseconds(random() % 3 ? 0 : 20), &r));
+    for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+    if (random() % 9 == 0 && got.size() > 8) {
+      got.resize(got.size() - random() % 8);
+      must(session->rewind(kStart.size() + got.size()));
+    }
+    if (random() % 11 == 0) {
+      PolicySpec tree;
+      tree.name = std::array{"auto", "eagle2", "chain"}[random() % 3];
+      must(session->set_tree(tree));
+    }
+  }
+  got.resize(want.size());
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(session->statistics().drafter_failures, 0u);
+}
+
+// One that has only watched is as good as one that reads the text anew.
+TEST(SeveralDrafters, WhoOnlyWatchedIsUpToDate) {
+  const auto model = open_model(several_target(), cpu(1));
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "hydra"}) {
+    const auto accepted = [&](Session& session) {
+      PolicySpec eagle2;
+      eagle2.name = "eagle2";
+      must(session.set_tree(eagle2));
+      const SessionStatistics before = session.statistics();
+      const auto more = generate(session, 80);
+      return std::pair(more, std::array{session.statistics().accepted - before.accepted, session.statistics().cycles - before.cycles});
+    };
+    auto watching = must(Session::create(model, with({head(model, kind), itself(model), open_drafter(model, "ngram", "")}, 0)));
+    must(watching->append(kStart));
+    auto text = kStart;
+    const auto written = generate(*watching, 150);
+    text.insert(text.end(), written.begin(), written.end());
+    auto fresh = must(Session::create(model, with({head(model, kind)}, 0)));
+    must(fresh->append(text));
+    EXPECT_EQ(accepted(*watching), accepted(*fresh)) << kind;
+  }
+}
+
+TEST(SeveralDrafters, ABadNeighbourIsLeftAlone) {
+  const auto model = open_model(several_target(), cpu(1));
+  const auto good = itself(model);
+  const auto want = text_with(model, with({}, 0), 300);
+  for (const char* id : {"random", "throw", "token", "device_silent"}) {
+    const auto bad = test_plugin(model, id);
+    for (const bool first : {true, false}) {
+      SessionStatistics s;
+      EXPECT_EQ(text_with(model, first ? with({bad, good}, 0) : with({good, bad}, 0), 300, &s), want) << id;
+      const size_t at = first ? 0 : 1;
+      EXPECT_LT(s.chosen_cycles[at], s.cycles / 2) << id << " has " << s.chosen_cycles[at] << " of " << s.cycles;
+    }
+  }
+}
+
+TEST(SeveralDrafters, RefusesWhatCannotBe) {
+  const auto model = open_model(several_target(), cpu(1));
+  const auto other = open_model(several_target(), cpu(1));
+  const auto ngram = open_drafter(model, "ngram", "");
+  EXPECT_EQ(Session::create(model, with({ngram, ngram}, 0)).status().code(), Code::invalid_argument);
+  EXPECT_EQ(Session::create(model, with({ngram, open_drafter(other, "ngram", "")}, 0)).status().code(), Code::mismatch);
+  EXPECT_EQ(Session::create(model, with({ngram, nullptr}, 0)).status().code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace aerie::test

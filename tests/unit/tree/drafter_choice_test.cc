@@ -1,0 +1,77 @@
+// Who takes a cycle, given what each drafter has to offer.
+#include <gtest/gtest.h>
+
+#include "core/policy/calibration.h"
+#include "core/policy/drafter_choice.h"
+
+namespace aerie::tree_test {
+namespace {
+
+// Says what it is told to say.
+class Stub final : public TreePolicy {
+ public:
+  Stub(double tokens, double ms) : rate{tokens, ms} {}
+  const char* name() const override { return "stub"; }
+  void begin(const CycleLimits&) override {}
+  int32_t width() const override { return 1; }
+  bool expand(const DraftTree&, std::vector<int32_t>*) override { return false; }
+  void select(const DraftTree&, std::vector<int32_t>*) override {}
+  bool draw_order() const override { return false; }
+  CycleRate lately() const override { return rate; }
+  CycleRate expected(const DraftTree&) override { return rate; }
+  bool on_trial() const override { return trial; }
+  bool resting() const override { return rests; }
+  void wake() override { rests = false; }
+  CycleRate rate;
+  bool trial = false, rests = false;
+};
+
+int32_t choose(std::initializer_list<DrafterOption> options, DrafterChoice choice = {}) {
+  return choice.choose(std::span(options.begin(), options.size()), 1.0);
+}
+
+TEST(DrafterChoice, TheFastestOneOrNone) {
+  Stub slow(2, 1.5), fast(3, 1.5), loses(1.2, 1.5);
+  EXPECT_EQ(choose({{&slow, true, nullptr}, {&fast, true, nullptr}}), 1);
+  EXPECT_EQ(choose({{&fast, true, nullptr}, {&slow, true, nullptr}}), 0);
+  EXPECT_EQ(choose({{&fast, false, nullptr}, {&slow, true, nullptr}}), 1) << "it is out";
+  EXPECT_EQ(choose({{&loses, true, nullptr}}), -1) << "slower than plain decode";
+  EXPECT_EQ(choose({}), -1);
+}
+
+TEST(DrafterChoice, WhoIsTriedGoesFirstAndWhoRestsIsLeftAlone) {
+  Stub fast(3, 1.5), fresh(0, 0), rests(1.4, 1.5);
+  fresh.trial = rests.rests = true;
+  EXPECT_EQ(choose({{&fast, true, nullptr}, {&fresh, true, nullptr}}), 1);
+  EXPECT_EQ(choose({{&rests, true, nullptr}}), -1);
+}
+
+TEST(DrafterChoice, WhoUsedToBeFasterThanWhoIsLeftIsWoken) {
+  Stub gone_bad(1.1, 1.5), before(3, 1.5);
+  before.rests = true;
+  EXPECT_EQ(choose({{&gone_bad, true, nullptr}, {&before, true, nullptr}}), 1);
+  EXPECT_FALSE(before.rests);
+}
+
+// A tree that is there already takes the cycles that it has more to offer in than the others on average.
+TEST(DrafterChoice, ATreeInHandIsJudgedByItself) {
+  Stub usual(3, 1.5), hand(4, 1.4);
+  const DraftTree tree;
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&hand, true, &tree}}), 1);
+  hand.rate = {1.2, 1.2};
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&hand, true, &tree}}), 0);
+}
+
+TEST(Mood, FollowsAStretchAndForgetsIt) {
+  Mood mood;
+  EXPECT_EQ(mood.shifted(0.5), 0.5);
+  for (int i = 0; i < 50; ++i) mood.learn(mood.shifted(0.5), true, 0.97);
+  EXPECT_GT(mood.shifted(0.5), 0.7);
+  EXPECT_LE(mood.shifted(1.0), 1.0);
+  for (int i = 0; i < 50; ++i) mood.learn(mood.shifted(0.5), false, 0.97);
+  EXPECT_LT(mood.shifted(0.5), 0.4);
+  EXPECT_EQ(mood.shifted(0), 0);
+}
+
+}  // namespace
+}  // namespace aerie::tree_test
