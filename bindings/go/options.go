@@ -89,11 +89,18 @@ type SessionOptions struct {
 	Verify     Verify
 	IgnoreEOS  bool    // the model's end-of-text ids are ordinary tokens
 	StopTokens []int32 // further tokens that end the text
+	// MoreDrafters, beside Drafter: TreeAuto chooses between all of them for every cycle.
+	MoreDrafters []*Drafter
 }
 
 // c fills the C struct. Drafters stay held until release is called.
 func (s *SessionOptions) c(memory *arena) (o C.aerie_session_options, release func(), err error) {
-	release = func() {}
+	var held []*Drafter
+	release = func() {
+		for _, d := range held {
+			d.object.letGo()
+		}
+	}
 	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
 	o.max_context = int32Of(s.MaxContext)
 	o.sampling = s.Sampling.c()
@@ -107,7 +114,19 @@ func (s *SessionOptions) c(memory *arena) (o C.aerie_session_options, release fu
 		if o.drafter, err = s.Drafter.object.hold(); err != nil {
 			return o, release, err
 		}
-		release = s.Drafter.object.letGo
+		held = append(held, s.Drafter)
+	}
+	if n := len(s.MoreDrafters); n > 0 {
+		list := (**C.aerie_drafter_handle)(memory.bytes(uintptr(n) * unsafe.Sizeof(o.drafter)))
+		for i, d := range s.MoreDrafters {
+			p, err := d.object.hold()
+			if err != nil {
+				return o, release, err
+			}
+			held = append(held, d)
+			unsafe.Slice(list, n)[i] = p
+		}
+		o.n_more_drafters, o.more_drafters = int32Of(n), list
 	}
 	return o, release, nil
 }

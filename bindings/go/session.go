@@ -47,10 +47,10 @@ func (m *Model) makeSession(options *SessionOptions,
 	var memory arena
 	defer memory.free()
 	o, release, err := options.c(&memory)
+	defer release()
 	if err != nil {
 		return nil, err
 	}
-	defer release()
 	var p *C.aerie_session
 	if err := check(func(e *C.aerie_error) C.int32_t { return call(model, &o, &p, e) }); err != nil {
 		return nil, err

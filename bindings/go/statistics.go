@@ -12,21 +12,25 @@ import (
 
 // Statistics count what a session has done.
 type Statistics struct {
-	Quarantined     bool   // the drafter failed three times and is out
-	Emitted         uint64 // tokens generated
-	Cycles          uint64 // verify passes that emitted
-	FullCycles      uint64 // of these, not cut short by a limit, stop or end of text
-	FullEmitted     uint64 // tokens of the full cycles
-	Proposed        uint64 // nodes the drafter offered
-	Verified        uint64 // nodes that went through a verify pass (root not counted)
-	Accepted        uint64 // of these, emitted
-	DrafterFailures uint64 // steps that fell back to plain decode
-	Prefill, Draft  time.Duration
-	Verify, Other   time.Duration
-	PrefillTokens   uint64
-	DraftPasses     uint64
-	Tried, Taken    [16]uint64 // by depth: cycles whose walk found children there, and went on to one of them
-	ReusedTokens    uint64     // prompt tokens whose keys and values were there already (not in PrefillTokens)
+	Quarantined              bool   // the drafter failed three times and is out
+	Emitted                  uint64 // tokens generated
+	Cycles                   uint64 // verify passes that emitted
+	FullCycles               uint64 // of these, not cut short by a limit, stop or end of text
+	FullEmitted              uint64 // tokens of the full cycles
+	Proposed                 uint64 // nodes the drafter offered
+	Verified                 uint64 // nodes that went through a verify pass (root not counted)
+	Accepted                 uint64 // of these, emitted
+	DrafterFailures          uint64 // steps that fell back to plain decode
+	Prefill, Draft           time.Duration
+	Verify, Other            time.Duration
+	PrefillTokens            uint64
+	DraftPasses              uint64
+	Tried, Taken             [16]uint64 // by depth: cycles whose walk found children there, and went on to one of them
+	ChosenDrafter            int        // of the last cycle: 0 Drafter, 1.. MoreDrafters; -1: none (plain decode)
+	ChosenNodes, ChosenDepth int        // nodes it verified, the root not counted, and the depth of the deepest
+	PlainCycles              uint64     // cycles that no drafter was asked in
+	ChosenCycles             [8]uint64  // cycles that asked drafter 0, 1, ...; the last counts all further ones
+	ReusedTokens             uint64     // prompt tokens whose keys and values were there already (not in PrefillTokens)
 }
 
 // Tau is tokens emitted per full cycle; 0 before the first.
@@ -51,10 +55,14 @@ func (s *Session) Statistics() (Statistics, error) {
 		Verified: uint64(c.verified), Accepted: uint64(c.accepted), DrafterFailures: uint64(c.drafter_failures),
 		Prefill: time.Duration(c.prefill_ns), Draft: time.Duration(c.draft_ns), Verify: time.Duration(c.verify_ns),
 		Other: time.Duration(c.other_ns), PrefillTokens: uint64(c.prefill_tokens), DraftPasses: uint64(c.draft_passes),
-		ReusedTokens: uint64(c.reused_tokens),
+		ReusedTokens: uint64(c.reused_tokens), PlainCycles: uint64(c.plain_cycles),
+		ChosenDrafter: int(c.chosen_drafter), ChosenNodes: int(c.chosen_nodes), ChosenDepth: int(c.chosen_depth),
 	}
 	for i := range out.Tried {
 		out.Tried[i], out.Taken[i] = uint64(c.tried[i]), uint64(c.taken[i])
+	}
+	for i := range out.ChosenCycles {
+		out.ChosenCycles[i] = uint64(c.chosen_cycles[i])
 	}
 	return out, nil
 }

@@ -160,6 +160,28 @@ func TestCostsAreReadFromAFile(t *testing.T) {
 	}
 }
 
+func TestAutoChoosesADrafter(t *testing.T) {
+	m := openDemo(t)
+	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	must(t, ngram, err)
+	o := settings(openEagle(t, m), 0.8, 5)
+	o.MoreDrafters, o.Tree = []*Drafter{ngram}, Tree{Policy: TreeAuto}
+	s := start(t, m, o, prompt...)
+	ngram.Close()
+	isText(t, "auto", take(t, s, 64), theText(t, 0.8, 5, 64))
+	st, err := s.Statistics()
+	cycles := must(t, st, err).PlainCycles
+	for _, n := range st.ChosenCycles {
+		cycles += n
+	}
+	if cycles != st.Cycles || st.ChosenDrafter < -1 || st.ChosenDrafter > 1 {
+		t.Errorf("%+v", st)
+	}
+	if _, err := m.NewSession(o); !errors.Is(err, ErrClosed) {
+		t.Error("a closed drafter:", err)
+	}
+}
+
 func TestPrefixesAreKept(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{ForgetPrefixes: forget})

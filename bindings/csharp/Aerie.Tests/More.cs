@@ -176,6 +176,27 @@ namespace Aerie.Tests
             System.IO.File.Delete(path);
         }
 
+        public static void AutoChoosesADrafter()
+        {
+            using (Model model = OpenDemo())
+            using (Drafter eagle = OpenEagle(model), ngram = model.OpenDrafter(plugin: "ngram"))
+            {
+                SessionOptions options = Settings(eagle, 0.8f, 5);
+                options.MoreDrafters = new[] { ngram };
+                options.Tree = new Tree { Policy = TreePolicy.Auto };
+                using (Session session = model.CreateSession(options))
+                {
+                    session.Append(Prompt);
+                    ngram.Dispose();
+                    IsText(Take(session, 64), TheText(0.8f, 5, 64));
+                    Statistics s = session.Statistics;
+                    Is(s.PlainCycles + s.ChosenCycles.Sum(), s.Cycles);
+                    That(s.ChosenDrafter >= -1 && s.ChosenDrafter <= 1, "chosen " + s.ChosenDrafter);
+                }
+                Throws<ObjectDisposedException>(() => model.CreateSession(options));
+            }
+        }
+
         public static void PrefixesAreKept()
         {
             foreach (bool forget in new[] { false, true })

@@ -85,6 +85,8 @@ namespace Aerie
         /// <summary>0: the model's.</summary>
         public int MaxContext { get; set; }
         public Drafter Drafter { get; set; }
+        /// <summary>Beside Drafter: TreePolicy.Auto chooses between all of them for every cycle.</summary>
+        public Drafter[] MoreDrafters { get; set; }
         public Sampling Sampling { get; set; }
         public Tree Tree { get; set; }
         public DraftNoise DraftNoise { get; set; }
@@ -108,14 +110,32 @@ namespace Aerie
             o.ignore_eos = IgnoreEos ? 1 : 0;
             o.n_stop_tokens = StopTokens == null ? 0 : StopTokens.Length;
             aerie_error e = AerieException.NewError();
-            using (var drafter = Drafter == null ? default(NativeHandle.Using) : Drafter.Handle.Use())
-                fixed (int* paths = tree.FlatPaths(), stops = StopTokens)
+            Drafter[] more = MoreDrafters ?? Array.Empty<Drafter>();
+            var used = new List<NativeHandle.Using>();
+            try
+            {
+                var list = new IntPtr[more.Length];
+                for (int i = 0; i < more.Length; ++i)
                 {
-                    o.drafter = drafter.Pointer;
-                    o.tree = tree.ToNative(paths);
-                    o.stop_tokens = stops;
-                    AerieException.Check(call(&o, &e), ref e);
+                    used.Add(more[i].Handle.Use());
+                    list[i] = used[i].Pointer;
                 }
+                using (var drafter = Drafter == null ? default(NativeHandle.Using) : Drafter.Handle.Use())
+                    fixed (int* paths = tree.FlatPaths(), stops = StopTokens)
+                    fixed (IntPtr* further = list)
+                    {
+                        o.drafter = drafter.Pointer;
+                        o.n_more_drafters = more.Length;
+                        o.more_drafters = further;
+                        o.tree = tree.ToNative(paths);
+                        o.stop_tokens = stops;
+                        AerieException.Check(call(&o, &e), ref e);
+                    }
+            }
+            finally
+            {
+                foreach (NativeHandle.Using one in used) one.Dispose();
+            }
         }
     }
 }

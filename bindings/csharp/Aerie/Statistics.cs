@@ -23,6 +23,11 @@ namespace Aerie
             Other = Time(s.other_ns);
             PrefillTokens = (long)s.prefill_tokens;
             ReusedTokens = (long)s.reused_tokens;
+            ChosenDrafter = s.chosen_drafter;
+            ChosenNodes = s.chosen_nodes;
+            ChosenDepth = s.chosen_depth;
+            PlainCycles = (long)s.plain_cycles;
+            for (int i = 0; i < ChosenCycles.Length; ++i) ChosenCycles[i] = (long)s.chosen_cycles[i];
             DraftPasses = (long)s.draft_passes;
             for (int i = 0; i < Tried.Length; ++i)
             {
@@ -62,6 +67,16 @@ namespace Aerie
         public long[] Tried { get; } = new long[16];
         /// <summary>Of these, went on to one of them.</summary>
         public long[] Taken { get; } = new long[16];
+        /// <summary>Of the last cycle: 0 Drafter, 1.. MoreDrafters; -1: none (plain decode).</summary>
+        public int ChosenDrafter { get; }
+        /// <summary>Nodes that it verified, the root not counted.</summary>
+        public int ChosenNodes { get; }
+        /// <summary>Of the deepest of them.</summary>
+        public int ChosenDepth { get; }
+        /// <summary>Cycles that no drafter was asked in.</summary>
+        public long PlainCycles { get; }
+        /// <summary>Cycles that asked drafter 0, 1, ...; the last counts all further ones.</summary>
+        public long[] ChosenCycles { get; } = new long[8];
         /// <summary>Tokens emitted per full cycle.</summary>
         public double Tau { get { return FullCycles == 0 ? 0 : (double)FullEmitted / FullCycles; } }
     }
