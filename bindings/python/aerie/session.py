@@ -100,7 +100,7 @@ class Tree:
 class SessionOptions(TypedDict, total=False):
     """What a session is made with; all of it has defaults."""
 
-    drafter: Drafter | None     # None: plain decode
+    drafter: Drafter | Sequence[Drafter] | None  # None: plain decode; several: `auto` chooses cycle by cycle
     sampling: Sampling          # whole, or its parts
     temperature: float
     top_k: int
@@ -138,7 +138,8 @@ class Session(Handle):
         session._open("aerie_session_restore_file", (os.fsencode(path),), model, **options)
         return session
 
-    def _open(self, function: str, saved: tuple[Any, ...], model: Model, *, drafter: Drafter | None = None,
+    def _open(self, function: str, saved: tuple[Any, ...], model: Model, *,
+              drafter: Drafter | Sequence[Drafter] | None = None,
               sampling: Sampling | None = None, tree: Tree | str | None = None, max_context: int = 0,
               draft_noise: str = "shared", verify: str = "exact", ignore_eos: bool = False,
               stop_tokens: Iterable[int] = (), **sampling_parts: Any) -> None:
@@ -154,10 +155,14 @@ class Session(Handle):
         out = ctypes.c_void_p()
         with ExitStack() as open_handles:
             parent = open_handles.enter_context(model._use())
-            if drafter is not None:
-                options.drafter = open_handles.enter_context(drafter._use())
+            drafters = [] if drafter is None else [drafter] if isinstance(drafter, Drafter) else list(drafter)
+            handles = [open_handles.enter_context(each._use()).value for each in drafters]
+            options.drafter = handles[0] if handles else None
+            if len(handles) > 1:
+                options.n_more_drafters = len(handles) - 1
+                options.more_drafters = (ctypes.c_void_p * (len(handles) - 1))(*handles[1:])
             call(function, parent, ctypes.byref(options), *saved, ctypes.byref(out))
-        super().__init__(out, model, drafter)
+        super().__init__(out, model, *drafters)
         self.model = model
 
     def fork(self, *, stream: int = 0) -> "Session":

@@ -26,6 +26,11 @@ class Statistics:
     tried: tuple[int, ...]
     taken: tuple[int, ...]
     reused_tokens: int
+    chosen_drafter: int
+    chosen_nodes: int
+    chosen_depth: int
+    plain_cycles: int
+    chosen_cycles: tuple[int, ...]
 
     @property
     def tau(self) -> float:
@@ -35,5 +40,6 @@ class Statistics:
     @classmethod
     def _from(cls, native: Any) -> "Statistics":
         values = {field.name: getattr(native, field.name) for field in fields(cls)}
-        values.update(quarantined=bool(native.quarantined), tried=tuple(native.tried), taken=tuple(native.taken))
+        values.update(quarantined=bool(native.quarantined), tried=tuple(native.tried), taken=tuple(native.taken),
+                      chosen_cycles=tuple(native.chosen_cycles))
         return cls(**values)

@@ -141,5 +141,33 @@ TEST(SeveralDrafters, RefusesWhatCannotBe) {
   EXPECT_EQ(Session::create(model, with({ngram, nullptr}, 0)).status().code(), Code::invalid_argument);
 }
 
+// A fork and a restored session have all drafters too, those that rest with what waits for them, and say the same.
+TEST(SeveralDrafters, ForkAndRestoreTakeAllOfThem) {
+  const auto model = open_model(several_target(), cpu(1));
+  for (const float temperature : {0.0f, 0.8f}) {
+    const SessionOptions o = with({head(model, "eagle"), open_drafter(model, "ngram", ""), itself(model), head(model, "eagle3")}, temperature);
+    const auto want = text_with(model, with({}, temperature), 160);
+    for (const size_t at : {1u, 40u, 110u}) {
+      auto session = must(Session::create(model, o));
+      must(session->append(kStart));
+      std::vector<int32_t> begun = generate(*session, at);
+      const auto fork = must(session->fork(o.sampling.stream));
+      size_t size = 0;
+      must(session->save({}, &size));
+      std::vector<uint8_t> bytes(size);
+      must(session->save(bytes, &size));
+      const auto restored = must(Session::restore(model, o, bytes));
+      must(fork->set_sampling(o.sampling));
+      for (Session* s : {fork.get(), restored.get(), session.get()}) {
+        std::vector<int32_t> out = begun;
+        const auto rest = generate(*s, 160 - at);
+        out.insert(out.end(), rest.begin(), rest.end());
+        EXPECT_EQ(out, want) << "after " << at << (s == fork.get() ? ", fork" : s == session.get() ? ", parent" : ", restored");
+        EXPECT_EQ(s->statistics().drafter_failures, 0u);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace aerie::test

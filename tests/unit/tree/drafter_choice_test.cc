@@ -12,6 +12,7 @@ class Stub final : public TreePolicy {
  public:
   Stub(double tokens, double ms) : rate{tokens, ms} {}
   const char* name() const override { return "stub"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Stub>(*this); }
   void begin(const CycleLimits&) override {}
   int32_t width() const override { return 1; }
   bool expand(const DraftTree&, std::vector<int32_t>*) override { return false; }

@@ -120,6 +120,14 @@ class Text(Case):
         names = {name for name in names if not name.startswith("reserved")}
         self.assertLessEqual(names, set(vars(statistics)), "aerie.Statistics lacks a field")
 
+    def test_several_drafters(self):
+        with self.model.drafter(HEAD) as head, self.model.drafter(plugin="ngram") as ngram:
+            session = self.session(drafter=[head, ngram], tree="auto", temperature=0.8, seed=5)
+            self.assertEqual(ids(session, 64), the_text(0.8, 5, 64))
+            statistics = session.statistics()
+            self.assertEqual(sum(statistics.chosen_cycles) + statistics.plain_cycles, statistics.cycles)
+            session.close()
+
     def test_stream(self):
         session = self.session(temperature=0.8, seed=5)
         self.assertEqual([token.id for token in session.stream(64)], the_text(0.8, 5, 64))

@@ -124,6 +124,8 @@ pub struct SessionOptions {
     pub max_context: i32,
     /// Who guesses; none: plain decode.
     pub drafter: Option<Drafter>,
+    /// Further drafters, beside [`drafter`](Self::drafter), that the tree policy `auto` chooses from cycle by cycle.
+    pub more_drafters: Vec<Drafter>,
     /// How tokens are drawn.
     pub sampling: Sampling,
     /// What is drafted.
@@ -140,6 +142,7 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&sys::aerie_session_options) -> T) -> T {
+        let more: Vec<_> = self.more_drafters.iter().map(Drafter::raw).collect();
         self.tree.with_raw(|tree| {
             call(&sized!(aerie_session_options {
                 max_context: self.max_context,
@@ -151,6 +154,8 @@ impl SessionOptions {
                 ignore_eos: self.ignore_eos as i32,
                 n_stop_tokens: self.stop_tokens.len() as i32,
                 stop_tokens: self.stop_tokens.as_ptr(),
+                n_more_drafters: more.len() as i32,
+                more_drafters: more.as_ptr(),
             }))
         })
     }

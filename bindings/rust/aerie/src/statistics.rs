@@ -42,6 +42,16 @@ pub struct Statistics {
     pub taken: [u64; 16],
     /// Tokens of prompt whose keys and values were there already.
     pub reused_tokens: u64,
+    /// Who guessed in the last cycle: 0 the session's drafter, 1 and up its further ones; none: plain decode.
+    pub chosen_drafter: Option<usize>,
+    /// Nodes verified in the last cycle, the root not counted.
+    pub chosen_nodes: u32,
+    /// The depth of the deepest of them.
+    pub chosen_depth: u32,
+    /// Cycles that no drafter was asked in.
+    pub plain_cycles: u64,
+    /// Cycles that asked each drafter; the last place counts all further ones.
+    pub chosen_cycles: [u64; 8],
 }
 
 impl Statistics {
@@ -65,6 +75,11 @@ impl Statistics {
             tried: s.tried,
             taken: s.taken,
             reused_tokens: s.reused_tokens,
+            chosen_drafter: usize::try_from(s.chosen_drafter).ok(),
+            chosen_nodes: s.chosen_nodes as u32,
+            chosen_depth: s.chosen_depth as u32,
+            plain_cycles: s.plain_cycles,
+            chosen_cycles: s.chosen_cycles,
         }
     }
 

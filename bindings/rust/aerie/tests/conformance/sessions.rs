@@ -275,3 +275,20 @@ fn kv_full() {
     assert_eq!(failed.code(), Code::Limit);
     assert_eq!(generate(&mut second, 8).len(), 8, "nothing was lost");
 }
+
+#[test]
+fn several_drafters() {
+    let model = demo();
+    let ngram = model.open_drafter(DrafterOptions::plugin("ngram")).unwrap();
+    let mut session = model
+        .session(&SessionOptions {
+            tree: Tree::policy(Policy::Auto),
+            more_drafters: vec![ngram],
+            ..options(0.8, 5, Some(head(&model)))
+        })
+        .unwrap();
+    session.append(&PROMPT).unwrap();
+    assert_eq!(generate(&mut session, 64), the_text(0.8, 5, 64));
+    let statistics = session.statistics().unwrap();
+    assert_eq!(statistics.chosen_cycles.iter().sum::<u64>() + statistics.plain_cycles, statistics.cycles);
+}
