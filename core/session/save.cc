@@ -64,12 +64,13 @@ Snapshot Session::describe() const {
     d.plugin = std::move(key.plugin);
     d.package = std::move(key.package);
     d.weights = std::move(key.weights);
-    d.waiting = side->waiting();
+    d.waiting = side->next() == kv_len_ + 1 ? side->waiting() : 0;  // who is not followed may be behind
     d.feature_cols = d.waiting > 0 ? side->store().cols : 0;
     // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
-    const auto size = static_cast<int64_t>(text_.size());
-    d.observed = sequence.resumable(sequence.observed() == size && d.waiting == 0 ? size - 1 : sequence.observed());
-    if (d.observed != sequence.observed() && d.waiting > 0) d.waiting = d.feature_cols = 0;  // they would not follow on
+    // And no row is ahead of the target's: those that it reads again, for another drafter, come after.
+    const int64_t most = d.waiting > 0 ? sequence.observed() : std::min(static_cast<int64_t>(text_.size()) - 1, kv_len_ + 1);
+    d.observed = sequence.resumable(std::min(sequence.observed(), most));
+    if (d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
     if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), sequence.rows_of(d.observed)};
   }
   return s;

@@ -47,7 +47,10 @@ std::vector<int32_t> saved_tokens(aerie_model* model, const aerie_session_option
     more = step(session.get(), length, random() % 4 == 0 ? 1 + static_cast<int64_t>(random() % 200) : 0, &out);
     if (random() % 4 != 0) continue;
     aerie_session_options o = options;
-    if (random() % 4 == 0) o.drafter = nullptr;
+    if (random() % 4 == 0) {
+      o.drafter = nullptr;
+      o.n_more_drafters = 0;
+    }
     session = restored(model, o, session.get());
     ++*saves;
   }
