@@ -87,7 +87,10 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
     while (s->active() && s->phase_ == Session::Phase::idle) {
       const Status status = s->begin();
       if (status.ok()) break;
-      if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) continue;
+      if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) {
+        if (s->take_cancel()) break;  // the way out of a host that promises room and gives none
+        continue;
+      }
       s->give_up(status);
     }
   }

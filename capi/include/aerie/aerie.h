@@ -153,8 +153,8 @@ typedef int32_t (*aerie_progress_fn)(void *user, uint64_t done_bytes, uint64_t t
 /* The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
  * release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
  * one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
- * may go. Return nonzero to try again, as often as it does. 0: the step fails with AERIE_E_LIMIT, nothing is lost, and
- * the session may be stepped again when there is room. */
+ * may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+ * AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room. */
 typedef int32_t (*aerie_kv_full_fn)(void *user, int32_t positions_wanted);
 
 typedef struct aerie_model_options {

@@ -14,6 +14,7 @@ class Recorder final : public TreePolicy {
  public:
   Recorder(bool one_pass, std::vector<WideTree>* out) : one_pass_(one_pass), out_(out) {}
   const char* name() const override { return "recorder"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Recorder>(*this); }
   int32_t width() const override { return kWidth; }
   bool draw_order() const override { return false; }
 

@@ -95,7 +95,7 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
   plain_text();
   int64_t failures = 0;
   bool whole = false;
-  for (int64_t at = 0; !whole; at += 1 + at / 16) {
+  for (int64_t at = 0; !whole; at += 1 + at / 8) {
     Host host;
     const aerie_runtime_options o = with_threads(1);
     ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;

@@ -36,6 +36,22 @@ TEST_F(BudgetTest, KeptPrefixesGoBeforeAnyoneIsAsked) {
   EXPECT_EQ(model->pool()->free_positions(), 224);
 }
 
+// A host that promises room and gives none is asked again and again, until it cancels.
+TEST_F(BudgetTest, CancelEndsAPromiseThatIsNotKept) {
+  Session* session = nullptr;
+  int asked = 0;
+  const auto model = open_with(128 + 32, [&](int32_t) {
+    if (++asked == 5) session->request_cancel();
+    return true;
+  });
+  const auto s = begun(model, options(nullptr, 0), prompt(20));
+  session = s.get();
+  std::vector<int32_t> out;
+  EXPECT_EQ(until(*s, 300, &out).code(), Code::cancelled);
+  EXPECT_EQ(asked, 5);
+  EXPECT_EQ(s->tokens().size(), 20 + out.size());
+}
+
 TEST_F(BudgetTest, AnErrorLosesNothingAndTheSessionGoesOn) {
   for (const Kind& kind : kinds())
     for (const bool sampled : {false, true}) {

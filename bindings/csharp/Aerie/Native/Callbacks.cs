@@ -38,8 +38,8 @@ namespace Aerie.Native
     /// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
     /// release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
     /// one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
-    /// may go. Return nonzero to try again, as often as it does. 0: the step fails with AERIE_E_LIMIT, nothing is lost, and
-    /// the session may be stepped again when there is room.
+    /// may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+    /// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
     /// </summary>
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     internal unsafe delegate int aerie_kv_full_fn(IntPtr user, int positions_wanted);

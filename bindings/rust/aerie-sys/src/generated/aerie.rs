@@ -170,8 +170,8 @@ pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done
 /// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
 /// release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
 /// one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
-/// may go. Return nonzero to try again, as often as it does. 0: the step fails with AERIE_E_LIMIT, nothing is lost, and
-/// the session may be stepped again when there is room.
+/// may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+/// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
 pub type aerie_kv_full_fn = Option<unsafe extern "C" fn(user: *mut c_void, positions_wanted: i32) -> i32>;
 
 /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
