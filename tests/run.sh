@@ -25,15 +25,29 @@ EOF
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-programs() {  # every test program of a build
-  for t in "$1"/bin/test_*; do
-    local report=$out/$(basename "$1")-$(basename "$t").json
-    echo "== $(basename "$1")/$(basename "$t")"
-    "$t" --gtest_brief=1 --gtest_output=json:"$report" </dev/null
-    local rc=$?
+program() {  # one test program; its output and its status go to files
+  local name=$1
+  "$2" --gtest_brief=1 --gtest_output=json:"$out/$name.json" </dev/null >"$out/$name.log" 2>&1
+  echo $? >"$out/$name.status"
+}
+
+programs() {  # every test program of a build, so many at a time, the largest first
+  local t name names=()
+  for t in $(ls -S "$1"/bin/test_*); do
+    name=$(basename "$1")-$(basename "$t")
+    names+=("$name")
+    while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do wait -n; done
+    program "$name" "$t" &
+  done
+  wait
+  for name in "${names[@]}"; do
+    local report=$out/$name.json rc
+    rc=$(cat "$out/$name.status")
+    echo "== $name"
+    cat "$out/$name.log"
     if [ -s "$report" ]; then count "$report"; fi
-    if [ $rc -ne 0 ] && ! { [ -s "$report" ] && grep -q '"failures": [1-9]' "$report"; }; then
-      echo "$t ended with status $rc"
+    if [ "$rc" -ne 0 ] && ! { [ -s "$report" ] && grep -q '"failures": [1-9]' "$report"; }; then
+      echo "$name ended with status $rc"
       failed=$((failed + 1))
     fi
   done
@@ -57,7 +71,7 @@ build() {  # preset
 }
 
 check "release build" build tests || true
-programs build/tests
+programs build/tests 1
 for script in tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/bindings/*.sh tests/cross/mingw.sh; do
   [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
 done
@@ -82,7 +96,7 @@ else
 fi
 check "sanitizer build" build sanitize
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-programs build/sanitize
+programs build/sanitize 2
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]

@@ -100,6 +100,11 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
     const aerie_runtime_options o = with_threads(1);
     ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
     aerie_session* sessions[2] = {host.session, nullptr};
+    aerie_tree_options tree;
+    AERIE_INIT(tree);
+    tree.policy = AERIE_TREE_EAGLE2;
+    tree.nodes = 12;  // small: sanitizers make every row dear
+    ASSERT_EQ(aerie_session_set_tree(host.session, &tree, &host.err), AERIE_OK);
     aerie_session_options plain;
     AERIE_INIT(plain);
     AERIE_INIT(plain.sampling);
