@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "aerie/drafter.h"
+#include "aerie/drafter.hpp"
 
 namespace {
 
@@ -65,41 +65,43 @@ struct Text {
   }
 };
 
-struct Lookahead {
+struct Lookahead : aerie::Drafter {
+  static constexpr aerie::DrafterAbout about = {"lookahead", "Lookahead: Jacobi window and n-gram pool", "0.1.0",
+                                                AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE, 0};
+  int32_t open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* err);
+  int32_t begin(int32_t seq);
+  void end(int32_t seq) { text(seq) = Text{}; }  // a pool may hold megabytes
+  int32_t propose_host(const aerie_host_context* c, aerie_host_candidates* out);
+  const void* get_extension(const char* id);
+
+  Text& text(int32_t seq) { return texts[static_cast<size_t>(seq)]; }
   std::vector<Text> texts;  // by sequence
 };
 
-Text& text_of(void* self, int32_t seq) { return static_cast<Lookahead*>(self)->texts[static_cast<size_t>(seq)]; }
+Text& text_of(void* self, int32_t seq) { return static_cast<Lookahead*>(self)->text(seq); }
 
-void destroy(void* self) { delete static_cast<Lookahead*>(self); }
-
-int32_t open(void* self, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error*) {
-  try {
-    static_cast<Lookahead*>(self)->texts.resize(static_cast<size_t>(info->max_seqs));
-  } catch (const std::bad_alloc&) {
-    return AERIE_D_NO_MEMORY;
-  }
+int32_t Lookahead::open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error*) {
+  texts.resize(static_cast<size_t>(info->max_seqs));
   needs->max_depth = kN - 1;
   return AERIE_D_OK;
 }
 
-int32_t begin(void* self, int32_t seq) {
-  Text& t = text_of(self, seq);
+int32_t Lookahead::begin(int32_t seq) {
+  Text& t = text(seq);
   t.pool.clear();
   t.seen.clear();
   t.has_window = false;
   return AERIE_D_OK;
 }
-void end(void* self, int32_t seq) { text_of(self, seq) = Text{}; }  // a pool may hold megabytes
 
 // The pool's n-grams of the newest token as a tree, newest first.
-int32_t propose_host(void* self, const aerie_host_context* c, aerie_host_candidates* out) {
-  Text& text = text_of(self, c->seq);
+int32_t Lookahead::propose_host(const aerie_host_context* c, aerie_host_candidates* out) {
+  Text& text = texts[static_cast<size_t>(c->seq)];
   out->count = 0;
   try {
     text.follow(c->tokens, c->n_tokens);
   } catch (const std::bad_alloc&) {
-    (void)begin(self, c->seq);
+    (void)begin(c->seq);
     return AERIE_D_NO_MEMORY;
   }
   const auto found = text.pool.find(c->tokens[c->n_tokens - 1]);
@@ -164,39 +166,13 @@ int32_t fork_text(void* self, int32_t from, int32_t to) {
   }
 }
 
-const void* get_extension(void*, const char* id) {
+const void* Lookahead::get_extension(const char* id) {
   static const aerie_extension_extra_rows rows = {sizeof rows, kRows, window_rows, chosen};
   static const aerie_extension_fork forks = {sizeof forks, 0, fork_text};
   if (!std::strcmp(id, AERIE_EXTENSION_EXTRA_ROWS)) return &rows;
   return std::strcmp(id, AERIE_EXTENSION_FORK) ? nullptr : &forks;
 }
 
-int32_t describe(uint32_t i, aerie_drafter_desc* out) {
-  if (i != 0) return AERIE_D_INVALID;
-  out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
-  std::strcpy(out->id, "lookahead");
-  std::strcpy(out->title, "Lookahead: Jacobi window and n-gram pool");
-  std::strcpy(out->version, "0.1.0");
-  return AERIE_D_OK;
-}
-
-int32_t create(const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) {
-  auto* l = new (std::nothrow) Lookahead;
-  if (!l) return AERIE_D_NO_MEMORY;
-  out->self = l;
-  out->destroy = destroy;
-  out->open = open;
-  out->begin = begin;
-  out->end = end;
-  out->propose_host = propose_host;
-  out->get_extension = get_extension;
-  return AERIE_D_OK;
-}
-
 }  // namespace
 
-extern "C" const aerie_drafter_plugin_table* aerie_drafter_plugin_entry(void) {
-  static const aerie_drafter_plugin_table table = {sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
-                                                   describe,     create};
-  return &table;
-}
+AERIE_DRAFTER_PLUGIN(Lookahead)

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 namespace ngram {
-namespace {
 
 constexpr int32_t kLongest = 4, kShortest = 2;  // n-gram lengths tried, long ones first
 
-int32_t propose_host(void*, const aerie_host_context* context, aerie_host_candidates* out) {
+int32_t Lookup::propose_host(const aerie_host_context* context, aerie_host_candidates* out) {
   const int32_t* t = context->tokens;
   const int32_t n = context->n_tokens;
   out->count = 0;
@@ -31,23 +30,9 @@ int32_t propose_host(void*, const aerie_host_context* context, aerie_host_candid
   return AERIE_D_OK;
 }
 
-void destroy(void*) {}
-int32_t open(void*, const aerie_drafter_open_info*, aerie_drafter_needs* needs, aerie_drafter_error*) {
+int32_t Lookup::open(const aerie_drafter_open_info*, aerie_drafter_needs* needs, aerie_drafter_error*) {
   needs->levels = 1;
   needs->max_depth = kMaxPath;
-  return AERIE_D_OK;
-}
-int32_t begin(void*, int32_t) { return AERIE_D_OK; }
-void end(void*, int32_t) {}
-
-}  // namespace
-
-int32_t create_lookup(aerie_drafter* out) {
-  out->destroy = destroy;
-  out->open = open;
-  out->begin = begin;
-  out->end = end;
-  out->propose_host = propose_host;
   return AERIE_D_OK;
 }
 

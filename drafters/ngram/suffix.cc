@@ -5,60 +5,12 @@
 #include <new>
 
 #include "ngram.h"
-#include "suffix_automaton.h"
 
 namespace ngram {
 namespace {
 
 // Tokens of a text that are remembered; beyond, the older half is forgotten.
 constexpr int32_t kMemory = 1 << 20;
-
-struct Text {
-  std::vector<int32_t> tokens;  // what the automaton has read: context tokens [first, first + size)
-  int32_t first = 0;
-  SuffixAutomaton automaton;
-
-  // Rewound or replaced texts are read anew; otherwise only what is new.
-  void follow(const int32_t* t, int32_t n) {
-    const auto known = static_cast<int32_t>(tokens.size());
-    if (first + known > n || !std::equal(tokens.begin(), tokens.end(), t + first)) restart(std::max(0, n - kMemory));
-    else if (n - first > kMemory) restart(n - kMemory / 2);
-    for (auto i = first + static_cast<int32_t>(tokens.size()); i < n; ++i) {
-      automaton.append(t[i]);
-      tokens.push_back(t[i]);
-    }
-  }
-  void restart(int32_t from) {
-    automaton.clear();
-    tokens.clear();
-    first = from;
-  }
-};
-
-struct Suffix {
-  std::vector<Text> texts;  // by sequence
-  std::vector<SuffixAutomaton::Match> matches;
-};
-
-void destroy(void* self) { delete static_cast<Suffix*>(self); }
-
-int32_t open(void* self, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error*) try {
-  static_cast<Suffix*>(self)->texts.resize(static_cast<size_t>(info->max_seqs));
-  needs->max_depth = kMaxPath;
-  return AERIE_D_OK;
-} catch (const std::bad_alloc&) {
-  return AERIE_D_NO_MEMORY;
-}
-
-int32_t begin(void* self, int32_t seq) {
-  try {
-    static_cast<Suffix*>(self)->texts[static_cast<size_t>(seq)].restart(0);
-    return AERIE_D_OK;
-  } catch (const std::bad_alloc&) {
-    return AERIE_D_NO_MEMORY;
-  }
-}
-void end(void*, int32_t) {}
 
 // The node below `parent` with this token; -1: none yet.
 int32_t child(const aerie_host_candidates& out, int32_t parent, int32_t token) {
@@ -67,13 +19,43 @@ int32_t child(const aerie_host_candidates& out, int32_t parent, int32_t token) {
   return -1;
 }
 
-void propose(Suffix& s, const aerie_host_context& c, aerie_host_candidates* out) {
-  Text& text = s.texts[static_cast<size_t>(c.seq)];
+}  // namespace
+
+// Rewound or replaced texts are read anew; otherwise only what is new.
+void Suffix::Text::follow(const int32_t* t, int32_t n) {
+  const auto known = static_cast<int32_t>(tokens.size());
+  if (first + known > n || !std::equal(tokens.begin(), tokens.end(), t + first)) restart(std::max(0, n - kMemory));
+  else if (n - first > kMemory) restart(n - kMemory / 2);
+  for (auto i = first + static_cast<int32_t>(tokens.size()); i < n; ++i) {
+    automaton.append(t[i]);
+    tokens.push_back(t[i]);
+  }
+}
+
+void Suffix::Text::restart(int32_t from) {
+  automaton.clear();
+  tokens.clear();
+  first = from;
+}
+
+int32_t Suffix::open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error*) {
+  texts_.resize(static_cast<size_t>(info->max_seqs));
+  needs->max_depth = kMaxPath;
+  return AERIE_D_OK;
+}
+
+int32_t Suffix::begin(int32_t seq) {
+  texts_[static_cast<size_t>(seq)].restart(0);
+  return AERIE_D_OK;
+}
+
+void Suffix::propose(const aerie_host_context& c, aerie_host_candidates* out) {
+  Text& text = texts_[static_cast<size_t>(c.seq)];
   text.follow(c.tokens, c.n_tokens);
-  text.automaton.matches(std::max(1, c.width), &s.matches);
+  text.automaton.matches(std::max(1, c.width), &matches_);
   const auto size = static_cast<int32_t>(text.tokens.size());
   bool first_match = true;
-  for (const auto& m : s.matches) {
+  for (const auto& m : matches_) {
     // The longest match alone may fill the depth; alternatives are kept short.
     const int32_t depth = std::min({first_match ? std::min(kMaxPath, 2 * m.length) : std::min(4, m.length), c.max_depth,
                                     size - m.follow});
@@ -94,30 +76,15 @@ void propose(Suffix& s, const aerie_host_context& c, aerie_host_candidates* out)
   }
 }
 
-int32_t propose_host(void* self, const aerie_host_context* context, aerie_host_candidates* out) {
-  Suffix& s = *static_cast<Suffix*>(self);
+int32_t Suffix::propose_host(const aerie_host_context* context, aerie_host_candidates* out) {
   out->count = 0;
   try {
-    propose(s, *context, out);
+    propose(*context, out);
     return AERIE_D_OK;
   } catch (const std::bad_alloc&) {
-    s.texts[static_cast<size_t>(context->seq)] = Text{};
+    texts_[static_cast<size_t>(context->seq)] = Text{};  // half read: the next call reads it all
     return AERIE_D_NO_MEMORY;
   }
-}
-
-}  // namespace
-
-int32_t create_suffix(aerie_drafter* out) {
-  auto* s = new (std::nothrow) Suffix;
-  if (!s) return AERIE_D_NO_MEMORY;
-  out->self = s;
-  out->destroy = destroy;
-  out->open = open;
-  out->begin = begin;
-  out->end = end;
-  out->propose_host = propose_host;
-  return AERIE_D_OK;
 }
 
 }  // namespace ngram

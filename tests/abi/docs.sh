@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every C sample of README and docs that is marked <!-- test --> compiles and, with a main, runs; the
+# Every C and C++ sample of README and docs that is marked <!-- test --> compiles and, with a main, runs; the
 # <!-- test plugin --> of writing-a-drafter.md loads and changes no token.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -11,9 +11,9 @@ import pathlib, re, sys
 root, tmp = map(pathlib.Path, sys.argv[1:])
 n = 0
 for page in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
-    for kind, code in re.findall(r"<!-- test( plugin)? -->\s*```c\n(.*?)```", page.read_text(), re.S):
+    for kind, language, code in re.findall(r"<!-- test( plugin)? -->\s*```(c|cpp)\n(.*?)```", page.read_text(), re.S):
         n += 1
-        (tmp / f"{'plugin' if kind else 'sample'}-{page.stem}-{n}.c").write_text(code)
+        (tmp / f"{'plugin' if kind else 'sample'}-{page.stem}-{n}.{language}").write_text(code)
 assert n >= 3, "samples are missing"
 EOF
 cc=(cc -std=c99 -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include")
@@ -21,8 +21,9 @@ for c in "$tmp"/sample-*.c; do
   "${cc[@]}" "$c" -o "${c%.c}" "-L$build/lib" -laerie -laerie-text "-Wl,-rpath,$build/lib"
   (cd "$root" && "${c%.c}" >"$tmp/out") || { echo "$c failed"; exit 1; }
 done
-for c in "$tmp"/plugin-*.c; do
-  "${cc[@]}" -shared -fPIC "$c" -o "${c%.c}.so"
-  "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "${c%.c}.so" --drafter repeat \
+cxx=(c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include")
+for c in "$tmp"/plugin-*; do
+  if [[ $c == *.cpp ]]; then "${cxx[@]}" -shared -fPIC "$c" -o "$c.so"; else "${cc[@]}" -shared -fPIC "$c" -o "$c.so"; fi
+  "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "$c.so" --drafter repeat \
     --prompt "It was" --max-tokens 32 --compare >/dev/null
 done

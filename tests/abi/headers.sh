@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every public header alone compiles as C99 and C++11 with all warnings fatal; the libraries export
+# Every public header alone compiles as C99 and C++11 (drafter.hpp: C++20) with all warnings fatal; the libraries export
 # aerie_* only, with versions, and leave nothing to run at exit; a plugin exports its one entry.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -17,6 +17,13 @@ for h in "$root"/capi/include/aerie/*.h; do
   for cxx in g++ clang++; do
     command -v $cxx >/dev/null || continue
     $cxx -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$root/capi/include" -fsyntax-only "$tmp/t.cc"
+  done
+done
+for cxx in g++ clang++; do
+  command -v $cxx >/dev/null || continue
+  for exceptions in "" -fno-exceptions; do
+    $cxx -std=c++20 $exceptions -Wall -Wextra -Wpedantic -Wconversion -Werror -I"$root/capi/include" -fsyntax-only -x c++ \
+      "$root/capi/include/aerie/drafter.hpp"
   done
 done
 for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so; do

@@ -29,7 +29,7 @@ lib="lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
 has libaerie1 "$lib/libaerie.so.1"
 has libaerie1 "$lib/libaerie-text.so.1"
 for d in "$build"/lib/aerie/drafters/*.so; do has libaerie1 "$lib/aerie/drafters/$(basename "$d")"; done
-for h in "$root"/capi/include/aerie/*.h; do has libaerie-dev "include/aerie/$(basename "$h")"; done
+for h in "$root"/capi/include/aerie/*; do has libaerie-dev "include/aerie/$(basename "$h")"; done
 has libaerie-dev "$lib/libaerie.so"
 has libaerie-dev "$lib/libaerie.a"
 has libaerie-dev "$lib/cmake/aerie/aerie-config.cmake"

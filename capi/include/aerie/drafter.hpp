@@ -1,0 +1,166 @@
+/* A drafter plugin as a C++20 class. Header only, and nothing beside drafter.h: what a class of this kind can do, a C
+ * plugin can do with the tables there, which also say what every call means.
+ *
+ *   struct Repeat : aerie::Drafter {
+ *     static constexpr aerie::DrafterAbout about = {"repeat", "Guesses a repetition", "1.0",
+ *                                                   AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE, 0};
+ *     int32_t open(const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) { return AERIE_D_OK; }
+ *     int32_t propose_host(const aerie_host_context*, aerie_host_candidates*);
+ *   };
+ *   AERIE_DRAFTER_PLUGIN(Repeat)
+ *
+ * open is required; begin, end, observe, propose, propose_host, rollback and get_extension are entered into the table if
+ * the class has them, with the parameters of aerie_drafter's members but for `self`. No exception leaves the plugin:
+ * std::bad_alloc becomes AERIE_D_NO_MEMORY, any other AERIE_D_FAILED. */
+#ifndef AERIE_DRAFTER_HPP
+#define AERIE_DRAFTER_HPP
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include "aerie/drafter.h"
+
+namespace aerie {
+
+/* Services a drafter cannot do without (DrafterAbout::services). */
+enum : uint32_t { kDrafterCompute = 1, kDrafterPackage = 2, kDrafterModel = 4 };
+
+/* What describe answers, and the services that create insists on. */
+struct DrafterAbout {
+  const char *id, *title, *version;
+  uint32_t flags;    /* AERIE_DRAFTER_* */
+  uint32_t services; /* kDrafter* */
+};
+
+/* Writes the message into err, if there is one, and returns the code. */
+inline int32_t drafter_fail(aerie_drafter_error* err, int32_t code, const char* message) {
+  if (err && err->struct_size >= sizeof *err) {
+    err->code = code;
+    std::snprintf(err->message, sizeof err->message, "%s", message);
+  }
+  return code;
+}
+
+/* Base of a drafter class: the host and its services, set before open; those not asked for may be NULL. */
+struct Drafter {
+  const aerie_drafter_host* host = nullptr;
+  const aerie_service_compute* compute = nullptr;
+  const aerie_service_package* package = nullptr;
+  const aerie_service_model* model = nullptr;
+
+  int32_t begin(int32_t /*seq*/) { return AERIE_D_OK; }
+  void end(int32_t /*seq*/) {}
+
+  int32_t find_services(const aerie_drafter_host* from, uint32_t wanted, aerie_drafter_error* err) {
+    host = from;
+    const auto missing = [&](uint32_t bit, auto*& service, const char* id) {
+      if (!(wanted & bit)) return false;
+      service = static_cast<std::remove_reference_t<decltype(service)>>(host->get_service(host, id));
+      if (service) return false;
+      char message[128];
+      std::snprintf(message, sizeof message, "the host lacks %s", id);
+      drafter_fail(err, AERIE_D_UNSUPPORTED, message);
+      return true;
+    };
+    const bool lacks = missing(kDrafterCompute, compute, AERIE_SERVICE_COMPUTE) ||
+                       missing(kDrafterPackage, package, AERIE_SERVICE_PACKAGE) ||
+                       missing(kDrafterModel, model, AERIE_SERVICE_MODEL);
+    return lacks ? AERIE_D_UNSUPPORTED : AERIE_D_OK;
+  }
+};
+
+namespace drafter_detail {
+
+template <class F>
+int32_t guarded(const F& call) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return AERIE_D_NO_MEMORY;
+  } catch (...) {
+    return AERIE_D_FAILED;
+  }
+#else
+  return call();
+#endif
+}
+
+/* aerie_drafter's functions for a class T. */
+template <class T>
+int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter_error* err) {
+  T* drafter = nullptr;
+  int32_t code = guarded([&] {
+    drafter = new T;
+    return drafter->find_services(host, T::about.services, err);
+  });
+  if (code != AERIE_D_OK) {
+    delete drafter;
+    return code;
+  }
+  out->self = drafter;
+  out->destroy = [](void* self) { delete static_cast<T*>(self); };
+  out->open = [](void* self, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* e) {
+    return guarded([&] { return static_cast<T*>(self)->open(info, needs, e); });
+  };
+  out->begin = [](void* self, int32_t seq) { return guarded([&] { return static_cast<T*>(self)->begin(seq); }); };
+  out->end = [](void* self, int32_t seq) {
+    (void)guarded([&] { return static_cast<T*>(self)->end(seq), AERIE_D_OK; });
+  };
+  if constexpr (requires { &T::observe; })
+    out->observe = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows) {
+      return guarded([&] { return static_cast<T*>(self)->observe(plan, rows); });
+    };
+  if constexpr (requires { &T::propose; })
+    out->propose = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates) {
+      return guarded([&] { return static_cast<T*>(self)->propose(plan, rows, candidates); });
+    };
+  if constexpr (requires { &T::propose_host; })
+    out->propose_host = [](void* self, const aerie_host_context* context, aerie_host_candidates* candidates) {
+      return guarded([&] { return static_cast<T*>(self)->propose_host(context, candidates); });
+    };
+  if constexpr (requires { &T::rollback; })
+    out->rollback = [](void* self, int32_t seq, int32_t len) {
+      return guarded([&] { return static_cast<T*>(self)->rollback(seq, len); });
+    };
+  if constexpr (requires { &T::get_extension; })
+    out->get_extension = [](void* self, const char* id) { return static_cast<T*>(self)->get_extension(id); };
+  return AERIE_D_OK;
+}
+
+/* The plugin's table, for one drafter or several. */
+template <class... T>
+struct Plugin {
+  static int32_t describe(uint32_t i, aerie_drafter_desc* out) {
+    static constexpr DrafterAbout all[] = {T::about...};
+    if (i >= sizeof...(T)) return AERIE_D_INVALID;
+    out->flags = all[i].flags;
+    std::snprintf(out->id, sizeof out->id, "%s", all[i].id);
+    std::snprintf(out->title, sizeof out->title, "%s", all[i].title);
+    std::snprintf(out->version, sizeof out->version, "%s", all[i].version);
+    return AERIE_D_OK;
+  }
+  static int32_t create(const aerie_drafter_host* host, const char* id, aerie_drafter* out, aerie_drafter_error* err) {
+    int32_t code = AERIE_D_INVALID;
+    (void)((std::strcmp(id, T::about.id) == 0 && (code = drafter_detail::create<T>(host, out, err), true)) || ...);
+    return code;
+  }
+  static const aerie_drafter_plugin_table* table() {
+    static constexpr aerie_drafter_plugin_table it = {sizeof it, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+                                                      describe, create};
+    return &it;
+  }
+};
+
+}  // namespace drafter_detail
+}  // namespace aerie
+
+/* The plugin's one exported symbol: AERIE_DRAFTER_PLUGIN(Class...), outside of every namespace. */
+#define AERIE_DRAFTER_PLUGIN(...)                                                         \
+  extern "C" const aerie_drafter_plugin_table* aerie_drafter_plugin_entry(void) {         \
+    return aerie::drafter_detail::Plugin<__VA_ARGS__>::table();                           \
+  }
+
+#endif /* AERIE_DRAFTER_HPP */
