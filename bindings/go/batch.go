@@ -119,8 +119,22 @@ func (b *Batch) Cancel() {
 		return
 	}
 	defer b.object.letGo()
-	b.interrupter.asked.Store(true)
-	C.aerie_batch_cancel(p)
+	b.interrupter.ask(batchCanceller(p))
+}
+
+func batchCanceller(p *C.aerie_batch) canceller {
+	return canceller{func() { C.aerie_batch_cancel(p) }, func() { C.aerie_batch_clear_cancel(p) }}
+}
+
+// ClearCancel forgets a Cancel that no step has taken, as Session.ClearCancel does.
+func (b *Batch) ClearCancel() {
+	p, err := b.object.hold()
+	if err != nil {
+		return
+	}
+	defer b.object.letGo()
+	b.interrupter.asked.Store(false)
+	C.aerie_batch_clear_cancel(p)
 }
 
 // BatchStep counts what one step of a batch came to.
@@ -143,7 +157,7 @@ func (b *Batch) Step(ctx context.Context, options StepOptions) (step BatchStep, 
 		}
 		o := options.c()
 		var r C.aerie_batch_result
-		err := b.interrupter.run(ctx, func() { C.aerie_batch_cancel(p) }, func() error {
+		err := b.interrupter.run(ctx, batchCanceller(p), func() error {
 			r = C.aerie_batch_result{struct_size: C.uint32_t(unsafe.Sizeof(r))}
 			return check(func(e *C.aerie_error) C.int32_t { return C.aerie_batch_step(p, &o, &r, e) })
 		})

@@ -20,6 +20,11 @@ void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle) {
   options->progress_user = (void *)handle;
 }
 
+void aerie_go_set_drafter_progress(aerie_drafter_options *options, uintptr_t handle) {
+  options->progress = progress;
+  options->progress_user = (void *)handle;
+}
+
 static int32_t kv_full(void *user, int32_t positions_wanted) { return aerieGoKVFull((uintptr_t)user, positions_wanted); }
 
 void aerie_go_set_kv_full(aerie_model_options *options, uintptr_t handle) {

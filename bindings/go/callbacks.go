@@ -32,6 +32,17 @@ type loading struct {
 	err      error
 }
 
+// run makes the call; the handle is for its progress hook.
+func (l *loading) run(call func(handle C.uintptr_t, e *C.aerie_error) C.int32_t) error {
+	handle := cgo.NewHandle(l)
+	defer handle.Delete()
+	err := check(func(e *C.aerie_error) C.int32_t { return call(C.uintptr_t(handle), e) })
+	if err != nil && l.err != nil {
+		err.(*Error).cause = l.err
+	}
+	return err
+}
+
 //export aerieGoProgress
 func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t) {
 	l := cgo.Handle(handle).Value().(*loading)

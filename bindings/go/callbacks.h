@@ -7,6 +7,7 @@
 
 void aerie_go_set_log(aerie_runtime_options *options, uintptr_t handle);
 void aerie_go_set_progress(aerie_model_options *options, uintptr_t handle);
+void aerie_go_set_drafter_progress(aerie_drafter_options *options, uintptr_t handle);
 void aerie_go_set_kv_full(aerie_model_options *options, uintptr_t handle);
 
 /* Go's slices may be handed to C as arguments, not inside of a struct. */

@@ -21,7 +21,7 @@ import (
 
 func TestTokensEqualCAPI(t *testing.T) {
 	m := openDemo(t)
-	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	ngram, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "ngram"})
 	defer must(t, ngram, err).Close()
 	for _, temperature := range []float32{0, 0.8} {
 		want := theText(t, temperature, 5, 64)
@@ -88,7 +88,7 @@ func TestInjectedFailure(t *testing.T) {
 	}
 	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
 	defer must(t, m, err).Close()
-	d, err := m.OpenDrafter(DrafterOptions{Plugin: "throw"})
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "throw"})
 	defer must(t, d, err).Close()
 	s := start(t, m, settings(d, 0.8, 5), prompt...)
 	isText(t, "throw", take(t, s, 64), theText(t, 0.8, 5, 64))
@@ -137,7 +137,7 @@ func TestForeignThreadCallback(t *testing.T) {
 		t.Errorf("%d calls of progress on a thread of C's", calls)
 	}
 	defer must(t, m, err).Close()
-	d, err := m.OpenDrafter(DrafterOptions{Plugin: "foreign_log"})
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "foreign_log"})
 	must(t, d, err).Close()
 	if heard == 0 || heard == ctest.Thread() {
 		t.Errorf("heard on thread %d, this is %d", heard, ctest.Thread())
@@ -157,7 +157,7 @@ func TestCallbackThatFails(t *testing.T) {
 	}
 	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
 	defer must(t, m, err).Close()
-	d, err := m.OpenDrafter(DrafterOptions{Plugin: "foreign_log"}) // logs
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "foreign_log"}) // logs
 	defer must(t, d, err).Close()
 	take(t, start(t, m, settings(d, 0, 0), prompt...), 4)
 }
@@ -242,6 +242,42 @@ func TestCancelWhileStepping(t *testing.T) {
 	}
 }
 
+func TestLateCancel(t *testing.T) {
+	m := openDemo(t)
+	want := take(t, start(t, m, settings(nil, 0, 0), prompt...), 8)
+	s := start(t, m, settings(nil, 0, 0), prompt...)
+	b, err := m.NewBatch(BatchOptions{})
+	defer must(t, b, err).Close()
+	one := StepOptions{MaxTokens: 1}
+	s.Cancel()
+	s.ClearCancel()
+	if _, err := s.Step(ctx, one); err != nil {
+		t.Error("a cancel that was cleared:", err)
+	}
+	s.Cancel()
+	if _, err := s.Step(ctx, one); !errors.Is(err, ErrCancelled) {
+		t.Error("a cancel that was not:", err)
+	}
+	if err := b.Add(s); err != nil { // the same of a batch
+		t.Fatal(err)
+	}
+	b.Cancel()
+	b.ClearCancel()
+	if step, err := b.Step(ctx, one); err != nil || step.Failed != 0 {
+		t.Error("a batch's cancel that was cleared:", step, err)
+	}
+	b.Cancel()
+	if _, err := b.Step(ctx, one); !errors.Is(err, ErrCancelled) {
+		t.Error("a batch's cancel that was not:", err)
+	}
+	if err := b.Remove(s); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := s.Tokens()
+	said := must(t, tokens, err)[len(prompt):]
+	isText(t, "after the cancels", append(said, take(t, s, 8-len(said))...), want)
+}
+
 func TestDoubleClose(t *testing.T) {
 	m := openDemo(t)
 	r, err := NewRuntime(nil)
@@ -288,7 +324,7 @@ func TestParentClosedFirst(t *testing.T) {
 	}
 	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
 	must(t, m, err)
-	d, err := m.OpenDrafter(DrafterOptions{Package: models("demo-eagle.aerie")})
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Package: models("demo-eagle.aerie")})
 	s := start(t, m, settings(must(t, d, err), 0.8, 5), prompt...)
 	tokenizer := openTokenizer(t, m)
 	if err := s.SetStopStrings(tokenizer, "never to be seen"); err != nil {
@@ -389,7 +425,7 @@ func TestBadPlugin(t *testing.T) {
 	}
 	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
 	defer must(t, m, err).Close()
-	if _, err := m.OpenDrafter(DrafterOptions{Plugin: "open_fails"}); err == nil || !strings.Contains(err.Error(), "open_fails") {
+	if _, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "open_fails"}); err == nil || !strings.Contains(err.Error(), "open_fails") {
 		t.Error(err)
 	}
 	take(t, start(t, m, settings(openEagle(t, m), 0, 0), prompt...), 4)

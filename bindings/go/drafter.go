@@ -1,11 +1,12 @@
 package aerie
 
 /*
-#include <aerie/aerie.h>
+#include "callbacks.h"
 */
 import "C"
 
 import (
+	"context"
 	"runtime"
 	"unsafe"
 )
@@ -15,6 +16,8 @@ type DrafterOptions struct {
 	Package     string // path of a drafter package, or of a target used as draft model
 	Plugin      string // id of a loaded plugin; "": the one that the package names
 	MaxSessions int    // sessions that may use it at once; 0: 8
+	// Progress is called while the package is read, on the calling goroutine.
+	Progress func(doneBytes, totalBytes uint64)
 }
 
 // Drafter is a plugin, with its weights, bound to one model.
@@ -22,8 +25,9 @@ type Drafter struct {
 	object object[*C.aerie_drafter_handle]
 }
 
-// OpenDrafter binds a loaded plugin to the model. ErrMismatch: it was made for another one.
-func (m *Model) OpenDrafter(options DrafterOptions) (*Drafter, error) {
+// OpenDrafter binds a loaded plugin to the model. ErrMismatch: it was made for another one. When ctx ends while the
+// package is read, so does the load.
+func (m *Model) OpenDrafter(ctx context.Context, options DrafterOptions) (*Drafter, error) {
 	if err := noNUL("package", options.Package); err != nil {
 		return nil, err
 	}
@@ -43,7 +47,11 @@ func (m *Model) OpenDrafter(options DrafterOptions) (*Drafter, error) {
 	o._package = memory.string(options.Package)
 	o.plugin = memory.string(options.Plugin)
 	var p *C.aerie_drafter_handle
-	if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_drafter_open(model, &o, &p, e) }); err != nil {
+	load := &loading{ctx: ctx, progress: options.Progress}
+	if err := load.run(func(handle C.uintptr_t, e *C.aerie_error) C.int32_t {
+		C.aerie_go_set_drafter_progress(&o, handle)
+		return C.aerie_drafter_open(model, &o, &p, e)
+	}); err != nil {
 		return nil, err
 	}
 	d := &Drafter{}

@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"context"
-	"runtime/cgo"
 	"unsafe"
 )
 
@@ -40,16 +39,11 @@ func (m *Model) Evaluate(ctx context.Context, tokens, taps []int32, logits bool)
 		out.Logits = make([]float32, n)
 	}
 	watched := &loading{ctx: ctx}
-	handle := cgo.NewHandle(watched)
-	defer handle.Delete()
-	err = check(func(e *C.aerie_error) C.int32_t {
+	err = watched.run(func(handle C.uintptr_t, e *C.aerie_error) C.int32_t {
 		return C.aerie_go_evaluate(p, (*C.int32_t)(address(tokens)), C.size_t(len(tokens)), (*C.int32_t)(address(taps)),
-			int32Of(len(taps)), (*C.float)(address(out.Features)), (*C.float)(address(out.Logits)), C.uintptr_t(handle), e)
+			int32Of(len(taps)), (*C.float)(address(out.Features)), (*C.float)(address(out.Logits)), handle, e)
 	})
 	if err != nil {
-		if watched.err != nil {
-			err.(*Error).cause = watched.err
-		}
 		return nil, err
 	}
 	return &out, nil

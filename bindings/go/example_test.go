@@ -36,7 +36,7 @@ func Example() {
 	if err := rt.LoadPlugins(""); err != nil {
 		log.Fatal(err)
 	}
-	drafter, err := model.OpenDrafter(aerie.DrafterOptions{Package: "../../samples/models/demo-eagle.aerie"})
+	drafter, err := model.OpenDrafter(context.Background(), aerie.DrafterOptions{Package: "../../samples/models/demo-eagle.aerie"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,10 +59,6 @@ func OpenModel(ctx context.Context, on *Runtime, path string, options *ModelOpti
 	o.kv_positions = int32Of(options.KVPositions)
 	o.kv_dtype = C.int32_t(options.KVType)
 	o.check_data = flag(options.CheckData)
-	load := &loading{ctx: ctx, progress: options.Progress}
-	handle := cgo.NewHandle(load)
-	defer handle.Delete()
-	C.aerie_go_set_progress(&o, C.uintptr_t(handle))
 	if options.ForgetPrefixes {
 		o.keep_prefixes = -1
 	}
@@ -80,11 +76,12 @@ func OpenModel(ctx context.Context, on *Runtime, path string, options *ModelOpti
 	c := C.CString(path)
 	defer C.free(unsafe.Pointer(c))
 	var p *C.aerie_model
-	if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_model_open(r, c, &o, &p, e) }); err != nil {
+	load := &loading{ctx: ctx, progress: options.Progress}
+	if err := load.run(func(handle C.uintptr_t, e *C.aerie_error) C.int32_t {
+		C.aerie_go_set_progress(&o, handle)
+		return C.aerie_model_open(r, c, &o, &p, e)
+	}); err != nil {
 		base.drop()
-		if load.err != nil {
-			err.(*Error).cause = load.err
-		}
 		return nil, err
 	}
 	m := &Model{}

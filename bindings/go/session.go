@@ -182,8 +182,22 @@ func (s *Session) Cancel() {
 		return
 	}
 	defer s.object.letGo()
-	s.interrupter.asked.Store(true)
-	C.aerie_session_cancel(p)
+	s.interrupter.ask(sessionCanceller(p))
+}
+
+func sessionCanceller(p *C.aerie_session) canceller {
+	return canceller{func() { C.aerie_session_cancel(p) }, func() { C.aerie_session_clear_cancel(p) }}
+}
+
+// ClearCancel forgets a Cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile.
+func (s *Session) ClearCancel() {
+	p, err := s.object.hold()
+	if err != nil {
+		return
+	}
+	defer s.object.letGo()
+	s.interrupter.asked.Store(false)
+	C.aerie_session_clear_cancel(p)
 }
 
 // Tokens are all committed tokens, prompt included.

@@ -78,7 +78,7 @@ func (s *Session) Step(ctx context.Context, options StepOptions) (step Step, err
 	err = s.during(func(p *C.aerie_session) error {
 		o := options.c()
 		var r C.aerie_step_result
-		err := s.interrupter.run(ctx, func() { C.aerie_session_cancel(p) }, func() error {
+		err := s.interrupter.run(ctx, sessionCanceller(p), func() error {
 			r = C.aerie_step_result{struct_size: C.uint32_t(unsafe.Sizeof(r))}
 			return check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_step(p, &o, &r, e) })
 		})
@@ -94,7 +94,7 @@ func (s *Session) Step(ctx context.Context, options StepOptions) (step Step, err
 func (s *Session) Result() (step Step, err error) {
 	err = s.during(func(p *C.aerie_session) error {
 		r := C.aerie_step_result{struct_size: C.uint32_t(unsafe.Sizeof(C.aerie_step_result{}))}
-		err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_result(p, &r, e) })
+		err := s.interrupter.told(check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_result(p, &r, e) }))
 		if err == nil {
 			step = newStep(&r)
 		}

@@ -125,6 +125,27 @@ func TestLoadCancel(t *testing.T) {
 	must(t, m, err).Close()
 }
 
+func TestDrafterProgress(t *testing.T) {
+	m := openDemo(t)
+	var last, total uint64
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Package: models("demo-eagle.aerie"), Progress: func(done, of uint64) {
+		if done < last {
+			t.Errorf("fell from %d to %d", last, done)
+		}
+		last, total = done, of
+	}})
+	defer must(t, d, err).Close()
+	if last == 0 || last != total {
+		t.Errorf("ended at %d of %d", last, total)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := m.OpenDrafter(ended, DrafterOptions{Package: models("demo-eagle.aerie")}); !errors.Is(err, context.Canceled) {
+		t.Error("a context that has ended:", err)
+	}
+	isText(t, "the model works on", take(t, start(t, m, settings(d, 0, 5), prompt...), 16), theText(t, 0, 5, 16))
+}
+
 func TestModelInfo(t *testing.T) {
 	i, err := openDemo(t).Info()
 	if must(t, i, err); i.VocabSize == 0 || i.Name == "" || i.Fingerprint == "" || len(i.EOS) == 0 || i.MaxContext == 0 || i.WeightBytes == 0 {
@@ -144,7 +165,7 @@ func TestCostsAreReadFromAFile(t *testing.T) {
 	if err := profile.Attach(m, d); err != nil {
 		t.Fatal(err)
 	}
-	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	ngram, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "ngram"})
 	defer must(t, ngram, err).Close()
 	if err := profile.Attach(m, ngram); !errors.Is(err, ErrMismatch) {
 		t.Error("a drafter that was not measured:", err)
@@ -162,7 +183,7 @@ func TestCostsAreReadFromAFile(t *testing.T) {
 
 func TestAutoChoosesADrafter(t *testing.T) {
 	m := openDemo(t)
-	ngram, err := m.OpenDrafter(DrafterOptions{Plugin: "ngram"})
+	ngram, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "ngram"})
 	must(t, ngram, err)
 	o := settings(openEagle(t, m), 0.8, 5)
 	o.MoreDrafters, o.Tree = []*Drafter{ngram}, Tree{Policy: TreeAuto}
@@ -360,7 +381,7 @@ func TestASecondGoroutineIsRefused(t *testing.T) {
 
 func TestFinalizersAreASafetyNet(t *testing.T) {
 	m := openDemo(t)
-	d, err := m.OpenDrafter(DrafterOptions{Package: models("demo-eagle.aerie"), MaxSessions: 1})
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Package: models("demo-eagle.aerie"), MaxSessions: 1})
 	defer must(t, d, err).Close()
 	func() {
 		s, err := m.NewSession(settings(d, 0, 0))

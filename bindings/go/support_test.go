@@ -77,7 +77,7 @@ func openDemo(t testing.TB) *Model {
 
 func openEagle(t testing.TB, m *Model) *Drafter {
 	t.Helper()
-	d, err := m.OpenDrafter(DrafterOptions{Package: models("demo-eagle.aerie")})
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Package: models("demo-eagle.aerie")})
 	must(t, d, err)
 	t.Cleanup(func() { d.Close() })
 	return d

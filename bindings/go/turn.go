@@ -29,30 +29,41 @@ func (t *turn) take() (end func(), err error) {
 }
 
 // interrupter ends steps when their context does. The library's cancel stops the running step or else the next one, so
-// a context that ends just after a step would hit a later step that has nothing to do with it: that one is run again.
+// one of a context that ended just after its step is cleared away.
 type interrupter struct {
-	late  bool        // such a cancel may be waiting
 	asked atomic.Bool // Cancel was called, which is meant for the next step too
 }
 
-// run runs step, whose turn it is; cancel is the library's.
-func (i *interrupter) run(ctx context.Context, cancel func(), step func() error) error {
+// canceller is what the library offers for a session or a batch.
+type canceller struct{ cancel, clear func() }
+
+func (i *interrupter) ask(c canceller) {
+	i.asked.Store(true)
+	c.cancel()
+}
+
+// told takes notice of how a step ended.
+func (i *interrupter) told(err error) error {
+	if errors.Is(err, ErrCancelled) {
+		i.asked.Store(false)
+	}
+	return err
+}
+
+// run runs step, whose turn it is.
+func (i *interrupter) run(ctx context.Context, c canceller, step func() error) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Code: ErrCancelled, cause: err}
 	}
-	stop := watch(ctx, cancel)
-	err := step()
-	if errors.Is(err, ErrCancelled) && i.late && !i.asked.Load() && ctx.Err() == nil {
-		err = step()
+	stop := watch(ctx, c.cancel)
+	err := i.told(step())
+	if fired := stop(); fired {
+		c.clear()
+		if i.asked.Load() { // by somebody else, whose cancel was perhaps cleared too
+			c.cancel()
+		}
 	}
-	i.late = false
-	fired := stop()
-	if !errors.Is(err, ErrCancelled) {
-		i.late = fired
-		return err
-	}
-	i.asked.Store(false)
-	if cause := ctx.Err(); cause != nil {
+	if cause := ctx.Err(); cause != nil && errors.Is(err, ErrCancelled) {
 		err.(*Error).cause = cause
 	}
 	return err

@@ -16,7 +16,7 @@ struct BatchOptions {
   int32_t max_rows = 0;  // rows of a target pass, where trees and prompts can be cut to fit; 0: no limit
 };
 
-// One thread at a time, except request_cancel; what is done to a member counts as done to the batch.
+// One thread at a time, except request_cancel and clear_cancel; what is done to a member counts as done to the batch.
 class Batch {
  public:
   static Result<std::unique_ptr<Batch>> create(std::shared_ptr<Model> model, const BatchOptions& options = {});
@@ -35,6 +35,7 @@ class Batch {
   // session that fails does not stop the others. max_tokens: most that each may emit; 0: whatever a cycle gives.
   Status step(int32_t max_tokens, std::chrono::microseconds budget);
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }  // [any thread]
+  void clear_cancel() { cancel_.store(false, std::memory_order_relaxed); }   // [any thread]
 
  private:
   explicit Batch(std::shared_ptr<Model> model) : model_(std::move(model)) {}

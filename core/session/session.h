@@ -71,7 +71,7 @@ struct SessionStatistics {
 
 class Batch;
 
-// One thread at a time, except request_cancel.
+// One thread at a time, except request_cancel and clear_cancel.
 class Session {
  public:
   static Result<std::unique_ptr<Session>> create(std::shared_ptr<Model> model, SessionOptions options);
@@ -96,6 +96,7 @@ class Session {
   static Result<std::unique_ptr<Session>> restore(std::shared_ptr<Model> model, SessionOptions options,
                                                   std::span<const uint8_t> bytes);
   void request_cancel() { cancel_.store(true, std::memory_order_relaxed); }  // [any thread]
+  void clear_cancel() { cancel_.store(false, std::memory_order_relaxed); }   // [any thread]
 
   const std::vector<int32_t>& tokens() const { return text_; }
   const SessionStatistics& statistics() const { return stats_; }

@@ -88,6 +88,21 @@ namespace Aerie.Tests
                 That(last > 0 && last == of, "ended at " + last + " of " + of);
         }
 
+        public static void drafter_progress()
+        {
+            long last = 0, of = 0;
+            string head = ModelPath("demo-eagle.aerie");
+            using (Model model = OpenDemo())
+            using (Drafter drafter = model.OpenDrafter(head, progress: (done, total) => { That(done >= last, "fell"); last = done; of = total; }))
+            {
+                That(last > 0 && last == of, "ended at " + last + " of " + of);
+                Throws<OperationCanceledException>(() => model.OpenDrafter(head, cancel: new CancellationToken(true)));
+                Exception inner = Fails(ErrorCode.Cancelled, () => model.OpenDrafter(head, progress: (done, total) => { throw new FormatException(); })).InnerException;
+                That(inner is FormatException, "the inner exception: " + inner);
+                using (Session session = Start(model, drafter, 0, 5)) IsText(Take(session, 16), TheText(0, 5, 16));
+            }
+        }
+
         public static void load_cancel()
         {
             using (Runtime runtime = OpenRuntime())
@@ -155,6 +170,30 @@ namespace Aerie.Tests
                         That(watch.ElapsedMilliseconds < 1000, "after " + watch.Elapsed);
                         other.Join();
                     }
+        }
+
+        public static void late_cancel()
+        {
+            StepOptions one = new StepOptions { MaxTokens = 1 };
+            using (Model model = OpenDemo())
+            using (Session session = Start(model, null, 0.8f, 5))
+            using (Batch batch = model.CreateBatch())
+            {
+                session.Cancel();
+                session.ClearCancel();
+                session.Step(one);
+                session.Cancel();
+                Fails(ErrorCode.Cancelled, () => session.Step(one));
+                batch.Add(session); // the same of a batch
+                batch.Cancel();
+                batch.ClearCancel();
+                Is(batch.Step(one).Failed, 0);
+                batch.Cancel();
+                Fails(ErrorCode.Cancelled, () => batch.Step(one));
+                batch.Remove(session);
+                int[] said = session.Tokens.Skip(Prompt.Length).ToArray();
+                IsText(said.Concat(Take(session, 16 - said.Length)), TheText(0.8f, 5, 16));
+            }
         }
 
         public static void double_close()

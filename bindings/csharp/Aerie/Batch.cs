@@ -33,7 +33,7 @@ namespace Aerie
     {
         private readonly BatchHandle handle;
         private readonly Turn turn = new Turn();
-        private readonly Interrupter interrupter = new Interrupter();
+        private readonly Interrupter interrupter = new Interrupter(Methods.aerie_batch_cancel, Methods.aerie_batch_clear_cancel);
         private readonly HashSet<Session> sessions = new HashSet<Session>(); // kept from the finalizer, which would take them out
 
         private Batch(BatchHandle handle)
@@ -83,11 +83,13 @@ namespace Aerie
         /// <summary>Stop the step that is running, or the next one, as Session.Cancel does. Any thread.</summary>
         public void Cancel()
         {
-            using (var batch = handle.Use())
-            {
-                interrupter.Ask();
-                Methods.aerie_batch_cancel(batch.Pointer);
-            }
+            using (var batch = handle.Use()) interrupter.Ask(batch.Pointer);
+        }
+
+        /// <summary>Forget a Cancel that no step has taken, as Session.ClearCancel does. Any thread.</summary>
+        public void ClearCancel()
+        {
+            using (var batch = handle.Use()) interrupter.Forget(batch.Pointer);
         }
 
         /// <summary>
@@ -101,9 +103,8 @@ namespace Aerie
             {
                 sessions.RemoveWhere(session => session.Handle.IsClosed);
                 IntPtr p = batch.Pointer;
-                if (!cancel.CanBeCanceled && interrupter.Quiet) return StepOnce(p, options);
                 BatchResult result = default(BatchResult);
-                interrupter.Run(cancel, () => Methods.aerie_batch_cancel(p), () => result = StepOnce(p, options));
+                interrupter.Run(cancel, p, () => result = StepOnce(p, options));
                 return result;
             }
         }

@@ -28,11 +28,32 @@ namespace Aerie
         internal static readonly IntPtr KVFull = Marshal.GetFunctionPointerForDelegate(kvFull);
         internal static readonly IntPtr TokenBytes = Marshal.GetFunctionPointerForDelegate(tokenBytes);
 
+        /// <summary>A model being opened, or another long call: how far, until when, and what went wrong in C#.</summary>
         internal sealed class Loading
         {
             internal Action<long, long> Progress;
             internal CancellationToken Cancel;
             internal Exception Failure;
+
+            internal delegate int Call(IntPtr user, aerie_error* error);
+
+            /// <summary>Make the call; the user pointer is for its progress hook.</summary>
+            internal void Run(Call call)
+            {
+                aerie_error e = AerieException.NewError();
+                GCHandle root = GCHandle.Alloc(this);
+                try
+                {
+                    int code = call(GCHandle.ToIntPtr(root), &e);
+                    if (code == Constants.AERIE_E_CANCELLED && Failure == null) Cancel.ThrowIfCancellationRequested();
+                    if (code != Constants.AERIE_OK && Failure != null) throw AerieException.Of(code, ref e, Failure);
+                    AerieException.Check(code, ref e);
+                }
+                finally
+                {
+                    root.Free();
+                }
+            }
         }
 
         [MonoPInvokeCallback(typeof(aerie_log_fn))]

@@ -67,37 +67,38 @@ namespace Aerie
         {
             if (path == null) throw new ArgumentNullException("path");
             options = options ?? new ModelOptions();
-            var loading = new Callbacks.Loading { Progress = options.Progress, Cancel = cancel };
-            var o = new aerie_model_options { struct_size = (uint)sizeof(aerie_model_options) };
-            o.kv_positions = options.KVPositions;
-            o.kv_dtype = (int)options.KVType;
-            o.check_data = options.CheckData ? 1 : 0;
-            o.progress = Callbacks.Progress;
-            o.keep_prefixes = options.ForgetPrefixes ? -1 : 0;
-            aerie_error e = AerieException.NewError();
-            GCHandle root = GCHandle.Alloc(loading);
             Hooks hooks = new Hooks(options.KVFull, runtime.Handle.Hooks);
+            IntPtr p = IntPtr.Zero;
             try
             {
-                o.progress_user = GCHandle.ToIntPtr(root);
-                if (options.KVFull != null)
-                {
-                    o.kv_full = Callbacks.KVFull;
-                    o.kv_full_user = hooks.User;
-                }
-                IntPtr p = IntPtr.Zero;
                 using (var on = runtime.Handle.Use())
-                    fixed (byte* file = Utf8.ToNative(path, "path"))
+                {
+                    IntPtr r = on.Pointer;
+                    new Callbacks.Loading { Progress = options.Progress, Cancel = cancel }.Run((user, e) =>
                     {
-                        int code = Methods.aerie_model_open(on.Pointer, file, &o, &p, &e);
-                        if (code == Constants.AERIE_E_CANCELLED && loading.Failure == null) cancel.ThrowIfCancellationRequested();
-                        if (code != Constants.AERIE_OK) throw AerieException.Of(code, ref e, loading.Failure);
-                        return new Model(new ModelHandle(p, hooks.Keep()));
-                    }
+                        var o = new aerie_model_options { struct_size = (uint)sizeof(aerie_model_options) };
+                        o.kv_positions = options.KVPositions;
+                        o.kv_dtype = (int)options.KVType;
+                        o.check_data = options.CheckData ? 1 : 0;
+                        o.keep_prefixes = options.ForgetPrefixes ? -1 : 0;
+                        o.progress = Callbacks.Progress;
+                        o.progress_user = user;
+                        if (options.KVFull != null)
+                        {
+                            o.kv_full = Callbacks.KVFull;
+                            o.kv_full_user = hooks.User;
+                        }
+                        IntPtr opened = IntPtr.Zero;
+                        int code;
+                        fixed (byte* file = Utf8.ToNative(path, "path")) code = Methods.aerie_model_open(r, file, &o, &opened, e);
+                        p = opened;
+                        return code;
+                    });
+                }
+                return new Model(new ModelHandle(p, hooks.Keep()));
             }
             finally
             {
-                root.Free();
                 hooks.Drop();
             }
         }
@@ -148,44 +149,54 @@ namespace Aerie
             int n = taps == null ? 0 : taps.Length;
             var evaluation = new Evaluation(new float[checked(tokens.Length * n * info.HiddenSize)],
                                       logits ? new float[checked(tokens.Length * info.VocabSize)] : null);
-            aerie_error e = AerieException.NewError();
-            GCHandle root = GCHandle.Alloc(new Callbacks.Loading { Cancel = cancel });
-            try
+            using (var model = Handle.Use())
             {
-                using (var model = Handle.Use())
+                IntPtr m = model.Pointer;
+                new Callbacks.Loading { Cancel = cancel }.Run((user, e) =>
+                {
                     fixed (int* t = tokens, wanted = taps)
                     fixed (float* f = evaluation.Features, l = evaluation.Logits)
                     {
                         var o = new aerie_evaluate_options
                         {
                             struct_size = (uint)sizeof(aerie_evaluate_options), n_taps = n, taps = wanted, features = f, logits = l,
-                            progress = Callbacks.Progress, progress_user = GCHandle.ToIntPtr(root),
+                            progress = Callbacks.Progress, progress_user = user,
                         };
-                        int code = Methods.aerie_model_evaluate(model.Pointer, t, (UIntPtr)tokens.Length, &o, &e);
-                        if (code == Constants.AERIE_E_CANCELLED) cancel.ThrowIfCancellationRequested();
-                        AerieException.Check(code, ref e);
+                        return Methods.aerie_model_evaluate(m, t, (UIntPtr)tokens.Length, &o, e);
                     }
-            }
-            finally
-            {
-                root.Free();
+                });
             }
             return evaluation;
         }
 
-        /// <summary>A drafter for this model: a package, the id of a loaded plugin, or both.</summary>
-        public Drafter OpenDrafter(string package = null, string plugin = null, int maxSessions = 0)
+        /// <summary>
+        /// A drafter for this model: a package, the id of a loaded plugin, or both. progress: (done, total) in bytes of the
+        /// package; it and cancel are as in Open.
+        /// </summary>
+        public Drafter OpenDrafter(string package = null, string plugin = null, int maxSessions = 0, Action<long, long> progress = null,
+                                   CancellationToken cancel = default(CancellationToken))
         {
-            var o = new aerie_drafter_options { struct_size = (uint)sizeof(aerie_drafter_options), max_sessions = maxSessions };
             IntPtr p = IntPtr.Zero;
-            aerie_error e = AerieException.NewError();
             using (var model = Handle.Use())
-                fixed (byte* file = Utf8.ToNative(package, "package"), id = Utf8.ToNative(plugin, "plugin"))
+            {
+                IntPtr m = model.Pointer;
+                new Callbacks.Loading { Progress = progress, Cancel = cancel }.Run((user, e) =>
                 {
-                    o.package = file;
-                    o.plugin = id;
-                    AerieException.Check(Methods.aerie_drafter_open(model.Pointer, &o, &p, &e), ref e);
-                }
+                    IntPtr opened = IntPtr.Zero;
+                    int code;
+                    fixed (byte* file = Utf8.ToNative(package, "package"), id = Utf8.ToNative(plugin, "plugin"))
+                    {
+                        var o = new aerie_drafter_options
+                        {
+                            struct_size = (uint)sizeof(aerie_drafter_options), max_sessions = maxSessions, package = file, plugin = id,
+                            progress = Callbacks.Progress, progress_user = user,
+                        };
+                        code = Methods.aerie_drafter_open(m, &o, &opened, e);
+                    }
+                    p = opened;
+                    return code;
+                });
+            }
             return new Drafter(new DrafterHandle(p, Handle.Hooks.Keep()));
         }
 

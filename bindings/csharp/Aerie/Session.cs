@@ -14,7 +14,7 @@ namespace Aerie
     {
         internal readonly SessionHandle Handle;
         private readonly Turn alone = new Turn();
-        private readonly Interrupter interrupter = new Interrupter();
+        private readonly Interrupter interrupter = new Interrupter(Methods.aerie_session_cancel, Methods.aerie_session_clear_cancel);
         private volatile Turn turn;
         private string[] stops = Array.Empty<string>();
 
@@ -188,11 +188,16 @@ namespace Aerie
         /// </summary>
         public void Cancel()
         {
-            using (var session = Handle.Use())
-            {
-                interrupter.Ask();
-                Methods.aerie_session_cancel(session.Pointer);
-            }
+            using (var session = Handle.Use()) interrupter.Ask(session.Pointer);
+        }
+
+        /// <summary>
+        /// Forget a Cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile. Any
+        /// thread.
+        /// </summary>
+        public void ClearCancel()
+        {
+            using (var session = Handle.Use()) interrupter.Forget(session.Pointer);
         }
 
         /// <summary>
@@ -204,16 +209,22 @@ namespace Aerie
             using (var session = Handle.Use())
             using (TakeTurn())
             {
-                if (!cancel.CanBeCanceled) // nothing is allocated for frames that come out empty
-                    return interrupter.Quiet ? StepOnce(session.Pointer, options) : StepInterruptibly(session.Pointer, options, cancel);
-                return StepInterruptibly(session.Pointer, options, cancel);
+                if (cancel.CanBeCanceled) return StepInterruptibly(session.Pointer, options, cancel);
+                try
+                {
+                    return StepOnce(session.Pointer, options); // nothing is allocated for frames that come out empty
+                }
+                catch (AerieException e) when (interrupter.Told(e))
+                {
+                    throw;
+                }
             }
         }
 
         private StepResult StepInterruptibly(IntPtr p, StepOptions options, CancellationToken cancel)
         {
             StepResult result = default(StepResult);
-            interrupter.Run(cancel, () => Methods.aerie_session_cancel(p), () => result = StepOnce(p, options));
+            interrupter.Run(cancel, p, () => result = StepOnce(p, options));
             return result;
         }
 
@@ -242,7 +253,14 @@ namespace Aerie
                 using (var session = Handle.Use())
                 using (TakeTurn())
                 {
-                    AerieException.Check(Methods.aerie_session_result(session.Pointer, &r, &e), ref e);
+                    try
+                    {
+                        AerieException.Check(Methods.aerie_session_result(session.Pointer, &r, &e), ref e);
+                    }
+                    catch (AerieException failed) when (interrupter.Told(failed))
+                    {
+                        throw;
+                    }
                     return new StepResult(&r);
                 }
             }

@@ -26,53 +26,60 @@ namespace Aerie
 
     /// <summary>
     /// Ends steps when their CancellationToken says so. The library's cancel stops the running step or else the next one,
-    /// so a token that fires just after a step would hit a later step that has nothing to do with it: that one is run again.
+    /// so one of a token that fired just after its step is cleared away.
     /// </summary>
     internal sealed class Interrupter
     {
-        private bool late;
-        private volatile bool asked;
+        private readonly Action<IntPtr> cancel, clear; // the library's
+        private volatile bool asked; // Cancel() was called, which is meant for the next step too
 
-        /// <summary>Cancel() was called, which is meant for the next step too.</summary>
-        internal void Ask()
+        internal Interrupter(Action<IntPtr> cancel, Action<IntPtr> clear)
         {
-            asked = true;
+            this.cancel = cancel;
+            this.clear = clear;
         }
 
-        /// <summary>Nothing is left over from before.</summary>
-        internal bool Quiet { get { return !late && !asked; } }
+        internal void Ask(IntPtr p)
+        {
+            asked = true;
+            cancel(p);
+        }
 
-        /// <summary>Run step, whose turn it is; cancel is the library's.</summary>
-        internal void Run(CancellationToken token, Action cancel, Action step)
+        internal void Forget(IntPtr p)
+        {
+            asked = false;
+            clear(p);
+        }
+
+        /// <summary>Take notice of how a step failed: catch (AerieException e) when (Told(e)), which catches nothing.</summary>
+        internal bool Told(AerieException e)
+        {
+            if (e.Code == ErrorCode.Cancelled) asked = false;
+            return false;
+        }
+
+        /// <summary>Run step, whose turn it is.</summary>
+        internal void Run(CancellationToken token, IntPtr p, Action step)
         {
             token.ThrowIfCancellationRequested();
             bool fired = false;
             try
             {
-                if (!token.CanBeCanceled) Again(token, step);
-                else
-                    using (token.Register(() => { Volatile.Write(ref fired, true); cancel(); })) // Dispose waits for it
-                        Again(token, step);
-                late = Volatile.Read(ref fired);
+                using (token.Register(() => { Volatile.Write(ref fired, true); cancel(p); })) // Dispose waits for it
+                    step();
             }
-            catch (AerieException e) when (e.Code == ErrorCode.Cancelled)
+            catch (AerieException e) when (!Told(e) && e.Code == ErrorCode.Cancelled)
             {
-                late = asked = false;
                 token.ThrowIfCancellationRequested();
                 throw;
             }
-        }
-
-        private void Again(CancellationToken token, Action step)
-        {
-            try
+            finally
             {
-                step();
-            }
-            catch (AerieException e) when (e.Code == ErrorCode.Cancelled && late && !asked && !token.IsCancellationRequested)
-            {
-                late = false;
-                step();
+                if (Volatile.Read(ref fired))
+                {
+                    clear(p);
+                    if (asked) cancel(p); // by somebody else, whose cancel was perhaps cleared too
+                }
             }
         }
     }

@@ -200,6 +200,8 @@ class aerie_drafter_options(Structure):
         ("max_sessions", c_int32),  # sessions that may use it at once; 0: 8
         ("package", c_char_p),  # path of a drafter package, or of a target used as draft model
         ("plugin", c_char_p),  # plugin id; NULL: what the package names. Required without a package
+        ("progress", aerie_progress_fn),  # while the package is read; without one it is not called
+        ("progress_user", c_void_p),
     ]
 
 
@@ -429,9 +431,12 @@ FUNCTIONS: dict[str, list[Any]] = {
         # writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
         # unfinished cycle is discarded, never a committed token. options may be NULL. [session]
         ("aerie_session_fork", c_int32, c_void_p, POINTER(aerie_fork_options), POINTER(c_void_p), POINTER(aerie_error)),
-        # Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+        # Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
         # nothing committed is lost, and stepping again goes on. [any]
         ("aerie_session_cancel", None, c_void_p),
+        # Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
+        # stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. [any]
+        ("aerie_session_clear_cancel", None, c_void_p),
         # One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]
         ("aerie_session_step", c_int32, c_void_p, POINTER(aerie_step_options), POINTER(aerie_step_result), POINTER(aerie_error)),
         # What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
@@ -466,9 +471,11 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_batch_add", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
         # Its cycle is given up, nobody else's. [batch]
         ("aerie_batch_remove", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
-        # Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
-        # batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
+        # Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
+        # a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
         ("aerie_batch_cancel", None, c_void_p),
+        # Forget one that no step has taken, as aerie_session_clear_cancel does. [any]
+        ("aerie_batch_clear_cancel", None, c_void_p),
         # One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
         # the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
         # A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
@@ -484,8 +491,10 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Measure, in place of what the profile held. Takes KV of the model while it runs (AERIE_E_LIMIT when there is none), and is
         # only as good as the machine is quiet. On failure the profile holds what it held before. options may be NULL. [profile]
         ("aerie_profile_measure", c_int32, c_void_p, c_void_p, POINTER(aerie_profile_options), POINTER(aerie_error)),
-        # Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]
+        # Stop the measurement that is running, or else the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]
         ("aerie_profile_cancel", None, c_void_p),
+        # Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any]
+        ("aerie_profile_clear_cancel", None, c_void_p),
         # Written under a temporary name, renamed when whole. [profile]
         ("aerie_profile_save", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # The tables as one JSON object; borrowed until the next call on this profile. [profile]

@@ -16,6 +16,8 @@
  *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
  *  - The library never throws, prints, aborts, exits or installs signal handlers.
  *  - Every *_release accepts NULL. Objects retain what they stand on, so release in any order.
+ *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime
+ *    or model is released, and never after that release has returned; a progress hook only during its own call.
  */
 #ifndef AERIE_H
 #define AERIE_H
@@ -216,6 +218,8 @@ typedef struct aerie_drafter_options {
   int32_t max_sessions;       /* sessions that may use it at once; 0: 8 */
   const char *package;        /* path of a drafter package, or of a target used as draft model */
   const char *plugin;         /* plugin id; NULL: what the package names. Required without a package */
+  aerie_progress_fn progress; /* while the package is read; without one it is not called */
+  void *progress_user;
 } aerie_drafter_options;
 /* Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any] */
 AERIE_API int32_t aerie_drafter_open(aerie_model *model, const aerie_drafter_options *options,
@@ -303,9 +307,12 @@ typedef struct aerie_fork_options {
  * unfinished cycle is discarded, never a committed token. options may be NULL. [session] */
 AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,
                                      aerie_error *err);
-/* Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+/* Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
  * nothing committed is lost, and stepping again goes on. [any] */
 AERIE_API void aerie_session_cancel(aerie_session *session);
+/* Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
+ * stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. [any] */
+AERIE_API void aerie_session_clear_cancel(aerie_session *session);
 
 enum {
   AERIE_STEP_PENDING = 0,  /* the budget is spent; step again */
@@ -420,9 +427,11 @@ AERIE_API void aerie_batch_release(aerie_batch *batch);
 AERIE_API int32_t aerie_batch_add(aerie_batch *batch, aerie_session *session, aerie_error *err);
 /* Its cycle is given up, nobody else's. [batch] */
 AERIE_API int32_t aerie_batch_remove(aerie_batch *batch, aerie_session *session, aerie_error *err);
-/* Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
- * batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any] */
+/* Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
+ * a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any] */
 AERIE_API void aerie_batch_cancel(aerie_batch *batch);
+/* Forget one that no step has taken, as aerie_session_clear_cancel does. [any] */
+AERIE_API void aerie_batch_clear_cancel(aerie_batch *batch);
 
 typedef struct aerie_batch_result {
   uint32_t struct_size;

@@ -44,8 +44,10 @@ typedef struct aerie_profile_options {
  * only as good as the machine is quiet. On failure the profile holds what it held before. options may be NULL. [profile] */
 AERIE_API int32_t aerie_profile_measure(aerie_profile *profile, aerie_model *model, const aerie_profile_options *options,
                                         aerie_error *err);
-/* Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any] */
+/* Stop the measurement that is running, or else the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any] */
 AERIE_API void aerie_profile_cancel(aerie_profile *profile);
+/* Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any] */
+AERIE_API void aerie_profile_clear_cancel(aerie_profile *profile);
 
 /* Written under a temporary name, renamed when whole. [profile] */
 AERIE_API int32_t aerie_profile_save(aerie_profile *profile, const char *path, aerie_error *err);

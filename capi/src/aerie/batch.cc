@@ -81,6 +81,10 @@ void aerie_batch_cancel(aerie_batch* batch) {
   if (batch) batch->batch->request_cancel();
 }
 
+void aerie_batch_clear_cancel(aerie_batch* batch) {
+  if (batch) batch->batch->clear_cancel();
+}
+
 int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, aerie_batch_result* out,
                          aerie_error* err) {
   return on_batch(batch, err, [&](Batch& b) -> Status {

@@ -5,6 +5,17 @@
 using namespace aerie;
 using namespace aerie::capi;
 
+namespace {
+
+// The host's hook of some options, for the time of one call.
+template <class Options>
+LoadProgress load_progress(const Options& o) {
+  if (!o.progress) return nullptr;
+  return [hook = o.progress, user = o.progress_user](uint64_t done, uint64_t total) { return hook(user, done, total) != 0; };
+}
+
+}  // namespace
+
 extern "C" {
 
 int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_model_options* options,
@@ -21,8 +32,7 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     if (o.kv_positions < 0) return error(Code::invalid_argument, "kv_positions: " + std::to_string(o.kv_positions));
     OpenOptions open;
     open.check_data = o.check_data != 0;
-    if (o.progress)
-      open.progress = [&](uint64_t done, uint64_t total) { return o.progress(o.progress_user, done, total) != 0; };
+    open.progress = load_progress(o);
     AERIE_ASSIGN(auto package, Package::open(path, open));
     ModelOptions m;
     m.kv_positions = o.kv_positions;
@@ -125,7 +135,9 @@ int32_t aerie_drafter_open(aerie_model* model, const aerie_drafter_options* opti
     std::shared_ptr<const Package> package;
     std::string id = o.plugin ? o.plugin : "";
     if (o.package) {
-      AERIE_ASSIGN(package, Package::open(o.package));
+      OpenOptions open;
+      open.progress = load_progress(o);
+      AERIE_ASSIGN(package, Package::open(o.package, open));
       if (id.empty() && package->drafter()) id = package->drafter()->plugin_id;
     } else if (id.empty()) {
       return error(Code::invalid_argument, "drafter: give a package or a plugin id");

@@ -132,6 +132,10 @@ void aerie_profile_cancel(aerie_profile* profile) {
   if (profile) profile->cancel.store(true, std::memory_order_relaxed);
 }
 
+void aerie_profile_clear_cancel(aerie_profile* profile) {
+  if (profile) profile->cancel.store(false, std::memory_order_relaxed);
+}
+
 int32_t aerie_profile_save(aerie_profile* profile, const char* path, aerie_error* err) {
   return on_table(profile, err, [&](const CostTable& t) -> Status {
     AERIE_TRY(require(path, "path"));

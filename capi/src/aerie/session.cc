@@ -258,6 +258,10 @@ void aerie_session_cancel(aerie_session* session) {
   if (session) session->session->request_cancel();
 }
 
+void aerie_session_clear_cancel(aerie_session* session) {
+  if (session) session->session->clear_cancel();
+}
+
 int32_t aerie_session_step(aerie_session* session, const aerie_step_options* options, aerie_step_result* out,
                            aerie_error* err) {
   return on_session(session, err, [&](Session& s) -> Status {

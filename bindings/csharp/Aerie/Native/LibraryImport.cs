@@ -153,12 +153,20 @@ namespace Aerie.Native
         internal static partial int aerie_session_fork(IntPtr session, aerie_fork_options* options, IntPtr* @out, aerie_error* err);
 
         /// <summary>
-        /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+        /// Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
         /// nothing committed is lost, and stepping again goes on. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_session_cancel(IntPtr session);
+
+        /// <summary>
+        /// Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
+        /// stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. [any]
+        /// </summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_session_clear_cancel(IntPtr session);
 
         /// <summary>One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]</summary>
         [LibraryImport(Library.Core)]
@@ -240,12 +248,17 @@ namespace Aerie.Native
         internal static partial int aerie_batch_remove(IntPtr batch, IntPtr session, aerie_error* err);
 
         /// <summary>
-        /// Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
-        /// batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
+        /// Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
+        /// a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_batch_cancel(IntPtr batch);
+
+        /// <summary>Forget one that no step has taken, as aerie_session_clear_cancel does. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_batch_clear_cancel(IntPtr batch);
 
         /// <summary>
         /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
@@ -283,10 +296,15 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_measure(IntPtr profile, IntPtr model, aerie_profile_options* options, aerie_error* err);
 
-        /// <summary>Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]</summary>
+        /// <summary>Stop the measurement that is running, or else the next one, within milliseconds; it returns AERIE_E_CANCELLED. [any]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_profile_cancel(IntPtr profile);
+
+        /// <summary>Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any]</summary>
+        [LibraryImport(Library.Core)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial void aerie_profile_clear_cancel(IntPtr profile);
 
         /// <summary>Written under a temporary name, renamed when whole. [profile]</summary>
         [LibraryImport(Library.Core)]

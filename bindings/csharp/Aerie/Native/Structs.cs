@@ -127,6 +127,9 @@ namespace Aerie.Native
         internal byte* package;
         /// <summary>plugin id; NULL: what the package names. Required without a package</summary>
         internal byte* plugin;
+        /// <summary>while the package is read; without one it is not called</summary>
+        internal IntPtr progress;
+        internal IntPtr progress_user;
     }
 
     /// <summary>struct aerie_sampling</summary>

@@ -72,11 +72,13 @@ fn aerie() {
     at!(aerie_evaluate_options, logits, 24);
     at!(aerie_evaluate_options, progress, 32);
     at!(aerie_evaluate_options, progress_user, 40);
-    assert_eq!(size_of::<aerie_drafter_options>(), 24);
+    assert_eq!(size_of::<aerie_drafter_options>(), 40);
     at!(aerie_drafter_options, struct_size, 0);
     at!(aerie_drafter_options, max_sessions, 4);
     at!(aerie_drafter_options, package, 8);
     at!(aerie_drafter_options, plugin, 16);
+    at!(aerie_drafter_options, progress, 24);
+    at!(aerie_drafter_options, progress_user, 32);
     assert_eq!(size_of::<aerie_sampling>(), 32);
     at!(aerie_sampling, struct_size, 0);
     at!(aerie_sampling, top_k, 4);

@@ -108,6 +108,11 @@ impl Batch {
         self.members.iter_mut().map(|m| (m.0, Member(&mut m.1)))
     }
 
+    /// [`Session::clear_cancel`], for the batch's own.
+    pub fn clear_cancel(&mut self) {
+        unsafe { sys::aerie_batch_clear_cancel(self.raw) }
+    }
+
     /// What other threads stop the batch's steps with.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
@@ -149,6 +154,11 @@ impl Member<'_> {
     /// [`Session::fork`]; the fork is in no batch.
     pub fn fork(&mut self, stream: u32) -> Result<Session> {
         self.0.fork(stream)
+    }
+
+    /// [`Session::clear_cancel`].
+    pub fn clear_cancel(&mut self) {
+        self.0.clear_cancel()
     }
 
     /// [`Session::save`].

@@ -190,17 +190,22 @@ impl Model {
     }
 
     /// Bind a loaded plugin, and its weights, to this target.
-    pub fn open_drafter(&self, options: DrafterOptions) -> Result<Drafter> {
+    pub fn open_drafter(&self, options: DrafterOptions<'_>) -> Result<Drafter> {
         let package = options.package.as_deref().map(c_path).transpose()?;
         let plugin = options.plugin.map(c_string).transpose()?;
-        let raw_options = sized!(aerie_drafter_options {
-            max_sessions: options.max_sessions,
-            package: package.as_ref().map_or(null(), |p| p.as_ptr()),
-            plugin: plugin.as_ref().map_or(null(), |p| p.as_ptr()),
-        });
-        let mut raw = null_mut();
-        check(|e| unsafe { sys::aerie_drafter_open(self.raw(), &raw_options, &mut raw, e) })?;
-        Ok(Drafter(Arc::new(DrafterInner { raw, _model: self.clone() })))
+        let max_sessions = options.max_sessions;
+        with_progress(options.progress, |progress, progress_user| {
+            let raw_options = sized!(aerie_drafter_options {
+                max_sessions: max_sessions,
+                package: package.as_ref().map_or(null(), |p| p.as_ptr()),
+                plugin: plugin.as_ref().map_or(null(), |p| p.as_ptr()),
+                progress: progress,
+                progress_user: progress_user,
+            });
+            let mut raw = null_mut();
+            check(|e| unsafe { sys::aerie_drafter_open(self.raw(), &raw_options, &mut raw, e) })?;
+            Ok(Drafter(Arc::new(DrafterInner { raw, _model: self.clone() })))
+        })
     }
 
     pub(crate) fn raw(&self) -> *mut sys::aerie_model {
@@ -209,17 +214,19 @@ impl Model {
 }
 
 /// Which drafter to open: a package, a plugin's id, or both.
-#[derive(Clone, Debug, Default)]
-pub struct DrafterOptions {
+#[derive(Default)]
+pub struct DrafterOptions<'a> {
     /// A drafter package, or a target to be used as draft model.
     pub package: Option<PathBuf>,
     /// The plugin's id; by default what the package names.
     pub plugin: Option<String>,
     /// Sessions that may use it at once; 0: 8.
     pub max_sessions: i32,
+    /// Called on this thread while the package is read. A panic in it cancels the load and goes on in the caller.
+    pub progress: Option<Progress<'a>>,
 }
 
-impl DrafterOptions {
+impl DrafterOptions<'_> {
     /// A drafter package, by the plugin that it names.
     pub fn package(path: impl Into<PathBuf>) -> Self {
         DrafterOptions { package: Some(path.into()), ..Default::default() }

@@ -297,6 +297,12 @@ impl Session {
         Ok(Statistics::from_raw(&out))
     }
 
+    /// Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and
+    /// would stop the next. Join first whoever cancels.
+    pub fn clear_cancel(&mut self) {
+        unsafe { sys::aerie_session_clear_cancel(self.raw) }
+    }
+
     /// What other threads stop this session's steps with.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()

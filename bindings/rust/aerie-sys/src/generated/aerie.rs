@@ -367,6 +367,10 @@ pub struct aerie_drafter_options {
     pub package: *const c_char,
     /// plugin id; NULL: what the package names. Required without a package
     pub plugin: *const c_char,
+    /// while the package is read; without one it is not called
+    pub progress: aerie_progress_fn,
+    /// `void *progress_user`
+    pub progress_user: *mut c_void,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_drafter_options {
@@ -719,9 +723,12 @@ functions! {
     /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
     /// unfinished cycle is discarded, never a committed token. options may be NULL. \[session\]
     fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
-    /// Stop the step that is running, or the next one, at the next slice; it returns AERIE_E_CANCELLED,
+    /// Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
     /// nothing committed is lost, and stepping again goes on. \[any\]
     fn aerie_session_cancel(session: *mut aerie_session);
+    /// Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
+    /// stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. \[any\]
+    fn aerie_session_clear_cancel(session: *mut aerie_session);
     /// One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. \[session\]
     fn aerie_session_step(session: *mut aerie_session, options: *const aerie_step_options, out: *mut aerie_step_result, err: *mut aerie_error) -> i32;
     /// What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
@@ -757,9 +764,11 @@ functions! {
     fn aerie_batch_add(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Its cycle is given up, nobody else's. \[batch\]
     fn aerie_batch_remove(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
-    /// Stop the step that is running, or the next one, as aerie_session_cancel does. That function works on a session in a
-    /// batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. \[any\]
+    /// Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
+    /// a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. \[any\]
     fn aerie_batch_cancel(batch: *mut aerie_batch);
+    /// Forget one that no step has taken, as aerie_session_clear_cancel does. \[any\]
+    fn aerie_batch_clear_cancel(batch: *mut aerie_batch);
     /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
     /// the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
     /// A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out

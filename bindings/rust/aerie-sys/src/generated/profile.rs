@@ -57,8 +57,10 @@ functions! {
     /// Measure, in place of what the profile held. Takes KV of the model while it runs (AERIE_E_LIMIT when there is none), and is
     /// only as good as the machine is quiet. On failure the profile holds what it held before. options may be NULL. \[profile\]
     fn aerie_profile_measure(profile: *mut aerie_profile, model: *mut aerie_model, options: *const aerie_profile_options, err: *mut aerie_error) -> i32;
-    /// Stop the measurement that is running, or the next one, within milliseconds; it returns AERIE_E_CANCELLED. \[any\]
+    /// Stop the measurement that is running, or else the next one, within milliseconds; it returns AERIE_E_CANCELLED. \[any\]
     fn aerie_profile_cancel(profile: *mut aerie_profile);
+    /// Forget one that no measurement has taken, as aerie_session_clear_cancel does. \[any\]
+    fn aerie_profile_clear_cancel(profile: *mut aerie_profile);
     /// Written under a temporary name, renamed when whole. \[profile\]
     fn aerie_profile_save(profile: *mut aerie_profile, path: *const c_char, err: *mut aerie_error) -> i32;
     /// The tables as one JSON object; borrowed until the next call on this profile. \[profile\]

@@ -75,6 +75,25 @@ fn load_progress() {
 }
 
 #[test]
+fn drafter_progress() {
+    let model = demo();
+    let options = DrafterOptions::package(model_path("demo-eagle.aerie"));
+    let mut calls = Vec::new();
+    let progress: Progress<'_> = &mut |done, total| {
+        calls.push((done, total));
+        true
+    };
+    let drafter = model.open_drafter(DrafterOptions { progress: Some(progress), ..options }).unwrap();
+    assert!(calls.windows(2).all(|w| w[0].0 <= w[1].0), "{calls:?}");
+    let last = calls[calls.len() - 1];
+    assert!(last.0 == last.1 && last.1 > 0, "{last:?}");
+    let progress: Progress<'_> = &mut |_, _| false;
+    let options = DrafterOptions { progress: Some(progress), ..DrafterOptions::package(model_path("demo-eagle.aerie")) };
+    assert_eq!(model.open_drafter(options).err().unwrap().code(), Code::Cancelled);
+    assert_eq!(generate(&mut prompted(&model, 0.0, 5, Some(drafter)), 16), the_text(0.0, 5, 16));
+}
+
+#[test]
 fn load_cancel() {
     let runtime = runtime();
     let progress: Progress<'_> = &mut |_, _| false;

@@ -135,6 +135,31 @@ fn cancel_while_stepping() {
     handle.cancel(); // of nothing
 }
 
+#[test]
+fn late_cancel() {
+    let model = demo();
+    let want = the_text(0.8, 5, 16);
+    let mut session = prompted(&model, 0.8, 5, None);
+    let one = StepOptions { max_tokens: 1, ..Default::default() };
+    session.cancel_handle().cancel();
+    session.clear_cancel();
+    session.step(one).unwrap();
+    session.cancel_handle().cancel();
+    assert_eq!(session.step(one).unwrap_err().code(), Code::Cancelled);
+    // The same of a batch.
+    let mut batch = model.batch(0).unwrap();
+    let id = batch.add(session).map_err(|e| e.1).unwrap();
+    batch.cancel_handle().cancel();
+    batch.clear_cancel();
+    assert_eq!(batch.step(one).unwrap().failed, 0);
+    batch.cancel_handle().cancel();
+    assert_eq!(batch.step(one).unwrap_err().code(), Code::Cancelled);
+    let mut session = batch.remove(id).unwrap();
+    let said = session.tokens().unwrap()[PROMPT.len()..].to_vec();
+    let rest = generate(&mut session, 16 - said.len());
+    assert_eq!([said, rest].concat(), want);
+}
+
 /// Unparks the thread that polls.
 struct Unpark(thread::Thread);
 
