@@ -71,16 +71,16 @@ DraftRows DraftSequence::rows() const {
   return {kv_.get(), observed_ - first_, least_ > 0};
 }
 
-int64_t DraftSequence::after(const Prefix& prefix, int64_t text_size) const {
+int64_t DraftSequence::after(const Prefix::Draft& kept, int64_t target_pages, int64_t text_size) const {
   if (drafter_->keeps_state()) return observed_;
-  const int64_t rows = kv_ ? prefix.draft_rows : prefix.place.pages * kernels::kPageSlots;
+  const int64_t rows = kv_ ? kept.rows : target_pages * kernels::kPageSlots;
   return std::max(observed_, std::min(rows + least_, text_size - 1));
 }
 
-void DraftSequence::restore(const Prefix& prefix, int64_t observed) {
+void DraftSequence::restore(const Prefix::Draft& kept, int64_t observed) {
   observed_ = observed;
   first_ = least_;
-  if (kv_) kv_->share(prefix.draft, observed_ - first_);
+  if (kv_) kv_->share(kept.pages, observed_ - first_);
 }
 
 Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {

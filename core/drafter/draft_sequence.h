@@ -58,9 +58,10 @@ class DraftSequence {
   Status resume(int64_t n);
   // What can be kept for texts that begin alike.
   DraftRows rows() const;
-  // observed() after restore(): at most text_size - 1, since the newest row is always shown.
-  int64_t after(const Prefix& prefix, int64_t text_size) const;
-  void restore(const Prefix& prefix, int64_t observed);
+  // observed() after restore() from so many kept pages of the target's: at most text_size - 1, since the newest row is
+  // always shown.
+  int64_t after(const Prefix::Draft& kept, int64_t target_pages, int64_t text_size) const;
+  void restore(const Prefix::Draft& kept, int64_t observed);
   // Be where the other sequence of the same drafter is; the newest row of a text of `text_size` tokens is shown again.
   Status take_over(const DraftSequence& other, int64_t text_size);
 

@@ -47,7 +47,7 @@ PrefixIndex::Entries::iterator PrefixIndex::next(const PrefixPlace& place, std::
 }
 
 void PrefixIndex::keep(PrefixPlace* place, std::span<const int32_t> text, const KvSequence& target, int64_t pages,
-                       const DraftRows& draft) {
+                       std::span<const DraftRows> drafts) {
   if (place->pages >= pages) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (place->pages > 0 && at(place->hash, place->id) == entries_.end()) *place = {};  // dropped meanwhile
@@ -57,7 +57,7 @@ void PrefixIndex::keep(PrefixPlace* place, std::span<const int32_t> text, const 
     auto entry = next(here, text, &hash);
     if (entry == entries_.end()) entry = add(here, hash, page_of(text, here.pages), target.pages()[static_cast<size_t>(here.pages)]);
     if (entry == entries_.end()) return;
-    follows = keep_draft(&*entry, text, here.pages, draft) && follows;
+    for (const DraftRows& draft : drafts) follows = keep_draft(&*entry, text, here.pages, draft) && follows;
     here = {here.pages + 1, hash, entry->id};
     if (follows) *place = here;
   }
@@ -99,36 +99,44 @@ bool PrefixIndex::keep_draft(Entry* entry, std::span<const int32_t> text, int64_
   return true;
 }
 
-Prefix PrefixIndex::find(std::span<const int32_t> text, const DraftRows& draft) {
+Prefix PrefixIndex::find(std::span<const int32_t> text, std::span<const DraftRows> drafts) {
+  struct Chain {
+    bool follows;
+    std::vector<int32_t> pages;
+  };
   Prefix found;
-  const int64_t most = text.empty() ? 0 : (static_cast<int64_t>(text.size()) - 1) / kPageSlots;
-  std::vector<int32_t> target, drafts;
-  target.reserve(static_cast<size_t>(most));
-  drafts.reserve(static_cast<size_t>(most));
+  found.drafts.resize(drafts.size());
+  const auto most = text.empty() ? size_t{0} : (text.size() - 1) / kPageSlots;
+  std::vector<int32_t> target;
+  target.reserve(most);
+  std::vector<Chain> chains;
+  for (const DraftRows& draft : drafts) chains.push_back({draft.kv != nullptr, {}});
+  for (Chain& chain : chains) chain.pages.reserve(most);
   const std::lock_guard<std::mutex> lock(mutex_);
-  bool follows = draft.kv != nullptr;
-  while (found.place.pages < most) {
+  while (target.size() < most) {
     uint64_t hash = 0;
     const auto entry = next(found.place, text, &hash);
     if (entry == entries_.end()) break;
-    if (follows) {
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      if (!chains[i].follows) continue;
       // Without the right token after it, all of a drafter's page but its last row holds.
       const DraftPage* best = nullptr;
-      const int32_t next = token_after(text, found.place.pages, draft);
+      const int32_t next = token_after(text, found.place.pages, drafts[i]);
       for (const DraftPage& d : entry->drafts)
-        if (d.pool.lock() == draft.kv->pool() && (!best || d.next == next)) best = &d;
-      follows = best && best->next == next;
-      if (best) drafts.push_back(best->page);
-      if (best) found.draft_rows += follows ? kPageSlots : kPageSlots - 1;
+        if (d.pool.lock() == drafts[i].kv->pool() && (!best || d.next == next)) best = &d;
+      chains[i].follows = best && best->next == next;
+      if (best) chains[i].pages.push_back(best->page);
+      if (best) found.drafts[i].rows += chains[i].follows ? kPageSlots : kPageSlots - 1;
     }
     target.push_back(entry->page);
     found.place = {found.place.pages + 1, hash, entry->id};
   }
   pool_->retain(target);
   found.target = {pool_, std::move(target)};
-  if (draft.kv) {
-    draft.kv->pool()->retain(drafts);
-    found.draft = {draft.kv->pool(), std::move(drafts)};
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    if (!drafts[i].kv) continue;
+    drafts[i].kv->pool()->retain(chains[i].pages);
+    found.drafts[i].pages = {drafts[i].kv->pool(), std::move(chains[i].pages)};
   }
   touch_chain(found.place);
   return found;

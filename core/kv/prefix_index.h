@@ -2,9 +2,9 @@
 // chained to the page before it, and taken only when the tokens themselves are equal. Kept pages count as free:
 // when a pool is short, those found least recently and held by nobody else go first.
 //
-// A drafter's page stands beside the target's, since its rows follow the same tokens. A drafter that reads features
-// looks one token ahead (row j pairs feature j with token j + 1), so its page also depends on the first token of
-// the next one; there may be several of a page.
+// The pages of drafters, each from a pool of its own, stand beside the target's, since their rows follow the same tokens.
+// A drafter that reads features looks one token ahead (row j pairs feature j with token j + 1), so its page also depends
+// on the first token of the next one; there may be several of a page.
 #pragma once
 
 #include <array>
@@ -25,18 +25,22 @@ struct PrefixPlace {
   uint64_t hash = 0, id = 0;  // of the last of them
 };
 
-// What is kept of a text's beginning.
-struct Prefix {
-  KvPages target, draft;
-  int64_t draft_rows = 0;  // rows of the drafter that hold for this text
-  PrefixPlace place;       // how far `target` goes
-};
-
 // A drafter's side of a text.
 struct DraftRows {
   const KvSequence* kv = nullptr;  // null: nothing to keep or to find
   int64_t rows = 0;
   bool looks_ahead = false;
+};
+
+// What is kept of a text's beginning.
+struct Prefix {
+  struct Draft {
+    KvPages pages;
+    int64_t rows = 0;  // that hold for this text
+  };
+  KvPages target;
+  PrefixPlace place;          // how far `target` goes
+  std::vector<Draft> drafts;  // one for each drafter asked for
 };
 
 // Thread-safe.
@@ -48,12 +52,12 @@ class PrefixIndex {
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
-  // Keep the first `pages` pages of a text, of which place->pages are kept already. The place moves on as far as the
-  // drafter's rows are kept too.
+  // Keep the first `pages` pages of a text, of which place->pages are kept already. The place moves on as far as the rows
+  // of every drafter are kept too.
   void keep(PrefixPlace* place, std::span<const int32_t> text, const KvSequence& target, int64_t pages,
-            const DraftRows& draft);
+            std::span<const DraftRows> drafts);
   // The longest beginning of `text` that is kept, less than all of it.
-  Prefix find(std::span<const int32_t> text, const DraftRows& draft);
+  Prefix find(std::span<const int32_t> text, std::span<const DraftRows> drafts);
   // More of `text` than `place` says may be there. (A cheap look before find.)
   bool has_more(const PrefixPlace& place, std::span<const int32_t> text);
   // Its beginning was of use just now.

@@ -5,17 +5,12 @@
 
 namespace aerie {
 
-// Of the one drafter whose rows are kept along with the target's.
-DraftRows Session::draft_rows() const {
-  const DraftSide* side = sides_.empty() ? nullptr : sides_[0].get();
-  return side && side->usable() ? side->sequence().rows() : DraftRows{};
-}
-
-// Further drafters with state of their own would have to read again what the target need not.
-bool Session::takes_prefixes() const {
-  for (const auto& side : followed())
-    if (side != sides_[0] && side->usable() && !side->host_tokens()) return false;
-  return true;
+// Of every drafter that is kept up with the text, in their order.
+std::span<const DraftRows> Session::draft_rows() {
+  draft_rows_.clear();
+  for (const auto& side : followed())  // one that has missed something begins anew behind it
+    draft_rows_.push_back(side->usable() && side->whole() ? side->sequence().rows() : DraftRows{});
+  return draft_rows_;
 }
 
 void Session::keep_prefix() {
@@ -25,26 +20,30 @@ void Session::keep_prefix() {
 
 void Session::take_prefix() {
   PrefixIndex* const index = model_->prefixes();
-  if (!index || !takes_prefixes() || !index->has_more(place_, text_)) return;
-  const Prefix found = index->find(text_, draft_rows());
-  const int64_t kept = found.place.pages * kernels::kPageSlots;
-  int64_t length = kept, observed = 0;
-  DraftSide* side = sides_.empty() || !sides_[0]->usable() ? nullptr : sides_[0].get();
-  if (side) {
-    observed = side->sequence().after(found, static_cast<int64_t>(text_.size()));
-    // A drafter that reads features goes on where the target does.
-    if (side->features()) length = std::min(length, observed - 1);
-  }
+  if (!index || !index->has_more(place_, text_)) return;
+  const auto rows = draft_rows();
+  const Prefix found = index->find(text_, rows);
+  const auto size = static_cast<int64_t>(text_.size()), kept = found.place.pages * kernels::kPageSlots;
+  const auto sides = followed();
+  const auto after = [&](size_t i) { return sides[i]->sequence().after(found.drafts[i], found.place.pages, size); };
+  int64_t length = kept;
+  for (size_t i = 0; i < sides.size(); ++i)  // drafters that read features go on where the target does
+    if (sides[i]->usable() && sides[i]->features()) length = std::min(length, after(i) - 1);
   if (length <= kv_len_) return;
   kv_.share(found.target, length);
-  if (side && observed > side->sequence().observed()) {
-    side->sequence().restore(found, observed);
-    side->forget_waiting();
+  bool all_kept = true;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    DraftSide& side = *sides[i];
+    if (!side.usable()) continue;
+    all_kept = all_kept && (!rows[i].kv || found.drafts[i].rows == kept);
+    const int64_t observed = side.features() ? std::min(after(i), length + 1) : after(i);
+    if (observed <= side.sequence().observed()) continue;
+    side.sequence().restore(found.drafts[i], observed);
+    side.forget_waiting();
   }
   stats_.reused_tokens += static_cast<uint64_t>(length - kv_len_);
   kv_len_ = length;
-  // Rows that the drafter misses are kept when they are there.
-  place_ = !draft_rows().kv || found.draft_rows == kept ? found.place : PrefixPlace{};
+  place_ = all_kept ? found.place : PrefixPlace{};  // rows that a drafter misses are kept when they are there
 }
 
 // The text is about to lose its end, or to go: what it had stays for others.

@@ -36,6 +36,7 @@ Status Session::start() {
   AERIE_TRY(open_sides());
   use_policies(std::move(policies));
   prepare_costs();
+  draft_rows_.reserve(sides_.size());
   text_.reserve(static_cast<size_t>(max_context_));  // a commit allocates nothing: it is whole or it has not begun
   return {};
 }

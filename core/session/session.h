@@ -140,8 +140,7 @@ class Session {
   // fork.cc
   Status take_drafts_of(const Session& other);
   // prefix.cc
-  DraftRows draft_rows() const;
-  bool takes_prefixes() const;
+  std::span<const DraftRows> draft_rows();
   void keep_prefix();
   void take_prefix();
   void leave_prefix();
@@ -226,6 +225,7 @@ class Session {
   KvSequence kv_;
   int32_t wanted_ = 0;
   PrefixPlace place_;  // of text_ in the model's index
+  std::vector<DraftRows> draft_rows_;
   std::shared_ptr<ForkStreams> streams_;  // null: never forked
   std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch
   const std::vector<Session*> alone_{this};

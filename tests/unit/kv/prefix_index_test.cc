@@ -6,6 +6,7 @@ namespace {
 
 using kernels::kPageSlots;
 using Tokens = std::vector<int32_t>;
+using Drafts = std::vector<DraftRows>;
 
 Tokens text_of(int64_t pages, int32_t first, int64_t more = 1) {
   Tokens t(static_cast<size_t>(pages * kPageSlots + more));
@@ -125,29 +126,29 @@ TEST_F(PrefixIndexTest, ADraftersPageAnswersForTheTokenAfterIt) {
   ASSERT_TRUE(rows.reserve(70).ok());
   PrefixPlace place;
   // Its second page is not full yet: it is kept at a later call.
-  index_->keep(&place, text, *target, 2, {&rows, 63, true});
+  index_->keep(&place, text, *target, 2, Drafts{{&rows, 63, true}});
   EXPECT_EQ(place.pages, 1);
-  EXPECT_EQ(index_->find(text, {&none, 0, true}).draft_rows, 32);
+  EXPECT_EQ(index_->find(text, Drafts{{&none, 0, true}}).drafts[0].rows, 32);
   EXPECT_EQ(hit(text), 2);
-  index_->keep(&place, text, *target, 2, {&rows, 70, true});
+  index_->keep(&place, text, *target, 2, Drafts{{&rows, 70, true}});
   EXPECT_EQ(place.pages, 2);
-  EXPECT_EQ(index_->find(text, {&none, 0, true}).draft_rows, 64);
-  EXPECT_EQ(index_->find(text, {&strange, 0, true}).draft_rows, 0);  // another drafter's
+  EXPECT_EQ(index_->find(text, Drafts{{&none, 0, true}}).drafts[0].rows, 64);
+  EXPECT_EQ(index_->find(text, Drafts{{&strange, 0, true}}).drafts[0].rows, 0);  // another drafter's
   Tokens parted = text;
   parted[64] = 999;
-  EXPECT_EQ(index_->find(parted, {&none, 0, true}).draft_rows, 63);
-  EXPECT_EQ(index_->find(parted, {&none, 0, true}).place.pages, 2);
+  EXPECT_EQ(index_->find(parted, Drafts{{&none, 0, true}}).drafts[0].rows, 63);
+  EXPECT_EQ(index_->find(parted, Drafts{{&none, 0, true}}).place.pages, 2);
   // Both are kept side by side, and go with their page.
   const auto again = sequence(2 * kPageSlots);
   KvSequence theirs(drafts, 1024, 0);
   ASSERT_TRUE(theirs.reserve(70).ok());
   place = {};
-  index_->keep(&place, parted, *again, 2, {&theirs, 70, true});
+  index_->keep(&place, parted, *again, 2, Drafts{{&theirs, 70, true}});
   for (const Tokens& t : {text, parted}) {
-    const Prefix p = index_->find(t, {&none, 0, true});
-    EXPECT_EQ(p.draft_rows, 64);
-    EXPECT_EQ(p.draft.ids()[1], (t == text ? rows : theirs).pages()[1]);
-    EXPECT_EQ(p.draft.ids()[0], rows.pages()[0]);
+    const Prefix p = index_->find(t, Drafts{{&none, 0, true}});
+    EXPECT_EQ(p.drafts[0].rows, 64);
+    EXPECT_EQ(p.drafts[0].pages.ids()[1], (t == text ? rows : theirs).pages()[1]);
+    EXPECT_EQ(p.drafts[0].pages.ids()[0], rows.pages()[0]);
   }
   rows.shrink(0);
   theirs.shrink(0);
@@ -156,6 +157,37 @@ TEST_F(PrefixIndexTest, ADraftersPageAnswersForTheTokenAfterIt) {
   EXPECT_TRUE(index_->drop_one(*drafts));
   EXPECT_FALSE(index_->drop_one(*drafts));
   ASSERT_TRUE(none.reserve(16 * kPageSlots).ok());
+}
+
+// Drafters of one text, each as far as its own rows go.
+TEST_F(PrefixIndexTest, SeveralDraftersSideBySide) {
+  open(16);
+  const auto one = pool_of(16), two = pool_of(16);
+  const Tokens text = text_of(3, 5, 10);
+  const auto target = sequence(3 * kPageSlots);
+  KvSequence ahead(one, 1024, 0), behind(two, 1024, 0), none(one, 1024, 0), nothing(two, 1024, 0);
+  ASSERT_TRUE(ahead.reserve(100).ok() && behind.reserve(40).ok());
+  PrefixPlace place;
+  index_->keep(&place, text, *target, 3, Drafts{{&ahead, 100, true}, {&behind, 40, false}, {}});
+  EXPECT_EQ(place.pages, 1) << "as far as all of them are kept";
+  const auto rows = [&](const Drafts& drafts) {
+    const Prefix found = index_->find(text, drafts);
+    EXPECT_EQ(found.place.pages, 3);
+    std::vector<int64_t> n;
+    for (const Prefix::Draft& d : found.drafts) n.push_back(d.rows);
+    return n;
+  };
+  EXPECT_EQ(rows({{&none, 0, true}, {&nothing, 0, false}, {}}), (std::vector<int64_t>{96, 32, 0}));
+  ASSERT_TRUE(behind.reserve(96).ok());
+  index_->keep(&place, text, *target, 3, Drafts{{&ahead, 100, true}, {&behind, 96, false}});
+  EXPECT_EQ(place.pages, 3);
+  EXPECT_EQ(rows({{&nothing, 0, false}, {}, {&none, 0, true}}), (std::vector<int64_t>{96, 0, 96})) << "whatever their order";
+  // What the second one's pool is short of goes, and what stands beside it.
+  behind.shrink(0);
+  ahead.shrink(0);
+  EXPECT_TRUE(index_->drop_one(*two));
+  EXPECT_EQ(one->free_positions(), 16 * kPageSlots);
+  EXPECT_EQ(index_->find(text, Drafts{{&none, 0, true}}).drafts[0].rows, 64);
 }
 
 TEST_F(PrefixIndexTest, ADrafterThatIsGoneIsForgotten) {
@@ -167,7 +199,7 @@ TEST_F(PrefixIndexTest, ADrafterThatIsGoneIsForgotten) {
   {
     KvSequence rows(drafts, 1024, 0);
     ASSERT_TRUE(rows.reserve(64).ok());
-    index_->keep(&place, text, *target, 2, {&rows, 64, true});
+    index_->keep(&place, text, *target, 2, Drafts{{&rows, 64, true}});
   }
   std::weak_ptr<KvPool> gone = drafts;
   drafts.reset();

@@ -96,6 +96,75 @@ TEST_F(PrefixTest, ALiveTextsPagesAreShared) {
   EXPECT_EQ(other->statistics().reused_tokens, 0u);
 }
 
+// Trees of EAGLE-2 under the name of `auto`: the drafters of a session take turns, whatever passes cost.
+class InTurns final : public TreePolicy {
+ public:
+  InTurns(int of, int turn) : of_(of), turn_(turn), inner_(make_eagle2_policy({12, 2, 4}).value()) {}
+  InTurns(const InTurns& o) : of_(o.of_), turn_(o.turn_), cycle_(o.cycle_), inner_(o.inner_->clone()) {}
+  const char* name() const override { return "in turns"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<InTurns>(*this); }
+  int32_t width() const override { return inner_->width(); }
+  bool draw_order() const override { return false; }
+  bool wants_costs() const override { return true; }
+  int32_t best_nodes() const override { return inner_->best_nodes(); }
+  int32_t best_depth() const override { return inner_->best_depth(); }
+  void begin(const CycleLimits& limits) override {
+    ++cycle_;
+    inner_->begin(limits);
+  }
+  bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override { return inner_->expand(tree, frontier); }
+  void select(const DraftTree& tree, std::vector<int32_t>* selected) override { inner_->select(tree, selected); }
+  bool on_trial() const override { return cycle_ % of_ == turn_; }
+  CycleRate expected(const DraftTree&) override { return on_trial() ? CycleRate{1e6, 1} : CycleRate{}; }
+
+ private:
+  int of_, turn_, cycle_ = 0;
+  std::unique_ptr<TreePolicy> inner_;
+};
+
+TEST_F(PrefixTest, SeveralDrafters) {
+  const auto model = open_model(*target_, cpu(1)), without = cold();
+  const auto all = kinds();
+  // Heads together; a drafter with keys of its own beside a head and a look-up; one that gathers state of its own.
+  const std::vector<std::vector<size_t>> sets = {{0, 1, 2}, {1, 3, 4}, {5, 0, 6}, {6, 4, 5}, {0, 7}};
+  for (const auto& set : sets)
+    for (const float temperature : {0.0f, 0.8f}) {
+      const auto several = [&](const std::shared_ptr<Model>& m) {
+        SessionOptions o = options(open(m, all[set[0]]), temperature);
+        for (size_t i = 1; i < set.size(); ++i) o.more_drafters.push_back(open(m, all[set[i]]));
+        o.tree.name = "auto";
+        o.policy = [n = static_cast<int>(set.size()), made = 0]() mutable { return std::make_unique<InTurns>(n, made++ % n); };
+        return o;
+      };
+      const SessionOptions o = several(model), plain = several(without);
+      for (const size_t common : {31u, 33u, 64u, 65u, 80u}) {
+        const std::string what = all[set[0]].plugin + " and " + all[set[1]].plugin + " at " + std::to_string(temperature) + " in common " + std::to_string(common);
+        generate(*begun(model, o, prompt(82)), 4);
+        auto hit = begun(model, o, parted(82, common)), miss = begun(without, plain, parted(82, common));
+        EXPECT_EQ(more(*hit, 60), more(*miss, 60)) << what;
+        const SessionStatistics& s = hit->statistics();
+        EXPECT_GE(s.reused_tokens, std::max<uint64_t>(common / 32 * 32, 1) - 1) << what;
+        EXPECT_EQ(s.reused_tokens + s.prefill_tokens, 81u) << what;
+        EXPECT_EQ(miss->statistics().reused_tokens, 0u);
+        EXPECT_EQ(s.drafter_failures, 0u) << what;
+        for (size_t i = 0; i < set.size(); ++i)  // a look-up may find nothing
+          EXPECT_TRUE(s.chosen_cycles[i] > 0 || all[set[i]].package.empty()) << what << ": drafter " << i;
+      }
+      // What they wrote is kept too, for a text that begins alike and for themselves.
+      auto first = begun(model, o, prompt(30));
+      generate(*first, 70);
+      auto text = first->tokens();
+      must(first->rewind(40));
+      for (const int32_t t : prompt(9)) text.push_back(t);
+      auto hit = begun(model, o, text), miss = begun(without, plain, text);
+      EXPECT_EQ(more(*hit, 25), more(*miss, 25)) << all[set[0]].plugin;
+      EXPECT_GE(hit->statistics().reused_tokens, 31u) << all[set[0]].plugin;
+      must(first->append(std::span(text).subspan(40)));
+      generate(*first, 25);
+      EXPECT_EQ(first->tokens(), hit->tokens()) << all[set[0]].plugin;
+    }
+}
+
 TEST_F(PrefixTest, OffMeansOff) {
   const auto model = cold();
   for (int i = 0; i < 2; ++i) {
