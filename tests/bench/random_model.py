@@ -30,20 +30,21 @@ class Shape:
     context: int = 2048
     rms_eps: float = 1e-5
     rope_theta: float = 10000.0
+    head_size: int = 0  # 0: hidden / heads
 
     @property
     def head_dim(self) -> int:
-        return self.hidden // self.heads
+        return self.head_size or self.hidden // self.heads
 
     def tensors(self):
         """(Hugging Face name, GGUF name, shape) of every tensor."""
-        h, kv = self.hidden, self.kv_heads * self.head_dim
+        h, q, kv = self.hidden, self.heads * self.head_dim, self.kv_heads * self.head_dim
         yield "model.embed_tokens.weight", "token_embd.weight", (self.vocab, h)
         for i in range(self.layers):
             for hf, gguf, shape in (
-                    ("input_layernorm", "attn_norm", (h,)), ("self_attn.q_proj", "attn_q", (h, h)),
+                    ("input_layernorm", "attn_norm", (h,)), ("self_attn.q_proj", "attn_q", (q, h)),
                     ("self_attn.k_proj", "attn_k", (kv, h)), ("self_attn.v_proj", "attn_v", (kv, h)),
-                    ("self_attn.o_proj", "attn_output", (h, h)), ("post_attention_layernorm", "ffn_norm", (h,)),
+                    ("self_attn.o_proj", "attn_output", (h, q)), ("post_attention_layernorm", "ffn_norm", (h,)),
                     ("mlp.gate_proj", "ffn_gate", (self.ffn, h)), ("mlp.up_proj", "ffn_up", (self.ffn, h)),
                     ("mlp.down_proj", "ffn_down", (h, self.ffn))):
                 yield f"model.layers.{i}.{hf}.weight", f"blk.{i}.{gguf}.weight", shape
@@ -121,7 +122,7 @@ def q8_0(w):
     """Blocks of 32: half scale, 32 int8."""
     b = w.reshape(-1, 32)
     d = np.abs(b).max(axis=1, keepdims=True) / 127
-    q = np.rint(b / d).astype(np.int8)
+    q = np.rint(b / np.where(d, d, 1)).astype(np.int8)
     return np.concatenate([d.astype(np.float16).view(np.uint8), q.view(np.uint8)], axis=1)
 
 
@@ -129,7 +130,7 @@ def q4_0(w):
     """Blocks of 32: half scale, 16 bytes; byte i holds q of i (low) and of 16 + i; w = scale * (q - 8)."""
     b = w.reshape(-1, 32)
     d = np.take_along_axis(b, np.abs(b).argmax(axis=1)[:, None], axis=1) / -8
-    q = np.clip(np.floor(b / d + 8.5), 0, 15).astype(np.uint8)
+    q = np.clip(np.floor(b / np.where(d, d, 1) + 8.5), 0, 15).astype(np.uint8)
     return np.concatenate([d.astype(np.float16).view(np.uint8), q[:, :16] | q[:, 16:] << 4], axis=1)
 
 
@@ -138,16 +139,33 @@ GGUF_TYPES = {"F16": (1, 1, 64, lambda w: w.astype(np.float16)), "BF16": (30, 32
               "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0)}
 
 
-class Gguf:
-    """GGUF v3. Matrices of the type named, norms f32."""
+# GGUF's encoding of metadata.
+def string(s: str) -> bytes:
+    return struct.pack("<Q", len(s.encode())) + s.encode()
 
-    def __init__(self, path: Path, shape: Shape, kind: str):
+
+def u32(v: int) -> bytes:
+    return struct.pack("<II", 4, v)
+
+
+def f32(v: float) -> bytes:
+    return struct.pack("<If", 6, v)
+
+
+def text(s: str) -> bytes:
+    return struct.pack("<I", 8) + string(s)
+
+
+def array(element: int, encoded: list[bytes]) -> bytes:
+    return struct.pack("<IIQ", 9, element, len(encoded)) + b"".join(encoded)
+
+
+class Gguf:
+    """GGUF v3. Matrices of the type named, norms f32. `tokenizer`: its metadata, encoded."""
+
+    def __init__(self, path: Path, shape: Shape, kind: str, name: str = "random weights", tokenizer: dict[str, bytes] | None = None):
         self.shape, (type_id, file_type, block, self.encode) = shape, GGUF_TYPES[kind]
-        string = lambda s: struct.pack("<Q", len(s)) + s.encode()
-        u32 = lambda v: struct.pack("<II", 4, v)
-        f32 = lambda v: struct.pack("<If", 6, v)
-        text = lambda s: struct.pack("<I", 8) + string(s)
-        meta = {"general.architecture": text("llama"), "general.name": text("random weights"),
+        meta = {"general.architecture": text("llama"), "general.name": text(name),
                 "general.file_type": u32(file_type), "general.quantization_version": u32(2),
                 "general.alignment": u32(32), "llama.context_length": u32(shape.context),
                 "llama.embedding_length": u32(shape.hidden), "llama.block_count": u32(shape.layers),
@@ -155,7 +173,8 @@ class Gguf:
                 "llama.attention.head_count_kv": u32(shape.kv_heads),
                 "llama.attention.layer_norm_rms_epsilon": f32(shape.rms_eps),
                 "llama.rope.dimension_count": u32(shape.head_dim), "llama.rope.freq_base": f32(shape.rope_theta),
-                "llama.vocab_size": u32(shape.vocab), "tokenizer.ggml.model": text("no_vocab")}
+                "llama.attention.key_length": u32(shape.head_dim), "llama.attention.value_length": u32(shape.head_dim),
+                "llama.vocab_size": u32(shape.vocab), **(tokenizer or {"tokenizer.ggml.model": text("no_vocab")})}
         tensors, at = list(shape.tensors()), 0
         head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(meta))
         head += b"".join(string(k) + v for k, v in meta.items())

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# build.sh [CMAKE_OPTION...]: fetch llama.cpp (in the source distribution of the PyPI package llama-cpp-python) and
-# build llama_driver against it, natively, for the CPU only. All of it lies outside the tree; the last line printed is
-# the driver's path.
+# build.sh [llama_driver | llama_speculation] [CMAKE_OPTION...]: fetch llama.cpp (in the source distribution of the PyPI
+# package llama-cpp-python) and build that driver against it, natively, for the CPU only. All of it lies outside the
+# tree; the last line printed is the driver's path.
 #   AERIE_BENCH_CACHE          where (default ~/.cache/aerie-bench)
 #   LLAMA_CPP_PYTHON_VERSION   which (default below)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${AERIE_BENCH_CACHE:-$HOME/.cache/aerie-bench}
 version=${LLAMA_CPP_PYTHON_VERSION:-0.3.36}
+driver=llama_driver
+case ${1:-} in llama_*) driver=$1 && shift ;; esac
 source=$cache/llama_cpp_python-$version
 build=$cache/llama-driver-$version
 mkdir -p "$cache"
@@ -19,5 +21,5 @@ if [ ! -d "$source/vendor/llama.cpp" ]; then
 fi
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLLAMA_SOURCE="$source/vendor/llama.cpp" \
   -DPACKAGE_VERSION="$version" "$@" >&2
-nice -n 10 cmake --build "$build" --target llama_driver -- -j2 >&2
-find "$build" -type f -name llama_driver -perm -u+x | head -n 1
+nice -n 10 cmake --build "$build" --target "$driver" -- -j2 >&2
+find "$build" -type f -name "$driver" -perm -u+x | head -n 1
