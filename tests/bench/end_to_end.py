@@ -127,8 +127,21 @@ def measure(args, stage: str, chosen: list[Way], texts: list[list[int]], count: 
     out = {"dtype": args.dtype, "gguf": vs_llama_cpp.PAIRS[args.dtype][1], "temperature": args.temperature, "shape": known["shape"],
            "tokens": args.tokens, "texts": len(texts), "threads": args.threads, "rows": list(rows.values()), "about": about,
            "machine": vs_llama_cpp.machine(args), "other_work": others.share()}
-    result_file(args, stage).write_text(json.dumps(out, indent=1) + "\n")
+    file = result_file(args, stage)
+    if args.more and file.exists():
+        out = extended(json.loads(file.read_text()), out)
+    file.write_text(json.dumps(out, indent=1) + "\n")
     return out
+
+
+def extended(old: dict, new: dict) -> dict:
+    """Both runs' rounds, if they measured the same."""
+    for before, row in zip(old["rows"], new["rows"], strict=True):
+        if (before["name"], before["texts"]) != (row["name"], row["texts"]):
+            sys.exit(f"end_to_end.py: --more: {row['name']}: other ways or texts than before")
+        row["speeds"] = before["speeds"] + row["speeds"]
+    new["other_work"] = max(old["other_work"], new["other_work"])
+    return new
 
 
 def result_file(args, stage: str) -> Path:
@@ -159,6 +172,7 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=48)
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--more", action="store_true", help="time: add the rounds to those that are there")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--llama", type=Path, help="llama_speculation, already built")
     parser.add_argument("--llama-option", action="append", default=[], help="for build.sh, such as -DGGML_LLAMAFILE=OFF")

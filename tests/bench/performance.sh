@@ -3,7 +3,7 @@
 # BUILD has the benches (-DAERIE_TESTS=ON -DAERIE_BENCH=ON). MODELS keeps the random-weight models of vs_llama_cpp.py
 # between runs (13 GB for the 1 B shape). TEXT: held-out token ids (*.u16) of TARGET, a Hugging Face directory of the
 # demo target (docs/training.md makes both). Environment: TARGET, SHAPE (1b), DTYPES, THREADS (2), REPEATS (7), INFLATED
-# (the shape of the inflated model). Takes about ten minutes.
+# (the shape of the inflated model; 10 GB in the folder for temporary files). Takes about half an hour.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/tests/bench build=$1 models=$2
@@ -54,21 +54,17 @@ echo "Busy loops compete with the engine. llama.cpp's threads wait for each othe
 echo
 python3 "$here/under_load.py" --build "$build" --models "$models" --shape "$shape" --pair int8 --llama-driver "$driver" --repeats "$repeats"
 
-say "inflated"
-echo
-echo "## End to end, inflated"
-echo
-echo "The demo target and its EAGLE head, inflated to $inflated: the τ of a small model at the cost of a large one. Six"
-echo "built-in prompts; \"repeated\" is the share of 4-grams that occurred before."
-for dtype in ${dtypes//,/ }; do
-  "$build/bin/inflate" --target "$root/samples/models/demo.aerie" --drafter "$root/samples/models/demo-eagle.aerie" \
-    --shape "$inflated" --dtype "$dtype" -o "$out/$dtype" >/dev/null
-  for t in 0 0.7; do
-    echo
-    echo "$dtype, temperature $t:"
-    echo
-    "$build/bin/aerie" bench --model "$out/$dtype/target.aerie" --drafter "$out/$dtype/demo-eagle.aerie" --tree auto --tree chain \
-      --tree eagle2 --tree-nodes 8 --tree-depth 6 --temperature "$t" --max-tokens 40 --repeats 3 --threads "$threads" | fenced
+if [ $# -gt 0 ]; then
+  say "inflated"
+  whole=(python3 "$here/end_to_end.py" --build "$build" --models "$out/inflated" --threads "$threads" --shape "$inflated")
+  for dtype in ${dtypes//,/ }; do
+    "${whole[@]}" prepare "$dtype"
+    for t in 0 0.7; do
+      "${whole[@]}" choose "$dtype" "$t" --text "$@" --prompts 2 --tokens 32 >&2
+      "${whole[@]}" time "$dtype" "$t" --text "$@" --rounds "$repeats" >&2
+    done
+    [ "$dtype" = bf16 ] || rm -rf "${out:?}/inflated/$dtype" "$out"/inflated/*.gguf  # others are made from bf16
   done
-  rm -rf "${out:?}/$dtype"
-done
+  echo
+  "${whole[@]}" page
+fi
