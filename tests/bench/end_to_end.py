@@ -4,7 +4,7 @@
     python3 tests/bench/end_to_end.py --build build/bench --models DIR prepare bf16
     python3 tests/bench/end_to_end.py --build build/bench --models DIR choose bf16 0.7 --text TEXT.u16...
     python3 tests/bench/end_to_end.py --build build/bench --models DIR time bf16 0.7 --text TEXT.u16...
-    python3 tests/bench/end_to_end.py --models DIR page >page.md
+    python3 tests/bench/end_to_end.py --models DIR page >page.md        # or readme: the short table
 
 `prepare` writes the models of one weight format (6 GB for bf16); `choose` tries every way to draft on some held-out
 prompts; `time` takes the fastest of each kind and measures it on other prompts, in turn, round after round; `page`
@@ -96,8 +96,8 @@ def engines(args, dtype: str) -> dict:
 
 def rounds(args, chosen: list[Way], texts: list[list[int]], count: int, running: dict) -> dict:
     """{way's name: what came out}, after one round that warms up. Speeds: one a round, over all texts."""
-    out = {f"{w.engine}: {w.name}": {"engine": w.engine, "name": w.name, "group": w.group, "speeds": [], "texts": [], "cycles": 0,
-                                     "drafted": 0, "accepted": 0} for w in chosen}
+    out = {f"{w.engine}: {w.name}": {"engine": w.engine, "name": w.name, "group": w.group, "speeds": [], "texts": [], "cycles": 0}
+           for w in chosen}
     for i in range(-1, count):
         for way in chosen[::1 if i % 2 else -1]:
             row, ms, timed = out[f"{way.engine}: {way.name}"], 0.0, 0
@@ -106,8 +106,7 @@ def rounds(args, chosen: list[Way], texts: list[list[int]], count: int, running:
                 ms, timed = ms + g["ms"], timed + g["timed_tokens"]
                 if i == 0:
                     row["texts"].append(g["tokens"])
-                    for key in ("cycles", "drafted", "accepted"):
-                        row[key] += g[key]
+                    row["cycles"] += g["cycles"]
             if i >= 0:
                 row["speeds"].append(timed / ms * 1e3)
     return out
@@ -163,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", type=Path, required=True, help="folder for models and results")
     parser.add_argument("--build", type=Path, default=Path("build/bench"), help="Aerie's, with AERIE_TESTS and AERIE_BENCH")
-    parser.add_argument("stage", choices=["prepare", "choose", "time", "page"])
+    parser.add_argument("stage", choices=["prepare", "choose", "time", "page", "readme"])
     parser.add_argument("dtype", nargs="?", default="bf16", choices=["bf16", "int8", "int4"])
     parser.add_argument("temperature", nargs="?", type=float, default=0)
     parser.add_argument("--shape", default=SHAPE)
@@ -179,10 +178,9 @@ def main() -> None:
     args = parser.parse_args()
     args.build, args.date, args.roofline = args.build.resolve(), str(datetime.date.today()), Path(os.devnull) / "none"
     args.models.mkdir(parents=True, exist_ok=True)
-    if args.stage == "page":
-        files = sorted(args.models.glob("time-*.json"))
-        print(end_to_end_page.page([json.loads(f.read_text()) for f in files],
-                                   [json.loads(f.with_name(f.name.replace("time", "choose")).read_text()) for f in files]), end="")
+    if args.stage in ("page", "readme"):
+        timed, tried = ([json.loads(f.read_text()) for f in args.models.glob(f"{stage}-*.json")] for stage in ("time", "choose"))
+        print(end_to_end_page.page(timed, tried) if args.stage == "page" else end_to_end_page.short(timed), end="")
         return
     if args.stage == "prepare":
         prepare(args, args.dtype)

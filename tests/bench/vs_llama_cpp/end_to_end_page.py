@@ -4,7 +4,7 @@ from statistics import median
 
 from page import table
 
-# Issue's bars: over plain decode, over llama.cpp's plain decode, over its best speculation.
+# What is aimed at: over plain decode, over llama.cpp's plain decode, over its best speculation.
 BARS = {"bf16": (1.7, 1.9, 1.2), "int8": (1.5, 1.9, 1.2), "int4": (1.3, 1.9, 1.2)}
 
 
@@ -63,20 +63,33 @@ def summary(results: list[dict]) -> str:
     return table(header, rows)
 
 
+def short(results: list[dict]) -> str:
+    """README's table: tokens a second."""
+    rows = []
+    for r in ordered(results):
+        plain, best = pick(r, "aerie", True), pick(r, "aerie", False)
+        speed = lambda row: f"{median(row['speeds']):.1f}"
+        rows.append([f"{r['dtype']} / {r['gguf']}", f"{r['temperature']:g}", speed(plain), speed(best), f"{median(ratio(best, plain)):.2f}",
+                     speed(pick(r, "llama.cpp", True)), speed(pick(r, "llama.cpp", False))])
+    return table(["weights", "temperature", "plain, tokens/s", "drafting", "ratio", "llama.cpp plain", "its best speculation"], rows)
+
+
+def ordered(results: list[dict]) -> list[dict]:
+    return sorted(results, key=lambda r: (list(BARS).index(r["dtype"]), r["temperature"]))
+
+
 def details(result: dict) -> str:
     rows = []
     for row in result["rows"]:
         plain = pick(result, row["engine"], True)
         same = "the same" if row["texts"] == plain["texts"] else f"{100 * alike(row['texts'], plain['texts']):.0f} % before a difference"
         rows.append([row["engine"], row["name"], spread(row["speeds"], 1), f"{median(ratio(row, plain)):.2f}",
-                     f"{result['texts'] * result['tokens'] / row['cycles']:.2f}",
-                     f"{100 * row['accepted'] / row['drafted']:.0f} %" if row["drafted"] else "–", same])
-    return table(["engine", "way", "tokens/s", "× its plain", "tokens a pass", "drafts accepted", "text, beside its plain decode's"], rows)
+                     f"{result['texts'] * result['tokens'] / row['cycles']:.2f}", same])
+    return table(["engine", "way", "tokens/s", "× its plain", "tokens a pass", "text, beside its plain decode's"], rows)
 
 
 def page(results: list[dict], tried: list[dict]) -> str:
-    order = lambda r: (list(BARS).index(r["dtype"]), r["temperature"])
-    results, tried = sorted(results, key=order), sorted(tried, key=order)
+    results = ordered(results)
     first, m = results[0], results[0]["machine"]
     features = [w.split("=")[0].split(":")[-1].strip() for w in first["about"]["llama.cpp"]["features"].split("|") if "= 1" in w]
     greedy = [f"{r['dtype']} {100 * alike(pick(r, 'aerie', True)['texts'], pick(r, 'llama.cpp', True)['texts']):.0f} %"
@@ -91,7 +104,7 @@ real text and real acceptance at the cost of a large model, the same weights for
 of the same round. Prompts, and the first pass, are not timed. Each engine drafts in its fastest ways of {count:.0f} that were tried on other
 held-out prompts. llama.cpp's: a draft model (the small demo model as it is and inflated in the same proportion,
 p_min 0 and 0.5) and lookup (ngram-cache, ngram-simple, ngram-map-k), through its own `common/speculative`. Its tokens are drawn by temperature alone,
-as ours. In brackets the bar of each ratio. Other work on the machine: at most {100 * max(r['other_work'] for r in results):.0f} %.
+as ours. In brackets what is aimed at. Other work on the machine: at most {100 * max(r['other_work'] for r in results):.0f} %.
 
 {summary(results)}
 Up to the first token that differs, the two engines' greedy texts are alike in: {', '.join(greedy)} of the tokens.

@@ -3,7 +3,7 @@
 // attention, batch sizes and weight repacking are its defaults. Commands on stdin, each answered by a line of JSON:
 //   generate METHOD DRAFT N_MAX P_MIN TEMPERATURE SEED MAX_TOKENS ID...
 //     METHOD: none, or a name of common_speculative_type; DRAFT: number of the draft model; N_MAX: tokens drafted
-//     {"tokens", "ms", "timed_tokens", "cycles", "drafted", "accepted"}; time and tokens after the first cycle
+//     {"tokens", "ms", "timed_tokens", "cycles"}; time and tokens after the first cycle
 //   quit
 // Tokens are drawn from the first VOCAB_USED ids by its temperature and dist samplers: cheaper than its chain of samplers
 // over the whole padded vocabulary.
@@ -70,7 +70,7 @@ class Engine {
     llama_token last = q.prompt.back();
     common_speculative_begin(spec.get(), 0, text);
 
-    size_t cycles = 0, drafted = 0, accepted = 0, first = 0;
+    size_t cycles = 0, first = 0;
     auto start = bench::Clock::now();
     while (out.size() < q.max_tokens) {
       const auto past = static_cast<llama_pos>(text.size());
@@ -100,12 +100,10 @@ class Engine {
         first = out.size();
         start = bench::Clock::now();
       }
-      drafted += draft.size();
-      accepted += taken;
     }
     std::ostringstream json;
     json << "\"ms\": " << bench::ms_since(start) << ", \"timed_tokens\": " << out.size() - first << ", \"cycles\": " << cycles
-         << ", \"drafted\": " << drafted << ", \"accepted\": " << accepted << ", \"tokens\": [";
+         << ", \"tokens\": [";
     for (size_t i = 0; i < out.size(); ++i) json << (i ? ", " : "") << out[i];
     return json.str() + "]";
   }
