@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cpu/cores.h"
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"

@@ -13,7 +13,7 @@ namespace aerie::kernels {
 using ParallelFor = void (*)(void* user, void (*fn)(void* ctx, int32_t i), void* ctx, int32_t n);
 
 struct CpuOptions {
-  int threads = 0;                 // 0: one for each physical core this process may use
+  int threads = 0;                 // 0: one for each physical core that this process may use (cores.h)
   ParallelFor host_parallel_for = nullptr;  // replaces the pool when set
   void* host_user = nullptr;
   void* (*alloc)(void* user, size_t bytes, size_t alignment) = nullptr;  // null: aligned operator new

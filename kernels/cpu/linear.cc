@@ -25,20 +25,29 @@ HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-// Rows of a tile: as many as registers allow, so that the weights pass once for a narrow batch.
-constexpr int64_t kMaxTile = kV == 1 ? 16 : kV == 2 ? 6 : 3;
+// Rows that one tile serves, so that the weights pass once; and rows of the tiles that more are cut into. Those read their
+// weights from the cache: narrower ones of two panels, which load half as much for each product, are faster then. For
+// int8 they are so from 13 rows on.
+struct TileRows {
+  int64_t most, of_many;
+};
+constexpr TileRows rows_for(DType t) {
+  if (kV == 1) return t == DType::int8 ? TileRows{12, 8} : t == DType::int4 ? TileRows{16, 6} : TileRows{16, 8};
+  if (kV == 2) return {6, 6};
+  return t == DType::int8 || t == DType::int4 ? TileRows{3, 3} : TileRows{2, 2};
+}
 // Not every number has a tile of its own: the next larger one serves, with rows of zeros.
 constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 10 ? 10 : m <= 12 ? 12 : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
 constexpr int panels_for_float(int m) {
-  return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m <= 3 ? 2 : 1) : 1;
+  return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m == 2 ? 2 : 1) : 1;
 }
 constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 12 ? 2 : 1) : 1; }
 constexpr int panels_for_int4(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1; }  // sums twice: of a block, of all
 constexpr int panels_for(DType t, int m) {
   return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4(m) : panels_for_float(m);
 }
-constexpr int64_t kChunkBytes = 192 << 10;
+constexpr int64_t kChunkBytes = 256 << 10;
 // Far enough for DRAM's latency, in each of the panels at once. Four of them are read by one to four rows, at the
 // speed of memory: more under way than the caches' queues hold costs a tenth (measured at 45 GB/s a core).
 constexpr int64_t ahead_bytes(bool integer, int panels) { return panels < 4 ? 4096 : integer ? 1024 : 1536; }
@@ -54,22 +63,22 @@ HWY_INLINE void tile(const LinearTile& t) {
 // All rows against panels [t.panel, last), several at a time, then one by one.
 template <DType T, int M>
 void sweep(LinearTile t, int64_t last) {
-  constexpr int P = panels_for(T, M);
-  for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
-  if constexpr (P > 1) {
-    for (; t.panel < last; ++t.panel) tile<T, M, 1>(t);
+  if constexpr (M <= tile_rows(rows_for(T).most)) {
+    constexpr int P = panels_for(T, M);
+    for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
+    if constexpr (P > 1) {
+      for (; t.panel < last; ++t.panel) tile<T, M, 1>(t);
+    }
   }
 }
 
 template <int M>
 void panels(const LinearTile& t, int64_t last) {
-  if constexpr (M <= kMaxTile) {
-    switch (t.op->w.dtype) {
-      case DType::int8: return sweep<DType::int8, M>(t, last);
-      case DType::int4: return sweep<DType::int4, M>(t, last);
-      case DType::bf16: return sweep<DType::bf16, M>(t, last);
-      default: return sweep<DType::f32, M>(t, last);
-    }
+  switch (t.op->w.dtype) {
+    case DType::int8: return sweep<DType::int8, M>(t, last);
+    case DType::int4: return sweep<DType::int4, M>(t, last);
+    case DType::bf16: return sweep<DType::bf16, M>(t, last);
+    default: return sweep<DType::f32, M>(t, last);
   }
 }
 
@@ -90,12 +99,15 @@ void rows_of(const LinearTile& t, int64_t last) {
   }
 }
 
-int64_t count_tiles(int64_t m) { return (m + kMaxTile - 1) / kMaxTile; }
+int64_t count_tiles(DType t, int64_t m) {
+  const TileRows rows = rows_for(t);
+  return m <= rows.most ? 1 : (m + rows.of_many - 1) / rows.of_many;
+}
 
-// Balanced tiles: 17 rows are 9 + 8, not 16 + 1. fn(tile, first row, rows, packed rows before it).
+// Balanced tiles: 17 rows are 6 + 6 + 5, not 8 + 8 + 1. fn(tile, first row, rows, packed rows before it).
 template <class Fn>
-void each_tile(int64_t m, const Fn& fn) {
-  const int64_t tiles = count_tiles(m);
+void each_tile(DType t, int64_t m, const Fn& fn) {
+  const int64_t tiles = count_tiles(t, m);
   for (int64_t i = 0, row = 0, packed = 0; i < tiles; ++i) {
     const int64_t n = (m - row + (tiles - i) - 1) / (tiles - i);
     fn(i, row, n, packed);
@@ -105,14 +117,14 @@ void each_tile(int64_t m, const Fn& fn) {
 }
 
 // Of all tiles: the first m % tiles have one row more than the others.
-int64_t packed_rows(int64_t m) {
+int64_t packed_rows(DType t, int64_t m) {
   if (m == 0) return 0;
-  const int64_t tiles = count_tiles(m), least = m / tiles, wider = m % tiles;
+  const int64_t tiles = count_tiles(t, m), least = m / tiles, wider = m % tiles;
   return wider * tile_rows(least + 1) + (tiles - wider) * tile_rows(least);
 }
 
 void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
-  const int64_t m = op.x.rows, tiles = count_tiles(m);
+  const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
   const Ahead alone{ahead_bytes(x.q, panels_for(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while
   // each of them fetches its share of the next chunk.
@@ -121,28 +133,29 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
   const int64_t chunk = tiles <= 1 ? last - first : fit >= 8 ? fit / 8 * 8 : fit >= 4 ? 4 : 2;
   for (int64_t at = first; at < last; at += chunk) {
     const int64_t end = std::min(last, at + chunk);
-    each_tile(m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
-      const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, kLine / tiles, false};
+    each_tile(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
+      // Rounded up: one line in a hundred that comes unfetched costs more than the fetches.
+      const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false};
       rows_of(LinearTile{&op, &x, row, n, packed, at, ahead}, end);
     });
   }
 }
 
-void interleave(const float* x, int64_t stride, int64_t m, int64_t k, float* out) {
-  each_tile(m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
+  each_tile(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     interleave_rows(x + row * stride, stride, n, tile_rows(n), k, out + packed * k);
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, bool int4, int8_t* q, int32_t* offsets,
+void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, int8_t* q, int32_t* offsets,
               float* scale) {
   const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock;
-  each_tile(m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+  each_tile(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
     int8_t* tile_q = q + packed * kp;
     int32_t* tile_offsets = offsets + packed * blocks;
     for (int64_t r = 0; r < n; ++r)
-      scale[row + r] = quantise_row(x + (row + r) * stride, k, int4, r, wide, tile_q, tile_offsets);
+      scale[row + r] = quantise_row(x + (row + r) * stride, k, weights == DType::int4, r, wide, tile_q, tile_offsets);
     for (int64_t r = n; r < wide; ++r) zero_row(blocks, r, wide, tile_q, tile_offsets);
   });
 }
@@ -174,7 +187,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     scratch.keep();
     return done;
   }
-  const int64_t packed = HWY_DYNAMIC_DISPATCH(packed_rows)(m);
+  const int64_t packed = HWY_DYNAMIC_DISPATCH(packed_rows)(op.w.dtype, m);
   if (integer) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
     const size_t q_bytes = round64(packed * kp), offset_bytes = round64(packed * blocks * 4);
@@ -183,12 +196,12 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
     if (!done.kept)
-      HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype == DType::int4, q, offsets, scale);
+      HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype, q, offsets, scale);
     done.rows = {nullptr, q, offsets, scale};
   } else {
     if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4));
     auto* interleaved = reinterpret_cast<float*>(static_cast<char*>(done.room) + before);
-    if (!done.kept) HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, interleaved);
+    if (!done.kept) HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, op.w.dtype, interleaved);
     done.rows.x = interleaved;
   }
   scratch.keep();

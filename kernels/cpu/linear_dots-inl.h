@@ -65,45 +65,74 @@ HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64
     }
   }
 }
-#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#elif HWY_ARCH_X86
+// Without VNNI: bytes to pairs in 16 bits (maddubs wants one unsigned side), pairs to fours in 32 (madd with ones).
+using Raw = decltype(VI::raw);
+#if HWY_TARGET == HWY_AVX3
+HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm512_maddubs_epi16(u, s); }
+HWY_INLINE Raw fours(Raw s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
+HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x); }
+#elif HWY_TARGET == HWY_AVX2
+HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm256_maddubs_epi16(u, s); }
+HWY_INLINE Raw fours(Raw s) { return _mm256_madd_epi16(s, _mm256_set1_epi16(1)); }
+HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm256_sign_epi8(x, w); }
+#else
+HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm_maddubs_epi16(u, s); }
+HWY_INLINE Raw fours(Raw s) { return _mm_madd_epi16(s, _mm_set1_epi16(1)); }
+HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm_sign_epi8(x, w); }
+#endif
+HWY_INLINE VI broadcast(const int8_t* x) {  // 4 activations, in every lane
+  int32_t four;
+  __builtin_memcpy(&four, x, 4);
+  return hn::Set(hn::RebindToSigned<D>(), four);
+}
+
 template <bool kInt4>
-constexpr bool kOffsets = false;
-// maddubs wants one unsigned side: |w| with the sign moved to x. 128 * 127 * 2 fits int16: exact.
-template <bool kInt4>
-struct Block {
-  __m256i w[16];  // [group][half of the lanes], signed
-  HWY_INLINE explicit Block(const uint8_t* p) {
-    if constexpr (kInt4) {
-      const __m256i low = _mm256_set1_epi8(15), eight = _mm256_set1_epi8(8);
-      for (int j = 0; j < 8; ++j) {
-        const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
-        w[j] = _mm256_sub_epi8(_mm256_and_si256(b, low), eight);
-        w[j + 8] = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(b, 4), low), eight);
+constexpr bool kOffsets = kInt4;
+template <bool kInt4, int M, int P>
+HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate, VI (&sum)[M][P * kV]) {
+  const hn::Repartition<uint8_t, D> d8;
+  const hn::Repartition<int16_t, D> d16;
+  using V16 = hn::Vec<decltype(d16)>;
+  if constexpr (kInt4) {
+    // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. The offsets take 8 away.
+    const auto low = hn::Set(d8, 15);
+    V16 acc[M][P * kV];
+    AERIE_UNROLL for (auto& row : acc)
+      AERIE_UNROLL for (auto& a : row) a = hn::Zero(d16);
+    for (int j = 0; j < 4; ++j)
+      AERIE_UNROLL for (int p = 0; p < P; ++p) {
+        AERIE_PREFETCH(w + p * size + ahead + j * rate);
+        AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
+          const auto b = hn::Load(d8, w + p * size + kLine * j + 4 * kN * v);
+          const Raw w0 = hn::And(b, low).raw;
+          const Raw w1 = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, b))), low).raw;
+          AERIE_UNROLL for (int m = 0; m < M; ++m) {
+            V16& a = acc[m][p * kV + v];
+            a = hn::Add(a, V16{pairs(w0, broadcast(x + m * kBlock + 4 * j).raw)});
+            a = hn::Add(a, V16{pairs(w1, broadcast(x + m * kBlock + 16 + 4 * j).raw)});
+          }
+        }
       }
-    } else {
-      for (int j = 0; j < 16; ++j) w[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
-    }
-  }
-  HWY_INLINE void add(const int8_t* x, VI* sum) const {
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i s[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    for (int j = 0; j < 8; ++j) {
-      int32_t four;
-      __builtin_memcpy(&four, x + 4 * j, 4);
-      const __m256i a = _mm256_set1_epi32(four);
-      for (int half = 0; half < 2; ++half) {
-        const __m256i b = w[2 * j + half];
-        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(b), _mm256_sign_epi8(a, b));
-        s[half] = _mm256_add_epi32(s[half], _mm256_madd_epi16(pairs, ones));
+    AERIE_UNROLL for (int m = 0; m < M; ++m)
+      AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) sum[m][i] = hn::Add(sum[m][i], VI{fours(acc[m][i].raw)});
+  } else {
+    // |w| with the sign moved to x. 128 * 127 * 2 fits 16 bits: exact.
+    const hn::Repartition<int8_t, D> di8;
+    for (int j = 0; j < 8; ++j)
+      AERIE_UNROLL for (int p = 0; p < P; ++p) {
+        AERIE_PREFETCH(w + p * size + ahead + j * rate);
+        AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
+          const auto b = hn::Load(di8, reinterpret_cast<const int8_t*>(w) + p * size + kLine * j + 4 * kN * v);
+          const Raw magnitude = hn::Abs(b).raw;
+          AERIE_UNROLL for (int m = 0; m < M; ++m) {
+            const Raw two = pairs(magnitude, with_sign(broadcast(x + m * kBlock + 4 * j).raw, b.raw));
+            sum[m][p * kV + v] = hn::Add(sum[m][p * kV + v], VI{fours(two)});
+          }
+        }
       }
-    }
-    HWY_ALIGN int32_t lanes[kPanel];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), s[0]);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes + 8), s[1]);
-    const hn::RebindToSigned<D> di;
-    for (size_t v = 0; v < kV; ++v) sum[v] = hn::Add(sum[v], hn::Load(di, lanes + v * kN));
   }
-};
+}
 #elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
 // Sums of 4 lanes over groups of 4 k. Highway 1.0.3 has no target with the dot product: where the compiler was
 // told of it (-mcpu=native, every Apple processor) it is used, else products are widened.
@@ -172,7 +201,7 @@ struct Block {
 };
 #endif
 
-#if HWY_TARGET != HWY_AVX3_DL
+#if !HWY_ARCH_X86
 template <bool kInt4, int M, int P>
 HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                           VI (&sum)[M][P * kV]) {

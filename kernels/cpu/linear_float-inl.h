@@ -103,18 +103,20 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
   const int64_t bytes = size * 2, turn = 2 * t.ahead.turn(bytes);
   for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word; a line each
     if (i == turn) ahead += t.ahead.jump(bytes, P);
-    V even[P * kV], odd[P * kV];
+    V half[P * kV];
+    const uint16_t* at = w + i * kPanel;
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
-      const uint16_t* panel = w + static_cast<int64_t>(p) * size;
-      AERIE_PREFETCH(reinterpret_cast<const char*>(panel) + ahead);
-      AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-        const auto both = hn::BitCast(d32, hn::Load(d16, panel + i * kPanel + v * kN * 2));
-        even[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(both));
-        odd[p * kV + v] = hn::BitCast(d, hn::And(both, high));
-      }
+      AERIE_PREFETCH(reinterpret_cast<const char*>(w + static_cast<int64_t>(p) * size) + ahead);
+      AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
+        half[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(d32, hn::Load(d16, at + static_cast<int64_t>(p) * size + v * kN * 2))));
     }
-    add_products<M, P>(even, x + i * M, acc);
-    if (i + 1 < k) add_products<M, P>(odd, x + (i + 1) * M, acc);
+    add_products<M, P>(half, x + i * M, acc);
+    if (i + 1 == k) break;
+    if (kV > 1) asm("" : "+r"(at));  // few registers: load again rather than keep
+    AERIE_UNROLL for (size_t p = 0; p < P; ++p)
+      AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
+        half[p * kV + v] = hn::BitCast(d, hn::And(hn::BitCast(d32, hn::Load(d16, at + static_cast<int64_t>(p) * size + v * kN * 2)), high));
+    add_products<M, P>(half, x + (i + 1) * M, acc);
   }
   finish_tile<M, P>(t, acc);
 }

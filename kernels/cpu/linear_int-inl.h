@@ -86,6 +86,7 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const int64_t blocks = k_padded(DType::int4, t.op->w.cols) / kBlock;
   const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kPanel;
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
+  constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
   V acc[M][P * kV];
   AERIE_UNROLL for (auto& row : acc)
     AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
@@ -97,7 +98,7 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
     add_block<true, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const hwy::float16_t* of_panel = scales + static_cast<int64_t>(p) * blocks * kPanel;
-      AERIE_PREFETCH(of_panel + 8 * kPanel);
+      AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
         const V scale = hn::PromoteTo(d, hn::Load(d16, of_panel + v * kN));
         AERIE_UNROLL for (int m = 0; m < M; ++m)

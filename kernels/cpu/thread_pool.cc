@@ -3,14 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <fstream>
-#include <set>
-#include <sstream>
-#include <string>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
@@ -31,73 +24,7 @@ void pause() {
 
 constexpr auto kSpin = std::chrono::microseconds(60);
 
-#if defined(__linux__)
-// Whole cores of one limit; 0: none set.
-int whole_cores(double quota, double period) {
-  return quota > 0 && period > 0 ? std::max(1, static_cast<int>(quota / period)) : 0;
-}
-
-double number_in(const std::string& path) {
-  double v = 0;
-  return std::ifstream(path) >> v ? v : 0;
-}
-
-// The tightest CPU quota of this process's control groups, v2 or v1; 0: none. A container sees its
-// own group as the root, so the root counts too.
-int cgroup_cores() {
-  int least = 0;
-  const auto limit = [&](int cores) {
-    if (cores > 0) least = least > 0 ? std::min(least, cores) : cores;
-  };
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // "0::/a/b" or "4:cpu,cpuacct:/a/b"
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const bool v2 = second == first + 1;
-    std::istringstream kinds(line.substr(first + 1, second - first - 1));
-    bool cpu = v2;
-    for (std::string kind; std::getline(kinds, kind, ',');) cpu = cpu || kind == "cpu";
-    if (!cpu) continue;
-    for (std::string path = line.substr(second + 1);; path.resize(path.rfind('/'))) {
-      if (path == "/") path.clear();
-      if (v2) {
-        double quota = 0, period = 0;  // "max 100000" leaves the quota at 0
-        std::ifstream("/sys/fs/cgroup" + path + "/cpu.max") >> quota >> period;
-        limit(whole_cores(quota, period));
-      } else {
-        const std::string at = "/sys/fs/cgroup/cpu" + path + "/cpu.cfs_";
-        limit(whole_cores(number_in(at + "quota_us"), number_in(at + "period_us")));
-      }
-      if (path.find('/') == std::string::npos) break;
-    }
-  }
-  return least;
-}
-#endif
-
 }  // namespace
-
-int usable_cores() {
-  int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    // Hyper-threads of one core share its arithmetic: count (package, core) pairs.
-    std::set<std::string> seen;
-    for (int c = 0; c < CPU_SETSIZE; ++c) {
-      if (!CPU_ISSET(c, &set)) continue;
-      const std::string at = "/sys/devices/system/cpu/cpu" + std::to_string(c) + "/topology/";
-      std::string package, core;
-      std::ifstream(at + "physical_package_id") >> package;
-      std::ifstream(at + "core_id") >> core;
-      seen.insert(core.empty() ? std::to_string(c) : package + ":" + core);
-    }
-    if (!seen.empty()) cores = static_cast<int>(seen.size());
-  }
-  if (const int quota = cgroup_cores(); quota > 0) cores = std::min(cores, quota);
-#endif
-  return cores;
-}
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {
   try {

@@ -49,7 +49,4 @@ class ThreadPool {
   std::atomic<int32_t> parked_{0};
 };
 
-// Physical cores this process may use (affinity mask and cgroup quota).
-int usable_cores();
-
 }  // namespace aerie::kernels::cpu

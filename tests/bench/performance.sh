@@ -46,6 +46,14 @@ python3 "$here/vs_llama_cpp.py" --build "$build" --models "$models" --shape "$sh
 echo
 sed -e 's/^#/##/' -e 's/^### Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' -e 's/^## Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' "$out/llama.md"
 
+say "other instruction sets"
+echo
+echo "## With other instruction sets"
+echo
+echo "\`isa_speed\`, random weights, $threads threads, medians of $repeats rounds in turn; AVX3 is AVX-512 without VNNI, AVX3_DL with it."
+echo
+for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs "$build/bin/isa_speed" "$threads" "$repeats"
+
 say "under load"
 echo
 echo "## While other programs want the cores"

@@ -143,9 +143,4 @@ TEST(ThreadPool, EndsFromEveryState) {
   }
 }
 
-TEST(ThreadPool, UsableCoresAreSome) {
-  EXPECT_GE(cpu::usable_cores(), 1);
-  EXPECT_LE(cpu::usable_cores(), static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-}
-
 }  // namespace aerie::kernels::pool_test

@@ -1,0 +1,143 @@
+// Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
+//   pass_profile MODEL.aerie THREADS ROWS...
+// The target's passes behind 192 positions, interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
+// A device that passes everything on times the ops: each runs as a plan of its own, as it does inside a pass.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "core/model/measure.h"
+#include "kernels/cpu/cpu_device.h"
+
+namespace {
+
+using namespace aerie;
+using kernels::Op;
+
+struct Spent {
+  double ms = 0, macs = 0;
+};
+using Pass = std::map<std::string, Spent>;             // by kind of op
+using Profile = std::map<int64_t, std::vector<Pass>>;  // by rows
+
+template <class... F>
+struct Cases : F... {
+  using F::operator()...;
+};
+
+std::string kind_of(const Op& op) {
+  return std::visit(Cases{[](const kernels::Linear& l) {
+                            char name[64];
+                            std::snprintf(name, sizeof name, "Linear %6ld x %ld", static_cast<long>(l.w.rows), static_cast<long>(l.w.cols));
+                            return std::string(name);
+                          },
+                          [](const kernels::Attention&) { return std::string("Attention"); },
+                          [](const kernels::RopeAndStore&) { return std::string("RopeAndStore"); },
+                          [](const kernels::RmsNorm&) { return std::string("RmsNorm"); },
+                          [](const kernels::GatedActivate&) { return std::string("GatedActivate"); },
+                          [](const auto&) { return std::string("others"); }},
+                    op);
+}
+
+class TimedQueue final : public kernels::Queue {
+ public:
+  TimedQueue(std::unique_ptr<kernels::Queue> inner, Profile& profile) : inner_(std::move(inner)), profile_(profile) {}
+  Status submit(std::span<const Op> ops) override {
+    ops_ = ops;
+    return {};
+  }
+  Result<kernels::RunState> advance(kernels::Clock::time_point) override {
+    Pass pass;
+    for (const Op& op : ops_) {
+      const auto start = kernels::Clock::now();
+      AERIE_TRY(inner_->submit({&op, 1}));
+      AERIE_TRY(inner_->advance(kernels::kNoDeadline).status());
+      const double ms = std::chrono::duration<double, std::milli>(kernels::Clock::now() - start).count();
+      const auto* l = std::get_if<kernels::Linear>(&op);
+      const double macs = l ? static_cast<double>(l->x.rows) * static_cast<double>(l->w.rows) * static_cast<double>(l->w.cols) : 0;
+      for (const std::string& kind : {kind_of(op), std::string("all")}) {
+        pass[kind].ms += ms;
+        pass[kind].macs += macs;
+      }
+    }
+    // A pass ends with its logits; what is uploaded when a model opens is none.
+    if (const auto* head = std::get_if<kernels::Linear>(&ops_.back())) profile_[head->x.rows].push_back(std::move(pass));
+    return kernels::RunState::done;
+  }
+  void abandon() override {}
+
+ private:
+  std::unique_ptr<kernels::Queue> inner_;
+  Profile& profile_;
+  std::span<const Op> ops_;
+};
+
+class TimedDevice final : public kernels::Device {
+ public:
+  TimedDevice(std::unique_ptr<kernels::Device> inner, Profile& profile) : inner_(std::move(inner)), profile_(profile) {}
+  const char* name() const override { return inner_->name(); }
+  const char* isa() const override { return inner_->isa(); }
+  int threads() const override { return inner_->threads(); }
+  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
+  void release(void* memory) override { inner_->release(memory); }
+  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
+  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
+  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
+    AERIE_ASSIGN(auto queue, inner_->make_queue());
+    return std::unique_ptr<kernels::Queue>(new TimedQueue(std::move(queue), profile_));
+  }
+
+ private:
+  std::unique_ptr<kernels::Device> inner_;
+  Profile& profile_;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+Status profile_passes(const char* path, int threads, const std::vector<int32_t>& rows, Profile& profile, std::string* about) {
+  kernels::CpuOptions cpu;
+  cpu.threads = threads;
+  AERIE_ASSIGN(auto inner, kernels::make_cpu_device(cpu));
+  *about = inner->isa();
+  AERIE_ASSIGN(auto package, Package::open(path));
+  ModelOptions options;
+  options.kv_positions = 1024;
+  AERIE_ASSIGN(const auto model, Model::open(std::make_shared<TimedDevice>(std::move(inner), profile), std::move(package), options));
+  MeasureOptions measure;
+  measure.contexts = {192};
+  measure.rows = rows;
+  measure.least_samples = measure.most_samples = 15;
+  return measure_target(*model, measure).status();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<int32_t> rows;
+  for (int i = 3; i < argc; ++i) rows.push_back(std::atoi(argv[i]));
+  const int threads = argc > 3 ? std::atoi(argv[2]) : 0;
+  if (rows.empty() || threads < 1 || std::any_of(rows.begin(), rows.end(), [](int32_t n) { return n < 1 || n > 128; }))
+    return std::fprintf(stderr, "usage: pass_profile MODEL.aerie THREADS ROWS...\n"), 1;
+  Profile profile;
+  std::string about;
+  if (const Status s = profile_passes(argv[1], threads, rows, profile, &about); !s.ok())
+    return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
+  std::printf("%s\n%-22s", about.c_str(), "ms a pass of rows");
+  for (const auto& [n, passes] : profile) std::printf("  %8ld  GMAC/s", static_cast<long>(n));
+  for (const auto& [kind, of_first] : profile.begin()->second.front()) {
+    std::printf("\n%-22s", kind.c_str());
+    for (const auto& [n, passes] : profile) {
+      std::vector<double> ms;
+      for (size_t i = 1; i < passes.size(); ++i) ms.push_back(passes[i].at(kind).ms);  // the first warms up
+      const double m = median(ms), macs = passes[0].at(kind).macs;
+      std::printf("  %8.3f %7s", m, macs > 0 ? std::to_string(std::lround(macs / m * 1e-6)).c_str() : "");
+    }
+  }
+  std::printf("\n");
+}
