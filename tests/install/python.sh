@@ -19,13 +19,7 @@ fi
 for f in libaerie.so.1 libaerie-text.so.1 aerie/drafters/eagle.so; do [ -f "$tmp/site/aerie/_lib/$f" ] || fail "no $f inside"; done
 [ -f "$tmp/site/aerie/py.typed" ] || fail "no py.typed"
 
-python3 - "$root/docs/python.md" "$tmp" <<'EOP'
-import pathlib, re, sys
-samples = re.findall(r"<!-- test -->\s*```python\n(.*?)```", pathlib.Path(sys.argv[1]).read_text(), re.S)
-assert len(samples) >= 5, "samples are missing"
-for i, sample in enumerate(samples):
-    (pathlib.Path(sys.argv[2]) / f"sample{i:02}.py").write_text(sample)
-EOP
+python3 "$root/tests/install/samples.py" "$root/docs/python.md" "$tmp"
 cd "$root"
 unset AERIE_DIR
 for sample in "$tmp"/sample*.py; do
