@@ -95,6 +95,8 @@ def _build(directory: str, files: dict[str, Path | str], binary: bool) -> str:
     files |= {f"{info}/METADATA": _metadata(project),
               f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: aerie\nRoot-Is-Purelib: {str(not binary).lower()}\nTag: {tag}\n",
               f"{info}/LICENSE": ROOT / "LICENSE"}
+    if binary:  # with the licences of what is compiled in
+        files[f"{info}/COPYRIGHT"] = ROOT / "capi/debian/copyright"
     name = f"{stem}-{tag}.whl"
     _write(Path(directory) / name, files, info)
     return name

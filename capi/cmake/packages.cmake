@@ -3,7 +3,7 @@
 # tests/full.sh installs them into a clean Debian and asks lintian about them.
 set(CPACK_PACKAGE_NAME aerie)
 set(CPACK_PACKAGE_VENDOR "Aerie")
-set(CPACK_PACKAGE_CONTACT "Aerie maintainers")
+set(CPACK_PACKAGE_CONTACT "Aerie maintainers <maintainers@aerie.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_STRIP_FILES ON)
@@ -24,12 +24,12 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY
 set(runtime libaerie${AERIE_SOVERSION})
 set(exactly "(= ${PROJECT_VERSION})")
 
-# aerie_deb(component package section synopsis text): what it is called and says of itself, with the licences.
-function(aerie_deb component name section synopsis text)
+# aerie_deb(component package section text): what it is called and says of itself below the project's line; its licences.
+function(aerie_deb component name section text)
   string(TOUPPER ${component} COMPONENT)
   set(CPACK_DEBIAN_${COMPONENT}_PACKAGE_NAME ${name} PARENT_SCOPE)
   set(CPACK_DEBIAN_${COMPONENT}_PACKAGE_SECTION ${section} PARENT_SCOPE)
-  set(CPACK_DEBIAN_${COMPONENT}_DESCRIPTION "${synopsis}\n${text}" PARENT_SCOPE)
+  set(CPACK_DEBIAN_${COMPONENT}_DESCRIPTION "${text}" PARENT_SCOPE)
   if(NOT component STREQUAL "runtime")
     set(CPACK_DEBIAN_${COMPONENT}_PACKAGE_DEPENDS "${runtime} ${exactly}" PARENT_SCOPE)
   endif()
@@ -37,21 +37,23 @@ function(aerie_deb component name section synopsis text)
     COMPONENT ${component})
 endfunction()
 
-aerie_deb(runtime ${runtime} libs "lossless speculative decoding: runtime, text library and drafters"
-  "Aerie generates text with a language model, several tokens per pass of the\nmodel, bit for bit the text that the model alone would have written.")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+aerie_deb(runtime ${runtime} libs
+  "Aerie generates text with a language model, several tokens per pass of the\nmodel, bit for bit the text that the model alone would have written. These\nare its libraries and drafters.")
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")  # the C ABI only grows
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/capi/debian/triggers)
 
-aerie_deb(development libaerie-dev libdevel "lossless speculative decoding: development files"
+aerie_deb(development libaerie-dev libdevel
   "Headers, CMake and pkg-config files of Aerie, and its static libraries.")
 if(AERIE_STATIC)  # libaerie.a leaves these to whoever links it
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libhwy-dev, libzstd-dev, libxxhash-dev, libpcre2-dev")
 endif()
 
-aerie_deb(tools aerie-tools utils "lossless speculative decoding: the command line"
-  "The program aerie: runs, measures, converts, verifies and profiles models,\nand checks drafter plugins.")
+aerie_deb(tools aerie-tools utils
+  "The command line: runs, measures, converts, verifies and profiles models,\nand checks drafter plugins.")
 
 if(TARGET aerie-cuda)
-  aerie_deb(cuda aerie-cuda libs "lossless speculative decoding: the CUDA backend"
-    "Loaded by libaerie when a program asks for the device. Contains the CUDA\nruntime and needs NVIDIA's driver.")
+  aerie_deb(cuda aerie-cuda libs
+    "The CUDA backend, loaded by libaerie when a program asks for it. Contains the CUDA\nruntime and needs NVIDIA's driver.")
 endif()
 include(CPack)

@@ -52,7 +52,8 @@ left=$(comm -13 /tmp/before /tmp/after; dpkg -l | grep aerie || true; find /var 
 [ -z "$left" ] || { echo "left behind: $left"; exit 1; }
 
 apt-get install -y -qq --no-install-recommends lintian >/dev/null 2>&1
-# Not a source package of Debian's: no changelog, manual pages or closed bug.
-lintian --fail-on error,warning --no-tag-display-limit --suppress-tags \
-  no-changelog,initial-upload-closes-no-bugs,no-manual-page ./*.deb
+# Not a source package of Debian's: no changelog and no manual page. cpack calls ldconfig beside the trigger. A drafter may
+# do without any function of libc.
+lintian --allow-root --fail-on error,warning --tag-display-limit 0 --suppress-tags \
+  no-changelog,no-manual-page,maintscript-calls-ldconfig,library-not-linked-against-libc ./*.deb
 EOC

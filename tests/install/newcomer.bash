@@ -27,16 +27,15 @@ echo "README's first command: $SECONDS s"
 
 quietly apt-get install -y --no-install-recommends python3-venv
 SECONDS=0
-quietly python3 -m venv .venv
-quietly .venv/bin/pip install ./bindings/python
+quietly python3 -m venv /root/venv
+quietly /root/venv/bin/pip install ./bindings/python
 if grep -iE 'warning|deprecat' /root/log; then echo "pip warns"; exit 1; fi
 echo "pip install: $SECONDS s"
 sed -n '/^## Ten lines/,$p' docs/python.md | sed -n '/^```python/,/^```$/p' | sed '1d;/^```$/,$d' >/root/ten.py
 mkdir -p /root/elsewhere/samples
-mv .venv /root/elsewhere/venv
-cp -r samples/models /root/elsewhere/samples/
+mv samples/models /root/elsewhere/samples/
 cd /root/elsewhere
 rm -rf /root/aerie
-venv/bin/python3 -W error /root/ten.py >/root/log 2>&1 || { cat /root/log; exit 1; }
+/root/venv/bin/python3 -W error /root/ten.py >/root/log 2>&1 || { cat /root/log; exit 1; }
 tail -n 2 /root/log
 EOC
