@@ -54,6 +54,6 @@ aerie_deb(tools aerie-tools utils
 
 if(TARGET aerie-cuda)
   aerie_deb(cuda aerie-cuda libs
-    "The CUDA backend, loaded by libaerie when a program asks for it. Contains the CUDA\nruntime and needs NVIDIA's driver.")
+    "The CUDA backend, loaded by libaerie when a program asks for it.\nContains the CUDA runtime and needs NVIDIA's driver.")
 endif()
 include(CPack)
