@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
 [[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils dpkg-dev file)
-[[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime)
+[[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime python3-venv)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
 [[ " $* " == *" windows "* ]] && packages+=(g++-mingw-w64-x86-64-posix)
 missing=()

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing,
-# the kernels and the command line on an emulated 64-bit ARM, the Debian packages in a clean system.
-# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64|debian]... (all of them by default)
+# The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing, the kernels and the
+# command line on an emulated 64-bit ARM; the Debian packages in a clean system, and a newcomer's first steps there.
+# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness tsan fuzz aarch64 debian}
+what=${*:-exactness tsan fuzz aarch64 debian newcomer}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -74,11 +74,12 @@ if [[ " $what " == *" aarch64 "* ]]; then
     skipped=$((skipped + 1))
   fi
 fi
-if [[ " $what " == *" debian "* ]]; then
+if [[ " $what " == *" debian "* || " $what " == *" newcomer "* ]]; then
   if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
-    check "Debian packages in a clean system" bash tests/install/chroot.bash build/tests
+    [[ " $what " == *" debian "* ]] && check "Debian packages in a clean system" bash tests/install/chroot.bash build/tests
+    [[ " $what " == *" newcomer "* ]] && check "newcomer in a clean system" bash tests/install/newcomer.bash
   else
-    echo "== debian: skipped, no debootstrap or not root"
+    echo "== debian, newcomer: skipped, no debootstrap or not root"
     skipped=$((skipped + 1))
   fi
 fi

@@ -15,17 +15,19 @@ import tempfile
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIBRARIES = ("libaerie.so.1", "libaerie-text.so.1")
 
 
-def _project() -> dict:
-    return tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+    return project
 
 
-def _metadata(project: dict) -> str:
+def _metadata(project: dict[str, Any]) -> str:
     lines = ["Metadata-Version: 2.1", f"Name: {project['name']}", f"Version: {project['version']}",
              f"Summary: {project['description']}", f"Requires-Python: {project['requires-python']}",
              f"License: {project['license']['text']}"]
@@ -45,10 +47,14 @@ def _installed(prefix: Path) -> Path:
 def _compiled(into: Path) -> Path:
     if not (ROOT / "CMakeLists.txt").exists():
         raise SystemExit(f"{ROOT}: no CMakeLists.txt; build in the repository, or set AERIE_DIR to an installed Aerie")
+    if not shutil.which("cmake"):
+        raise SystemExit("no cmake: `bash .ci/setup.sh` installs what building Aerie needs")
     build = ROOT / "build" / "wheel"
-    subprocess.run(["cmake", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release"], check=True)
-    subprocess.run(["cmake", "--build", build, "--parallel", str(os.cpu_count() or 1)], check=True)
-    subprocess.run(["cmake", "--install", build, "--prefix", into, "--component", "runtime", "--strip"], check=True)
+    ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
+    subprocess.run(["cmake", "-S", ROOT, "-B", build, *ninja, "-DCMAKE_BUILD_TYPE=Release", "-DAERIE_CUDA=OFF"], check=True)
+    jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL") or str(os.cpu_count() or 1)
+    subprocess.run(["cmake", "--build", build, "--target", "runtime", "--parallel", jobs], check=True)
+    subprocess.run(["cmake", "--install", build, "--prefix", into, "--component", "runtime"], check=True)
     return _installed(into)
 
 
@@ -89,24 +95,26 @@ def _build(directory: str, files: dict[str, Path | str], binary: bool) -> str:
     files |= {f"{info}/METADATA": _metadata(project),
               f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: aerie\nRoot-Is-Purelib: {str(not binary).lower()}\nTag: {tag}\n",
               f"{info}/LICENSE": ROOT / "LICENSE"}
+    if binary:  # with the licences of what is compiled in
+        files[f"{info}/COPYRIGHT"] = ROOT / "capi/debian/copyright"
     name = f"{stem}-{tag}.whl"
     _write(Path(directory) / name, files, info)
     return name
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
     package = sorted(file for file in (HERE / "aerie").rglob("*")
                      if file.is_file() and "__pycache__" not in file.parts and "_lib" not in file.parts)
     files: dict[str, Path | str] = {file.relative_to(HERE).as_posix(): file for file in package}
     with tempfile.TemporaryDirectory() as scratch:
         libraries = _library_files(Path(scratch))
-        return _build(wheel_directory, files | libraries, bool(libraries))
+        return _build(wheel_directory, {**files, **libraries}, bool(libraries))
 
 
-def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
     """The sources where they are; the library is AERIE_DIR's or the system's."""
     return _build(wheel_directory, {"aerie.pth": f"{HERE}\n"}, False)
 
 
-def build_sdist(sdist_directory, config_settings=None):
+def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
     raise SystemExit("a source distribution would lack the C++ sources: build the wheel in the repository")

@@ -40,7 +40,7 @@ void release(const aerie_drafter_host*, void* memory) { ::operator delete(memory
 
 std::string shape(int64_t rows, int64_t cols) {
   const auto side = [](int64_t n) { return n ? std::to_string(n) : std::string("any"); };
-  return "(" + side(rows) + ", " + side(cols) + ")";
+  return std::string("(") + side(rows) + ", " + side(cols) + ")";
 }
 
 int32_t package_tensor(const aerie_package* package, const char* name, int64_t rows, int64_t cols, aerie_tensor* out,

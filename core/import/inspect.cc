@@ -116,11 +116,12 @@ std::string describe_text(const ordered_json& j) {
   }
   out += "tensors:\n";
   for (const auto& t : j["tensors"]) {
+    const std::string shape = std::string("(") + plain(t["shape"][0]) + ", " + plain(t["shape"][1]) + ")";
     char line[384];
     std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n",
                   t["name"].get_ref<const std::string&>().c_str(), plain(t["dtype"]).c_str(),
-                  plain(t["layout"]).c_str(), ("(" + plain(t["shape"][0]) + ", " + plain(t["shape"][1]) + ")").c_str(),
-                  plain(t["codec"]).c_str(), t["stored_bytes"].get<unsigned long long>());
+                  plain(t["layout"]).c_str(), shape.c_str(), plain(t["codec"]).c_str(),
+                  t["stored_bytes"].get<unsigned long long>());
     out += line;
   }
   return out;

@@ -16,7 +16,9 @@ namespace {
 
 Status bad(const std::string& field, const std::string& what) { return error(Code::bad_format, field + ": " + what); }
 
-std::string shape(int64_t rows, int64_t cols) { return "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")"; }
+std::string shape(int64_t rows, int64_t cols) {
+  return std::string("(") + std::to_string(rows) + ", " + std::to_string(cols) + ")";
+}
 
 Status range(const char* field, int64_t v, int64_t low, int64_t high) {
   if (v >= low && v <= high) return {};

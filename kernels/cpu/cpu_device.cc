@@ -21,14 +21,17 @@ namespace aerie::kernels {
 
 namespace cpu {
 
-Scratch::~Scratch() { ::operator delete(memory_, std::align_val_t{64}); }
+void Scratch::release() {
+  ::operator delete(memory_, std::align_val_t{64});
+  memory_ = nullptr;
+  size_ = 0;
+  kept_ = 0;
+}
 
 void* Scratch::get(size_t bytes) {
   kept_ = 0;
   if (bytes > size_) {
-    ::operator delete(memory_, std::align_val_t{64});
-    memory_ = nullptr;
-    size_ = 0;
+    release();
     memory_ = ::operator new(bytes, std::align_val_t{64});
     size_ = bytes;
   }
@@ -44,7 +47,12 @@ uint64_t new_runs(size_t n) {
 }
 
 Scratch& thread_scratch() {
-  thread_local Scratch scratch;
+  thread_local constinit Scratch scratch;
+  // A thread's memory goes when the thread does, or the process. Others' exit handlers and thread-local objects may
+  // step after that: then the scratch is empty, not destroyed.
+  thread_local struct Owner {
+    ~Owner() { scratch.release(); }
+  } owner;
   return scratch;
 }
 

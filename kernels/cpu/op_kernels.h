@@ -9,13 +9,14 @@
 
 namespace aerie::kernels::cpu {
 
-// Per-thread working memory; grows to the largest request, so a warmed-up cycle allocates nothing.
+// Per-thread working memory; grows to the largest request, so a warmed-up cycle allocates nothing. Nothing is destroyed
+// with it: whoever owns the thread's calls release().
 class Scratch {
  public:
-  Scratch() = default;
+  constexpr Scratch() = default;
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch();
+  void release();
   void* get(size_t bytes);  // 64-byte aligned; valid until the next get
 
   // What tasks of one op have in common may be worked out once per thread. The executor names the run

@@ -32,13 +32,18 @@ for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so; do
   [ -z "$stray" ] || { echo "$lib exports: $stray"; exit 1; }
   [[ $(readelf -d "$lib") == *"soname: [$(basename "$lib").1]"* ]] || { echo "$lib: SONAME"; exit 1; }
 done
-# Nothing of ours runs at exit: no static object has a destructor.
+# Nothing of ours runs at exit: no static object has a destructor, and the one function at the end is the compiler's.
+ends=$(printf 'int x;' | cc -shared -fPIC -x c - -o "$tmp/empty.so" && readelf -SW "$tmp/empty.so" | grep -o 'FINI_ARRAY .*' | awk '{print $4}')
 for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so "$build"/lib/aerie/drafters/*.so; do
-  if nm -D "$lib" | grep -E ' U (__cxa_atexit|atexit)(@|$)'; then echo "$lib leaves work for exit"; exit 1; fi
+  if nm -D "$lib" | grep -E ' U (__cxa_atexit|atexit|on_exit)(@|$)'; then echo "$lib leaves work for exit"; exit 1; fi
+  [ "$(readelf -SW "$lib" | grep -o 'FINI_ARRAY .*' | awk '{print $4}')" = "$ends" ] || { echo "$lib has functions that run at exit"; exit 1; }
 done
-for plugin in "$build"/lib/aerie/drafters/*.so; do
-  got=$(nm -D --defined-only "$plugin" | awk '{print $NF}')
-  [ "$got" = aerie_drafter_plugin_entry ] || { echo "$plugin exports: $got"; exit 1; }
-done
+entry() {  # library symbol: it exports that, and nothing else
+  local got
+  got=$(nm -D --defined-only "$1" | awk '{print $NF}')
+  [ "$got" = "$2" ] || { echo "$1 exports: $got"; exit 1; }
+}
+for plugin in "$build"/lib/aerie/drafters/*.so; do entry "$plugin" aerie_drafter_plugin_entry; done
+if [ -f "$build/lib/aerie/libaerie-cuda.so" ]; then entry "$build/lib/aerie/libaerie-cuda.so" aerie_backend_entry; fi
 # A drafter includes its one header and nothing else of the project.
 if grep -rnE '#include *[<"](core|kernels|capi)/' "$root/drafters"; then exit 1; fi

@@ -1,6 +1,6 @@
 /* loader LIBRARY MODEL: opens and closes the library 1,000 times, each time with a runtime and its plugins, and must not
- * grow; then generates from an exit handler that was there before the library was, so after anything that the library
- * might have left to run at exit. */
+ * grow; then generates, and again from an exit handler that was there before the library was, so after anything that the
+ * library might have left to run at exit. */
 #define _GNU_SOURCE
 #include <aerie/aerie.h>
 #include <dirent.h>
@@ -40,9 +40,11 @@ static void *last; /* the library, open at exit */
 typedef int32_t (*open_fn)(aerie_runtime *, const char *, const aerie_model_options *, aerie_model **, aerie_error *);
 typedef int32_t (*session_fn)(aerie_model *, const aerie_session_options *, aerie_session **, aerie_error *);
 typedef int32_t (*append_fn)(aerie_session *, const int32_t *, size_t, aerie_error *);
+typedef void (*release_session_fn)(aerie_session *);
+typedef void (*release_model_fn)(aerie_model *);
 typedef int32_t (*step_fn)(aerie_session *, const aerie_step_options *, aerie_step_result *, aerie_error *);
 
-static void at_exit(void) {
+static void generate(void) {
   aerie_error err;
   aerie_runtime *runtime;
   aerie_model *model;
@@ -56,9 +58,12 @@ static void at_exit(void) {
       CALL(session_fn, "aerie_session_create")(model, NULL, &session, &err) ||
       CALL(append_fn, "aerie_session_append")(session, prompt, 2, &err) ||
       CALL(step_fn, "aerie_session_step")(session, NULL, &r, &err) || r.n_tokens < 1) {
-    fprintf(stderr, "at exit: %s\n", err.message);
+    fprintf(stderr, "generate: %s\n", err.message);
     _exit(1);
   }
+  CALL(release_session_fn, "aerie_session_release")(session);
+  CALL(release_model_fn, "aerie_model_release")(model);
+  CALL(release_fn, "aerie_runtime_release")(runtime);
 }
 
 static int cycle(void) {
@@ -85,7 +90,7 @@ int main(int argc, char **argv) {
   if (argc < 3) return 2;
   library_path = argv[1];
   model_path = argv[2];
-  if (atexit(at_exit)) return 1;
+  if (atexit(generate)) return 1;
   for (i = 0; i < 100; ++i)
     if (cycle()) _exit(1);
   before = measure();
@@ -96,5 +101,7 @@ int main(int argc, char **argv) {
          before.files, after.pages, after.maps, after.files);
   if (after.pages > before.pages + 64 || after.maps > before.maps + 2 || after.files > before.files) _exit(1);
   last = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
-  return last ? 0 : 1;
+  if (!last) _exit(1);
+  generate();
+  return 0;
 }

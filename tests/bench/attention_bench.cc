@@ -119,6 +119,7 @@ int main(int argc, char** argv) {
       }
       longest = std::max(longest, best);
     }
+    scratch.release();
     std::printf("%-5s %5ld %-6s %6d %9.2f %9.2f %8.1f %10.2f ms\n",
                 c.type == DType::f32    ? "f32"
                 : c.type == DType::bf16 ? "bf16"

@@ -22,12 +22,20 @@ done
 cmake -S "$root/tests/install" -B "$tmp/cmake" -DCMAKE_PREFIX_PATH="$tmp/moved" -DQUICKSTART="$quickstart" >/dev/null
 cmake --build "$tmp/cmake" >/dev/null
 grep -qx "plugins=$libdir/aerie/drafters" "$tmp/cmake/found" || fail "aerie_PLUGIN_DIR: $(cat "$tmp/cmake/found")"
-# `cuda` is an optional component: absent where it was not built, and then an error only for who requires it.
-if [ ! -e "$libdir/cmake/aerie/aerie-cuda.cmake" ]; then
-  grep -qxE "cuda=(0|FALSE|)" "$tmp/cmake/found" || fail "cuda: $(cat "$tmp/cmake/found")"
-  printf 'cmake_minimum_required(VERSION 3.20)\nproject(c C)\nfind_package(aerie REQUIRED COMPONENTS cuda)\n' >"$tmp/CMakeLists.txt"
-  if cmake -S "$tmp" -B "$tmp/refused" -DCMAKE_PREFIX_PATH="$tmp/moved" >/dev/null 2>&1; then fail "cuda was found"; fi
-fi
+# `cuda` is found where its library is. A component that is not there is an error only for who requires it, and says why.
+backend=$libdir/aerie/libaerie-cuda.so
+grep -qx "cuda=$(ls "$backend" 2>/dev/null || true)" "$tmp/cmake/found" || fail "cuda: $(cat "$tmp/cmake/found")"
+rm -f "$backend"
+printf 'cmake_minimum_required(VERSION 3.20)\nproject(c C)\nfind_package(aerie ${HOW} COMPONENTS core text ${WHAT})\n' >"$tmp/CMakeLists.txt"
+find_aerie() { cmake -S "$tmp" -B "$tmp/refused" -DCMAKE_PREFIX_PATH="$tmp/moved" -DHOW="$1" -DWHAT="$2" 2>&1 | tr -s '[:space:]' ' ' >"$tmp/said"; }
+if find_aerie REQUIRED cuda; then fail "cuda was found"; fi
+grep -q "component cuda: no $backend" "$tmp/said" || fail "$(cat "$tmp/said")"
+if find_aerie REQUIRED vulkan; then fail "vulkan was found"; fi
+grep -q "component vulkan: there are core" "$tmp/said" || fail "$(cat "$tmp/said")"
+find_aerie QUIET cuda || fail "not required, and yet: $(cat "$tmp/said")"
+touch "$backend"
+find_aerie REQUIRED cuda || fail "$(cat "$tmp/said")"
+rm "$backend"
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
 cc -std=c99 "$quickstart" $(pkg-config --cflags --libs aerie aerie-text) -o "$tmp/c"

@@ -26,5 +26,5 @@ def float_pointer(buffer: Any, rows: int, columns: int, name: str) -> Any:
         raise ValueError(f"{name}: not {rows} x {columns} writable contiguous float32")
     if view.nbytes == 0:
         return None
-    return ctypes.cast((ctypes.c_char * view.nbytes).from_buffer(view.cast("B") if view.ndim else view),
-                       ctypes.POINTER(ctypes.c_float))
+    # Not ctypes.cast, whose result refers to itself: the memory would be held until the next garbage collection.
+    return ctypes.pointer(ctypes.c_float.from_buffer(view.cast("B") if view.ndim else view))

@@ -64,3 +64,8 @@ class Batch(Handle):
         goes on."""
         with self._use() as handle:
             library("aerie").aerie_batch_cancel(handle)
+
+    def clear_cancel(self) -> None:
+        """Forget a cancel that no step has taken, as `Session.clear_cancel` does."""
+        with self._use() as handle:
+            library("aerie").aerie_batch_clear_cancel(handle)

@@ -98,9 +98,10 @@ class Model(Handle):
         return Tokenizer(self.blob("tokenizer"))
 
     def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
-                max_sessions: int = 0) -> "Drafter":
-        """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram"."""
-        return Drafter(self, package, plugin=plugin, max_sessions=max_sessions)
+                max_sessions: int = 0, progress: ProgressFunction | None = None) -> "Drafter":
+        """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram".
+        `progress(done, total)`, while the package is read, may return False to cancel."""
+        return Drafter(self, package, plugin=plugin, max_sessions=max_sessions, progress=progress)
 
     def session(self, **options: "Unpack[SessionOptions]") -> "Session":
         """A new text; docs/python.md."""
@@ -150,11 +151,12 @@ class Drafter(Handle):
     _release = "aerie_drafter_release"
 
     def __init__(self, model: Model, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
-                 max_sessions: int = 0):
-        options = new(_native.aerie_drafter_options, max_sessions=max_sessions)
+                 max_sessions: int = 0, progress: ProgressFunction | None = None):
+        hook = Progress(progress)
+        options = new(_native.aerie_drafter_options, max_sessions=max_sessions, progress=hook.hook)
         options.package = None if package is None else os.fsencode(package)
         options.plugin = None if plugin is None else plugin.encode()
         out = ctypes.c_void_p()
         with model._use() as parent:
-            call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))
+            hook.call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))
         super().__init__(out, model)

@@ -47,6 +47,11 @@ class Profile(Handle):
         with self._use() as handle:
             library("aerie").aerie_profile_cancel(handle)
 
+    def clear_cancel(self) -> None:
+        """Forget a cancel that no measurement has taken, as `Session.clear_cancel` does."""
+        with self._use() as handle:
+            library("aerie").aerie_profile_clear_cancel(handle)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         with self._use() as handle:
             call("aerie_profile_save", handle, os.fsencode(path))

@@ -251,6 +251,11 @@ class Session(Handle):
         with self._use() as handle:
             library("aerie").aerie_session_cancel(handle)
 
+    def clear_cancel(self) -> None:
+        """From any thread: forget a cancel that no step has taken, whose sender has come too late for the step it meant."""
+        with self._use() as handle:
+            library("aerie").aerie_session_clear_cancel(handle)
+
     def rewind(self, length: int) -> None:
         """Keep the first `length` tokens."""
         if length < 0:

@@ -168,6 +168,27 @@ TEST(CpuDevice, NothingKeptForOneRunServesAnother) {
   }
 }
 
+// An exit handler, or a thread-local object that is older than the device's: it runs a plan when the thread's own memory
+// has been given back already.
+TEST(CpuDevice, RunsInAThreadThatEnds) {
+  const auto device = with_threads(1);
+  const Floats want = whole_run(*device, 9);
+  Floats got;
+  std::thread([&] {
+    thread_local struct Last {
+      Device* device = nullptr;
+      Floats* out = nullptr;
+      ~Last() {
+        if (device) *out = whole_run(*device, 9);
+      }
+    } last;
+    last.device = device.get();
+    last.out = &got;
+    EXPECT_TRUE(same_bits(want, whole_run(*device, 9)));
+  }).join();
+  EXPECT_TRUE(same_bits(want, got));
+}
+
 TEST(CpuDevice, QueuesOfSeveralThreadsShareTheDevice) {
   for (const int threads : {1, 3}) {
     const auto device = with_threads(threads);

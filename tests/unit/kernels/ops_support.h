@@ -40,6 +40,7 @@ template <class O>
 void run_cpu(const O& op, int threads = 2) {
   cpu::Scratch scratch;
   for (int32_t t = cpu::tasks(op, threads); t-- > 0;) cpu::run(op, t, threads, scratch);
+  scratch.release();
 }
 
 inline void run_plan(Device& device, std::span<const Op> ops) {

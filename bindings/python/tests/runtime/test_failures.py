@@ -65,6 +65,16 @@ class Failures(Case):
             aerie.Model(DEMO, self.runtime, progress=lambda done, total: False)
         aerie.Model(DEMO, self.runtime).close()
 
+    def test_drafter_progress(self):
+        calls = []
+        self.model.drafter(HEAD, progress=lambda *at: calls.append(at)).close()
+        self.assertEqual(calls, sorted(calls))
+        self.assertEqual(*calls[-1])
+        self.assertGreater(calls[-1][1], 0)
+        with self.assertRaises(aerie.Cancelled):
+            self.model.drafter(HEAD, progress=lambda done, total: False)
+        self.assertEqual(ids(self.session(), 16), the_text(0.0, 5, 64)[:16])
+
     def test_bad_plugin(self):
         with tempfile.NamedTemporaryFile(suffix=".so") as text:
             text.write(b"not a library")

@@ -54,6 +54,23 @@ class Threads(Case):
         session.rewind(len(PROMPT))
         self.assertEqual(ids(session, 16), the_text(0.0, 5, 64)[:16])
 
+    def test_late_cancel(self):
+        session = self.session(temperature=0.8, seed=5)
+        with self.model.batch() as batch:
+            for canceller, step in (session, session.step), (batch, batch.step):
+                canceller.cancel()
+                canceller.clear_cancel()
+                step(max_tokens=1)
+                canceller.cancel()
+                with self.assertRaises(aerie.Cancelled):
+                    step(max_tokens=1)
+                if canceller is session:
+                    batch.add(session)
+            batch.remove(session)
+        done = session.length - len(PROMPT)
+        ids(session, 16 - done)
+        self.assertEqual(session.tokens()[len(PROMPT):], the_text(0.8, 5, 16))
+
     def test_busy(self):
         """A second thread gets an error, not a race."""
         session, codes = self.session(), []
