@@ -206,6 +206,11 @@ Result<int32_t> Drafter::take_sequence() {
   return seq;
 }
 
+bool Drafter::sequence_left() {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  return !free_sequences_.empty();
+}
+
 void Drafter::give_back_sequence(int32_t seq) {
   const std::lock_guard<std::mutex> lock(sequence_mutex_);
   free_sequences_.push_back(seq);

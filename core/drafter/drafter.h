@@ -58,6 +58,8 @@ class Drafter {
   // Costs for later sessions. Code::mismatch: they are not this drafter's, or measured elsewhere. [any thread]
   Status use_costs(std::shared_ptr<const CostTable> table);
   std::shared_ptr<const DrafterCosts> costs();  // null: none attached
+  // What `measure` found, which is called once, with a sequence to spare; null: it failed (measure_drafter.h). [any thread]
+  std::shared_ptr<const DrafterCosts> quick_costs(const std::function<Result<DrafterCosts>()>& measure);
 
   Result<int32_t> take_sequence();
   void give_back_sequence(int32_t seq);
@@ -67,6 +69,7 @@ class Drafter {
           const DrafterOptions& options);
   Status start();
   Status find_extensions();
+  bool sequence_left();
 
   DrafterResources own_;
   PluginKind kind_;
@@ -77,10 +80,12 @@ class Drafter {
   std::vector<int32_t> taps_;
   const aerie_extension_extra_rows* extra_rows_ = nullptr;
   const aerie_extension_fork* forks_ = nullptr;
-  std::mutex call_mutex_, sequence_mutex_;
+  std::mutex call_mutex_, sequence_mutex_, quick_mutex_;
   std::vector<int32_t> free_sequences_;
   std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_
   std::shared_ptr<const DrafterCosts> costs_;  // likewise
+  std::shared_ptr<const DrafterCosts> quick_;  // under quick_mutex_
+  bool quick_tried_ = false;
   std::atomic<int32_t> strikes_{0};
 };
 

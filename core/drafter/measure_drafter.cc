@@ -57,7 +57,9 @@ class Reader {
       // propose() speaks of rows behind what was observed, as in a session, where the plan has not run yet either.
       return sequence_->propose(plan, tree_, {&root, 1}, kWidth, draw());
     });
-    if (ms.ok()) sequence_->observed_to(size);
+    if (!ms.ok()) return ms;
+    sequence_->observed_to(size);
+    AERIE_TRY(check());
     return ms;
   }
 
@@ -72,7 +74,9 @@ class Reader {
     const std::vector<float> confidence(static_cast<size_t>(n), 0.5f);
     tree_.add_children(0, token, confidence);
     sequence_->begin_cycle(size);
-    return timer_->time([&](Plan& plan) { return sequence_->propose(plan, tree_, frontier, kWidth, draw()); });
+    const Result<double> ms = timer_->time([&](Plan& plan) { return sequence_->propose(plan, tree_, frontier, kWidth, draw()); });
+    if (ms.ok()) AERIE_TRY(check());
+    return ms;
   }
 
   // A drafter on the host, one token further at each call.
@@ -86,6 +90,8 @@ class Reader {
   }
 
  private:
+  // Nonsense costs what it likes.
+  Status check() const { return sequence_->check_candidates(drafter_.target()->config().vocab_used); }
   Status observe(Plan& plan, int64_t end) {
     kernels::Tensor features;
     if (const int64_t n = end - sequence_->observed(); cols_ > 0) {
@@ -170,7 +176,8 @@ Result<DrafterCosts> measure_drafter(const std::shared_ptr<Drafter>& drafter, co
     if (drafter->host_tokens()) {
       sample({1}, [&](int32_t) { return reader.host_pass(c); }, 0, &roots);
     } else {
-      sample(observed, [&](int32_t n) { return reader.root_pass(c, n); }, observed.size(), &roots);
+      sample(observed, [&](int32_t n) { return reader.root_pass(c, n); }, c == contexts[0] ? 0 : observed.size(), &roots);
+      if (s.ok() && c == contexts[0]) observed.resize(roots.size());
       if (levels) sample(counts, [&](int32_t n) { return reader.level_pass(c, n); }, c == contexts[0] ? 0 : counts.size(), &deeper);
       if (s.ok() && levels && c == contexts[0]) counts.resize(deeper.size());
     }

@@ -1,11 +1,13 @@
 // What cost-aware tree policies are told: what passes cost now, and how each cycle ended.
 #include <algorithm>
 
+#include "core/drafter/measure_drafter.h"
 #include "core/session/session.h"
 
 namespace aerie {
 
 namespace {
+constexpr std::chrono::milliseconds kMeasureDrafts{200};  // for all of a session's drafters, beside the target's 700
 constexpr double kNewest = 0.2;        // weight of the newest first draft pass
 constexpr double kUsualRoot = 2;       // tokens committed by the cycle before
 constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
@@ -30,15 +32,25 @@ void Session::prepare_costs() {
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
   guess_drafts();
+  const auto share = kMeasureDrafts / static_cast<int64_t>(sides_.size());
   for (const auto& side : sides_) {
-    const auto drafts = side->drafter().costs();
+    auto drafts = side->drafter().costs();
+    if (!drafts) drafts = quick_costs(side->shared_drafter(), share);
     if (!drafts) continue;
     if (!drafts->levels.empty()) side->cost.start({drafts, &drafts->levels}, context);
     side->root_ms = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
   }
 }
 
-// Until a draft pass has been seen: one costs a seventh of a target pass.
+// Before this session takes a drafter's last sequence: a measurement needs one.
+void Session::measure_drafters() const {
+  std::vector<std::shared_ptr<Drafter>> unknown = options_.more_drafters;
+  unknown.push_back(options_.drafter);
+  std::erase_if(unknown, [&](const auto& d) { return !d || d->target() != model_ || d->host_tokens() || d->costs(); });
+  for (const auto& drafter : unknown) (void)quick_costs(drafter, kMeasureDrafts / static_cast<int64_t>(unknown.size()));
+}
+
+// Where nothing could be measured, until a draft pass has been seen: one costs a seventh of a target pass.
 void Session::guess_drafts() {
   if (!target_cost_.known()) return;
   for (const auto& side : sides_) {

@@ -33,6 +33,7 @@ Status Session::start() {
   AERIE_TRY(make_policies(options_.tree, &policies));
   AERIE_ASSIGN(own_, Stepper::create(model_));
   AERIE_TRY(own_->reserve(1, max_context_));
+  if (policies[0]->wants_costs()) measure_drafters();
   AERIE_TRY(open_sides());
   use_policies(std::move(policies));
   prepare_costs();

@@ -176,7 +176,8 @@ class Session {
   void keep_nodes(std::span<const RankedNode> nodes);
   void read_at_most(int32_t rows);
   // costs.cc: what cost-aware policies are told
-  void prepare_costs();               // from tables, or a quick measurement of the target, if the policy wants costs
+  void measure_drafters() const;      // where no table says what their passes cost
+  void prepare_costs();               // from tables or quick measurements, if the policy wants costs
   std::string draft_kind() const;
   void share_experience();
   void guess_drafts();

@@ -204,6 +204,128 @@ TEST(Profile, AutoPicksSmallTreesWhereRowsAreDear) {
   EXPECT_EQ(dear_drafts.draft_passes, 1u) << "the first level is always asked";
 }
 
+// Remembers what it was told at its first cycle, and asks for a chain of two.
+class FirstTold final : public TreePolicy {
+ public:
+  explicit FirstTold(std::vector<CycleCosts>* told) : told_(told), inner_(make_chain_policy(2)) {}
+  const char* name() const override { return "first told"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<FirstTold>(told_); }
+  int32_t width() const override { return inner_->width(); }
+  bool draw_order() const override { return false; }
+  bool wants_costs() const override { return true; }
+  void begin(const CycleLimits& limits) override { inner_->begin(limits); }
+  void costs(const CycleCosts& c) override {
+    told_->push_back(c);
+    draft_ms = c.draft_ms(4);
+  }
+  bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override { return inner_->expand(tree, frontier); }
+  void select(const DraftTree& tree, std::vector<int32_t>* selected) override { inner_->select(tree, selected); }
+  static inline double draft_ms = 0;
+
+ private:
+  std::vector<CycleCosts>* told_;
+  std::unique_ptr<TreePolicy> inner_;
+};
+
+TEST(Profile, TheFirstSessionMeasuresItsDraftersForAllOthers) {
+  const std::string target = target_package();
+  const auto model = open_model(target, cpu(1));
+  const auto want = text_of(model, session_options(nullptr, "auto"), 60);
+  for (const auto& [library, package] :
+       {std::pair<const char*, std::string>{"eagle", head_package("eagle3")}, {"fasteagle", head_package("fasteagle")},
+        {"medusa", head_package("medusa")}, {"hydra", head_package("hydra")}, {"small_model", target}, {"ngram", ""}, {"lookahead", ""}}) {
+    const auto drafter = open_drafter(model, library, package);
+    std::vector<CycleCosts> told;
+    SessionOptions o = session_options(drafter, "auto");
+    o.policy = [&] { return std::make_unique<FirstTold>(&told); };
+    const int64_t room = drafter->resources().pool ? drafter->resources().pool->free_positions() : 0;
+    auto session = must(Session::create(model, o));
+    const auto costs = quick_costs(drafter, std::chrono::milliseconds(0));  // they are there, or this would fail
+    if (drafter->host_tokens()) {
+      EXPECT_EQ(costs, nullptr) << library;
+    } else {
+      ASSERT_NE(costs, nullptr) << library;
+      EXPECT_FALSE(costs->roots.empty()) << library;
+      EXPECT_EQ(costs->levels.empty(), drafter->needs().levels > 1) << library;
+    }
+    EXPECT_EQ(drafter->costs(), nullptr) << library << ": it is no table";
+    must(session->append(kProfiledText));
+    StepResult r;
+    while (told.empty()) must(session->step(0, std::chrono::microseconds(0), &r));
+    if (costs && !costs->levels.empty()) {
+      EXPECT_DOUBLE_EQ(FirstTold::draft_ms, costs->levels.ms(1, 16, 4)) << library << ": known before its first pass";
+    }
+    if (costs) EXPECT_DOUBLE_EQ(told[0].draft_root, costs->roots.ms(1, 16, 2)) << library;
+    session.reset();
+    if (drafter->resources().pool) {
+      EXPECT_EQ(drafter->resources().pool->free_positions(), room) << library;
+    }
+    for (const char* tree : {"auto", "cast", "eagle2"}) {
+      SessionStatistics stats;
+      EXPECT_EQ(text_of(model, session_options(drafter, tree), 60, &stats), want) << library << " " << tree;
+      EXPECT_EQ(stats.drafter_failures, 0u) << library;
+    }
+    EXPECT_EQ(quick_costs(drafter, std::chrono::milliseconds(0)), costs) << library << ": once";
+  }
+}
+
+// One sequence is enough: it is measured with before the session takes it.
+TEST(Profile, ADrafterOfOneSequence) {
+  const auto model = open_model(target_package(), cpu(1));
+  std::vector<std::string> log;
+  DrafterOptions one;
+  one.max_sequences = 1;
+  one.log = [&](int32_t, const std::string& m) { log.push_back(m); };
+  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/small_model.so"));
+  const auto open = [&] { return must(Drafter::open(model, kinds[0], must(Package::open(target_package())), one)); };
+  const auto drafter = open(), late = open();
+  const auto none = std::chrono::milliseconds(0);
+  (void)must(Session::create(model, session_options(drafter, "auto")));
+  EXPECT_NE(quick_costs(drafter, none), nullptr);
+  EXPECT_TRUE(log.empty());
+  {
+    auto session = must(Session::create(model, session_options(late, "chain")));  // it asks for no costs
+    PolicySpec tree;
+    tree.name = "auto";
+    must(session->set_tree(tree));
+    ASSERT_EQ(log.size(), 1u);
+    EXPECT_NE(log[0].find("all its sequences are taken"), std::string::npos) << log[0];
+    must(session->append(kProfiledText));
+    EXPECT_EQ(generate(*session, 20), text_of(model, session_options(nullptr, "chain"), 20));
+  }
+  (void)must(Session::create(model, session_options(late, "auto")));
+  EXPECT_NE(quick_costs(late, none), nullptr) << "the next one measures";
+}
+
+TEST(Profile, ADrafterThatFailsInTheMeasurementIsGuessedAndTheLogIsTold) {
+  const auto model = open_model(target_package(), cpu(1));
+  const auto want = text_of(model, session_options(nullptr, "auto"), 40);
+  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/hostile.so"));
+  for (const std::string id : {"device_shape", "device_silent", "device_twice", "device_throw"})
+    for (const PluginKind& kind : kinds) {
+      if (kind.desc.id != id) continue;
+      std::vector<std::string> log;
+      DrafterOptions o;
+      o.log = [&](int32_t, const std::string& m) { log.push_back(m); };
+      const auto drafter = must(Drafter::open(model, kind, nullptr, o));
+      auto session = must(Session::create(model, session_options(drafter, "auto")));
+      ASSERT_EQ(log.size(), 1u) << id;
+      EXPECT_EQ(log[0].find("drafter " + id + ": what its passes cost could not be measured ("), 0u) << log[0];
+      EXPECT_FALSE(drafter->quarantined()) << "no strike: no step has failed";
+      must(session->append(kProfiledText));
+      EXPECT_EQ(generate(*session, 40), want) << id;
+      (void)must(Session::create(model, session_options(drafter, "cast")));
+      EXPECT_EQ(std::count_if(log.begin(), log.end(), [](const std::string& m) { return m.find("measured") != std::string::npos; }), 1)
+          << id << ": once";
+    }
+  // Out of time is a failure too, and an outdated deadline ends it after a pass at most.
+  const auto slow = open_drafter(model, "small_model", target_package());
+  EXPECT_EQ(quick_costs(slow, std::chrono::milliseconds(-1)), nullptr);
+  SessionStatistics stats;
+  EXPECT_EQ(text_of(model, session_options(slow, "auto"), 40, &stats), want);
+  EXPECT_GT(stats.draft_passes, 0u) << "its first pass told";
+}
+
 TEST(Profile, WithoutRoomToMeasureTheFirstPassTells) {
   ModelOptions tight;
   tight.kv_positions = 1024;
