@@ -56,13 +56,17 @@ Status DraftSequence::rollback(int64_t n) {
   });
 }
 
-int64_t DraftSequence::resumable(int64_t n) const {
-  return drafter_->host_tokens() || drafter_->keeps_state() || first_ != least_ ? least_ : std::max(least_, n);
+DraftSequence::Seen DraftSequence::resumable(int64_t n) const {
+  return drafter_->host_tokens() || drafter_->keeps_state() ? nothing() : Seen{first_, std::max(first_, n)};
 }
 
-Status DraftSequence::resume(int64_t n) {
-  if (kv_) AERIE_TRY(kv_->reserve(rows_of(n)));
-  observed_ = n;
+Status DraftSequence::resume(const Seen& seen) {
+  const bool none = drafter_->host_tokens() || drafter_->keeps_state();
+  if (seen.begin < least_ || seen.rows() < 0 || (none && seen.end != least_))
+    return error(Code::bad_format, "drafter observed: not of this drafter");
+  if (kv_) AERIE_TRY(kv_->reserve(seen.rows()));
+  first_ = seen.begin;
+  observed_ = seen.end;
   return {};
 }
 

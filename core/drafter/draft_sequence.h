@@ -47,15 +47,18 @@ class DraftSequence {
   // has missed costs acceptance, not exactness.
   Status restart(int64_t from = 0);
 
-  // Its KV, null if it keeps none, and how many rows of it the first n tokens make.
-  const KvSequence* kv() const { return kv_.get(); }
-  int64_t rows_of(int64_t n) const { return std::max<int64_t>(0, n - first_); }
-  // Of the first n tokens, those that a sequence can be taken up after from KV alone. None of a drafter that
-  // keeps something of its own, or that did not see the beginning.
-  int64_t resumable(int64_t n) const;
-  // A sequence that has observed nothing: as if it had observed tokens [0, n), resumable(n) = n, once their rows are
-  // in kv(). The newest of them cannot be asked about before another is shown.
-  Status resume(int64_t n);
+  const KvSequence* kv() const { return kv_.get(); }  // null: it keeps none
+  // Tokens [begin, end) of those it has seen, of which it knows what its KV holds, and nothing more.
+  struct Seen {
+    int64_t begin = 0, end = 0;
+    int64_t rows() const { return end - begin; }
+  };
+  Seen nothing() const { return {least_, least_}; }
+  // What of the first n tokens a sequence can be taken up after. Nothing of a drafter that keeps something of its own.
+  Seen resumable(int64_t n) const;
+  // A sequence that has observed nothing: as if it had observed these, once their rows are in kv(). The newest of them
+  // cannot be asked about before another is shown.
+  Status resume(const Seen& seen);
   // What can be kept for texts that begin alike.
   DraftRows rows() const;
   // observed() after restore() from so many kept pages of the target's: at most text_size - 1, since the newest row is

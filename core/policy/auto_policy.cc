@@ -8,6 +8,7 @@
 
 #include "core/policy/calibration.h"
 #include "core/policy/marginal.h"
+#include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
 
 namespace aerie {
@@ -40,6 +41,24 @@ struct Learned final : TreeExperience {
   Learned() {
     for (auto& p : payoff) p.fill(0.2);
   }
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    constexpr double kMost = 1e12;
+    Calibration::fields(self.calibration, f);
+    Mood::fields(self.mood, f);
+    for (auto& depth : self.payoff)
+      for (auto& p : depth) f(p, 0, kMost);
+    for (auto* rate : {&self.all, &self.lately}) {
+      f(rate->tokens, 0, kMost);
+      f(rate->ms, 0, kMost);
+    }
+    f(self.seen, 0, INT32_MAX);
+    f(self.rest, 0, kMaxRest);
+    f(self.rest_length, kRest, kMaxRest);
+    f(self.trial, 0, INT32_MAX);
+    f(self.lost, 0, kMost);
+    f(self.won, -kMost, kMost);
+  }
 };
 
 class AutoPolicy final : public TreePolicy {
@@ -61,6 +80,20 @@ class AutoPolicy final : public TreePolicy {
     const auto* learned = dynamic_cast<const Learned*>(&e);
     if (!learned) return;
     learned_ = *learned;
+  }
+  std::vector<double> memory() const override {
+    MemoryWriter write;
+    fields(*this, write);
+    return write.take();
+  }
+  bool recall(std::span<const double> numbers) override {
+    MemoryReader read(numbers);
+    AutoPolicy then = *this;
+    fields(then, read);
+    if (!read.done()) return false;
+    then.learned_.calibration.refit();
+    *this = std::move(then);
+    return true;
   }
   CycleRate lately() const override { return learned_.lately; }
   bool on_trial() const override { return !resting() && learned_.trial < kTrial; }
@@ -188,6 +221,12 @@ class AutoPolicy final : public TreePolicy {
   }
 
  private:
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    Learned::fields(self.learned_, f);
+    f(self.declined_, 0, UINT32_MAX);
+    f(self.unused_, 0, INT32_MAX);
+  }
   // What there is instead: plain decode, or another drafter.
   double alternative() const {
     const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 namespace aerie {
 
@@ -14,6 +15,16 @@ class Calibration {
   // A child of a node that the walk came to: was it the one taken?
   void learn(float confidence, int32_t depth, bool taken);
   void refit();  // after a cycle's lessons
+  // For policy_memory.h; refit() is to follow.
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    for (auto& row : self.bins_)
+      for (auto& bin : row) {
+        f(bin.tried, 1e-3, 1e9);
+        f(bin.taken, 0, bin.tried * 1.000001);
+      }
+    if constexpr (!std::is_const_v<Self>) self.touched_ = (1u << kDepths) - 1;
+  }
 
   static constexpr int kDepths = 6, kBins = 16;  // deeper nodes share the last depth
 
@@ -36,6 +47,11 @@ class Mood {
   // Candidates were expected to come true with `expected`.
   // memory: what is left of the shift at the next walk.
   void learn(double expected, bool came_true, double memory);
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    f(self.shift_, -4, 4);
+    f(self.seen_, 0, 1000);
+  }
 
  private:
   double shift_ = 0;

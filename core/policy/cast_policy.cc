@@ -2,9 +2,11 @@
 // level by Algorithm 1, depth pruning by the confidence gain of former cycles, dynamic reranking over the kept nodes.
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <numeric>
 
 #include "core/policy/marginal.h"
+#include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
 
 namespace aerie {
@@ -24,6 +26,33 @@ class CastPolicy final : public TreePolicy {
   int32_t width() const override { return o_.top_k; }
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }
+  std::vector<double> memory() const override {
+    std::vector<double> out{static_cast<double>(cycles_), static_cast<double>(gains_.size())};
+    for (const std::deque<double>& of : gains_) {
+      out.push_back(static_cast<double>(of.size()));
+      out.insert(out.end(), of.begin(), of.end());
+    }
+    return out;
+  }
+  // Of another depth too: as many levels as both have.
+  bool recall(std::span<const double> numbers) override {
+    MemoryReader read(numbers);
+    uint32_t cycles = 0;
+    size_t levels = 0;
+    read(cycles, 0, std::numeric_limits<uint32_t>::max());
+    read(levels, 1, kMaxTreeLevels + 2);
+    std::vector<std::deque<double>> gains(levels);
+    for (std::deque<double>& of : gains) {
+      size_t n = 0;
+      read(n, 1, kBuffer);
+      of.resize(n);
+      for (double& gain : of) read(gain, 0, std::numeric_limits<double>::max());
+    }
+    if (!read.done()) return false;
+    cycles_ = cycles;
+    std::copy_n(gains.begin(), std::min(levels, gains_.size()), gains_.begin());
+    return true;
+  }
   // A drafter that answers all levels at once has no breadth to pay for: reranking alone decides.
   int32_t best_nodes() const override { return keep_; }
   int32_t best_depth() const override { return max_depth_; }

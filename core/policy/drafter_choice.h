@@ -23,6 +23,8 @@ class DrafterChoice {
  public:
   // Tokens a millisecond lately, whoever drafted; 0: not known.
   double reached() const { return rate_.speed(); }
+  const CycleRate& rate() const { return rate_; }
+  void recall(const CycleRate& rate) { rate_ = rate; }  // of a saved session
   // The best speed that another drafter of `options` reaches where trees are not known beforehand.
   static double rival(std::span<const DrafterOption> options, size_t of);
   // Index of the drafter to ask; -1: plain decode. plain_ms: a pass over one row.

@@ -90,6 +90,10 @@ class TreePolicy {
   // Copied out when a session ends, taken over by the next one of the same drafter, kind of policy and draft noise.
   virtual std::shared_ptr<const TreeExperience> experience() const { return nullptr; }
   virtual void take_over(const TreeExperience&) {}
+  // All that later trees depend on, beside costs: numbers that go with a saved session. Empty: nothing does.
+  virtual std::vector<double> memory() const { return {}; }
+  // Go on from there. False, and nothing has changed: they are no such numbers.
+  virtual bool recall(std::span<const double>) { return false; }
   // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
   virtual bool resting() const { return false; }
   // For the choice between drafters (drafter_choice.h): what cycles with this one have come to, and what one with this

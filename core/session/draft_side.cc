@@ -137,9 +137,11 @@ Status DraftSide::take_over(const DraftSide& other, int64_t text_size) {
   return {};
 }
 
-bool DraftSide::resume(int64_t n, int64_t rows) {
-  if (rows > kMaxTreeRows || !sequence_->resume(n).ok()) return false;
-  first_ = n;
+bool DraftSide::resume(const DraftSequence::Seen& seen, int64_t rows, int64_t next) {
+  if (rows > kMaxTreeRows || !sequence_->resume(seen).ok()) return false;
+  first_ = next - rows;
+  gap_ = rows > 0 && first_ != seen.end;
+  away = away || gap_;  // it begins anew when it is asked again
   pending_.resize(static_cast<size_t>(rows));
   std::iota(pending_.begin(), pending_.end(), kWaitingRows);
   return true;

@@ -55,12 +55,12 @@ class DraftSide {
   void forget_waiting();
   // A new side of the same drafter: be where the other one is, in a text of `text_size` tokens, with what it has learned.
   Status take_over(const DraftSide& other, int64_t text_size);
-  // What waits, by row of store(); and, for a side that has observed nothing, to go on from sequence().resume(n) with
-  // `rows` waiting, whose features come to tap(rows). False: so many cannot wait.
+  // What waits, by row of store(); and, for a side that has observed nothing, to go on from sequence().resume(seen) with
+  // `rows` waiting up to token `next`, whose features come to tap(rows). False: that cannot be.
   std::span<const int32_t> pending() const { return {pending_.data(), static_cast<size_t>(waiting())}; }
   const kernels::Tensor& store() const { return store_; }
   bool whole() const { return !gap_; }  // nothing is missing between what it has seen and what waits
-  bool resume(int64_t n, int64_t rows);
+  bool resume(const DraftSequence::Seen& seen, int64_t rows, int64_t next);
   // What a pass has overwritten, or may have before it was thrown away.
   void lose_tapped();
 

@@ -36,6 +36,14 @@ bool same(const KvShape& a, const KvShape& b) {
   return a.layers == b.layers && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.dtype == b.dtype;
 }
 
+const SavedDrafter* saved_of(const Snapshot& s, Drafter& drafter) {
+  const DrafterKey key = drafter_key(drafter);
+  const auto found = std::find_if(s.drafters.begin(), s.drafters.end(), [&](const SavedDrafter& d) {
+    return d.plugin == key.plugin && d.package == key.package && d.weights == key.weights;
+  });
+  return found == s.drafters.end() ? nullptr : &*found;
+}
+
 const char* name_of(kernels::DType t) {
   return t == kernels::DType::int8 ? "int8" : t == kernels::DType::bf16 ? "bf16" : "f32";
 }
@@ -56,9 +64,13 @@ Snapshot Session::describe() const {
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
   s.kv = {kv_shape(kv_.cache()), kv_len_};
+  if (choosing_) {
+    s.cycle_tokens = chooser_.rate().tokens;
+    s.cycle_ms = chooser_.rate().ms;
+  }
   for (const auto& side : sides_) {
     const DraftSequence& sequence = side->sequence();
-    if (!side->usable() || !side->whole()) continue;
+    if (!side->usable()) continue;
     SavedDrafter& d = s.drafters.emplace_back();
     DrafterKey key = drafter_key(side->drafter());
     d.plugin = std::move(key.plugin);
@@ -69,9 +81,16 @@ Snapshot Session::describe() const {
     // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
     // And no row is ahead of the target's: those that it reads again, for another drafter, come after.
     const int64_t most = d.waiting > 0 ? sequence.observed() : std::min(static_cast<int64_t>(text_.size()) - 1, kv_len_ + 1);
-    d.observed = sequence.resumable(std::min(sequence.observed(), most));
-    if (d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
-    if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), sequence.rows_of(d.observed)};
+    // One that has missed something begins anew with what waits.
+    DraftSequence::Seen seen = side->whole() ? sequence.resumable(std::min(sequence.observed(), most)) : sequence.nothing();
+    if (seen.end > most) seen = sequence.nothing();  // it began where the target has not been yet
+    d.first = seen.begin;
+    d.observed = seen.end;
+    if (side->whole() && d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
+    if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), seen.rows()};
+    d.away = side->away;
+    d.memory = side->policy->memory();
+    if (!d.memory.empty()) d.policy = draft_kind();
   }
   return s;
 }
@@ -90,7 +109,7 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
   size_t at = 0;
   for (const auto& side : sides_)
-    if (side->usable() && side->whole()) {
+    if (side->usable()) {
       download_drafter(*side, s.drafters[at], rooms.drafters[at], &ops);
       ++at;
     }
@@ -138,6 +157,20 @@ Status Session::take_over(const Snapshot& s) {
   kv_len_ = s.kv.positions;
   generated_from_ = static_cast<size_t>(s.generated_from);
   take_over_end(s);
+  return take_over_memory(s);
+}
+
+// What policies go on from, where the same kind of policy drafts for the same kind of draft.
+Status Session::take_over_memory(const Snapshot& s) {
+  for (const auto& side : sides_) {
+    const SavedDrafter* d = saved_of(s, side->drafter());
+    if (!d || d->policy != draft_kind()) continue;
+    if (!side->policy->recall(d->memory)) return error(Code::bad_format, "policy memory: not of " + d->policy);
+  }
+  if (!choosing_ || !(s.cycle_ms > 0)) return {};
+  chooser_.recall({s.cycle_tokens, s.cycle_ms});
+  for (size_t i = 0; i < sides_.size(); ++i)  // as its last cycle left them
+    choice_options_[i] = {sides_[i]->policy.get(), target_cost_.known() && sides_[i]->usable(), sides_[i]->host_tokens() ? &sides_[i]->peek : nullptr};
   return {};
 }
 
@@ -157,18 +190,16 @@ void Session::take_over_end(const Snapshot& s) {
 
 // One that was not saved, or whose state is not in keys and values, is shown the whole text.
 void Session::resume_drafter(DraftSide& side, const Snapshot& s, std::vector<kernels::Op>* ops) {
-  const DrafterKey key = drafter_key(side.drafter());
-  const auto found = std::find_if(s.drafters.begin(), s.drafters.end(), [&](const SavedDrafter& d) {
-    return d.plugin == key.plugin && d.package == key.package && d.weights == key.weights;
-  });
-  if (found == s.drafters.end()) return;
+  const SavedDrafter* const found = saved_of(s, side.drafter());
+  if (!found) return;
   const SavedDrafter& d = *found;
   const KvSequence* kv = side.sequence().kv();
-  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == side.sequence().rows_of(d.observed)
+  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == d.observed - d.first
                        : d.kv.positions == 0;
   if (!fits) return;
   if (d.waiting > 0 && (!side.features() || d.feature_cols != side.store().cols)) return;
-  if (side.sequence().resumable(d.observed) != d.observed || !side.resume(d.observed, d.waiting)) return;
+  side.away = d.away;
+  if (!side.resume({d.first, d.observed}, d.waiting, s.kv.positions + 1)) return;
   if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);
   if (d.waiting > 0)
     ops->push_back(kernels::Upload{side.tap(static_cast<int32_t>(d.waiting)).data, d.features, d.feature_bytes()});

@@ -191,6 +191,7 @@ class Session {
   Snapshot describe() const;  // all but what is on the device
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
+  Status take_over_memory(const Snapshot& s);
   void download_drafter(const DraftSide& side, const SavedDrafter& d, const SnapshotRooms::Draft& room,
                         std::vector<kernels::Op>* ops) const;
   void resume_drafter(DraftSide& side, const Snapshot& s, std::vector<kernels::Op>* ops);

@@ -3,6 +3,8 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace aerie {
@@ -10,9 +12,9 @@ namespace aerie {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kHeader = 24, kHash = 8;
-constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64;
+constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
 constexpr int64_t kMaxWaiting = 128, kMaxFeatureCols = int64_t{1} << 24;
 
@@ -29,6 +31,7 @@ class Writer {
   }
   void u32(uint64_t v) { number(v, 4); }
   void u64(int64_t v) { number(static_cast<uint64_t>(v), 8); }
+  void f64(double v) { number(std::bit_cast<uint64_t>(v), 8); }
   void string(const std::string& s) {
     u32(s.size());
     if (uint8_t* at = room(s.size())) std::copy(s.begin(), s.end(), at);
@@ -65,15 +68,22 @@ SnapshotRooms write(Writer& w, const Snapshot& s, size_t size) {
   w.u32(static_cast<uint32_t>(s.finish));
   w.u32(static_cast<uint32_t>(s.stop_bytes));
   rooms.kv = write_kv(w, s.kv);
+  w.f64(s.cycle_tokens);
+  w.f64(s.cycle_ms);
   w.u32(s.drafters.size());
   for (const SavedDrafter& d : s.drafters) {
     SnapshotRooms::Draft& room = rooms.drafters.emplace_back();
     for (const std::string* field : {&d.plugin, &d.package, &d.weights}) w.string(*field);
+    w.u64(d.first);
     w.u64(d.observed);
     room.kv = write_kv(w, d.kv);
     w.u64(d.waiting);
     w.u64(d.feature_cols);
     room.features = w.room(static_cast<size_t>(d.feature_bytes()));
+    w.u32(d.away ? 1 : 0);
+    w.string(d.policy);
+    w.u32(d.memory.size());
+    for (const double v : d.memory) w.f64(v);
   }
   w.number(0, kHash);
   return rooms;
@@ -115,6 +125,12 @@ class Reader {
     *out = static_cast<int64_t>(v);
     return {};
   }
+  Status f64(const char* field, double* out) {
+    uint64_t v = 0;
+    AERIE_TRY(number(field, 8, UINT64_MAX, &v));
+    *out = std::bit_cast<double>(v);
+    return std::isfinite(*out) ? Status() : bad(field, "is no number");
+  }
   Status string(const char* field, std::string* out) {
     uint32_t n = 0;
     AERIE_TRY(u32(field, kMaxString, &n));
@@ -151,15 +167,32 @@ Status read_drafter(Reader& r, const Snapshot& s, SavedDrafter* d) {
   AERIE_TRY(r.string("drafter", &d->plugin));
   AERIE_TRY(r.string("drafter package", &d->package));
   AERIE_TRY(r.string("drafter weights", &d->weights));
-  AERIE_TRY(r.i64("drafter observed", s.kv.positions + 1, &d->observed));
+  const int64_t next = s.kv.positions + 1;
+  AERIE_TRY(r.i64("drafter observed", next, &d->first));
+  AERIE_TRY(r.i64("drafter observed", next, &d->observed));
+  const auto disagrees = [&] {
+    return bad("drafter observed", std::to_string(d->first) + " to " + std::to_string(d->observed) + " does not agree with the text");
+  };
+  if (d->first > d->observed) return disagrees();
   AERIE_TRY(read_kv(r, "drafter kv", &d->kv));
-  if (d->kv.positions > d->observed) return bad("drafter kv positions", "more than it has observed");
+  if (d->kv.positions > d->observed - d->first) return bad("drafter kv positions", "more than it has observed");
   AERIE_TRY(r.i64("features", kMaxWaiting, &d->waiting));
   AERIE_TRY(r.i64("feature columns", kMaxFeatureCols, &d->feature_cols));
   AERIE_ASSIGN(d->features, r.take("features", static_cast<uint64_t>(d->feature_bytes())));
-  // The newest row is always shown again, or its features are here: it answers for the root.
-  if (d->waiting > 0 ? d->observed + d->waiting != s.kv.positions + 1 : d->observed > std::max<int64_t>(1, size - 1))
-    return bad("drafter observed", std::to_string(d->observed) + " does not agree with the text");
+  // The newest row is always shown again, or its features are here: it answers for the root. What waits follows what was
+  // seen, or nothing was and it begins anew with these.
+  const bool anew = d->first == d->observed;
+  if (d->waiting > 0 ? d->observed + d->waiting > next || (!anew && d->observed + d->waiting < next)
+                     : d->observed > std::max<int64_t>(1, size - 1))
+    return disagrees();
+  uint32_t away = 0, numbers = 0;
+  AERIE_TRY(r.u32("drafter away", 1, &away));
+  d->away = away != 0;
+  AERIE_TRY(r.string("policy", &d->policy));
+  AERIE_TRY(r.u32("policy memory", static_cast<uint32_t>(std::min<size_t>(r.left() / 8, kMaxMemory)), &numbers));
+  if (d->policy.empty() != (numbers == 0)) return bad("policy memory", std::to_string(numbers) + " numbers of \"" + d->policy + "\"");
+  d->memory.resize(numbers);
+  for (double& v : d->memory) AERIE_TRY(r.f64("policy memory", &v));
   return {};
 }
 
@@ -180,6 +213,10 @@ Status read_body(Reader& r, Snapshot* s) {
   AERIE_TRY(r.i32("stop bytes", INT32_MAX, &s->stop_bytes));
   AERIE_TRY(read_kv(r, "kv", &s->kv));
   if (s->kv.positions > std::max<int64_t>(0, n - 1)) return bad("kv positions", "more than the text has");
+  for (double* rate : {&s->cycle_tokens, &s->cycle_ms}) {
+    AERIE_TRY(r.f64("cycle rate", rate));
+    if (*rate < 0) return bad("cycle rate", "is negative");
+  }
   AERIE_TRY(r.u32("drafters", kMaxDrafters, &drafters));
   for (; drafters > 0; --drafters) AERIE_TRY(read_drafter(r, *s, &s->drafters.emplace_back()));
   return r.left() == 0 ? Status() : bad("end", std::to_string(r.left()) + " bytes follow the last field");

@@ -26,12 +26,15 @@ struct SavedKv {
 
 struct SavedDrafter {
   std::string plugin, package, weights;
-  int64_t observed = 0;         // tokens it has seen
+  int64_t first = 0, observed = 0;  // it has seen tokens [first, observed)
   SavedKv kv;
   int64_t waiting = 0;          // rows of features that it has not seen yet
   int64_t feature_cols = 0;
   const uint8_t* features = nullptr;  // (waiting, feature_cols) f32, not aligned
   int64_t feature_bytes() const { return waiting * feature_cols * int64_t{sizeof(float)}; }
+  bool away = false;            // it rests
+  std::string policy;           // whose memory it is, and for what kind of drafts; empty: there is none
+  std::vector<double> memory;
 };
 
 enum class SavedFinish : uint32_t { none = 0, eos = 1, stop_token = 2, stop_string = 3 };
@@ -43,6 +46,7 @@ struct Snapshot {
   SavedFinish finish = SavedFinish::none;
   int32_t stop_bytes = 0;
   SavedKv kv;
+  double cycle_tokens = 0, cycle_ms = 0;  // lately, where several drafters are chosen from
   std::vector<SavedDrafter> drafters;
 };
 

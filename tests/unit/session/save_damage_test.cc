@@ -116,6 +116,12 @@ TEST_F(SaveDamage, CountsThatCannotBe) {
   expect_refused(with([](Snapshot& s) { s.kv.shape.layers += 1; }), Code::bad_format, "kv: its shape");
   expect_refused(with([](Snapshot& s) { s.drafters[0].observed += 1; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.drafters[0].waiting = 100; }), Code::bad_format, "drafter observed");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].first = s.drafters[0].observed + 1; }), Code::bad_format, "drafter observed");
+  expect_refused(with([](Snapshot& s) { s.cycle_ms = -1; }), Code::bad_format, "cycle rate");
+  expect_refused(with([](Snapshot& s) { s.cycle_tokens = NAN; }), Code::bad_format, "cycle rate");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].memory = {1, INFINITY}; s.drafters[0].policy = "auto shared"; }), Code::bad_format, "policy memory");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].memory = {1}; }), Code::bad_format, "policy memory");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].policy = "auto shared"; }), Code::bad_format, "policy memory");
   expect_refused(with([](Snapshot& s) { s.key.model = std::string(4000, '0'); }), Code::bad_format, "model");
   expect_refused(with([](Snapshot& s) { s.key.isa = "\x1b[31m"; }), Code::bad_format, "isa");
   // The count alone, where nothing follows: tokens, positions, features of 2^63.
@@ -129,6 +135,21 @@ TEST_F(SaveDamage, CountsThatCannotBe) {
     std::memcpy(&*at, &n, 8);
     seal_snapshot(b);
     expect_refused(b, Code::bad_format, "tokens");
+  }
+}
+
+// Numbers that a policy cannot have written are refused where it would go on from them.
+TEST_F(SaveDamage, AnotherPolicysMemory) {
+  for (const char* tree : {"cast", "auto"}) {
+    const std::string kind = std::string(tree) + " shared";
+    const Bytes bytes = with([&](Snapshot& s) { s.drafters[0].memory = {3, 1, 4, 1, 5}; s.drafters[0].policy = kind; });
+    const auto s = Session::restore(model_, saved_options(drafter_, tree, 0.8f), bytes);
+    ASSERT_FALSE(s.ok()) << tree;
+    EXPECT_EQ(s.status().code(), Code::bad_format);
+    EXPECT_EQ(s.status().message(), "saved session: policy memory: not of " + kind);
+    EXPECT_EQ(model_->pool()->free_positions(), free_);
+    EXPECT_TRUE(Session::restore(model_, saved_options(drafter_, tree, 0), bytes).ok()) << "of another temperature: it is not looked at";
+    EXPECT_TRUE(Session::restore(model_, options(), bytes).ok());
   }
 }
 
