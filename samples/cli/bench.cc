@@ -258,7 +258,7 @@ int bench(const Options& o) {
     const double ratio = r.median() / rows[0].median();
     if (o.json) {
       nlohmann::ordered_json row({{"drafter", r.drafter}, {"tree", r.tree}, {"draft_noise", r.noise}, {"batch", r.batch}, {"tokens_per_second", r.median()},
-                             {"min", *low}, {"max", *high}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
+                             {"min", *low}, {"max", *high}, {"speeds", r.speeds}, {"speedup", ratio}, {"tau", tau}, {"repeated_4grams", r.repeats}});
       row.update(statistics_json(r.sum));
       if (r.tree == "auto" || r.tree == "default")
         row["choice"] = choice_json(r.sum, r.handles.size() > 1 ? o.drafters : std::vector<std::string>{r.drafter});
