@@ -36,6 +36,8 @@ class Device {
   virtual const char* name() const = 0;  // "cpu", "cuda", ...
   virtual const char* isa() const = 0;   // "AVX3_DL, 2 threads", "sm_90", ...
   virtual int threads() const { return 1; }  // of this host that a pass is spread over
+  // Passes of a kind before one that takes as long as all later ones will.
+  virtual int warm_ups() const { return 1; }
   // 64-byte aligned device memory, contents undefined; null when there is none.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;

@@ -167,7 +167,7 @@ Result<DrafterCosts> measure_drafter(const std::shared_ptr<Drafter>& drafter, co
     const auto sample = [&](const std::vector<int32_t>& rows, const std::function<Result<double>(int32_t)>& pass, size_t width,
                             std::vector<CostPoint>* all) {
       if (!s.ok()) return;
-      Result<std::vector<CostPoint>> some = sample_row_counts(1, c, rows, options, pass);
+      Result<std::vector<CostPoint>> some = sample_row_counts(*drafter->target()->device(), 1, c, rows, options, pass);
       if (some.ok() && width > 0 && some->size() < width) some = error(Code::limit, "profile: out of time");
       if (some.ok()) all->insert(all->end(), some->begin(), some->end());
       s = some.status();

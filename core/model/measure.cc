@@ -45,7 +45,7 @@ Result<CostGrid> measure_target(const Model& model, const MeasureOptions& option
       if (!room.ok()) break;
       const size_t index_bytes = static_cast<size_t>(batch) * (size_t{64 << 10} + static_cast<size_t>(context)) + (size_t{1} << 20);
       AERIE_ASSIGN(const auto timer, PassTimer::create(model.device(), options, index_bytes));
-      Result<std::vector<CostPoint>> some = sample_row_counts(batch, context, counts, options, [&](int32_t n) {
+      Result<std::vector<CostPoint>> some = sample_row_counts(*model.device(), batch, context, counts, options, [&](int32_t n) {
         return timer->time([&](Plan& plan) { return record_pass(model, sequences, context, n, plan); });
       });
       if (!some.ok() && some.status().code() == Code::limit && !first) break;

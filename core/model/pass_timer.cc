@@ -53,8 +53,8 @@ Result<double> PassTimer::time(const std::function<Status(Plan&)>& record) {
   }
 }
 
-Result<std::vector<CostPoint>> sample_row_counts(int32_t batch, int32_t context, std::span<const int32_t> rows,
-                                                 const MeasureOptions& options,
+Result<std::vector<CostPoint>> sample_row_counts(const kernels::Device& device, int32_t batch, int32_t context,
+                                                 std::span<const int32_t> rows, const MeasureOptions& options,
                                                  const std::function<Result<double>(int32_t n)>& pass) {
   struct Row {
     int32_t n;
@@ -64,7 +64,8 @@ Result<std::vector<CostPoint>> sample_row_counts(int32_t batch, int32_t context,
   };
   std::vector<Row> all;
   for (const int32_t n : rows) {
-    const Result<double> first = pass(n);
+    Result<double> first = pass(n);
+    for (int i = 1; i < device.warm_ups() && first.ok(); ++i) first = pass(n);
     if (!first.ok() && first.status().code() == Code::limit && !all.empty()) break;
     if (!first.ok()) return first.status();
     const auto wanted = static_cast<int32_t>(std::clamp<double>(options.point_ms / *first, options.least_samples, options.most_samples));

@@ -40,9 +40,10 @@ class PassTimer {
 };
 
 // Points of one batch and context: medians for each row count, the samples taken in turns so that all row counts see the
-// same weather. A deadline leaves out row counts from the largest down; not even one: Code::limit.
-Result<std::vector<CostPoint>> sample_row_counts(int32_t batch, int32_t context, std::span<const int32_t> rows,
-                                                 const MeasureOptions& options,
+// same weather, after the device's warm-ups of each. A deadline leaves out row counts from the largest down; not even one:
+// Code::limit.
+Result<std::vector<CostPoint>> sample_row_counts(const kernels::Device& device, int32_t batch, int32_t context,
+                                                 std::span<const int32_t> rows, const MeasureOptions& options,
                                                  const std::function<Result<double>(int32_t n)>& pass);
 
 }  // namespace aerie

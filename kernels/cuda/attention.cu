@@ -114,11 +114,12 @@ struct State {
 
 // Grid (tiles of 16 queries of a kv head, kv heads, chunks). Query i of a kv head is row i / group, head i % group of it.
 template <int kElements>
-__global__ void __launch_bounds__(kWarps * 32) attention_chunk(const __grid_constant__ AttentionTask task) {
+__device__ void attention_chunk(const AttentionTask& task) {
   const Attention& op = task.op;
   const int64_t dim = op.cache.head_dim, group = op.heads / op.cache.kv_heads, kv_head = blockIdx.y, chunk = blockIdx.z;
   const int64_t all = op.out.rows * group, first_query = static_cast<int64_t>(blockIdx.x) * kQueries;
   const int64_t last_query = first_query + kQueries < all ? first_query + kQueries : all;
+  if (first_query >= all) return;
   const int64_t first_row = first_query / group, last_row = (last_query - 1) / group;
   const int64_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
@@ -199,9 +200,10 @@ struct Merged {
 };
 
 // Grid (rows, heads): chunks to spans, and those to `out`, or into the op's `partial`.
-__global__ void merge_chunks(const __grid_constant__ AttentionTask task) {
+__device__ void merge_chunks(const AttentionTask& task) {
   const Attention& op = task.op;
   const int64_t dim = op.cache.head_dim, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+  if (r >= op.out.rows) return;
   const int64_t length = Row(op.rows, r).length, spans = op.partial ? op.partial.rows / op.out.rows : 0;
   const float* from = task.partial + (r * op.heads + head) * task.chunks * (dim + 2);
   Merged all;
@@ -220,8 +222,9 @@ __global__ void merge_chunks(const __grid_constant__ AttentionTask task) {
   if (!op.partial && i < dim) row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
 }
 
-__global__ void merge_spans(const __grid_constant__ AttentionMerge op) {
+__device__ void merge_spans(const AttentionMerge& op) {
   const int64_t dim = op.out.cols / op.heads, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+  if (r >= op.out.rows) return;
   const int64_t length = Row(op.rows, r).length, spans = op.partial.rows / op.out.rows;
   if (i >= dim) return;
   Merged all;
@@ -232,15 +235,18 @@ __global__ void merge_spans(const __grid_constant__ AttentionMerge op) {
   row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
 }
 
-// The host does not know how long rows are, but how much the page table can hold.
-int64_t most_chunks(const Attention& op) { return chunks_of(int64_t{op.rows.page_stride} * kPageSlots + kTailMost); }
+// The host does not know how long rows are, but how much the page table can hold: to the next power of two, so that a
+// growing text rarely asks for another grid.
+int64_t most_chunks(const Attention& op) {
+  return chunks_of(bucket(op.rows.page_stride) * kPageSlots + kTailMost);
+}
 unsigned threads_for(int64_t dim) { return static_cast<unsigned>((dim + 31) / 32 * 32); }
 
 template <int kElements>
-void chunks(const AttentionTask& task, gpu::Stream stream) {
+void chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
-  const int64_t queries = op.out.rows * (op.heads / op.cache.kv_heads);
-  launch<attention_chunk<kElements>>(stream, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
+  const int64_t queries = bucket(op.out.rows) * (op.heads / op.cache.kv_heads);
+  launch<attention_chunk<kElements>>(p, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
                                      kWarps * 32, page_bytes(op.cache.head_dim), task);
 }
 
@@ -260,15 +266,15 @@ size_t workspace(const Attention& op) {
 void enqueue(const Attention& op, const Place& p) {
   const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op)};
   const int64_t dim = op.cache.head_dim;
-  if (dim <= 32) chunks<1>(task, p.stream);
-  else if (dim <= 64) chunks<2>(task, p.stream);
-  else if (dim <= 128) chunks<4>(task, p.stream);
-  else chunks<8>(task, p.stream);
-  launch<merge_chunks>(p.stream, {op.out.rows, op.heads}, threads_for(dim), 0, task);
+  if (dim <= 32) chunks<1>(task, p);
+  else if (dim <= 64) chunks<2>(task, p);
+  else if (dim <= 128) chunks<4>(task, p);
+  else chunks<8>(task, p);
+  launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), 0, task);
 }
 
 void enqueue(const AttentionMerge& op, const Place& p) {
-  launch<merge_spans>(p.stream, {op.out.rows, op.heads}, threads_for(op.out.cols / op.heads), 0, op);
+  launch<merge_spans>(p, {bucket(op.out.rows), op.heads}, threads_for(op.out.cols / op.heads), 0, op);
 }
 
 }  // namespace aerie::kernels::cuda

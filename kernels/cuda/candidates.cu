@@ -15,9 +15,10 @@ struct RescoreMemory {  // shared
 };
 
 // One block of kMaxTopK threads a row: thread i has candidate i.
-__global__ void __launch_bounds__(kMaxTopK) rescore(Rescore op) {
+__device__ void rescore(const Rescore& op) {
   RescoreMemory& m = *shared_memory<RescoreMemory>();
   const int64_t r = blockIdx.x, n = op.exact.cols;
+  if (r >= op.exact.rows) return;
   const auto me = static_cast<int>(threadIdx.x);
   const int32_t* ids = op.ids + r * n;
   const DrawKey* key = op.keys && op.keys[r].temperature > 0 ? op.keys + r : nullptr;
@@ -62,7 +63,7 @@ const char* refuse(const Rescore& op) {
 }
 
 void enqueue(const Rescore& op, const Place& p) {
-  launch<rescore>(p.stream, {op.exact.rows}, kMaxTopK, sizeof(RescoreMemory), op);
+  launch<rescore>(p, {bucket(op.exact.rows)}, kMaxTopK, sizeof(RescoreMemory), op);
 }
 
 }  // namespace aerie::kernels::cuda

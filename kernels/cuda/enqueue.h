@@ -1,18 +1,12 @@
-// Putting one op of the table on a stream. Files beside this one hold a family of ops each.
+// Turning one op of the table into launches. Files beside this one hold a family of ops each.
 #pragma once
 
 #include <cstddef>
 
-#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/launches.h"
 #include "kernels/ops.h"
 
 namespace aerie::kernels::cuda {
-
-// Working memory of the running op; the next op on the stream uses the same.
-struct Place {
-  gpu::Stream stream = nullptr;
-  char* workspace = nullptr;
-};
 
 // Cuts working memory into 256-byte aligned parts. Without memory it only counts.
 class Carve {
@@ -31,6 +25,13 @@ class Carve {
   int64_t used_ = 0;
 };
 
+// transfer.cu: within plans, between device memory and what the queue's memory holds for the host.
+struct Transfer {
+  void* to;
+  const void* from;
+  int64_t bytes;
+};
+void enqueue(const Transfer&, const Place&);
 // rows.cu
 void enqueue(const CopyRows&, const Place&);
 void enqueue(const Embed&, const Place&);

@@ -23,7 +23,7 @@ Status attach(int device);
 // 256-byte aligned device memory; null when there is none.
 void* allocate(size_t bytes);
 void release(void* memory);
-// Host memory that the device copies from and to on its own.
+// Host memory that the device copies from on its own, and that kernels write.
 void* allocate_pinned(size_t bytes);
 void release_pinned(void* memory);
 
@@ -53,7 +53,14 @@ Result<Graph> end_capture(Stream stream);
 Status run(Graph graph, Stream stream);
 void destroy(Graph graph);
 
-// The first failure of a kernel launch on this thread since the last call.
-Status launched();
+// A kernel (launch.h) and its grid; `argument`: of what it reads, from the beginning of the plan's arguments on. Without
+// padding: launches are compared as bytes.
+using Kernel = const void*;
+struct Launch {
+  Kernel kernel = nullptr;
+  uint32_t x = 1, y = 1, z = 1, threads = 1, shared_bytes = 0, argument = 0;
+};
+static_assert(sizeof(Launch) == sizeof(Kernel) + 6 * sizeof(uint32_t));
+Status launch(const Launch& launch, const void* argument, Stream stream);
 
 }  // namespace aerie::kernels::cuda::gpu

@@ -112,6 +112,12 @@ Result<Graph> end_capture(Stream stream) {
 Status run(Graph graph, Stream stream) { return status(cudaGraphLaunch(native(graph), native(stream)), "starting a graph"); }
 void destroy(Graph graph) { (void)cudaGraphExecDestroy(native(graph)); }
 
-Status launched() { return status(cudaGetLastError(), "starting a kernel"); }
+Status launch(const Launch& l, const void* argument, Stream stream) {
+  if (l.shared_bytes > 48 << 10)  // more than every kernel may have unasked
+    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10), "asking for shared memory"));
+  void* arguments[] = {&argument};
+  return status(cudaLaunchKernel(l.kernel, dim3(l.x, l.y, l.z), dim3(l.threads), arguments, l.shared_bytes, native(stream)),
+                "starting a kernel");
+}
 
 }  // namespace aerie::kernels::cuda::gpu

@@ -1,8 +1,10 @@
-// Starting kernels: the only place with <<<>>>, so that an emulation can take its place.
+// Launching a kernel, which is a device function of one argument: it is noted with that (launches.h).
 #pragma once
 
-#include "kernels/cuda/gpu.h"
+#include <type_traits>
+
 #include "kernels/cuda/kernel.h"
+#include "kernels/cuda/launches.h"
 
 namespace aerie::kernels::cuda {
 
@@ -11,27 +13,36 @@ struct Grid {
   bool empty() const { return x <= 0 || y <= 0 || z <= 0; }
 };
 
+template <class>
+struct ArgumentOf;
+template <class A>
+struct ArgumentOf<void (*)(const A&)> {
+  using Type = A;
+};
+
 #ifdef __CUDACC__
-template <auto kKernel, class... Args>
-void launch(gpu::Stream stream, Grid grid, unsigned threads, size_t shared_bytes, const Args&... args) {
-  if (grid.empty()) return;
-  if (shared_bytes > 48 << 10) {  // more than every kernel may have unasked
-    static const cudaError_t allowed = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10);
-    (void)allowed;  // the launch fails if it was not
-  }
-  const dim3 blocks(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
-  kKernel<<<blocks, threads, shared_bytes, reinterpret_cast<cudaStream_t>(stream)>>>(args...);
+template <auto kKernel, int kThreads, class A>
+__global__ void __launch_bounds__(kThreads) run_kernel(const A* argument) {
+  const A a = *argument;
+  kKernel(a);
 }
 #else
-// Puts the launch on the emulated stream.
-void emulate_launch(gpu::Stream stream, emulation::Index grid, unsigned threads, size_t shared_bytes,
-                    std::function<void()> body);
-template <auto kKernel, class... Args>
-void launch(gpu::Stream stream, Grid grid, unsigned threads, size_t shared_bytes, const Args&... args) {
-  if (grid.empty()) return;
-  emulate_launch(stream, {static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)},
-                 threads, shared_bytes, [=] { kKernel(args...); });
+template <auto kKernel, int, class A>
+void run_kernel(const void* argument) {
+  const A a = *static_cast<const A*>(argument);
+  kKernel(a);
 }
 #endif
+
+template <auto kKernel, int kMostThreads = 256>
+void launch(const Place& p, Grid grid, unsigned threads, size_t shared_bytes,
+            const typename ArgumentOf<decltype(kKernel)>::Type& argument) {
+  using A = typename ArgumentOf<decltype(kKernel)>::Type;
+  static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 32);
+  if (grid.empty()) return;
+  p.launches->add({reinterpret_cast<gpu::Kernel>(&run_kernel<kKernel, kMostThreads, A>), static_cast<uint32_t>(grid.x),
+                   static_cast<uint32_t>(grid.y), static_cast<uint32_t>(grid.z), threads, static_cast<uint32_t>(shared_bytes), 0},
+                  &argument, sizeof(A));
+}
 
 }  // namespace aerie::kernels::cuda

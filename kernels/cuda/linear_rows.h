@@ -18,8 +18,19 @@ __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
   *low = finite(v) ? to_bf16(v - from_bf16(*high)) : 0;
 }
 
-// Grid (groups * 8): a block a row.
-__global__ void prepare_bf16(Tensor x, int64_t padded_steps, uint4* out) {
+struct PrepareTask {
+  Tensor x;
+  int64_t padded_steps, padded_rows;
+  void* out;
+  float* scales;  // int8
+};
+
+// Grid (rows in whole groups): a block a row.
+__device__ inline void prepare_bf16(const PrepareTask& task) {
+  if (blockIdx.x >= task.padded_rows) return;
+  const Tensor& x = task.x;
+  const int64_t padded_steps = task.padded_steps;
+  auto* out = static_cast<uint4*>(task.out);
   const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
   const float* in = r < x.rows ? row(x, r) : nullptr;
   for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
@@ -38,7 +49,11 @@ __global__ void prepare_bf16(Tensor x, int64_t padded_steps, uint4* out) {
   }
 }
 
-__global__ void prepare_int8(Tensor x, int64_t padded_steps, uint2* out, float* scales) {
+__device__ inline void prepare_int8(const PrepareTask& task) {
+  if (blockIdx.x >= task.padded_rows) return;
+  const Tensor& x = task.x;
+  const int64_t padded_steps = task.padded_steps;
+  auto* out = static_cast<uint2*>(task.out);
   auto* shared = shared_memory<float>();
   const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
   const float* in = r < x.rows ? row(x, r) : nullptr;
@@ -53,7 +68,7 @@ __global__ void prepare_int8(Tensor x, int64_t padded_steps, uint2* out, float* 
   }
   const bool fine = bad == 0.0f;  // else NaN for the whole row, through its scale
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
-  if (threadIdx.x == 0) scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
+  if (threadIdx.x == 0) task.scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
   for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
     const int64_t step = i / 4, t = i % 4;
     uint32_t word[2] = {};

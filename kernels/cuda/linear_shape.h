@@ -12,6 +12,7 @@
 namespace aerie::kernels::cuda {
 
 constexpr int kLinearThreads = 128;
+constexpr int kMostShared = 99 << 10;  // bytes of shared memory of a block, on every device we build for
 constexpr int kBlockPanels = 8;
 constexpr int kGroupRows = 8;  // batch rows an mma takes
 constexpr int kUnitSteps = 4;

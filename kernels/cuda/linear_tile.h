@@ -36,19 +36,23 @@ struct Stage {
   static constexpr int kScales = kInt4 ? 4 * 2 * kUnitSteps * kPanel * 2 : 0;
   static constexpr int kGroupBytes = kUnitSteps * 32 * (kInt ? 8 : 16);
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
-  static constexpr int kStages = kBytes * 4 <= (99 << 10) ? 4 : 3;
-  static_assert(kBytes * kStages <= (99 << 10));
+  static constexpr int kStages = kBytes * 4 <= kMostShared ? 4 : 3;
+  static_assert(kBytes * kStages <= kMostShared);
 };
 
 // Nibbles 0 .. 15 as bytes -8 .. 7.
 __device__ inline uint32_t minus_eight(uint32_t nibbles) { return ((nibbles | 0x80808080u) - 0x08080808u) ^ 0x80808080u; }
 
-template <DType kType, int kGroups>
+template <DType kType, int kGroups, int kStages = Stage<kType, kGroups>::kStages>
 class LinearTile {
   using S = Stage<kType, kGroups>;
 
  public:
-  __device__ explicit LinearTile(const LinearTask& task) : t_(task), shared_(shared_memory<char>()) {
+  static constexpr size_t kShared = kStages * S::kBytes;
+
+  // Panels kBlockPanels * `block` and on, for rows of groups from `group` on (or of row `group`: LinearRows).
+  __device__ LinearTile(const LinearTask& task, int64_t group, int64_t block)
+      : t_(task), shared_(shared_memory<char>()), first_(group), block_(block) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     warp_ = static_cast<int>(threadIdx.x / 32);
     half_ = lane / 16;
@@ -57,38 +61,58 @@ class LinearTile {
     panel_ = panel_of(half_);
   }
 
-  __device__ void run() {
-    const int64_t first = static_cast<int64_t>(blockIdx.z) * t_.shape.slice_units;
+  // Adds up one slice of K.
+  __device__ void accumulate(int64_t slice) {
+    for (auto& group : sum_)
+      for (auto& tile : group)
+        for (Sum& v : tile) v = 0;
+    const int64_t first = slice * t_.shape.slice_units;
     const int64_t end = first + t_.shape.slice_units < t_.shape.units ? first + t_.shape.slice_units : t_.shape.units;
-    for (int s = 0; s < S::kStages - 1; ++s) {
+    for (int s = 0; s < kStages - 1; ++s) {
       if (first + s < end) fetch(s, first + s);
       copy_async_commit();
     }
     int stage = 0;
     for (int64_t unit = first; unit < end; ++unit) {
-      copy_async_wait<S::kStages - 2>();
+      copy_async_wait<kStages - 2>();
       sync_block();  // the stage is here for all, and the one before has been used by all
-      const int64_t ahead = unit + S::kStages - 1;
-      if (ahead < end) fetch((stage + S::kStages - 1) % S::kStages, ahead);
+      const int64_t ahead = unit + kStages - 1;
+      if (ahead < end) fetch((stage + kStages - 1) % kStages, ahead);
       copy_async_commit();
       multiply(stage);
-      stage = (stage + 1) % S::kStages;
+      stage = (stage + 1) % kStages;
     }
     copy_async_wait<0>();
-    store();
+  }
+
+  // The slice's sums to `partial`.
+  __device__ void store(int64_t slice) const {
+    if (t_.ids) return store_id(slice);
+    each_sum([&](int64_t r, int64_t n, float4 sums) {
+      *reinterpret_cast<float4*>(t_.partial + (slice * t_.rows + r) * t_.shape.columns() + n) = sums;
+    });
+  }
+  // f(row, output, the sums of four outputs) for each that this thread has; int32 sums as bits.
+  template <class F>
+  __device__ void each_sum(const F& f) const {
+    if (panel_ < 0) return;
+    for (int n = 0; n < kGroups; ++n)
+      for (int odd = 0; odd < 2; ++odd) {
+        const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
+        if (r < t_.rows)
+          f(r, panel_ * kPanel + 4 * quad_,
+            make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd])));
+      }
   }
 
  private:
   __device__ int64_t panel_of(int half) const {
-    const int64_t at = (static_cast<int64_t>(blockIdx.y) * 4 + warp_) * 2 + half;
+    const int64_t at = (block_ * 4 + warp_) * 2 + half;
     if (!t_.ids) return at < t_.shape.panels ? at : -1;
-    const int64_t r = blockIdx.x;
-    const int32_t id = at < t_.n ? t_.ids[r * t_.n + at] : -1;
+    const int32_t id = at < t_.n ? t_.ids[first_ * t_.n + at] : -1;
     return id >= 0 ? id / kPanel : -1;
   }
-  __device__ int64_t first_group() const {
-    return t_.ids ? static_cast<int64_t>(blockIdx.x) / kGroupRows : static_cast<int64_t>(blockIdx.x) * kGroups;
-  }
+  __device__ int64_t first_group() const { return t_.ids ? first_ / kGroupRows : first_; }
   __device__ char* weights(int stage) const { return shared_ + stage * S::kBytes; }
   __device__ char* scales(int stage) const { return weights(stage) + S::kWeights; }
   __device__ char* rows(int stage) const { return scales(stage) + S::kScales; }
@@ -179,25 +203,13 @@ class LinearTile {
     }
   }
 
-  __device__ void store() const {
-    if (t_.ids) return store_ids();
-    if (panel_ < 0) return;
-    for (int n = 0; n < kGroups; ++n)
-      for (int odd = 0; odd < 2; ++odd) {
-        const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
-        if (r >= t_.rows) continue;
-        float* to = t_.partial + (static_cast<int64_t>(blockIdx.z) * t_.rows + r) * t_.shape.columns();
-        *reinterpret_cast<float4*>(to + panel_ * kPanel + 4 * quad_) =
-            make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd]));
-      }
-  }
   // One output of each panel, of one batch row: one thread has it.
-  __device__ void store_ids() const {
-    const int64_t r = blockIdx.x, at = (static_cast<int64_t>(blockIdx.y) * 4 + warp_) * 2 + half_;
+  __device__ void store_id(int64_t slice) const {
+    const int64_t r = first_, at = (block_ * 4 + warp_) * 2 + half_;
     if (panel_ < 0) return;
     const int lane = t_.ids[r * t_.n + at] % kPanel, column = static_cast<int>(r % kGroupRows);
     if (lane / 4 != quad_ || column / 2 != tig_) return;
-    float* to = t_.partial + (static_cast<int64_t>(blockIdx.z) * t_.rows + r) * t_.n + at;
+    float* to = t_.partial + (slice * t_.rows + r) * t_.n + at;
     for (int m = 0; m < 2; ++m)
       for (int i = 0; i < 4; ++i)
         if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = bits(sum_[0][m][i]);
@@ -205,12 +217,13 @@ class LinearTile {
 
   const LinearTask& t_;
   char* shared_;
+  int64_t first_, block_;
   int warp_, half_, quad_, tig_;
   int64_t panel_;  // -1: none
   using Sum = std::conditional_t<kType == DType::int8, int32_t, float>;  // int8: exact to the end
   __device__ static float bits(float v) { return v; }
   __device__ static float bits(int32_t v) { return std::bit_cast<float>(v); }
-  Sum sum_[kGroups][2][4] = {};
+  Sum sum_[kGroups][2][4];
 };
 
 }  // namespace aerie::kernels::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <thread>
 
@@ -10,8 +11,8 @@ namespace aerie::kernels::cuda {
 namespace {
 
 constexpr size_t kStagedMost = size_t{4} << 20;  // bytes of one copy; larger ones are rare, and waited for
+constexpr size_t kLeastUploads = 4096, kLeastLaunches = 3;
 constexpr size_t kNotStaged = static_cast<size_t>(-1);
-constexpr size_t kMostKnown = 256;
 
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -37,48 +38,22 @@ Result<std::unique_ptr<Queue>> CudaQueue::make(DeviceState& device) {
 CudaQueue::~CudaQueue() {
   (void)gpu::attach(device_.index);
   abandon();
-  forget_graphs();
+  graphs_.forget();
   if (done_) gpu::destroy(done_);
   if (stream_) gpu::destroy(stream_);
-  if (workspace_) gpu::release(workspace_);
-  if (staging_) gpu::release_pinned(staging_);
+  for (char* const device : {workspace_, arrived_})
+    if (device) gpu::release(device);
+  if (pinned_) gpu::release_pinned(pinned_);
 }
 
-void CudaQueue::forget_graphs() {
-  for (auto& [signature, known] : known_)
-    if (known.graph) gpu::destroy(known.graph);
-  known_.clear();
-}
+struct CudaQueue::Sizes {
+  size_t workspace = 0, uploads = 0, arguments = 0, downloads = 0;
+  size_t arriving() const { return uploads + arguments; }
+};
 
-// Only between plans.
-Status CudaQueue::grow(size_t workspace, size_t staging) {
-  if (workspace <= workspace_size_ && staging <= staging_size_) return {};
-  forget_graphs();  // they hold the old addresses
-  if (workspace > workspace_size_) {
-    if (workspace_) gpu::release(workspace_);
-    workspace_size_ = 0;
-    workspace = rounded(workspace + workspace / 4, size_t{1} << 20);
-    workspace_ = static_cast<char*>(gpu::allocate(workspace));
-    if (!workspace_)
-      return error(Code::out_of_memory, "cuda: working memory of " + std::to_string(workspace) + " bytes");
-    workspace_size_ = workspace;
-  }
-  if (staging > staging_size_) {
-    if (staging_) gpu::release_pinned(staging_);
-    staging_size_ = 0;
-    staging = rounded(staging + staging / 4, size_t{64} << 10);
-    staging_ = static_cast<char*>(gpu::allocate_pinned(staging));
-    if (!staging_) return error(Code::out_of_memory, "cuda: pinned memory of " + std::to_string(staging) + " bytes");
-    staging_size_ = staging;
-  }
-  return {};
-}
-
-// Checks the plan, makes room for it and takes what it uploads.
-Status CudaQueue::prepare(std::span<const Op> ops) {
-  size_t need = 0, staging = 0;
-  direct_ = false;
-  signature_.clear();
+// Checks the plan, and where its copies go: uploads from 0 on, downloads for now too.
+Result<CudaQueue::Sizes> CudaQueue::measure(std::span<const Op> ops) {
+  Sizes sizes;
   staged_.clear();
   for (size_t i = 0; i < ops.size(); ++i) {
     const char* why = nullptr;
@@ -88,72 +63,103 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
           using O = std::decay_t<decltype(op)>;
           bytes = copied(op);
           why = refuse<O>(op);
-          if (!why) need = std::max(need, workspace<O>(op));
+          if (!why) sizes.workspace = std::max(sizes.workspace, workspace<O>(op));
         },
         ops[i]);
     if (why) return error(Code::unsupported, "cuda: op " + std::to_string(i) + ": " + why);
-    direct_ = direct_ || bytes > kStagedMost;
-    staged_.push_back(bytes > kStagedMost ? kNotStaged : staging);
-    if (bytes <= kStagedMost) staging += rounded(bytes, 64);
-    if (device_.graphs) signature_.add(ops[i]);
+    size_t& used = std::holds_alternative<Download>(ops[i]) ? sizes.downloads : sizes.uploads;
+    staged_.push_back(bytes > kStagedMost ? kNotStaged : used);
+    if (bytes <= kStagedMost) used += rounded(bytes, 64);
   }
-  AERIE_TRY(grow(need, staging));
-  ops_ = ops;
-  for (size_t i = 0; i < ops.size(); ++i)
-    if (const auto* up = std::get_if<Upload>(&ops[i]); up && up->bytes > 0 && staged_[i] != kNotStaged)
-      std::memcpy(staging_ + staged_[i], up->host, static_cast<size_t>(up->bytes));
+  // Arguments begin where they would for somewhat more or less to upload: the same graph.
+  sizes.uploads = std::bit_ceil(std::max(sizes.uploads, kLeastUploads));
+  sizes.arguments = ops.size() * Launches::kMostBytes;
+  return sizes;
+}
+
+// Only between plans. Sizes are powers of two: a text that grows rarely asks again.
+Status CudaQueue::grow(const Sizes& sizes) {
+  if (sizes.workspace > workspace_size_) {
+    if (workspace_) gpu::release(workspace_);
+    workspace_size_ = 0;
+    const size_t size = std::bit_ceil(std::max(sizes.workspace, size_t{1} << 20));
+    workspace_ = static_cast<char*>(gpu::allocate(size));
+    if (!workspace_) return error(Code::out_of_memory, "cuda: working memory of " + std::to_string(size) + " bytes");
+    workspace_size_ = size;
+  }
+  if (sizes.arriving() + sizes.downloads > pinned_size_) {
+    graphs_.forget();  // they copy from and to the old addresses
+    if (pinned_) gpu::release_pinned(pinned_);
+    if (arrived_) gpu::release(arrived_);
+    pinned_size_ = 0;
+    const size_t size = std::bit_ceil(std::max(sizes.arriving() + sizes.downloads, size_t{256} << 10));
+    pinned_ = static_cast<char*>(gpu::allocate_pinned(size));
+    arrived_ = pinned_ ? static_cast<char*>(gpu::allocate(size)) : nullptr;
+    if (!arrived_) {
+      if (pinned_) gpu::release_pinned(pinned_);
+      pinned_ = nullptr;
+      return error(Code::out_of_memory, "cuda: " + std::to_string(size) + " bytes of pinned memory and as much on the device");
+    }
+    pinned_size_ = size;
+  }
   return {};
 }
 
-Status CudaQueue::put_on_stream() {
-  const Place place{stream_, workspace_};
-  for (size_t i = 0; i < ops_.size(); ++i) {
-    if (const auto* up = std::get_if<Upload>(&ops_[i])) {
+// Turns the plan into launches, with all that they read in pinned memory.
+Status CudaQueue::prepare(std::span<const Op> ops) {
+  AERIE_ASSIGN(const Sizes sizes, measure(ops));
+  AERIE_TRY(grow(sizes));
+  ops_ = ops;
+  arguments_at_ = sizes.uploads;
+  launches_.begin(pinned_ + arguments_at_, sizes.arguments);
+  direct_.clear();
+  const Place place{&launches_, workspace_};
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (staged_[i] == kNotStaged) {
+      direct_.push_back({launches_.all().size(), i});
+    } else if (const auto* up = std::get_if<Upload>(&ops[i])) {
       if (up->bytes <= 0) continue;
-      const void* from = staged_[i] == kNotStaged ? up->host : staging_ + staged_[i];
-      AERIE_TRY(gpu::copy_to_device(up->device, from, static_cast<size_t>(up->bytes), stream_));
-    } else if (const auto* down = std::get_if<Download>(&ops_[i])) {
-      if (down->bytes <= 0) continue;
-      void* to = staged_[i] == kNotStaged ? down->host : staging_ + staged_[i];
-      AERIE_TRY(gpu::copy_to_host(to, down->device, static_cast<size_t>(down->bytes), stream_));
+      std::memcpy(pinned_ + staged_[i], up->host, static_cast<size_t>(up->bytes));
+      enqueue(Transfer{up->device, arrived_ + staged_[i], up->bytes}, place);
+    } else if (const auto* down = std::get_if<Download>(&ops[i])) {
+      staged_[i] += sizes.arriving();
+      enqueue(Transfer{pinned_ + staged_[i], down->device, down->bytes}, place);
     } else {
       std::visit(
           [&](const auto& op) {
             using O = std::decay_t<decltype(op)>;
             if constexpr (!std::is_same_v<O, Upload> && !std::is_same_v<O, Download>) enqueue(op, place);
           },
-          ops_[i]);
+          ops[i]);
     }
   }
-  return gpu::launched();
+  return launches_.fit() ? Status() : error(Code::internal, "cuda: a plan's arguments find no room");
 }
 
-Status CudaQueue::replay(gpu::Graph* graph) {
-  if (!*graph) {
-    AERIE_TRY(gpu::begin_capture(stream_));
-    const Status put = put_on_stream();
-    Result<gpu::Graph> made = gpu::end_capture(stream_);  // also ends a capture that failed
-    AERIE_TRY(put);
-    if (!made.ok()) return made.status();
-    *graph = *made;
+Status CudaQueue::put_on_stream() {
+  if (launches_.all().empty() && direct_.empty()) return {};
+  AERIE_TRY(gpu::copy_to_device(arrived_, pinned_, arguments_at_ + launches_.bytes(), stream_));
+  const char* const arguments = arrived_ + arguments_at_;
+  size_t n = 0;
+  const auto launch_to = [&](size_t end) -> Status {
+    for (; n < end; ++n) AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_));
+    return {};
+  };
+  for (const DirectCopy& copy : direct_) {
+    AERIE_TRY(launch_to(copy.before));
+    if (const auto* up = std::get_if<Upload>(&ops_[copy.op]))
+      AERIE_TRY(gpu::copy_to_device(up->device, up->host, static_cast<size_t>(up->bytes), stream_));
+    else if (const auto* down = std::get_if<Download>(&ops_[copy.op]))
+      AERIE_TRY(gpu::copy_to_host(down->host, down->device, static_cast<size_t>(down->bytes), stream_));
   }
-  return gpu::run(*graph, stream_);
+  return launch_to(launches_.all().size());
 }
 
 // A plan seen before is worth a graph: most are the same cycle after cycle.
 Status CudaQueue::start() {
-  if (!device_.graphs || direct_ || ops_.size() < 4) return put_on_stream();
-  const auto [it, is_new] = known_.try_emplace(signature_.bytes());
-  it->second.last = ++uses_;
-  if (!is_new) return replay(&it->second.graph);
-  if (known_.size() > kMostKnown) {
-    const auto oldest = std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
-      return a.second.last < b.second.last;
-    });
-    if (oldest->second.graph) gpu::destroy(oldest->second.graph);
-    known_.erase(oldest);
-  }
-  return put_on_stream();
+  if (!device_.graphs || !direct_.empty() || launches_.all().size() < kLeastLaunches) return put_on_stream();
+  AERIE_ASSIGN(const bool ran, graphs_.run(launches_.all(), arguments_at_, stream_, [this] { return put_on_stream(); }));
+  return ran ? Status() : put_on_stream();
 }
 
 Status CudaQueue::submit(std::span<const Op> ops) {
@@ -174,7 +180,7 @@ Status CudaQueue::submit(std::span<const Op> ops) {
 void CudaQueue::take_downloads() {
   for (size_t i = 0; i < ops_.size(); ++i)
     if (const auto* down = std::get_if<Download>(&ops_[i]); down && down->bytes > 0 && staged_[i] != kNotStaged)
-      std::memcpy(down->host, staging_ + staged_[i], static_cast<size_t>(down->bytes));
+      std::memcpy(down->host, pinned_ + staged_[i], static_cast<size_t>(down->bytes));
 }
 
 Result<RunState> CudaQueue::advance(Clock::time_point deadline) {

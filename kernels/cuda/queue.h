@@ -1,14 +1,11 @@
-// A stream, the memory its ops work in, and the graphs of plans it has seen.
+// A stream, the memory its plans work in, and the graphs of plans it has seen.
 #pragma once
 
 #include <atomic>
-#include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/gpu.h"
-#include "kernels/cuda/signature.h"
+#include "kernels/cuda/graphs.h"
 #include "kernels/device.h"
 
 namespace aerie::kernels::cuda {
@@ -34,17 +31,18 @@ class CudaQueue final : public Queue {
 
  private:
   explicit CudaQueue(DeviceState& device) : device_(device) {}
+  struct Sizes;
+  Result<Sizes> measure(std::span<const Op> ops);
+  Status grow(const Sizes& sizes);
   Status prepare(std::span<const Op> ops);
   Status start();
-  Status replay(gpu::Graph* graph);
   Status put_on_stream();
-  Status grow(size_t workspace, size_t staging);
-  void forget_graphs();
   void take_downloads();
 
-  struct Known {
-    gpu::Graph graph = nullptr;  // from the second time on
-    uint64_t last = 0;           // use
+  // A copy too large for the queue's memory goes its own way, before the launch of this number.
+  struct DirectCopy {
+    size_t before;
+    size_t op;
   };
 
   DeviceState& device_;
@@ -52,15 +50,18 @@ class CudaQueue final : public Queue {
   gpu::Event done_ = nullptr;
   char* workspace_ = nullptr;  // device
   size_t workspace_size_ = 0;
-  char* staging_ = nullptr;  // pinned: what plans upload and download
-  size_t staging_size_ = 0;
+  // What a plan uploads, then its arguments, are put together in pinned memory and brought over by one copy; behind them
+  // is what it downloads.
+  char* pinned_ = nullptr;
+  char* arrived_ = nullptr;  // device
+  size_t pinned_size_ = 0;
+  size_t arguments_at_ = 0;
   std::span<const Op> ops_;
-  std::vector<size_t> staged_;  // of each op of ops_: its place in staging_
-  bool direct_ = false;         // has a copy too large to be staged
+  std::vector<size_t> staged_;  // of each op of ops_: its place in pinned_
+  Launches launches_;
+  std::vector<DirectCopy> direct_;
+  Graphs graphs_;
   RunState state_ = RunState::idle;
-  Signature signature_;
-  std::unordered_map<std::string, Known> known_;
-  uint64_t uses_ = 0;
 };
 
 }  // namespace aerie::kernels::cuda

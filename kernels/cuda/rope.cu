@@ -7,8 +7,9 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-__global__ void rope_angles(RopeAngles op) {
+__device__ void rope_angles(const RopeAngles& op) {
   const int64_t h = op.inv_freq.cols, r = blockIdx.x;
+  if (r >= op.angles.rows) return;
   for (int64_t i = threadIdx.x; i < h; i += blockDim.x) {
     const double angle = static_cast<double>(op.positions[r]) * static_cast<double>(row(op.inv_freq, 0)[i]);
     row(op.angles, r)[i] = static_cast<float>(cos(angle) * static_cast<double>(op.scale));
@@ -17,8 +18,9 @@ __global__ void rope_angles(RopeAngles op) {
 }
 
 // One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
-__global__ void rope_and_store(RopeAndStore op) {
+__device__ void rope_and_store(const RopeAndStore& op) {
   const int64_t r = blockIdx.x, d = op.cache.head_dim, h = d / 2, kv = op.cache.kv_heads, head = blockIdx.y;
+  if (r >= op.qkv.rows) return;
   const int lane = static_cast<int>(threadIdx.x);
   float* x = row(op.qkv, r) + head * d;
   const float* angles = row(op.angles, r);
@@ -47,7 +49,8 @@ __global__ void rope_and_store(RopeAndStore op) {
 }
 
 // (n, 2 * layers): one slot's keys or values of one layer.
-__global__ void kv_copy(KvCopy op) {
+__device__ void kv_copy(const KvCopy& op) {
+  if (static_cast<int32_t>(blockIdx.x) >= op.n) return;
   const KvCache& c = op.cache;
   const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.src[blockIdx.x], 0);
   const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
@@ -65,10 +68,10 @@ const char* refuse(const RopeAndStore& op) {
   return op.cache.head_dim > kMostDim ? "heads of more than 256 elements" : nullptr;
 }
 
-void enqueue(const RopeAngles& op, const Place& p) { launch<rope_angles>(p.stream, {op.angles.rows}, 64, 0, op); }
+void enqueue(const RopeAngles& op, const Place& p) { launch<rope_angles>(p, {bucket(op.angles.rows)}, 64, 0, op); }
 void enqueue(const RopeAndStore& op, const Place& p) {
-  launch<rope_and_store>(p.stream, {op.qkv.rows, op.heads + 2 * op.cache.kv_heads}, 32, 0, op);
+  launch<rope_and_store>(p, {bucket(op.qkv.rows), op.heads + 2 * op.cache.kv_heads}, 32, 0, op);
 }
-void enqueue(const KvCopy& op, const Place& p) { launch<kv_copy>(p.stream, {op.n, 2 * op.cache.layers}, 128, 0, op); }
+void enqueue(const KvCopy& op, const Place& p) { launch<kv_copy>(p, {bucket(op.n), 2 * op.cache.layers}, 128, 0, op); }
 
 }  // namespace aerie::kernels::cuda

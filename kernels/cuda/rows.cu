@@ -9,10 +9,10 @@ namespace {
 constexpr int kThreads = 256;
 
 __device__ int64_t column() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
-// A grid over (columns, rows); rows are in y, which has 16 bits: more go round.
-Grid cells(int64_t cols, int64_t rows) { return {(cols + kThreads - 1) / kThreads, rows < 65535 ? rows : 65535}; }
+// A grid over (columns, rows).
+Grid cells(int64_t cols, int64_t rows) { return {(cols + kThreads - 1) / kThreads, many_rows(rows)}; }
 
-__global__ void copy_rows(CopyRows op) {
+__device__ void copy_rows(const CopyRows& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.rows; r += gridDim.y) {
     const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
@@ -40,7 +40,7 @@ __device__ float element(const Tensor& t, int64_t r, int64_t c) {
   }
 }
 
-__global__ void embed(Embed op) {
+__device__ void embed(const Embed& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y) {
     const int64_t id = op.ids[r];
@@ -48,7 +48,8 @@ __global__ void embed(Embed op) {
   }
 }
 
-__global__ void rms_norm(RmsNorm op) {
+__device__ void rms_norm(const RmsNorm& op) {
+  if (blockIdx.x >= op.out.rows) return;
   auto* shared = shared_memory<float>();
   const int64_t n = op.x.cols;
   const float *x = row(op.x, blockIdx.x), *weight = row(op.weight, 0);
@@ -74,19 +75,19 @@ __device__ float act(Activation kind, float x) {
   }
 }
 
-__global__ void activate(Activate op) {
+__device__ void activate(const Activate& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
     if (c < op.out.cols) row(op.out, r)[c] = act(op.kind, row(op.x, r)[c]);
 }
 
-__global__ void gated_activate(GatedActivate op) {
+__device__ void gated_activate(const GatedActivate& op) {
   const int64_t c = column(), f = op.out.cols;
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
     if (c < f) row(op.out, r)[c] = act(op.kind, row(op.gate_up, r)[c]) * row(op.gate_up, r)[f + c];
 }
 
-__global__ void add(Add op) {
+__device__ void add(const Add& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
     if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c];
@@ -94,13 +95,13 @@ __global__ void add(Add op) {
 
 }  // namespace
 
-void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p.stream, cells(op.src.cols, op.rows), kThreads, 0, op); }
-void enqueue(const Embed& op, const Place& p) { launch<embed>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
-void enqueue(const RmsNorm& op, const Place& p) { launch<rms_norm>(p.stream, {op.out.rows}, kThreads, 32 * sizeof(float), op); }
-void enqueue(const Activate& op, const Place& p) { launch<activate>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kThreads, 0, op); }
+void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const RmsNorm& op, const Place& p) { launch<rms_norm>(p, {bucket(op.out.rows)}, kThreads, 32 * sizeof(float), op); }
+void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) {
-  launch<gated_activate>(p.stream, cells(op.out.cols, op.out.rows), kThreads, 0, op);
+  launch<gated_activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op);
 }
-void enqueue(const Add& op, const Place& p) { launch<add>(p.stream, cells(op.a.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kThreads, 0, op); }
 
 }  // namespace aerie::kernels::cuda

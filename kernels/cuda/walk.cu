@@ -29,7 +29,8 @@ struct RangeMemory {  // shared
 };
 
 // Grid (ranges, rows).
-__global__ void row_ranges(const __grid_constant__ WalkTask task) {
+__device__ void row_ranges(const WalkTask& task) {
+  if (blockIdx.y >= task.op.logits.rows) return;
   RangeMemory& m = *shared_memory<RangeMemory>();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRange, r = blockIdx.y;
   const float* logits = row(task.op.logits, r);
@@ -140,7 +141,8 @@ __device__ int32_t draw(const float* logits, int64_t n, const Sampling& s, int64
 }
 
 // Grid (sequences).
-__global__ void __launch_bounds__(kWalkThreads) walk(const __grid_constant__ WalkTask task) {
+__device__ void walk(const WalkTask& task) {
+  if (static_cast<int32_t>(blockIdx.x) >= task.op.n_seqs) return;
   WalkMemory& m = *shared_memory<WalkMemory>();
   const Walk& op = task.op;
   const WalkSeq& seq = op.seqs[blockIdx.x];
@@ -189,8 +191,8 @@ size_t workspace(const Walk& op) {
 void enqueue(const Walk& op, const Place& p) {
   Carve carve(p.workspace);
   const WalkTask task = task_of(op, carve);
-  launch<row_ranges>(p.stream, {task.count, op.logits.rows}, kRangeThreads, sizeof(RangeMemory), task);
-  launch<walk>(p.stream, {op.n_seqs}, kWalkThreads, sizeof(WalkMemory), task);
+  launch<row_ranges>(p, {task.count, bucket(op.logits.rows)}, kRangeThreads, sizeof(RangeMemory), task);
+  launch<walk, kWalkThreads>(p, {bucket(op.n_seqs)}, kWalkThreads, sizeof(WalkMemory), task);
 }
 
 }  // namespace aerie::kernels::cuda

@@ -10,7 +10,7 @@ cd "$root"
 cmake --preset tests -DAERIE_CUDA=ON >/dev/null
 cmake --build --preset tests -- -j"${JOBS:-2}"
 build=$root/build/tests
-cp -f "$build"/bin/{gpu_tests,gpu_bench,aerie} "$to/bin/"
+cp -f "$build"/bin/{gpu_tests,gpu_bench,gpu_report,inflate,aerie} "$to/bin/"
 cp -fL "$build"/lib/libaerie*.so* "$to/lib/"
 cp -f "$build/lib/aerie/libaerie-cuda.so" "$to/lib/aerie/"
 cp -f "$build"/lib/aerie/drafters/*.so "$to/lib/aerie/drafters/"

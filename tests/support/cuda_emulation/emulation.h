@@ -21,12 +21,21 @@ void set_order(uint32_t order);
 struct Faults {
   int devices = 1;            // 0: no device
   bool old_driver = false;
-  int64_t memory = INT64_MAX; // bytes of device memory
+  int64_t memory = INT64_MAX; // bytes of device and pinned memory
+  bool no_graphs = false;     // there is no memory for them
   int64_t launches = -1;      // so many more succeed, then the device is lost for good; < 0: all
 };
 void set_faults(const Faults& faults);
 int64_t allocated_bytes();
-int64_t graph_launches();
-int64_t kernel_launches();
+// What the runtime has been asked for so far.
+struct Counts {
+  int64_t allocations = 0;  // of device and pinned memory
+  int64_t captures = 0, graph_launches = 0;
+  int64_t graphs = 0;       // that exist
+  int64_t kernels = 0;      // run, alone or in graphs
+};
+Counts counts();
+// Is this thread within a call of the emulated runtime? What it takes from the heap a GPU's would not.
+bool inside();
 
 }  // namespace aerie::kernels::cuda::emulation

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/cuda/gpu.h"
-#include "kernels/cuda/launch.h"
 #include "tests/support/cuda_emulation/emulation.h"
 
 namespace aerie::kernels::cuda {
@@ -30,15 +29,23 @@ struct EmulatedGraph {
 
 std::mutex mutex;
 emulation::Faults faults;
-int64_t allocated = 0, graphs = 0, kernels = 0;
+int64_t allocated = 0;
+emulation::Counts counted;
 bool lost = false;
 std::string lost_why;
 std::map<void*, size_t> memory;
 
 Status gone() { return error(Code::device, "cuda: running a plan: " + lost_why); }
 
+thread_local int depth = 0;
+struct Inside {
+  Inside() { ++depth; }
+  ~Inside() { --depth; }
+};
+
 // One piece of work; false when there is none.
 bool advance(EmulatedStream* s) {
+  const Inside inside;
   if (s->work.empty()) return false;
   const Work w = std::move(s->work.front());
   s->work.pop_front();
@@ -64,20 +71,8 @@ EmulatedGraph* native(gpu::Graph g) { return reinterpret_cast<EmulatedGraph*>(g)
 
 }  // namespace
 
-void emulate_launch(gpu::Stream stream, emulation::Index grid, unsigned threads, size_t shared_bytes,
-                    std::function<void()> body) {
-  put(native(stream), [=, body = std::move(body)]() -> std::string {
-    {
-      const std::lock_guard lock(mutex);
-      ++kernels;
-      if (faults.launches == 0) return "the device has gone";
-      if (faults.launches > 0) --faults.launches;
-    }
-    return emulation::run_grid(grid, threads, shared_bytes, body);
-  });
-}
-
 namespace emulation {
+bool inside() { return depth > 0; }
 void set_faults(const Faults& f) {
   const std::lock_guard lock(mutex);
   faults = f;
@@ -87,13 +82,9 @@ int64_t allocated_bytes() {
   const std::lock_guard lock(mutex);
   return allocated;
 }
-int64_t graph_launches() {
+Counts counts() {
   const std::lock_guard lock(mutex);
-  return graphs;
-}
-int64_t kernel_launches() {
-  const std::lock_guard lock(mutex);
-  return kernels;
+  return counted;
 }
 }  // namespace emulation
 
@@ -114,6 +105,7 @@ void* allocate(size_t bytes) {
   if (!p) return nullptr;
   std::memset(p, 0xff, bytes);  // NaN
   memory[p] = bytes;
+  ++counted.allocations;
   allocated += static_cast<int64_t>(bytes);
   return p;
 }
@@ -124,8 +116,8 @@ void release(void* p) {
   memory.erase(p);
   ::operator delete(p, std::align_val_t{256});
 }
-void* allocate_pinned(size_t bytes) { return ::operator new(bytes, std::nothrow); }
-void release_pinned(void* p) { ::operator delete(p); }
+void* allocate_pinned(size_t bytes) { return allocate(bytes); }
+void release_pinned(void* p) { release(p); }
 
 Result<Stream> make_stream() {
   if (lost) return gone();
@@ -135,6 +127,7 @@ void destroy(Stream s) { delete native(s); }
 Result<Event> make_event() { return reinterpret_cast<Event>(new EmulatedEvent); }
 void destroy(Event e) { delete native(e); }
 Status record(Event e, Stream s) {
+  const Inside inside;
   native(e)->stream = native(s);
   native(e)->reached = std::make_shared<bool>(false);
   put(native(s), [flag = native(e)->reached] {
@@ -163,6 +156,7 @@ Status wait(Stream s) {
 }
 
 Status copy_to_device(void* device, const void* host, size_t bytes, Stream stream) {
+  const Inside inside;
   put(native(stream), [=] {
     std::memcpy(device, host, bytes);
     return std::string();
@@ -180,19 +174,42 @@ Status begin_capture(Stream s) {
 Result<Graph> end_capture(Stream s) {
   const std::unique_ptr<std::vector<Work>> work(native(s)->capture);
   native(s)->capture = nullptr;
+  if (faults.no_graphs) return error(Code::out_of_memory, "cuda: making a graph: out of device memory");
+  const std::lock_guard lock(mutex);
+  ++counted.captures, ++counted.graphs;
   return reinterpret_cast<Graph>(new EmulatedGraph{std::move(*work)});
 }
 Status run(Graph g, Stream s) {
+  const Inside inside;
   {
     const std::lock_guard lock(mutex);
-    ++graphs;
+    ++counted.graph_launches;
   }
   for (const Work& w : native(g)->work) put(native(s), w);
   return {};
 }
-void destroy(Graph g) { delete native(g); }
+void destroy(Graph g) {
+  {
+    const std::lock_guard lock(mutex);
+    --counted.graphs;
+  }
+  delete native(g);
+}
 
-Status launched() { return {}; }
+Status launch(const Launch& l, const void* argument, Stream stream) {
+  const Inside inside;
+  put(native(stream), [=]() -> std::string {
+    {
+      const std::lock_guard lock(mutex);
+      ++counted.kernels;
+      if (faults.launches == 0) return "the device has gone";
+      if (faults.launches > 0) --faults.launches;
+    }
+    const auto kernel = reinterpret_cast<void (*)(const void*)>(l.kernel);
+    return emulation::run_grid({l.x, l.y, l.z}, l.threads, l.shared_bytes, [=] { kernel(argument); });
+  });
+  return {};
+}
 
 }  // namespace gpu
 }  // namespace aerie::kernels::cuda

@@ -41,4 +41,39 @@ void each_order(F&& f) {
 #endif
 }
 
+// Packed random weights.
+struct Weights {
+  DType type;
+  int64_t n, k;
+  std::vector<std::max_align_t> data, scales;
+  Weights(int64_t n_, int64_t k_, DType t, uint32_t seed)
+      : type(t),
+        n(n_),
+        k(k_),
+        data(static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)) / sizeof(std::max_align_t) + 1),
+        scales(static_cast<size_t>(scale_bytes(t, n, k)) / sizeof(std::max_align_t) + 1) {
+    const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.2f);
+    pack_panel16(w.data(), n, k, t, data.data(), has_scales() ? scales.data() : nullptr);
+  }
+  bool has_scales() const { return type == DType::int8 || type == DType::int4; }
+  Tensor tensor() const {
+    return {const_cast<std::max_align_t*>(data.data()),
+            has_scales() ? const_cast<std::max_align_t*>(scales.data()) : nullptr, n, k, 0, type, Layout::panel16};
+  }
+};
+
+// b = a + a and so on, on device memory.
+struct Sums {
+  Device& device;
+  float* memory;
+  Floats in, out;
+  explicit Sums(Device& d) : device(d), memory(static_cast<float*>(d.allocate(4 * 256 * 4))), in(256), out(256) {}
+  ~Sums() { device.release(memory); }
+  std::vector<Op> plan() {
+    const auto at = [&](int i) { return matrix(memory + i * 256, 1, 256); };
+    return {Upload{memory, in.data(), 1024}, Add{at(0), at(0), at(1)}, Add{at(1), at(0), at(2)}, Add{at(2), at(2), at(3)},
+            Download{out.data(), memory + 3 * 256, 1024}};
+  }
+};
+
 }  // namespace aerie::kernels::cuda_test

@@ -87,28 +87,86 @@ TEST(CudaDraw, TopKOfARowThatIsNotFiniteIsNothing) {
     }
 }
 
-TEST(CudaDraw, AHeadsBestAreTheBestOfItsLogits) {
-  constexpr int64_t v = 5000, h = 64, r = 3, every = 2;
-  Floats w = random_floats(v * h, 1, 0.2f), x = random_floats(r * h, 2), bias = random_floats(v, 3), logits(r * v);
-  std::vector<char> data(static_cast<size_t>(data_bytes(DType::bf16, Layout::panel16, v, h)) + 64);
-  char* aligned = data.data() + (64 - reinterpret_cast<uintptr_t>(data.data()) % 64);
-  pack_panel16(w.data(), v, h, DType::bf16, aligned, nullptr);
-  const Tensor weights{aligned, nullptr, v, h, 0, DType::bf16, Layout::panel16};
-  const std::vector<DrawKey> keys(r * every, DrawKey{1, 2, 3, 0.7f, 0});
-  run_cuda(Linear{view(x, r, h), weights, view(bias, 1, v), {}, view(logits, r, v)});
-  Best want(r * 8), got(((r - 1) * every + 1) * 8);
-  run_cuda(TopK{view(logits, r, v), 8, 4900, nullptr, keys.data(), want.token.data(), want.logp.data()});
-  Floats partial(static_cast<size_t>(r * topk_partial_cols(v, 8)));
-  const LinearTopK head{view(x, r, h), weights, view(bias, 1, v), 8, 4900, nullptr, keys.data(),
-                        view(partial, r, topk_partial_cols(v, 8)), got.token.data(), got.logp.data(), every};
+// An LM head's best, by Linear and TopK and by LinearTopK: the same bits. Small heads: K is cut into slices.
+struct HeadCase {
+  DType type;
+  int64_t v, h, r, every;
+  int32_t k, used;
+  float temperature, scale;
+  bool mapped;
+};
+void expect_same_best(const HeadCase& c) {
+  Weights w(c.v, c.h, c.type, 1);
+  Floats x = random_floats(static_cast<size_t>(c.r * c.h), 2, c.scale), bias = random_floats(static_cast<size_t>(c.v), 3);
+  Floats logits(static_cast<size_t>(c.r * c.v)), partial(static_cast<size_t>(c.r * topk_partial_cols(c.v, c.k)));
+  const auto n = static_cast<size_t>(c.k);
+  std::vector<DrawKey> keys, apart(static_cast<size_t>(c.r * c.every));
+  for (int64_t r = 0; r < c.r; ++r) {
+    keys.push_back({1, 2, r, r % 3 == 2 ? 0.0f : c.temperature, 0});
+    apart[static_cast<size_t>(r * c.every)] = keys.back();
+  }
+  Ints map(static_cast<size_t>(c.v));
+  for (size_t i = 0; i < map.size(); ++i) map[i] = static_cast<int32_t>(2 * (map.size() - i));
+  const int32_t* ids = c.mapped ? map.data() : nullptr;
+  run_cuda(Linear{view(x, c.r, c.h), w.tensor(), view(bias, 1, c.v), {}, view(logits, c.r, c.v)});
+  Best want(static_cast<size_t>(c.r) * n), got(static_cast<size_t>((c.r - 1) * c.every + 1) * n);
+  run_cuda(TopK{view(logits, c.r, c.v), c.k, c.used, ids, keys.data(), want.token.data(), want.logp.data()});
+  const LinearTopK head{view(x, c.r, c.h), w.tensor(), view(bias, 1, c.v), c.k, c.used, ids, apart.data(),
+                        view(partial, c.r, topk_partial_cols(c.v, c.k)), got.token.data(), got.logp.data(), c.every};
   run_cuda(head);
   run_cuda(MergeTopK{head});
-  for (size_t row = 0; row < r; ++row)
-    for (size_t i = 0; i < 8; ++i) {
-      EXPECT_EQ(got.token[row * every * 8 + i], want.token[row * 8 + i]);
-      EXPECT_EQ(got.logp[row * every * 8 + i], want.logp[row * 8 + i]);
+  for (size_t row = 0; row < static_cast<size_t>(c.r); ++row)
+    for (size_t i = 0; i < n; ++i) {
+      const size_t at = row * static_cast<size_t>(c.every) * n + i;
+      ASSERT_EQ(got.token[at], want.token[row * n + i]) << row << " " << i;
+      ASSERT_EQ(got.logp[at], want.logp[row * n + i]) << row << " " << i;
     }
 }
+
+TEST(CudaDraw, AHeadsBestAreTheBestOfItsLogits) {
+  each_order([] { expect_same_best({DType::bf16, 700, 300, 3, 2, 8, 650, 0.7f, 1.0f, false}); });
+  for (const DType t : {DType::f32, DType::bf16, DType::int8, DType::int4})
+    for (const int64_t rows : {1, 11, 37}) {
+      SCOPED_TRACE("type " + std::to_string(static_cast<int>(t)) + ", " + std::to_string(rows) + " rows");
+      expect_same_best({t, 1000, 600, rows, 1, 5, 1000, 0.7f, 1.0f, false});
+    }
+  expect_same_best({DType::int8, 900, 96, 9, 3, 5, 1500, 0.7f, 1.0f, true});
+  expect_same_best({DType::bf16, 1300, 64, 2, 1, kMaxTopK, 1300, 0.7f, 1.0f, false});  // lists that are long
+  expect_same_best({DType::bf16, 300, 64, 2, 1, 60, 40, 0.7f, 1.0f, false});          // fewer than k
+  // Too cold for the best of a row, whatever its range, to be divided by it.
+  expect_same_best({DType::int4, 600, 64, 9, 1, 5, 600, 1e-37f, 1e4f, false});
+}
+
+TEST(CudaDraw, AHeadThatIsNotFiniteHasNoBest) {
+  constexpr int64_t v = 600, h = 64, r = 3;
+  Weights w(v, h, DType::bf16, 1);
+  Floats x = random_floats(r * h, 2), partial(r * topk_partial_cols(v, 4));
+  x[h + 5] = std::nanf("");
+  Best got(r * 4);
+  run_cuda(LinearTopK{view(x, r, h), w.tensor(), {}, 4, v, nullptr, nullptr, view(partial, r, topk_partial_cols(v, 4)),
+                      got.token.data(), got.logp.data()});
+  EXPECT_GE(got.token[0], 0);
+  for (size_t i = 4; i < 8; ++i) EXPECT_EQ(got.token[i], -1);
+  EXPECT_GE(got.token[8], 0);
+}
+
+#ifndef AERIE_REAL_GPU
+// What a drafter's head needs of memory does not grow with its vocabulary but for its best few.
+TEST(CudaDraw, AHeadWritesNoLogits) {
+  const auto device = cuda_device();
+  auto queue = std::move(device->make_queue()).value();
+  constexpr int64_t v = 32768, h = 32, r = 64;
+  Weights w(v, h, DType::int4, 1);
+  Floats x = random_floats(r * h, 2), partial(r * topk_partial_cols(v, 10));
+  Best got(r * 10);
+  const Op plan[] = {LinearTopK{view(x, r, h), w.tensor(), {}, 10, v, nullptr, nullptr,
+                                view(partial, r, topk_partial_cols(v, 10)), got.token.data(), got.logp.data()}};
+  const int64_t before = cuda::emulation::allocated_bytes();
+  ASSERT_TRUE(queue->submit(plan).ok());
+  EXPECT_LT(cuda::emulation::allocated_bytes() - before, r * v * 4 / 2);
+  queue->abandon();
+}
+#endif
 
 TEST(CudaDraw, RescoreIsTheReferences) {
   constexpr int64_t r = 4, v = 300, n = 20;

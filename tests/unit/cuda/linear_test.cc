@@ -4,26 +4,6 @@
 namespace aerie::kernels::cuda_test {
 namespace {
 
-struct Weights {
-  DType type;
-  int64_t n, k;
-  std::vector<std::max_align_t> data, scales;
-  Weights(int64_t n_, int64_t k_, DType t, uint32_t seed)
-      : type(t),
-        n(n_),
-        k(k_),
-        data(static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)) / sizeof(std::max_align_t) + 1),
-        scales(static_cast<size_t>(scale_bytes(t, n, k)) / sizeof(std::max_align_t) + 1) {
-    const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.2f);
-    pack_panel16(w.data(), n, k, t, data.data(), has_scales() ? scales.data() : nullptr);
-  }
-  bool has_scales() const { return type == DType::int8 || type == DType::int4; }
-  Tensor tensor() const {
-    return {const_cast<std::max_align_t*>(data.data()),
-            has_scales() ? const_cast<std::max_align_t*>(scales.data()) : nullptr, n, k, 0, type, Layout::panel16};
-  }
-};
-
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
 
 Floats linear(const Weights& w, Floats x, int64_t rows) {

@@ -4,24 +4,10 @@
 #include <map>
 
 #include "core/session/batch.h"
-#include "tests/support/forward.h"
-#ifndef AERIE_REAL_GPU
-#include "tests/support/cuda_emulation/emulation.h"
-#endif
-#include "kernels/cuda/cuda_device.h"
+#include "unit/cuda/session_support.h"
 
 namespace aerie::test {
 namespace {
-
-using kernels::DType;
-
-std::shared_ptr<kernels::Device> cuda() { return must(kernels::make_cuda_device({})); }
-
-ModelOptions with_kv(DType t) {
-  ModelOptions m;
-  m.kv_dtype = t;
-  return m;
-}
 
 std::vector<int32_t> some_ids(int32_t n) {
   std::vector<int32_t> ids;
@@ -50,21 +36,7 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
     }
 }
 
-std::string target() { return converted(golden("mha"), "cuda-target", DType::int8); }
-std::string eagle() { return converted(golden("eagle_mha"), "cuda-eagle", DType::bf16, target()); }
-
-const std::vector<int32_t> kPrompt = {26, 16, 50, 18, 15, 45, 37, 77, 51, 70, 19, 5};
-
-SessionOptions sampled(float temperature, uint64_t seed = 3) {
-  SessionOptions o;
-  o.sampling.temperature = temperature;
-  o.sampling.seed = seed;
-  o.ignore_eos = true;
-  return o;
-}
-
 TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
-  const std::string fast = converted(source_dir() + "/tests/golden/heads/fasteagle", "cuda-fast", DType::bf16, target());
   struct Case {
     std::string plugin, package;
     const char* tree;
@@ -73,7 +45,7 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
   };
   std::map<std::pair<DType, float>, std::vector<int32_t>> plain;
   for (const Case& c : {Case{"eagle", eagle(), "eagle2", DType::bf16, 0.8f}, {"eagle", eagle(), "static", DType::bf16, 0.0f},
-                        {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fast, "backbone", DType::bf16, 0.8f},
+                        {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fasteagle(), "backbone", DType::bf16, 0.8f},
                         {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
     SCOPED_TRACE(c.plugin + " " + c.tree + " at " + std::to_string(c.temperature));
     const auto model = open_model(target(), cuda(), with_kv(c.kv));

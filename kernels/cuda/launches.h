@@ -1,0 +1,54 @@
+// What a plan is on the device: launches of kernels, which the queue puts on its stream all together.
+//
+// A kernel reads its one argument from device memory. So launches with the same grids are the same CUDA graph whatever
+// rows, addresses and contexts their arguments name; and grids are made for a bucket of rows, blocks beyond the rows there
+// are end at once.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cuda/gpu.h"
+
+namespace aerie::kernels::cuda {
+
+// Rows (pages, sequences, ...) that a grid is made for: powers of two.
+inline int64_t bucket(int64_t n) { return n <= 0 ? 0 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n))); }
+// The same in y, which has 16 bits: kernels go round.
+inline int64_t many_rows(int64_t n) { return std::min<int64_t>(bucket(n), 65535); }
+
+// The launches of one plan, in order. Their arguments lie behind one another in memory of the queue.
+class Launches {
+ public:
+  static constexpr size_t kMostBytes = 2048;  // of an op's arguments
+  void begin(char* arguments, size_t room) {
+    all_.clear();
+    arguments_ = arguments;
+    room_ = room;
+    used_ = 0;
+  }
+  void add(gpu::Launch launch, const void* argument, size_t bytes) {
+    launch.argument = static_cast<uint32_t>(used_);
+    if (used_ + bytes <= room_) std::memcpy(arguments_ + used_, argument, bytes);
+    used_ += (bytes + 31) / 32 * 32;
+    all_.push_back(launch);
+  }
+  const std::vector<gpu::Launch>& all() const { return all_; }
+  size_t bytes() const { return used_; }
+  bool fit() const { return used_ <= room_; }
+
+ private:
+  std::vector<gpu::Launch> all_;
+  char* arguments_ = nullptr;
+  size_t room_ = 0, used_ = 0;
+};
+
+// Where an op is put: among the launches, and its working memory, which the next op uses too.
+struct Place {
+  Launches* launches = nullptr;
+  char* workspace = nullptr;
+};
+
+}  // namespace aerie::kernels::cuda

@@ -1,0 +1,57 @@
+// What the weight-streaming kernels are told: a Linear's shapes, its rows as fragments, its task.
+#pragma once
+
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/linear_rows.h"
+#include "kernels/cuda/linear_tile.h"
+
+namespace aerie::kernels::cuda {
+
+// Linear of all outputs, or of the ids'.
+struct LinearWork {
+  Tensor x, w;
+  const int32_t* ids;
+  int64_t rows, cols;  // of the result
+  bool is_int() const { return w.dtype == DType::int8 || w.dtype == DType::int4; }
+  LinearShape shape() const { return LinearShape(w.dtype, w.rows, w.cols); }
+  int64_t groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
+  int64_t partial_columns() const { return ids || w.dtype == DType::f32 ? cols : shape().columns(); }
+};
+
+// Working memory: `partial` is left out for who has other use of the sums.
+struct LinearMemory {
+  float* partial = nullptr;
+  char* x = nullptr;
+  float* scales = nullptr;
+  LinearMemory(const LinearWork& k, Carve& carve, bool sums = true) {
+    const LinearShape shape = k.shape();
+    const bool tiled = k.w.dtype != DType::f32;
+    if (sums) partial = carve.take<float>((tiled ? shape.slices : 1) * k.rows * k.partial_columns());
+    if (tiled) x = carve.take<char>(k.groups() * shape.units * kUnitSteps * 32 * (k.is_int() ? 8 : 16));
+    if (k.is_int()) scales = carve.take<float>(k.groups() * kGroupRows);
+  }
+};
+
+// Launches what turns rows into fragments; the task is whole but for `partial`. Not for f32 weights.
+inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Place& p) {
+  LinearTask task;
+  task.shape = k.shape();
+  task.w = static_cast<const char*>(k.w.data);
+  task.scales = static_cast<const uint16_t*>(k.w.scales);
+  const int64_t padded = k_padded(k.w.dtype, k.w.cols);
+  task.panel_words = k.w.dtype == DType::bf16 ? padded / 2 : k.w.dtype == DType::int8 ? padded / 4 : padded / 8;
+  task.n = k.cols;
+  task.rows = k.rows;
+  task.groups = k.groups();
+  task.x = m.x;
+  task.ids = k.ids;
+  PrepareTask rows{k.x, task.shape.units * kUnitSteps, task.groups * kGroupRows, m.x, m.scales};
+  rows.x.rows = k.rows;
+  rows.x.cols = k.w.cols;
+  const Grid grid{bucket(task.groups) * kGroupRows};
+  if (k.is_int()) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  else launch<prepare_bf16>(p, grid, kPrepareThreads, 0, rows);
+  return task;
+}
+
+}  // namespace aerie::kernels::cuda

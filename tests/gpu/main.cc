@@ -1,0 +1,15 @@
+// gpu_tests: where there is no device, all of them are skipped, and that is said.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "kernels/cuda/cuda_device.h"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (const auto device = aerie::kernels::make_cuda_device({}); !device.ok()) {
+    std::printf("%d tests skipped: %s\n", testing::UnitTest::GetInstance()->total_test_count(), device.status().message().c_str());
+    return 0;
+  }
+  return RUN_ALL_TESTS();
+}
