@@ -36,6 +36,8 @@ class Device {
   virtual const char* name() const = 0;  // "cpu", "cuda", ...
   virtual const char* isa() const = 0;   // "AVX3_DL, 2 threads", "sm_90", ...
   virtual int threads() const { return 1; }  // of this host that a pass is spread over
+  // It has memory and a clock of its own: what the host reads back, both wait for.
+  virtual bool far() const { return false; }
   // 64-byte aligned device memory, contents undefined; null when there is none.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;

@@ -67,6 +67,7 @@ class CudaDevice final : public Device {
   }
   const char* name() const override { return "cuda"; }
   const char* isa() const override { return isa_.c_str(); }
+  bool far() const override { return true; }
   void* allocate(size_t bytes) override {
     if (!gpu::attach(state_.index).ok()) return nullptr;
     return gpu::allocate(std::max<size_t>(bytes, 64));

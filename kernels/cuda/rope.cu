@@ -49,6 +49,7 @@ __global__ void rope_and_store(RopeAndStore op) {
 // (n, 2 * layers): one slot's keys or values of one layer.
 __global__ void kv_copy(KvCopy op) {
   const KvCache& c = op.cache;
+  if (op.src[blockIdx.x] < 0) return;
   const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.src[blockIdx.x], 0);
   const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
   const int64_t size = kv_element_bytes(c.dtype) * c.head_dim;

@@ -42,6 +42,16 @@ class Signature {
   void operator()(const Walk& o) {
     put(o.logits, o.vocab_used, o.token, o.first_child, o.next_sibling, o.seqs, o.n_seqs, o.max_steps, o.out);
   }
+  void operator()(const ExpandTree& o) {
+    put(o.places, o.out, o.first, o.rows, o.width, o.level, o.from, o.token, o.logp, o.one_list, o.vocab_used, o.keep,
+        o.next, o.next_rows, o.draft.token, o.draft.parent, o.draft.tail_slots, o.draft.slots, o.draft.node_base,
+        o.draft.stride);
+  }
+  void operator()(const SelectTree& o) {
+    put(o.places, o.n_places, o.keep, o.rows, o.first_row, o.tail_room, o.slot, o.token, o.position, o.tail_len,
+        o.tail_slots, o.walk_token, o.first_child, o.next_sibling, o.out);
+  }
+  void operator()(const PathSlots& o) { put(o.walks, o.max_steps, o.walk, o.step, o.slot, o.n, o.src); }
 
  private:
   void put(const Tensor& t) { put(t.data, t.scales, t.rows, t.cols, t.stride, t.dtype, t.layout); }
