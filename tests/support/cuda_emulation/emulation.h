@@ -28,5 +28,6 @@ void set_faults(const Faults& faults);
 int64_t allocated_bytes();
 int64_t graph_launches();
 int64_t kernel_launches();
+int64_t host_waits();  // events recorded: each is the end of work that the host waits for
 
 }  // namespace aerie::kernels::cuda::emulation

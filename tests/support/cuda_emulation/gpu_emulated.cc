@@ -30,7 +30,7 @@ struct EmulatedGraph {
 
 std::mutex mutex;
 emulation::Faults faults;
-int64_t allocated = 0, graphs = 0, kernels = 0;
+int64_t allocated = 0, graphs = 0, kernels = 0, events = 0;
 bool lost = false;
 std::string lost_why;
 std::map<void*, size_t> memory;
@@ -95,6 +95,10 @@ int64_t kernel_launches() {
   const std::lock_guard lock(mutex);
   return kernels;
 }
+int64_t host_waits() {
+  const std::lock_guard lock(mutex);
+  return events;
+}
 }  // namespace emulation
 
 namespace gpu {
@@ -135,6 +139,10 @@ void destroy(Stream s) { delete native(s); }
 Result<Event> make_event() { return reinterpret_cast<Event>(new EmulatedEvent); }
 void destroy(Event e) { delete native(e); }
 Status record(Event e, Stream s) {
+  {
+    const std::lock_guard lock(mutex);
+    ++events;
+  }
   native(e)->stream = native(s);
   native(e)->reached = std::make_shared<bool>(false);
   put(native(s), [flag = native(e)->reached] {
