@@ -38,6 +38,8 @@ class Device {
   virtual int threads() const { return 1; }  // of this host that a pass is spread over
   // Passes of a kind before one that takes as long as all later ones will.
   virtual int warm_ups() const { return 1; }
+  // It has memory and a clock of its own: what the host reads back, both wait for.
+  virtual bool far() const { return false; }
   // 64-byte aligned device memory, contents undefined; null when there is none.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;

@@ -17,6 +17,7 @@
 #include <variant>
 
 #include "kernels/tensor.h"
+#include "kernels/tree_ops.h"
 
 namespace aerie::kernels {
 
@@ -109,7 +110,7 @@ struct Attention {
 };
 // out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without.
 struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; };
-// slot dst[i] = slot src[i] in every layer, i < n. No dst is any src.
+// slot dst[i] = slot src[i] in every layer, i < n; a negative src: nothing. No dst is any src.
 struct KvCopy { KvCache cache; const int32_t* src; const int32_t* dst; int32_t n; };
 
 // ---- drawing --------------------------------------------------------------------------------
@@ -239,6 +240,6 @@ struct Walk {
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
                         RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
-                        LinearRows, Rescore, Walk>;
+                        LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots>;
 
 }  // namespace aerie::kernels

@@ -36,10 +36,15 @@ struct Best {
 Best scratch_for(Plan& plan, int64_t rows, int32_t k) { return {plan.scratch(rows, k), plan.scratch(rows, k)}; }
 
 void bring_home(Plan& plan, const Best& best, Candidates& c) {
+  c.filled = true;
+  if (c.stay) {
+    c.device_token = best.token;
+    c.device_logp = best.logp;
+    return;
+  }
   const auto bytes = static_cast<int64_t>(c.token.size() * 4);
   plan.add(kernels::Download{c.token.data(), best.token.data, bytes});
   plan.add(kernels::Download{c.logp.data(), best.logp.data, bytes});
-  c.filled = true;
 }
 
 // The best of each row, to rows first, first + every, ... of `best`.

@@ -11,7 +11,7 @@ aerie_tensor index(Plan& plan, const std::vector<int32_t>& values) {
   return to_abi(kernels::matrix(address, 1, static_cast<int64_t>(values.size()), kernels::DType::i32));
 }
 
-void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool want_logits) {
+void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool want_logits, bool stay = false) {
   c->rows = rows;
   c->levels = levels;
   c->width = width;
@@ -20,6 +20,7 @@ void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool wa
   c->logp.assign(n, 0.0f);
   c->want_logits = want_logits;
   c->filled = false;
+  c->stay = stay;
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ void ProposeCall::begin(Drafter& drafter, int32_t level, int32_t width, bool wan
   level_ = level;
   width_ = width;
   want_logits_ = want_logits;
-  has_kv_ = noise_ = false;
+  has_kv_ = noise_ = stay_ = staged_ = false;
   attention_.clear();
   for (auto* v : {&token_, &position_, &node_, &parent_, &sequence_}) v->clear();
   keys_.clear();
@@ -118,10 +119,12 @@ void ProposeCall::key(const kernels::DrawKey& key) {
   noise_ = noise_ || key.temperature > 0;
 }
 
-Status ProposeCall::record(Plan& plan) {
-  aerie_attention attention;
-  if (has_kv_ && level_ > 0) attention.rows = attention_.stage(plan);
-  aerie_draft_rows rows{};
+void ProposeCall::stage(Plan& plan) {
+  staged_ = true;
+  staged_attention_ = {};
+  if (has_kv_ && level_ > 0) staged_attention_.rows = attention_.stage(plan);
+  aerie_draft_rows& rows = staged_rows_;
+  rows = {};
   rows.struct_size = sizeof rows;
   rows.n = this->rows();
   rows.n_seqs = static_cast<int32_t>(shares_.size());
@@ -131,11 +134,24 @@ Status ProposeCall::record(Plan& plan) {
   rows.node = index(plan, node_);
   if (level_ > 0) rows.parent = index(plan, parent_);
   rows.sequence = index(plan, sequence_);
-  rows.attention = &attention;
+  rows.attention = &staged_attention_;
+}
 
+kernels::TreeDraftRows ProposeCall::blank_rows(int32_t first) const {
+  const auto from = [&](const aerie_tensor& t) { return static_cast<int32_t*>(t.data) + first; };
+  kernels::TreeDraftRows r;
+  r.token = from(staged_rows_.token);
+  r.parent = from(staged_rows_.parent);
+  if (has_kv_) r.tail_slots = const_cast<int32_t*>(staged_attention_.rows.attention.tail_slots) + attention_.tail_of(first);
+  return r;
+}
+
+Status ProposeCall::record(Plan& plan) {
+  if (!staged_) stage(plan);
+  const aerie_draft_rows& rows = staged_rows_;
   const int32_t levels = drafter_->needs().levels;
   Candidates& c = shares_.size() == 1 ? *shares_[0].out : all_;
-  prepare(&c, rows.n, levels, width_, want_logits_);
+  prepare(&c, rows.n, levels, width_, want_logits_, stay_);
   out_ = {&c, noise_ ? plan.stage(std::span<const kernels::DrawKey>(keys_)) : nullptr};
   aerie_plan handle{&plan, &drafter_->resources()};
   AERIE_TRY(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }));

@@ -38,6 +38,12 @@ class ProposeCall {
            std::span<const int32_t> tail);
   void key(const kernels::DrawKey& key);  // levels a row; temperature 0: no shared noise
   Status record(Plan& plan);
+  // For a device that draws the tree itself: candidates stay where they are, and so that it can be told where to write
+  // which nodes the rows are, rows may reach the plan earlier than what is made of them.
+  void keep_on_device() { stay_ = true; }
+  void stage(Plan& plan);
+  kernels::TreeDraftRows blank_rows(int32_t first) const;  // once staged: where rows from `first` on are told
+  const Candidates& candidates() const { return shares_.size() == 1 ? *shares_[0].out : all_; }
   // Once the plan has run: to every sequence its own.
   void deliver();
   void forget(const Candidates* out);  // nobody waits for these any more
@@ -56,6 +62,9 @@ class ProposeCall {
   std::vector<kernels::DrawKey> keys_;
   std::vector<Share> shares_;
   Candidates all_;  // filled when several share the call
+  bool stay_ = false, staged_ = false;
+  aerie_attention staged_attention_;
+  aerie_draft_rows staged_rows_{};
   aerie_candidates out_{};
 };
 

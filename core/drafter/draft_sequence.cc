@@ -142,12 +142,38 @@ Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::spa
     if (kv_)
       for (int32_t a = at, d = level; d > 0; a = tree[a].parent, --d)
         tail_[static_cast<size_t>(d) - 1] = kv_->scratch_slot(fed_[static_cast<size_t>(a)]);
-    call->row(node.token, committed - 1 + level, seq_ * kMaxFedNodes + fed_[static_cast<size_t>(at)],
-              level > 0 ? seq_ * kMaxFedNodes + fed_[static_cast<size_t>(node.parent)] : -1, committed, tail_);
-    for (int32_t l = 0; l < levels; ++l)  // the token after a text of text_size_ + level + l
-      call->key({draw.seed, draw.stream, text_size_ + level + l, draw.shared_noise ? draw.temperature : 0, 0});
+    call->row(node.token, committed - 1 + level, node_base() + fed_[static_cast<size_t>(at)],
+              level > 0 ? node_base() + fed_[static_cast<size_t>(node.parent)] : -1, committed, tail_);
+    add_keys(call, level, draw);
   }
   return {};
+}
+
+// For the token after a text of text_size_ + level, and for further levels.
+void DraftSequence::add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const {
+  for (int32_t l = 0; l < drafter_->needs().levels; ++l)
+    call->key({draw.seed, draw.stream, text_size_ + level + l, draw.shared_noise ? draw.temperature : 0, 0});
+}
+
+Status DraftSequence::propose_blank(ProposeCall* call, int32_t root_token, int32_t level, int32_t n, int32_t first,
+                                    const DraftDraw& draw) {
+  const int64_t committed = text_size_ - first_;
+  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
+  call->sequence(seq_, kv_.get(), &candidates_);
+  for (int32_t r = 0; r < n; ++r) {
+    const int32_t row = level > 0 ? first + r : 0;
+    tail_.assign(static_cast<size_t>(level), kv_ && level > 0 ? kv_->scratch_slot(row) : 0);
+    call->row(root_token, committed - 1 + level, node_base() + row, level > 0 ? node_base() : -1, committed, tail_);
+    add_keys(call, level, draw);
+  }
+  return {};
+}
+
+const int32_t* DraftSequence::stage_slots(Plan& plan, int32_t n) {
+  if (!kv_) return nullptr;
+  slots_.clear();
+  for (int32_t i = 0; i < n; ++i) slots_.push_back(kv_->scratch_slot(i));
+  return plan.stage(std::span<const int32_t>(slots_));
 }
 
 Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,

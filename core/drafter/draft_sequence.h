@@ -77,6 +77,12 @@ class DraftSequence {
   // The same in a call of its own.
   Status propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,
                  const DraftDraw& draw);
+  // For a device that draws the tree itself: rows for `n` nodes of one depth, of which it is only known that they are
+  // rows `first`, first + 1, ... of all that are fed in this cycle; the root is row 0. Node ids are node_base() + row.
+  Status propose_blank(ProposeCall* call, int32_t root_token, int32_t level, int32_t n, int32_t first, const DraftDraw& draw);
+  int32_t node_base() const { return seq_ * kMaxFedNodes; }
+  // Where such rows have their keys and values; null without a KV.
+  const int32_t* stage_slots(Plan& plan, int32_t n);
   // What it brought, once the plan has run. Fails when it is nonsense.
   Status check_candidates(int32_t vocab_used) const;
   const Candidates& candidates() const { return candidates_; }
@@ -91,6 +97,7 @@ class DraftSequence {
 
  private:
   DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context);
+  void add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const;
 
   std::shared_ptr<Drafter> drafter_;
   int32_t seq_;
@@ -101,7 +108,7 @@ class DraftSequence {
   std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none
   std::vector<int32_t> fed_;        // tree node -> node id in this cycle, -1 not fed
   int32_t n_fed_ = 1;
-  std::vector<int32_t> tail_;
+  std::vector<int32_t> tail_, slots_;
   Candidates candidates_;
   ObserveCall own_observe_;
   ProposeCall own_propose_;

@@ -85,6 +85,8 @@ struct Candidates {
   std::vector<float> logits;   // (rows * levels, vocab), the target's ids
   std::vector<int32_t> map;    // target id of each logit; empty: the same id
   bool filled = false;
+  bool stay = false;           // on the device, in place of token and logp
+  kernels::Tensor device_token, device_logp;
 };
 
 inline kernels::Tensor from_abi(const aerie_tensor& t) {

@@ -30,6 +30,7 @@ class RowsBuilder {
   // A tree row in `slot`: sees [0, ctx_len), then `tail` (its ancestors' slots by depth, itself last).
   void tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail);
   int32_t size() const { return static_cast<int32_t>(token_.size()); }
+  int32_t tail_of(int32_t row) const { return tail_offset_[static_cast<size_t>(row)]; }  // in tail_slots
   Rows stage(Plan& plan) const;
 
  private:

@@ -31,6 +31,11 @@ class BackbonePolicy final : public TreePolicy {
     return true;
   }
 
+  bool shape(TreeShape* out) const override {
+    *out = {k_, 0, depth_, keep_};
+    return true;
+  }
+
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     selected->clear();
     int32_t node = 0;

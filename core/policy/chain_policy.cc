@@ -30,6 +30,11 @@ class ChainPolicy final : public TreePolicy {
     return true;
   }
 
+  bool shape(TreeShape* out) const override {
+    *out = {1, 0, allowed_, allowed_};
+    return true;
+  }
+
   // The child of rank 0, not the one of highest confidence: ranks are the drafter's order, and under
   // the sampled-draft rule the order of drawing, which a look at the scores would spoil.
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {

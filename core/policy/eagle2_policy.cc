@@ -35,8 +35,7 @@ class Eagle2Policy final : public TreePolicy {
   //     reranking: the verified tree is that of the paper, in fewer draft passes.
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
-    const int32_t levels = std::min((options_.depth < 0 ? kPasses : options_.depth) + 1, max_depth_);
-    while (keep_ > 0 && level_ < levels) {
+    while (keep_ > 0 && level_ < levels()) {
       if (level_ == 0) {
         frontier->push_back(0);
       } else {
@@ -52,6 +51,11 @@ class Eagle2Policy final : public TreePolicy {
     return false;
   }
 
+  bool shape(TreeShape* out) const override {
+    *out = {options_.top_k, options_.top_k, levels(), keep_};
+    return true;
+  }
+
   // Section 4.2. ranks_before puts every parent before its children, so the best `keep_` nodes are
   // a connected tree, ties and confidences of 1 included (EAGLE's code leaves ties to torch.topk).
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
@@ -59,6 +63,8 @@ class Eagle2Policy final : public TreePolicy {
   }
 
  private:
+  int32_t levels() const { return std::min((options_.depth < 0 ? kPasses : options_.depth) + 1, max_depth_); }
+
   // The best n nodes with a depth in [from, to], in tree order. Keeps a heap of the best so far with
   // the worst of them in front, so that `out` never holds more than n.
   static void best_nodes(const DraftTree& tree, int32_t from, int32_t to, int32_t n, std::vector<int32_t>* out) {

@@ -56,6 +56,15 @@ struct CycleRate {
   double speed() const { return ms > 0 ? tokens / ms : 0; }
 };
 
+// A tree that candidates alone decide, so that a device can draw it by itself (session/device_draft.h).
+struct TreeShape {
+  int32_t width = 0;   // children asked for
+  int32_t beam = 0;    // of each level so many of the best nodes are expanded, such as are among the best `keep` so far; 0: its
+                       // first node alone
+  int32_t levels = 0;
+  int32_t keep = 0;    // the nodes of highest value are verified
+};
+
 // What a policy has learned about a drafter, handed from one session to the next.
 class TreeExperience {
  public:
@@ -83,6 +92,8 @@ class TreePolicy {
   virtual int32_t best_nodes() const { return 0; }
   // No node of it may be deeper.
   virtual int32_t best_depth() const { return kMaxTreeNodes; }
+  // After begin(): this cycle's tree. False: expand() must be asked.
+  virtual bool shape(TreeShape*) const { return false; }
   // Cost-aware policies: told after every begin(), and after every cycle.
   virtual bool wants_costs() const { return false; }
   virtual void costs(const CycleCosts&) {}

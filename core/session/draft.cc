@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/session/session.h"
+#include "kernels/scalar_math.h"
 
 namespace aerie {
 
@@ -32,7 +33,7 @@ bool Session::align_drafters() {
   return false;
 }
 
-Status Session::start_cycle() {
+Status Session::start_cycle(bool any_rows) {
   const auto size = static_cast<int64_t>(text_.size());
   int64_t room = max_context_ - size;
   if (room <= 0) {
@@ -45,6 +46,7 @@ Status Session::start_cycle() {
   drawn_.reset();
   cycle_ms_ = 0;
   host_proposed_ = false;
+  device_.end();
   for (const auto& side : sides_) side->pass_begins();
   choose(static_cast<int32_t>(std::min<int64_t>(room - 1, CycleLimits{}.max_depth)));
   // A tree that finds no more pages is cut, but not under the sampled rule.
@@ -66,6 +68,7 @@ Status Session::start_cycle() {
   const int64_t seen = side_->features() ? side_->next() : std::min(size, side_->sequence().observed() + kMaxDraftRows);
   if (seen != size || (side_->features() && size < 2)) return start_verify();  // nothing to draft from yet
   side_->sequence().begin_cycle(size);
+  if (any_rows && begin_device_draft()) return start_verify();
   return next_draft_level();
 }
 
@@ -84,17 +87,17 @@ Status Session::next_draft_level() {
   return {};
 }
 
+DraftDraw Session::draft_draw() const {
+  const kernels::Sampling& s = options_.sampling;
+  return {options_.shared_noise && !options_.sampled_rule, s.temperature, s.seed, s.stream, options_.sampled_rule};
+}
+
 Status Session::add_draft(Plan& plan, DraftCalls* calls) {
   side_->pass_begins();
   const auto size = static_cast<int64_t>(text_.size());
   DraftSequence& sequence = side_->sequence();
   side_->root_rows = size - sequence.observed();
-  DraftDraw draw;
-  draw.shared_noise = options_.shared_noise && !options_.sampled_rule;
-  draw.temperature = options_.sampling.temperature;
-  draw.seed = options_.sampling.seed;
-  draw.stream = options_.sampling.stream;
-  draw.want_logits = options_.sampled_rule;
+  const DraftDraw draw = draft_draw();
   const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, sequence.width(policy_->width()),
                              draw.want_logits};
   DraftCall& call = calls->join(request, this, side_->root_rows, static_cast<int64_t>(frontier_.size()));
@@ -155,7 +158,7 @@ Status Session::take_candidates() {
       count_proposed(tree_.add_children(parent, children->token, children->confidence));
     } else {
       confidence_.resize(width);
-      for (size_t i = 0; i < width; ++i) confidence_[i] = std::exp(c.logp[row * width + i]);
+      for (size_t i = 0; i < width; ++i) confidence_[i] = kernels::exp_own(c.logp[row * width + i]);
       count_proposed(tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_));
     }
   }
@@ -168,7 +171,7 @@ void Session::take_best() {
   const auto width = static_cast<size_t>(c.width);
   const auto levels = static_cast<size_t>(std::min({c.levels, max_depth_, policy_->best_depth()}));
   confidence_.resize(levels * width);
-  for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = std::exp(c.logp[i]);
+  for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(c.logp[i]);
   level_lists_.clear();
   for (size_t l = 0; l < levels; ++l)
     level_lists_.push_back({{c.token.data() + l * width, width}, {confidence_.data() + l * width, width}});

@@ -38,6 +38,7 @@ Status Session::start() {
   use_policies(std::move(policies));
   prepare_costs();
   draft_rows_.reserve(sides_.size());
+  drafts_on_device_ = options_.drafts_on_device.value_or(model_->device()->far());
   text_.reserve(static_cast<size_t>(max_context_));  // a commit allocates nothing: it is whole or it has not begun
   return {};
 }
@@ -189,12 +190,12 @@ bool Session::take_cancel() {
   return true;
 }
 
-Status Session::begin() {
+Status Session::begin(bool any_rows) {
   keep_prefix();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) take_prefix();
   if (!align_drafters()) return start_prefill();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) return start_prefill();
-  return start_cycle();
+  return start_cycle(any_rows);
 }
 
 void Session::in_flight(Stepper* stepper) {
@@ -207,7 +208,7 @@ int32_t Session::pass_rows() const {
   switch (phase_) {
     case Phase::prefill: return static_cast<int32_t>(prefill_end_ - kv_len_);
     case Phase::draft: return static_cast<int32_t>(frontier_.size());
-    case Phase::verify: return rows_.size() + static_cast<int32_t>(extra_token_.size());
+    case Phase::verify: return (device_.on() ? device_.verified() : rows_.size()) + static_cast<int32_t>(extra_token_.size());
     case Phase::idle: break;
   }
   return 0;
@@ -232,6 +233,7 @@ void Session::pass_without(const Drafter& drafter, const Status& why, bool strik
   if (!side) return;
   drafter_failed(*side, why, true, strike);
   side->shows = false;
+  if (side == side_) device_.end();
 }
 
 Status Session::finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {

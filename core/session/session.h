@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "core/policy/tree_policy.h"
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
+#include "core/session/device_draft.h"
 #include "core/session/draft_calls.h"
 #include "core/session/draft_side.h"
 #include "core/session/fork_streams.h"
@@ -36,6 +38,7 @@ struct SessionOptions {
   std::function<std::unique_ptr<TreePolicy>()> policy;  // one that has no name (benchmarks); null: `tree`'s
   bool shared_noise = true;
   bool sampled_rule = false;
+  std::optional<bool> drafts_on_device;  // trees that candidates alone decide; unset: on a device that it is far to
   bool ignore_eos = false;
   std::vector<int32_t> stop_tokens;
 };
@@ -125,7 +128,7 @@ class Session {
   // The step cannot end well for it: neither what it was asked for nor a reason is there yet.
   bool in_doubt() const { return status_.ok() && (phase_ != Phase::idle || (active() && emitted_.empty())); }
   bool take_cancel();
-  Status begin();                     // from idle: what the next pass is for
+  Status begin(bool any_rows);        // from idle: what the next pass is for; the target's may have as many rows as it likes
   void in_flight(Stepper* stepper);
   void landed() { flight_ = nullptr; }
   int32_t pass_rows() const;          // this session's part of the pass
@@ -160,8 +163,9 @@ class Session {
   void drafter_failed(const Status& why, bool lost_sync) { drafter_failed(*side_, why, lost_sync); }
   void drop_draft();
   bool align_drafters();             // make the next pass bring what a drafter misses
-  Status start_cycle();
+  Status start_cycle(bool any_rows);
   Status next_draft_level();
+  DraftDraw draft_draw() const;
   Status add_draft(Plan& plan, DraftCalls* calls);
   Status draft_failed(const Status& why, bool lost_sync, bool strike);
   Status finish_draft();
@@ -170,6 +174,14 @@ class Session {
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
   void take_best();
+  // device_cycle.cc
+  bool begin_device_draft();
+  Status ask_on_device(Plan& plan, DraftCalls* calls, int32_t level);
+  void expand_on_device(Plan& plan, int32_t level) const;
+  void stage_blank_tree(RowsBuilder* rows, Walks* walks);
+  void select_on_device(Plan& plan, const RowsBuilder& builder, const Rows& rows, const StagedWalks& walks);
+  void take_device_draft();
+  int32_t deepest() const;            // of the nodes that the pass verifies
   // row_budget.cc
   int32_t fixed_rows() const;
   void offer_nodes(std::vector<RankedNode>* nodes) const;
@@ -264,6 +276,8 @@ class Session {
   int32_t first_row_ = 0, walk_ = 0, extra_walk_ = 0;  // its rows in the pass, its walks
   DraftTree tree_;
   TreeRows rows_;
+  bool drafts_on_device_ = false;
+  DeviceDraft device_;  // on: tree_ and rows_ have nothing but the root until the pass has run
   DrawnTree drawn_;
   MultiRound multi_round_;
   Distribution distribution_;

@@ -85,7 +85,7 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
   for (size_t i = 0; i < sessions.size(); ++i) {
     Session* const s = sessions[i];
     while (s->active() && s->phase_ == Session::Phase::idle) {
-      const Status status = s->begin();
+      const Status status = s->begin(max_rows_ <= 0);
       if (status.ok()) break;
       if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) {
         if (s->take_cancel()) break;  // the way out of a host that promises room and gives none
@@ -133,14 +133,17 @@ bool Stepper::try_draft() {
 }
 
 bool Stepper::record_calls() {
-  for (const auto& call : calls_.all()) {
-    failed_.why = call->record(*plan_, &failed_.observed);
-    if (failed_.why.ok()) continue;
-    failed_.sessions = call->sessions;
-    failed_.drafter = call->request.drafter;
-    return false;
-  }
+  for (const auto& call : calls_.all())
+    if (!record_call(*call)) return false;
   return true;
+}
+
+bool Stepper::record_call(DraftCall& call) {
+  failed_.why = call.record(*plan_, &failed_.observed);
+  if (failed_.why.ok()) return true;
+  failed_.sessions = call.sessions;
+  failed_.drafter = call.request.drafter;
+  return false;
 }
 
 // Rows that verify come first: only they have logits.
@@ -178,14 +181,19 @@ bool Stepper::try_target() {
     return record_calls();
   };
   if (!show(true)) return false;  // before this pass overwrites the features
+  if (!draft_on_device()) return false;
   for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
-  const kernels::Tensor hidden = model_->forward(*plan_, rows_.stage(*plan_), tapped_);
+  const Rows rows = rows_.stage(*plan_);
+  const StagedWalks& walks = walks_.stage(*plan_);
+  for (Session* s : flight_)
+    if (verifies(s)) s->select_on_device(*plan_, rows_, rows, walks);
+  const kernels::Tensor hidden = model_->forward(*plan_, rows, tapped_);
   if (!show(false)) return false;
   if (walks_.rows() == 0) return true;
   const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
   for (Session* s : flight_)
     if (verifies(s)) s->record_download(*plan_, logits);
-  walks_.record(*plan_, logits, model_->config().vocab_used);
+  walks_.record(*plan_, logits, model_->config().vocab_used, model_->pool()->cache(), rows.slot);
   return true;
 }
 
@@ -217,7 +225,7 @@ void Stepper::pass_ended() {
   flight_.clear();
 }
 
-// All that was accepted, in one go. The tokens are decided; a copy of a few rows is not worth giving the frame back for.
+// What the sampled rule accepted, in one go; walks on the device have kept theirs. The tokens are decided; a copy of a few rows is not worth giving the frame back for.
 void Stepper::commit() {
   Status status;
   if (!copy_src_.empty()) {

@@ -55,7 +55,9 @@ class Stepper {
   void share_rows();  // row_budget.cc
   bool try_draft();
   bool try_target();
+  bool draft_on_device();  // device_cycle.cc
   bool record_calls();
+  bool record_call(DraftCall& call);
   void submitted();
   void pass_ended();
   void commit();

@@ -82,20 +82,22 @@ Status Session::add_missed(Plan& plan, DraftCalls* calls, Drafter** failed) {
 }
 
 void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped) {
-  const int32_t n = rows_.size();
+  const int32_t n = device_.on() ? device_.verified() : rows_.size();
   const auto size = static_cast<int64_t>(text_.size());
   rows->plain(text_.back(), size - 1);
-  for (int32_t i = 1; i < n; ++i) {
+  if (device_.on()) stage_blank_tree(rows, walks);
+  for (int32_t i = 1; i < rows_.size(); ++i) {
     const auto depth = static_cast<size_t>(rows_.depth[static_cast<size_t>(i)]);
     tail_.assign(depth, 0);
     for (int32_t a = i, d = static_cast<int32_t>(depth); d > 0; a = rows_.parent[static_cast<size_t>(a)], --d)
       tail_[static_cast<size_t>(d) - 1] = kv_.scratch_slot(a - 1);
     rows->tree(rows_.token[static_cast<size_t>(i)], size, tail_);
   }
-  walks->tree(rows_);
-  if (!options_.sampled_rule)
-    walk_ = walks->start(options_.sampling, size - 1, first_row_,
-                         *std::max_element(rows_.depth.begin(), rows_.depth.end()));
+  if (!device_.on()) walks->tree(rows_);
+  if (!options_.sampled_rule) {
+    walk_ = walks->start(options_.sampling, size - 1, first_row_, deepest());
+    for (int32_t i = 1; i <= deepest(); ++i) walks->keep(walk_, i, kv_.slot(size - 1 + i));
+  }
   stage_extra_rows(rows, walks);
   for (const auto& side : followed())
     if (side->usable() && side->features()) tapped->push_back({side->drafter().taps(), first_row_, side->tap(n)});
@@ -103,6 +105,7 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
 
 // The sampled rule walks on the host.
 void Session::record_download(Plan& plan, const kernels::Tensor& logits) {
+  if (device_.on()) device_.download(plan);
   if (!options_.sampled_rule) return;
   logits_.resize(static_cast<size_t>(rows_.size()) * static_cast<size_t>(logits.cols));
   plan.add(kernels::Download{logits_.data(), kernels::rows(logits, first_row_, rows_.size()).data,
@@ -174,6 +177,7 @@ void Session::truncate() {
 }
 
 Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
+  if (device_.on()) take_device_draft();
   AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result(walks));
   if (!extra_token_.empty()) tell_choices(walks);
   for (const auto& side : sides_) side->pass_ended();
@@ -184,6 +188,7 @@ Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src
   emitted_.clear();
   for (size_t i = 0; i < steps_.size(); ++i)
     emitted_.push_back({steps_[i].token, steps_[i].logprob, i < drafted});
+  if (!options_.sampled_rule) return {};  // the pass has kept what it walked through
   const auto size = static_cast<int64_t>(text_.size());
   for (size_t i = 1; i < steps_.size(); ++i) {
     copy_src->push_back(kv_.scratch_slot(steps_[i].row - 1));

@@ -7,7 +7,7 @@ namespace aerie {
 static_assert(sizeof(kernels::WalkOut) == 8 && sizeof(kernels::WalkStep) == 16);
 
 void Walks::clear() {
-  for (auto* v : {&token_, &first_child_, &next_sibling_}) v->clear();
+  for (auto* v : {&token_, &first_child_, &next_sibling_, &kept_walk_, &kept_step_, &kept_slot_}) v->clear();
   seqs_.clear();
   max_steps_ = 1;
 }
@@ -34,14 +34,26 @@ int32_t Walks::start(const kernels::Sampling& sampling, int64_t root_position, i
   return static_cast<int32_t>(seqs_.size()) - 1;
 }
 
-void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used) {
+void Walks::keep(int32_t walk, int32_t step, int32_t slot) {
+  kept_walk_.push_back(walk);
+  kept_step_.push_back(step);
+  kept_slot_.push_back(slot);
+}
+
+const StagedWalks& Walks::stage(Plan& plan) {
+  const auto put = [&](const std::vector<int32_t>& v) { return const_cast<int32_t*>(plan.stage(std::span<const int32_t>(v))); };
+  return staged_ = {put(token_), put(first_child_), put(next_sibling_)};
+}
+
+void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, const kernels::KvCache& cache,
+                   const int32_t* slot) {
   if (seqs_.empty()) return;
   kernels::Walk walk;
   walk.logits = logits;
   walk.vocab_used = vocab_used;
-  walk.token = plan.stage(std::span<const int32_t>(token_));
-  walk.first_child = plan.stage(std::span<const int32_t>(first_child_));
-  walk.next_sibling = plan.stage(std::span<const int32_t>(next_sibling_));
+  walk.token = staged_.token;
+  walk.first_child = staged_.first_child;
+  walk.next_sibling = staged_.next_sibling;
   walk.seqs = plan.stage(std::span<const kernels::WalkSeq>(seqs_));
   walk.n_seqs = static_cast<int32_t>(seqs_.size());
   walk.max_steps = max_steps_;
@@ -50,6 +62,12 @@ void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used
   walk.out = plan.scratch(1, bytes / 4).data;
   plan.add(walk);
   plan.add(kernels::Download{out_.data(), walk.out, bytes});
+  const auto n = static_cast<int32_t>(kept_walk_.size());
+  if (n == 0) return;
+  const auto put = [&](const std::vector<int32_t>& v) { return plan.stage(std::span<const int32_t>(v)); };
+  auto* from = static_cast<int32_t*>(plan.scratch(1, n).data);
+  plan.add(kernels::PathSlots{walk.out, max_steps_, put(kept_walk_), put(kept_step_), slot, n, from});
+  plan.add(kernels::KvCopy{cache, from, put(kept_slot_), n});
 }
 
 std::span<const kernels::WalkStep> Walks::result(int32_t walk) const {

@@ -9,6 +9,11 @@
 
 namespace aerie {
 
+// Where the rows of a staged pass are told, for ops that write them.
+struct StagedWalks {
+  int32_t *token, *first_child, *next_sibling;
+};
+
 class Walks {
  public:
   void clear();
@@ -20,12 +25,18 @@ class Walks {
   // A walk from `root_row`, at most `deepest` nodes below it; its number for result().
   int32_t start(const kernels::Sampling& sampling, int64_t root_position, int32_t root_row, int32_t deepest);
 
-  void record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used);
+  // The keys and values of the row that step `step` of a walk drew from are kept in `slot`, if it comes so far.
+  void keep(int32_t walk, int32_t step, int32_t slot);
+
+  const StagedWalks& stage(Plan& plan);
+  // slot: of the pass's rows.
+  void record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, const kernels::KvCache& cache, const int32_t* slot);
   // Once the plan has run: the steps of a walk; none where a logit was not finite.
   std::span<const kernels::WalkStep> result(int32_t walk) const;
 
  private:
-  std::vector<int32_t> token_, first_child_, next_sibling_;
+  std::vector<int32_t> token_, first_child_, next_sibling_, kept_walk_, kept_step_, kept_slot_;
+  StagedWalks staged_{};
   std::vector<kernels::WalkSeq> seqs_;
   int32_t max_steps_ = 1;
   std::vector<int64_t> out_;  // WalkOut and its steps, a walk after the other; both are multiples of 8 bytes

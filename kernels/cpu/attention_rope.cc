@@ -94,6 +94,7 @@ void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
   char* data = static_cast<char*>(memory);
   for (int64_t which = 0; which < 2; ++which)
     for (int32_t i = 0; i < op.n; ++i) {
+      if (op.src[i] < 0) continue;
       const int64_t base = (layer * 2 + which) * op.cache.slots;
       std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
     }

@@ -71,6 +71,13 @@ int32_t tasks(const TopK&, int threads);
 int32_t tasks(const Walk&, int threads);
 void run(const TopK&, int32_t task, int threads, Scratch&);
 void run(const Walk&, int32_t task, int threads, Scratch&);
+// kernels/cpu/tree.cc
+int32_t tasks(const ExpandTree&, int threads);
+int32_t tasks(const SelectTree&, int threads);
+int32_t tasks(const PathSlots&, int threads);
+void run(const ExpandTree&, int32_t task, int threads, Scratch&);
+void run(const SelectTree&, int32_t task, int threads, Scratch&);
+void run(const PathSlots&, int32_t task, int threads, Scratch&);
 // kernels/cpu/linear_topk.cc
 int32_t tasks(const LinearTopK&, int threads);
 int32_t tasks(const MergeTopK&, int threads);

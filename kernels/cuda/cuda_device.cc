@@ -68,6 +68,7 @@ class CudaDevice final : public Device {
   const char* name() const override { return "cuda"; }
   const char* isa() const override { return isa_.c_str(); }
   int warm_ups() const override { return state_.graphs ? 2 : 1; }  // the second is captured as a graph
+  bool far() const override { return true; }
   void* allocate(size_t bytes) override {
     if (!gpu::attach(state_.index).ok()) return nullptr;
     return gpu::allocate(std::max<size_t>(bytes, 64));

@@ -1,5 +1,5 @@
 // The CUDA backend: an asynchronous device. Its queues put a plan's ops on a stream of their own; a plan
-// whose like has come before is replayed as a CUDA graph (launches.h).
+// that comes again, address for address, is replayed as a CUDA graph.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace aerie::kernels {
 
 struct CudaOptions {
   int device = 0;      // as the CUDA runtime counts them
-  bool graphs = true;  // replay plans that come again
+  bool graphs = true;  // replay plans that repeat
 };
 
 // No device, too old a driver or device: an error that says so.

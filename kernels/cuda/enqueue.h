@@ -57,6 +57,10 @@ void enqueue(const MergeTopK&, const Place&);
 void enqueue(const Rescore&, const Place&);
 // walk.cu
 void enqueue(const Walk&, const Place&);
+// tree.cu
+void enqueue(const ExpandTree&, const Place&);
+void enqueue(const SelectTree&, const Place&);
+void enqueue(const PathSlots&, const Place&);
 
 // Bytes of working memory.
 template <class O>
@@ -93,5 +97,9 @@ template <>
 const char* refuse(const MergeTopK&);
 template <>
 const char* refuse(const Rescore&);
+template <>
+const char* refuse(const ExpandTree&);
+template <>
+const char* refuse(const SelectTree&);
 
 }  // namespace aerie::kernels::cuda

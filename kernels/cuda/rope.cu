@@ -52,6 +52,7 @@ __device__ void rope_and_store(const RopeAndStore& op) {
 __device__ void kv_copy(const KvCopy& op) {
   if (static_cast<int32_t>(blockIdx.x) >= op.n) return;
   const KvCache& c = op.cache;
+  if (op.src[blockIdx.x] < 0) return;
   const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.src[blockIdx.x], 0);
   const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
   const int64_t size = kv_element_bytes(c.dtype) * c.head_dim;

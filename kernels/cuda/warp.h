@@ -21,11 +21,8 @@ __device__ inline uint16_t to_bf16(float v) {
   return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-__device__ inline float warp_sum(float v) {
-  for (int mask = 16; mask > 0; mask /= 2) v += shuffle_xor(v, mask);
-  return v;
-}
-__device__ inline double warp_sum(double v) {
+template <class T>
+__device__ T warp_sum(T v) {
   for (int mask = 16; mask > 0; mask /= 2) v += shuffle_xor(v, mask);
   return v;
 }

@@ -178,6 +178,34 @@ class Translator {
     device(o.out, o.n_seqs * walk_out_bytes(o.max_steps), "out");
     tensor(o.logits, "logits");
   }
+  void operator()(ExpandTree& o) {
+    const int64_t n = int64_t{o.rows} * o.width;
+    device(o.places, (o.first + n) * static_cast<int64_t>(sizeof(TreePlace)), "places");
+    device(o.out, sizeof(TreeOut), "out");
+    ints(o.from, o.rows, "from");
+    ints(o.token, o.one_list ? o.width : n, "token");
+    device(o.logp, (o.one_list ? o.width : n) * 4, "logp");
+    device(o.next, o.next_rows * int64_t{4}, "next");
+    device(o.draft.token, o.next_rows * int64_t{4}, "draft token");
+    device(o.draft.parent, o.next_rows * int64_t{4}, "draft parent");
+    device(o.draft.tail_slots, int64_t{o.next_rows} * (o.level + 1) * 4, "draft tail_slots");
+    ints(o.draft.slots, o.draft.slots ? 1 + o.level * int64_t{o.draft.stride} + o.next_rows : 0, "draft slots");
+  }
+  void operator()(SelectTree& o) {
+    device(o.places, o.n_places * static_cast<int64_t>(sizeof(TreePlace)), "places");
+    ints(o.slot, o.rows, "slot");
+    for (int32_t** p : {&o.token, &o.position, &o.tail_len, &o.walk_token, &o.first_child, &o.next_sibling})
+      device(*p, o.rows * int64_t{4}, "rows");
+    device(o.tail_slots, (o.rows - 1) * int64_t{o.tail_room} * 4, "tail_slots");
+    device(o.out, tree_out_bytes(o.rows), "out");
+  }
+  void operator()(PathSlots& o) {
+    device(o.walks, 0, "walks");
+    ints(o.walk, o.n, "walk");
+    ints(o.step, o.n, "step");
+    ints(o.slot, 0, "slot");
+    device(o.src, o.n * int64_t{4}, "src");
+  }
 
   Status status;
 
@@ -192,7 +220,8 @@ class Translator {
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
                                   "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
-                                  "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk"};
+                                  "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
+                                  "ExpandTree",   "SelectTree", "PathSlots"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

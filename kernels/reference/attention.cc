@@ -162,10 +162,12 @@ void run(const AttentionMerge& op) {
 void run(const KvCopy& op) {
   for (int64_t layer = 0; layer < op.cache.layers; ++layer)
     for (int which = 0; which < 2; ++which)
-      for (int32_t n = 0; n < op.n; ++n)
+      for (int32_t n = 0; n < op.n; ++n) {
+        if (op.src[n] < 0) continue;
         for (int64_t head = 0; head < op.cache.kv_heads; ++head)
           copy(op.cache, kv_index(op.cache, layer, which, op.dst[n], head),
                kv_index(op.cache, layer, which, op.src[n], head));
+      }
 }
 
 }  // namespace aerie::kernels::reference

@@ -30,6 +30,10 @@ void run(const KvCopy&);
 // draw.cc
 void run(const TopK&);
 void run(const Walk&);
+// tree.cc
+void run(const ExpandTree&);
+void run(const SelectTree&);
+void run(const PathSlots&);
 // linear_topk.cc
 void run(const LinearTopK&);
 void run(const MergeTopK&);

@@ -90,7 +90,8 @@ typedef struct aerie_submodel aerie_submodel;   /* host's: a model made by aerie
 
 /* Rows of several sequences, ragged; all tensors are device i32 vectors unless noted. Node ids are
  * below max_seqs * max_nodes (open) and unique in the batch; a plugin keeps the state of a fed node
- * at its id, so that the node's children find it. */
+ * at its id, so that the node's children find it. A row may stand for no node (a tree that the device draws): it is
+ * valid all the same, and nobody reads what it proposes. */
 typedef struct aerie_draft_rows { /* frozen */
   uint32_t struct_size;
   int32_t n;                        /* rows, >= 1 */

@@ -33,6 +33,7 @@ struct Counts {
   int64_t captures = 0, graph_launches = 0;
   int64_t graphs = 0;       // that exist
   int64_t kernels = 0;      // run, alone or in graphs
+  int64_t host_waits = 0;   // events recorded: each is the end of work that the host waits for
 };
 Counts counts();
 // Is this thread within a call of the emulated runtime? What it takes from the heap a GPU's would not.

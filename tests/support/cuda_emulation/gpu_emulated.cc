@@ -128,6 +128,10 @@ Result<Event> make_event() { return reinterpret_cast<Event>(new EmulatedEvent); 
 void destroy(Event e) { delete native(e); }
 Status record(Event e, Stream s) {
   const Inside inside;
+  {
+    const std::lock_guard lock(mutex);
+    ++counted.host_waits;
+  }
   native(e)->stream = native(s);
   native(e)->reached = std::make_shared<bool>(false);
   put(native(s), [flag = native(e)->reached] {

@@ -110,7 +110,51 @@ TEST(CudaSession, NeighboursInABatchChangeNoToken) {
   }
 }
 
+// Draft passes, the tree between them, the target's pass, the walk and the KV commit: the host looks once.
 #ifndef AERIE_REAL_GPU
+TEST(CudaSession, ACycleIsReadBackOnce) {
+  const auto model = open_model(target(), cuda());
+  const auto waits = [](Session& s) {
+    const int64_t before = kernels::cuda::emulation::counts().host_waits;
+    StepResult r;
+    must(s.step(0, std::chrono::microseconds(0), &r));
+    return kernels::cuda::emulation::counts().host_waits - before;
+  };
+  for (const std::string kind : {"eagle", "eagle3", "fasteagle"}) {
+    const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,
+                                                                   DType::bf16, target());
+    const auto drafter = open_drafter(model, kind == "eagle3" ? "eagle" : kind, head);
+    std::vector<int32_t> texts[2];
+    std::vector<uint64_t> counts[2];
+    for (const bool on_device : {true, false}) {
+      SessionOptions o = sampled(3);  // the noise that they share lets heads agree with the target that know nothing
+      o.drafter = drafter;
+      o.tree.name = "eagle2";
+      o.tree.total = 24;
+      o.tree.top_k = 4;
+      o.tree.depth = 3;
+      if (!on_device) o.drafts_on_device = false;  // otherwise as it is with this device
+      auto s = must(Session::create(model, o));
+      must(s->append(kPrompt));
+      waits(*s);  // reads the prompt
+      for (int cycle = 0; cycle < 6; ++cycle) {
+        const int64_t n = waits(*s);
+        if (on_device) EXPECT_EQ(n, 1) << kind;
+        else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's
+      }
+      const SessionStatistics& stats = s->statistics();
+      EXPECT_EQ(stats.drafter_failures, 0u);
+      EXPECT_GT(stats.accepted, 0u);
+      texts[on_device] = s->tokens();
+      counts[on_device] = {stats.cycles, stats.verified, stats.accepted};
+      counts[on_device].insert(counts[on_device].end(), std::begin(stats.tried), std::end(stats.tried));
+      counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
+    }
+    EXPECT_EQ(texts[0], texts[1]) << kind;
+    EXPECT_EQ(counts[0], counts[1]) << kind;
+  }
+}
+
 TEST(CudaSession, NoMemoryLeftBehind) {
   const std::string path = converted(golden("mha"), "cuda-memory", DType::int4);
   const int64_t before = kernels::cuda::emulation::allocated_bytes();

@@ -9,8 +9,9 @@ std::string test_plugin(const std::string& name) { return std::string(AERIE_BINA
 const std::vector<int32_t> kText = {26, 106, 150, 108, 115, 45, 37, 77, 26, 106, 150, 108};
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, std::shared_ptr<Drafter> drafter, float temperature,
-                             SessionStatistics* stats = nullptr) {
+                             SessionStatistics* stats = nullptr, bool drafts_on_device = false) {
   SessionOptions o;
+  o.drafts_on_device = drafts_on_device;
   o.sampling.temperature = temperature;
   o.sampling.seed = 9;
   o.ignore_eos = true;
@@ -28,9 +29,12 @@ PluginKind kind_of(const std::string& id) {
   throw std::runtime_error("no such kind: " + id);
 }
 
-class Hostile : public testing::TestWithParam<const char*> {};
+class Hostile : public testing::TestWithParam<const char*> {
+ protected:
+  void lie(bool drafts_on_device);
+};
 
-TEST_P(Hostile, CostsNoTokenAndIsQuarantinedAtTheThirdFailure) {
+void Hostile::lie(bool drafts_on_device) {
   const auto model = open_model(converted(golden("mha"), "hostile-target", kernels::DType::bf16), cpu(2));
   const auto want = text_of(model, nullptr, 0.8f);
   std::vector<std::string> log;
@@ -38,7 +42,7 @@ TEST_P(Hostile, CostsNoTokenAndIsQuarantinedAtTheThirdFailure) {
   options.log = [&](int32_t, const std::string& m) { log.push_back(m); };
   const auto drafter = must(Drafter::open(model, kind_of(GetParam()), nullptr, options));
   SessionStatistics stats;
-  EXPECT_EQ(text_of(model, drafter, 0.8f, &stats), want);
+  EXPECT_EQ(text_of(model, drafter, 0.8f, &stats, drafts_on_device), want);
   EXPECT_TRUE(drafter->quarantined());
   EXPECT_EQ(stats.drafter_failures, 3u);
   ASSERT_EQ(log.size(), 3u) << "the host is told of every failure";
@@ -46,6 +50,9 @@ TEST_P(Hostile, CostsNoTokenAndIsQuarantinedAtTheThirdFailure) {
   EXPECT_EQ(text_of(model, drafter, 0.8f), want) << "a quarantined drafter is not asked again";
   EXPECT_EQ(log.size(), 3u);
 }
+
+TEST_P(Hostile, CostsNoTokenAndIsQuarantinedAtTheThirdFailure) { lie(false); }
+TEST_P(Hostile, NorWhereTheDeviceDrawsItsTrees) { lie(true); }
 
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
                          testing::Values("count", "negative_count", "parent", "token", "confidence", "throw", "fail",
@@ -104,7 +111,8 @@ TEST(MockDevice, DraftersRunWhereTheHostCannotRead) {
                                     kernels::DType::bf16, target));
   for (const auto& [plugin, package] : drafters) {
     SessionStatistics stats;
-    EXPECT_EQ(text_of(model, open_drafter(model, plugin, package), 0.7f, &stats), want) << plugin;
+    for (const bool drafts_on_device : {false, true})
+      EXPECT_EQ(text_of(model, open_drafter(model, plugin, package), 0.7f, &stats, drafts_on_device), want) << plugin;
     EXPECT_EQ(stats.drafter_failures, 0u) << plugin;
   }
 }

@@ -1,0 +1,92 @@
+// A cycle of one plan: the device draws the tree, verifies it and keeps what was walked through. For policies whose next
+// question is a function of the candidates alone; those that weigh what passes cost need the host between them.
+#include <algorithm>
+
+#include "core/session/session.h"
+
+namespace aerie {
+
+// Nothing but the tree stands between the drafter and the target's pass.
+bool Session::begin_device_draft() {
+  TreeShape shape;
+  if (!drafts_on_device_ || options_.sampled_rule || !policy_->shape(&shape)) return false;
+  const auto size = static_cast<int64_t>(text_.size());
+  shape.width = side_->sequence().width(shape.width);
+  // Pages for all of its depth, or as deep a tree as there are pages for.
+  const Status s = reserve(size + shape.levels);
+  if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
+  else if (!s.ok()) return false;
+  return device_.begin(shape, one_pass());
+}
+
+Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
+  DraftSequence& sequence = side_->sequence();
+  if (level == 0) device_.start(plan, sequence);
+  const DraftRequest request{&side_->drafter(), level, device_.width(), false};
+  DraftCall& call = calls->join(request, this, 0, device_.draft_rows(level));
+  call.propose.keep_on_device();
+  return device_.ask(text_.back(), level, &call.propose, draft_draw());
+}
+
+void Session::expand_on_device(Plan& plan, int32_t level) const {
+  const int32_t end = level + 1 == device_.passes() ? device_.levels() : level + 1;
+  for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used);
+}
+
+// Rows for the device to fill: where each one's keys and values go is known, who it is and what it stands on is not.
+void Session::stage_blank_tree(RowsBuilder* rows, Walks* walks) {
+  const auto size = static_cast<int64_t>(text_.size());
+  for (int32_t i = 1; i < device_.verified(); ++i) {
+    tail_.assign(static_cast<size_t>(device_.levels()), kv_.scratch_slot(i - 1));
+    rows->tree(0, size, tail_);
+  }
+  for (int32_t i = 0; i < device_.verified(); ++i) walks->row(text_.back());
+}
+
+void Session::select_on_device(Plan& plan, const RowsBuilder& builder, const Rows& rows, const StagedWalks& walks) {
+  if (!device_.on()) return;
+  device_.select(plan, rows, first_row_, builder.tail_of(first_row_), walks);
+}
+
+void Session::take_device_draft() {
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes());
+  int32_t proposed = 0;
+  selected_.clear();
+  const Status s = device_.take(&tree_, &selected_, &proposed);
+  device_.end();
+  count_proposed(proposed);
+  if (!s.ok()) drafter_failed(s, false);
+  rows_.build(tree_, selected_);
+}
+
+int32_t Session::deepest() const {
+  return device_.on() ? device_.levels() : *std::max_element(rows_.depth.begin(), rows_.depth.end());
+}
+
+// False: a drafter would not record its part.
+bool Stepper::draft_on_device() {
+  calls_.clear();
+  const auto passes = [](const Session* s) {
+    return s->phase_ == Session::Phase::verify && s->device_.on() ? s->device_.passes() : 0;
+  };
+  int32_t most = 0;
+  for (Session* s : flight_) {
+    for (int32_t level = 0; level < passes(s); ++level) {
+      Status status = s->ask_on_device(*plan_, &calls_, level);
+      if (status.ok()) continue;
+      failed_ = {{s}, std::move(status), &s->side_->drafter(), true};
+      return false;
+    }
+    most = std::max(most, passes(s));
+  }
+  for (const auto& call : calls_.all()) call->propose.stage(*plan_);
+  for (int32_t level = 0; level < most; ++level) {
+    for (const auto& call : calls_.all())
+      if (call->request.level == level && !record_call(*call)) return false;
+    for (Session* s : flight_)
+      if (level < passes(s)) s->expand_on_device(*plan_, level);
+  }
+  return true;
+}
+
+}  // namespace aerie

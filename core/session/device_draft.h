@@ -1,0 +1,57 @@
+// DeviceDraft: the tree of a cycle that the device draws by itself. Draft passes, the tree's growth between them, the
+// choice of nodes and the target's pass over them are one plan (kernels/tree_ops.h); the host learns of the tree when
+// that has run. Which candidates become nodes, and which of these are chosen, is what the policy would have said.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/drafter/draft_sequence.h"
+#include "core/policy/tree_policy.h"
+#include "core/session/walks.h"
+
+namespace aerie {
+
+class DeviceDraft {
+ public:
+  // A cycle with such a tree. one_pass: the drafter answers all levels at once. False: it is no tree for the device.
+  bool begin(TreeShape shape, bool one_pass);
+  void end() { shape_.levels = 0; }
+  bool on() const { return shape_.levels > 0; }
+  int32_t levels() const { return shape_.levels; }
+  int32_t passes() const { return one_pass_ ? 1 : shape_.levels; }
+  int32_t width() const { return shape_.width; }
+  int32_t verified() const { return verified_; }  // rows of the target's pass, the root included
+
+  // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
+  // behind them; select() before the target's pass; download() in the end.
+  void start(Plan& plan, DraftSequence& sequence);
+  int32_t draft_rows(int32_t level) const { return rows_[static_cast<size_t>(level)]; }
+  Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
+  void expand(Plan& plan, int32_t level, int32_t vocab_used) const;
+  void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
+  void download(Plan& plan);
+
+  // What it came to, once the plan has run: the nodes chosen, and how many there were to choose from.
+  Status take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const;
+
+ private:
+  struct Asked {
+    const ProposeCall* call;
+    int32_t first;  // its first row of the call
+  };
+  TreeShape shape_;
+  bool one_pass_ = false;
+  int32_t places_ = 0, verified_ = 0;
+  std::vector<int32_t> rows_, first_;  // of each level: nodes expanded, first place
+  std::vector<Asked> asked_;
+  DraftSequence* sequence_ = nullptr;
+  // Of the plan.
+  kernels::TreePlace* place_ = nullptr;
+  kernels::TreeOut* out_ = nullptr;
+  int32_t* frontier_ = nullptr;
+  const int32_t* slots_ = nullptr;
+  std::vector<int32_t> host_;  // TreeOut and its nodes
+};
+
+}  // namespace aerie

@@ -1,0 +1,99 @@
+// The tree ops: one block for each tree, which is a few hundred nodes.
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/select.h"
+#include "kernels/tree_math.h"
+
+namespace aerie::kernels::cuda {
+namespace {
+
+constexpr int kTreeThreads = 256;
+
+struct TreeMemory {  // shared
+  BestMemory best;
+  int32_t place[kMaxTopK];
+  float floats[32];
+  int32_t ints[32];
+};
+
+__device__ uint64_t place_key(const TreePlace* places, int64_t p) {
+  return places[p].token < 0 ? kNoKey : key_of(places[p].value, static_cast<int32_t>(p));
+}
+
+// m.best.best, such as are at least `from`, as places in ascending order in m.place. Returns how many.
+__device__ int32_t in_order(uint64_t from, TreeMemory& m) {
+  const auto me = static_cast<int>(threadIdx.x);
+  const auto counts = [&](int i) { return m.best.best[i] != kNoKey && m.best.best[i] >= from; };
+  const int32_t mine = me < kMaxTopK && counts(me) ? id_of(m.best.best[me]) : -1;
+  int32_t before = 0, count = 0;
+  for (int i = 0; i < kMaxTopK; ++i) {
+    if (!counts(i)) continue;
+    ++count;
+    before += id_of(m.best.best[i]) < mine;
+  }
+  if (mine >= 0) m.place[before] = mine;
+  sync_block();
+  return count;
+}
+
+__device__ void expand_tree(const ExpandTree& op) {
+  TreeMemory& m = *shared_memory<TreeMemory>();
+  const auto me = static_cast<int32_t>(threadIdx.x);
+  const int32_t n = op.rows * op.width;
+  bool bad = op.level > 0 && op.out->status != 0;
+  for (int32_t i = me; i < n; i += kTreeThreads) op.places[op.first + i] = tree_child(op, i / op.width, i % op.width, &bad);
+  const float any = block_max(bad ? 1.0f : 0.0f, m.floats);  // the places are there for all threads
+  if (me == 0) op.out->status = any != 0.0f;
+  if (op.next_rows == 0) return;
+  // With keep 0 the node of the lowest place wins.
+  const auto new_key = [&](int64_t i) {
+    const TreePlace& p = op.places[op.first + i];
+    return p.token < 0 ? kNoKey : key_of(op.keep > 0 ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
+  };
+  uint64_t from = 1;
+  if (op.keep > 0)
+    from = select_from(op.first + n, static_cast<uint64_t>(op.keep), [&](int64_t p) { return place_key(op.places, p); },
+                       one_each, m.best.select);
+  select_best(n, op.next_rows, new_key, m.best);
+  const int32_t count = in_order(from, m);
+  for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
+    op.next[r] = r < count ? m.place[r] : -1;
+    if (op.draft.token) fill_draft_row(op, r);
+  }
+}
+
+__device__ void select_tree(const SelectTree& op) {
+  TreeMemory& m = *shared_memory<TreeMemory>();
+  const auto me = static_cast<int32_t>(threadIdx.x);
+  int32_t proposed = 0;
+  for (int32_t p = me; p < op.n_places; p += kTreeThreads) proposed += op.places[p].token >= 0;
+  proposed = block_sum(proposed, m.ints);
+  int32_t count = 0;
+  if (op.out->status == 0 && op.keep > 0) {
+    select_best(op.n_places, op.keep, [&](int64_t p) { return place_key(op.places, p); }, m.best);
+    count = in_order(1, m);
+  }
+  for (int32_t i = me; i < op.rows; i += kTreeThreads) fill_tree_row(op, m.place, count, i);
+  if (me == 0) op.out->rows = count + 1, op.out->proposed = proposed;
+}
+
+__device__ void path_slots(const PathSlots& op) {
+  const auto i = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < op.n) op.src[i] = path_slot(op, i);
+}
+
+}  // namespace
+
+template <>
+const char* refuse(const ExpandTree& op) {
+  return op.next_rows > kMaxTreeRows ? "a level of more than 128 nodes" : nullptr;
+}
+template <>
+const char* refuse(const SelectTree& op) {
+  return op.rows > kMaxTreeRows || op.keep >= op.rows ? "a tree of more rows than 128, or than it has" : nullptr;
+}
+
+void enqueue(const ExpandTree& op, const Place& p) { launch<expand_tree>(p, {1}, kTreeThreads, sizeof(TreeMemory), op); }
+void enqueue(const SelectTree& op, const Place& p) { launch<select_tree>(p, {1}, kTreeThreads, sizeof(TreeMemory), op); }
+void enqueue(const PathSlots& op, const Place& p) { launch<path_slots>(p, {bucket((op.n + 63) / 64)}, 64, 0, op); }
+
+}  // namespace aerie::kernels::cuda

@@ -1,0 +1,60 @@
+#include "kernels/tree_math.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/reference/reference.h"
+
+namespace aerie::kernels::reference {
+namespace {
+
+// The best n of the nodes at places [from, to), in the order of places.
+std::vector<int32_t> best_of(const TreePlace* places, int32_t from, int32_t to, int32_t n) {
+  std::vector<int32_t> best;
+  for (int32_t p = from; p < to; ++p)
+    if (places[p].token >= 0) best.push_back(p);
+  const auto before = [&](int32_t a, int32_t b) {
+    return places[a].value != places[b].value ? places[a].value > places[b].value : a < b;
+  };
+  std::sort(best.begin(), best.end(), before);
+  best.resize(std::min(best.size(), static_cast<size_t>(n)));
+  std::sort(best.begin(), best.end());
+  return best;
+}
+
+}  // namespace
+
+void run(const ExpandTree& op) {
+  bool bad = op.level > 0 && op.out->status != 0;
+  const int32_t end = op.first + op.rows * op.width;
+  for (int32_t r = 0; r < op.rows; ++r)
+    for (int32_t i = 0; i < op.width; ++i) op.places[op.first + r * op.width + i] = tree_child(op, r, i, &bad);
+  op.out->status = bad;
+  std::vector<int32_t> next;
+  if (op.keep > 0) {
+    next = best_of(op.places, op.first, end, op.next_rows);
+    const std::vector<int32_t> best = best_of(op.places, 0, end, op.keep);
+    std::erase_if(next, [&](int32_t p) { return !std::binary_search(best.begin(), best.end(), p); });
+  } else {
+    for (int32_t p = op.first; p < end && next.empty(); ++p)
+      if (op.places[p].token >= 0) next.push_back(p);
+  }
+  next.resize(static_cast<size_t>(op.next_rows), -1);
+  std::copy(next.begin(), next.end(), op.next);
+  for (int32_t r = 0; r < op.next_rows && op.draft.token; ++r) fill_draft_row(op, r);
+}
+
+void run(const SelectTree& op) {
+  const std::vector<int32_t> chosen = best_of(op.places, 0, op.n_places, op.out->status == 0 ? op.keep : 0);
+  const auto count = static_cast<int32_t>(chosen.size());
+  op.out->rows = count + 1;
+  op.out->proposed = static_cast<int32_t>(
+      std::count_if(op.places, op.places + op.n_places, [](const TreePlace& p) { return p.token >= 0; }));
+  for (int32_t i = 0; i < op.rows; ++i) fill_tree_row(op, chosen.data(), count, i);
+}
+
+void run(const PathSlots& op) {
+  for (int32_t i = 0; i < op.n; ++i) op.src[i] = path_slot(op, i);
+}
+
+}  // namespace aerie::kernels::reference

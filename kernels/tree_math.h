@@ -1,0 +1,91 @@
+// What one element of the tree ops is, for every backend: a candidate as a node, a node as a row.
+#pragma once
+
+#include "kernels/ops.h"
+#include "kernels/scalar_math.h"
+
+namespace aerie::kernels {
+
+// The i-th candidate of the r-th node expanded. *bad: no drafter's pass gives this.
+AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, int32_t i, bool* bad) {
+  const TreePlace none{-1, -1, 0, op.level + 1, 0, 0};
+  const int32_t parent = op.from ? op.from[r] : -1;
+  if (op.from && parent < 0) return none;
+  const int64_t list = op.one_list ? 0 : int64_t{r} * op.width;
+  const int32_t token = op.token[list + i];
+  const float logp = op.logp[list + i];
+  if (i == 0 && token < 0) *bad = true;
+  if (token < 0) return none;
+  if (token >= op.vocab_used || logp != logp || logp > 1e-3f) {
+    *bad = true;
+    return none;
+  }
+  for (int32_t j = 0; j < i; ++j)
+    if (op.token[list + j] == token) return none;  // a walk could not tell the two apart
+  const float e = exp_own(logp), confidence = e > 0 ? (e < 1 ? e : 1.0f) : 0.0f;
+  return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
+}
+
+// Row r of the next draft pass, for op.next[r].
+AERIE_HOST_DEVICE inline void fill_draft_row(const ExpandTree& op, int32_t r) {
+  const TreeDraftRows& d = op.draft;
+  const int32_t depth = op.level + 1, place = op.next[r], row = 1 + op.level * d.stride + r;
+  int32_t* tail = d.tail_slots ? d.tail_slots + int64_t{r} * depth : nullptr;
+  if (place < 0) {  // behind the first row of each depth, which is written in every cycle
+    d.token[r] = 0;
+    d.parent[r] = d.node_base;
+    for (int32_t i = 0; tail && i < depth; ++i) tail[i] = d.slots[i + 1 < depth ? 1 + i * d.stride : row];
+    return;
+  }
+  TreePlace& node = op.places[place];
+  node.row = row;
+  d.token[r] = node.token;
+  d.parent[r] = d.node_base + (node.parent < 0 ? 0 : op.places[node.parent].row);
+  int32_t at = place;
+  for (int32_t i = depth; tail && i > 0; --i, at = op.places[at].parent) tail[i - 1] = d.slots[op.places[at].row];
+}
+
+// The row of a chosen place, 0 for the root. chosen: ascending, `count` of them; rows begin with the root's.
+AERIE_HOST_DEVICE inline int32_t tree_row(const int32_t* chosen, int32_t count, int32_t place) {
+  int32_t low = 0, high = count;
+  while (low < high) {
+    const int32_t middle = (low + high) / 2;
+    if (chosen[middle] < place) low = middle + 1;
+    else high = middle;
+  }
+  return place < 0 ? 0 : low + 1;
+}
+
+// Row i of the target's pass.
+AERIE_HOST_DEVICE inline void fill_tree_row(const SelectTree& op, const int32_t* chosen, int32_t count, int32_t i) {
+  op.first_child[i] = op.next_sibling[i] = -1;
+  const bool inert = i > count;
+  const int32_t place = i > 0 && !inert ? chosen[i - 1] : -1;
+  const TreePlace node = place >= 0 ? op.places[place] : TreePlace{-1, -1, 0, inert ? 1 : 0, 0, 0};
+  for (int32_t j = count; j > i && !inert; --j) {  // the lowest row of each kind stays
+    const int32_t parent = op.places[chosen[j - 1]].parent;
+    if (parent == place) op.first_child[i] = op.first_row + j;
+    if (i > 0 && parent == node.parent) op.next_sibling[i] = op.first_row + j;
+  }
+  auto* nodes = reinterpret_cast<TreeNode*>(op.out + 1);
+  nodes[i] = {node.token, i > 0 && !inert ? tree_row(chosen, count, node.parent) : -1, node.confidence, 0};
+  if (i == 0) return;
+  op.walk_token[i] = node.token;
+  op.token[i] = inert ? 0 : node.token;
+  op.position[i] = op.position[0] + node.depth;
+  op.tail_len[i] = node.depth;
+  int32_t* tail = op.tail_slots + int64_t{i - 1} * op.tail_room;
+  if (inert) tail[0] = op.slot[i];
+  int32_t at = place;
+  for (int32_t d = node.depth; d > 0 && !inert; --d, at = op.places[at].parent)
+    tail[d - 1] = op.slot[tree_row(chosen, count, at)];
+}
+
+// PathSlots::src[i].
+AERIE_HOST_DEVICE inline int32_t path_slot(const PathSlots& op, int32_t i) {
+  const auto* out = reinterpret_cast<const WalkOut*>(static_cast<const char*>(op.walks) +
+                                                     op.walk[i] * walk_out_bytes(op.max_steps));
+  return op.step[i] < out->count ? op.slot[reinterpret_cast<const WalkStep*>(out + 1)[op.step[i]].row] : -1;
+}
+
+}  // namespace aerie::kernels

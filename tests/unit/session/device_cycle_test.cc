@@ -1,0 +1,160 @@
+// Cycles of one plan, in which the device draws the tree: the tokens and the trees of sessions whose host draws it.
+#include <algorithm>
+
+#include "core/session/batch.h"
+#include "unit/session/reuse_fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+struct DeviceCycle : ReuseTest {
+  static std::vector<Kind> drawn_from() {  // n-gram drafters are the host's
+    auto all = kinds();
+    all.resize(6);
+    return all;
+  }
+  static std::vector<PolicySpec> trees() {
+    PolicySpec chain, eagle2, small, backbone;
+    chain.name = "chain";
+    eagle2.name = small.name = "eagle2";
+    small.total = 8;
+    small.depth = 2;
+    small.top_k = 3;
+    backbone.name = "backbone";
+    backbone.top_k = 4;
+    return {chain, eagle2, small, backbone};
+  }
+  static SessionOptions drawing(std::shared_ptr<Drafter> drafter, float temperature, const PolicySpec& tree, bool on_device) {
+    SessionOptions o = options(std::move(drafter), temperature);
+    o.tree = tree;
+    o.drafts_on_device = on_device;
+    return o;
+  }
+};
+
+// Drafters that were trained for their target, so that trees are walked deeply.
+TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
+  const std::string models = source_dir() + "/samples/models/";
+  const auto model = open_model(models + "demo.aerie", cpu(1));
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"})
+    for (const PolicySpec& tree : trees())
+      for (const float temperature : {0.0f, 0.9f}) {
+        const auto text = [&](bool on_device) {
+          const std::string plugin = std::string(kind) == "eagle3" ? "eagle" : kind;
+          auto s = begun(model, drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, tree, on_device),
+                         {260, 513, 1021, 88, 300, 47});
+          auto tokens_and_counts = more(*s, 48);
+          EXPECT_GT(s->statistics().accepted, 0u);
+          return tokens_and_counts;
+        };
+        EXPECT_EQ(text(true), text(false)) << kind << " " << tree.name << " at " << temperature;
+      }
+}
+
+// A device whose memory the host cannot touch, many budgets, rewinds, and room for little.
+TEST_F(DeviceCycle, SlicedRewoundAndShortOfRoom) {
+  for (const bool far : {false, true}) {
+    const auto device = far ? std::shared_ptr<kernels::Device>(kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 1}))))
+                            : cpu(2);
+    const auto model = open_model(*target_, device);
+    for (const Kind& kind : drawn_from()) {
+      SessionOptions o = drawing(nullptr, 0.7f, trees()[1], true);
+      o.max_context = 60;
+      auto alone = begun(model, o, prompt(20));
+      const auto want = generate(*alone, 60);  // to the end of the context
+      ASSERT_EQ(want.size(), 40u);
+      o.drafter = open(model, kind);
+      auto s = begun(model, o, prompt(20));
+      std::vector<int32_t> got;
+      std::mt19937 random(3);
+      while (got.size() < want.size()) {
+        StepResult r;
+        must(s->step(static_cast<int32_t>(random() % 7), std::chrono::microseconds(random() % 3 * 20), &r));
+        for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+        if (random() % 9 != 0 || got.size() < 4) continue;  // also in mid-cycle
+        got.resize(got.size() - 1 - random() % 3);
+        must(s->rewind(20 + got.size()));
+      }
+      EXPECT_EQ(got, want) << kind.plugin;
+      EXPECT_EQ(s->statistics().drafter_failures, 0u) << kind.plugin;
+      EXPECT_GT(s->statistics().verified, 0u) << kind.plugin;
+    }
+  }
+}
+
+// Beside each other, beside one that reads its prompt and beside trees that the host draws.
+TEST_F(DeviceCycle, ABatchChangesNothing) {
+  const auto model = open_model(*target_, cpu(2));
+  for (const Kind& kind : drawn_from()) {
+    const auto drafter = open(model, kind);
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::vector<int32_t>> want, got(5);
+    for (size_t i = 0; i < 5; ++i) {
+      PolicySpec tree = trees()[i % 4];
+      if (i == 4) tree.name = "static";
+      SessionOptions o = drawing(nullptr, i % 2 ? 0.0f : 1.2f, tree, true);
+      o.sampling.stream = i;
+      want.push_back(generate(*begun(model, o, prompt(10 + 15 * i)), 30));
+      o.drafter = drafter;
+      sessions.push_back(begun(model, o, prompt(10 + 15 * i)));
+    }
+    for (const int32_t max_rows : {0, 24}) {  // with few rows the host draws, and shares them out
+      auto batch = must(Batch::create(model, {max_rows}));
+      for (auto& s : sessions) must(batch->add(*s));
+      const size_t n = max_rows ? 30 : 15;
+      while (std::any_of(got.begin(), got.end(), [&](const auto& g) { return g.size() < n; })) {
+        must(batch->step(4, std::chrono::microseconds(0)));
+        for (size_t i = 0; i < sessions.size(); ++i)
+          for (const EmittedToken& t : sessions[i]->result().tokens) got[i].push_back(t.id);
+      }
+    }
+    for (size_t i = 0; i < sessions.size(); ++i) {
+      got[i].resize(30);
+      EXPECT_EQ(got[i], want[i]) << kind.plugin << " " << i;
+      EXPECT_EQ(sessions[i]->statistics().drafter_failures, 0u);
+    }
+  }
+}
+
+// The rule of the papers needs the drafter's whole distribution, `cast` and `auto` a clock: the host stays between the passes.
+TEST_F(DeviceCycle, OthersGoOnAsBefore) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto drafter = open(model, kinds()[0]);
+  for (const char* name : {"static", "cast", "auto"}) {
+    PolicySpec tree;
+    tree.name = name;
+    auto s = begun(model, drawing(drafter, 0, tree, true), prompt(12));
+    EXPECT_EQ(generate(*s, 20), generate(*begun(model, options(nullptr, 0), prompt(12)), 20)) << name;
+    EXPECT_EQ(s->statistics().drafter_failures, 0u);
+  }
+  SessionOptions o = drawing(drafter, 1, trees()[0], true);
+  o.sampled_rule = true;
+  auto s = begun(model, o, prompt(12));
+  EXPECT_EQ(generate(*s, 20).size(), 20u);
+  EXPECT_GT(s->statistics().draft_ns, 0u);
+}
+
+// A pool that has pages for less than the tree is deep.
+TEST_F(DeviceCycle, AsDeepAsThereAreAPoolsPages) {
+  ModelOptions few;
+  few.kv_positions = 128 + 64;  // the scratch pages of a tree, and two pages
+  const auto model = open_model(*target_, cpu(1), few);
+  SessionOptions o = drawing(open(model, kinds()[0]), 0, trees()[0], true);
+  o.tree.length = 30;
+  auto s = begun(model, o, prompt(20));
+  const auto want = generate(*begun(open_model(*target_, cpu(1)), options(nullptr, 0), prompt(20)), 40);
+  std::vector<int32_t> got;
+  Status status;
+  while (status.ok() && got.size() < 40) {
+    StepResult r;
+    status = s->step(0, std::chrono::microseconds(0), &r);
+    for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+  }
+  EXPECT_TRUE(status.ok()) << status.message();
+  got.resize(40);
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(s->statistics().drafter_failures, 0u);
+}
+
+}  // namespace
+}  // namespace aerie::test

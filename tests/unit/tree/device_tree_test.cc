@@ -1,0 +1,26 @@
+// Trees that a device draws by itself are those of the policies, node for node.
+#include "kernels/cpu/cpu_device.h"
+#include "unit/tree/device_drive.h"
+
+namespace aerie::tree_test {
+namespace {
+
+TEST(DeviceTree, IsThePolicysOnTheReference) { expect_policies_trees(*kernels::make_reference_device(), 400); }
+TEST(DeviceTree, IsThePolicysOnTheCpu) { expect_policies_trees(*kernels::make_cpu_device({.threads = 1}).value(), 50); }
+TEST(DeviceTree, NonsenseIsRefused) { expect_nonsense_is_refused(*kernels::make_reference_device()); }
+TEST(DeviceTree, WalkedRowsHaveSlots) { expect_path_slots(*kernels::make_reference_device()); }
+
+// Those that weigh costs, or verify what is not best, have no shape.
+TEST(DeviceTree, OnlyTreesOfTheCandidatesAlone) {
+  TreeShape shape;
+  for (const char* name : {"static", "cast", "auto"}) {
+    PolicySpec spec;
+    spec.name = name;
+    auto policy = std::move(make_policy(spec)).value();
+    policy->begin({});
+    EXPECT_FALSE(policy->shape(&shape)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace aerie::tree_test
