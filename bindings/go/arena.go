@@ -3,6 +3,7 @@ package aerie
 /*
 #include <stdlib.h>
 #include <stdint.h>
+#include <string.h>
 */
 import "C"
 
@@ -14,6 +15,12 @@ type arena []unsafe.Pointer
 func (a *arena) bytes(n uintptr) unsafe.Pointer {
 	p := C.malloc(C.size_t(n + 1)) // C.malloc never returns nil
 	*a = append(*a, p)
+	return p
+}
+
+func (a *arena) zeroed(n uintptr) unsafe.Pointer {
+	p := a.bytes(n)
+	C.memset(p, 0, C.size_t(n))
 	return p
 }
 

@@ -118,6 +118,76 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
+func TestOwnAllocatorAndJobs(t *testing.T) {
+	said := func(host ctest.Host) (ids []int32, err error) {
+		r, err := NewRuntime(&RuntimeOptions{Threads: 2, Native: NativeHooks{Alloc: ctest.Alloc, Free: ctest.FreePiece, AllocUser: host.User(),
+			ParallelFor: ctest.ParallelFor, ParallelUser: host.User()}})
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
+		if err != nil {
+			return nil, err
+		}
+		s, err := m.NewSession(settings(nil, 0.8, 5))
+		m.Close() // before what stands on it
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		if err := s.Append(prompt...); err != nil {
+			return nil, err
+		}
+		g := s.Generate(ctx, 32)
+		for g.Next() {
+			ids = append(ids, g.Token().ID)
+		}
+		return ids, g.Err()
+	}
+	for _, gives := range []int{0, 1, 3, 1 << 30} {
+		host := ctest.NewHost(gives)
+		ids, err := said(host)
+		if host.Pieces() != 0 {
+			t.Errorf("%d pieces did not come back", host.Pieces())
+		}
+		if gives < 1<<30 {
+			if !errors.Is(err, ErrOutOfMemory) {
+				t.Errorf("after %d allocations: %v", gives, err)
+			}
+		} else if isText(t, "on the host's memory and jobs", must(t, ids, err), theText(t, 0.8, 5, 32)); host.Rounds() < 100 {
+			t.Errorf("%d rounds of jobs", host.Rounds())
+		}
+		host.Free()
+	}
+	if _, err := NewRuntime(&RuntimeOptions{Native: NativeHooks{Alloc: ctest.Alloc}}); !errors.Is(err, ErrInvalidArgument) {
+		t.Error("alloc without free:", err)
+	}
+}
+
+func TestLinkedPlugin(t *testing.T) {
+	r, err := NewRuntime(&RuntimeOptions{Threads: 1})
+	defer must(t, r, err).Close()
+	if err := r.AddPlugin("linked", ctest.PluginEntry(plugin(t, "foreign_log"))); err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.Plugins()
+	if len(must(t, all, err)) != 1 || all[0].ID != "foreign_log" || all[0].Path != "linked" {
+		t.Errorf("%+v", all)
+	}
+	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
+	defer must(t, m, err).Close()
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "foreign_log"})
+	defer must(t, d, err).Close()
+	isText(t, "with it", take(t, start(t, m, settings(d, 0.8, 5), prompt...), 16), theText(t, 0.8, 5, 16))
+	if err := r.AddPlugin("old one", ctest.PluginEntry(plugin(t, "wrong_major"))); err == nil || !strings.Contains(err.Error(), "old one") {
+		t.Error(err)
+	}
+	if err := r.AddPlugin("nothing", nil); !errors.Is(err, ErrInvalidArgument) {
+		t.Error(err)
+	}
+}
+
 func TestForeignThreadCallback(t *testing.T) {
 	heard := 0
 	r, err := NewRuntime(&RuntimeOptions{Threads: 1, Log: func(_ LogLevel, message string) {

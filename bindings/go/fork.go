@@ -20,9 +20,7 @@ func (s *Session) Fork(stream uint32) (fork *Session, err error) {
 			return err
 		}
 		fork = newSession(made, s.object.base.keep())
-		if s.stops.tokenizer != nil {
-			*fork.stops = stops{s.stops.strings, s.stops.tokenizer.keep()}
-		}
+		fork.stops = s.stops
 		return nil
 	})
 	return fork, err

@@ -17,8 +17,10 @@ type Sampling struct {
 	Stream      uint32 // noise stream: sessions with equal seeds but different streams differ
 }
 
-func (s Sampling) c() (o C.aerie_sampling) {
-	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
+// c is in C memory, for what points at it.
+func (s Sampling) c(memory *arena) *C.aerie_sampling {
+	o := (*C.aerie_sampling)(memory.zeroed(C.sizeof_aerie_sampling))
+	o.struct_size = C.sizeof_aerie_sampling
 	o.temperature = C.float(s.Temperature)
 	o.top_k = int32Of(s.TopK)
 	o.top_p = C.float(s.TopP)
@@ -49,8 +51,9 @@ type Tree struct {
 	Threshold          float32   // cast
 }
 
-func (t Tree) c(memory *arena) (o C.aerie_tree_options) {
-	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
+func (t Tree) c(memory *arena) *C.aerie_tree_options {
+	o := (*C.aerie_tree_options)(memory.zeroed(C.sizeof_aerie_tree_options))
+	o.struct_size = C.sizeof_aerie_tree_options
 	o.policy = C.int32_t(t.Policy)
 	o.nodes, o.depth, o.top_k = int32Of(t.Nodes), int32Of(t.Depth), int32Of(t.TopK)
 	o.threshold = C.float(t.Threshold)
@@ -103,7 +106,7 @@ func (s *SessionOptions) c(memory *arena) (o C.aerie_session_options, release fu
 	}
 	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
 	o.max_context = int32Of(s.MaxContext)
-	o.sampling = s.Sampling.c()
+	o.sampling = s.Sampling.c(memory)
 	o.tree = s.Tree.c(memory)
 	o.draft_noise = C.int32_t(s.DraftNoise)
 	o.verify = C.int32_t(s.Verify)

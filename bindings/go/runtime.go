@@ -27,6 +27,8 @@ type RuntimeOptions struct {
 	Device  string // "": "cpu"
 	// Log gets what the library has to say, on whatever thread noticed; it must not call back into this package.
 	Log func(level LogLevel, message string)
+	// Native are C functions to allocate and to compute with; none: the library's own.
+	Native NativeHooks
 }
 
 // Runtime is a device, its threads, and the drafter plugins that were loaded.
@@ -48,6 +50,7 @@ func NewRuntime(options *RuntimeOptions) (*Runtime, error) {
 	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
 	o.threads = int32Of(options.Threads)
 	o.device = memory.string(options.Device)
+	options.Native.fill(&o)
 	hooks := newShared(func() {})
 	if options.Log != nil {
 		handle := cgo.NewHandle(options.Log)

@@ -18,13 +18,7 @@ type Session struct {
 	turn        turn
 	alone       *sync.Mutex // the turn while in no batch
 	interrupter interrupter
-	stops       *stops
-}
-
-// stops are the stop strings that are set and the tokenizer they are read with.
-type stops struct {
-	strings   []string
-	tokenizer *shared
+	stops       []string // the stop strings that are set
 }
 
 // NewSession makes a session; options may be nil.
@@ -59,19 +53,11 @@ func (m *Model) makeSession(options *SessionOptions,
 }
 
 func newSession(p *C.aerie_session, base *shared) *Session {
-	// Nothing here may point back at the session, or its finalizer would never run.
-	s := &Session{alone: new(sync.Mutex), stops: new(stops)}
+	s := &Session{alone: new(sync.Mutex)}
 	s.turn.share(s.alone)
-	s.object.open(p, s.stops.release, base)
+	s.object.open(p, func(p *C.aerie_session) { C.aerie_session_release(p) }, base)
 	runtime.SetFinalizer(s, (*Session).Close)
 	return s
-}
-
-func (s *stops) release(p *C.aerie_session) {
-	C.aerie_session_release(p)
-	if s.tokenizer != nil {
-		s.tokenizer.drop()
-	}
 }
 
 // Close stops a running step, leaves the batch, and gives the session's memory back.
@@ -123,8 +109,10 @@ func (s *Session) Rewind(length int) error {
 
 // SetSampling holds from the next token on; an unfinished cycle is discarded.
 func (s *Session) SetSampling(sampling Sampling) error {
-	o := sampling.c()
-	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_sampling(p, &o, e) })
+	var memory arena
+	defer memory.free()
+	o := sampling.c(&memory)
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_sampling(p, o, e) })
 }
 
 // SetTree holds from the next cycle on; an unfinished one is discarded.
@@ -132,7 +120,7 @@ func (s *Session) SetTree(tree Tree) error {
 	var memory arena
 	defer memory.free()
 	o := tree.c(&memory)
-	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_tree(p, &o, e) })
+	return s.use(func(p *C.aerie_session, e *C.aerie_error) C.int32_t { return C.aerie_session_set_tree(p, o, e) })
 }
 
 // SetStopStrings sets the texts that end the generation, found across token borders; none clears them.
@@ -140,8 +128,7 @@ func (s *Session) SetStopStrings(tokenizer *Tokenizer, texts ...string) error {
 	var memory arena
 	defer memory.free()
 	var list **C.char
-	var user unsafe.Pointer
-	var kept *shared
+	source := C.aerie_token_source{struct_size: C.sizeof_aerie_token_source}
 	for _, text := range texts {
 		if err := noNUL("stop string", text); err != nil {
 			return err
@@ -153,25 +140,23 @@ func (s *Session) SetStopStrings(tokenizer *Tokenizer, texts ...string) error {
 			return err
 		}
 		defer tokenizer.object.letGo()
-		user, kept = unsafe.Pointer(t), tokenizer.alive.keep()
+		if err := check(func(e *C.aerie_error) C.int32_t { return C.aerie_tokenizer_source(t, &source, e) }); err != nil {
+			return err
+		}
 		list = (**C.char)(memory.bytes(uintptr(len(texts)) * unsafe.Sizeof(*list)))
 		for i := range texts {
 			unsafe.Slice(list, len(texts))[i] = memory.cString(texts[i])
 		}
 	}
-	err := s.during(func(p *C.aerie_session) error {
-		err := check(func(e *C.aerie_error) C.int32_t {
-			return C.aerie_session_set_stop_strings(p, list, int32Of(len(texts)), C.aerie_token_bytes_fn(C.aerie_text_token_bytes), user, e)
+	return s.during(func(p *C.aerie_session) error {
+		err := check(func(e *C.aerie_error) C.int32_t { // the session holds the tokenizer from then on
+			return C.aerie_session_set_stop_strings(p, list, int32Of(len(texts)), &source, e)
 		})
 		if err == nil {
-			kept, *s.stops = s.stops.tokenizer, stops{append([]string(nil), texts...), kept}
+			s.stops = append([]string(nil), texts...)
 		}
 		return err
 	})
-	if kept != nil { // the old one, or after a failure the new one
-		kept.drop()
-	}
-	return err
 }
 
 // Cancel stops the step that is running, or the next one: it returns ErrCancelled, nothing committed is lost, and
@@ -216,7 +201,7 @@ func (s *Session) Tokens() (tokens []int32, err error) {
 
 func (s *Session) stopStrings() (texts []string) {
 	_ = s.during(func(*C.aerie_session) error {
-		texts = s.stops.strings
+		texts = s.stops
 		return nil
 	})
 	return texts

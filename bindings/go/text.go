@@ -14,7 +14,6 @@ import (
 // Tokenizer turns text into tokens and back; immutable and shared.
 type Tokenizer struct {
 	object object[*C.aerie_tokenizer]
-	alive  *shared // sessions with stop strings read tokens' bytes after Close, too
 }
 
 // NewTokenizer reads a package's "tokenizer" blob; Model.Tokenizer is the short way.
@@ -29,8 +28,8 @@ func NewTokenizer(blob []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{alive: newShared(func() { C.aerie_tokenizer_release(p) })}
-	t.object.open(p, func(*C.aerie_tokenizer) {}, t.alive)
+	t := &Tokenizer{}
+	t.object.open(p, func(p *C.aerie_tokenizer) { C.aerie_tokenizer_release(p) }, newShared(func() {}))
 	runtime.SetFinalizer(t, (*Tokenizer).Close)
 	return t, nil
 }
@@ -44,7 +43,7 @@ func (m *Model) Tokenizer() (*Tokenizer, error) {
 	return NewTokenizer(blob)
 }
 
-// Close gives the tokenizer back once decoders and sessions with stop strings need it no more.
+// Close gives the tokenizer back; decoders and sessions with stop strings keep what they need of it.
 func (t *Tokenizer) Close() error {
 	t.object.close(nil)
 	return nil
@@ -106,7 +105,7 @@ func (t *Tokenizer) TokenBytes(token, previous int32) []byte {
 	}
 	defer t.object.letGo()
 	var bytes *C.char
-	n := C.aerie_text_token_bytes(unsafe.Pointer(p), C.int32_t(token), C.int32_t(previous), &bytes)
+	n := C.aerie_tokenizer_token_bytes(p, C.int32_t(token), C.int32_t(previous), &bytes)
 	if n < 0 {
 		return nil
 	}

@@ -94,21 +94,13 @@ struct Row {
   }
 };
 
-aerie_session_options session_options(const Options& o, const Row& row) {
-  aerie_session_options s;
-  AERIE_INIT(s);
-  if (!row.handles.empty()) {
-    s.drafter = row.handles[0];
-    s.more_drafters = row.handles.data() + 1;
-    s.n_more_drafters = static_cast<int32_t>(row.handles.size()) - 1;
-  }
-  s.sampling = o.sampling.get();
+SessionSettings settings(const Options& o, const Row& row) {
   TreeOptions t = o.tree;
   t.tree = !row.handles.empty() ? row.tree : "default";
-  s.tree = t.get();
-  s.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
-  s.verify = row.noise == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
-  s.ignore_eos = 1;
+  SessionSettings s(row.handles, o.sampling, t);
+  s.options.draft_noise = row.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+  s.options.verify = row.noise == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
+  s.options.ignore_eos = 1;
   return s;
 }
 
@@ -134,11 +126,10 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
   std::vector<Session> sessions;
   std::vector<std::vector<int32_t>> texts(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
-    aerie_session_options s = session_options(o, *row);
+    SessionSettings s = settings(o, *row);
     s.sampling.stream = static_cast<uint32_t>(i);
-    aerie_session* session = nullptr;
-    check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
-    sessions.emplace_back(session);
+    sessions.push_back(create_session(model, s.options));
+    aerie_session* const session = sessions.back().get();
     check([&](aerie_error* e) { return aerie_session_append(session, prompts[i]->data(), prompts[i]->size(), e); });
     check([&](aerie_error* e) { return aerie_batch_add(handle, session, e); });
   }
@@ -177,9 +168,9 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
 // The sampled rule needs a tree of fixed shape and a drafter that gives distributions.
 bool possible(aerie_model* model, const Options& o, const Row& row) {
   if (row.noise != "sampled") return true;
-  const aerie_session_options s = session_options(o, row);
+  const SessionSettings s = settings(o, row);
   aerie_session* session = nullptr;
-  const Session owner(aerie_session_create(model, &s, &session, nullptr) == AERIE_OK ? session : nullptr);
+  const Session owner(aerie_session_create(model, &s.options, &session, nullptr) == AERIE_OK ? session : nullptr);
   return owner != nullptr;
 }
 
@@ -231,10 +222,8 @@ int bench(const Options& o) {
           run_batch(model.get(), o, some, &row, &sum);
           continue;
         }
-        const aerie_session_options s = session_options(o, row);
-        aerie_session* session = nullptr;
-        check([&](aerie_error* e) { return aerie_session_create(model.get(), &s, &session, e); });
-        const Session owner(session);
+        const Session owner = create_session(model.get(), settings(o, row).options);
+        aerie_session* const session = owner.get();
         const Generated g = generate(session, prompts[at], o.max_tokens);
         sum.seconds += g.seconds;
         sum.tokens += g.tokens.size();

@@ -75,6 +75,29 @@ aerie_sampling SamplingOptions::get() const {
   return s;
 }
 
+SessionSettings::SessionSettings(const std::vector<aerie_drafter_handle*>& drafters, const SamplingOptions& s, const TreeOptions& t)
+    : sampling(s.get()), tree(t.get()) {
+  AERIE_INIT(options);
+  options.sampling = &sampling;
+  options.tree = &tree;
+  if (drafters.empty()) return;
+  options.drafter = drafters[0];
+  options.more_drafters = drafters.data() + 1;
+  options.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
+}
+
+SessionSettings::SessionSettings(const SessionSettings& other)
+    : sampling(other.sampling), tree(other.tree), options(other.options) {
+  options.sampling = &sampling;
+  options.tree = &tree;
+}
+
+Session create_session(aerie_model* model, const aerie_session_options& options) {
+  aerie_session* session = nullptr;
+  check([&](aerie_error* e) { return aerie_session_create(model, &options, &session, e); });
+  return Session(session);
+}
+
 Runtime open_runtime(const ModelOptions& o) {
   aerie_runtime_options r;
   AERIE_INIT(r);

@@ -70,6 +70,18 @@ struct SamplingOptions {
   aerie_sampling get() const;
 };
 
+// aerie_session_options, with what they point at.
+struct SessionSettings {
+  aerie_sampling sampling;
+  aerie_tree_options tree;
+  aerie_session_options options;
+  // `drafters`: none, one, or several that auto chooses between; they must outlive this.
+  SessionSettings(const std::vector<aerie_drafter_handle*>& drafters, const SamplingOptions& s, const TreeOptions& t);
+  SessionSettings(const SessionSettings& other);
+  SessionSettings& operator=(const SessionSettings&) = delete;
+};
+Session create_session(aerie_model* model, const aerie_session_options& options);
+
 Runtime open_runtime(const ModelOptions& o);
 Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress = true);
 // A package path, or a plugin id when there is no such file.

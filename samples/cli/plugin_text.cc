@@ -48,18 +48,14 @@ struct Stage {
   }
 
   Session session(int32_t policy, float temperature, bool drafting) const {
-    aerie_session_options o;
-    AERIE_INIT(o);
-    o.drafter = drafting ? drafter.get() : nullptr;
-    AERIE_INIT(o.sampling);
-    o.sampling.temperature = temperature;
-    o.sampling.seed = 11;
-    AERIE_INIT(o.tree);
-    o.tree.policy = policy;
-    o.ignore_eos = 1;
-    aerie_session* s = nullptr;
-    check([&](aerie_error* e) { return aerie_session_create(model.get(), &o, &s, e); });
-    return Session(s);
+    SamplingOptions sampling;
+    sampling.temperature = temperature;
+    sampling.seed = 11;
+    SessionSettings s({}, sampling, {});
+    s.options.drafter = drafting ? drafter.get() : nullptr;
+    s.tree.policy = policy;
+    s.options.ignore_eos = 1;
+    return create_session(model.get(), s.options);
   }
 
   std::vector<int32_t> plain(float temperature) const {

@@ -37,27 +37,21 @@ std::vector<int32_t> parse_tokens(const std::string& list) {
 }
 
 Session make_session(const Options& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
-  aerie_session_options s;
-  AERIE_INIT(s);
-  if (!drafters.empty()) {
-    s.drafter = drafters[0];
-    s.more_drafters = drafters.data() + 1;
-    s.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
-  }
-  s.sampling = o.sampling.get();
-  s.tree = o.tree.get();
+  SessionSettings settings(drafters, o.sampling, o.tree);
+  aerie_session_options& s = settings.options;
   s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.verify = !drafters.empty() && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
   s.ignore_eos = o.ignore_eos;
-  aerie_session* session = nullptr;
-  check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
-  Session out(session);
+  Session out = create_session(model, s);
   if (!o.stops.empty()) {
     if (!tokenizer) throw Failure("--stop needs a model with a tokenizer");
     std::vector<const char*> list;
     for (const std::string& t : o.stops) list.push_back(t.c_str());
+    aerie_token_source source;
+    AERIE_INIT(source);
+    check([&](aerie_error* e) { return aerie_tokenizer_source(tokenizer, &source, e); });
     check([&](aerie_error* e) {
-      return aerie_session_set_stop_strings(session, list.data(), static_cast<int32_t>(list.size()), aerie_text_token_bytes, tokenizer, e);
+      return aerie_session_set_stop_strings(out.get(), list.data(), static_cast<int32_t>(list.size()), &source, e);
     });
   }
   return out;

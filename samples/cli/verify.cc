@@ -51,28 +51,18 @@ struct Bench {
   }
 };
 
-aerie_session_options session_options(const Handles& drafters, const Case& c) {
-  aerie_session_options s;
-  AERIE_INIT(s);
-  if (!drafters.empty()) {
-    s.drafter = drafters[0];
-    s.more_drafters = drafters.data() + 1;
-    s.n_more_drafters = static_cast<int32_t>(drafters.size()) - 1;
-  }
-  s.sampling = c.sampling.get();
-  AERIE_INIT(s.tree);
-  s.tree.policy = !drafters.empty() ? tree_policy(c.tree) : AERIE_TREE_DEFAULT;
-  s.tree.nodes = c.nodes;
-  s.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
-  s.ignore_eos = 1;
+SessionSettings settings(const Handles& drafters, const Case& c) {
+  TreeOptions tree;
+  if (!drafters.empty()) tree.tree = c.tree;
+  tree.nodes = c.nodes;
+  SessionSettings s(drafters, c.sampling, tree);
+  s.options.draft_noise = c.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
+  s.options.ignore_eos = 1;
   return s;
 }
 
 Session open_session(aerie_model* model, const Handles& drafters, const Case& c) {
-  const aerie_session_options s = session_options(drafters, c);
-  aerie_session* session = nullptr;
-  check([&](aerie_error* e) { return aerie_session_create(model, &s, &session, e); });
-  return Session(session);
+  return create_session(model, settings(drafters, c).options);
 }
 
 struct Tree {
@@ -227,8 +217,8 @@ struct Compared {
 void check_saved(const Bench& b, size_t d, bool all, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
                  const std::string& path, std::mt19937_64& random, Compared* done) {
   const Handles drafters = b.with(d, all);
-  const auto options = session_options(drafters, c);
-  if (saved_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), random, &done->times) != want)
+  const SessionSettings s = settings(drafters, c);
+  if (saved_tokens(b.model.get(), s.options, prompt, static_cast<int>(want.size()), random, &done->times) != want)
     throw Failure("difference after a restore: aerie run --model " + path + " " + c.recipe());
   done->tokens += want.size();
 }
@@ -236,8 +226,8 @@ void check_saved(const Bench& b, size_t d, bool all, const Case& c, const std::v
 void check_sliced(const Bench& b, size_t d, bool all, const Case& c, const std::vector<int32_t>& prompt, const std::vector<int32_t>& want,
                   const std::string& path, Compared* done) {
   const Handles drafters = b.with(d, all);
-  const auto options = session_options(drafters, c);
-  if (sliced_tokens(b.model.get(), options, prompt, static_cast<int>(want.size()), &done->times) != want)
+  const SessionSettings s = settings(drafters, c);
+  if (sliced_tokens(b.model.get(), s.options, prompt, static_cast<int>(want.size()), &done->times) != want)
     throw Failure("difference in slices of 1 us: aerie run --model " + path + " " + c.recipe());
   done->tokens += want.size();
 }

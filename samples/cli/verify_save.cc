@@ -5,10 +5,8 @@ namespace cli {
 namespace {
 
 Session begin(aerie_model* model, const aerie_session_options& options, const std::vector<int32_t>& prompt) {
-  aerie_session* session = nullptr;
-  check([&](aerie_error* e) { return aerie_session_create(model, &options, &session, e); });
-  Session owner(session);
-  check([&](aerie_error* e) { return aerie_session_append(session, prompt.data(), prompt.size(), e); });
+  Session owner = create_session(model, options);
+  check([&](aerie_error* e) { return aerie_session_append(owner.get(), prompt.data(), prompt.size(), e); });
   return owner;
 }
 

@@ -75,12 +75,14 @@ static int editor_open(editor *e, const arguments *a) {
   const char *const stop = "\n\n";
   aerie_drafter_options drafting;
   aerie_session_options session;
+  aerie_token_source source;
   aerie_error err;
   const void *blob;
   size_t size;
   AERIE_INIT(err);
   AERIE_INIT(drafting);
   AERIE_INIT(session);
+  AERIE_INIT(source);
   if (aerie_runtime_create(NULL, &e->runtime, &err)) return failed("runtime", &err);
   if (aerie_model_open(e->runtime, a->model, NULL, &e->model, &err)) return failed("model", &err);
   if (aerie_model_blob(e->model, "tokenizer", &blob, &size, &err) ||
@@ -95,7 +97,8 @@ static int editor_open(editor *e, const arguments *a) {
   }
   session.drafter = e->drafter; /* temperature 0: what the model finds likeliest */
   if (aerie_session_create(e->model, &session, &e->session, &err) ||
-      aerie_session_set_stop_strings(e->session, &stop, 1, aerie_text_token_bytes, e->tokenizer, &err))
+      aerie_tokenizer_source(e->tokenizer, &source, &err) ||
+      aerie_session_set_stop_strings(e->session, &stop, 1, &source, &err))
     return failed("session", &err);
   strcpy(e->text, kFile);
   return 1;

@@ -98,7 +98,7 @@ static int npc_create(npc *n, const arguments *a) {
   session.drafter = n->drafter;
   n->sampling.temperature = 0.7f;
   n->sampling.seed = 1;
-  session.sampling = n->sampling;
+  session.sampling = &n->sampling;
   session.ignore_eos = 1;
   if (aerie_session_create(n->model, &session, &n->session, &err) || !say(n, kPrompt, &err))
     return failed("session", &err);

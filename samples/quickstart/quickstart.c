@@ -19,6 +19,7 @@ int main(int argc, char **argv) {
   aerie_session *session = NULL;
   aerie_tokenizer *tokenizer = NULL;
   aerie_decoder *decoder = NULL;
+  aerie_sampling sampling;
   aerie_session_options options;
   const void *blob;
   const char *text;
@@ -42,9 +43,10 @@ int main(int argc, char **argv) {
     goto done;
   }
   AERIE_INIT(options);
-  AERIE_INIT(options.sampling);
-  options.sampling.temperature = 0.7f;
-  options.sampling.seed = 1;
+  AERIE_INIT(sampling);
+  sampling.temperature = 0.7f;
+  sampling.seed = 1;
+  options.sampling = &sampling;
   if (argc > 2) {
     aerie_drafter_options drafting;
     AERIE_INIT(drafting);

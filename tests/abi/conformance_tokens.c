@@ -11,15 +11,17 @@ int main(int argc, char **argv) {
   aerie_runtime *runtime = NULL;
   aerie_model *model = NULL;
   aerie_session *session = NULL;
+  aerie_sampling sampling;
   aerie_session_options options;
   int n, left = argc == 5 ? atoi(argv[4]) : 0, status = 1;
 
   AERIE_INIT(err);
   if (left < 1) return 2;
   AERIE_INIT(options);
-  AERIE_INIT(options.sampling);
-  options.sampling.temperature = (float)atof(argv[2]);
-  options.sampling.seed = strtoull(argv[3], NULL, 10);
+  AERIE_INIT(sampling);
+  sampling.temperature = (float)atof(argv[2]);
+  sampling.seed = strtoull(argv[3], NULL, 10);
+  options.sampling = &sampling;
   options.ignore_eos = 1;
   if (aerie_runtime_create(NULL, &runtime, &err) || aerie_model_open(runtime, argv[1], NULL, &model, &err) ||
       aerie_session_create(model, &options, &session, &err) ||

@@ -48,12 +48,14 @@ int main(int argc, char **argv) {
   aerie_drafter_handle *drafter = NULL;
   aerie_session *session;
   aerie_session_options options;
+  aerie_tree_options tree;
   int tokens = 0;
   if (argc < 2) return 2;
   AERIE_INIT(err);
   AERIE_INIT(options);
-  AERIE_INIT(options.tree);
-  options.tree.policy = AERIE_TREE_EAGLE2; /* `auto` would measure passes first */
+  AERIE_INIT(tree);
+  tree.policy = AERIE_TREE_EAGLE2; /* `auto` would measure passes first */
+  options.tree = &tree;
   options.ignore_eos = 1;
   started = now_ms();
   stage("library");

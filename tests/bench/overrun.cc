@@ -155,13 +155,17 @@ int main(int argc, char** argv) {
     const std::string shown = name.empty() ? "none" : name.substr(name.rfind('/') + 1);
     for (const int64_t budget_us : {100, 500, 1000, 2000, 4000}) {
       aerie_session* session = nullptr;
-      aerie_session_options open{};
+      aerie_session_options open;
+      aerie_sampling sampling;
+      aerie_tree_options tree;
       AERIE_INIT(open);
-      AERIE_INIT(open.sampling);
-      AERIE_INIT(open.tree);
+      AERIE_INIT(sampling);
+      AERIE_INIT(tree);
+      tree.policy = a.tree;
+      sampling.temperature = 0.7f;
       open.drafter = drafter;
-      open.tree.policy = a.tree;
-      open.sampling.temperature = 0.7f;
+      open.tree = &tree;
+      open.sampling = &sampling;
       open.ignore_eos = 1;
       check(aerie_session_create(model, &open, &session, &err), "session");
       check(aerie_session_append(session, prompt.data(), prompt.size(), &err), "prompt");

@@ -31,8 +31,10 @@ std::vector<int32_t> generate(aerie_model* model, const char* drafter) {
   }
   aerie_session_options o;
   AERIE_INIT(o);
-  AERIE_INIT(o.tree);
-  o.tree.policy = AERIE_TREE_CHAIN;
+  aerie_tree_options tree;
+  AERIE_INIT(tree);
+  tree.policy = AERIE_TREE_CHAIN;
+  o.tree = &tree;
   o.drafter = handle;
   o.ignore_eos = 1;
   aerie_session* session = nullptr;

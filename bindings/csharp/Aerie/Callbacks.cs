@@ -21,12 +21,10 @@ namespace Aerie
         private static readonly aerie_log_fn log = OnLog;
         private static readonly aerie_progress_fn progress = OnProgress;
         private static readonly aerie_kv_full_fn kvFull = OnKVFull;
-        private static readonly aerie_token_bytes_fn tokenBytes = OnTokenBytes;
 
         internal static readonly IntPtr Log = Marshal.GetFunctionPointerForDelegate(log);
         internal static readonly IntPtr Progress = Marshal.GetFunctionPointerForDelegate(progress);
         internal static readonly IntPtr KVFull = Marshal.GetFunctionPointerForDelegate(kvFull);
-        internal static readonly IntPtr TokenBytes = Marshal.GetFunctionPointerForDelegate(tokenBytes);
 
         /// <summary>A model being opened, or another long call: how far, until when, and what went wrong in C#.</summary>
         internal sealed class Loading
@@ -91,13 +89,6 @@ namespace Aerie
                 inStep = e;
                 return 0;
             }
-        }
-
-        /// <summary>There is no portable way to the address of a P/Invoke function, so the call goes through here.</summary>
-        [MonoPInvokeCallback(typeof(aerie_token_bytes_fn))]
-        private static int OnTokenBytes(IntPtr tokenizer, int token, int previous, byte** bytes)
-        {
-            return Methods.aerie_text_token_bytes(tokenizer, token, previous, bytes);
         }
 
         [MonoPInvokeCallback(typeof(aerie_progress_fn))]

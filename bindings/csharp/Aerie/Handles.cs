@@ -110,16 +110,8 @@ namespace Aerie
 
     internal sealed class SessionHandle : NativeHandle
     {
-        /// <summary>What the stop strings are read with: the library keeps a bare pointer to it.</summary>
-        internal TokenizerHandle StopTokenizer;
-
         internal SessionHandle(IntPtr p, Hooks hooks) : base(p, hooks) { }
-
-        protected override void Free(IntPtr p)
-        {
-            Methods.aerie_session_release(p);
-            if (StopTokenizer != null) StopTokenizer.DangerousRelease();
-        }
+        protected override void Free(IntPtr p) { Methods.aerie_session_release(p); }
     }
 
     internal sealed class BatchHandle : NativeHandle

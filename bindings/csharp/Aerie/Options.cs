@@ -104,7 +104,8 @@ namespace Aerie
             Tree tree = Tree ?? new Tree();
             var o = new aerie_session_options { struct_size = (uint)sizeof(aerie_session_options) };
             o.max_context = MaxContext;
-            o.sampling = (Sampling ?? new Sampling()).ToNative();
+            aerie_sampling sampling = (Sampling ?? new Sampling()).ToNative();
+            o.sampling = &sampling;
             o.draft_noise = (int)DraftNoise;
             o.verify = (int)Verify;
             o.ignore_eos = IgnoreEos ? 1 : 0;
@@ -127,7 +128,8 @@ namespace Aerie
                         o.drafter = drafter.Pointer;
                         o.n_more_drafters = more.Length;
                         o.more_drafters = further;
-                        o.tree = tree.ToNative(paths);
+                        aerie_tree_options shape = tree.ToNative(paths);
+                        o.tree = &shape;
                         o.stop_tokens = stops;
                         AerieException.Check(call(&o, &e), ref e);
                     }

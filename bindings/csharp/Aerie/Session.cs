@@ -117,7 +117,6 @@ namespace Aerie
         {
             if (texts == null) throw new ArgumentNullException("texts");
             GCHandle[] pins = new GCHandle[texts.Length];
-            TokenizerHandle kept = null;
             try
             {
                 IntPtr[] list = new IntPtr[texts.Length + 1];
@@ -126,30 +125,23 @@ namespace Aerie
                     pins[i] = GCHandle.Alloc(Utf8.ToNative(texts[i], "texts"), GCHandleType.Pinned);
                     list[i] = pins[i].AddrOfPinnedObject();
                 }
-                IntPtr reader = IntPtr.Zero;
-                if (texts.Length > 0)
-                {
-                    bool held = false;
-                    tokenizer.Handle.DangerousAddRef(ref held); // until the session lets go of it
-                    kept = tokenizer.Handle;
-                    reader = kept.DangerousGetHandle();
-                }
                 Do((p, e) =>
                 {
-                    int code;
-                    fixed (IntPtr* strings = list)
-                        code = Methods.aerie_session_set_stop_strings(p, (byte**)strings, texts.Length, Callbacks.TokenBytes, reader, e);
-                    if (code != Constants.AERIE_OK) return code;
-                    TokenizerHandle old = Handle.StopTokenizer;
-                    Handle.StopTokenizer = kept;
-                    kept = old;
-                    stops = (string[])texts.Clone();
+                    var source = new aerie_token_source { struct_size = (uint)sizeof(aerie_token_source) };
+                    int code = Constants.AERIE_OK;
+                    using (var reader = texts.Length > 0 ? tokenizer.Handle.Use() : default(NativeHandle.Using))
+                    {
+                        if (texts.Length > 0) code = Methods.aerie_tokenizer_source(reader.Pointer, &source, e);
+                        fixed (IntPtr* strings = list) // the session holds the tokenizer from then on
+                            if (code == Constants.AERIE_OK)
+                                code = Methods.aerie_session_set_stop_strings(p, (byte**)strings, texts.Length, &source, e);
+                    }
+                    if (code == Constants.AERIE_OK) stops = (string[])texts.Clone();
                     return code;
                 });
             }
             finally
             {
-                if (kept != null) kept.DangerousRelease(); // the old one, or after a failure the new one
                 foreach (GCHandle pin in pins)
                     if (pin.IsAllocated) pin.Free();
             }
@@ -171,14 +163,7 @@ namespace Aerie
             using (TakeTurn())
             {
                 AerieException.Check(Methods.aerie_session_fork(session.Pointer, &o, &p, &e), ref e);
-                Session fork = new Session(new SessionHandle(p, Handle.Hooks.Keep())) { stops = stops };
-                if (Handle.StopTokenizer != null)
-                {
-                    bool held = false;
-                    Handle.StopTokenizer.DangerousAddRef(ref held);
-                    fork.Handle.StopTokenizer = Handle.StopTokenizer;
-                }
-                return fork;
+                return new Session(new SessionHandle(p, Handle.Hooks.Keep())) { stops = stops };
             }
         }
 

@@ -61,7 +61,7 @@ namespace Aerie
             using (var tokenizer = Handle.Use())
             {
                 byte* bytes = null;
-                int n = Methods.aerie_text_token_bytes(tokenizer.Pointer, token, previous, &bytes);
+                int n = Methods.aerie_tokenizer_token_bytes(tokenizer.Pointer, token, previous, &bytes);
                 if (n < 0) return null;
                 byte[] copy = new byte[n];
                 for (int i = 0; i < n; ++i) copy[i] = bytes[i];

@@ -36,7 +36,7 @@ def library(name: str) -> ctypes.CDLL:
 
 
 def new(struct: type, **values: Any) -> Any:
-    """A struct of the C API with its size set; nested ones' too where they are given."""
+    """A struct of the C API with its size set."""
     made = struct(struct_size=ctypes.sizeof(struct))
     for name, value in values.items():
         setattr(made, name, value)

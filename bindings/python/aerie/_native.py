@@ -106,8 +106,11 @@ aerie_progress_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 aerie_kv_full_fn = CFUNCTYPE(c_int32, c_void_p, c_int32)
 
 # Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
-# and point *bytes at memory that stays valid during the session; -1: no such token.
+# and point *bytes at memory that stays valid as long as the source is held; -1: no such token.
 aerie_token_bytes_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char)))
+
+# void (*aerie_hold_fn)(void *user)
+aerie_hold_fn = CFUNCTYPE(None, c_void_p)
 
 
 class aerie_error(Structure):
@@ -128,7 +131,7 @@ class aerie_runtime_options(Structure):
         ("alloc", aerie_alloc_fn),  # both or none: device memory (weights, KV, scratch)
         ("free", aerie_free_fn),
         ("alloc_user", c_void_p),
-        ("parallel_for", aerie_parallel_for_fn),  # the host's job system in place of our threads
+        ("parallel_for", aerie_parallel_for_fn),  # the host's job system in place of our threads; `threads` says how many it has, and with 1 it is not asked
         ("parallel_user", c_void_p),
     ]
 
@@ -235,8 +238,8 @@ class aerie_session_options(Structure):
         ("struct_size", c_uint32),
         ("max_context", c_int32),  # 0: the model's
         ("drafter", c_void_p),  # NULL: plain decode
-        ("sampling", aerie_sampling),
-        ("tree", aerie_tree_options),
+        ("sampling", POINTER(aerie_sampling)),  # NULL: greedy. What is pointed at is copied, here and below
+        ("tree", POINTER(aerie_tree_options)),  # NULL: the default policy
         ("draft_noise", c_int32),  # AERIE_NOISE_*
         ("verify", c_int32),  # AERIE_VERIFY_*
         ("ignore_eos", c_int32),  # nonzero: the model's end-of-text ids are ordinary tokens
@@ -245,6 +248,19 @@ class aerie_session_options(Structure):
         ("n_more_drafters", c_int32),  # at most 15; needs `drafter`
         ("reserved0", c_int32),
         ("more_drafters", POINTER(c_void_p)),  # further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened for this model and holds one of its max_sessions
+    ]
+
+
+class aerie_token_source(Structure):
+    """Where a session has its tokens' bytes from: aerie_tokenizer_source (text.h) fills it, or a tokenizer of the host's own."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("user", c_void_p),
+        ("bytes", aerie_token_bytes_fn),  # called on the thread that steps
+        ("hold", aerie_hold_fn),  # called when a session takes the source; NULL: the host keeps `user` alive
+        ("release", aerie_hold_fn),  # called once for it when the session and its forks have let go, on whatever thread
     ]
 
 
@@ -418,8 +434,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_session_create", c_int32, c_void_p, POINTER(aerie_session_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Waits for a step in flight on another thread to stop; leaves its batch. [any]
         ("aerie_session_release", None, c_void_p),
-        # Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]
-        ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, aerie_token_bytes_fn, c_void_p, POINTER(aerie_error)),
+        # Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session]
+        ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, POINTER(aerie_token_source), POINTER(aerie_error)),
         # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]
         ("aerie_session_append", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_error)),
         # Keep the first `length` tokens; an unfinished cycle is discarded. [session]
@@ -512,12 +528,15 @@ FUNCTIONS: dict[str, list[Any]] = {
         # From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any]
         ("aerie_tokenizer_create", c_int32, c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_tokenizer_release", None, c_void_p),
+        # Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
+        # then. [any]
+        ("aerie_tokenizer_source", c_int32, c_void_p, POINTER(aerie_token_source), POINTER(aerie_error)),
         # Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
         # that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
         ("aerie_tokenizer_encode", c_int32, c_void_p, c_char_p, c_size_t, c_uint32, POINTER(c_int32), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
         ("aerie_tokenizer_vocab_size", c_int32, c_void_p),
-        # An aerie_token_bytes_fn; user is the aerie_tokenizer.
-        ("aerie_text_token_bytes", c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char))),
+        # Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any]
+        ("aerie_tokenizer_token_bytes", c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char))),
         # Tokens to text without splitting a UTF-8 character. Retains the tokenizer.
         ("aerie_decoder_create", c_int32, c_void_p, POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_decoder_release", None, c_void_p),

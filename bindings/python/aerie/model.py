@@ -92,11 +92,6 @@ class Model(Handle):
             raise LookupError(f"{self.info.name}: the package has no tokenizer")
         return Tokenizer(blob)
 
-    @functools.cached_property
-    def _stop_tokenizer(self) -> Tokenizer:
-        """One that nobody can close: sessions with stop strings call it without Python."""
-        return Tokenizer(self.blob("tokenizer"))
-
     def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
                 max_sessions: int = 0, progress: ProgressFunction | None = None) -> "Drafter":
         """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram".

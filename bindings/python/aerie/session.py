@@ -148,9 +148,10 @@ class Session(Handle):
         sampling = sampling if sampling is not None else Sampling(**sampling_parts)
         tree = Tree(tree) if isinstance(tree, str) else tree or Tree()
         stop = list(stop_tokens)
-        options = new(_native.aerie_session_options, max_context=max_context, sampling=sampling._native(),
-                      tree=tree._native(), draft_noise=_named(_NOISES, draft_noise, "draft_noise"),
-                      verify=_named(_RULES, verify, "verify"), ignore_eos=int(ignore_eos), n_stop_tokens=len(stop))
+        options = new(_native.aerie_session_options, max_context=max_context,
+                      draft_noise=_named(_NOISES, draft_noise, "draft_noise"), verify=_named(_RULES, verify, "verify"),
+                      ignore_eos=int(ignore_eos), n_stop_tokens=len(stop))
+        options.sampling, options.tree = ctypes.pointer(sampling._native()), ctypes.pointer(tree._native())
         options.stop_tokens = ctypes.cast(int32_array(stop), ctypes.POINTER(ctypes.c_int32))
         out = ctypes.c_void_p()
         with ExitStack() as open_handles:
@@ -290,11 +291,12 @@ class Session(Handle):
         strings = (ctypes.c_char_p * len(stop))(*[text.encode() for text in stop])
         with self._use() as handle:
             if not stop:
-                call("aerie_session_set_stop_strings", handle, None, 0, _native.aerie_token_bytes_fn(), None)
+                call("aerie_session_set_stop_strings", handle, None, 0, None)
                 return
-            token_bytes = _native.aerie_token_bytes_fn(("aerie_text_token_bytes", library("aerie-text")))
-            with self.model._stop_tokenizer._use() as user:
-                call("aerie_session_set_stop_strings", handle, strings, len(stop), token_bytes, user)
+            source = new(_native.aerie_token_source)
+            with self.model.tokenizer._use() as tokenizer:  # the session holds it from then on
+                call("aerie_tokenizer_source", tokenizer, ctypes.byref(source), of="aerie-text")
+                call("aerie_session_set_stop_strings", handle, strings, len(stop), ctypes.byref(source))
 
     def tokens(self) -> list[int]:
         """All committed tokens, prompt included."""

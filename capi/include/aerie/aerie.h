@@ -10,7 +10,7 @@
  *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional
  *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure.
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
- *    sizeof. Fields are only ever appended; zero means the default.
+ *    sizeof. Fields are only ever appended; zero means the default. One struct points at another, so that each can grow.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
  *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one
  *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
@@ -109,7 +109,8 @@ typedef struct aerie_runtime_options {
   aerie_alloc_fn alloc;             /* both or none: device memory (weights, KV, scratch) */
   aerie_free_fn free;
   void *alloc_user;
-  aerie_parallel_for_fn parallel_for; /* the host's job system in place of our threads */
+  aerie_parallel_for_fn parallel_for; /* the host's job system in place of our threads; `threads` says how many it has, and
+                                         with 1 it is not asked */
   void *parallel_user;
 } aerie_runtime_options;
 
@@ -260,16 +261,16 @@ typedef struct aerie_tree_options {
 
 typedef struct aerie_session_options {
   uint32_t struct_size;
-  int32_t max_context;          /* 0: the model's */
-  aerie_drafter_handle *drafter; /* NULL: plain decode */
-  aerie_sampling sampling;
-  aerie_tree_options tree;
-  int32_t draft_noise;          /* AERIE_NOISE_* */
-  int32_t verify;               /* AERIE_VERIFY_* */
-  int32_t ignore_eos;           /* nonzero: the model's end-of-text ids are ordinary tokens */
+  int32_t max_context;            /* 0: the model's */
+  aerie_drafter_handle *drafter;  /* NULL: plain decode */
+  const aerie_sampling *sampling; /* NULL: greedy. What is pointed at is copied, here and below */
+  const aerie_tree_options *tree; /* NULL: the default policy */
+  int32_t draft_noise;            /* AERIE_NOISE_* */
+  int32_t verify;                 /* AERIE_VERIFY_* */
+  int32_t ignore_eos;             /* nonzero: the model's end-of-text ids are ordinary tokens */
   int32_t n_stop_tokens;
-  const int32_t *stop_tokens;   /* further tokens that end the text; emitted, then stop */
-  int32_t n_more_drafters;      /* at most 15; needs `drafter` */
+  const int32_t *stop_tokens;     /* further tokens that end the text; emitted, then stop */
+  int32_t n_more_drafters;        /* at most 15; needs `drafter` */
   int32_t reserved0;
   aerie_drafter_handle *const *more_drafters; /* further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
                                    cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
@@ -283,11 +284,23 @@ AERIE_API int32_t aerie_session_create(aerie_model *model, const aerie_session_o
 AERIE_API void aerie_session_release(aerie_session *session);
 
 /* Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
- * and point *bytes at memory that stays valid during the session; -1: no such token. */
+ * and point *bytes at memory that stays valid as long as the source is held; -1: no such token. */
 typedef int32_t (*aerie_token_bytes_fn)(void *user, int32_t token, int32_t previous, const char **bytes);
-/* Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session] */
+typedef void (*aerie_hold_fn)(void *user);
+
+/* Where a session has its tokens' bytes from: aerie_tokenizer_source (text.h) fills it, or a tokenizer of the host's own. */
+typedef struct aerie_token_source {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *user;
+  aerie_token_bytes_fn bytes; /* called on the thread that steps */
+  aerie_hold_fn hold;         /* called when a session takes the source; NULL: the host keeps `user` alive */
+  aerie_hold_fn release;      /* called once for it when the session and its forks have let go, on whatever thread */
+} aerie_token_source;
+
+/* Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session] */
 AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const char *const *strings, int32_t n,
-                                                 aerie_token_bytes_fn token_bytes, void *user, aerie_error *err);
+                                                 const aerie_token_source *source, aerie_error *err);
 
 /* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session] */
 AERIE_API int32_t aerie_session_append(aerie_session *session, const int32_t *tokens, size_t n, aerie_error *err);

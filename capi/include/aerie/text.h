@@ -16,6 +16,9 @@ typedef struct aerie_decoder aerie_decoder;
 /* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any] */
 AERIE_API int32_t aerie_tokenizer_create(const void *blob, size_t size, aerie_tokenizer **out, aerie_error *err);
 AERIE_API void aerie_tokenizer_release(aerie_tokenizer *tokenizer);
+/* Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
+ * then. [any] */
+AERIE_API int32_t aerie_tokenizer_source(aerie_tokenizer *tokenizer, aerie_token_source *out, aerie_error *err);
 
 enum { AERIE_ENCODE_NO_BOS = 1 << 0, AERIE_ENCODE_SPECIAL = 1 << 1 /* "<|endoftext|>" in the text is that token */ };
 /* Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
@@ -23,8 +26,9 @@ enum { AERIE_ENCODE_NO_BOS = 1 << 0, AERIE_ENCODE_SPECIAL = 1 << 1 /* "<|endofte
 AERIE_API int32_t aerie_tokenizer_encode(const aerie_tokenizer *tokenizer, const char *text, size_t size,
                                          uint32_t flags, int32_t *ids, size_t capacity, size_t *n, aerie_error *err);
 AERIE_API int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer);
-/* An aerie_token_bytes_fn; user is the aerie_tokenizer. */
-AERIE_API int32_t aerie_text_token_bytes(void *tokenizer, int32_t token, int32_t previous, const char **bytes);
+/* Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any] */
+AERIE_API int32_t aerie_tokenizer_token_bytes(const aerie_tokenizer *tokenizer, int32_t token, int32_t previous,
+                                              const char **bytes);
 
 /* Tokens to text without splitting a UTF-8 character. Retains the tokenizer. */
 AERIE_API int32_t aerie_decoder_create(aerie_tokenizer *tokenizer, aerie_decoder **out, aerie_error *err);

@@ -78,6 +78,35 @@ Status read_tree(const aerie_tree_options* in, bool sampled, PolicySpec* out) {
   }
 }
 
+// What is held of the host's as long as a session or its forks read tokens with it.
+class HeldSource {
+ public:
+  explicit HeldSource(const aerie_token_source& source) : source_(source) {
+    if (source_.hold) source_.hold(source_.user);
+  }
+  ~HeldSource() {
+    if (source_.release) source_.release(source_.user);
+  }
+  HeldSource(const HeldSource&) = delete;
+  HeldSource& operator=(const HeldSource&) = delete;
+  bool bytes(int32_t token, int32_t previous, std::string_view* out) const {
+    const char* data = nullptr;
+    const int32_t size = source_.bytes(source_.user, token, previous, &data);
+    if (size < 0 || (size > 0 && !data)) return false;
+    *out = std::string_view(data ? data : "", static_cast<size_t>(size));
+    return true;
+  }
+
+ private:
+  const aerie_token_source source_;
+};
+
+StopScanner::TokenBytes token_bytes(const aerie_token_source& source) {
+  return [held = std::make_shared<const HeldSource>(source)](int32_t token, int32_t previous, std::string_view* bytes) {
+    return held->bytes(token, previous, bytes);
+  };
+}
+
 }  // namespace
 
 namespace aerie::capi {
@@ -127,9 +156,8 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
     AERIE_TRY(require(o.more_drafters[i], "more_drafters[i]"));
     s.more_drafters.push_back(o.more_drafters[i]->drafter);
   }
-  // Nested structs may be left zero altogether.
-  AERIE_TRY(read_sampling(o.sampling.struct_size ? &o.sampling : nullptr, &s.sampling));
-  AERIE_TRY(read_tree(o.tree.struct_size ? &o.tree : nullptr, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
+  AERIE_TRY(read_sampling(o.sampling, &s.sampling));
+  AERIE_TRY(read_tree(o.tree, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
   if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
     return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
   if (o.verify != AERIE_VERIFY_EXACT && o.verify != AERIE_VERIFY_SAMPLED)
@@ -187,26 +215,26 @@ void aerie_session_release(aerie_session* session) {
 }
 
 int32_t aerie_session_set_stop_strings(aerie_session* session, const char* const* strings, int32_t n,
-                                       aerie_token_bytes_fn token_bytes, void* user, aerie_error* err) {
+                                       const aerie_token_source* source, aerie_error* err) {
   return on_session(session, err, [&](Session& s) -> Status {
     if (n < 0 || n > 256) return error(Code::invalid_argument, "stop strings: n is " + std::to_string(n));
     std::vector<std::string> list;
     if (n > 0) {
       AERIE_TRY(require(strings, "strings"));
-      if (!token_bytes) return error(Code::invalid_argument, "token_bytes is NULL");
+      AERIE_TRY(require(source, "source"));
     }
     for (int32_t i = 0; i < n; ++i) {
       AERIE_TRY(require(strings[i], "strings[i]"));
       list.emplace_back(strings[i]);
       if (list.back().empty()) return error(Code::invalid_argument, "stop string " + std::to_string(i) + " is empty");
     }
-    s.set_stop_strings(std::move(list), [token_bytes, user](int32_t token, int32_t previous, std::string_view* bytes) {
-      const char* data = nullptr;
-      const int32_t size = token_bytes(user, token, previous, &data);
-      if (size < 0 || (size > 0 && !data)) return false;
-      *bytes = std::string_view(data ? data : "", static_cast<size_t>(size));
-      return true;
-    });
+    aerie_token_source from;
+    AERIE_TRY(read_struct(source, &from, "aerie_token_source"));
+    if (n > 0 && !from.bytes) return error(Code::invalid_argument, "aerie_token_source: bytes is NULL");
+    if ((from.hold == nullptr) != (from.release == nullptr))
+      return error(Code::invalid_argument, "aerie_token_source: set hold and release, or none");
+    if (n == 0) s.set_stop_strings({}, nullptr);
+    else s.set_stop_strings(std::move(list), token_bytes(from));
     return {};
   });
 }

@@ -1,6 +1,7 @@
 // libaerie-text: the C door of core/text.
 #include "aerie/text.h"
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ using aerie::capi::guard;
 using aerie::capi::require;
 
 struct aerie_tokenizer {
+  explicit aerie_tokenizer(std::shared_ptr<const aerie::text::Tokenizer> t) : tokenizer(std::move(t)) {}
+  std::atomic<int32_t> references{1};
   std::shared_ptr<const aerie::text::Tokenizer> tokenizer;
 };
 
@@ -34,12 +37,14 @@ int32_t aerie_tokenizer_create(const void* blob, size_t size, aerie_tokenizer** 
     if (size == 0) return error(Code::not_found, "the package has no tokenizer");
     AERIE_TRY(require(blob, "blob"));
     AERIE_ASSIGN(auto tokenizer, aerie::text::Tokenizer::deserialize({static_cast<const uint8_t*>(blob), size}));
-    *out = new aerie_tokenizer{std::move(tokenizer)};
+    *out = new aerie_tokenizer(std::move(tokenizer));
     return {};
   });
 }
 
-void aerie_tokenizer_release(aerie_tokenizer* tokenizer) { delete tokenizer; }
+void aerie_tokenizer_release(aerie_tokenizer* tokenizer) {
+  if (tokenizer && tokenizer->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete tokenizer;
+}
 
 int32_t aerie_tokenizer_encode(const aerie_tokenizer* tokenizer, const char* text, size_t size, uint32_t flags,
                                int32_t* ids, size_t capacity, size_t* n, aerie_error* err) {
@@ -70,11 +75,11 @@ int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer* tokenizer) {
   return tokenizer != nullptr ? tokenizer->tokenizer->vocab_size() : 0;
 }
 
-int32_t aerie_text_token_bytes(void* tokenizer, int32_t token, int32_t previous, const char** bytes) {
+int32_t aerie_tokenizer_token_bytes(const aerie_tokenizer* tokenizer, int32_t token, int32_t previous, const char** bytes) {
   if (tokenizer == nullptr || bytes == nullptr) return -1;
   int32_t n = -1;
   const int32_t code = guard(nullptr, [&]() -> Status {
-    const auto& impl = *static_cast<const aerie_tokenizer*>(tokenizer)->tokenizer;
+    const auto& impl = *tokenizer->tokenizer;
     if (token < 0 || token >= impl.vocab_size()) return error(Code::not_found, "no such token");
     const std::string_view view = impl.token_bytes(token, previous);
     *bytes = view.empty() ? "" : view.data();
@@ -82,6 +87,24 @@ int32_t aerie_text_token_bytes(void* tokenizer, int32_t token, int32_t previous,
     return {};
   });
   return code == AERIE_OK ? n : -1;
+}
+
+int32_t aerie_tokenizer_source(aerie_tokenizer* tokenizer, aerie_token_source* out, aerie_error* err) {
+  return guard(err, [&]() -> Status {
+    AERIE_TRY(require(tokenizer, "tokenizer"));
+    AERIE_TRY(aerie::capi::check_result(out, "aerie_token_source"));
+    aerie_token_source source{};
+    source.user = tokenizer;
+    source.bytes = [](void* user, int32_t token, int32_t previous, const char** bytes) {
+      return aerie_tokenizer_token_bytes(static_cast<const aerie_tokenizer*>(user), token, previous, bytes);
+    };
+    source.hold = [](void* user) {
+      static_cast<aerie_tokenizer*>(user)->references.fetch_add(1, std::memory_order_relaxed);
+    };
+    source.release = [](void* user) { aerie_tokenizer_release(static_cast<aerie_tokenizer*>(user)); };
+    aerie::capi::write_result(source, out);
+    return {};
+  });
 }
 
 int32_t aerie_decoder_create(aerie_tokenizer* tokenizer, aerie_decoder** out, aerie_error* err) {

@@ -29,18 +29,10 @@ struct BatchHost : Host {
     return aerie_batch_create(model, nullptr, &batch, &err);
   }
   int32_t join(uint64_t seed, aerie_drafter_handle* with = nullptr) {
-    aerie_session_options s;
-    AERIE_INIT(s);
-    s.drafter = with;
-    AERIE_INIT(s.sampling);
-    s.sampling.temperature = 0.8f;
-    s.sampling.seed = seed;
-    s.ignore_eos = 1;
-    AERIE_INIT(s.tree);
-    s.tree.policy = AERIE_TREE_CHAIN;  // `auto` drafts only where that pays
+    const Settings s(with, AERIE_TREE_CHAIN, seed);  // `auto` drafts only where that pays
     members.emplace_back();
     Member& m = members.back();
-    if (const int32_t c = aerie_session_create(model, &s, &m.session, &err)) return c;
+    if (const int32_t c = s.create(model, &m.session, &err)) return c;
     if (const int32_t c = aerie_session_append(m.session, kPrompt.data(), kPrompt.size(), &err)) return c;
     return aerie_batch_add(batch, m.session, &err);
   }

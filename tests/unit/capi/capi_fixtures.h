@@ -17,6 +17,31 @@ inline const char* plugin_directory() { return AERIE_BINARY_DIR "/lib/aerie/draf
 
 inline const std::vector<int32_t> kPrompt = {260, 513, 1021, 88, 300, 47, 911, 1500, 12, 345};
 
+// What most tests' sessions are made with, and what its pointers point at.
+struct Settings {
+  aerie_sampling sampling;
+  aerie_tree_options tree;
+  aerie_session_options options;
+
+  explicit Settings(aerie_drafter_handle* drafter = nullptr, int32_t policy = AERIE_TREE_DEFAULT, uint64_t seed = 5) {
+    AERIE_INIT(sampling);
+    sampling.temperature = 0.8f;
+    sampling.seed = seed;
+    AERIE_INIT(tree);
+    tree.policy = policy;
+    AERIE_INIT(options);
+    options.drafter = drafter;
+    options.sampling = &sampling;
+    options.tree = &tree;
+    options.ignore_eos = 1;
+  }
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+  int32_t create(aerie_model* model, aerie_session** out, aerie_error* err) const {
+    return aerie_session_create(model, &options, out, err);
+  }
+};
+
 // Everything of one text. Members are released in any order the test likes; here: session last opened first.
 struct Host {
   aerie_runtime* runtime = nullptr;
@@ -57,16 +82,7 @@ struct Host {
       d.max_sessions = 1;
       if (const int32_t c = aerie_drafter_open(model, &d, &drafter, &err)) return c;
     }
-    aerie_session_options s;
-    AERIE_INIT(s);
-    s.drafter = drafter;
-    AERIE_INIT(s.sampling);
-    s.sampling.temperature = 0.8f;
-    s.sampling.seed = 5;
-    s.ignore_eos = 1;
-    AERIE_INIT(s.tree);
-    s.tree.policy = AERIE_TREE_EAGLE2;  // many passes a cycle: more to interrupt
-    return aerie_session_create(model, &s, &session, &err);
+    return Settings(drafter, AERIE_TREE_EAGLE2).create(model, &session, &err);  // many passes a cycle: more to interrupt
   }
 
   // `n` tokens after kPrompt.

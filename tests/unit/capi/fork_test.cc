@@ -68,15 +68,7 @@ struct Budget : Host {
     if (const int32_t c = aerie_model_open(runtime, demo_model(), &m, &model, &err)) return c;
     return create(&session);
   }
-  int32_t create(aerie_session** out) {
-    aerie_session_options s;
-    AERIE_INIT(s);
-    AERIE_INIT(s.sampling);
-    s.sampling.temperature = 0.8f;
-    s.sampling.seed = 5;
-    s.ignore_eos = 1;
-    return aerie_session_create(model, &s, out, &err);
-  }
+  int32_t create(aerie_session** out) { return Settings().create(model, out, &err); }
   // A session with a prompt of 40 tokens, in the batch.
   int32_t join() {
     others.push_back(nullptr);

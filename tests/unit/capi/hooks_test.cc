@@ -197,13 +197,7 @@ TEST(Threads, SessionsOfOneModelRunSideBySide) {
   for (auto& text : texts)
     threads.emplace_back([&host, &text] {
       Host mine;
-      aerie_session_options s;
-      AERIE_INIT(s);
-      AERIE_INIT(s.sampling);
-      s.sampling.temperature = 0.8f;
-      s.sampling.seed = 5;
-      s.ignore_eos = 1;
-      if (aerie_session_create(host.model, &s, &mine.session, &mine.err) == AERIE_OK) mine.text(24, &text);
+      if (Settings().create(host.model, &mine.session, &mine.err) == AERIE_OK) mine.text(24, &text);
     });
   for (std::thread& t : threads) t.join();
   for (const auto& text : texts) EXPECT_EQ(text, plain_text());

@@ -105,15 +105,8 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
     tree.policy = AERIE_TREE_EAGLE2;
     tree.nodes = 12;  // small: sanitizers make every row dear
     ASSERT_EQ(aerie_session_set_tree(host.session, &tree, &host.err), AERIE_OK);
-    aerie_session_options plain;
-    AERIE_INIT(plain);
-    AERIE_INIT(plain.sampling);
-    plain.sampling.temperature = 0.8f;
-    plain.sampling.seed = 5;
-    plain.ignore_eos = 1;
-    AERIE_INIT(plain.tree);
-    plain.tree.policy = AERIE_TREE_CHAIN;  // `auto` would measure the model first
-    ASSERT_EQ(aerie_session_create(host.model, &plain, &sessions[1], &host.err), AERIE_OK);
+    const Settings plain(nullptr, AERIE_TREE_CHAIN);  // `auto` would measure the model first
+    ASSERT_EQ(plain.create(host.model, &sessions[1], &host.err), AERIE_OK);
     for (aerie_session* s : sessions)
       ASSERT_EQ(aerie_session_append(s, kPrompt.data(), kPrompt.size(), &host.err), AERIE_OK);
     aerie_batch* batch = nullptr;

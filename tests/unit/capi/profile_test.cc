@@ -67,14 +67,7 @@ TEST(Profile, MeasuredSavedLoadedAndUsed) {
   EXPECT_EQ(aerie_profile_target_ms(loaded.p, 1, 0, 1, &one, &loaded.err), AERIE_E_INVALID_ARGUMENT);
   ASSERT_EQ(aerie_profile_attach(loaded.p, host.model, &loaded.err), AERIE_OK) << loaded.err.message;
   ASSERT_EQ(aerie_profile_attach_drafter(loaded.p, host.drafter, &loaded.err), AERIE_OK) << loaded.err.message;
-  aerie_session_options s;
-  AERIE_INIT(s);
-  s.drafter = host.drafter;
-  AERIE_INIT(s.sampling);
-  s.sampling.temperature = 0.8f;
-  s.sampling.seed = 5;
-  s.ignore_eos = 1;
-  ASSERT_EQ(aerie_session_create(host.model, &s, &host.session, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(Settings(host.drafter).create(host.model, &host.session, &host.err), AERIE_OK) << host.err.message;
   std::vector<int32_t> out;
   ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
   EXPECT_EQ(out, plain_text()) << "costs decide when tokens come, never which";

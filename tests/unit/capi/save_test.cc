@@ -21,16 +21,6 @@ class CapiSave : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  aerie_session_options options(aerie_drafter_handle* drafter) {
-    aerie_session_options s;
-    AERIE_INIT(s);
-    s.drafter = drafter;
-    AERIE_INIT(s.sampling);
-    s.sampling.temperature = 0.8f;
-    s.sampling.seed = 5;
-    s.ignore_eos = 1;
-    return s;
-  }
   // The restored handle takes the place of the fixture's session; the whole text is plain decode's.
   void expect_goes_on(aerie_session* restored) {
     aerie_session_release(host_.session);
@@ -58,9 +48,9 @@ TEST_F(CapiSave, ToABuffer) {
   // The drafter has one sequence: the saved session makes room first.
   aerie_session_release(host_.session);
   host_.session = nullptr;
-  const aerie_session_options o = options(host_.drafter);
+  const Settings s(host_.drafter);
   aerie_session* restored = nullptr;
-  ASSERT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), n, &restored, &host_.err), AERIE_OK) << host_.err.message;
+  ASSERT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), n, &restored, &host_.err), AERIE_OK) << host_.err.message;
   const int32_t* tokens = nullptr;
   ASSERT_EQ(aerie_session_tokens(restored, &tokens, &n, &host_.err), AERIE_OK);
   EXPECT_EQ(n, kPrompt.size() + before_.size());
@@ -73,9 +63,9 @@ TEST_F(CapiSave, ToAFile) {
   ASSERT_EQ(aerie_session_save_file(host_.session, path.c_str(), &host_.err), AERIE_OK) << host_.err.message;
   EXPECT_EQ(std::filesystem::file_size(path), size());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "no temporary file stays";
-  const aerie_session_options o = options(nullptr);
+  const Settings s(nullptr);
   aerie_session* restored = nullptr;
-  ASSERT_EQ(aerie_session_restore_file(host_.model, &o, path.c_str(), &restored, &host_.err), AERIE_OK) << host_.err.message;
+  ASSERT_EQ(aerie_session_restore_file(host_.model, &s.options, path.c_str(), &restored, &host_.err), AERIE_OK) << host_.err.message;
   expect_goes_on(restored);
 }
 
@@ -94,19 +84,19 @@ TEST_F(CapiSave, WhatTheHostGetsWrong) {
 
   auto* const untouched = reinterpret_cast<aerie_session*>(0x10);
   aerie_session* out = untouched;
-  const aerie_session_options o = options(nullptr);
-  EXPECT_EQ(aerie_session_restore(nullptr, &o, buffer.data(), need, &out, &host_.err), AERIE_E_INVALID_ARGUMENT);
-  EXPECT_EQ(aerie_session_restore(host_.model, &o, nullptr, need, &out, &host_.err), AERIE_E_INVALID_ARGUMENT);
-  EXPECT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), need, nullptr, &host_.err), AERIE_E_INVALID_ARGUMENT);
-  EXPECT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), 0, &out, &host_.err), AERIE_E_BAD_FORMAT);
-  EXPECT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), need / 2, &out, &host_.err), AERIE_E_BAD_FORMAT);
-  EXPECT_EQ(aerie_session_restore_file(host_.model, &o, (folder_ + "/absent").c_str(), &out, &host_.err), AERIE_E_NOT_FOUND);
+  const Settings s(nullptr);
+  EXPECT_EQ(aerie_session_restore(nullptr, &s.options, buffer.data(), need, &out, &host_.err), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(aerie_session_restore(host_.model, &s.options, nullptr, need, &out, &host_.err), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), need, nullptr, &host_.err), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), 0, &out, &host_.err), AERIE_E_BAD_FORMAT);
+  EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), need / 2, &out, &host_.err), AERIE_E_BAD_FORMAT);
+  EXPECT_EQ(aerie_session_restore_file(host_.model, &s.options, (folder_ + "/absent").c_str(), &out, &host_.err), AERIE_E_NOT_FOUND);
   const std::string empty = folder_ + "/empty";
   std::ofstream(empty).flush();
-  EXPECT_EQ(aerie_session_restore_file(host_.model, &o, empty.c_str(), &out, &host_.err), AERIE_E_BAD_FORMAT);
+  EXPECT_EQ(aerie_session_restore_file(host_.model, &s.options, empty.c_str(), &out, &host_.err), AERIE_E_BAD_FORMAT);
   EXPECT_NE(std::string(host_.err.message).find(empty), std::string::npos) << host_.err.message;
   buffer[need / 2] ^= 4;
-  EXPECT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), need, &out, &host_.err), AERIE_E_BAD_FORMAT);
+  EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), need, &out, &host_.err), AERIE_E_BAD_FORMAT);
   EXPECT_STREQ(host_.err.message, "saved session: checksum: the bytes are damaged");
   EXPECT_EQ(out, untouched);
   // The session takes no harm from any of it.
@@ -119,10 +109,10 @@ TEST_F(CapiSave, NoSequenceLeft) {
   std::vector<uint8_t> buffer(size());
   size_t n = 0;
   ASSERT_EQ(aerie_session_save(host_.session, buffer.data(), buffer.size(), &n, &host_.err), AERIE_OK);
-  const aerie_session_options o = options(host_.drafter);
+  const Settings s(host_.drafter);
   aerie_session* out = nullptr;
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(aerie_session_restore(host_.model, &o, buffer.data(), n, &out, &host_.err), AERIE_E_LIMIT);
+    EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), n, &out, &host_.err), AERIE_E_LIMIT);
   EXPECT_EQ(out, nullptr);
 }
 

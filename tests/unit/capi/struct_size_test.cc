@@ -38,9 +38,8 @@ TEST(StructSize, AnOlderHostsMissingFieldsAreDefaults) {
   aerie_session* session = nullptr;
   // This host ends before `tree`; what follows in its memory is garbage that must not be read.
   Framed<aerie_session_options> s(offsetof(aerie_session_options, tree), 0xAB);
-  AERIE_INIT(s.get()->sampling);
-  s.get()->sampling.temperature = 0.8f;
-  s.get()->sampling.seed = 5;
+  const Settings settings;
+  s.get()->sampling = &settings.sampling;
   ASSERT_EQ(aerie_session_create(host.model, s.get(), &session, &host.err), AERIE_OK) << host.err.message;
   std::swap(session, host.session);
   aerie_session_release(session);
@@ -63,6 +62,30 @@ TEST(StructSize, ANewerHostsRequestsAreRefusedUnlessZero) {
   EXPECT_EQ(aerie_session_create(host.model, set.get(), &session, &host.err), AERIE_E_UNSUPPORTED);
   EXPECT_NE(std::strstr(host.err.message, "aerie_session_options"), nullptr) << host.err.message;
   EXPECT_EQ(session, nullptr) << "untouched on failure";
+}
+
+// What options point at has a size of its own, so that it grows without moving them.
+TEST(StructSize, AStructBehindAPointerGrowsByItself) {
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, false), AERIE_OK);
+  aerie_session* session = nullptr;
+  Settings settings;
+  Framed<aerie_sampling> older(offsetof(aerie_sampling, top_p), 0xAB);
+  older.get()->temperature = 0.8f;
+  older.get()->seed = 5;
+  Framed<aerie_tree_options> newer(sizeof(aerie_tree_options) + 16, 0);
+  settings.options.sampling = older.get();
+  settings.options.tree = newer.get();
+  ASSERT_EQ(settings.create(host.model, &session, &host.err), AERIE_OK) << host.err.message;
+  std::swap(session, host.session);
+  aerie_session_release(session);
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK);
+  EXPECT_EQ(out, plain_text());
+  newer.bytes[sizeof(aerie_tree_options)] = 1;
+  EXPECT_EQ(settings.create(host.model, &session, &host.err), AERIE_E_UNSUPPORTED);
+  EXPECT_NE(std::strstr(host.err.message, "aerie_tree_options"), nullptr) << host.err.message;
 }
 
 TEST(StructSize, ResultsStayWithinTheCallersStruct) {

@@ -52,18 +52,6 @@ struct EightSessions : testing::Test {
     aerie_runtime_release(runtime);
   }
 
-  aerie_session_options options(aerie_drafter_handle* drafter, int32_t tree) const {
-    aerie_session_options s;
-    AERIE_INIT(s);
-    s.drafter = drafter;
-    AERIE_INIT(s.sampling);
-    s.sampling.temperature = 0.8f;
-    s.sampling.seed = 5;
-    s.ignore_eos = 1;
-    AERIE_INIT(s.tree);
-    s.tree.policy = tree;
-    return s;
-  }
   static size_t length(aerie_session* s) {
     const int32_t* tokens = nullptr;
     size_t n = 0;
@@ -102,14 +90,14 @@ struct EightSessions : testing::Test {
 };
 
 TEST_F(EightSessions, KeepTheirTexts) {
-  const std::array<aerie_session_options, 8> o = {
-      options(nullptr, AERIE_TREE_DEFAULT), options(eagle, AERIE_TREE_EAGLE2), options(eagle, AERIE_TREE_CHAIN),
-      options(ngram, AERIE_TREE_AUTO),      options(eagle, AERIE_TREE_AUTO),   options(nullptr, AERIE_TREE_DEFAULT),
-      options(eagle, AERIE_TREE_CAST),      options(ngram, AERIE_TREE_EAGLE2)};
+  const std::array<Settings, 8> o = {
+      Settings(nullptr, AERIE_TREE_DEFAULT), Settings(eagle, AERIE_TREE_EAGLE2), Settings(eagle, AERIE_TREE_CHAIN),
+      Settings(ngram, AERIE_TREE_AUTO),      Settings(eagle, AERIE_TREE_AUTO),   Settings(nullptr, AERIE_TREE_DEFAULT),
+      Settings(eagle, AERIE_TREE_CAST),      Settings(ngram, AERIE_TREE_EAGLE2)};
   ASSERT_EQ(plain_text().size(), kTokens);
   for (size_t i = 0; i < 8; ++i) {
     aerie_session* s = nullptr;
-    ASSERT_EQ(aerie_session_create(model, &o[i], &s, nullptr), AERIE_OK);
+    ASSERT_EQ(o[i].create(model, &s, nullptr), AERIE_OK);
     ASSERT_EQ(aerie_session_append(s, kPrompt.data(), kPrompt.size(), nullptr), AERIE_OK);
     sessions[i] = s;
     if (i < 6) continue;
@@ -121,7 +109,7 @@ TEST_F(EightSessions, KeepTheirTexts) {
     threads.emplace_back([&, i] {
       codes[i] = run(i, [i](aerie_session* s) { return step_alone(s, i % 2 ? 200 : 0); });
     });
-  threads.emplace_back([&] { codes[5] = run_restored(5, o[5]); });
+  threads.emplace_back([&] { codes[5] = run_restored(5, o[5].options); });
   for (size_t i = 6; i < 8; ++i)
     threads.emplace_back([&, i] {
       codes[i] = run(i, [&](aerie_session*) { return aerie_batch_step(batch, nullptr, nullptr, nullptr); });

@@ -46,8 +46,12 @@ namespace Aerie.Native
 
     /// <summary>
     /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
-    /// and point *bytes at memory that stays valid during the session; -1: no such token.
+    /// and point *bytes at memory that stays valid as long as the source is held; -1: no such token.
     /// </summary>
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     internal unsafe delegate int aerie_token_bytes_fn(IntPtr user, int token, int previous, byte** bytes);
+
+    /// <summary>void (*aerie_hold_fn)(void *user)</summary>
+    [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
+    internal unsafe delegate void aerie_hold_fn(IntPtr user);
 }

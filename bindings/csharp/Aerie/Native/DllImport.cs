@@ -98,9 +98,9 @@ namespace Aerie.Native
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern void aerie_session_release(IntPtr session);
 
-        /// <summary>Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]</summary>
+        /// <summary>Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session]</summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-        internal static extern int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, IntPtr token_bytes, IntPtr user, aerie_error* err);
+        internal static extern int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, aerie_token_source* source, aerie_error* err);
 
         /// <summary>Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]</summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
@@ -293,6 +293,13 @@ namespace Aerie.Native
         internal static extern void aerie_tokenizer_release(IntPtr tokenizer);
 
         /// <summary>
+        /// Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
+        /// then. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_tokenizer_source(IntPtr tokenizer, aerie_token_source* @out, aerie_error* err);
+
+        /// <summary>
         /// Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
         /// that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
         /// </summary>
@@ -303,9 +310,9 @@ namespace Aerie.Native
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_tokenizer_vocab_size(IntPtr tokenizer);
 
-        /// <summary>An aerie_token_bytes_fn; user is the aerie_tokenizer.</summary>
+        /// <summary>Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any]</summary>
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
-        internal static extern int aerie_text_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
+        internal static extern int aerie_tokenizer_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
 
         /// <summary>Tokens to text without splitting a UTF-8 character. Retains the tokenizer.</summary>
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]

@@ -118,10 +118,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_session_release(IntPtr session);
 
-        /// <summary>Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. [session]</summary>
+        /// <summary>Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
-        internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, IntPtr token_bytes, IntPtr user, aerie_error* err);
+        internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, aerie_token_source* source, aerie_error* err);
 
         /// <summary>Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]</summary>
         [LibraryImport(Library.Core)]
@@ -349,6 +349,14 @@ namespace Aerie.Native
         internal static partial void aerie_tokenizer_release(IntPtr tokenizer);
 
         /// <summary>
+        /// Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
+        /// then. [any]
+        /// </summary>
+        [LibraryImport(Library.Text)]
+        [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
+        internal static partial int aerie_tokenizer_source(IntPtr tokenizer, aerie_token_source* @out, aerie_error* err);
+
+        /// <summary>
         /// Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
         /// that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
         /// </summary>
@@ -361,10 +369,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_tokenizer_vocab_size(IntPtr tokenizer);
 
-        /// <summary>An aerie_token_bytes_fn; user is the aerie_tokenizer.</summary>
+        /// <summary>Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
-        internal static partial int aerie_text_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
+        internal static partial int aerie_tokenizer_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
 
         /// <summary>Tokens to text without splitting a UTF-8 character. Retains the tokenizer.</summary>
         [LibraryImport(Library.Text)]

@@ -31,7 +31,10 @@ namespace Aerie.Native
         internal IntPtr alloc;
         internal IntPtr free;
         internal IntPtr alloc_user;
-        /// <summary>the host's job system in place of our threads</summary>
+        /// <summary>
+        /// the host's job system in place of our threads; `threads` says how many it has, and
+        /// with 1 it is not asked
+        /// </summary>
         internal IntPtr parallel_for;
         internal IntPtr parallel_user;
     }
@@ -183,8 +186,10 @@ namespace Aerie.Native
         internal int max_context;
         /// <summary>NULL: plain decode</summary>
         internal IntPtr drafter;
-        internal aerie_sampling sampling;
-        internal aerie_tree_options tree;
+        /// <summary>NULL: greedy. What is pointed at is copied, here and below</summary>
+        internal aerie_sampling* sampling;
+        /// <summary>NULL: the default policy</summary>
+        internal aerie_tree_options* tree;
         /// <summary>AERIE_NOISE_*</summary>
         internal int draft_noise;
         /// <summary>AERIE_VERIFY_*</summary>
@@ -203,6 +208,21 @@ namespace Aerie.Native
         /// for this model and holds one of its max_sessions
         /// </summary>
         internal IntPtr* more_drafters;
+    }
+
+    /// <summary>Where a session has its tokens' bytes from: aerie_tokenizer_source (text.h) fills it, or a tokenizer of the host's own.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_token_source
+    {
+        internal uint struct_size;
+        internal uint reserved;
+        internal IntPtr user;
+        /// <summary>called on the thread that steps</summary>
+        internal IntPtr bytes;
+        /// <summary>called when a session takes the source; NULL: the host keeps `user` alive</summary>
+        internal IntPtr hold;
+        /// <summary>called once for it when the session and its forks have let go, on whatever thread</summary>
+        internal IntPtr release;
     }
 
     /// <summary>struct aerie_fork_options</summary>

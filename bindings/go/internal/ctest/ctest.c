@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "ctest.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -54,24 +55,33 @@ int32_t ctest_newer(aerie_model *model, const int32_t *prompt, size_t n, int32_t
   return code;
 }
 
-typedef struct { int32_t gives, pieces; } memory;
-
-static void *allocate(void *user, size_t bytes, size_t alignment) {
-  memory *m = user;
+void *ctest_alloc(void *user, size_t bytes, size_t alignment) {
+  ctest_host *host = user;
   void *piece = NULL;
-  if (m->gives == 0 || posix_memalign(&piece, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes)) return NULL;
-  --m->gives;
-  ++m->pieces;
+  if (__atomic_sub_fetch(&host->gives, 1, __ATOMIC_SEQ_CST) < 0 ||
+      posix_memalign(&piece, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes))
+    return NULL;
+  __atomic_add_fetch(&host->pieces, 1, __ATOMIC_SEQ_CST);
   return piece;
 }
 
-static void give_back(void *user, void *piece) {
-  if (piece) --((memory *)user)->pieces;
+void ctest_free(void *user, void *piece) {
+  if (piece) __atomic_sub_fetch(&((ctest_host *)user)->pieces, 1, __ATOMIC_SEQ_CST);
   free(piece);
 }
 
+void ctest_parallel_for(void *user, void (*fn)(void *, int32_t), void *context, int32_t n) {
+  __atomic_add_fetch(&((ctest_host *)user)->rounds, 1, __ATOMIC_SEQ_CST);
+  while (n-- > 0) fn(context, n);
+}
+
+void *ctest_plugin_entry(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  return library ? dlsym(library, "aerie_drafter_plugin_entry") : NULL;
+}
+
 int32_t ctest_no_memory(const char *path, const int32_t *prompt, size_t n, int32_t gives, int32_t *left) {
-  memory m = {gives, 0};
+  ctest_host host = {gives, 0, 0};
   aerie_runtime_options options;
   aerie_runtime *runtime = NULL;
   aerie_model *model = NULL;
@@ -79,10 +89,10 @@ int32_t ctest_no_memory(const char *path, const int32_t *prompt, size_t n, int32
   aerie_step_result result;
   int32_t code;
   AERIE_INIT(options);
-  options.threads = 1; /* one thread allocates, so that a plain counter will do */
-  options.alloc = allocate;
-  options.free = give_back;
-  options.alloc_user = &m;
+  options.threads = 1;
+  options.alloc = ctest_alloc;
+  options.free = ctest_free;
+  options.alloc_user = &host;
   AERIE_INIT(result);
   if (!(code = aerie_runtime_create(&options, &runtime, NULL)) && !(code = aerie_model_open(runtime, path, NULL, &model, NULL)) &&
       !(code = aerie_session_create(model, NULL, &session, NULL)) && !(code = aerie_session_append(session, prompt, n, NULL)))
@@ -90,7 +100,7 @@ int32_t ctest_no_memory(const char *path, const int32_t *prompt, size_t n, int32
   aerie_session_release(session);
   aerie_model_release(model);
   aerie_runtime_release(runtime);
-  *left = m.pieces;
+  *left = host.pieces;
   return code;
 }
 

@@ -4,6 +4,7 @@ package ctest
 
 /*
 #cgo pkg-config: aerie
+#cgo LDFLAGS: -ldl
 #include "ctest.h"
 */
 import "C"
@@ -44,6 +45,39 @@ func OnForeignThread(f func()) bool {
 	return C.ctest_run_foreign(C.uintptr_t(handle)) == 0
 }
 
+// Host is an allocator and a job system in C, which count.
+type Host struct{ c *C.ctest_host }
+
+// NewHost makes one that gives so many pieces of memory, then none.
+func NewHost(gives int) Host {
+	h := Host{(*C.ctest_host)(C.calloc(1, C.sizeof_ctest_host))}
+	h.c.gives = C.int32_t(gives)
+	return h
+}
+
+// User is what the hooks are to be called with.
+func (h Host) User() unsafe.Pointer { return unsafe.Pointer(h.c) }
+
+// Pieces of memory are out, Rounds of jobs have been run.
+func (h Host) Pieces() int { return int(h.c.pieces) }
+func (h Host) Rounds() int { return int(h.c.rounds) }
+
+func (h Host) Free() { C.free(unsafe.Pointer(h.c)) }
+
+// Alloc, FreePiece and ParallelFor are its C functions.
+var (
+	Alloc       = unsafe.Pointer(C.ctest_alloc)
+	FreePiece   = unsafe.Pointer(C.ctest_free)
+	ParallelFor = unsafe.Pointer(C.ctest_parallel_for)
+)
+
+// PluginEntry is the entry point of a plugin's library; nil: it has none.
+func PluginEntry(path string) unsafe.Pointer {
+	c := C.CString(path)
+	defer C.free(unsafe.Pointer(c))
+	return C.ctest_plugin_entry(c)
+}
+
 // Thread is the system's number of the calling thread.
 func Thread() int { return int(C.ctest_thread()) }
 
@@ -58,6 +92,7 @@ func Structs() map[string]reflect.Type {
 		"aerie_evaluate_options": reflect.TypeOf(C.aerie_evaluate_options{}),
 		"aerie_drafter_options":  reflect.TypeOf(C.aerie_drafter_options{}),
 		"aerie_sampling":         reflect.TypeOf(C.aerie_sampling{}),
+		"aerie_token_source":     reflect.TypeOf(C.aerie_token_source{}),
 		"aerie_tree_options":     reflect.TypeOf(C.aerie_tree_options{}),
 		"aerie_fork_options":     reflect.TypeOf(C.aerie_fork_options{}),
 		"aerie_session_options":  reflect.TypeOf(C.aerie_session_options{}),

@@ -143,12 +143,13 @@ pub struct SessionOptions {
 impl SessionOptions {
     pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&sys::aerie_session_options) -> T) -> T {
         let more: Vec<_> = self.more_drafters.iter().map(Drafter::raw).collect();
+        let sampling = self.sampling.to_raw();
         self.tree.with_raw(|tree| {
             call(&sized!(aerie_session_options {
                 max_context: self.max_context,
                 drafter: self.drafter.as_ref().map_or(std::ptr::null_mut(), Drafter::raw),
-                sampling: self.sampling.to_raw(),
-                tree: tree,
+                sampling: &sampling,
+                tree: &tree,
                 draft_noise: self.draft_noise as i32,
                 verify: self.verify as i32,
                 ignore_eos: self.ignore_eos as i32,

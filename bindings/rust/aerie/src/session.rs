@@ -22,8 +22,7 @@ use crate::text::Tokenizer;
 pub struct Session {
     pub(crate) raw: *mut sys::aerie_session,
     cancel: CancelHandle,
-    stop_bytes: Option<Tokenizer>, // whose bytes stop strings are compared with
-    model: Model,                  // its runtime's log hook must outlive the session
+    model: Model, // its runtime's hooks must outlive the session
 }
 
 // Nothing in it belongs to a thread; that it is not Sync follows from the pointer.
@@ -197,7 +196,7 @@ impl Model {
 
 impl Session {
     fn from_raw(raw: *mut sys::aerie_session, model: Model) -> Self {
-        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), stop_bytes: None, model }
+        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), model }
     }
 
     /// Append tokens of prompt, in any pieces. Also after generation, to go on.
@@ -253,12 +252,8 @@ impl Session {
         let strings = strings.iter().map(|s| c_string(*s)).collect::<Result<Vec<_>>>()?;
         let pointers: Vec<_> = strings.iter().map(|s| s.as_ptr()).collect();
         let n = i32::try_from(pointers.len()).map_err(|_| Error::new(Code::InvalidArgument, "too many stop strings"))?;
-        check(|e| unsafe {
-            let (bytes, user) = tokenizer.token_bytes_callback();
-            sys::aerie_session_set_stop_strings(self.raw, pointers.as_ptr(), n, bytes, user, e)
-        })?;
-        self.stop_bytes = (n > 0).then(|| tokenizer.clone());
-        Ok(())
+        let source = tokenizer.source()?;
+        check(|e| unsafe { sys::aerie_session_set_stop_strings(self.raw, pointers.as_ptr(), n, &source, e) })
     }
 
     /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one
@@ -268,9 +263,7 @@ impl Session {
         let options = sized!(aerie_fork_options { stream: stream });
         let mut raw = null_mut();
         check(|e| unsafe { sys::aerie_session_fork(self.raw, &options, &mut raw, e) })?;
-        let mut fork = Session::from_raw(raw, self.model.clone());
-        fork.stop_bytes = self.stop_bytes.clone();
-        Ok(fork)
+        Ok(Session::from_raw(raw, self.model.clone()))
     }
 
     /// The text with what has been computed for it, so that going on costs no reading of the prompt. An unfinished

@@ -1,12 +1,11 @@
 //! Tokens from text and text from tokens.
-use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 use aerie_sys as sys;
 
-use crate::error::{check, ensure_loaded, slice, Code, Error, Result};
+use crate::error::{check, ensure_loaded, sized, slice, Code, Error, Result};
 use crate::model::Model;
 use crate::session::Token;
 
@@ -90,7 +89,7 @@ impl Tokenizer {
     /// The bytes of a token in running text (after `previous`); they need not be whole characters.
     pub fn token_bytes(&self, token: i32, previous: Option<i32>) -> Option<&[u8]> {
         let mut bytes = null();
-        let n = unsafe { sys::aerie_text_token_bytes(self.0 .0.cast(), token, previous.unwrap_or(-1), &mut bytes) };
+        let n = unsafe { sys::aerie_tokenizer_token_bytes(self.0 .0, token, previous.unwrap_or(-1), &mut bytes) };
         (n >= 0).then(|| unsafe { slice(bytes.cast(), n as usize) })
     }
 
@@ -106,9 +105,11 @@ impl Tokenizer {
         Ok(Pieces { tokens, decoder: Some(self.decoder()?) })
     }
 
-    /// A callback for stop strings, and its user pointer: alive as long as the tokenizer.
-    pub(crate) fn token_bytes_callback(&self) -> (sys::aerie_token_bytes_fn, *mut c_void) {
-        (Some(sys::aerie_text_token_bytes), self.0 .0.cast())
+    /// For stop strings. Who takes it holds the tokenizer.
+    pub(crate) fn source(&self) -> Result<sys::aerie_token_source> {
+        let mut source = sized!(aerie_token_source {});
+        check(|e| unsafe { sys::aerie_tokenizer_source(self.0 .0, &mut source, e) })?;
+        Ok(source)
     }
 }
 

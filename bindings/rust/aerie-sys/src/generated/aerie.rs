@@ -175,8 +175,11 @@ pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done
 pub type aerie_kv_full_fn = Option<unsafe extern "C" fn(user: *mut c_void, positions_wanted: i32) -> i32>;
 
 /// Bytes of a token in running text (previous: the token before it, -1 none). Return the byte count
-/// and point \*bytes at memory that stays valid during the session; -1: no such token.
+/// and point \*bytes at memory that stays valid as long as the source is held; -1: no such token.
 pub type aerie_token_bytes_fn = Option<unsafe extern "C" fn(user: *mut c_void, token: i32, previous: i32, bytes: *mut *const c_char) -> i32>;
+
+/// `void (*aerie_hold_fn)(void *user)`
+pub type aerie_hold_fn = Option<unsafe extern "C" fn(user: *mut c_void)>;
 
 /// `struct aerie_error`
 #[repr(C)]
@@ -216,7 +219,8 @@ pub struct aerie_runtime_options {
     pub free: aerie_free_fn,
     /// `void *alloc_user`
     pub alloc_user: *mut c_void,
-    /// the host's job system in place of our threads
+    /// the host's job system in place of our threads; `threads` says how many it has, and
+    /// with 1 it is not asked
     pub parallel_for: aerie_parallel_for_fn,
     /// `void *parallel_user`
     pub parallel_user: *mut c_void,
@@ -444,10 +448,10 @@ pub struct aerie_session_options {
     pub max_context: i32,
     /// NULL: plain decode
     pub drafter: *mut aerie_drafter_handle,
-    /// `aerie_sampling sampling`
-    pub sampling: aerie_sampling,
-    /// `aerie_tree_options tree`
-    pub tree: aerie_tree_options,
+    /// NULL: greedy. What is pointed at is copied, here and below
+    pub sampling: *const aerie_sampling,
+    /// NULL: the default policy
+    pub tree: *const aerie_tree_options,
     /// AERIE_NOISE_\*
     pub draft_noise: i32,
     /// AERIE_VERIFY_\*
@@ -469,6 +473,30 @@ pub struct aerie_session_options {
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_session_options {
+    fn default() -> Self {
+        unsafe { core::mem::zeroed() }
+    }
+}
+
+/// Where a session has its tokens' bytes from: aerie_tokenizer_source (text.h) fills it, or a tokenizer of the host's own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_token_source {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `uint32_t reserved`
+    pub reserved: u32,
+    /// `void *user`
+    pub user: *mut c_void,
+    /// called on the thread that steps
+    pub bytes: aerie_token_bytes_fn,
+    /// called when a session takes the source; NULL: the host keeps `user` alive
+    pub hold: aerie_hold_fn,
+    /// called once for it when the session and its forks have let go, on whatever thread
+    pub release: aerie_hold_fn,
+}
+// Every field may be zero: numbers, pointers and optional functions.
+impl Default for aerie_token_source {
     fn default() -> Self {
         unsafe { core::mem::zeroed() }
     }
@@ -709,8 +737,8 @@ functions! {
     fn aerie_session_create(model: *mut aerie_model, options: *const aerie_session_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Waits for a step in flight on another thread to stop; leaves its batch. \[any\]
     fn aerie_session_release(session: *mut aerie_session);
-    /// Texts that end the generation; one may have begun in what was generated before. aerie_text_token_bytes (text.h) is a ready callback. NULL, 0 clears. \[session\]
-    fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, token_bytes: aerie_token_bytes_fn, user: *mut c_void, err: *mut aerie_error) -> i32;
+    /// Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. \[session\]
+    fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, source: *const aerie_token_source, err: *mut aerie_error) -> i32;
     /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. \[session\]
     fn aerie_session_append(session: *mut aerie_session, tokens: *const i32, n: usize, err: *mut aerie_error) -> i32;
     /// Keep the first `length` tokens; an unfinished cycle is discarded. \[session\]

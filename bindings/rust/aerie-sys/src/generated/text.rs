@@ -30,13 +30,16 @@ functions! {
     fn aerie_tokenizer_create(blob: *const c_void, size: usize, out: *mut *mut aerie_tokenizer, err: *mut aerie_error) -> i32;
     /// `void aerie_tokenizer_release(aerie_tokenizer *tokenizer)`
     fn aerie_tokenizer_release(tokenizer: *mut aerie_tokenizer);
+    /// Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
+    /// then. \[any\]
+    fn aerie_tokenizer_source(tokenizer: *mut aerie_tokenizer, out: *mut aerie_token_source, err: *mut aerie_error) -> i32;
     /// Encode UTF-8. Writes at most `capacity` ids and sets \*n to the number needed; AERIE_E_LIMIT when
     /// that is more than capacity (ids may be NULL with capacity 0 to ask). \[any\]
     fn aerie_tokenizer_encode(tokenizer: *const aerie_tokenizer, text: *const c_char, size: usize, flags: u32, ids: *mut i32, capacity: usize, n: *mut usize, err: *mut aerie_error) -> i32;
     /// `int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer)`
     fn aerie_tokenizer_vocab_size(tokenizer: *const aerie_tokenizer) -> i32;
-    /// An aerie_token_bytes_fn; user is the aerie_tokenizer.
-    fn aerie_text_token_bytes(tokenizer: *mut c_void, token: i32, previous: i32, bytes: *mut *const c_char) -> i32;
+    /// Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. \[any\]
+    fn aerie_tokenizer_token_bytes(tokenizer: *const aerie_tokenizer, token: i32, previous: i32, bytes: *mut *const c_char) -> i32;
     /// Tokens to text without splitting a UTF-8 character. Retains the tokenizer.
     fn aerie_decoder_create(tokenizer: *mut aerie_tokenizer, out: *mut *mut aerie_decoder, err: *mut aerie_error) -> i32;
     /// `void aerie_decoder_release(aerie_decoder *decoder)`

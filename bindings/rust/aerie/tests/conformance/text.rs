@@ -43,7 +43,6 @@ fn stop_string() {
     let stop: String = whole[middle..].chars().take(6).collect();
     let mut session = prompted(&model, 0.8, 5, Some(head(&model)));
     session.set_stop_strings(&[&stop, "never said"], &tokenizer).unwrap();
-    drop(tokenizer.clone());
     let mut tokens = session.generate(64);
     let mut said = String::new();
     let mut decoder = tokenizer.decoder().unwrap();

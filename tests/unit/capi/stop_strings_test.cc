@@ -1,0 +1,126 @@
+// Where a session has its tokens' bytes from, and for how long it holds that.
+#include <cstring>
+
+#include "aerie/text.h"
+#include "tests/unit/capi/capi_fixtures.h"
+
+namespace aerie_capi_test {
+namespace {
+
+// Every token is its number and a comma.
+struct Numbers {
+  int held = 0, released = 0;
+  std::vector<std::string> words;
+  Numbers() {
+    for (int i = 0; i < 8192; ++i) words.push_back(std::to_string(i) + ",");
+  }
+  aerie_token_source source() {
+    aerie_token_source s;
+    AERIE_INIT(s);
+    s.user = this;
+    s.bytes = [](void* user, int32_t token, int32_t, const char** bytes) -> int32_t {
+      const std::string& word = static_cast<Numbers*>(user)->words[static_cast<size_t>(token)];
+      *bytes = word.data();
+      return static_cast<int32_t>(word.size());
+    };
+    s.hold = [](void* user) { ++static_cast<Numbers*>(user)->held; };
+    s.release = [](void* user) { ++static_cast<Numbers*>(user)->released; };
+    return s;
+  }
+};
+
+struct StopStrings : testing::Test {
+  Host host;
+  Numbers numbers;
+  void SetUp() override {
+    const aerie_runtime_options o = with_threads(1);
+    ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  }
+  int32_t set(const std::string& stop, const aerie_token_source& source) {
+    const char* const list[] = {stop.c_str()};
+    return aerie_session_set_stop_strings(host.session, list, 1, &source, &host.err);
+  }
+  // The plain text's words up to its n-th.
+  std::string said(size_t n) const {
+    std::string all;
+    for (size_t i = 0; i < n; ++i) all += numbers.words[static_cast<size_t>(plain_text()[i])];
+    return all;
+  }
+};
+
+TEST_F(StopStrings, OfAHostsOwnTokenizerEndTheTextAndHoldItUntilTheLastForkIsGone) {
+  const std::string stop = said(12).substr(said(10).size());  // the 11th and 12th token
+  ASSERT_EQ(set(stop, numbers.source()), AERIE_OK) << host.err.message;
+  EXPECT_EQ(numbers.held, 1);
+  aerie_session* fork = nullptr;
+  ASSERT_EQ(aerie_session_fork(host.session, nullptr, &fork, &host.err), AERIE_OK);
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_LE(out.size(), 12u) << "the text ends there, or where the same words came first";
+  EXPECT_EQ(out, std::vector<int32_t>(plain_text().begin(), plain_text().begin() + static_cast<std::ptrdiff_t>(out.size())));
+  host.close();
+  EXPECT_EQ(numbers.released, 0) << "the fork reads with it";
+  aerie_session_release(fork);
+  EXPECT_EQ(numbers.held, 1);
+  EXPECT_EQ(numbers.released, 1);
+}
+
+TEST_F(StopStrings, ReplacedOrClearedLetTheOldSourceGo) {
+  Numbers second;
+  ASSERT_EQ(set("never", numbers.source()), AERIE_OK);
+  ASSERT_EQ(set("never", second.source()), AERIE_OK);
+  EXPECT_EQ(numbers.released, 1);
+  EXPECT_EQ(second.released, 0);
+  ASSERT_EQ(aerie_session_set_stop_strings(host.session, nullptr, 0, nullptr, &host.err), AERIE_OK);
+  EXPECT_EQ(second.held, 1);
+  EXPECT_EQ(second.released, 1);
+}
+
+TEST_F(StopStrings, ThatAreRefusedHoldNothing) {
+  aerie_token_source s = numbers.source();
+  s.bytes = nullptr;
+  EXPECT_EQ(set("x", s), AERIE_E_INVALID_ARGUMENT);
+  s = numbers.source();
+  s.release = nullptr;
+  EXPECT_EQ(set("x", s), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(set("", numbers.source()), AERIE_E_INVALID_ARGUMENT);
+  s = numbers.source();
+  s.struct_size = 0;
+  EXPECT_EQ(set("x", s), AERIE_E_INVALID_ARGUMENT);
+  const char* const list[] = {"x"};
+  EXPECT_EQ(aerie_session_set_stop_strings(host.session, list, 1, nullptr, &host.err), AERIE_E_INVALID_ARGUMENT);
+  EXPECT_EQ(numbers.held, 0);
+  s = numbers.source();
+  s.hold = s.release = nullptr;  // the host keeps it alive
+  EXPECT_EQ(set("never", s), AERIE_OK);
+  EXPECT_EQ(numbers.held + numbers.released, 0);
+}
+
+TEST_F(StopStrings, HoldAPackagesTokenizer) {
+  const void* blob = nullptr;
+  size_t size = 0;
+  aerie_tokenizer* tokenizer = nullptr;
+  ASSERT_EQ(aerie_model_blob(host.model, "tokenizer", &blob, &size, &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_tokenizer_create(blob, size, &tokenizer, &host.err), AERIE_OK) << host.err.message;
+  const int32_t last = plain_text()[9];
+  const char* bytes = nullptr;
+  const int32_t n = aerie_tokenizer_token_bytes(tokenizer, last, plain_text()[8], &bytes);
+  ASSERT_GT(n, 0);
+  const std::string stop(bytes, static_cast<size_t>(n));
+  aerie_token_source source;
+  AERIE_INIT(source);
+  EXPECT_EQ(aerie_tokenizer_source(nullptr, &source, &host.err), AERIE_E_INVALID_ARGUMENT);
+  ASSERT_EQ(aerie_tokenizer_source(tokenizer, &source, &host.err), AERIE_OK);
+  ASSERT_EQ(set(stop, source), AERIE_OK) << host.err.message;
+  aerie_tokenizer_release(tokenizer);  // the session has it
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_LE(out.size(), 10u);
+  aerie_step_result r;
+  AERIE_INIT(r);
+  ASSERT_EQ(aerie_session_result(host.session, &r, &host.err), AERIE_OK);
+  EXPECT_EQ(r.finish, AERIE_FINISH_STOP_STRING);
+}
+
+}  // namespace
+}  // namespace aerie_capi_test
