@@ -83,59 +83,5 @@ namespace Aerie.Tests
                     Is(Methods.aerie_session_create(m.Pointer, (aerie_session_options*)o, &p, null), Constants.AERIE_E_UNSUPPORTED);
             }
         }
-
-        [DllImport("libc")]
-        private static extern int posix_memalign(IntPtr* memory, UIntPtr alignment, UIntPtr bytes);
-        [DllImport("libc")]
-        private static extern void free(IntPtr memory);
-
-        public static void no_memory()
-        {
-            int left = 0, pieces = 0;
-            aerie_alloc_fn alloc = (user, bytes, alignment) =>
-            {
-                IntPtr p = IntPtr.Zero;
-                if (left-- <= 0 || posix_memalign(&p, alignment, bytes) != 0) return IntPtr.Zero;
-                ++pieces;
-                return p;
-            };
-            aerie_free_fn release = (user, memory) =>
-            {
-                if (memory != IntPtr.Zero) --pieces;
-                free(memory);
-            };
-            for (int gives = 0; ; ++gives)
-            {
-                left = gives;
-                int code = WithAllocator(Marshal.GetFunctionPointerForDelegate(alloc), Marshal.GetFunctionPointerForDelegate(release));
-                Is(pieces, 0, "pieces kept after " + gives + " allocations");
-                if (code == 0)
-                {
-                    That(gives > 0, "the allocator was not asked");
-                    break;
-                }
-                Is(code, Constants.AERIE_E_OUT_OF_MEMORY, "after " + gives + " allocations");
-            }
-            GC.KeepAlive(alloc);
-            GC.KeepAlive(release);
-        }
-
-        private static int WithAllocator(IntPtr alloc, IntPtr release)
-        {
-            aerie_runtime_options o = new aerie_runtime_options { struct_size = (uint)sizeof(aerie_runtime_options), threads = 1, alloc = alloc, free = release };
-            aerie_step_result r = new aerie_step_result { struct_size = (uint)sizeof(aerie_step_result) };
-            IntPtr runtime = IntPtr.Zero, model = IntPtr.Zero, session = IntPtr.Zero;
-            int code = Methods.aerie_runtime_create(&o, &runtime, null);
-            fixed (byte* path = Utf8.ToNative(ModelPath("demo.aerie"), "path"))
-                if (code == 0) code = Methods.aerie_model_open(runtime, path, null, &model, null);
-            if (code == 0) code = Methods.aerie_session_create(model, null, &session, null);
-            fixed (int* prompt = Prompt)
-                if (code == 0) code = Methods.aerie_session_append(session, prompt, (UIntPtr)Prompt.Length, null);
-            if (code == 0) code = Methods.aerie_session_step(session, null, &r, null);
-            Methods.aerie_session_release(session);
-            Methods.aerie_model_release(model);
-            Methods.aerie_runtime_release(runtime);
-            return code;
-        }
     }
 }

@@ -15,6 +15,25 @@ namespace Aerie
         public string Device { get; set; }
         /// <summary>Gets what the library has to say, on whatever thread noticed; must not call back into the library.</summary>
         public Action<LogLevel, string> Log { get; set; }
+        /// <summary>Native functions to allocate and to compute with; null: the library's own.</summary>
+        public NativeHooks Native { get; set; }
+    }
+
+    /// <summary>
+    /// The program's own allocator and job system: native functions of the types in aerie.h (a plugin of the engine's,
+    /// Burst's FunctionPointer.Value, or Marshal.GetFunctionPointerForDelegate of a delegate that you keep alive). They and
+    /// what the users point at must live until the last object of the runtime is disposed of; no hook is called after that.
+    /// </summary>
+    public sealed class NativeHooks
+    {
+        /// <summary>aerie_alloc_fn, for keys and values and working memory; with Free.</summary>
+        public IntPtr Alloc { get; set; }
+        /// <summary>aerie_free_fn.</summary>
+        public IntPtr Free { get; set; }
+        public IntPtr AllocUser { get; set; }
+        /// <summary>aerie_parallel_for_fn, in place of the library's threads; called for every op of a pass, not with Threads 1.</summary>
+        public IntPtr ParallelFor { get; set; }
+        public IntPtr ParallelUser { get; set; }
     }
 
     /// <summary>What a loaded drafter plugin is.</summary>
@@ -51,6 +70,14 @@ namespace Aerie
             {
                 o.threads = options.Threads;
                 o.device = device;
+                if (options.Native != null)
+                {
+                    o.alloc = options.Native.Alloc;
+                    o.free = options.Native.Free;
+                    o.alloc_user = options.Native.AllocUser;
+                    o.parallel_for = options.Native.ParallelFor;
+                    o.parallel_user = options.Native.ParallelUser;
+                }
                 if (options.Log != null)
                 {
                     o.log = Callbacks.Log;
@@ -99,6 +126,19 @@ namespace Aerie
             using (var runtime = Handle.Use())
                 fixed (byte* path = Utf8.ToNative(absoluteDirectory, "absoluteDirectory"))
                     AerieException.Check(Methods.aerie_runtime_load_plugin_directory(runtime.Pointer, path, &e), ref e);
+        }
+
+        /// <summary>
+        /// Register a drafter plugin that is linked into the program (drafter.h, AERIE_DRAFTER_STATIC). entry: the address of
+        /// its entry point; name is for errors.
+        /// </summary>
+        public void AddPlugin(string name, IntPtr entry)
+        {
+            if (name == null) throw new ArgumentNullException("name");
+            aerie_error e = AerieException.NewError();
+            using (var runtime = Handle.Use())
+                fixed (byte* n = Utf8.ToNative(name, "name"))
+                    AerieException.Check(Methods.aerie_runtime_add_plugin(runtime.Pointer, n, entry, &e), ref e);
         }
 
         public IReadOnlyList<PluginInfo> Plugins

@@ -1,32 +1,12 @@
-using System;
-using System.Runtime.InteropServices;
-
 namespace Aerie.Native
 {
     /// <summary>
     /// Where the shared libraries are: wherever the runtime looks for "aerie" (on Linux libaerie.so, by LD_LIBRARY_PATH
     /// or beside the program).
     /// </summary>
-    internal static class Library
+    internal static partial class Library
     {
         internal const string Core = "aerie";
         internal const string Text = "aerie-text";
-
-#if NET8_0_OR_GREATER
-        /// <summary>The folder of the environment's AERIE_DIR, a prefix or a build tree, comes first.</summary>
-        [System.Runtime.CompilerServices.ModuleInitializer]
-        internal static void Resolve()
-        {
-            NativeLibrary.SetDllImportResolver(typeof(Library).Assembly, (name, assembly, path) =>
-            {
-                string directory = Environment.GetEnvironmentVariable("AERIE_DIR");
-                if (string.IsNullOrEmpty(directory)) return IntPtr.Zero; // the runtime's own way
-                string file = OperatingSystem.IsWindows() ? name + ".dll" : OperatingSystem.IsMacOS() ? "lib" + name + ".dylib" : "lib" + name + ".so";
-                foreach (string folder in new[] { "lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "bin" })
-                    if (NativeLibrary.TryLoad(System.IO.Path.Combine(directory, folder, file), out IntPtr library)) return library;
-                return IntPtr.Zero;
-            });
-        }
-#endif
     }
 }

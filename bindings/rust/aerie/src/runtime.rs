@@ -1,8 +1,4 @@
 //! Device, threads, log and plugins.
-use std::any::Any;
-use std::ffi::c_void;
-use std::os::raw::c_char;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::ptr::null;
 use std::sync::Arc;
@@ -10,22 +6,7 @@ use std::sync::Arc;
 use aerie_sys as sys;
 
 use crate::error::{c_path, c_string, check, ensure_loaded, sized, string, Code, Result};
-
-/// How bad a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// Something failed.
-    Error,
-    /// Something a user should know.
-    Warning,
-    /// Progress.
-    Info,
-    /// Details.
-    Debug,
-}
-
-/// Hears the library's log, on whatever thread noticed. Must not call the library. A panic in it is swallowed.
-pub type LogHook = Box<dyn Fn(LogLevel, &str) + Send + Sync>;
+use crate::hooks::{Allocator, Hooks, JobSystem, LogHook, Memory};
 
 /// How to make a [`Runtime`]; the default is one thread for each physical core, on the CPU, in silence.
 #[derive(Default)]
@@ -36,6 +17,10 @@ pub struct RuntimeOptions {
     pub device: Option<String>,
     /// Who hears the log.
     pub log: Option<LogHook>,
+    /// Where device memory comes from; by default the library's own way.
+    pub allocator: Option<Allocator>,
+    /// Who runs the work of a step, in place of `threads`.
+    pub jobs: Option<JobSystem>,
 }
 
 /// The device and its threads, and the drafter plugins that are loaded. Clones are the same runtime; models keep it.
@@ -44,8 +29,7 @@ pub struct Runtime(Arc<Inner>);
 
 struct Inner {
     raw: *mut sys::aerie_runtime,
-    // The library holds its address. Freed after the library's last object that could call it: they all keep `Inner`.
-    _log: Option<Arc<LogHook>>,
+    _hooks: Arc<Hooks>, // the library's objects call them, and their owners all keep `Inner`
 }
 
 unsafe impl Send for Inner {}
@@ -54,24 +38,6 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         unsafe { sys::aerie_runtime_release(self.raw) }
-    }
-}
-
-unsafe extern "C" fn log(user: *mut c_void, level: i32, message: *const c_char) {
-    let hook = &*(user as *const LogHook);
-    let level = match level {
-        0 => LogLevel::Error,
-        1 => LogLevel::Warning,
-        2 => LogLevel::Info,
-        _ => LogLevel::Debug,
-    };
-    swallow(catch_unwind(AssertUnwindSafe(|| hook(level, &string(message)))));
-}
-
-/// Drop a panic where no caller could take it. What was thrown may panic again when dropped, so it is not.
-fn swallow(outcome: std::result::Result<(), Box<dyn Any + Send>>) {
-    if let Err(thrown) = outcome {
-        std::mem::forget(thrown);
     }
 }
 
@@ -103,16 +69,15 @@ impl Runtime {
     pub fn with_options(options: RuntimeOptions) -> Result<Self> {
         ensure_loaded()?;
         let device = options.device.map(c_string).transpose()?;
-        let hook = options.log.map(Arc::new);
-        let raw_options = sized!(aerie_runtime_options {
+        let hooks = Arc::new(Hooks { log: options.log, memory: options.allocator.map(Memory::of), jobs: options.jobs });
+        let mut raw_options = sized!(aerie_runtime_options {
             threads: options.threads,
             device: device.as_ref().map_or(null(), |d| d.as_ptr()),
-            log: hook.as_ref().map(|_| log as unsafe extern "C" fn(*mut c_void, i32, *const c_char)),
-            log_user: hook.as_ref().map_or(std::ptr::null_mut(), |h| Arc::as_ptr(h) as *mut c_void),
         });
+        hooks.fill(&mut raw_options);
         let mut raw = std::ptr::null_mut();
         check(|e| unsafe { sys::aerie_runtime_create(&raw_options, &mut raw, e) })?;
-        Ok(Runtime(Arc::new(Inner { raw, _log: hook })))
+        Ok(Runtime(Arc::new(Inner { raw, _hooks: hooks })))
     }
 
     /// Such as `cpu AVX3_DL, 2 threads`.

@@ -1,6 +1,7 @@
 //! The cases of bindings/conformance.md. `AERIE_DIR` is a build tree of the `tests` preset.
 mod callbacks;
 mod failures;
+mod hooks;
 mod layout;
 mod lifetimes;
 mod sessions;
