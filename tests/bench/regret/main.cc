@@ -38,10 +38,17 @@ T take(Result<T> r) {
   return std::move(r).value();
 }
 
-const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
-                                "def read_lines(path):\n    ", "class Parser:\n    def __init__(self, text):\n        ",
-                                "The ship had been three weeks at sea when", "import os\nimport sys\n\n",
-                                "There was once a king who had", "def main(argv):\n    parser ="};
+// `auto` was developed looking at replays of the first half only.
+const char* const kHalves[] = {"developed on", "held out"};
+const char* const kPrompts[2][12] = {
+    {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,", "def read_lines(path):\n    ",
+     "class Parser:\n    def __init__(self, text):\n        ", "The ship had been three weeks at sea when", "import os\nimport sys\n\n",
+     "There was once a king who had", "def main(argv):\n    parser =", "My dear Sir, I have the honour to", "for i in range(10):\n    ",
+     "When the door was opened, a tall woman", "import unittest\n\nclass Test"},
+    {"The rain fell upon the roof, and nobody", "\"Where have you been all this time?\" asked", "def merge(left, right):\n    ",
+     "class Node:\n    def insert(self, key):\n        ", "Captain Lawson turned to the window and", "from collections import defaultdict\n\n",
+     "In the year 1815 there lived in a small village", "if __name__ == \"__main__\":\n    ", "She had never loved her cousin, though",
+     "try:\n    with open(name) as f:\n", "The forest was dark and silent; the horses", "def test_empty(self):\n    self.assert"}};
 
 struct Fixed {
   std::string name;
@@ -90,7 +97,8 @@ class Bench {
     m.kv_positions = 32 * 1024;
     model_ = take(Model::open(take(kernels::make_cpu_device(cpu)), take(Package::open(o.model)), m));
     const auto tokenizer = take(text::Tokenizer::deserialize(model_->package().blob("tokenizer")));
-    for (const char* p : kPrompts) prompts_.push_back(take(tokenizer->encode(p)));
+    for (size_t half = 0; half < 2; ++half)
+      for (const char* p : kPrompts[half]) prompts_[half].push_back(take(tokenizer->encode(p)));
     for (const std::string& d : o.drafters) open(d);
     costs();
   }
@@ -99,42 +107,45 @@ class Bench {
     ordered_json out;
     out["device"] = table_.key.device + ", " + table_.key.isa + ", " + std::to_string(table_.key.threads) + " threads";
     out["model"] = o_.model;
-    out["positions"] = prompts_.size() * static_cast<size_t>(o_.tokens);
+    out["positions"] = (prompts_[0].size() + prompts_[1].size()) * static_cast<size_t>(o_.tokens);
     out["tokens"] = o_.run;
     out["batches"] = o_.batches;
-    for (const float t : o_.temperatures) {
-      std::vector<Recording> recordings;
-      for (size_t i = 0; i < drafters_.size(); ++i) {
-        RecordOptions r;
-        r.temperature = t;
-        r.tokens = o_.tokens;
-        recordings.push_back(take(record(model_, drafters_[i], prompts_, r)));
-        recordings.back().name = names_[i];
-        std::fprintf(stderr, "recorded %s at temperature %g\n", names_[i].c_str(), static_cast<double>(t));
-      }
-      const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
-      for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, &out);
-      // The first drafter lies from the beginning, or from half-way on.
-      cells(names_[0] + ", never right", t, {drafter(0, 0)}, &out);
-      cells(names_[0] + ", wrong from half-way", t, {drafter(0, 0.5)}, &out);
-      if (recordings.size() > 1) {
-        cells("hostile and good", t, {drafter(1, 0), drafter(0)}, &out);
-        cells("one goes wrong half-way", t, {drafter(0, 0.5), drafter(1)}, &out);
-        std::vector<ReplayDrafter> all;
-        for (size_t i = 0; i < recordings.size(); ++i) all.push_back(drafter(i));
-        cells("all together", t, all, &out);
-      }
-      for (size_t i = 0; i < recordings.size(); ++i)
-        if (recordings[i].kind == DrafterKind::levels) {
-          ablation(names_[i], t, {drafter(i)}, &out);
-          break;
-        }
-    }
+    for (const float t : o_.temperatures)
+      for (size_t half = 0; half < 2; ++half) study(t, half, &out);
     out["costs"] = ordered_json::parse(cost_table_json(table_));
     return out;
   }
 
  private:
+  void study(float t, size_t half, ordered_json* out) {
+    half_ = kHalves[half];
+    std::vector<Recording> recordings;
+    for (size_t i = 0; i < drafters_.size(); ++i) {
+      RecordOptions r;
+      r.temperature = t;
+      r.tokens = o_.tokens;
+      r.first_stream = half * 100;
+      recordings.push_back(take(record(model_, drafters_[i], prompts_[half], r)));
+      recordings.back().name = names_[i];
+      std::fprintf(stderr, "recorded %s at temperature %g, %s\n", names_[i].c_str(), static_cast<double>(t), half_);
+    }
+    const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
+    for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, out);
+    // The first drafter lies from the beginning, or from half-way on.
+    cells(names_[0] + ", never right", t, {drafter(0, 0)}, out);
+    cells(names_[0] + ", wrong from half-way", t, {drafter(0, 0.5)}, out);
+    if (recordings.size() > 1) {
+      cells("hostile and good", t, {drafter(1, 0), drafter(0)}, out);
+      cells("one goes wrong half-way", t, {drafter(0, 0.5), drafter(1)}, out);
+      std::vector<ReplayDrafter> all;
+      for (size_t i = 0; i < recordings.size(); ++i) all.push_back(drafter(i));
+      cells("all together", t, all, out);
+    }
+    if (half == 0) return;
+    for (size_t i = 0; i < recordings.size(); ++i)
+      if (recordings[i].kind == DrafterKind::levels) return ablation(names_[i], t, {drafter(i)}, out);
+  }
+
   void open(const std::string& spec) {
     const size_t cut = spec.find('=');
     if (cut == std::string::npos) fail("--drafter NAME=PACKAGE or NAME=PLUGIN_ID");
@@ -196,7 +207,7 @@ class Bench {
       const double plain = replay.run_plain(o_.batches[b]).speed();
       const Outcome ours = replay.run(make_auto_policy, o_.batches[b]);
       const double rival = std::max(plain, best[b].speed);
-      ordered_json cell{{"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain}};
+      ordered_json cell{{"texts", half_}, {"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain}};
       cell["best_fixed"] = best[b].speed;
       cell["best_fixed_policy"] = best[b].name;
       cell["published"] = beside[b];
@@ -205,7 +216,7 @@ class Bench {
       cell["auto_nodes"] = ours.nodes / ours.cycles;
       cell["auto_plain_share"] = ours.plain / ours.cycles;
       cell["regret"] = 1 - ours.speed() / rival;
-      std::fprintf(stderr, "%-34s T %g batch %2d: plain %7.0f, best fixed %7.0f (%s), auto %7.0f (plain %.2f), regret %+.1f %%\n", name.c_str(),
+      std::fprintf(stderr, "%-12s %-34s T %g batch %2d: plain %7.0f, best fixed %7.0f (%s), auto %7.0f (plain %.2f), regret %+.1f %%\n", half_, name.c_str(),
                    static_cast<double>(temperature), o_.batches[b], plain, best[b].speed, best[b].name.c_str(), ours.speed(),
                    ours.plain / ours.cycles, 100 * (1 - ours.speed() / rival));
       (*out)["cells"].push_back(cell);
@@ -243,7 +254,8 @@ class Bench {
 
   const Options& o_;
   std::shared_ptr<Model> model_;
-  std::vector<std::vector<int32_t>> prompts_;
+  std::vector<std::vector<int32_t>> prompts_[2];
+  const char* half_ = "";
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Drafter>> drafters_;
   CostTable table_;

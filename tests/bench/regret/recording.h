@@ -42,6 +42,7 @@ struct RecordOptions {
   float temperature = 0;
   int32_t tokens = 192;  // positions of each text
   bool shared_noise = true;
+  size_t first_stream = 0;
 };
 
 Result<Recording> record(const std::shared_ptr<Model>& model, const std::shared_ptr<Drafter>& drafter,
