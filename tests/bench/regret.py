@@ -26,6 +26,9 @@ def measure(args: argparse.Namespace) -> dict:
         command += ["--drafter", f"{name}={args.models / file if '.' in file else file}"]
     if args.costs:
         command += ["--costs", args.costs]
+    if args.recordings:
+        args.recordings.mkdir(parents=True, exist_ok=True)
+        command += ["--recordings", args.recordings]
     if args.smoke:
         command += ["--quick", "--tokens", "48", "--run", "300", "--batch", "1,8"]
     return json.loads(subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE).stdout)
@@ -94,6 +97,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=ROOT / "build/tests")
     parser.add_argument("--models", type=Path, default=ROOT / "samples/models")
     parser.add_argument("--costs", type=Path, help="a cost table of the same machine, model and drafters")
+    parser.add_argument("--recordings", type=Path, help="folder that keeps what the drafters propose for the next run")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
     parser.add_argument("--page", action="store_true")
     parser.add_argument("--smoke", action="store_true")

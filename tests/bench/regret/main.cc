@@ -20,7 +20,7 @@ using namespace aerie::bench;
 using nlohmann::ordered_json;
 
 struct Options {
-  std::string model, plugins, costs, save_costs;
+  std::string model, plugins, costs, save_costs, recordings;
   std::vector<std::string> drafters;
   std::vector<int32_t> batches{1, 2, 4, 8, 16, 32};
   std::vector<float> temperatures{0, 1};
@@ -97,8 +97,8 @@ class Bench {
     m.kv_positions = 32 * 1024;
     model_ = take(Model::open(take(kernels::make_cpu_device(cpu)), take(Package::open(o.model)), m));
     const auto tokenizer = take(text::Tokenizer::deserialize(model_->package().blob("tokenizer")));
-    for (size_t half = 0; half < 2; ++half)
-      for (const char* p : kPrompts[half]) prompts_[half].push_back(take(tokenizer->encode(p)));
+    for (const auto& half : kPrompts)
+      for (const char* p : half) prompts_.push_back(take(tokenizer->encode(p)));
     for (const std::string& d : o.drafters) open(d);
     costs();
   }
@@ -107,27 +107,41 @@ class Bench {
     ordered_json out;
     out["device"] = table_.key.device + ", " + table_.key.isa + ", " + std::to_string(table_.key.threads) + " threads";
     out["model"] = o_.model;
-    out["positions"] = (prompts_[0].size() + prompts_[1].size()) * static_cast<size_t>(o_.tokens);
+    out["positions"] = prompts_.size() * static_cast<size_t>(o_.tokens);
     out["tokens"] = o_.run;
     out["batches"] = o_.batches;
-    for (const float t : o_.temperatures)
-      for (size_t half = 0; half < 2; ++half) study(t, half, &out);
+    for (const float t : o_.temperatures) {
+      std::vector<Recording> recordings;
+      for (size_t i = 0; i < drafters_.size(); ++i) recordings.push_back(recording(i, t));
+      for (size_t half = 0; half < 2; ++half) study(t, half, recordings, &out);
+    }
     out["costs"] = ordered_json::parse(cost_table_json(table_));
     return out;
   }
 
  private:
-  void study(float t, size_t half, ordered_json* out) {
-    half_ = kHalves[half];
-    std::vector<Recording> recordings;
-    for (size_t i = 0; i < drafters_.size(); ++i) {
+  Recording recording(size_t drafter, float t) {
+    const std::string path = o_.recordings + "/" + names_[drafter] + "-" + std::to_string(static_cast<int>(t * 100));
+    Recording out;
+    if (o_.recordings.empty() || !load_recording(path, &out)) {
       RecordOptions r;
       r.temperature = t;
       r.tokens = o_.tokens;
-      r.first_stream = half * 100;
-      recordings.push_back(take(record(model_, drafters_[i], prompts_[half], r)));
-      recordings.back().name = names_[i];
-      std::fprintf(stderr, "recorded %s at temperature %g, %s\n", names_[i].c_str(), static_cast<double>(t), half_);
+      out = take(record(model_, drafters_[drafter], prompts_, r));
+      if (!o_.recordings.empty() && !save_recording(out, path)) fail(path + ": cannot write");
+      std::fprintf(stderr, "recorded %s at temperature %g\n", names_[drafter].c_str(), static_cast<double>(t));
+    }
+    if (out.texts.size() != prompts_.size() || out.texts[0].trees.size() != static_cast<size_t>(o_.tokens)) fail(path + ": of another study");
+    out.name = names_[drafter];
+    return out;
+  }
+
+  void study(float t, size_t half, const std::vector<Recording>& whole, ordered_json* out) {
+    half_ = kHalves[half];
+    std::vector<Recording> recordings;
+    for (const Recording& r : whole) {
+      const auto first = r.texts.begin() + static_cast<std::ptrdiff_t>(half * std::size(kPrompts[0]));
+      recordings.push_back({r.name, r.kind, r.max_depth, {first, first + std::size(kPrompts[0])}});
     }
     const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
     for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, out);
@@ -254,7 +268,7 @@ class Bench {
 
   const Options& o_;
   std::shared_ptr<Model> model_;
-  std::vector<std::vector<int32_t>> prompts_[2];
+  std::vector<std::vector<int32_t>> prompts_;
   const char* half_ = "";
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Drafter>> drafters_;
@@ -271,6 +285,7 @@ int main(int argc, char** argv) {
   app.add_option("--plugins", o.plugins, "absolute path of the drafters' folder")->required();
   app.add_option("--costs", o.costs, "cost table of the same model and drafters; default: measure");
   app.add_option("--save-costs", o.save_costs);
+  app.add_option("--recordings", o.recordings, "folder of recordings of the same study: read where there, else written");
   app.add_option("--batch", o.batches)->delimiter(',');
   app.add_option("--temperature", o.temperatures)->delimiter(',');
   app.add_option("--threads", o.threads);

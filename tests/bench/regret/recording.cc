@@ -75,7 +75,7 @@ Result<Recording> record(const std::shared_ptr<Model>& model, const std::shared_
     o.drafter = drafter;
     o.sampling.temperature = options.temperature;
     o.sampling.seed = 1;
-    o.sampling.stream = static_cast<uint32_t>(options.first_stream + i);
+    o.sampling.stream = static_cast<uint32_t>(i);
     o.shared_noise = options.shared_noise;
     o.ignore_eos = true;
     o.policy = [&] { return std::make_unique<Recorder>(one_pass, &text.trees); };

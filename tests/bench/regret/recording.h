@@ -42,10 +42,12 @@ struct RecordOptions {
   float temperature = 0;
   int32_t tokens = 192;  // positions of each text
   bool shared_noise = true;
-  size_t first_stream = 0;
 };
 
 Result<Recording> record(const std::shared_ptr<Model>& model, const std::shared_ptr<Drafter>& drafter,
                          const std::vector<std::vector<int32_t>>& prompts, const RecordOptions& options);
+
+bool save_recording(const Recording& recording, const std::string& path);
+bool load_recording(const std::string& path, Recording* recording);  // all but its name
 
 }  // namespace aerie::bench
