@@ -4,61 +4,61 @@
 // expected to bring exceed speed * its cost. The speed is the policy's own recent one; expectations are products of
 // calibrated confidences; costs are measured passes. Where plain decode is faster, it rests and tries again now and then.
 #include <algorithm>
-#include <array>
+#include <mutex>
+#include <utility>
 
 #include "core/policy/calibration.h"
+#include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
+#include "core/policy/mood.h"
 #include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
+#include "core/policy/trial.h"
 
 namespace aerie {
 namespace {
 
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
-constexpr int32_t kMaxDepth = 16;
-constexpr int32_t kTrial = 12;            // cycles until a drafter counts as tried
-constexpr double kFirstLoss = 6, kLoss = 1;  // tokens that a trial may lose against the alternative; those after a rest
-constexpr double kWon = 6;                // tokens won: it need not be doubted soon
-constexpr int32_t kRest = 16, kMaxRest = 192;  // cycles before the next trial; doubled when it fails again
-constexpr double kMemory = 0.015, kLately = 0.04;  // weight of the newest cycle in the running means
-constexpr uint32_t kExplore = 24;         // of so many levels that do not seem to pay, one is asked for
-constexpr double kMood = 0.97, kLongMood = 0.995;  // a text that repeats itself, which such drafters live on, goes on doing so
+constexpr int32_t kMaxDepth = LevelGain::kDepths;
+constexpr double kMemory = 0.015, kLately = 0.015;  // weight of the newest cycle in the running means
+constexpr uint32_t kExplore = 48;         // of so many levels that do not seem to pay, one is asked for
+constexpr double kSlack = 0.01;           // who loses so little need not rest
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
-// What outlives a session. A trial goes on in the next one.
-struct Learned final : TreeExperience {
+// About a drafter, whatever the text.
+struct Learned {
   Calibration calibration;
   Mood mood;
-  // By depth and by the best of them: what asking about nodes has brought, in tokens net of the rows to verify them, for each token that these
-  // nodes were expected to bring themselves.
-  // The more they are expected to, the more often it goes on from there.
-  std::array<std::array<double, 4>, kMaxDepth> payoff;
-  CycleRate all, lately;                 // running means of a drafting cycle
+  Stretch stretch;  // how a text begins: as the last one went on
+  LevelGain gain;
+  Trial trial;
+  CycleRate all, lately;  // running means of a drafting cycle
   int32_t seen = 0;
-  int32_t rest = 0, rest_length = kRest; // cycles left before the next trial; length of the next rest
-  int32_t trial = 0;                     // cycles of this trial
-  double lost = 0, won = 0;              // tokens, against the alternative: since it last was ahead; in all of the trial
-  Learned() {
-    for (auto& p : payoff) p.fill(0.2);
-  }
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     constexpr double kMost = 1e12;
     Calibration::fields(self.calibration, f);
     Mood::fields(self.mood, f);
-    for (auto& depth : self.payoff)
-      for (auto& p : depth) f(p, 0, kMost);
+    LevelGain::fields(self.gain, f);
+    Trial::fields(self.trial, f);
+    Stretch::fields(self.stretch, f);
     for (auto* rate : {&self.all, &self.lately}) {
       f(rate->tokens, 0, kMost);
       f(rate->ms, 0, kMost);
     }
     f(self.seen, 0, INT32_MAX);
-    f(self.rest, 0, kMaxRest);
-    f(self.rest_length, kRest, kMaxRest);
-    f(self.trial, 0, INT32_MAX);
-    f(self.lost, 0, kMost);
-    f(self.won, -kMost, kMost);
   }
+};
+
+// Sessions that draft at the same time learn together: in a batch, in which all wait for a pass that one asks for, they
+// try, use and give up a drafter together.
+struct Shared {
+  std::mutex mutex;
+  Learned learned;
+};
+struct Experience final : TreeExperience {
+  explicit Experience(std::shared_ptr<Shared> s) : shared(std::move(s)) {}
+  std::shared_ptr<Shared> shared;
 };
 
 class AutoPolicy final : public TreePolicy {
@@ -72,41 +72,52 @@ class AutoPolicy final : public TreePolicy {
   bool wants_costs() const override { return true; }
   int32_t best_nodes() const override { return std::min(limits_.max_nodes, 64); }
   // A drafter whose tree costs nothing need not rest: it is looked at every cycle, and verified where that pays.
-  bool resting() const override { return learned_.rest > 0 && !free_; }
-  std::shared_ptr<const TreeExperience> experience() const override {
-    return learned_.seen > 0 ? std::make_shared<const Learned>(learned_) : nullptr;
-  }
+  bool resting() const override { return now_.trial.resting() && !free_; }
+  std::shared_ptr<const TreeExperience> experience() const override { return std::make_shared<const Experience>(shared_); }
   void take_over(const TreeExperience& e) override {
-    const auto* learned = dynamic_cast<const Learned*>(&e);
-    if (!learned) return;
-    learned_ = *learned;
+    const auto* experience = dynamic_cast<const Experience*>(&e);
+    if (!experience) return;
+    shared_ = experience->shared;
+    const std::lock_guard lock(shared_->mutex);
+    now_ = shared_->learned;
+    stretch_ = now_.stretch;
   }
   std::vector<double> memory() const override {
+    const std::lock_guard lock(shared_->mutex);
     MemoryWriter write;
-    fields(*this, write);
+    Learned::fields(std::as_const(shared_->learned), write);
+    Stretch::fields(stretch_, write);
+    write(declined_, 0, UINT32_MAX);
     return write.take();
   }
+  // What it recalls is its own, whatever others have learned since.
   bool recall(std::span<const double> numbers) override {
     MemoryReader read(numbers);
-    AutoPolicy then = *this;
-    fields(then, read);
+    auto then = std::make_shared<Shared>();
+    Stretch stretch;
+    uint32_t declined = 0;
+    Learned::fields(then->learned, read);
+    Stretch::fields(stretch, read);
+    read(declined, 0, UINT32_MAX);
     if (!read.done()) return false;
-    then.learned_.calibration.refit();
-    *this = std::move(then);
+    then->learned.calibration.refit();
+    shared_ = std::move(then);
+    now_ = shared_->learned;
+    stretch_ = stretch;
+    declined_ = declined;
     return true;
   }
-  CycleRate lately() const override { return learned_.lately; }
-  bool on_trial() const override { return !resting() && learned_.trial < kTrial; }
+  CycleRate lately() const override { return now_.lately; }
+  bool on_trial() const override { return now_.trial.on(); }
   void wake() override {
-    if (resting()) start_trial();
+    if (!resting()) return;
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->learned.trial.resting()) shared_->learned.trial.start();
+    now_.trial = shared_->learned.trial;
   }
-  void idle() override {
-    if (resting()) {
-      if (--learned_.rest == 0) start_trial();
-    } else if (!on_trial() && ++unused_ >= learned_.rest_length) {  // others are better; still?
-      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
-      start_trial();
-    }
+  void idle(double tokens) override {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->learned.trial.idle(tokens);
   }
 
   void begin(const CycleLimits& limits) override {
@@ -114,6 +125,9 @@ class AutoPolicy final : public TreePolicy {
     level_ = 0;
     expected_ = 0;
     value_.assign(1, 1.0);
+    asked_.clear();
+    const std::lock_guard lock(shared_->mutex);
+    now_ = shared_->learned;
   }
   void costs(const CycleCosts& costs) override {
     costs_ = costs;
@@ -126,37 +140,36 @@ class AutoPolicy final : public TreePolicy {
     if (level_ == 0) {
       if (tree.first_child(0) >= 0) return false;
       ++level_;
+      asked_.push_back({1, 1, 1 - aim() * costs_.target_ms(1), costs_.draft_root});
       frontier->push_back(0);
       return true;
     }
     if (level_ >= std::min(kMaxDepth, limits_.max_depth)) return false;
-    update_values(tree);
+    const double so_far = net(rank(tree));
     nodes_.clear();
     for (int32_t i = 1; i < tree.size(); ++i)
       if (tree[i].depth == level_ && tree.first_child(i) < 0) nodes_.push_back(i);
     sort_by_value(tree);
     if (nodes_.size() > static_cast<size_t>(kTopK)) nodes_.resize(static_cast<size_t>(kTopK));
-    const double best = nodes_.empty() ? 0 : value_[static_cast<size_t>(nodes_[0])];
-    const size_t hope = best < 0.5 ? 0 : best < 0.75 ? 1 : best < 0.9 ? 2 : 3;
-    const double gain = learned_.payoff[static_cast<size_t>(level_)][hope];
+    if (nodes_.empty()) return false;
+    const double best = value_[static_cast<size_t>(nodes_[0])];
+    const double gain = now_.gain.of(level_, best);
     utility_.clear();
     cost_.clear();
-    double sum = 0;
+    double mass = 0;
     for (size_t k = 0; k < nodes_.size(); ++k) {
-      sum += value_[static_cast<size_t>(nodes_[k])] * gain;
-      utility_.push_back(sum);
+      mass += value_[static_cast<size_t>(nodes_[k])];
+      utility_.push_back(mass * gain);
       cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1));
     }
-    int32_t n = worth_keeping(utility_, cost_, aim());
-    if (n < 1) return false;
-    if (utility_[static_cast<size_t>(n) - 1] < aim() * cost_[static_cast<size_t>(n) - 1]) {
+    auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
+    if (utility_[n - 1] < aim() * cost_[n - 1]) {
       if (++declined_ % kExplore != 0) return false;  // now and then see what it would bring
       n = 1;
     }
-    nodes_.resize(static_cast<size_t>(n));
-    asked_[static_cast<size_t>(level_)] = 0;
-    hope_[static_cast<size_t>(level_)] = hope;
-    for (const int32_t node : nodes_) asked_[static_cast<size_t>(level_)] += value_[static_cast<size_t>(node)];
+    asked_.push_back({best, 0, so_far, cost_[n - 1]});
+    nodes_.resize(n);
+    for (const int32_t node : nodes_) asked_.back().mass += value_[static_cast<size_t>(node)];
     ++level_;
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -164,19 +177,13 @@ class AutoPolicy final : public TreePolicy {
   }
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
-    const int32_t n = rank(tree) - 1;
-    expected_ = utility_[static_cast<size_t>(std::max(0, n))];
-    selected->assign(nodes_.begin(), nodes_.begin() + std::max(0, n));
+    const int32_t kept = rank(tree);
+    expected_ = utility_[static_cast<size_t>(kept) - 1];
+    reached_ = net(kept);
+    spent_ = cost_[static_cast<size_t>(kept) - 1];
+    for (const Asked& a : asked_) spent_ += a.draft_ms;
+    selected->assign(nodes_.begin(), nodes_.begin() + (kept - 1));
     std::sort(selected->begin(), selected->end());
-    const double row = n > 0 ? aim() * (costs_.target_ms(n + 1) - costs_.target_ms(1)) / n : 0;
-    for (int32_t depth = 1; depth < level_; ++depth) {
-      const double mass = asked_[static_cast<size_t>(depth)];
-      double net = 0;
-      for (const int32_t node : *selected)
-        if (tree[node].depth == depth + 1) net += value_[static_cast<size_t>(node)] - row;
-      double& payoff = learned_.payoff[static_cast<size_t>(depth)][hope_[static_cast<size_t>(depth)]];
-      if (mass > 1e-3) payoff += 0.05 * (std::max(0.0, net / mass) - payoff);
-    }
   }
 
   CycleRate expected(const DraftTree& tree) override {
@@ -186,72 +193,73 @@ class AutoPolicy final : public TreePolicy {
   }
 
   void witness(const DraftTree& tree, std::span<const int32_t> tokens) override {
+    const std::lock_guard lock(shared_->mutex);
     int32_t node = 0;
-    update_values(tree);
     for (const int32_t token : tokens)
-      if ((node = learn(tree, node, token)) < 0) break;
-    learned_.calibration.refit();
-    value_.assign(1, 1.0);
+      if ((node = learn(&shared_->learned, tree, node, token)) < 0) break;
+    shared_->learned.calibration.refit();
   }
 
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
-    if (resting()) return idle();
+    if (resting()) return idle(1);
     if (!(o.ms > 0)) return;
-    unused_ = 0;
+    const std::lock_guard lock(shared_->mutex);
+    Learned& learned = shared_->learned;
     for (size_t i = 0; i < o.path.size(); ++i)
-      (void)learn(tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
-    learned_.calibration.refit();
-    if (free_) return;
-    const double tokens = expected_ > 0 ? kHindsight * static_cast<double>(o.path.size()) + (1 - kHindsight) * expected_ : static_cast<double>(o.path.size());
-    expected_ = 0;
+      (void)learn(&learned, tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
+    learned.calibration.refit();
+    const auto came = static_cast<double>(o.path.size());
+    const bool drafted = expected_ > 0;
+    const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
+    const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
     const auto mean = [&](CycleRate* r, double weight) {
       r->tokens += weight * (tokens - r->tokens);
-      r->ms += weight * (o.ms - r->ms);
+      r->ms += weight * (ms - r->ms);
     };
-    mean(&learned_.all, std::max(kMemory, 1.0 / ++learned_.seen));
-    mean(&learned_.lately, std::max(kLately, 1.0 / ++learned_.trial));
-    const double ahead = tokens - alternative() * o.ms;
-    learned_.lost = std::max(0.0, learned_.lost - ahead);
-    learned_.won += ahead;
-    if (learned_.won > kWon) learned_.rest_length = kRest;
-    if (learned_.lost > (learned_.rest_length == kRest ? kFirstLoss : kLoss)) {
-      learned_.rest = learned_.rest_length;
-      learned_.rest_length = std::min(2 * learned_.rest_length, kMaxRest);
-    }
+    mean(&learned.all, std::max(kMemory, 1.0 / ++learned.seen));
+    mean(&learned.lately, std::max(kLately, 1.0 / learned.seen));
+    if (drafted) learn_gains(&learned.gain);
+    const double paid = std::max(alternative(), costs_.reached) * o.ms;
+    if (!free_) learned.trial.drafted(tokens - (1 - kSlack) * alternative() * ms, tokens - paid);
   }
 
  private:
-  template <class Self, class F>
-  static void fields(Self& self, F& f) {
-    Learned::fields(self.learned_, f);
-    f(self.declined_, 0, UINT32_MAX);
-    f(self.unused_, 0, INT32_MAX);
-  }
+  // A draft pass: the best of the nodes asked about, the sum of their values, what the tree was worth before, and what
+  // the pass costs.
+  struct Asked {
+    double best, mass, so_far, draft_ms;
+  };
+
   // What there is instead: plain decode, or another drafter.
   double alternative() const {
     const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;
     return std::max(plain, costs_.rival);
   }
   // The speed that a node has to keep up with.
-  double aim() const { return std::max({learned_.all.speed(), alternative(), costs_.reached}); }
+  double aim() const { return std::max({now_.all.speed(), alternative(), costs_.reached}); }
 
-  void start_trial() {
-    unused_ = 0;
-    learned_.rest = learned_.trial = 0;
-    learned_.lost = learned_.won = 0;
+  void learn_gains(LevelGain* gain) const {
+    double later = 0;
+    for (size_t level = asked_.size(); level-- > 1;) {
+      const Asked& a = asked_[level];
+      if (a.mass > 1e-3) gain->learn(static_cast<int32_t>(level), a.best, (reached_ - a.so_far - aim() * later) / a.mass);
+      later += a.draft_ms;
+    }
   }
 
   // The children of `node`, of which the target took `taken`; that one, -1 when it is not among them.
-  int32_t learn(const DraftTree& tree, int32_t node, int32_t taken) {
+  int32_t learn(Learned* learned, const DraftTree& tree, int32_t node, int32_t taken) {
     int32_t next = -1;
-    double mass = 0;
-    if (tree.first_child(node) < 0) return next;
-    for (int32_t c = tree.first_child(node); c >= 0; c = tree.next_sibling(c)) {
-      learned_.calibration.learn(tree[c].confidence, tree[node].depth, tree[c].token == taken);
+    const int32_t best = tree.first_child(node), depth = tree[node].depth;
+    if (best < 0) return next;
+    const bool hit = tree[best].token == taken;
+    learned->mood.learn(learned->calibration.probability(tree[best].confidence, depth, true), stretch_, hit);
+    stretch_.learn(hit);
+    learned->stretch = stretch_;
+    for (int32_t c = best; c >= 0; c = tree.next_sibling(c)) {
+      learned->calibration.learn(tree[c].confidence, depth, c == best, tree[c].token == taken);
       if (tree[c].token == taken) next = c;
-      mass += chance(tree[c].confidence, tree[node].depth);
     }
-    learned_.mood.learn(std::min(mass, 0.999), next >= 0, free_ ? kLongMood : kMood);
     return next;
   }
 
@@ -271,15 +279,22 @@ class AutoPolicy final : public TreePolicy {
     }
     return worth_keeping(utility_, cost_, aim());
   }
+  // After rank(): what the tree is worth with so many rows, at the speed aimed at.
+  double net(int32_t rows) const { return utility_[static_cast<size_t>(rows) - 1] - aim() * cost_[static_cast<size_t>(rows) - 1]; }
 
-  double chance(float confidence, int32_t depth) const {
-    return learned_.mood.shifted(learned_.calibration.probability(confidence, depth));
-  }
-
+  // What the mood gives to a best child it takes from the others.
   void update_values(const DraftTree& tree) {
+    others_.resize(static_cast<size_t>(tree.size()));
     for (auto i = static_cast<int32_t>(value_.size()); i < tree.size(); ++i) {
       const DraftNode& n = tree[i];
-      value_.push_back(value_[static_cast<size_t>(n.parent)] * chance(n.confidence, n.depth - 1));
+      const double usual = now_.calibration.probability(n.confidence, n.depth - 1, n.rank == 0);
+      double& others = others_[static_cast<size_t>(n.parent)];
+      double chance = usual * others;
+      if (n.rank == 0) {
+        chance = now_.mood.chance(usual, stretch_);
+        others = std::min(1 / usual, (1 - chance) / (1 - usual));
+      }
+      value_.push_back(value_[static_cast<size_t>(n.parent)] * std::min(chance, 1.0));
     }
   }
   // Value down, depth up, index up: parents before children, as ranks_before by calibrated values.
@@ -294,15 +309,16 @@ class AutoPolicy final : public TreePolicy {
 
   CycleLimits limits_;
   CycleCosts costs_;
-  Learned learned_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  Learned now_;      // as it was when the cycle began
+  Stretch stretch_;  // of this text
   std::vector<double> value_, utility_, cost_;  // value_: by tree node
+  std::vector<double> others_;  // by tree node: how much likelier than usual its children but the best one are
   std::vector<int32_t> nodes_;
+  std::vector<Asked> asked_;  // by depth
   int32_t level_ = 0;
-  double expected_ = 0;  // tokens of this cycle
-  std::array<double, kMaxDepth> asked_{};  // by depth: expected of the nodes that were asked about
-  std::array<size_t, kMaxDepth> hope_{};
+  double expected_ = 0, reached_ = 0, spent_ = 0;  // of the selected tree: tokens, net of their cost, milliseconds
   uint32_t declined_ = 0;
-  int32_t unused_ = 0;  // cycles that others took
   bool free_ = false;  // its tree costs no pass
 };
 

@@ -9,7 +9,6 @@ namespace {
 
 constexpr double kPrior = 3;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
-constexpr double kMood = 0.1, kMostMood = 4;  // step at each walk, greatest shift
 
 // Bins are even in log-odds from 1 % to 99 %, where candidates are.
 constexpr double kLow = -4.6, kHigh = 4.6;
@@ -33,12 +32,12 @@ int Calibration::bin_of(float confidence) {
 Calibration::Calibration() {
   for (auto& row : bins_)
     for (int b = 0; b < kBins; ++b) row[static_cast<size_t>(b)] = {kPrior, kPrior * middle(b)};
-  touched_ = (1u << kDepths) - 1;
+  touched_ = (1u << kRows) - 1;
   refit();
 }
 
-double Calibration::probability(float confidence, int32_t depth) const {
-  const auto& row = fit_[static_cast<size_t>(row_of(depth))];
+double Calibration::probability(float confidence, int32_t depth, bool best) const {
+  const auto& row = fit_[static_cast<size_t>(row_of(depth, best))];
   // Between the middles of bins, straight in log-odds; outside, in proportion.
   const double at = (odds(static_cast<double>(confidence)) - kLow) / (kHigh - kLow) * kBins - 0.5;
   if (at <= 0) return row[0] * std::min(1.0, static_cast<double>(confidence) / middle(0));
@@ -48,8 +47,8 @@ double Calibration::probability(float confidence, int32_t depth) const {
   return row[b] * (1 - share) + row[b + 1] * share;
 }
 
-void Calibration::learn(float confidence, int32_t depth, bool taken) {
-  const int row = row_of(depth);
+void Calibration::learn(float confidence, int32_t depth, bool best, bool taken) {
+  const int row = row_of(depth, best);
   Bin& bin = bins_[static_cast<size_t>(row)][static_cast<size_t>(bin_of(confidence))];
   if (bin.tried > kMemory) {
     bin.taken *= kMemory / (kMemory + 1);
@@ -62,7 +61,7 @@ void Calibration::learn(float confidence, int32_t depth, bool taken) {
 
 // Isotonic regression by pooling neighbours that fall (pool adjacent violators).
 void Calibration::refit() {
-  for (int r = 0; r < kDepths; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     if (!(touched_ >> r & 1)) continue;
     std::array<Bin, kBins> pool;
     std::array<int, kBins> count;
@@ -87,18 +86,6 @@ void Calibration::refit() {
       }
   }
   touched_ = 0;
-}
-
-double Mood::shifted(double p) const {
-  if (p <= 0 || shift_ == 0) return p;
-  const double up = p * std::exp(shift_);
-  return up / (up + 1 - std::min(p, 1.0));
-}
-
-void Mood::learn(double expected, bool came_true, double memory) {
-  const double rate = std::max(kMood, 1.0 / (1 + seen_ / 4.0));
-  if (seen_ < 1000) ++seen_;
-  shift_ = std::clamp(memory * shift_ + rate * ((came_true ? 1 : 0) - expected), -kMostMood, kMostMood);
 }
 
 }  // namespace aerie

@@ -5,7 +5,7 @@
 namespace aerie {
 
 namespace {
-constexpr double kMemory = 0.03;  // weight of the newest cycle in the running means
+constexpr double kMemory = 0.005;  // weight of the newest cycle in the running means
 constexpr double kWake = 1.03;    // one that rests is tried again when it used to be so much faster than who is left
 }  // namespace
 
@@ -26,7 +26,10 @@ int32_t DrafterChoice::choose(std::span<const DrafterOption> options, double pla
     if (o.usable && !o.tree && o.policy->resting() && o.policy->lately().speed() > kWake * leader) o.policy->wake();
   for (size_t i = 0; i < options.size(); ++i)
     if (options[i].usable && !options[i].tree && options[i].policy->on_trial()) return static_cast<int32_t>(i);
-  const double speed = std::max(reached(), leader);
+  double fastest = leader;
+  for (const DrafterOption& o : options)
+    if (o.usable && o.tree) fastest = std::max(fastest, o.policy->lately().speed());
+  const double speed = std::clamp(reached(), leader, fastest);
   int32_t best = -1;
   double most = 1 - speed * plain_ms;
   for (size_t i = 0; i < options.size(); ++i) {
@@ -44,7 +47,7 @@ int32_t DrafterChoice::choose(std::span<const DrafterOption> options, double pla
 
 void DrafterChoice::outcome(double tokens, double ms) {
   if (!(ms > 0)) return;
-  const double weight = rate_.ms > 0 ? kMemory : 1;
+  const double weight = std::max(kMemory, 1.0 / ++seen_);
   rate_.tokens += weight * (tokens - rate_.tokens);
   rate_.ms += weight * (ms - rate_.ms);
 }

@@ -33,6 +33,7 @@ class DrafterChoice {
 
  private:
   CycleRate rate_;  // running means
+  int64_t seen_ = 0;
 };
 
 }  // namespace aerie

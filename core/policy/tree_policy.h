@@ -98,7 +98,8 @@ class TreePolicy {
   virtual bool wants_costs() const { return false; }
   virtual void costs(const CycleCosts&) {}
   virtual void outcome(const DraftTree&, const CycleOutcome&) {}
-  // Copied out when a session ends, taken over by the next one of the same drafter, kind of policy and draft noise.
+  // Taken over by other sessions of the same drafter, kind of policy and draft noise, later ones or at the same time: who
+  // has taken it over learns together with whom it came from.
   virtual std::shared_ptr<const TreeExperience> experience() const { return nullptr; }
   virtual void take_over(const TreeExperience&) {}
   // All that later trees depend on, beside costs: numbers that go with a saved session. Empty: nothing does.
@@ -108,13 +109,13 @@ class TreePolicy {
   // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
   virtual bool resting() const { return false; }
   // For the choice between drafters (drafter_choice.h): what cycles with this one have come to, and what one with this
-  // tree is expected to; it is being tried out; it shall be tried again; a cycle went by without it; the text went on
+  // tree is expected to; it is being tried out; it shall be tried again; `tokens` went by without it; the text went on
   // with `tokens`, which `tree` had a guess at.
   virtual CycleRate lately() const { return {}; }
   virtual CycleRate expected(const DraftTree&) { return {}; }
   virtual bool on_trial() const { return false; }
   virtual void wake() {}
-  virtual void idle() {}
+  virtual void idle(double /*tokens*/) {}
   virtual void witness(const DraftTree&, std::span<const int32_t>) {}
 };
 

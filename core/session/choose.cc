@@ -118,7 +118,7 @@ void Session::tell_others() {
   for (const auto& side : sides_) {
     if (side.get() == side_ && !plain_) continue;
     if (side->peeked) side->policy->witness(side->peek, frontier_);
-    side->policy->idle();
+    side->policy->idle(static_cast<double>(steps_.size()) / static_cast<double>(sides_.size()));
   }
   chooser_.outcome(static_cast<double>(steps_.size()), cycle_ms_);
 }

@@ -25,8 +25,10 @@ void Session::share_experience() {
 
 void Session::prepare_costs() {
   if (sides_.empty() || !policy_->wants_costs()) return;  // plain decode has nothing to weigh, and measuring takes a while
-  for (const auto& side : sides_)
+  for (const auto& side : sides_) {
     if (const auto e = side->drafter().experience(draft_kind())) side->policy->take_over(*e);
+    else if (auto own = side->policy->experience()) side->drafter().remember(draft_kind(), std::move(own));  // others may join
+  }
   if (target_cost_.known()) return;
   const auto context = static_cast<int64_t>(text_.size());
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);

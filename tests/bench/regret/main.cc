@@ -20,7 +20,7 @@ using namespace aerie::bench;
 using nlohmann::ordered_json;
 
 struct Options {
-  std::string model, plugins, costs, save_costs;
+  std::string model, plugins, costs, save_costs, recordings;
   std::vector<std::string> drafters;
   std::vector<int32_t> batches{1, 2, 4, 8, 16, 32};
   std::vector<float> temperatures{0, 1};
@@ -38,10 +38,17 @@ T take(Result<T> r) {
   return std::move(r).value();
 }
 
-const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
-                                "def read_lines(path):\n    ", "class Parser:\n    def __init__(self, text):\n        ",
-                                "The ship had been three weeks at sea when", "import os\nimport sys\n\n",
-                                "There was once a king who had", "def main(argv):\n    parser ="};
+// `auto` was developed looking at replays of the first half only.
+const char* const kHalves[] = {"developed on", "held out"};
+const char* const kPrompts[2][12] = {
+    {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,", "def read_lines(path):\n    ",
+     "class Parser:\n    def __init__(self, text):\n        ", "The ship had been three weeks at sea when", "import os\nimport sys\n\n",
+     "There was once a king who had", "def main(argv):\n    parser =", "My dear Sir, I have the honour to", "for i in range(10):\n    ",
+     "When the door was opened, a tall woman", "import unittest\n\nclass Test"},
+    {"The rain fell upon the roof, and nobody", "\"Where have you been all this time?\" asked", "def merge(left, right):\n    ",
+     "class Node:\n    def insert(self, key):\n        ", "Captain Lawson turned to the window and", "from collections import defaultdict\n\n",
+     "In the year 1815 there lived in a small village", "if __name__ == \"__main__\":\n    ", "She had never loved her cousin, though",
+     "try:\n    with open(name) as f:\n", "The forest was dark and silent; the horses", "def test_empty(self):\n    self.assert"}};
 
 struct Fixed {
   std::string name;
@@ -90,7 +97,8 @@ class Bench {
     m.kv_positions = 32 * 1024;
     model_ = take(Model::open(take(kernels::make_cpu_device(cpu)), take(Package::open(o.model)), m));
     const auto tokenizer = take(text::Tokenizer::deserialize(model_->package().blob("tokenizer")));
-    for (const char* p : kPrompts) prompts_.push_back(take(tokenizer->encode(p)));
+    for (const auto& half : kPrompts)
+      for (const char* p : half) prompts_.push_back(take(tokenizer->encode(p)));
     for (const std::string& d : o.drafters) open(d);
     costs();
   }
@@ -104,37 +112,54 @@ class Bench {
     out["batches"] = o_.batches;
     for (const float t : o_.temperatures) {
       std::vector<Recording> recordings;
-      for (size_t i = 0; i < drafters_.size(); ++i) {
-        RecordOptions r;
-        r.temperature = t;
-        r.tokens = o_.tokens;
-        recordings.push_back(take(record(model_, drafters_[i], prompts_, r)));
-        recordings.back().name = names_[i];
-        std::fprintf(stderr, "recorded %s at temperature %g\n", names_[i].c_str(), static_cast<double>(t));
-      }
-      const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
-      for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, &out);
-      // The first drafter lies from the beginning, or from half-way on.
-      cells(names_[0] + ", never right", t, {drafter(0, 0)}, &out);
-      cells(names_[0] + ", wrong from half-way", t, {drafter(0, 0.5)}, &out);
-      if (recordings.size() > 1) {
-        cells("hostile and good", t, {drafter(1, 0), drafter(0)}, &out);
-        cells("one goes wrong half-way", t, {drafter(0, 0.5), drafter(1)}, &out);
-        std::vector<ReplayDrafter> all;
-        for (size_t i = 0; i < recordings.size(); ++i) all.push_back(drafter(i));
-        cells("all together", t, all, &out);
-      }
-      for (size_t i = 0; i < recordings.size(); ++i)
-        if (recordings[i].kind == DrafterKind::levels) {
-          ablation(names_[i], t, {drafter(i)}, &out);
-          break;
-        }
+      for (size_t i = 0; i < drafters_.size(); ++i) recordings.push_back(recording(i, t));
+      for (size_t half = 0; half < 2; ++half) study(t, half, recordings, &out);
     }
     out["costs"] = ordered_json::parse(cost_table_json(table_));
     return out;
   }
 
  private:
+  Recording recording(size_t drafter, float t) {
+    const std::string path = o_.recordings + "/" + names_[drafter] + "-" + std::to_string(static_cast<int>(t * 100));
+    Recording out;
+    if (o_.recordings.empty() || !load_recording(path, &out)) {
+      RecordOptions r;
+      r.temperature = t;
+      r.tokens = o_.tokens;
+      out = take(record(model_, drafters_[drafter], prompts_, r));
+      if (!o_.recordings.empty() && !save_recording(out, path)) fail(path + ": cannot write");
+      std::fprintf(stderr, "recorded %s at temperature %g\n", names_[drafter].c_str(), static_cast<double>(t));
+    }
+    if (out.texts.size() != prompts_.size() || out.texts[0].trees.size() != static_cast<size_t>(o_.tokens)) fail(path + ": of another study");
+    out.name = names_[drafter];
+    return out;
+  }
+
+  void study(float t, size_t half, const std::vector<Recording>& whole, ordered_json* out) {
+    half_ = kHalves[half];
+    std::vector<Recording> recordings;
+    for (const Recording& r : whole) {
+      const auto first = r.texts.begin() + static_cast<std::ptrdiff_t>(half * std::size(kPrompts[0]));
+      recordings.push_back({r.name, r.kind, r.max_depth, {first, first + std::size(kPrompts[0])}});
+    }
+    const auto drafter = [&](size_t i, double good_until = 1) { return ReplayDrafter{&recordings[i], take(table_.find(drafter_key(*drafters_[i]))), good_until}; };
+    for (size_t i = 0; i < recordings.size(); ++i) cells(names_[i], t, {drafter(i)}, out);
+    // The first drafter lies from the beginning, or from half-way on.
+    cells(names_[0] + ", never right", t, {drafter(0, 0)}, out);
+    cells(names_[0] + ", wrong from half-way", t, {drafter(0, 0.5)}, out);
+    if (recordings.size() > 1) {
+      cells("hostile and good", t, {drafter(1, 0), drafter(0)}, out);
+      cells("one goes wrong half-way", t, {drafter(0, 0.5), drafter(1)}, out);
+      std::vector<ReplayDrafter> all;
+      for (size_t i = 0; i < recordings.size(); ++i) all.push_back(drafter(i));
+      cells("all together", t, all, out);
+    }
+    if (half == 0) return;
+    for (size_t i = 0; i < recordings.size(); ++i)
+      if (recordings[i].kind == DrafterKind::levels) return ablation(names_[i], t, {drafter(i)}, out);
+  }
+
   void open(const std::string& spec) {
     const size_t cut = spec.find('=');
     if (cut == std::string::npos) fail("--drafter NAME=PACKAGE or NAME=PLUGIN_ID");
@@ -196,7 +221,7 @@ class Bench {
       const double plain = replay.run_plain(o_.batches[b]).speed();
       const Outcome ours = replay.run(make_auto_policy, o_.batches[b]);
       const double rival = std::max(plain, best[b].speed);
-      ordered_json cell{{"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain}};
+      ordered_json cell{{"texts", half_}, {"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain}};
       cell["best_fixed"] = best[b].speed;
       cell["best_fixed_policy"] = best[b].name;
       cell["published"] = beside[b];
@@ -205,7 +230,7 @@ class Bench {
       cell["auto_nodes"] = ours.nodes / ours.cycles;
       cell["auto_plain_share"] = ours.plain / ours.cycles;
       cell["regret"] = 1 - ours.speed() / rival;
-      std::fprintf(stderr, "%-34s T %g batch %2d: plain %7.0f, best fixed %7.0f (%s), auto %7.0f (plain %.2f), regret %+.1f %%\n", name.c_str(),
+      std::fprintf(stderr, "%-12s %-34s T %g batch %2d: plain %7.0f, best fixed %7.0f (%s), auto %7.0f (plain %.2f), regret %+.1f %%\n", half_, name.c_str(),
                    static_cast<double>(temperature), o_.batches[b], plain, best[b].speed, best[b].name.c_str(), ours.speed(),
                    ours.plain / ours.cycles, 100 * (1 - ours.speed() / rival));
       (*out)["cells"].push_back(cell);
@@ -244,6 +269,7 @@ class Bench {
   const Options& o_;
   std::shared_ptr<Model> model_;
   std::vector<std::vector<int32_t>> prompts_;
+  const char* half_ = "";
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Drafter>> drafters_;
   CostTable table_;
@@ -259,6 +285,7 @@ int main(int argc, char** argv) {
   app.add_option("--plugins", o.plugins, "absolute path of the drafters' folder")->required();
   app.add_option("--costs", o.costs, "cost table of the same model and drafters; default: measure");
   app.add_option("--save-costs", o.save_costs);
+  app.add_option("--recordings", o.recordings, "folder of recordings of the same study: read where there, else written");
   app.add_option("--batch", o.batches)->delimiter(',');
   app.add_option("--temperature", o.temperatures)->delimiter(',');
   app.add_option("--threads", o.threads);

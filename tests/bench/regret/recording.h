@@ -47,4 +47,7 @@ struct RecordOptions {
 Result<Recording> record(const std::shared_ptr<Model>& model, const std::shared_ptr<Drafter>& drafter,
                          const std::vector<std::vector<int32_t>>& prompts, const RecordOptions& options);
 
+bool save_recording(const Recording& recording, const std::string& path);
+bool load_recording(const std::string& path, Recording* recording);  // all but its name
+
 }  // namespace aerie::bench

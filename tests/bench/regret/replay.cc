@@ -230,6 +230,8 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
   std::vector<Mind> minds(static_cast<size_t>(batch));
   for (Mind& m : minds) {
     for (size_t d = 0; d < drafters_.size(); ++d) m.policies.push_back(make());
+    for (size_t d = 0; d < drafters_.size(); ++d)
+      if (const auto e = minds[0].policies[d]->experience()) m.policies[d]->take_over(*e);  // as Session::prepare_costs
     m.options.assign(drafters_.size(), {});
     m.peeks.resize(drafters_.size());
   }
@@ -290,7 +292,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
         for (size_t d = 0; d < drafters_.size(); ++d) {
           if (static_cast<int32_t>(d) == m.chosen) continue;
           if (m.options[d].tree) m.policies[d]->witness(m.peeks[d], m.told);
-          m.policies[d]->idle();
+          m.policies[d]->idle(static_cast<double>(m.told.size()) / static_cast<double>(drafters_.size()));
         }
         m.choice.outcome(static_cast<double>(m.path.size()), ms);
       });

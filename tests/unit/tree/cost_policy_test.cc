@@ -9,7 +9,10 @@
 
 #include "core/cost/pass_cost.h"
 #include "core/policy/calibration.h"
+#include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
+#include "core/policy/mood.h"
+#include "core/policy/trial.h"
 #include "tests/unit/tree/drive.h"
 
 namespace aerie::tree_test {
@@ -99,23 +102,121 @@ TEST(Marginal, Theorem41) {
 
 TEST(Calibration, LearnsAnOverconfidentDrafterAndStaysMonotone) {
   Calibration c;
-  EXPECT_NEAR(c.probability(0.5f, 0), 0.5, 0.06) << "unlearned, it believes the drafter";
+  EXPECT_NEAR(c.probability(0.5f, 0, true), 0.5, 0.06) << "unlearned, it believes the drafter";
   std::mt19937 random(8);
   std::uniform_real_distribution<double> uniform;
   for (int i = 0; i < 4000; ++i) {
     const auto confidence = static_cast<float>(uniform(random));
-    c.learn(confidence, 0, uniform(random) < 0.5 * static_cast<double>(confidence));  // true half as often as it says
+    c.learn(confidence, 0, true, uniform(random) < 0.5 * static_cast<double>(confidence));  // true half as often as it says
     c.refit();
   }
-  for (const float p : {0.2f, 0.5f, 0.8f}) EXPECT_NEAR(c.probability(p, 0), 0.5 * static_cast<double>(p), 0.08) << p;
+  for (const float p : {0.2f, 0.5f, 0.8f}) EXPECT_NEAR(c.probability(p, 0, true), 0.5 * static_cast<double>(p), 0.08) << p;
   double last = 0;
   for (int i = 0; i <= 100; ++i) {
-    const double p = c.probability(static_cast<float>(i) / 100.0f, 0);
+    const double p = c.probability(static_cast<float>(i) / 100.0f, 0, true);
     EXPECT_GE(p, last);
     EXPECT_LE(p, 1.0);
     last = p;
   }
-  EXPECT_NEAR(c.probability(0.8f, 1), 0.8, 0.1) << "each depth learns for itself";
+  EXPECT_NEAR(c.probability(0.8f, 1, true), 0.8, 0.1) << "each depth learns for itself";
+  EXPECT_NEAR(c.probability(0.8f, 0, false), 0.8, 0.1) << "and so do the best child and the others";
+}
+
+TEST(Mood, FollowsAStretchAndItsOwnWeights) {
+  std::mt19937 random(9);
+  std::uniform_real_distribution<double> uniform;
+  Mood mood;
+  Stretch stretch;
+  const auto run = [&](double hit, int n) {
+    for (int i = 0; i < n; ++i) {
+      const bool taken = uniform(random) < hit;
+      mood.learn(0.7, stretch, taken);
+      stretch.learn(taken);
+    }
+    return mood.chance(0.7, stretch);
+  };
+  double easy = 0, hard = 0;
+  for (int i = 0; i < 20; ++i) {  // of the same calibrated chance
+    easy += run(0.97, 60) / 20;
+    hard += run(0.3, 60) / 20;
+  }
+  EXPECT_GT(easy, 0.85);
+  EXPECT_LT(hard, 0.6);
+  EXPECT_LT(run(0, 300), 0.2);
+  EXPECT_GT(mood.chance(0.9, stretch), mood.chance(0.5, stretch));
+}
+
+TEST(Mood, IsCalibratedInALongRun) {
+  std::mt19937 random(10);
+  std::uniform_real_distribution<double> uniform;
+  Mood mood;
+  Stretch stretch;
+  double expected = 0, came = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const double hit = i / 100 % 2 ? 0.9 : 0.4;
+    const bool taken = uniform(random) < hit;
+    if (i > 1000) {
+      expected += mood.chance(0.65, stretch);
+      came += taken;
+    }
+    mood.learn(0.65, stretch, taken);
+    stretch.learn(taken);
+  }
+  EXPECT_NEAR(expected / came, 1, 0.03);
+}
+
+TEST(LevelGain, ALevelNotSeenYetIsAsTheOneBefore) {
+  LevelGain gain;
+  for (int i = 0; i < 200; ++i) gain.learn(1, 0.8, 0.1);
+  EXPECT_NEAR(gain.of(1, 0.8), 0.1, 0.04);
+  EXPECT_NEAR(gain.of(2, 0.8), gain.of(1, 0.8), 1e-12);
+  EXPECT_GT(gain.of(1, 0.2), 0.3) << "less sure nodes learn for themselves";
+  for (int i = 0; i < 200; ++i) gain.learn(2, 0.8, -0.3);
+  EXPECT_NEAR(gain.of(2, 0.8), -0.3, 0.06);
+  EXPECT_NEAR(gain.of(1, 0.8), 0.1, 0.04);
+}
+
+// Whatever a trial costs, trials cost a small share of the tokens.
+TEST(Trial, AWorthlessDrafterIsTriedAsRarelyAsItIsDear) {
+  for (const double loss : {0.3, 1.0, 8.0}) {
+    Trial trial;
+    double tokens = 0, lost = 0;
+    int first = 0;
+    while (!trial.resting()) {
+      trial.drafted(-loss, -loss);
+      ++first;
+    }
+    EXPECT_LE(first * loss, 6 + loss);
+    while (tokens < 20000) {
+      if (trial.resting()) trial.idle(1);
+      else trial.drafted(-loss, -loss), lost += loss;
+      ++tokens;
+    }
+    EXPECT_LE(lost, 0.013 * tokens) << loss;
+    EXPECT_GT(lost, 0) << "but it is tried";
+  }
+}
+
+TEST(Trial, OneThatWinsGoesOn) {
+  Trial trial;
+  for (int i = 0; i < 100; ++i) {
+    trial.drafted(i % 2 ? 1 : -0.9, -1);
+    ASSERT_FALSE(trial.resting()) << i;
+  }
+  EXPECT_FALSE(trial.on());
+}
+
+TEST(Trial, WhoHasWonIsSoonTriedAgain) {
+  const auto rest = [](double won) {
+    Trial trial;
+    for (int i = 0; i < 50; ++i) trial.drafted(won, won);
+    while (!trial.resting()) trial.drafted(-1, -1);
+    int tokens = 0;
+    for (; trial.resting(); ++tokens) trial.idle(1);
+    return tokens;
+  };
+  EXPECT_LT(rest(1), 30);
+  EXPECT_GT(rest(0), 100);
 }
 
 // A world of fixed pass costs and a drafter whose best child comes true with a known chance. Time is counted, not measured.
@@ -221,6 +322,7 @@ TEST(Auto, WhatOneSessionLearnedServesTheNext) {
   EXPECT_TRUE(second->resting());
   struct Other final : TreeExperience {};
   fresh->take_over(Other{});  // another policy's: not for it
+  EXPECT_TRUE(fresh->experience());
   EXPECT_EQ(make_eagle2_policy({}).value()->experience(), nullptr);
 }
 

@@ -1,7 +1,6 @@
 // Who takes a cycle, given what each drafter has to offer.
 #include <gtest/gtest.h>
 
-#include "core/policy/calibration.h"
 #include "core/policy/drafter_choice.h"
 
 namespace aerie::tree_test {
@@ -63,15 +62,12 @@ TEST(DrafterChoice, ATreeInHandIsJudgedByItself) {
   EXPECT_EQ(choose({{&usual, true, nullptr}, {&hand, true, &tree}}), 0);
 }
 
-TEST(Mood, FollowsAStretchAndForgetsIt) {
-  Mood mood;
-  EXPECT_EQ(mood.shifted(0.5), 0.5);
-  for (int i = 0; i < 50; ++i) mood.learn(mood.shifted(0.5), true, 0.97);
-  EXPECT_GT(mood.shifted(0.5), 0.7);
-  EXPECT_LE(mood.shifted(1.0), 1.0);
-  for (int i = 0; i < 50; ++i) mood.learn(mood.shifted(0.5), false, 0.97);
-  EXPECT_LT(mood.shifted(0.5), 0.4);
-  EXPECT_EQ(mood.shifted(0), 0);
+// Who reached more than anybody offers now had luck: that is no reason to draft less.
+TEST(DrafterChoice, LuckDoesNotRaiseTheAim) {
+  DrafterChoice choice;
+  for (int i = 0; i < 200; ++i) choice.outcome(4, 1.5);
+  Stub usual(3, 2.5);
+  EXPECT_EQ(choose({{&usual, true, nullptr}}, choice), 0);
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+#include "core/policy/mood.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace aerie {
+
+namespace {
+
+constexpr double kLately[] = {0.06, 0.02};  // weight of the newest best child
+constexpr double kForget = 0.998;           // of the evidence for the weights, at each step
+constexpr double kMostSpread = 2;           // trace beyond which nothing more is forgotten
+constexpr double kLeast = 0.002;            // no chance is surer than this
+constexpr double kLeastShare = 0.02;
+
+double odds(double p, double least) {
+  p = std::clamp(p, least, 1 - least);
+  return std::log(p / (1 - p));
+}
+
+}  // namespace
+
+void Stretch::learn(bool taken) {
+  if (seen < 1000) ++seen;
+  for (size_t i = 0; i < share.size(); ++i) share[i] += std::max(kLately[i], 1.0 / (seen + 2)) * ((taken ? 1 : 0) - share[i]);
+}
+
+Mood::Row Mood::features(double calibrated, const Stretch& s) {
+  return {1, odds(calibrated, kLeast), odds(s.share[0], kLeastShare), odds(s.share[1], kLeastShare)};
+}
+
+double Mood::chance(double calibrated, const Stretch& stretch) const {
+  const Row x = features(calibrated, stretch);
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += weight_[i] * x[i];
+  return std::clamp(1 / (1 + std::exp(-sum)), kLeast, 1 - kLeast);
+}
+
+// Kalman's filter for logistic regression: a step along spread * x, which narrows the spread that way.
+void Mood::learn(double calibrated, const Stretch& stretch, bool taken) {
+  const Row x = features(calibrated, stretch);
+  const double p = chance(calibrated, stretch);
+  Row along{};
+  double noise = 1 / (p * (1 - p));
+  for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t j = 0; j < x.size(); ++j) along[i] += spread_[i][j] * x[j];
+    noise += along[i] * x[i];
+  }
+  double trace = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t j = 0; j < x.size(); ++j) spread_[i][j] -= along[i] * along[j] / noise;
+    weight_[i] += along[i] / noise / (p * (1 - p)) * ((taken ? 1 : 0) - p);
+    trace += spread_[i][i];
+  }
+  if (trace > kMostSpread) return;
+  for (Row& row : spread_)
+    for (double& s : row) s /= kForget;
+}
+
+}  // namespace aerie

@@ -1,0 +1,60 @@
+// When a drafter that loses rests, and when it is tried again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace aerie {
+
+// A drafter is on trial until it has drafted for some cycles. It rests once it has lost so many tokens against the alternative
+// since it was last ahead. What it may lose is on an account, which starts with a little and grows by a small share of all
+// tokens and by what it wins: one that wins now and then is soon tried again, and a worthless one costs that share,
+// whatever a trial costs.
+class Trial {
+ public:
+  bool resting() const { return rest_ > 0; }
+  bool on() const { return !resting() && cycles_ < kCycles; }
+  void start() {
+    rest_ = unused_ = 0;
+    cycles_ = 0;
+    lost_ = 0;
+  }
+  // A cycle with it: tokens ahead of the alternative as its costs are on the whole, and as they were this time.
+  void drafted(double ahead, double ahead_this_time) {
+    ++cycles_;
+    unused_ = 0;
+    lost_ = std::max(0.0, lost_ - ahead);
+    earn(ahead_this_time);
+    if (lost_ > kLoss) rest_ = std::max(kShortRest, until_paid());
+  }
+  // `tokens` without it.
+  void idle(double tokens) {
+    earn(kShare * tokens);
+    if (resting()) {
+      if ((rest_ -= tokens) <= 0) start();
+    } else if (!on() && (unused_ += tokens) > std::max(kLongRest, until_paid())) {  // others are better; still?
+      start();
+    }
+  }
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    f(self.cycles_, 0, INT32_MAX);
+    f(self.lost_, 0, 1e9);
+    f(self.account_, -1e9, kMost);
+    for (auto* tokens : {&self.rest_, &self.unused_}) f(*tokens, -1e12, 1e12);
+  }
+
+ private:
+  static constexpr int32_t kCycles = 12;
+  static constexpr double kLoss = 3, kFirst = 6, kMost = 10;         // tokens
+  static constexpr double kShare = 0.007;                            // of all tokens
+  static constexpr double kShortRest = 16, kLongRest = 256;          // tokens
+  void earn(double tokens) { account_ = std::min(kMost, account_ + tokens); }
+  double until_paid() const { return (kLoss - account_) / kShare; }  // tokens until it can afford another trial
+
+  int32_t cycles_ = 0;  // of this trial
+  double lost_ = 0, account_ = kFirst;
+  double rest_ = 0, unused_ = 0;  // tokens left until the next trial; that others wrote meanwhile
+};
+
+}  // namespace aerie
