@@ -5,7 +5,8 @@
 namespace aerie::test {
 namespace {
 
-// A policy in a world where passes take what they are said to take, which learns nothing from earlier sessions.
+// A policy in a world where passes take what they are said to take, which learns nothing from earlier sessions and is woken
+// from a rest after 90 cycles (auto's own rests may be longer than these texts).
 class Steady final : public TreePolicy {
  public:
   Steady(std::unique_ptr<TreePolicy> inner, double draft_ms) : inner_(std::move(inner)), draft_(line(draft_ms, 0.01)) {}
@@ -33,9 +34,19 @@ class Steady final : public TreePolicy {
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
     inner_->outcome(tree, {o.path, o.last_token, 10 + 0.15 * static_cast<double>(nodes_) + 2 * draft_[1]});
     nodes_ = 0;
+    rested_ = inner_->resting() ? rested_ + 1 : 0;
+    if (rested_ == 90) inner_->wake();
   }
-  std::vector<double> memory() const override { return inner_->memory(); }
-  bool recall(std::span<const double> numbers) override { return inner_->recall(numbers); }
+  std::vector<double> memory() const override {
+    auto numbers = inner_->memory();
+    numbers.push_back(rested_);
+    return numbers;
+  }
+  bool recall(std::span<const double> numbers) override {
+    if (numbers.empty() || !inner_->recall(numbers.first(numbers.size() - 1))) return false;
+    rested_ = static_cast<int>(numbers.back());
+    return true;
+  }
   bool resting() const override { return inner_->resting(); }
 
  private:
@@ -47,6 +58,7 @@ class Steady final : public TreePolicy {
   std::unique_ptr<TreePolicy> inner_;
   std::vector<double> draft_;
   size_t nodes_ = 0;
+  int rested_ = 0;
 };
 
 SessionOptions steady(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature, double draft_ms = 1) {
@@ -109,8 +121,8 @@ TEST(SaveMemory, WhoRestsGoesOnResting) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(1));
   for (const auto& [plugin, name] : {std::pair("eagle", "eagle3"), std::pair("medusa", "medusa"), std::pair("small_model", "small")}) {
-    const SessionOptions o = steady(open_drafter(model, plugin, models + "demo-" + name + ".aerie"), "auto", 0.9f, 60);
-    for (const size_t cycles : {30u, 100u, 190u}) {
+    const SessionOptions o = steady(open_drafter(model, plugin, models + "demo-" + name + ".aerie"), "auto", 0.9f, 12);
+    for (const size_t cycles : {30u, 70u, 110u}) {
       const std::string what = std::string(name) + " after " + std::to_string(cycles);
       auto session = must(Session::create(model, o));
       must(session->append(kSavedPrompt));

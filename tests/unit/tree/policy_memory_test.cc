@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "tests/unit/tree/drive.h"
@@ -63,36 +64,34 @@ struct Pretence {
   }
 };
 
-std::vector<std::unique_ptr<TreePolicy>> with_memory() {
-  std::vector<std::unique_ptr<TreePolicy>> all;
-  all.push_back(make_auto_policy());
-  all.push_back(make_cast_policy({24, 9, 3, 0.7}).value());
-  return all;
+// Makers, not clones of one: clones of auto learn together.
+std::vector<std::function<std::unique_ptr<TreePolicy>()>> with_memory() {
+  return {[] { return make_auto_policy(); }, [] { return make_cast_policy({24, 9, 3, 0.7}).value(); }};
 }
 
 TEST(PolicyMemory, TheSameTreesAsWithout) {
   for (const auto& fresh : with_memory())
     for (const double right : {0.0, 0.4, 0.8})  // one rests, one goes to and fro, one drafts
       for (const int cycles : {1, 7, 60, 333}) {
-        const auto policy = fresh->clone();
+        const auto policy = fresh();
         Pretence world;
         for (int i = 0; i < cycles; ++i) (void)world.cycle(*policy, right);
         const auto numbers = policy->memory();
         for (const double v : numbers) ASSERT_TRUE(std::isfinite(v));
-        const auto other = fresh->clone();
-        ASSERT_TRUE(other->recall(numbers)) << fresh->name();
-        EXPECT_EQ(other->memory(), numbers) << fresh->name();
+        const auto other = fresh();
+        ASSERT_TRUE(other->recall(numbers)) << policy->name();
+        EXPECT_EQ(other->memory(), numbers) << policy->name();
         Pretence here = world, there = world;
-        const auto unlearned = fresh->clone();
+        const auto unlearned = fresh();
         int as_new = 0;
         for (int i = 0; i < 300; ++i) {
           Pretence anew = here;
           const auto want = here.cycle(*policy, right);
-          ASSERT_EQ(there.cycle(*other, right), want) << fresh->name() << ", " << right << ", cycle " << i << " after " << cycles;
+          ASSERT_EQ(there.cycle(*other, right), want) << policy->name() << ", " << right << ", cycle " << i << " after " << cycles;
           as_new += anew.cycle(*unlearned, right) == want;
         }
         if (cycles == 333 && right == 0.8) {
-          EXPECT_LT(as_new, 300) << fresh->name() << ": there was nothing to remember";
+          EXPECT_LT(as_new, 300) << policy->name() << ": there was nothing to remember";
         }
       }
 }
@@ -100,12 +99,12 @@ TEST(PolicyMemory, TheSameTreesAsWithout) {
 TEST(PolicyMemory, OtherNumbersAreRefusedAndChangeNothing) {
   std::mt19937 random(3);
   for (const auto& fresh : with_memory()) {
-    const auto policy = fresh->clone();
+    const auto policy = fresh();
     Pretence world;
     for (int i = 0; i < 100; ++i) (void)world.cycle(*policy, 0.6);
     const auto good = policy->memory();
     const auto refused = [&](const std::vector<double>& numbers) {
-      EXPECT_FALSE(policy->recall(numbers)) << fresh->name();
+      EXPECT_FALSE(policy->recall(numbers)) << policy->name();
       EXPECT_EQ(policy->memory(), good);
     };
     refused({});
@@ -126,12 +125,12 @@ TEST(PolicyMemory, OtherNumbersAreRefusedAndChangeNothing) {
     for (int i = 0; i < 3000; ++i) {
       numbers = good;
       for (int k = 0; k < 3; ++k) numbers[random() % numbers.size()] = std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 40) - 20);
-      const auto other = fresh->clone();
+      const auto other = fresh();
       if (!other->recall(numbers)) continue;
       ++taken;
       for (int c = 0; c < 3; ++c) (void)world.cycle(*other, 0.6);
     }
-    EXPECT_GT(taken, 50) << fresh->name();
+    EXPECT_GT(taken, 50) << policy->name();
   }
   EXPECT_TRUE(make_chain_policy(3)->memory().empty());
 }
