@@ -63,12 +63,13 @@ def page(r: dict) -> str:
     out = ["# Regret of the automatic policy", "",
            "Written by `tests/bench/regret.py`. Speculation changes no token, so what the target takes of a tree is known once the text is:",
            f"at each of {r['positions']} positions of texts of the demo model the drafter's tree was recorded ten levels deep, and what passes",
-           f"cost was measured ({r['device']}). Then every policy ran {r['tokens']} tokens a text through the core's own policy code in the",
+           f"cost was measured ({r['device']}{', ' + r['costs_note'] if 'costs_note' in r else ''}). Then every policy ran {r['tokens']} tokens a text through the core's own policy code in the",
            "time of these costs, without noise, each one beginning with nothing learned. *Best fixed* is the fastest of EAGLE-2 trees of 4 to",
            "60 nodes and depth 1 to 6, chains of 1 to 6, and small backbones, chosen in hindsight for each cell (of several drafters:",
            "for the best of them). Regret is what `auto` falls short of the better of it and plain decode. The published sizes are",
            "EAGLE's chain of 5, EAGLE's static tree, EAGLE-2 60/6, FastEagle's backbone 7 x 10, CAST 72/13/12 with C = 3.", "",
-           "The texts are in two halves. `auto` and its constants were developed on replays of the first; of the second only the error of ways to predict a best child was looked at before.", "",
+           "The texts are in two halves. `auto` and its constants were developed on replays of the first; of the second only the error of",
+           "ways to predict a best child was looked at before.", "",
            "| texts | cells | within 2 % | worst | mean of what is lost |", "|---|---|---|---|---|"]
     out += [summary(name, [c for c in cells if c["texts"] == name]) for name in HALVES]
     for name in HALVES:
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=ROOT / "build/tests")
     parser.add_argument("--models", type=Path, default=ROOT / "samples/models")
     parser.add_argument("--costs", type=Path, help="a cost table of the same machine, model and drafters")
+    parser.add_argument("--costs-note", help="how the table of --costs was measured, for the page")
     parser.add_argument("--recordings", type=Path, help="folder that keeps what the drafters propose for the next run")
     parser.add_argument("--out", type=Path, default=ROOT / "docs")
     parser.add_argument("--page", action="store_true")
@@ -106,6 +108,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     results = json.loads((folder / "results.json").read_text()) if args.page else measure(args)
     results["model"] = "samples/models/demo.aerie"
+    if args.costs_note:
+        results["costs_note"] = args.costs_note
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (args.out / "regret.md").write_text(page(results))
 
