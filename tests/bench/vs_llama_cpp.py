@@ -102,12 +102,19 @@ class OtherWork:
         return max(0.0, (busy - own) / wall / os.cpu_count())
 
 
+def in_page_cache(file: Path) -> Path:
+    with file.open("rb") as f:
+        while f.read(1 << 24):
+            pass
+    return file
+
+
 def measure(args, shape: str, pair: str, threads: int, folder: Path) -> dict:
     ours, theirs = PAIRS[pair]
     others = OtherWork()
-    engines = {"aerie": Driver(args.build / "bin/aerie_driver", folder / f"{ours}.aerie", threads, args.context,
+    engines = {"aerie": Driver(args.build / "bin/aerie_driver", in_page_cache(folder / f"{ours}.aerie"), threads, args.context,
                                args.kv),
-               "llama.cpp": Driver(args.llama_driver, folder / f"{theirs}.gguf", threads, args.context)}
+               "llama.cpp": Driver(args.llama_driver, in_page_cache(folder / f"{theirs}.gguf"), threads, args.context)}
     with tempfile.TemporaryDirectory() as tmp:
         agree = agreement(*(e.logits(tmp) for e in engines.values()))
     if ours == "bf16" and agree["cosine"] < LEAST_COSINE:
