@@ -64,9 +64,7 @@ def _constant(c):
 
 
 def _module(header, layout):
-    body = []
-    for c in header.constants:
-        body.append(doc(c) + _constant(c))
+    body = ["".join(doc(c) + _constant(c) for c in header.constants)] if header.constants else []
     for o in header.opaque:
         body.append(doc(o) + f"#[repr(C)]\npub struct {o.name} {{\n    _opaque: [u8; 0],\n"
                     "    _not_send: PhantomData<(*mut u8, PhantomPinned)>,\n}\n")

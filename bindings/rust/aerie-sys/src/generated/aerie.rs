@@ -6,109 +6,74 @@ use super::*;
 
 /// `#define AERIE_VERSION_MAJOR 0u`
 pub const AERIE_VERSION_MAJOR: u32 = 0;
-
 /// `#define AERIE_VERSION_MINOR 1u`
 pub const AERIE_VERSION_MINOR: u32 = 1;
-
 /// `#define AERIE_VERSION_PATCH 0u`
 pub const AERIE_VERSION_PATCH: u32 = 0;
-
 /// `AERIE_OK = 0`
 pub const AERIE_OK: i32 = 0;
-
 /// `AERIE_E_INVALID_ARGUMENT = 1`
 pub const AERIE_E_INVALID_ARGUMENT: i32 = 1;
-
 /// `AERIE_E_NOT_FOUND = 2`
 pub const AERIE_E_NOT_FOUND: i32 = 2;
-
 /// `AERIE_E_IO = 3`
 pub const AERIE_E_IO: i32 = 3;
-
 /// damaged or hostile file
 pub const AERIE_E_BAD_FORMAT: i32 = 4;
-
 /// things that do not belong together
 pub const AERIE_E_MISMATCH: i32 = 5;
-
 /// `AERIE_E_UNSUPPORTED = 6`
 pub const AERIE_E_UNSUPPORTED: i32 = 6;
-
 /// `AERIE_E_OUT_OF_MEMORY = 7`
 pub const AERIE_E_OUT_OF_MEMORY: i32 = 7;
-
 /// `AERIE_E_CANCELLED = 8`
 pub const AERIE_E_CANCELLED: i32 = 8;
-
 /// a stated limit is reached
 pub const AERIE_E_LIMIT: i32 = 9;
-
 /// `AERIE_E_PLUGIN = 10`
 pub const AERIE_E_PLUGIN: i32 = 10;
-
 /// `AERIE_E_DEVICE = 11`
 pub const AERIE_E_DEVICE: i32 = 11;
-
 /// the session or batch is in use by another thread, or the session by a batch
 pub const AERIE_E_BUSY: i32 = 12;
-
 /// `AERIE_E_INTERNAL = 13`
 pub const AERIE_E_INTERNAL: i32 = 13;
-
 /// `AERIE_TREE_DEFAULT = 0`
 pub const AERIE_TREE_DEFAULT: i32 = 0;
-
 /// `AERIE_TREE_CHAIN = 1`
 pub const AERIE_TREE_CHAIN: i32 = 1;
-
 /// `AERIE_TREE_STATIC = 2`
 pub const AERIE_TREE_STATIC: i32 = 2;
-
 /// `AERIE_TREE_EAGLE2 = 3`
 pub const AERIE_TREE_EAGLE2: i32 = 3;
-
 /// `AERIE_TREE_BACKBONE = 4`
 pub const AERIE_TREE_BACKBONE: i32 = 4;
-
 /// `AERIE_TREE_CAST = 5`
 pub const AERIE_TREE_CAST: i32 = 5;
-
 /// `AERIE_TREE_AUTO = 6`
 pub const AERIE_TREE_AUTO: i32 = 6;
-
 /// `AERIE_NOISE_SHARED = 0`
 pub const AERIE_NOISE_SHARED: i32 = 0;
-
 /// `AERIE_NOISE_NONE = 1`
 pub const AERIE_NOISE_NONE: i32 = 1;
-
 /// same seed, same text, bit for bit (docs/exactness.md)
 pub const AERIE_VERIFY_EXACT: i32 = 0;
-
 /// the papers' sampled-draft rule: exact in distribution only; chain and static trees
 pub const AERIE_VERIFY_SAMPLED: i32 = 1;
-
 /// the budget is spent; step again
 pub const AERIE_STEP_PENDING: i32 = 0;
-
 /// tokens came out; step again for more
 pub const AERIE_STEP_TOKENS: i32 = 1;
-
 /// tokens may have come out; the text has ended (finish)
 pub const AERIE_STEP_DONE: i32 = 2;
-
 /// `AERIE_FINISH_NONE = 0`
 pub const AERIE_FINISH_NONE: i32 = 0;
-
 /// `AERIE_FINISH_EOS = 1`
 pub const AERIE_FINISH_EOS: i32 = 1;
-
 /// `AERIE_FINISH_STOP_TOKEN = 2`
 pub const AERIE_FINISH_STOP_TOKEN: i32 = 2;
-
 /// `AERIE_FINISH_STOP_STRING = 3`
 pub const AERIE_FINISH_STOP_STRING: i32 = 3;
-
 /// `AERIE_FINISH_CONTEXT = 4`
 pub const AERIE_FINISH_CONTEXT: i32 = 4;
 

@@ -6,95 +6,67 @@ use super::*;
 
 /// `#define AERIE_DRAFTER_ABI_MAJOR 1u`
 pub const AERIE_DRAFTER_ABI_MAJOR: u32 = 1;
-
 /// `#define AERIE_DRAFTER_ABI_MINOR 0u`
 pub const AERIE_DRAFTER_ABI_MINOR: u32 = 0;
-
 /// `#define AERIE_SERVICE_LOG "aerie.log/1"`
 pub const AERIE_SERVICE_LOG: &[u8; 12] = b"aerie.log/1\0";
-
 /// `#define AERIE_SERVICE_ALLOC "aerie.alloc/1"`
 pub const AERIE_SERVICE_ALLOC: &[u8; 14] = b"aerie.alloc/1\0";
-
 /// `#define AERIE_SERVICE_PACKAGE "aerie.package/1"`
 pub const AERIE_SERVICE_PACKAGE: &[u8; 16] = b"aerie.package/1\0";
-
 /// Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a
 /// plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
 pub const AERIE_SERVICE_COMPUTE: &[u8; 16] = b"aerie.compute/1\0";
-
 /// Run any packaged target as a draft model.
 pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
-
 /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
 /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
 /// Jacobi window).
 pub const AERIE_EXTENSION_EXTRA_ROWS: &[u8; 19] = b"aerie.extra_rows/1\0";
-
 /// An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row
 /// left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the
 /// text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its
 /// newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither
 /// are spared it.
 pub const AERIE_EXTENSION_FORK: &[u8; 13] = b"aerie.fork/1\0";
-
 /// `AERIE_D_OK = 0`
 pub const AERIE_D_OK: i32 = 0;
-
 /// an argument or the package is wrong
 pub const AERIE_D_INVALID: i32 = 1;
-
 /// valid, but this drafter does not do it
 pub const AERIE_D_UNSUPPORTED: i32 = 2;
-
 /// `AERIE_D_NO_MEMORY = 3`
 pub const AERIE_D_NO_MEMORY: i32 = 3;
-
 /// `AERIE_D_FAILED = 4`
 pub const AERIE_D_FAILED: i32 = 4;
-
 /// `AERIE_DTYPE_F32 = 0`
 pub const AERIE_DTYPE_F32: i32 = 0;
-
 /// `AERIE_DTYPE_BF16 = 1`
 pub const AERIE_DTYPE_BF16: i32 = 1;
-
 /// `AERIE_DTYPE_INT8 = 2`
 pub const AERIE_DTYPE_INT8: i32 = 2;
-
 /// `AERIE_DTYPE_INT4 = 3`
 pub const AERIE_DTYPE_INT4: i32 = 3;
-
 /// `AERIE_DTYPE_I32 = 4`
 pub const AERIE_DTYPE_I32: i32 = 4;
-
 /// `AERIE_ACT_SILU = 0`
 pub const AERIE_ACT_SILU: i32 = 0;
-
 /// `AERIE_ACT_GELU_TANH = 1`
 pub const AERIE_ACT_GELU_TANH: i32 = 1;
-
 /// `AERIE_ACT_RELU = 2`
 pub const AERIE_ACT_RELU: i32 = 2;
-
 /// observe carries target features
 pub const AERIE_DRAFTER_FEATURES: u32 = 1;
-
 /// propose_host instead of observe/propose
 pub const AERIE_DRAFTER_HOST_TOKENS: u32 = 2;
-
 /// opens packages of kind target (external draft model)
 pub const AERIE_DRAFTER_TAKES_TARGET: u32 = 4;
-
 /// opens without a package
 pub const AERIE_DRAFTER_NO_PACKAGE: u32 = 8;
-
 /// one call at a time over all drafters of this plugin
 pub const AERIE_DRAFTER_SERIAL: u32 = 16;
-
 /// rows of one sequence a call (n_seqs = 1), at a price in batches
 pub const AERIE_DRAFTER_ONE_SEQUENCE: u32 = 32;
-
 /// hidden state after the final norm (EAGLE-1/2)
 pub const AERIE_FEATURE_FINAL: i32 = -1;
 

@@ -6,7 +6,6 @@ use super::*;
 
 /// `AERIE_ENCODE_NO_BOS = 1`
 pub const AERIE_ENCODE_NO_BOS: u32 = 1;
-
 /// `AERIE_ENCODE_SPECIAL = 2`
 pub const AERIE_ENCODE_SPECIAL: u32 = 2;
 

@@ -5,22 +5,16 @@ use super::*;
 
 /// `AERIE_WEIGHTS_DEFAULT = 0`
 pub const AERIE_WEIGHTS_DEFAULT: i32 = 0;
-
 /// `AERIE_WEIGHTS_F32 = 1`
 pub const AERIE_WEIGHTS_F32: i32 = 1;
-
 /// `AERIE_WEIGHTS_BF16 = 2`
 pub const AERIE_WEIGHTS_BF16: i32 = 2;
-
 /// `AERIE_WEIGHTS_INT8 = 3`
 pub const AERIE_WEIGHTS_INT8: i32 = 3;
-
 /// `AERIE_WEIGHTS_INT4 = 4`
 pub const AERIE_WEIGHTS_INT4: i32 = 4;
-
 /// `AERIE_INSPECT_TEXT = 0`
 pub const AERIE_INSPECT_TEXT: i32 = 0;
-
 /// `AERIE_INSPECT_JSON = 1`
 pub const AERIE_INSPECT_JSON: i32 = 1;
 
