@@ -47,6 +47,7 @@ kernels::Tensor Plan::scratch(int64_t rows, int64_t cols) {
   }
   if (block_ == blocks_.size()) {
     const size_t size = std::max(bytes, kBlockBytes);
+    blocks_.reserve(blocks_.size() + 1);  // what may throw comes before what would be lost
     auto* data = static_cast<char*>(device_->allocate(size));
     if (!data) {
       fail(error(Code::out_of_memory, "plan: no device memory for " + std::to_string(size) + " bytes of scratch"));

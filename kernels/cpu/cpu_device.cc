@@ -46,15 +46,27 @@ uint64_t new_runs(size_t n) {
   return next.fetch_add(n, std::memory_order_relaxed);
 }
 
-Scratch& thread_scratch() {
-  thread_local constinit Scratch scratch;
-  // A thread's memory goes when the thread does, or the process. Others' exit handlers and thread-local objects may
-  // step after that: then the scratch is empty, not destroyed.
-  thread_local struct Owner {
-    ~Owner() { scratch.release(); }
-  } owner;
-  return scratch;
-}
+// A thread's memory goes when the thread does, or the process. Others' exit handlers and thread-local objects may step after
+// that: then a task gives back what it took.
+class TaskScratch {
+ public:
+  TaskScratch() {
+    thread_local struct Owner {
+      ~Owner() {
+        scratch_.release();
+        ended_ = true;
+      }
+    } owner;
+  }
+  ~TaskScratch() {
+    if (ended_) scratch_.release();
+  }
+  Scratch& get() { return scratch_; }
+
+ private:
+  static inline thread_local constinit Scratch scratch_;
+  static inline thread_local constinit bool ended_ = false;
+};
 
 class CpuDevice;
 
@@ -146,9 +158,9 @@ void run_one(void* context, int32_t i) noexcept {
   const FpEnv env;  // the host's job system runs tasks on threads of its own
   Batch& b = *static_cast<Batch*>(context);
   try {
-    Scratch& scratch = thread_scratch();
-    scratch.enter(b.run);
-    std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, scratch); }, *b.op);
+    TaskScratch scratch;
+    scratch.get().enter(b.run);
+    std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, scratch.get()); }, *b.op);
   } catch (...) {
     b.failed.store(true, std::memory_order_relaxed);
   }
