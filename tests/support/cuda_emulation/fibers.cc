@@ -51,9 +51,9 @@ struct Fibers::State {
   std::function<void(int)> body;
   char* stacks = nullptr;
   int current = -1;
-  bool ended = false;
+  std::vector<char> ended;  // fiber: it has
 #ifdef AERIE_FIBER_ASM
-  void* host = nullptr;
+  void *host = nullptr, *nowhere = nullptr;
   std::vector<void*> at;
 #else
   ucontext_t host;
@@ -67,7 +67,7 @@ struct Fibers::State {
 };
 
 namespace {
-thread_local Fibers::State* running = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local Fibers::State* running = nullptr;  // asked for at every switch
 }
 
 Fibers::Fibers() : state_(new State) {
@@ -84,13 +84,12 @@ void Fibers::entry() {
   __sanitizer_finish_switch_fiber(nullptr, &s.host_stack, &s.host_size);
 #endif
   s.body(s.current);
-  s.ended = true;
+  s.ended[static_cast<size_t>(s.current)] = true;
 #ifdef AERIE_FIBER_ASAN
   __sanitizer_start_switch_fiber(nullptr, s.host_stack, s.host_size);
 #endif
 #ifdef AERIE_FIBER_ASM
-  void* nowhere;
-  aerie_fiber_switch(&nowhere, s.host);
+  aerie_fiber_switch(&s.nowhere, s.host);
 #else
   setcontext(&s.host);
 #endif
@@ -100,6 +99,7 @@ void Fibers::start(int n, const std::function<void(int)>& body) {
   State& s = *state_;
   s.body = body;
   s.at.resize(static_cast<size_t>(n));
+  s.ended.assign(static_cast<size_t>(n), false);
   for (int i = 0; i < n; ++i) {
 #ifdef AERIE_FIBER_ASM
     auto** top = reinterpret_cast<void**>(s.stack(i) + kStack);
@@ -121,7 +121,6 @@ bool Fibers::resume(int i) {
   State& s = *state_;
   running = &s;
   s.current = i;
-  s.ended = false;
 #ifdef AERIE_FIBER_ASAN
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, s.stack(i), kStack);
@@ -134,7 +133,7 @@ bool Fibers::resume(int i) {
 #ifdef AERIE_FIBER_ASAN
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 #endif
-  return s.ended;
+  return s.ended[static_cast<size_t>(i)];
 }
 
 void Fibers::pause() {
@@ -156,7 +155,9 @@ void Fibers::pause() {
 
 void Fibers::drop() {
 #ifdef AERIE_FIBER_ASAN
-  __asan_unpoison_memory_region(state_->stacks, kApart * kMost);
+  const State& s = *state_;
+  for (size_t i = 0; i < s.ended.size(); ++i)  // who returned has taken away his marks
+    if (!s.ended[i]) __asan_unpoison_memory_region(s.stack(static_cast<int>(i)), kStack);
 #endif
 }
 
