@@ -28,7 +28,8 @@ class MappedFile {
 };
 
 // Bytes of a mapping that will be read soon: what the system has in memory is mapped now, at a fraction of what
-// a fault for every page would cost later; the rest it begins to read without being waited for. Only a hint.
+// a fault for every page would cost later. The rest is not waited for: it comes in huge pages when it is first read, or,
+// where there are none, the system begins to read it. Only a hint.
 void will_need(std::span<const uint8_t> bytes);
 
 // A new file that appears under `path` only when commit() succeeds; until then, and for ever if it fails or

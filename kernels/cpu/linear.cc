@@ -27,22 +27,22 @@ namespace HWY_NAMESPACE {
 
 // Rows that one tile serves, so that the weights pass once; and rows of the tiles that more are cut into. Those read their
 // weights from the cache: narrower ones of two panels, which load half as much for each product, are faster then. For
-// int8 they are so from 13 rows on.
+// int8 they are so from 15 rows on, for int4 from 9.
 struct TileRows {
   int64_t most, of_many;
 };
 constexpr TileRows rows_for(DType t) {
-  if (kV == 1) return t == DType::int8 ? TileRows{12, 8} : t == DType::int4 ? TileRows{16, 6} : TileRows{16, 8};
+  if (kV == 1) return t == DType::int8 ? TileRows{14, 8} : t == DType::int4 ? TileRows{8, 6} : TileRows{16, 8};
   if (kV == 2) return {6, 6};
   return t == DType::int8 || t == DType::int4 ? TileRows{3, 3} : TileRows{2, 2};
 }
 // Not every number has a tile of its own: the next larger one serves, with rows of zeros.
-constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 10 ? 10 : m <= 12 ? 12 : 16; }
+constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 14 ? round_up(m, 2) : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
 constexpr int panels_for_float(int m) {
   return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m == 2 ? 2 : 1) : 1;
 }
-constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 12 ? 2 : 1) : 1; }
+constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 14 ? 2 : 1) : 1; }
 constexpr int panels_for_int4(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1; }  // sums twice: of a block, of all
 constexpr int panels_for(DType t, int m) {
   return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4(m) : panels_for_float(m);
@@ -66,6 +66,9 @@ void sweep(LinearTile t, int64_t last) {
   if constexpr (M <= tile_rows(rows_for(T).most)) {
     constexpr int P = panels_for(T, M);
     for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
+    if constexpr (P > 2 && M > 4) {  // of several tiles, whose chunks may be that short
+      for (; t.panel + 2 <= last; t.panel += 2) tile<T, M, 2>(t);
+    }
     if constexpr (P > 1) {
       for (; t.panel < last; ++t.panel) tile<T, M, 1>(t);
     }
@@ -94,6 +97,7 @@ void rows_of(const LinearTile& t, int64_t last) {
     case 8: return panels<8>(t, last);
     case 10: return panels<10>(t, last);
     case 12: return panels<12>(t, last);
+    case 14: return panels<14>(t, last);
     case 16: return panels<16>(t, last);
     default: break;
   }
@@ -126,11 +130,12 @@ int64_t packed_rows(DType t, int64_t m) {
 void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
   const Ahead alone{ahead_bytes(x.q, panels_for(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
-  // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while
-  // each of them fetches its share of the next chunk.
+  // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while each of them
+  // fetches its share of the next chunk. A short one leaves little unfetched where it begins; many tiles' activations come
+  // from afar for every chunk.
   const int64_t bytes = data_bytes(op.w.dtype, Layout::panel16, kPanel, std::max<int64_t>(op.w.cols, 1));
   const int64_t fit = kChunkBytes / bytes;
-  const int64_t chunk = tiles <= 1 ? last - first : fit >= 8 ? fit / 8 * 8 : fit >= 4 ? 4 : 2;
+  const int64_t chunk = tiles <= 1 ? last - first : tiles <= 4 ? 2 : fit >= 8 ? fit / 8 * 8 : fit >= 4 ? 4 : 2;
   for (int64_t at = first; at < last; at += chunk) {
     const int64_t end = std::min(last, at + chunk);
     each_tile(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
@@ -147,17 +152,22 @@ void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weig
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, int8_t* q, int32_t* offsets,
-              float* scale) {
+template <bool kInt4>
+void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, int8_t* q, int32_t* offsets, float* scale) {
   const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock;
-  each_tile(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+  each_tile(kInt4 ? DType::int4 : DType::int8, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
     int8_t* tile_q = q + packed * kp;
     int32_t* tile_offsets = offsets + packed * blocks;
     for (int64_t r = 0; r < n; ++r)
-      scale[row + r] = quantise_row(x + (row + r) * stride, k, weights == DType::int4, r, wide, tile_q, tile_offsets);
+      scale[row + r] = quantise_row<kInt4>(x + (row + r) * stride, k, r, wide, tile_q, tile_offsets);
     for (int64_t r = n; r < wide; ++r) zero_row(blocks, r, wide, tile_q, tile_offsets);
   });
+}
+
+void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, int8_t* q, int32_t* offsets,
+              float* scale) {
+  (weights == DType::int4 ? quantise_rows<true> : quantise_rows<false>)(x, stride, m, k, q, offsets, scale);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -223,8 +233,10 @@ int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t time = work / std::max<int64_t>(op.x.rows, 1) * std::max<int64_t>(op.x.rows, 4);
   const int64_t most = std::max<int64_t>(1, 6000000 / std::max<int64_t>(time, 1));
   const int64_t share = threads > 1 ? (panels + threads * 8 - 1) / (threads * 8) : panels;
-  // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one.
-  const int64_t group = op.x.rows <= 4 ? 4 : most > 1 ? 2 : 1;
+  // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one. Two of
+  // integers, a quarter of the time, never are.
+  const bool integer = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
+  const int64_t group = op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 

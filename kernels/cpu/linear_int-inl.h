@@ -109,57 +109,75 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   scale_and_finish<M, P>(t, acc);
 }
 
+// The largest magnitude of x, as bits: those of floats without their sign rise with them, up to infinity and then NaNs.
+inline int32_t top_bits(const float* x, int64_t k) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  constexpr auto lanes = static_cast<int64_t>(kN);
+  constexpr int32_t kMagnitude = 0x7fffffff;
+  constexpr int64_t kChains = 4;
+  const auto load = [&](int64_t at) { return hn::And(hn::BitCast(di, hn::LoadU(d, x + at)), hn::Set(di, kMagnitude)); };
+  VI top[kChains];
+  AERIE_UNROLL for (auto& t : top) t = hn::Zero(di);
+  int64_t i = 0;
+  for (; i + kChains * lanes <= k; i += kChains * lanes)
+    AERIE_UNROLL for (int64_t c = 0; c < kChains; ++c) top[c] = hn::Max(top[c], load(i + c * lanes));
+  for (; i + lanes <= k; i += lanes) top[0] = hn::Max(top[0], load(i));
+  int32_t most = hn::GetLane(hn::MaxOfLanes(di, hn::Max(hn::Max(top[0], top[1]), hn::Max(top[2], top[3]))));
+  for (; i < k; ++i) {
+    int32_t bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    most = (bits & kMagnitude) > most ? bits & kMagnitude : most;
+  }
+  return most;
+}
+
 // Row m of a tile of n rows: one scale, nearest even, zeros behind k. q and offsets are the tile's. Returns the
 // scale. A row that is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
 // The offsets take away what makes the weights' codes unsigned (128 or 8) times the sum of the row: int8's, over all of
 // K, lies with block 0; int4's in each block.
-float quantise_row(const float* x, int64_t k, bool int4, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
+template <bool kInt4>
+float quantise_row(const float* x, int64_t k, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<int8_t, D> d8;
-  const auto lanes = static_cast<int64_t>(kN);
-  V top = hn::Zero(d), bad = hn::Zero(d);  // x * 0 is 0, or NaN when x is not finite
-  int64_t i = 0;
-  for (; i + lanes <= k; i += lanes) {
-    const V v = hn::LoadU(d, x + i);
-    top = hn::Max(top, hn::Abs(v));
-    bad = hn::Add(bad, hn::Mul(v, hn::Zero(d)));
-  }
-  HWY_ALIGN float t[kPanel], z[kPanel];
-  hn::Store(top, d, t);
-  hn::Store(bad, d, z);
-  float most = 0, check = 0;
-  for (size_t l = 0; l < kN; ++l) {
-    most = t[l] > most ? t[l] : most;
-    check += z[l];
-  }
-  for (; i < k; ++i) {
-    most = std::fabs(x[i]) > most ? std::fabs(x[i]) : most;
-    check += x[i] * 0.0f;
-  }
-  const bool finite = check == 0.0f;
+  constexpr auto lanes = static_cast<int64_t>(kN);
+  const int32_t bits = top_bits(x, k);
+  const bool finite = bits < 0x7f800000;
+  float most;
+  __builtin_memcpy(&most, &bits, sizeof most);
   // Below 1e-36 the inverse would overflow; nothing to speak of is lost.
   const float inverse = finite && most > 1e-36f ? 127.0f / most : 0.0f;
-  const V scale = hn::Set(d, inverse);
-  if (!int4) offsets[m] = 0;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer, ties to even
+  const V scale = hn::Set(d, inverse), round = hn::Set(d, kRound);
+  VI sums = hn::Zero(di);
+  int32_t total = 0;
   for (int64_t first = 0, b = 0; first < k; first += kBlock, ++b) {
     int8_t* block = q + (b * n + m) * kBlock;
     const int64_t here = finite ? (k - first < kBlock ? k - first : kBlock) : 0;
-    int64_t j = 0;
-    auto sums = hn::Zero(di);
-    for (; j + lanes <= here; j += lanes) {  // NearestInt rounds ties to even
-      const auto codes = hn::NearestInt(hn::Mul(hn::LoadU(d, x + first + j), scale));
+    const auto add = [&](int64_t j) {
+      const V sum = hn::Add(hn::Mul(hn::LoadU(d, x + first + j), scale), round);
+      const VI codes = hn::Sub(hn::BitCast(di, sum), hn::BitCast(di, round));
       sums = hn::Add(sums, codes);
       hn::StoreU(hn::DemoteTo(d8, codes), d8, block + j);
+    };
+    int64_t j = 0;
+    if (here == kBlock) {
+      AERIE_UNROLL for (; j < kBlock; j += lanes) add(j);
+    } else {
+      for (; j + lanes <= here; j += lanes) add(j);
+      for (; j < kBlock; ++j) {
+        block[j] = j < here ? static_cast<int8_t>((x[first + j] * inverse + kRound) - kRound) : 0;
+        total += block[j];
+      }
     }
-    int32_t total = hn::GetLane(hn::SumOfLanes(di, sums));
-    for (; j < kBlock; ++j) {
-      block[j] = j < here ? static_cast<int8_t>((x[first + j] * inverse + 12582912.0f) - 12582912.0f) : 0;
-      total += block[j];
+    if (kInt4) {
+      offsets[b * n + m] = -8 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
+      sums = hn::Zero(di);
+      total = 0;
     }
-    if (int4) offsets[b * n + m] = -8 * total;
-    else offsets[m] -= 128 * total;
   }
+  if (!kInt4) offsets[m] = -128 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
   return finite ? most / 127.0f : NAN;
 }
 

@@ -24,7 +24,7 @@ echo
 echo "## What the machine can do"
 echo
 say roofline
-"$build/bin/roofline" --rounds 5 | fenced
+"$build/bin/roofline" --rounds 5 | tee "$out/roofline" | fenced
 
 if [ $# -gt 0 ]; then
   say perplexity
@@ -45,6 +45,40 @@ python3 "$here/vs_llama_cpp.py" --build "$build" --models "$models" --shape "$sh
   --rows 1,2,3,4,5,6,7,8,10,12,16 --repeats "$repeats" --out "$out/llama.json" --page "$out/llama.md" >&2
 echo
 sed -e 's/^#/##/' -e 's/^### Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' -e 's/^## Aerie and llama.cpp.*/## Beside llama.cpp, random weights/' "$out/llama.md"
+
+say "pass profile"
+echo
+echo "## Where a verify pass spends its time"
+echo
+echo "\`pass_profile\`, random weights, $threads threads, behind 192 positions; each op timed alone, medians of 15 passes."
+for d in ${dtypes//,/ }; do
+  echo
+  echo "$d:"
+  echo
+  "$build/bin/pass_profile" "$models/$shape/$d.aerie" "$threads" 1 6 8 12 13 16 17 | tee "$out/profile.$d" | fenced
+done
+echo
+echo "The compute roof of a pass is the time of Linear's multiply-adds at the peak that \`roofline\` measures for the format:"
+echo
+for d in ${dtypes//,/ }; do
+  peak=$([ "$d" = bf16 ] && echo f32 || echo "$d")
+  awk -v d="$d" -v threads="$threads" -v peak="$peak" 'NR == FNR { if ($1 == peak && $2 == threads) roof = $3; next }
+    $1 == "all" && roof { printf "- %s, 16 rows: %.1f ms, roof %.1f ms: %.2f times the roof\n", d, $12, $12 * $13 / roof, roof / $13 }' \
+    "$out/roofline" "$out/profile.$d"
+done
+cat "$here/verify_roof.md.in"
+echo
+echo "### Pages"
+echo
+echo "A page that is not in the processor's tables must be looked up, in a virtual machine twice over. A package that Aerie wrote, or was"
+echo "the first to read, lies in huge pages where the file system has them; one that another program wrote or read lies in small"
+echo "ones until the system drops it from memory. The int8 package as it lies after the sections above, and a copy made by \`cp\`:"
+echo
+cp "$models/$shape/int8.aerie" "$out/copy.aerie"
+for file in "$models/$shape/int8.aerie" "$out/copy.aerie"; do
+  "$build/bin/pass_profile" "$file" "$threads" 1 6 8 12 13 16 17 | sed -n "s/^ms a pass of rows /$(basename "$file" .aerie), rows      /p; s/^all   /ms    /p"
+done | fenced
+rm "$out/copy.aerie"
 
 say "other instruction sets"
 echo

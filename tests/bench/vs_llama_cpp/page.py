@@ -99,7 +99,7 @@ Other work took at most {100 * busy:.0f} % of the machine{'.' if busy < BUSY els
 **Random weights**: Gaussian, the same in both engines' formats; speed only, no text. A pass of n rows behind {results['context']} positions
 gives the logits of every row. Medians of {results['repeats']} interleaved repeats, [minimum; quartiles]. Ratio: llama.cpp's time over
 Aerie's, above 1 where Aerie is faster. Where two numbers share a cell, Aerie's is the first. Made by `tests/bench/vs_llama_cpp.py`.
-""", summary(results), "## Opening\n\nThe file is in the page cache. The first pass brings in what was only mapped.\n", opening(results)]
+""", summary(results), "## Opening\n\nThe file is in the page cache, where an opening before this one brought it. The first pass brings in what was only mapped.\n", opening(results)]
     for run in results["runs"]:
         out += [f"## {title(run)}\n", passes(run, results["rows"])]
     file.write_text("\n".join(out))
