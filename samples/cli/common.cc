@@ -251,10 +251,6 @@ std::string cycles_text(const aerie_statistics& s, const std::vector<std::string
   return text;
 }
 
-std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
-  return cycles_text(s, drafters) + "; the last one verified " + std::to_string(s.chosen_nodes) + " nodes to depth " + std::to_string(s.chosen_depth);
-}
-
 double repeated_4grams(const std::vector<int32_t>& t) {
   if (t.size() < 4) return 0;
   std::set<std::vector<int32_t>> seen;

@@ -142,7 +142,6 @@ Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, i
 
 // Who drafted how many cycles; `drafters` as they were given to the session.
 std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
-std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
 nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<std::string>& drafters);
 
 // Share of 4-grams in `tokens` that occurred before: small models loop, and loops flatter a drafter.

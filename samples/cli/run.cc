@@ -140,7 +140,7 @@ int run_command(const Options& o) {
                  static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
-  if (!drafters.empty()) std::fprintf(stderr, "%s\n", choice_text(s, o.drafters).c_str());
+  if (!drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
   if (!plain.tokens.empty())
     std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
                  plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
