@@ -5,6 +5,7 @@ package aerie
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -269,6 +270,13 @@ func longPrompt() []int32 {
 		long[i] = int32(1 + i*7%1000)
 	}
 	return long
+}
+
+func TestLongestBudget(t *testing.T) {
+	s := start(t, openDemo(t), settings(nil, 0, 0), 1, 2, 3)
+	if step, err := s.Step(ctx, StepOptions{Budget: math.MaxInt64}); err != nil || step.State != Emitted {
+		t.Errorf("%+v, %v", step, err)
+	}
 }
 
 func TestCancelInPrefill(t *testing.T) {

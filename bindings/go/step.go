@@ -48,7 +48,7 @@ func (s StepOptions) c() (o C.aerie_step_options) {
 	o.struct_size = C.uint32_t(unsafe.Sizeof(o))
 	o.max_tokens = int32Of(s.MaxTokens)
 	if s.Budget > 0 { // less than a microsecond is not "no limit"
-		o.budget_us = C.int64_t((s.Budget + time.Microsecond - 1) / time.Microsecond)
+		o.budget_us = C.int64_t((s.Budget-1)/time.Microsecond + 1)
 	}
 	return o
 }

@@ -71,6 +71,9 @@ Status run(const ConvertOptions& o) {
     return error(Code::invalid_argument, o.source + ": a drafter head; name its target with --drafter-for");
   if (!head && importer != import_package && !o.drafter_for.empty())
     return error(Code::mismatch, o.source + ": a target model, not a drafter for " + o.drafter_for);
+  if ((head || importer == import_package) && !o.tokenizer.empty())
+    return error(Code::unsupported, o.tokenizer + ": a tokenizer goes into a package made of a Hugging Face directory or a llama2.c "
+                                                  "checkpoint, not of " + o.source);
   if (o.candidate_rank < -1)
     return error(Code::invalid_argument, "convert: candidate head: rank " + std::to_string(o.candidate_rank));
   if (head && o.candidate_rank != 0)

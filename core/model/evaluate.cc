@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kRows = 64;  // of a pass, as many as a prompt's
 
 Status check(const LlamaConfig& config, std::span<const int32_t> tokens, const EvaluateOptions& options) {
-  if (static_cast<int64_t>(tokens.size()) > config.max_context)
+  if (tokens.size() > static_cast<size_t>(config.max_context))
     return error(Code::limit, "evaluate: " + std::to_string(tokens.size()) + " tokens, the context is " +
                                   std::to_string(config.max_context));
   for (size_t i = 0; i < tokens.size(); ++i)

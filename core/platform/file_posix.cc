@@ -31,6 +31,7 @@ struct Descriptor {
 
 // Opens a regular file for reading; `size` receives its length.
 Status open_regular(const std::string& path, Descriptor* d, uint64_t* size) {
+  if (path.empty()) return error(Code::invalid_argument, "path: is empty");
   if (path.find('\0') != std::string::npos) return error(Code::invalid_argument, "path: contains a NUL byte");
   // O_NONBLOCK: a FIFO under this name must give an error, not wait for a writer.
   do d->fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -1,6 +1,7 @@
 // Backbone: a chain of best children, each with its siblings as leaves (FastEagle, section 2.2, "constrained tree").
 #include <algorithm>
 
+#include "core/policy/in_range.h"
 #include "core/policy/tree_policy.h"
 
 namespace aerie {
@@ -68,12 +69,8 @@ class BackbonePolicy final : public TreePolicy {
 }  // namespace
 
 Result<std::unique_ptr<TreePolicy>> make_backbone_policy(int32_t levels, int32_t k) {
-  const auto bad = [](const char* what, int32_t value, int32_t most) {
-    return error(Code::invalid_argument, std::string("backbone: ") + what + " " + std::to_string(value) + " is not in 1.." +
-                                             std::to_string(most));
-  };
-  if (levels < 1 || levels > kMaxTreeLevels) return bad("levels", levels, kMaxTreeLevels);
-  if (k < 1 || k > kMaxTreeWidth) return bad("top_k", k, kMaxTreeWidth);
+  AERIE_TRY(in_range("backbone: levels", levels, 1, kMaxTreeLevels));
+  AERIE_TRY(in_range("backbone: top_k", k, 1, kMaxTreeWidth));
   return std::unique_ptr<TreePolicy>(std::make_unique<BackbonePolicy>(levels, k));
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/policy/in_range.h"
 #include "core/policy/marginal.h"
 #include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
@@ -147,13 +148,10 @@ class CastPolicy final : public TreePolicy {
 }  // namespace
 
 Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& o) {
-  const auto bad = [](const char* what, double v) {
-    return error(Code::invalid_argument, std::string("cast: ") + what + " " + std::to_string(v) + " is out of range");
-  };
-  if (o.total < 2 || o.total > kMaxTreeNodes) return bad("total", o.total);
-  if (o.depth < 1 || o.depth > kMaxTreeLevels) return bad("depth", o.depth);
-  if (o.top_k < 1 || o.top_k > kMaxTreeWidth) return bad("top_k", o.top_k);
-  if (!(o.threshold > 0 && o.threshold < 1e6)) return bad("threshold", o.threshold);
+  AERIE_TRY(in_range("cast: total", o.total, 2, kMaxTreeNodes));
+  AERIE_TRY(in_range("cast: depth", o.depth, 1, kMaxTreeLevels));
+  AERIE_TRY(in_range("cast: top_k", o.top_k, 1, kMaxTreeWidth));
+  AERIE_TRY(in_range("cast: threshold", o.threshold, 1e-6, 1e6));
   return std::unique_ptr<TreePolicy>(std::make_unique<CastPolicy>(o));
 }
 

@@ -1,6 +1,7 @@
 // EAGLE-2: the tree follows the drafter's confidence (EAGLE-2, section 4.1 expansion, 4.2 reranking).
 #include <algorithm>
 
+#include "core/policy/in_range.h"
 #include "core/policy/tree_policy.h"
 
 namespace aerie {
@@ -91,18 +92,12 @@ class Eagle2Policy final : public TreePolicy {
   int32_t level_ = 0;  // depth of the next frontier
 };
 
-Status in_range(const char* what, int32_t value, int32_t low, int32_t high) {
-  if (value >= low && value <= high) return {};
-  return error(Code::invalid_argument, std::string("eagle2: ") + what + " " + std::to_string(value) + " is not in " +
-                                           std::to_string(low) + ".." + std::to_string(high));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options) {
-  AERIE_TRY(in_range("total", options.total, 2, kMaxTreeNodes));
-  AERIE_TRY(in_range("depth", options.depth, -1, kMaxTreeLevels));
-  AERIE_TRY(in_range("top_k", options.top_k, 1, kMaxTreeWidth));
+  AERIE_TRY(in_range("eagle2: total", options.total, 2, kMaxTreeNodes));
+  AERIE_TRY(in_range("eagle2: depth", options.depth, -1, kMaxTreeLevels));
+  AERIE_TRY(in_range("eagle2: top_k", options.top_k, 1, kMaxTreeWidth));
   return std::unique_ptr<TreePolicy>(std::make_unique<Eagle2Policy>(options));
 }
 

@@ -1,9 +1,9 @@
 #include "core/session/session.h"
 
 #include <algorithm>
-#include <cmath>
 #include <new>
 
+#include "core/policy/in_range.h"
 #include "core/session/batch.h"
 
 namespace aerie {
@@ -54,14 +54,10 @@ Session::~Session() {
 }
 
 Status Session::check_sampling(const kernels::Sampling& s) const {
-  const auto bad = [](const char* what, double v) {
-    return error(Code::invalid_argument, std::string("sampling: ") + what + " " + std::to_string(v));
-  };
-  if (!std::isfinite(s.temperature) || s.temperature < 0 || s.temperature > 1000) return bad("temperature", s.temperature);
-  if (!(s.top_p > 0 && s.top_p <= 1)) return bad("top_p", s.top_p);
-  if (!(s.min_p >= 0 && s.min_p <= 1)) return bad("min_p", s.min_p);
-  if (s.top_k < 0) return bad("top_k", s.top_k);
-  return {};
+  AERIE_TRY(in_range("sampling: temperature", s.temperature, 0, 1000));
+  AERIE_TRY(in_range("sampling: top_p", s.top_p, 0, 1));
+  AERIE_TRY(in_range("sampling: min_p", s.min_p, 0, 1));
+  return in_range("sampling: top_k", s.top_k, 0, INT32_MAX);
 }
 
 Status Session::check_tree(const TreePolicy& policy) const {
@@ -76,9 +72,9 @@ Status Session::check_tree(const TreePolicy& policy) const {
 }
 
 Status Session::append(std::span<const int32_t> tokens) {
-  if (text_.size() + tokens.size() > static_cast<size_t>(max_context_))
-    return error(Code::limit, "append: " + std::to_string(text_.size() + tokens.size()) + " tokens, the context is " +
-                                  std::to_string(max_context_));
+  if (tokens.size() > static_cast<size_t>(max_context_) - text_.size())
+    return error(Code::limit, "append: " + std::to_string(tokens.size()) + " tokens after " + std::to_string(text_.size()) +
+                                  ", the context is " + std::to_string(max_context_));
   for (const int32_t t : tokens)
     if (t < 0 || t >= model_->config().vocab_size)
       return error(Code::invalid_argument, "append: token " + std::to_string(t) + " is not in the vocabulary of " +

@@ -10,6 +10,8 @@ namespace aerie {
 namespace {
 // How long a slice of work may go on before a cancel is noticed.
 constexpr auto kCancelInterval = std::chrono::milliseconds(2);
+// Added to now: the longest that one may ask for would be past the clock's end, and so over at once.
+constexpr std::chrono::microseconds kLongestBudget = std::chrono::hours(24 * 365);
 constexpr size_t kIndexBytes = size_t{512} << 10;
 
 uint64_t nanoseconds(kernels::Clock::duration d) {
@@ -58,7 +60,7 @@ bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, st
 
 bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel) {
   using kernels::Clock;
-  const auto deadline = budget.count() > 0 ? Clock::now() + budget : kernels::kNoDeadline;
+  const auto deadline = budget.count() > 0 ? Clock::now() + std::min(budget, kLongestBudget) : kernels::kNoDeadline;
   const auto any = [&](auto&& f) { return std::any_of(sessions.begin(), sessions.end(), f); };
   while (any([](const Session* s) { return s->active(); }) && !any([](const Session* s) { return s->said(); })) {
     if (cancel && cancel->exchange(false, std::memory_order_relaxed)) return false;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "common.h"
 
@@ -28,16 +28,17 @@ const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I
 std::vector<std::string> read_prompts(const std::string& path, int limit) {
   std::vector<std::string> out;
   if (path.empty()) return {std::begin(kPrompts), std::end(kPrompts)};
-  std::ifstream in(path);
-  if (!in) throw Failure(path + ": cannot be read");
+  std::istringstream in(read_text(path));
   for (std::string line; std::getline(in, line) && static_cast<int>(out.size()) < limit;) {
     const auto j = nlohmann::json::parse(line, nullptr, false);
     if (!j.is_object()) throw Failure(path + ": line " + std::to_string(out.size() + 1) + " is not JSON");
     if (j.contains("prompt") && j["prompt"].is_string()) out.push_back(j["prompt"]);
     else if (j.contains("turns") && j["turns"].is_array() && !j["turns"].empty() && j["turns"][0].is_string()) out.push_back(j["turns"][0]);
     else if (j.contains("text") && j["text"].is_string()) out.push_back(j["text"]);
-    else throw Failure(path + ": a line has none of prompt, turns, text");
+    else throw Failure(path + ": line " + std::to_string(out.size() + 1) + " has none of prompt, turns, text");
+    if (out.back().empty()) throw Failure(path + ": line " + std::to_string(out.size()) + ": the prompt is empty");
   }
+  if (out.empty()) throw Failure(path + ": no prompts");
   return out;
 }
 
@@ -271,18 +272,16 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   o->sampling.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");
   c->add_option("--tree", o->trees, "chain, static, eagle2, backbone, cast, auto; may be repeated")->check(tree_error);
-  c->add_option("--tree-nodes", o->tree.nodes);
-  c->add_option("--tree-depth", o->tree.depth);
-  c->add_option("--tree-top-k", o->tree.top_k);
+  o->tree.add_sizes_to(*c);
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
-  c->add_option("--limit", o->limit, "prompts read from the file")->check(CLI::PositiveNumber);
-  c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);
-  c->add_option("--repeats", o->repeats)->check(CLI::PositiveNumber);
+  c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--max-tokens", o->max_tokens, "tokens generated after each prompt")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::PositiveNumber);
   c->add_flag("--together", o->together, "one more row: auto, which chooses between all drafters for every cycle");
-  c->add_flag("--json", o->json);
+  c->add_flag("--json", o->json, "one JSON object");
   c->callback([o, run] { *run = [o] { return bench(*o); }; });
 }
 

@@ -1,13 +1,16 @@
 #include "common.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
-#include <cstdio>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <iterator>
 #include <set>
-#include <sstream>
 
 namespace cli {
 
@@ -16,6 +19,28 @@ const std::pair<const char*, int32_t> kTrees[] = {{"default", AERIE_TREE_DEFAULT
                                                   {"static", AERIE_TREE_STATIC},   {"eagle2", AERIE_TREE_EAGLE2},
                                                   {"backbone", AERIE_TREE_BACKBONE}, {"cast", AERIE_TREE_CAST},
                                                   {"auto", AERIE_TREE_AUTO}};
+
+std::atomic<aerie_session*> interruptible{nullptr};
+static_assert(std::atomic<aerie_session*>::is_always_lock_free, "a signal handler reads it");
+}  // namespace
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Failure(std::string("standard output: cannot write: ") + std::strerror(errno));
+}
+
+StopOnInterrupt::StopOnInterrupt(aerie_session* session) {
+  interruptible.store(session);
+  sigaction(SIGINT, nullptr, &before_);
+  if (before_.sa_handler == SIG_IGN) return;  // nohup, or in the background of a script
+  struct sigaction action {};
+  action.sa_handler = [](int) { aerie_session_cancel(interruptible.load()); };  // sets a flag
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+StopOnInterrupt::~StopOnInterrupt() {
+  sigaction(SIGINT, &before_, nullptr);
+  interruptible.store(nullptr);
 }
 
 int32_t tree_policy(const std::string& name) {
@@ -31,14 +56,18 @@ std::string tree_error(const std::string& name) {
 
 void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "target package")->required();
-  app.add_option("--plugin", plugins, "absolute path of a further drafter plugin");
+  app.add_option("--plugin", plugins, "file of a further drafter plugin; may be repeated");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
-  app.add_option("--device", device, "cpu, cuda or cuda:N");
-  app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8"}));
 }
 
 void TreeOptions::add_to(CLI::App& app) {
   app.add_option("--tree", tree, "chain, static, eagle2, backbone, cast or auto (the default)")->check(tree_error);
+  add_sizes_to(app);
+}
+
+void TreeOptions::add_sizes_to(CLI::App& app) {
   app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
   app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone: levels (7)");
   app.add_option("--tree-top-k", top_k, "eagle2: children a node; backbone: nodes a level (10)");
@@ -55,11 +84,11 @@ aerie_tree_options TreeOptions::get() const {
 }
 
 void SamplingOptions::add_to(CLI::App& app) {
-  app.add_option("--temperature", temperature, "0: greedy");
+  app.add_option("--temperature", temperature, "0: greedy")->capture_default_str();
   app.add_option("--top-k", top_k, "0: off");
   app.add_option("--top-p", top_p, "1: off");
   app.add_option("--min-p", min_p, "0: off");
-  app.add_option("--seed", seed, "same seed, same text");
+  app.add_option("--seed", seed, "same seed, same text")->capture_default_str();
   app.add_option("--stream-id", stream, "noise stream");
 }
 
@@ -110,7 +139,10 @@ Runtime open_runtime(const ModelOptions& o) {
   check([&](aerie_error* e) { return aerie_runtime_create(&r, &runtime, e); });
   Runtime out(runtime);
   check([&](aerie_error* e) { return aerie_runtime_load_plugin_directory(runtime, nullptr, e); });
-  for (const std::string& p : o.plugins) check([&](aerie_error* e) { return aerie_runtime_load_plugin(runtime, p.c_str(), e); });
+  for (const std::string& p : o.plugins) {
+    const std::string path = std::filesystem::absolute(p).string();
+    check([&](aerie_error* e) { return aerie_runtime_load_plugin(runtime, path.c_str(), e); });
+  }
   return out;
 }
 
@@ -120,11 +152,7 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
   m.kv_positions = o.kv_positions;
   m.keep_prefixes = o.keep_prefixes ? 0 : -1;
-  if (progress && isatty(2))
-    m.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
-      std::fprintf(stderr, "\rloading %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
-      return 1;
-    };
+  if (progress) show_progress(&m, "loading");
   aerie_model* model = nullptr;
   check([&](aerie_error* e) { return aerie_model_open(runtime, o.model.c_str(), &m, &model, e); });
   return Model(model);
@@ -163,11 +191,12 @@ std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string&
 }
 
 std::string read_text(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) throw Failure(path + ": is a folder, not a file");
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw Failure(path + ": cannot be read");
-  std::ostringstream s;
-  s << in.rdbuf();
-  return s.str();
+  if (!in) throw Failure(path + ": cannot be read: " + std::strerror(errno));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens) {
@@ -184,8 +213,13 @@ Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, i
     aerie_step_result r;
     AERIE_INIT(r);
     const auto before = Clock::now();
-    check([&](aerie_error* e) { return aerie_session_step(session, &o, &r, e); });
+    check([&](aerie_error* e) {
+      const int32_t code = aerie_session_step(session, &o, &r, e);
+      g.cancelled = code == AERIE_E_CANCELLED;
+      return g.cancelled ? AERIE_OK : code;
+    });
     stepping += Clock::now() - before;  // what is done with the tokens is not decoding
+    if (g.cancelled) break;
     for (int32_t i = 0; i < r.n_tokens; ++i) {
       g.tokens.push_back(r.tokens[i].id);
       g.drafted.push_back(r.tokens[i].drafted);
@@ -215,10 +249,6 @@ std::string cycles_text(const aerie_statistics& s, const std::vector<std::string
   for (size_t i = 0; i < std::min<size_t>(drafters.size(), 8); ++i)
     text += ", " + std::to_string(s.chosen_cycles[i]) + " " + drafters[i].substr(drafters[i].rfind('/') + 1);
   return text;
-}
-
-std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
-  return cycles_text(s, drafters) + "; the last one verified " + std::to_string(s.chosen_nodes) + " nodes to depth " + std::to_string(s.chosen_depth);
 }
 
 double repeated_4grams(const std::vector<int32_t>& t) {

@@ -1,8 +1,12 @@
 // What the commands share: handles that release themselves, options, one generation.
 #pragma once
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,6 +32,35 @@ void check(F&& f) {
   AERIE_INIT(e);
   if (f(&e) != AERIE_OK) throw Failure(e.message[0] ? e.message : aerie_code_name(e.code));
 }
+
+// What has been printed so far is out; else a Failure: the disk is full, the reader has gone.
+void flush_output();
+
+// On a terminal, while a call of the library lasts: what it does and how far it is.
+template <class LibraryOptions>
+void show_progress(LibraryOptions* o, const char* what) {
+  if (!isatty(2)) return;
+  o->progress = [](void* user, uint64_t done, uint64_t total) -> int32_t {
+    const int percent = static_cast<int>(total ? done * 100 / total : 100);
+    std::fprintf(stderr, "\r%s %3d %%%s", static_cast<const char*>(user), percent, done >= total ? "\r\033[K" : "");
+    return 1;
+  };
+  o->progress_user = const_cast<char*>(what);
+}
+
+// Ctrl-C ends what the session generates, not the program, so that what there is gets printed and counted; a second one ends
+// it at once. While it lives, for one session.
+class StopOnInterrupt {
+ public:
+  explicit StopOnInterrupt(aerie_session* session);
+  ~StopOnInterrupt();
+  StopOnInterrupt(const StopOnInterrupt&) = delete;
+  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+constexpr int kInterrupted = 130;  // a command's status; main ends as the shell expects
 
 template <class T, void (*Release)(T*)>
 struct Releaser {
@@ -55,6 +88,7 @@ struct TreeOptions {
   std::string tree = "default";
   int nodes = 0, depth = 0, top_k = 0;
   void add_to(CLI::App& app);
+  void add_sizes_to(CLI::App& app);  // all but --tree
   aerie_tree_options get() const;
 };
 int32_t tree_policy(const std::string& name);
@@ -96,18 +130,18 @@ struct Generated {
   aerie_statistics statistics{};
   double seconds = 0;  // of the steps after the prompt was read
   int32_t finish = 0;
+  bool cancelled = false;
   double tau() const {
     return statistics.full_cycles ? static_cast<double>(statistics.full_emitted) / static_cast<double>(statistics.full_cycles) : 0;
   }
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens.size()) / seconds : 0; }
 };
 using OnTokens = std::function<void(const aerie_step_result&, double seconds)>;
-// Appends the prompt and steps until `max_tokens` or the end of the text.
+// Appends the prompt and steps until `max_tokens`, the end of the text or a cancel.
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {});
 
 // Who drafted how many cycles; `drafters` as they were given to the session.
 std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
-std::string choice_text(const aerie_statistics& s, const std::vector<std::string>& drafters);
 nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<std::string>& drafters);
 
 // Share of 4-grams in `tokens` that occurred before: small models loop, and loops flatter a drafter.

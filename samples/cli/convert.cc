@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "aerie/tools.h"
@@ -17,7 +15,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
   c->add_option("source", o->source, "Hugging Face or EAGLE directory, llama2.c .bin, or .aerie")->required();
   c->add_option("-o,--output", o->output, "package to write")->required();
-  c->add_option("--dtype", o->dtype, "of the weights")->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
+  c->add_option("--dtype", o->dtype, "of the weights")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, or a tokenizer.json");
   c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
@@ -36,11 +34,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
       a.compress = o->compress;
       a.candidate_rank = o->candidate_rank < 0 ? 0 : o->candidate_rank == 0 ? -1 : o->candidate_rank;
-      if (isatty(2))
-        a.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
-          std::fprintf(stderr, "\rconverting %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
-          return 1;
-        };
+      show_progress(&a, "converting");
       a.log = [](void*, int32_t, const char* message) { std::fprintf(stderr, "aerie: note: %s\n", message); };
       check([&](aerie_error* e) { return aerie_convert(&a, e); });
       return 0;
@@ -52,8 +46,8 @@ void add_inspect(CLI::App& app, std::function<int()>* run) {
   auto file = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App* c = app.add_subcommand("inspect", "show what is in a package");
-  c->add_option("file", *file)->required();
-  c->add_flag("--json", *json);
+  c->add_option("file", *file, "package")->required();
+  c->add_flag("--json", *json, "one JSON object");
   c->callback([file, json, run] {
     *run = [file, json] {
       char* text = nullptr;

@@ -1,12 +1,53 @@
 // aerie: convert, inspect, run, bench, verify, profile, plugin check. Exit status 0, 1 (it failed: one line on stderr), 2 (usage).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "common.h"
 
+namespace {
+
+// A descriptor that the caller has closed would be the next file's that is opened, and what is printed would go there.
+// Reading is all that these allow, so that printing fails as it should.
+void reserve_standard_streams() {
+  for (int fd; (fd = open("/dev/null", O_RDONLY)) >= 0;)
+    if (fd > 2) {
+      close(fd);
+      return;
+    }
+}
+
+std::string version() {
+  const uint32_t v = aerie_version();
+  return "aerie " + std::to_string(v >> 16) + "." + std::to_string(v >> 8 & 255) + "." + std::to_string(v & 255);
+}
+
+// The command that was given, for who wants to know how it is used.
+std::string command(const CLI::App* app) {
+  std::string words = "aerie";
+  for (auto given = app->get_subcommands(); !given.empty(); given = given[0]->get_subcommands()) words += " " + given[0]->get_name();
+  return words;
+}
+
+int failed(const char* why) {
+  std::fprintf(stderr, "%saerie: %s\n", isatty(2) ? "\r\033[K" : "", why);  // over what a progress line has left
+  return 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  CLI::App app{"Aerie: lossless speculative decoding"};
+  reserve_standard_streams();
+  CLI::App app{"Aerie: lossless speculative decoding", "aerie"};
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& e) { return std::string("aerie: ") + e.what() + "\n"; });
+  app.set_version_flag("--version", version());
+  app.failure_message([](const CLI::App* a, const CLI::Error& e) {
+    return std::string("aerie: ") + e.what() + " (" + command(a) + " --help)\n";
+  });
   std::function<int()> run;
   cli::add_convert(app, &run);
   cli::add_inspect(app, &run);
@@ -15,15 +56,28 @@ int main(int argc, char** argv) {
   cli::add_verify(app, &run);
   cli::add_profile(app, &run);
   cli::add_plugin(app, &run);
+  app.footer("Text with a drafter, and how much faster it was:\n"
+             "  aerie run --model samples/models/demo.aerie --drafter samples/models/demo-eagle.aerie --prompt \"It was\" --compare\n"
+             "aerie COMMAND --help lists a command's options.");
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
+  int status = 1;
   try {
-    return run();
+    status = run();
+    cli::flush_output();
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "aerie: %s\n", e.what());
-    return 1;
+    return failed(e.what());
   }
+  if (status == cli::kInterrupted) {  // the shell is to know that it was the user's wish
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);
+  }
+  return status;
 }

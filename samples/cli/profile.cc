@@ -1,6 +1,4 @@
 // aerie profile: measure, print, keep.
-#include <unistd.h>
-
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -48,11 +46,7 @@ int profile(const Options& o) {
   p.contexts = o.contexts.data();
   p.n_drafters = static_cast<int32_t>(handles.size());
   p.drafters = handles.data();
-  if (isatty(2))
-    p.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
-      std::fprintf(stderr, "\rmeasuring %3d %%%s", static_cast<int>(total ? done * 100 / total : 100), done >= total ? "\r\033[K" : "");
-      return 1;
-    };
+  show_progress(&p, "measuring");
   aerie_profile* raw = nullptr;
   check([&](aerie_error* e) { return aerie_profile_create(&raw, e); });
   const Profile profile(raw);

@@ -1,11 +1,12 @@
-#include <unistd.h>
-
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "common.h"
+#include "printer.h"
 
 namespace cli {
 
@@ -57,52 +58,6 @@ Session make_session(const Options& o, aerie_model* model, const std::vector<aer
   return out;
 }
 
-// Prints text as it comes; drafted tokens green on a terminal.
-class Printer {
- public:
-  Printer(aerie_tokenizer* tokenizer, bool quiet) : quiet_(quiet), colour_(isatty(1)) {
-    if (!tokenizer) return;
-    aerie_decoder* d = nullptr;
-    check([&](aerie_error* e) { return aerie_decoder_create(tokenizer, &d, e); });
-    decoder_.reset(d);
-  }
-  void prompt(const std::vector<int32_t>& ids) {
-    for (const int32_t t : ids) put(t, false);
-  }
-  void put(int32_t token, bool drafted) {
-    if (!decoder_) {
-      if (!quiet_) std::printf("%d ", token);
-      return;
-    }
-    const char* text = nullptr;
-    size_t size = 0;
-    check([&](aerie_error* e) { return aerie_decoder_push(decoder_.get(), token, &text, &size, e); });
-    write(text, size, drafted);
-  }
-  void finish() {
-    if (decoder_) {
-      const char* text = nullptr;
-      size_t size = 0;
-      check([&](aerie_error* e) { return aerie_decoder_finish(decoder_.get(), &text, &size, e); });
-      write(text, size, false);
-    }
-    if (!quiet_) std::printf("\n");
-  }
-  std::string text;
-
- private:
-  void write(const char* bytes, size_t n, bool drafted) {
-    text.append(bytes, n);
-    if (quiet_ || n == 0) return;
-    if (colour_ && drafted) std::printf("\033[32m");
-    std::fwrite(bytes, 1, n, stdout);
-    if (colour_ && drafted) std::printf("\033[0m");
-    std::fflush(stdout);
-  }
-  Decoder decoder_;
-  bool quiet_, colour_;
-};
-
 int run_command(const Options& o) {
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
@@ -117,21 +72,28 @@ int run_command(const Options& o) {
     if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
     prompt = encode(tokenizer.get(), o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file));
   }
-  if (prompt.empty()) throw Failure("the prompt is empty and the model has no begin-of-text token");
+  if (prompt.empty()) throw Failure("the prompt is empty, and the model has no begin-of-text token: give --prompt, --prompt-file or --tokens");
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model.get(), &info, e); });
+  if (prompt.size() > static_cast<size_t>(info.max_context))
+    throw Failure("the prompt has " + std::to_string(prompt.size()) + " tokens, the model's context is " + std::to_string(info.max_context));
   std::ofstream trace;
   if (!o.trace.empty()) {
     trace.open(o.trace);
-    if (!trace) throw Failure(o.trace + ": cannot be written");
+    if (!trace) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   }
   if (o.compare && !drafters.empty()) {  // neither side pays for what happens once: memory touched for the first time
     const Session warm = make_session(o, model.get(), drafters, tokenizer.get());
     generate(warm.get(), prompt, std::min(o.max_tokens, 64));
   }
   const Session session = make_session(o, model.get(), drafters, tokenizer.get());
-  Printer printer(tokenizer.get(), o.json);
+  const StopOnInterrupt interruptible(session.get());
+  Printer printer(tokenizer.get(), o.json, o.stops);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
-  const size_t from = printer.text.size();
+  int32_t stop_bytes = 0;
   const Generated g = generate(session.get(), prompt, o.max_tokens, [&](const aerie_step_result& r, double seconds) {
+    stop_bytes = r.stop_bytes;
     nlohmann::json line{{"seconds", seconds}, {"tokens", nlohmann::json::array()}, {"drafted", nlohmann::json::array()}};
     for (int32_t i = 0; i < r.n_tokens; ++i) {
       printer.put(r.tokens[i].id, r.tokens[i].drafted != 0);
@@ -140,9 +102,10 @@ int run_command(const Options& o) {
     }
     if (trace.is_open()) trace << line.dump() << "\n";
   });
-  printer.finish();
+  printer.finish(g.finish, stop_bytes);
+  if (trace.is_open() && !trace.flush()) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   Generated plain;
-  if (o.compare && !drafters.empty()) {
+  if (o.compare && !drafters.empty() && !g.cancelled) {
     const Session again = make_session(o, model.get(), {}, tokenizer.get());
     plain = generate(again.get(), prompt, o.max_tokens);
     if (o.verify == "exact" && plain.tokens != g.tokens)
@@ -150,9 +113,10 @@ int run_command(const Options& o) {
   }
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   const aerie_statistics& s = g.statistics;
+  const int status = g.cancelled ? kInterrupted : 0;
   if (o.json) {
     nlohmann::ordered_json j;
-    j["text"] = printer.text.substr(from);
+    j["text"] = printer.text();
     j["tokens"] = g.tokens;
     j["tau"] = g.tau();
     j["cycles"] = s.cycles;
@@ -168,7 +132,7 @@ int run_command(const Options& o) {
     j["choice"] = choice_json(s, o.drafters);
     if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
     std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-    return 0;
+    return status;
   }
   std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
   if (!drafters.empty())
@@ -176,12 +140,12 @@ int run_command(const Options& o) {
                  static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
-  if (!drafters.empty()) std::fprintf(stderr, "%s\n", choice_text(s, o.drafters).c_str());
+  if (!drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
   if (!plain.tokens.empty())
     std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
                  plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
                  plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
-  return 0;
+  return status;
 }
 
 }  // namespace
@@ -193,14 +157,14 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   o->tree.add_to(*c);
   o->sampling.add_to(*c);
   c->add_option("--drafter", o->drafters, "drafter package, target package as draft model, or plugin id; of several, --tree auto chooses for every cycle");
-  c->add_option("--verify-policy", o->verify)->check(CLI::IsMember({"exact", "sampled"}));
-  c->add_option("--draft-noise", o->noise)->check(CLI::IsMember({"shared", "none"}));
+  c->add_option("--verify-policy", o->verify, "exact: same seed, same text; sampled: the papers' rule, chain and static only")->capture_default_str()->check(CLI::IsMember({"exact", "sampled"}));
+  c->add_option("--draft-noise", o->noise, "shared: drafts are ranked with the target's own dice; none: as published")->capture_default_str()->check(CLI::IsMember({"shared", "none"}));
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
-  auto* file = c->add_option("--prompt-file", o->prompt_file)->excludes(text);
+  auto* file = c->add_option("--prompt-file", o->prompt_file, "file with UTF-8 text; -: standard input")->excludes(text);
   c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file);
-  c->add_option("--max-tokens", o->max_tokens)->check(CLI::PositiveNumber);
-  c->add_option("--stop", o->stops, "text that ends the generation");
-  c->add_flag("--ignore-eos", o->ignore_eos);
+  c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
+  c->add_flag("--ignore-eos", o->ignore_eos, "go on after the model's end of text");
   c->add_flag("--json", o->json, "one JSON object");
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--trace", o->trace, "JSON lines, one a step");

@@ -332,9 +332,9 @@ void add_verify(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("verify", "prove that drafters change no token on this machine");
   o->model.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated")->required();
-  c->add_option("--tokens", o->tokens, "tokens to compare")->check(CLI::PositiveNumber);
-  c->add_option("--length", o->length, "tokens a text")->check(CLI::PositiveNumber);
-  c->add_option("--seed", o->seed);
+  c->add_option("--tokens", o->tokens, "tokens to compare")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--length", o->length, "tokens a text")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--seed", o->seed, "of the prompts, settings and twists that are tried")->capture_default_str();
   c->callback([o, run] { *run = [o] { return verify(*o); }; });
 }
 

@@ -135,6 +135,13 @@ namespace Aerie.Tests
 
         private static readonly int[] Long = Enumerable.Range(0, 400).Select(i => 1 + i * 7 % 1000).ToArray();
 
+        public static void longest_budget()
+        {
+            using (Model model = OpenDemo())
+            using (Session session = Start(model, null, 0, 0, Long))
+                Is(session.Step(new StepOptions { Budget = TimeSpan.MaxValue }).State, StepState.Tokens);
+        }
+
         public static void cancel_in_prefill()
         {
             using (Model model = OpenDemo())

@@ -52,7 +52,7 @@ namespace Aerie
             return new aerie_step_options
             {
                 struct_size = (uint)sizeof(aerie_step_options), max_tokens = MaxTokens,
-                budget_us = Budget <= TimeSpan.Zero ? 0 : (Budget.Ticks + ticks - 1) / ticks, // less than one is not "no limit"
+                budget_us = Budget <= TimeSpan.Zero ? 0 : (Budget.Ticks - 1) / ticks + 1, // less than one is not "no limit"
             };
         }
     }

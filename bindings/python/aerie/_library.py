@@ -5,6 +5,7 @@ import functools
 import glob
 import os
 import threading
+from array import array
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator, Self, Sequence
@@ -40,28 +41,43 @@ def new(struct: type, **values: Any) -> Any:
     made = struct(struct_size=ctypes.sizeof(struct))
     for name, value in values.items():
         setattr(made, name, value)
+        if isinstance(value, int) and isinstance(kept := getattr(made, name), int) and kept != value:
+            raise OverflowError(f"{name}: {value} does not fit")  # ctypes would take it modulo 2**32 or 2**64
     return made
+
+
+def c_string(text: str | bytes) -> bytes:
+    """A text for the library, to which it would end at its first NUL."""
+    data = text.encode() if isinstance(text, str) else text
+    if b"\0" in data:
+        raise ValueError("embedded null character")
+    return data
+
+
+def c_path(path: str | os.PathLike[str]) -> bytes:
+    return c_string(os.fsencode(path))
 
 
 def call(name: str, *arguments: Any, of: str = "aerie") -> None:
     """A function that ends in an aerie_error; its failure is raised."""
-    err = new(_native.aerie_error)
-    code = getattr(library(of), name)(*arguments, ctypes.byref(err))
+    err, function = new(_native.aerie_error), getattr(library(of), name)
+    for kind, argument in zip(function.argtypes, arguments):
+        if isinstance(argument, int) and kind(argument).value != argument:
+            raise OverflowError(f"{name}: {argument} does not fit")
+    code = function(*arguments, ctypes.byref(err))
     if code != _native.AERIE_OK:
         raise_error(code, err.message.decode("utf-8", "replace"))
 
 
 def int32_array(values: Sequence[int]) -> Any:
     """What a `const int32_t *` is given: an int32 buffer (numpy, array) as it is, anything else copied."""
-    view: memoryview
     try:
         view = memoryview(values)  # type: ignore[arg-type]
     except TypeError:
-        return (ctypes.c_int32 * len(values))(*values)
+        view = memoryview(array("i", values))  # which refuses what does not fit
     if view.format not in ("i", "l") or view.itemsize != 4 or view.ndim != 1 or not view.c_contiguous or view.readonly:
-        values = view.tolist()
-        return (ctypes.c_int32 * len(values))(*values)
-    return (ctypes.c_int32 * len(values)).from_buffer(view)
+        view = memoryview(array("i", view.tolist()))
+    return (ctypes.c_int32 * len(view)).from_buffer(view)
 
 
 class Handle:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence, Unpack
 
 from . import _arrays, _native
-from ._library import Handle, call, int32_array, new
+from ._library import Handle, c_path, c_string, call, int32_array, new
 from ._progress import Progress, ProgressFunction
 from .runtime import Runtime
 from .text import Tokenizer
@@ -62,7 +62,7 @@ class Model(Handle):
             self._kv_full = options.kv_full = _native.aerie_kv_full_fn(full)  # kept: sessions call it
         out = ctypes.c_void_p()
         with runtime._use() as parent:
-            hook.call("aerie_model_open", parent, os.fsencode(path), ctypes.byref(options), ctypes.byref(out))
+            hook.call("aerie_model_open", parent, c_path(path), ctypes.byref(options), ctypes.byref(out))
         super().__init__(out, runtime)
         self.runtime = runtime
 
@@ -81,7 +81,7 @@ class Model(Handle):
         """A byte blob of the package ("tokenizer", "chat_template"); empty when absent."""
         data, size = ctypes.c_void_p(), ctypes.c_size_t()
         with self._use() as handle:
-            call("aerie_model_blob", handle, name.encode(), ctypes.byref(data), ctypes.byref(size))
+            call("aerie_model_blob", handle, c_string(name), ctypes.byref(data), ctypes.byref(size))
             return ctypes.string_at(data, size.value) if size.value else b""
 
     @functools.cached_property
@@ -131,7 +131,7 @@ class Model(Handle):
                   taps: Sequence[int]) -> Any:
         rows = len(tokens)
         out = _arrays.floats(rows, columns) if out is None else out
-        ids, layers, hook = int32_array(tokens), (ctypes.c_int32 * len(taps))(*taps), Progress(progress)
+        ids, layers, hook = int32_array(tokens), int32_array(taps), Progress(progress)
         options = new(_native.aerie_evaluate_options, n_taps=len(taps), progress=hook.hook)
         options.taps = ctypes.cast(layers, ctypes.POINTER(ctypes.c_int32))
         setattr(options, field, _arrays.float_pointer(out, rows, columns, "out"))
@@ -149,8 +149,8 @@ class Drafter(Handle):
                  max_sessions: int = 0, progress: ProgressFunction | None = None):
         hook = Progress(progress)
         options = new(_native.aerie_drafter_options, max_sessions=max_sessions, progress=hook.hook)
-        options.package = None if package is None else os.fsencode(package)
-        options.plugin = None if plugin is None else plugin.encode()
+        options.package = None if package is None else c_path(package)
+        options.plugin = None if plugin is None else c_string(plugin)
         out = ctypes.c_void_p()
         with model._use() as parent:
             hook.call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))

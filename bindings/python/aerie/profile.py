@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, Sequence
 
 from . import _native
-from ._library import Handle, call, int32_array, library, new
+from ._library import Handle, c_path, call, int32_array, library, new
 from ._progress import Progress, ProgressFunction
 from .model import Drafter, Model
 
@@ -22,7 +22,7 @@ class Profile(Handle):
         if path is None:
             call("aerie_profile_create", ctypes.byref(out))
         else:
-            call("aerie_profile_load", os.fsencode(path), ctypes.byref(out))
+            call("aerie_profile_load", c_path(path), ctypes.byref(out))
         super().__init__(out)
 
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
@@ -54,7 +54,7 @@ class Profile(Handle):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         with self._use() as handle:
-            call("aerie_profile_save", handle, os.fsencode(path))
+            call("aerie_profile_save", handle, c_path(path))
 
     def tables(self) -> dict[str, Any]:
         text, size = ctypes.POINTER(ctypes.c_char)(), ctypes.c_size_t()

@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, NamedTuple
 
 from . import _native
-from ._library import Handle, call, library, new
+from ._library import Handle, c_path, c_string, call, library, new
 from .errors import Code, Error
 
 LogFunction = Callable[[int, str], None]
@@ -29,7 +29,7 @@ class Runtime(Handle):
     def __init__(self, *, threads: int = 0, device: str | None = None, log: LogFunction | None = None,
                  drafters: bool = True):
         options = new(_native.aerie_runtime_options, threads=threads)
-        options.device = device.encode() if device is not None else None
+        options.device = c_string(device) if device is not None else None
         if log is not None:
             def heard(_user: Any, level: int, message: bytes) -> None:
                 log(level, message.decode("utf-8", "replace"))
@@ -49,12 +49,12 @@ class Runtime(Handle):
     def load_plugin(self, path: str | os.PathLike[str]) -> None:
         """Load one drafter plugin from an absolute path."""
         with self._use() as handle:
-            call("aerie_runtime_load_plugin", handle, os.fsencode(path))
+            call("aerie_runtime_load_plugin", handle, c_path(path))
 
     def load_plugins(self, directory: str | os.PathLike[str] | None = None) -> None:
         """Load every plugin of an absolute directory; None: those installed with the library."""
         with self._use() as handle:
-            call("aerie_runtime_load_plugin_directory", handle, None if directory is None else os.fsencode(directory))
+            call("aerie_runtime_load_plugin_directory", handle, None if directory is None else c_path(directory))
 
     def plugins(self) -> list[PluginInfo]:
         found: list[PluginInfo] = []

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, Iterable, Iterator, NamedTuple, Sequence, TypedDict, Unpack
 
 from . import _native
-from ._library import Handle, call, int32_array, library, new
+from ._library import Handle, c_path, c_string, call, int32_array, library, new
 from .model import Drafter, Model
 from .statistics import Statistics
 from .text import Decoder
@@ -135,7 +135,7 @@ class Session(Handle):
     @classmethod
     def restored_file(cls, model: Model, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> "Session":
         session = cls.__new__(cls)
-        session._open("aerie_session_restore_file", (os.fsencode(path),), model, **options)
+        session._open("aerie_session_restore_file", (c_path(path),), model, **options)
         return session
 
     def _open(self, function: str, saved: tuple[Any, ...], model: Model, *,
@@ -224,7 +224,8 @@ class Session(Handle):
 
     def generate(self, prompt: str | Sequence[int] | None = None, *, max_tokens: int | None = None,
                  stop: Sequence[str] = ()) -> Iterator[str]:
-        """Text as it comes, in whole characters. `stop`: texts that end it; they are not part of what is yielded."""
+        """Text as it comes, in whole characters. `stop`: texts that end it (or one); they are not part of what is yielded."""
+        stop = [stop] if isinstance(stop, str) else stop
         if prompt is not None:
             self.append(prompt)
         self.set_stop_strings(stop)
@@ -275,7 +276,7 @@ class Session(Handle):
 
     def save_file(self, path: str | os.PathLike[str]) -> None:
         with self._use() as handle:
-            call("aerie_session_save_file", handle, os.fsencode(path))
+            call("aerie_session_save_file", handle, c_path(path))
 
     def set_sampling(self, sampling: Sampling) -> None:
         with self._use() as handle:
@@ -287,8 +288,9 @@ class Session(Handle):
             call("aerie_session_set_tree", handle, ctypes.byref(tree._native()))
 
     def set_stop_strings(self, stop: Sequence[str]) -> None:
-        """Texts that end the generation; none clears them."""
-        strings = (ctypes.c_char_p * len(stop))(*[text.encode() for text in stop])
+        """Texts that end the generation (or one); none clears them."""
+        stop = [stop] if isinstance(stop, str) else stop
+        strings = (ctypes.c_char_p * len(stop))(*[c_string(text) for text in stop])
         with self._use() as handle:
             if not stop:
                 call("aerie_session_set_stop_strings", handle, None, 0, None)

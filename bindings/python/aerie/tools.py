@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._library import call, library, new
+from ._library import c_path, call, library, new
 from ._progress import Progress, ProgressFunction
 from .runtime import LogFunction
 
@@ -28,18 +28,18 @@ def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", drafter_
             log(level, message.decode("utf-8", "replace"))
 
     hook = Progress(progress)
-    options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype], source=os.fsencode(source),
-                  output=os.fsencode(output), compress=int(compress), candidate_rank=candidate_rank,
+    options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype], source=c_path(source),
+                  output=c_path(output), compress=int(compress), candidate_rank=candidate_rank,
                   progress=hook.hook, log=_native.aerie_log_fn(heard))
-    options.drafter_for = None if drafter_for is None else os.fsencode(drafter_for)
-    options.tokenizer = None if tokenizer is None else os.fsencode(tokenizer)
+    options.drafter_for = None if drafter_for is None else c_path(drafter_for)
+    options.tokenizer = None if tokenizer is None else c_path(tokenizer)
     hook.call("aerie_convert", ctypes.byref(options), of="aerie-text")
 
 
 def inspect(path: PathLike) -> dict[str, Any]:
     """What a package holds."""
     text = ctypes.POINTER(ctypes.c_char)()
-    call("aerie_inspect", os.fsencode(path), _native.AERIE_INSPECT_JSON, ctypes.byref(text), of="aerie-text")
+    call("aerie_inspect", c_path(path), _native.AERIE_INSPECT_JSON, ctypes.byref(text), of="aerie-text")
     try:
         found: dict[str, Any] = json.loads(ctypes.string_at(text))
     finally:

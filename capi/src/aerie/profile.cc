@@ -109,7 +109,7 @@ int32_t aerie_profile_measure(aerie_profile* profile, aerie_model* model, const 
     if (o.n_drafters > 0) AERIE_TRY(require(o.drafters, "drafters"));
     std::vector<std::shared_ptr<Drafter>> drafters;
     for (int32_t i = 0; i < o.n_drafters; ++i) {
-      AERIE_TRY(require(o.drafters[i], "drafters[i]"));
+      AERIE_TRY(require(o.drafters[i], ("drafters: number " + std::to_string(i)).c_str()));
       drafters.push_back(o.drafters[i]->drafter);
     }
     if (o.quick) make_quick(&m, config);

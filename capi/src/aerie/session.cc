@@ -19,7 +19,6 @@ Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   out->stream = s.stream;
   out->temperature = s.temperature;
   out->top_k = s.top_k;
-  if (!(s.top_p >= 0)) return error(Code::invalid_argument, "sampling: top_p is negative or not a number");
   out->top_p = s.top_p == 0 || s.top_p > 1 ? 1.0f : s.top_p;
   out->min_p = s.min_p;
   return {};
@@ -153,7 +152,7 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
     AERIE_TRY(require(o.drafter, "more_drafters without drafter"));
   }
   for (int32_t i = 0; i < o.n_more_drafters; ++i) {
-    AERIE_TRY(require(o.more_drafters[i], "more_drafters[i]"));
+    AERIE_TRY(require(o.more_drafters[i], ("more_drafters: number " + std::to_string(i)).c_str()));
     s.more_drafters.push_back(o.more_drafters[i]->drafter);
   }
   AERIE_TRY(read_sampling(o.sampling, &s.sampling));
@@ -224,7 +223,7 @@ int32_t aerie_session_set_stop_strings(aerie_session* session, const char* const
       AERIE_TRY(require(source, "source"));
     }
     for (int32_t i = 0; i < n; ++i) {
-      AERIE_TRY(require(strings[i], "strings[i]"));
+      AERIE_TRY(require(strings[i], ("stop string " + std::to_string(i)).c_str()));
       list.emplace_back(strings[i]);
       if (list.back().empty()) return error(Code::invalid_argument, "stop string " + std::to_string(i) + " is empty");
     }

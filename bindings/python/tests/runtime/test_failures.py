@@ -33,6 +33,28 @@ class Failures(Case):
         self.assertTrue(told)
         self.assertNotIn(threading.get_ident(), told)
 
+    def test_numbers_that_do_not_fit(self):
+        """ctypes would take them modulo 2**32 or 2**64: as another token, as no limit, as a text of no length."""
+        with aerie.Model(DEMO) as model, model.session() as session:
+            session.append(PROMPT)
+            for wrong in (lambda: session.append([2**40]), lambda: session.rewind(2**70), lambda: session.step(budget_us=2**63),
+                          lambda: session.step(max_tokens=2**32), lambda: session.fork(stream=2**32), lambda: model.session(seed=-1),
+                          lambda: model.session(max_context=2**40), lambda: aerie.Model(DEMO, kv_positions=2**40),
+                          lambda: model.tokenizer.decode([2**32 + 5]), lambda: model.features(PROMPT, taps=(2**32,))):
+                self.assertRaises(OverflowError, wrong)
+            self.assertEqual(session.tokens(), list(PROMPT))
+
+    def test_texts_with_a_nul(self):
+        with aerie.Model(DEMO) as model, model.session() as session:
+            for wrong in (lambda: aerie.Model(f"{DEMO}\0"), lambda: session.set_stop_strings(["a\0b"]), lambda: model.blob("tokenizer\0"),
+                          lambda: aerie.Runtime(device="cpu\0"), lambda: session.save_file("x\0"), lambda: aerie.inspect(f"{DEMO}\0")):
+                self.assertRaises(ValueError, wrong)
+
+    def test_one_stop_string(self):
+        with aerie.Model(DEMO) as model:
+            text = "".join(model.session().generate("It was", max_tokens=40))
+            self.assertEqual("".join(model.session().generate("It was", stop=text[9:12], max_tokens=40)), text[:text.index(text[9:12])])
+
     def test_callback_that_fails(self):
         class Mine(Exception):
             pass

@@ -23,6 +23,11 @@ class Threads(Case):
             thread.join()
         self.assertEqual(texts, {seed: the_text(0.8, seed, 64) for seed in (5, 6)})
 
+    def test_longest_budget(self):
+        with self.model.session() as session:
+            session.append(PROMPT)
+            self.assertEqual(session.step(budget_us=2**63 - 1).state, aerie.State.TOKENS)
+
     def test_cancel_in_prefill(self):
         prompt = PROMPT[::-1] * 40  # no other text begins so: nothing of it is kept
 

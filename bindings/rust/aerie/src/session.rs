@@ -73,9 +73,16 @@ impl CancelHandle {
 }
 
 /// A token that came out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Token(sys::aerie_token);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut token = f.debug_struct("Token");
+        token.field("id", &self.id()).field("logprob", &self.logprob()).field("drafted", &self.drafted()).finish()
+    }
+}
 
 impl Token {
     /// Which one.

@@ -92,6 +92,13 @@ fn statistics() {
 }
 
 #[test]
+fn longest_budget() {
+    let mut session = prompted(&demo(), 0.8, 5, None);
+    let longest = StepOptions { budget: Some(Duration::MAX), ..Default::default() };
+    assert_eq!(session.step(longest).unwrap().state, State::Tokens);
+}
+
+#[test]
 fn cancel_in_prefill() {
     let model = demo();
     let prompt: Vec<i32> = (0..400).map(|i| i * 7 % 4000).collect();

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The command line at its edges: closed and full streams, Ctrl-C, prompts that are no prompts, stop strings, help.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+aerie=$1/bin/aerie
+model=$root/samples/models/demo.aerie
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "$*"; cat "$tmp/err"; exit 1; }
+failed_with() {  # words; of the command before
+  [ "$rc" -eq 1 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q -- "$1" "$tmp/err" || fail "status $rc, not 1 with '$1'"
+}
+run() { rc=0; "$aerie" run --model "$model" --temperature 0 "$@" 2>"$tmp/err" || rc=$?; }
+
+# What cannot be printed is a failure, and is not waited for.
+if [ -w /dev/full ]; then
+  run --prompt "It was" --max-tokens 8 >/dev/full; failed_with "standard output: cannot write: No space"
+  run --prompt "It was" --max-tokens 8 --json >/dev/full; failed_with "standard output: cannot write"
+  run --prompt "It was" --max-tokens 8 --trace /dev/full >/dev/null; failed_with "/dev/full: cannot be written: No space"
+  rc=0; "$aerie" inspect "$model" >/dev/full 2>"$tmp/err" || rc=$?; failed_with "standard output: cannot write"
+fi
+run --prompt "It was" --max-tokens 8 >&-; failed_with "standard output: cannot write: Bad file"
+(trap '' PIPE; run --prompt "It was" --ignore-eos --max-tokens 500; echo $rc >"$tmp/rc") | head -c 1 >/dev/null
+rc=$(cat "$tmp/rc"); failed_with "standard output: cannot write: Broken pipe"
+# The trace has descriptor 1 if nobody keeps it: no text may get into it.
+run --prompt "It was" --max-tokens 8 --trace "$tmp/trace" >&- || true
+if grep -q "It was" "$tmp/trace"; then fail "the text went into another file"; fi
+
+# Ctrl-C: what there is is printed and counted, and the shell sees the signal.
+python3 - "$aerie" "$model" <<'EOF'
+import signal, subprocess, sys
+aerie, model = sys.argv[1:]
+def interrupted(before):  # after the text has begun
+    command = [aerie, "run", "--model", model, "--prompt", "It was", "--threads", "1", "--ignore-eos", "--max-tokens", "500"]
+    p = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         preexec_fn=lambda: signal.signal(signal.SIGINT, before))
+    first = p.stdout.read(12)
+    p.send_signal(signal.SIGINT)
+    out, err = p.communicate()
+    assert b"tokens/s" in err and out.endswith(b"\n"), (first, out, err)
+    return p.returncode
+# 0: it was ready before the signal came; not ten times running.
+assert -signal.SIGINT in [interrupted(signal.SIG_DFL) for _ in range(10)]
+assert interrupted(signal.SIG_IGN) == 0  # as under nohup
+EOF
+
+# Prompts.
+printf 'It was' | "$aerie" run --model "$model" --temperature 0 --max-tokens 8 --prompt-file - >"$tmp/out" 2>"$tmp/err"
+run --prompt "It was" --max-tokens 8 >"$tmp/same"
+cmp "$tmp/out" "$tmp/same"
+run --prompt-file "$tmp"; failed_with "is a folder"
+run --prompt-file "$model" >"$tmp/out"; failed_with "the prompt has .* tokens, the model's context is 512"
+[ ! -s "$tmp/out" ] || fail "a prompt that is too long was printed"
+run; failed_with "give --prompt, --prompt-file or --tokens"
+run --prompt x --top-p nan; failed_with "top_p nan is not in 0..1"
+rc=0; "$aerie" bench --model "$model" --prompts /dev/null >/dev/null 2>"$tmp/err" || rc=$?; failed_with "/dev/null: no prompts"
+rc=0; "$aerie" convert "$model" -o "$tmp/x.aerie" --tokenizer "$model" 2>"$tmp/err" || rc=$?; failed_with "a tokenizer goes into"
+
+# A stop string ends the text and is no part of it, wherever the borders of tokens are.
+run --prompt "It was" --max-tokens 60 --json >"$tmp/json"
+python3 - "$aerie" "$model" "$tmp/json" <<'EOF'
+import json, subprocess, sys
+aerie, model, path = sys.argv[1:]
+text = json.load(open(path))["text"]
+for at in (0, 7, 20, 33):
+    stop = text[at:at + 5]
+    command = [aerie, "run", "--model", model, "--prompt", "It was", "--temperature", "0", "--max-tokens", "60", "--stop", stop]
+    want = text[:text.index(stop)]
+    assert json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)["text"] == want, stop
+    assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == "It was" + want + "\n", stop
+EOF
+
+# Help.
+"$aerie" --version | grep -qE '^aerie [0-9]+\.[0-9]+\.[0-9]+$'
+rc=0; "$aerie" 2>"$tmp/err" || rc=$?
+[ $rc -eq 2 ] && grep -q "generate text" "$tmp/err" || fail "no help without a command"
+rc=0; "$aerie" run 2>"$tmp/err" || rc=$?
+[ $rc -eq 2 ] && grep -q "aerie run --help" "$tmp/err" || fail "usage errors do not say where help is"
