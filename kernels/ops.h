@@ -38,7 +38,8 @@ struct Embed { Tensor table; const int32_t* ids; Tensor out; };
 // out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x.
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; };
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. int8/int4 weights multiply activations quantised to int8 with one scale per row.
+// dtype. int8/int4 weights multiply activations quantised to int8 with one scale per row, fp8 weights the activations as
+// they are (CUDA: as halves, with a power of two per row).
 // `residual` may be `out`. Order: residual + (bias + sum).
 struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; };
 enum class Activation : uint8_t { silu, gelu_tanh, relu };

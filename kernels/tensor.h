@@ -10,9 +10,10 @@
 //     f32    [p][k][l]
 //     bf16   [p][k/2][l][k%2]                         K padded to 2
 //     int8   [p][k/4][l][k%4]        int8, w = scale * q          K padded to 32
+//     fp8    the same                E4M3 (e4m3.h), w = scale * code
 //     int4   [p][k/32][j 0..3][l][i 0..3] bytes; the byte (j, l, i) holds k = 32b + 4j + i in its
 //            low nibble and k = 32b + 16 + 4j + i in its high nibble; w = scale * (q - 8)
-//     scales: int8 f32, one a row: [p][l]; int4 IEEE half, one for 32 weights: [p][k/32][l]
+//     scales: int8 and fp8 f32, one a row: [p][l]; int4 IEEE half, one for 32 weights: [p][k/32][l]
 //   The layout is the same on every ISA, so a package maps straight into the kernels.
 #pragma once
 
@@ -21,16 +22,16 @@
 
 namespace aerie::kernels {
 
-enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4 };
+enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4, fp8 = 5 };
 enum class Layout : uint8_t { row_major = 0, panel16 = 1 };
 
 constexpr int kPanel = 16;  // output rows in a panel
-constexpr int kBlock = 32;  // int4: weights sharing a scale; K of int8 and int4 is padded to it
+constexpr int kBlock = 32;  // int4: weights sharing a scale; K of int8, fp8 and int4 is padded to it
 constexpr int64_t kMaxInt8Cols = 131072;  // so that a sum of products of int8 fits int32
 
 struct Tensor {
   void* data = nullptr;    // device address; null means "absent"
-  void* scales = nullptr;  // int8/int4 only, see above
+  void* scales = nullptr;  // int8, fp8 and int4 only, see above
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;      // row_major: elements from one row to the next
@@ -42,8 +43,12 @@ struct Tensor {
 
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+constexpr bool has_scales(DType t) { return t == DType::int8 || t == DType::int4 || t == DType::fp8; }
+// They meet activations that are integers too.
+constexpr bool is_integer(DType t) { return t == DType::int8 || t == DType::int4; }
+
 constexpr int64_t k_padded(DType t, int64_t k) {
-  return t == DType::bf16 ? round_up(k, 2) : (t == DType::int8 || t == DType::int4) ? round_up(k, kBlock) : k;
+  return t == DType::bf16 ? round_up(k, 2) : has_scales(t) ? round_up(k, kBlock) : k;
 }
 
 // Bytes of `data` for a matrix of this shape; scales are counted apart.
@@ -54,14 +59,15 @@ constexpr int64_t data_bytes(DType t, Layout layout, int64_t rows, int64_t cols)
     case DType::f32:
     case DType::i32: return n * k * 4;
     case DType::bf16: return n * k * 2;
-    case DType::int8: return n * k;
+    case DType::int8:
+    case DType::fp8: return n * k;
     case DType::int4: return n * k / 2;
   }
   return 0;
 }
 
 constexpr int64_t scale_bytes(DType t, int64_t rows, int64_t cols) {
-  if (t == DType::int8) return round_up(rows, kPanel) * 4;
+  if (t == DType::int8 || t == DType::fp8) return round_up(rows, kPanel) * 4;
   return t == DType::int4 ? round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock) * 2 : 0;
 }
 

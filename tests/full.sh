@@ -22,7 +22,7 @@ if [[ " $what " == *" exactness "* ]]; then
   model=samples/models/demo.aerie head=samples/models/demo-eagle.aerie
   drafters=(--drafter ngram --drafter ngram-suffix --drafter lookahead)
   for d in samples/models/demo-*.aerie; do drafters+=(--drafter "$d"); done
-  for dtype in f32 bf16 int8 int4; do
+  for dtype in f32 bf16 fp8 int8 int4; do
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
     check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \

@@ -26,8 +26,8 @@ bool is_activation(const aerie_tensor* t, int64_t rows, int64_t cols) {
   return is_activation(t) && t->rows >= rows && t->cols == cols;
 }
 bool is_weight(const aerie_tensor* t, int64_t cols) {
-  return t && t->data && t->dtype <= AERIE_DTYPE_INT4 && t->layout == 1 && t->rows > 0 && t->cols == cols &&
-         (t->scales || t->dtype <= AERIE_DTYPE_BF16);
+  return t && t->data && t->dtype <= AERIE_DTYPE_FP8 && t->dtype != AERIE_DTYPE_I32 && t->layout == 1 && t->rows > 0 &&
+         t->cols == cols && (t->scales || t->dtype <= AERIE_DTYPE_BF16);
 }
 bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
 // Index vectors are i32, one row or one column.

@@ -63,8 +63,8 @@ Status run(const ConvertOptions& o) {
   using kernels::DType;
   if (o.source.empty() || o.output.empty())
     return error(Code::invalid_argument, "convert: source and output are needed");
-  if (o.dtype != DType::f32 && o.dtype != DType::bf16 && o.dtype != DType::int8 && o.dtype != DType::int4)
-    return error(Code::invalid_argument, "convert: dtype must be f32, bf16, int8 or int4");
+  if (o.dtype == DType::i32 || o.dtype > DType::fp8)
+    return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8 or int4");
   AERIE_ASSIGN(const Importer importer, recognise(o));
   const bool head = importer != import_llama_directory && importer != import_llama2c && importer != import_package;
   if (head && o.drafter_for.empty())

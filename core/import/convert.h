@@ -15,7 +15,7 @@ struct ConvertOptions {
   // llama2.c .bin, or .aerie.
   std::string source;
   std::string output;
-  kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, int8 or int4
+  kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, fp8, int8 or int4
   std::string drafter_for;                      // drafters: the target's package
   std::string tokenizer;  // llama2.c's tokenizer.bin; else the directory's tokenizer.json if it has one
   bool compress = false;

@@ -41,7 +41,7 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
       if (o.candidate_rank > 0 && (info.name == "embed" || info.name == "lm_head"))
         sink.remember_head(info.name, unpacked(t), t.rows, t.cols);
     } else {
-      quantised |= t.dtype == kernels::DType::int8 || t.dtype == kernels::DType::int4;
+      quantised |= kernels::has_scales(t.dtype);
       const std::vector<float> values = unpacked(t);
       sink.remember_head(info.name, values, t.rows, t.cols);
       AERIE_TRY(sink.pack(info.name, values, t.rows, t.cols, dtype));

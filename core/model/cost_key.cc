@@ -16,6 +16,7 @@ const char* name_of(kernels::DType t) {
     case kernels::DType::int8: return "int8";
     case kernels::DType::int4: return "int4";
     case kernels::DType::i32: return "i32";
+    case kernels::DType::fp8: return "fp8";
   }
   return "unknown";
 }

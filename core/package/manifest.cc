@@ -145,7 +145,7 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
       TensorRow& row = m.tensors.emplace_back();
       row.name = text(t->name());
       AERIE_TRY(check_name(row.name));
-      if (!known(t->dtype(), fbs::DType::i32))
+      if (!known(t->dtype(), fbs::DType::fp8))
         return error(Code::unsupported, row.name + ": dtype: unknown to this build");
       if (!known(t->layout(), fbs::Layout::panel16))
         return error(Code::unsupported, row.name + ": layout: unknown to this build");

@@ -195,7 +195,7 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
 
 bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint64_t* raw_bytes,
                    uint64_t* scales_offset) {
-  const bool quantised = dtype == DType::int8 || dtype == DType::int4;
+  const bool quantised = kernels::has_scales(dtype);
   if (rows < 1 || rows > kMaxRows || cols < 1 || cols > kMaxCols) return false;
   if (layout == Layout::row_major ? quantised : dtype == DType::i32) return false;
   if (dtype == DType::int8 && cols > kernels::kMaxInt8Cols) return false;

@@ -1,7 +1,7 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
-// (f32, bf16); for int8 one exact integer sum, times the weights' scale, times the row's; for int4 an exact
+// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; for int4 an exact
 // integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias, then
 // + residual.
 #include "kernels/cpu/hwy_targets.h"
@@ -34,7 +34,7 @@ struct TileRows {
 constexpr TileRows rows_for(DType t) {
   if (kV == 1) return t == DType::int8 ? TileRows{14, 8} : t == DType::int4 ? TileRows{8, 6} : TileRows{16, 8};
   if (kV == 2) return {6, 6};
-  return t == DType::int8 || t == DType::int4 ? TileRows{3, 3} : TileRows{2, 2};
+  return is_integer(t) ? TileRows{3, 3} : TileRows{2, 2};
 }
 // Not every number has a tile of its own: the next larger one serves, with rows of zeros.
 constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 14 ? round_up(m, 2) : 16; }
@@ -56,6 +56,7 @@ template <DType T, int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
   if constexpr (T == DType::f32) tile_f32<M, P>(t);
   else if constexpr (T == DType::bf16) tile_bf16<M, P>(t);
+  else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
   else if constexpr (T == DType::int8) tile_int8<M, P>(t);
   else tile_int4<M, P>(t);
 }
@@ -81,6 +82,7 @@ void panels(const LinearTile& t, int64_t last) {
     case DType::int8: return sweep<DType::int8, M>(t, last);
     case DType::int4: return sweep<DType::int4, M>(t, last);
     case DType::bf16: return sweep<DType::bf16, M>(t, last);
+    case DType::fp8: return sweep<DType::fp8, M>(t, last);
     default: return sweep<DType::f32, M>(t, last);
   }
 }
@@ -186,7 +188,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols;
   const auto* x = static_cast<const float*>(op.x.data);
   const auto round64 = [](int64_t n) { return static_cast<size_t>(round_up(n, 64)); };
-  const bool integer = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
+  const bool integer = is_integer(op.w.dtype);
   const size_t before = round64(room);
   void* memory = scratch.kept();  // by an earlier task of this op on this thread
   PreparedRows done{{}, memory, memory != nullptr};
@@ -244,7 +246,7 @@ int64_t panels_per_task(const Linear& op, int threads) {
 
 int64_t estimate(const Linear& op) {
   // A core reads some 100 bytes and does 130 multiply-adds a nanosecond, 400 of integers.
-  const bool integer = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
+  const bool integer = is_integer(op.w.dtype);
   return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / 100,
                   op.w.rows * op.w.cols * op.x.rows / (integer ? 400 : 130));
 }

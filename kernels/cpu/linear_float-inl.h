@@ -1,6 +1,7 @@
-// Tiles of Linear for f32 and bf16 weights: one FMA chain over k ascending for each output.
+// Tiles of Linear for f32, bf16 and fp8 weights: one FMA chain over k ascending for each output.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_tile.h"
+#include "kernels/e4m3.h"
 
 #if defined(AERIE_LINEAR_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_FLOAT_INL_H_
@@ -117,6 +118,57 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
         half[p * kV + v] = hn::BitCast(d, hn::And(hn::BitCast(d32, hn::Load(d16, at + static_cast<int64_t>(p) * size + v * kN * 2)), high));
     add_products<M, P>(half, x + (i + 1) * M, acc);
+  }
+  finish_tile<M, P>(t, acc);
+}
+
+// The numbers in the words' lowest bytes (e4m3.h).
+HWY_INLINE V from_e4m3(hn::VFromD<hn::RebindToUnsigned<D>> words) {
+  const D d;
+  const hn::RebindToUnsigned<D> du;
+  const auto magnitude = hn::ShiftLeft<20>(hn::And(words, hn::Set(du, 127u)));
+  const V normal = hn::BitCast(d, hn::Add(magnitude, hn::Set(du, 120u << 23)));
+  const V other = hn::Sub(hn::BitCast(d, hn::Add(magnitude, hn::Set(du, 121u << 23))), hn::Set(d, 0x1p-6f));
+  const auto bad = hn::RebindMask(d, hn::Eq(magnitude, hn::Set(du, kNanE4m3 << 20)));
+  const V v = hn::IfThenElse(bad, hn::NaN(d), hn::Min(normal, other));
+  return hn::Or(v, hn::BitCast(d, hn::ShiftLeft<24>(hn::And(words, hn::Set(du, 128u)))));
+}
+
+// Four k lie in one word. Unpacking takes longer than multiplying: this tile is not tuned as the others are.
+template <int M, int P>
+HWY_NOINLINE void tile_fp8(const LinearTile& t) {
+  const D d;
+  const hn::Repartition<uint8_t, D> d8;
+  const hn::RebindToUnsigned<D> du;
+  const int64_t k = t.op->w.cols, size = k_padded(DType::fp8, k) * kPanel;
+  const uint8_t* w = static_cast<const uint8_t*>(t.op->w.data) + t.panel * size;
+  const float* x = t.x->x + t.packed * k;
+  V acc[M][P * kV];
+  AERIE_UNROLL for (auto& row : acc)
+    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  int64_t ahead = t.ahead.offset;
+  const int64_t turn = 4 * t.ahead.turn(size);
+  for (int64_t i = 0; i < k; i += 4, ahead += t.ahead.rate) {  // a line each
+    if (i == turn) ahead += t.ahead.jump(size, P);
+    hn::VFromD<decltype(du)> words[P * kV];
+    AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
+      const uint8_t* at = w + static_cast<int64_t>(p) * size;
+      AERIE_PREFETCH(at + ahead);
+      AERIE_UNROLL for (size_t v = 0; v < kV; ++v) words[p * kV + v] = hn::BitCast(du, hn::Load(d8, at + i * kPanel + v * kN * 4));
+    }
+    for (int64_t j = i; j < i + 4 && j < k; ++j) {
+      V values[P * kV];
+      AERIE_UNROLL for (size_t v = 0; v < P * kV; ++v) {
+        values[v] = from_e4m3(words[v]);
+        words[v] = hn::ShiftRight<8>(words[v]);
+      }
+      add_products<M, P>(values, x + j * M, acc);
+    }
+  }
+  const float* scales = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
+  AERIE_UNROLL for (size_t v = 0; v < P * kV; ++v) {
+    const V scale = hn::Load(d, scales + v * kN);
+    AERIE_UNROLL for (int m = 0; m < M; ++m) acc[m][v] = hn::Mul(acc[m][v], scale);
   }
   finish_tile<M, P>(t, acc);
 }

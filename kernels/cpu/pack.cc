@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/e4m3.h"
 #include "kernels/panel16.h"
 
 namespace aerie::kernels {
@@ -56,6 +57,13 @@ void pack_int8_row(const float* w, int64_t row, int64_t cols, int8_t* data, floa
   }
 }
 
+void pack_fp8_row(const float* w, int64_t row, int64_t cols, uint8_t* data, float* scales) {
+  const float scale = std::fabs(extreme_of(w, cols)) / kMostE4m3;
+  scales[Place(DType::fp8, row, 0, cols).int8_scale()] = scale;
+  for (int64_t i = 0; i < cols; ++i)
+    data[Place(DType::fp8, row, i, cols).int8()] = scale != 0 ? to_e4m3(w[i] / scale) : uint8_t{0};
+}
+
 void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
   // The extreme value decides, with its sign so that -8 is used (Q4_0).
   const uint16_t h = to_half(extreme_of(w, n) / -8.0f);
@@ -79,6 +87,8 @@ void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data,
     const float* row = w + r * k;
     if (dtype == DType::int8) {
       pack_int8_row(row, r, k, static_cast<int8_t*>(data), static_cast<float*>(scales));
+    } else if (dtype == DType::fp8) {
+      pack_fp8_row(row, r, k, static_cast<uint8_t*>(data), static_cast<float*>(scales));
     } else if (dtype == DType::int4) {
       for (int64_t b = 0; b < k; b += kBlock)
         pack_int4_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data),
@@ -102,6 +112,8 @@ float panel16_at(const Tensor& w, int64_t row, int64_t col) {
     case DType::int8:
       return static_cast<float>(static_cast<const int8_t*>(w.data)[at.int8()]) *
              static_cast<const float*>(w.scales)[at.int8_scale()];
+    case DType::fp8:
+      return from_e4m3(static_cast<const uint8_t*>(w.data)[at.int8()]) * static_cast<const float*>(w.scales)[at.int8_scale()];
     case DType::int4: {
       const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
       const int q = (col % kBlock < 16 ? byte & 15 : byte >> 4) - 8;

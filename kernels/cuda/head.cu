@@ -10,7 +10,7 @@ namespace {
 struct HeadTask {
   LinearTask linear;
   const float* scales;   // of rows, or null
-  const float* weights;  // int8: scales of outputs
+  const float* weights;  // int8, fp8: scales of outputs
   const float* bias;     // or null
   BestWanted wanted;
   BestParts parts;
@@ -58,7 +58,8 @@ struct HeadBlock {
 
   // As Linear ends.
   __device__ static float logit(const HeadTask& task, int64_t r, int64_t n, float sum) {
-    if constexpr (kType == DType::int8) sum = static_cast<float>(std::bit_cast<int32_t>(sum)) * task.weights[n];
+    if constexpr (kType == DType::int8) sum = static_cast<float>(std::bit_cast<int32_t>(sum));
+    if (task.weights) sum = sum * task.weights[n];
     if (task.scales) sum = sum * task.scales[r];
     return task.bias ? task.bias[n] + sum : sum;
   }
@@ -183,10 +184,9 @@ void enqueue(const LinearTopK& op, const Place& p) {
   Carve carve(p.workspace);
   const LinearMemory m(work(op), carve, false);
   const BestParts parts(wanted(op), kTopKBlock, carve);
-  const HeadTask task{prepare(work(op), m, p), m.scales,
-                      op.w.dtype == DType::int8 ? static_cast<const float*>(op.w.scales) : nullptr,
-                      static_cast<const float*>(op.bias.data), wanted(op), parts};
+  const HeadTask task{prepare(work(op), m, p), m.scales, output_scales(op.w), static_cast<const float*>(op.bias.data), wanted(op), parts};
   if (op.w.dtype == DType::bf16) head<DType::bf16>(task, p);
+  if (op.w.dtype == DType::fp8) head<DType::fp8>(task, p);
   if (op.w.dtype == DType::int8) head<DType::int8>(task, p);
   if (op.w.dtype == DType::int4) head<DType::int4>(task, p);
 }

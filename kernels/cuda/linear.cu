@@ -1,8 +1,9 @@
 // Linear: activations to fragments (linear_rows.h), weights streamed past them (linear_tile.h), the slices of K added.
 //
 // Order of an output, whatever the number of rows: within a slice, mma after mma over k ascending (bf16: the rows' high
-// parts, then their low parts; int4: an exact sum of each block of 32, times the weights' scale; int8: exact), then the
-// slices ascending, then times the scales of weights (int8) and row, then + bias, then + residual.
+// parts, then their low parts; fp8: the rows as halves; int4: an exact sum of each block of 32, times the weights' scale;
+// int8: exact), then the slices ascending, then times the scales of weights (int8, fp8) and row, then + bias, then +
+// residual.
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/linear_work.h"
@@ -20,12 +21,13 @@ __device__ void linear_tile(const LinearTask& task) {
 }
 
 struct LinearEnd {
-  const float* partial;
-  int64_t slices, columns;  // a slice is (rows, columns)
-  const float* scales;      // of rows, or null
-  const float* weights;     // int8: scales of outputs; `partial` is i32 then
-  Tensor bias, residual, out;
-  const int32_t* ids;       // LinearRows: a negative id's output is 0
+  const float* partial = nullptr;
+  int64_t slices = 1, columns = 0;  // a slice is (rows, columns)
+  const float* scales = nullptr;    // of rows, or null
+  const float* weights = nullptr;   // int8, fp8: scales of outputs
+  bool integers = false;            // int8: `partial` is i32
+  Tensor bias = {}, residual = {}, out = {};
+  const int32_t* ids = nullptr;     // LinearRows: a negative id's output is 0
 };
 
 __device__ void add_slices(const LinearEnd& e) {
@@ -38,13 +40,14 @@ __device__ void add_slices(const LinearEnd& e) {
     }
     const float* p = e.partial + r * e.columns + n;
     float v = *p;
-    if (e.weights) {
+    if (e.integers) {
       int32_t sum = 0;
       for (int64_t s = 0; s < e.slices; ++s) sum += std::bit_cast<int32_t>(p[s * e.out.rows * e.columns]);
-      v = static_cast<float>(sum) * e.weights[e.ids ? e.ids[r * e.out.cols + n] : n];
+      v = static_cast<float>(sum);
     } else {
       for (int64_t s = 1; s < e.slices; ++s) v += p[s * e.out.rows * e.columns];
     }
+    if (e.weights) v = v * e.weights[e.ids ? e.ids[r * e.out.cols + n] : n];
     if (e.scales) v = v * e.scales[r];
     if (e.bias) v = row(e.bias, 0)[n] + v;
     if (e.residual) v = row(e.residual, r)[n] + v;
@@ -98,9 +101,9 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   const Grid cells{(k.cols + 255) / 256, many_rows(k.rows)};
   end.partial = m.partial;
   end.columns = k.partial_columns();
-  end.slices = 1;
   end.scales = m.scales;
-  end.weights = k.w.dtype == DType::int8 ? static_cast<const float*>(k.w.scales) : nullptr;
+  end.weights = output_scales(k.w);
+  end.integers = k.w.dtype == DType::int8;
   end.ids = k.ids;
   if (k.w.dtype == DType::f32) {
     launch<linear_f32>(p, cells, 256, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
@@ -109,6 +112,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     task.partial = m.partial;
     end.slices = task.shape.slices;
     if (k.w.dtype == DType::bf16) tiles<DType::bf16>(k, task, p);
+    if (k.w.dtype == DType::fp8) tiles<DType::fp8>(k, task, p);
     if (k.w.dtype == DType::int8) tiles<DType::int8>(k, task, p);
     if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
   }
@@ -135,7 +139,7 @@ size_t workspace(const LinearRows& op) {
   return bytes_of(work(op));
 }
 
-void enqueue(const Linear& op, const Place& p) { run(work(op), {nullptr, 0, 0, nullptr, nullptr, op.bias, op.residual, op.out, nullptr}, p); }
-void enqueue(const LinearRows& op, const Place& p) { run(work(op), {nullptr, 0, 0, nullptr, nullptr, {}, {}, op.out, nullptr}, p); }
+void enqueue(const Linear& op, const Place& p) { run(work(op), {.bias = op.bias, .residual = op.residual, .out = op.out}, p); }
+void enqueue(const LinearRows& op, const Place& p) { run(work(op), {.out = op.out}, p); }
 
 }  // namespace aerie::kernels::cuda

@@ -1,6 +1,7 @@
 // Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's
 // words, rows and K padded with zeros. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16 each, so that little
-// is lost against f32. int8/int4 weights: {q, q}, and one scale a row.
+// is lost against f32. fp8 weights: {h, h}, halves, and one scale a row, a power of two that keeps the row's largest below
+// 2^15. int8/int4 weights: {q, q}, and one scale a row.
 #pragma once
 
 #include "kernels/cuda/linear_shape.h"
@@ -22,7 +23,7 @@ struct PrepareTask {
   Tensor x;
   int64_t padded_steps, padded_rows;
   void* out;
-  float* scales;  // int8
+  float* scales;  // int8, fp8
 };
 
 // Grid (rows in whole groups): a block a row.
@@ -49,14 +50,13 @@ __device__ inline void prepare_bf16(const PrepareTask& task) {
   }
 }
 
-__device__ inline void prepare_int8(const PrepareTask& task) {
-  if (blockIdx.x >= task.padded_rows) return;
-  const Tensor& x = task.x;
-  const int64_t padded_steps = task.padded_steps;
-  auto* out = static_cast<uint2*>(task.out);
+struct RowTop {
+  float top;  // largest magnitude
+  bool fine;  // all are finite
+};
+// Of a row, by a whole block; null: there is none.
+__device__ inline RowTop top_of(const float* in, int64_t k) {
   auto* shared = shared_memory<float>();
-  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
-  const float* in = r < x.rows ? row(x, r) : nullptr;
   float top = 0, bad = 0;
   for (int64_t i = threadIdx.x; in && i < k; i += kPrepareThreads) {
     top = fmaxf(top, fabsf(in[i]));
@@ -66,7 +66,46 @@ __device__ inline void prepare_int8(const PrepareTask& task) {
     top = block_max(top, shared);
     bad = block_max(bad, shared);
   }
-  const bool fine = bad == 0.0f;  // else NaN for the whole row, through its scale
+  return {top, bad == 0.0f};
+}
+
+// A power of two by its exponent.
+__device__ inline float two_to(int exponent) { return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23); }
+
+__device__ inline void prepare_half(const PrepareTask& task) {
+  if (blockIdx.x >= task.padded_rows) return;
+  const Tensor& x = task.x;
+  const int64_t padded_steps = task.padded_steps;
+  auto* out = static_cast<uint2*>(task.out);
+  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
+  const float* in = r < x.rows ? row(x, r) : nullptr;
+  const RowTop row_top = top_of(in, k);
+  const int exponent = static_cast<int>(std::bit_cast<uint32_t>(row_top.top) >> 23) - 127;
+  const int shift = exponent > -112 ? 14 - exponent : 126;  // its inverse is no subnormal
+  const float factor = two_to(shift);
+  if (threadIdx.x == 0) task.scales[r] = row_top.fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
+  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+    const int64_t step = i / 4, t = i % 4;
+    uint32_t word[2] = {};
+    for (int half = 0; half < 2; ++half)
+      for (int odd = 0; odd < 2; ++odd) {  // the four k of a word of weights
+        const int64_t at = step * 16 + 4 * t + 2 * half + odd;
+        if (in && row_top.fine && at < k) word[half] |= static_cast<uint32_t>(float_to_half(in[at] * factor)) << (16 * odd);
+      }
+    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint2(word[0], word[1]);
+  }
+}
+
+__device__ inline void prepare_int8(const PrepareTask& task) {
+  if (blockIdx.x >= task.padded_rows) return;
+  const Tensor& x = task.x;
+  const int64_t padded_steps = task.padded_steps;
+  auto* out = static_cast<uint2*>(task.out);
+  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
+  const float* in = r < x.rows ? row(x, r) : nullptr;
+  const RowTop row_top = top_of(in, k);
+  const float top = row_top.top;
+  const bool fine = row_top.fine;  // else NaN for the whole row, through its scale
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
   if (threadIdx.x == 0) task.scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
   for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {

@@ -1,7 +1,7 @@
 // How Linear is cut. Everything that decides the order of a sum depends on the weights' shape and type alone, never on
 // the number of rows or on the device.
 //
-// A step is the K of one mma (16 bf16 or 32 int8/int4 weights), a unit is what one pipeline stage brings (4 steps). A
+// A step is the K of one mma (16 bf16 or fp8, 32 int8 or int4 weights), a unit is what one pipeline stage brings (4 steps). A
 // block of 4 warps makes 128 outputs, a warp those of two panels; slices of K go to different blocks and are added in
 // ascending order afterwards, for otherwise few layers would fill the device.
 #pragma once
@@ -26,7 +26,7 @@ struct LinearShape {
   int64_t panels;
   int64_t slices, slice_units;
 
-  AERIE_HOST_DEVICE static int64_t step_width(DType t) { return t == DType::bf16 ? 16 : 32; }
+  AERIE_HOST_DEVICE static int64_t step_width(DType t) { return is_integer(t) ? 32 : 16; }
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
   AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
       : steps(up(k, step_width(t))), units(up(steps, kUnitSteps)), panels(up(n, kPanel)) {

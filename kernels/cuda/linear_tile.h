@@ -30,11 +30,11 @@ struct LinearTask {
 // Bytes of a stage.
 template <DType kType, int kGroups>
 struct Stage {
-  static constexpr bool kInt = kType != DType::bf16, kInt4 = kType == DType::int4;
-  static constexpr int kLoads = kInt4 ? 1 : 2;  // 16-byte loads of a thread for a step
+  static constexpr bool kInt4 = kType == DType::int4, kOneLoad = kInt4 || kType == DType::fp8;
+  static constexpr int kLoads = kOneLoad ? 1 : 2;  // 16-byte loads of a thread for a step
   static constexpr int kWeights = kUnitSteps * kLoads * kLinearThreads * 16;
   static constexpr int kScales = kInt4 ? 4 * 2 * kUnitSteps * kPanel * 2 : 0;
-  static constexpr int kGroupBytes = kUnitSteps * 32 * (kInt ? 8 : 16);
+  static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
   static constexpr int kStages = kBytes * 4 <= kMostShared ? 4 : 3;
   static_assert(kBytes * kStages <= kMostShared);
@@ -121,7 +121,7 @@ class LinearTile {
   }
 
   __device__ void fetch(int stage, int64_t unit) {
-    constexpr int kWords = kType == DType::int4 ? 4 : 8;  // kk of a step
+    constexpr int kWords = S::kLoads * 4;  // kk of a step
     for (int step = 0; step < kUnitSteps; ++step)
       for (int load = 0; load < S::kLoads; ++load) {
         const int64_t kk = (unit * kUnitSteps + step) * kWords + load * 4 + tig_;
@@ -152,7 +152,7 @@ class LinearTile {
     for (int step = 0; step < kUnitSteps; ++step) {
       uint32_t a[2][4];
       weights_of(stage, step, a);
-      if constexpr (!S::kInt) {
+      if constexpr (kType == DType::bf16) {
         for (int n = 0; n < kGroups; ++n) {
           const uint4 x = reinterpret_cast<const uint4*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
           const uint32_t high[2] = {x.x, x.y}, low[2] = {x.z, x.w};
@@ -165,7 +165,9 @@ class LinearTile {
         for (int n = 0; n < kGroups; ++n) {
           const uint2 x = reinterpret_cast<const uint2*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
           const uint32_t b[2] = {x.x, x.y};
-          for (int m = 0; m < 2; ++m) mma_s8(sum_[n][m], a[m], b);
+          for (int m = 0; m < 2; ++m)
+            if constexpr (kType == DType::fp8) mma_half(sum_[n][m], a[m], b);
+            else mma_s8(sum_[n][m], a[m], b);
         }
       } else {
         const auto* s = reinterpret_cast<const uint16_t*>(scales(stage)) +
@@ -188,13 +190,14 @@ class LinearTile {
   // The fragments of two tiles: rows g and g + 8 of tile m are the thread's rows 2 m and 2 m + 1.
   __device__ void weights_of(int stage, int step, uint32_t (&a)[2][4]) const {
     const uint4 u = *slot(stage, step, 0);
-    if constexpr (kType == DType::int4) {
+    if constexpr (S::kOneLoad) {
       constexpr uint32_t kLow = 0x0f0f0f0fu;
       const uint32_t w[4] = {u.x, u.y, u.z, u.w};
       for (int m = 0; m < 2; ++m)
         for (int i = 0; i < 2; ++i) {
-          a[m][i] = minus_eight(w[2 * m + i] & kLow);
-          a[m][2 + i] = minus_eight(w[2 * m + i] >> 4 & kLow);
+          const uint32_t word = w[2 * m + i];
+          a[m][i] = S::kInt4 ? minus_eight(word & kLow) : halves_of_e4m3(word & 0xffffu);
+          a[m][2 + i] = S::kInt4 ? minus_eight(word >> 4 & kLow) : halves_of_e4m3(word >> 16);
         }
     } else {
       const uint4 v = *slot(stage, step, 1);

@@ -12,7 +12,7 @@ struct LinearWork {
   Tensor x, w;
   const int32_t* ids;
   int64_t rows, cols;  // of the result
-  bool is_int() const { return w.dtype == DType::int8 || w.dtype == DType::int4; }
+  bool scaled() const { return has_scales(w.dtype); }  // rows have a scale
   LinearShape shape() const { return LinearShape(w.dtype, w.rows, w.cols); }
   int64_t groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
   int64_t partial_columns() const { return ids || w.dtype == DType::f32 ? cols : shape().columns(); }
@@ -27,10 +27,15 @@ struct LinearMemory {
     const LinearShape shape = k.shape();
     const bool tiled = k.w.dtype != DType::f32;
     if (sums) partial = carve.take<float>((tiled ? shape.slices : 1) * k.rows * k.partial_columns());
-    if (tiled) x = carve.take<char>(k.groups() * shape.units * kUnitSteps * 32 * (k.is_int() ? 8 : 16));
-    if (k.is_int()) scales = carve.take<float>(k.groups() * kGroupRows);
+    if (tiled) x = carve.take<char>(k.groups() * shape.units * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
+    if (k.scaled()) scales = carve.take<float>(k.groups() * kGroupRows);
   }
 };
+
+// One a row of the weights; int4's are the tiles' own affair.
+inline const float* output_scales(const Tensor& w) {
+  return w.dtype == DType::int8 || w.dtype == DType::fp8 ? static_cast<const float*>(w.scales) : nullptr;
+}
 
 // Launches what turns rows into fragments; the task is whole but for `partial`. Not for f32 weights.
 inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Place& p) {
@@ -39,7 +44,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.w = static_cast<const char*>(k.w.data);
   task.scales = static_cast<const uint16_t*>(k.w.scales);
   const int64_t padded = k_padded(k.w.dtype, k.w.cols);
-  task.panel_words = k.w.dtype == DType::bf16 ? padded / 2 : k.w.dtype == DType::int8 ? padded / 4 : padded / 8;
+  task.panel_words = k.w.dtype == DType::bf16 ? padded / 2 : k.w.dtype == DType::int4 ? padded / 8 : padded / 4;
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();
@@ -49,7 +54,8 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
   const Grid grid{bucket(task.groups) * kGroupRows};
-  if (k.is_int()) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  if (is_integer(k.w.dtype)) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  else if (k.w.dtype == DType::fp8) launch<prepare_half>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
   else launch<prepare_bf16>(p, grid, kPrepareThreads, 0, rows);
   return task;
 }

@@ -2,6 +2,7 @@
 // order whatever the number of rows.
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/warp.h"
+#include "kernels/e4m3.h"
 
 namespace aerie::kernels::cuda {
 namespace {
@@ -32,6 +33,8 @@ __device__ float element(const Tensor& t, int64_t r, int64_t c) {
     case DType::int8:
       return static_cast<float>(static_cast<const int8_t*>(t.data)[at.int8()]) *
              static_cast<const float*>(t.scales)[at.int8_scale()];
+    case DType::fp8:
+      return from_e4m3(static_cast<const uint8_t*>(t.data)[at.int8()]) * static_cast<const float*>(t.scales)[at.int8_scale()];
     default: {
       const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
       const int q = (c % kBlock < 16 ? byte & 15 : byte >> 4) - 8;

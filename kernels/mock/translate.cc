@@ -6,7 +6,7 @@
 namespace aerie::kernels::mock {
 namespace {
 
-int64_t element_bytes(DType t) { return t == DType::bf16 ? 2 : t == DType::int8 || t == DType::int4 ? 1 : 4; }
+int64_t element_bytes(DType t) { return t == DType::bf16 ? 2 : has_scales(t) ? 1 : 4; }
 
 // Remembers the first thing wrong with one op.
 class Translator {

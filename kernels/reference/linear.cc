@@ -47,7 +47,7 @@ float dot_quantised(const Tensor& w, int64_t n, const std::vector<int>& q, float
 
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
-  const bool quantised = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
+  const bool quantised = is_integer(op.w.dtype);
   std::vector<int> q(static_cast<size_t>(K));
   std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
   for (int64_t r = 0; r < op.out.rows; ++r) {

@@ -1,9 +1,16 @@
 #include <cstdio>
+#include <map>
 
 #include "aerie/tools.h"
 #include "common.h"
 
 namespace cli {
+namespace {
+
+const std::map<std::string, int32_t> kWeights = {{"f32", AERIE_WEIGHTS_F32}, {"bf16", AERIE_WEIGHTS_BF16}, {"fp8", AERIE_WEIGHTS_FP8},
+                                                 {"int8", AERIE_WEIGHTS_INT8}, {"int4", AERIE_WEIGHTS_INT4}};
+
+}  // namespace
 
 void add_convert(CLI::App& app, std::function<int()>* run) {
   struct Options {
@@ -15,7 +22,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
   c->add_option("source", o->source, "Hugging Face or EAGLE directory, llama2.c .bin, or .aerie")->required();
   c->add_option("-o,--output", o->output, "package to write")->required();
-  c->add_option("--dtype", o->dtype, "of the weights")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
+  c->add_option("--dtype", o->dtype, "of the weights")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "fp8", "int8", "int4"}));
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, or a tokenizer.json");
   c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
@@ -29,7 +36,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       AERIE_INIT(a);
       a.source = o->source.c_str();
       a.output = o->output.c_str();
-      a.dtype = o->dtype == "f32" ? AERIE_WEIGHTS_F32 : o->dtype == "int8" ? AERIE_WEIGHTS_INT8 : o->dtype == "int4" ? AERIE_WEIGHTS_INT4 : AERIE_WEIGHTS_BF16;
+      a.dtype = kWeights.at(o->dtype);
       if (!o->drafter_for.empty()) a.drafter_for = o->drafter_for.c_str();
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
       a.compress = o->compress;

@@ -44,14 +44,14 @@ int main(int argc, char** argv) {
   auto queue = std::move(*device.make_queue());
   std::printf("%s\n", device.isa());
 
-  const char* const names[] = {"f32", "bf16", "int8", "int4"};
+  const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8"};
   constexpr int64_t shapes[][2] = {{576, 192}, {1024, 192}, {192, 512}, {4096, 192}, {8192, 2048}};
   constexpr int64_t batch[] = {1, 2, 4, 6, 8, 16, 64};
   const float* w = floats(device, 8192 * 2048, 1);  // memory is the process's; it ends with it
   float* x = floats(device, 64 * 2048, 2);
   float* out = floats(device, 64 * 8192, 3);
   std::vector<Case> cases;
-  for (int t = 0; t < 4; ++t) {
+  for (const int t : {0, 1, 2, 3, 5}) {
     if (only >= 0 && t != only) continue;
     const auto type = static_cast<DType>(t);
     for (const auto& [n, k] : shapes) {
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
       for (int c = 0; c < copies; ++c) {
         Tensor p{device.allocate(static_cast<size_t>(data_bytes(type, Layout::panel16, n, k))), nullptr, n, k, 0, type,
                  Layout::panel16};
-        if (t >= 2) p.scales = device.allocate(static_cast<size_t>(scale_bytes(type, n, k)));
+        if (has_scales(type)) p.scales = device.allocate(static_cast<size_t>(scale_bytes(type, n, k)));
         pack_panel16(w, n, k, type, p.data, p.scales);
         weights.push_back(p);
       }

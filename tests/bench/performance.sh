@@ -33,9 +33,9 @@ if [ $# -gt 0 ]; then
   echo
   echo "\`perplexity\` on held-out text of the demo target (7.1 M parameters; a large model loses less), against f32:"
   echo
-  for d in f32 bf16 int8 int4; do "$build/bin/aerie" convert "$TARGET" -o "$out/$d.aerie" --dtype $d >/dev/null; done
+  for d in f32 bf16 fp8 int8 int4; do "$build/bin/aerie" convert "$TARGET" -o "$out/$d.aerie" --dtype $d >/dev/null; done
   for text in "$@"; do
-    (cd "$out" && "$build/bin/perplexity" --windows 150 "$text" f32.aerie bf16.aerie int8.aerie int4.aerie) | sed "s|^|$(basename "$text" .held.u16)  |"
+    (cd "$out" && "$build/bin/perplexity" --windows 150 "$text" f32.aerie bf16.aerie fp8.aerie int8.aerie int4.aerie) | sed "s|^|$(basename "$text" .held.u16)  |"
   done | fenced
 fi
 

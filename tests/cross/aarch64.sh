@@ -32,7 +32,7 @@ qemu -cpu max "$out/dotprod/bin/test_kernels" --gtest_brief=1 --gtest_filter='Li
 
 aerie() { qemu -cpu max "$out/armv8/bin/aerie" "$@"; }
 models=samples/models
-for dtype in f32 bf16 int8 int4; do
+for dtype in f32 bf16 fp8 int8 int4; do
   "$x86" convert $models/demo.aerie -o "$out/$dtype.aerie" --dtype $dtype
   aerie convert $models/demo.aerie -o "$out/$dtype-arm.aerie" --dtype $dtype
   cmp "$out/$dtype.aerie" "$out/$dtype-arm.aerie"

@@ -1,6 +1,6 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
 // 1 to 128 rows, a level of an EAGLE drafter, and prefill by our kernels and by cuBLASLt. Prints one JSON object.
-//   gpu_bench [bf16|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny]
+//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny]
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -65,15 +65,16 @@ Options parse(int argc, char** argv) {
   }
   if (o.context < 1 || o.context > 1 << 20 || o.shape.layers < 1 || o.shape.layers > 200 || o.samples < 1)
     fail("--context, --layers or --samples out of range");
-  if (o.types.empty()) o.types = {"bf16", "int8", "int4"};
+  if (o.types.empty()) o.types = {"bf16", "fp8", "int8", "int4"};
   return o;
 }
 
 DType type_of(const std::string& name) {
   if (name == "bf16") return DType::bf16;
+  if (name == "fp8") return DType::fp8;
   if (name == "int8") return DType::int8;
   if (name == "int4") return DType::int4;
-  fail("there are bf16, int8 and int4, not " + name);
+  fail("there are bf16, fp8, int8 and int4, not " + name);
 }
 
 }  // namespace

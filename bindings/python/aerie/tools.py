@@ -11,7 +11,7 @@ from ._progress import Progress, ProgressFunction
 from .runtime import LogFunction
 
 _DTYPES = {"bf16": _native.AERIE_WEIGHTS_BF16, "f32": _native.AERIE_WEIGHTS_F32, "int8": _native.AERIE_WEIGHTS_INT8,
-           "int4": _native.AERIE_WEIGHTS_INT4}
+           "int4": _native.AERIE_WEIGHTS_INT4, "fp8": _native.AERIE_WEIGHTS_FP8}
 PathLike = str | os.PathLike[str]
 
 

@@ -31,6 +31,7 @@ int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
       case AERIE_WEIGHTS_BF16: c.dtype = kernels::DType::bf16; break;
       case AERIE_WEIGHTS_INT8: c.dtype = kernels::DType::int8; break;
       case AERIE_WEIGHTS_INT4: c.dtype = kernels::DType::int4; break;
+      case AERIE_WEIGHTS_FP8: c.dtype = kernels::DType::fp8; break;
       default: return error(Code::invalid_argument, "dtype: " + std::to_string(o.dtype));
     }
     c.compress = o.compress != 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/e4m3.h"
 #include "kernels/panel16.h"
 
 namespace aerie::inflate {
@@ -20,17 +21,17 @@ Random::Random(uint64_t seed, const std::string& name) : state_(seed * 0x9E3779B
 
 namespace {
 
-// A unit of a row: codes as stored (bit patterns of f32 and bf16, int8, nibbles), and the scale of its block or row.
+// A unit of a row: codes as stored (bit patterns of f32, bf16 and fp8, int8, nibbles), and the scale of its block or row.
 struct Unit {
   uint32_t code[32];
-  uint32_t scale = 0;  // as stored: int8 a float, int4 a half
+  uint32_t scale = 0;  // as stored: int4 a half, others a float
 };
 
 void* scale_at(const Tensor& t, int64_t row, int64_t col) {
   const Panel16Place at(t.dtype, row, col, t.cols);
-  return static_cast<char*>(t.scales) + (t.dtype == DType::int8 ? at.int8_scale() * 4 : at.int4_scale() * 2);
+  return static_cast<char*>(t.scales) + (t.dtype == DType::int4 ? at.int4_scale() * 2 : at.int8_scale() * 4);
 }
-size_t scale_size(DType t) { return t == DType::int8 ? 4 : 2; }
+size_t scale_size(DType t) { return t == DType::int4 ? 2 : 4; }
 
 void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
   for (int32_t i = 0; i < n; ++i) {
@@ -38,6 +39,7 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
     switch (t.dtype) {
       case DType::f32: std::memcpy(&u->code[i], static_cast<const char*>(t.data) + at.f32() * 4, 4); break;
       case DType::bf16: u->code[i] = static_cast<const uint16_t*>(t.data)[at.bf16()]; break;
+      case DType::fp8:
       case DType::int8: u->code[i] = static_cast<const uint8_t*>(t.data)[at.int8()]; break;
       case DType::int4: {
         const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
@@ -57,6 +59,7 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
     switch (t.dtype) {
       case DType::f32: std::memcpy(static_cast<char*>(t.data) + at.f32() * 4, &u.code[i], 4); break;
       case DType::bf16: static_cast<uint16_t*>(t.data)[at.bf16()] = static_cast<uint16_t>(u.code[i]); break;
+      case DType::fp8:
       case DType::int8: static_cast<uint8_t*>(t.data)[at.int8()] = static_cast<uint8_t>(u.code[i]); break;
       case DType::int4: {
         uint8_t& byte = static_cast<uint8_t*>(t.data)[at.int4()];
@@ -87,7 +90,7 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
   float most = -1;
   for (int64_t col = 0; col + n <= t.cols; col += n) {
     read(t, row, col, n, &u);
-    // Halves without their sign are ordered as their bits are; int8 has one scale for the whole row.
+    // Halves without their sign are ordered as their bits are; int8 and fp8 have one scale for the whole row.
     const float size = t.scales ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
     if (size > most) {
       most = size;
@@ -108,6 +111,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
       case DType::f32: u.code[i] = std::bit_cast<uint32_t>((2 * random.uniform() - 1) * most); break;
       case DType::bf16: u.code[i] = std::bit_cast<uint32_t>((2 * random.uniform() - 1) * most) >> 16; break;  // towards zero
       case DType::int8: u.code[i] = static_cast<uint8_t>(static_cast<int8_t>(static_cast<int>(bits % 255) - 127)); break;
+      case DType::fp8: u.code[i] = kernels::to_e4m3((2 * random.uniform() - 1) * kernels::kMostE4m3); break;
       case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
       case DType::i32: break;
     }

@@ -96,27 +96,44 @@ T atomic_add(T* p, T v) {  // fibers do not interrupt each other
   return old;
 }
 
-// c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16.
-inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+inline float half_to_float(uint16_t h) {
+  const int exponent = h >> 10 & 31, fraction = h & 1023;
+  const float v = exponent == 31  ? (fraction ? NAN : INFINITY)
+                  : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                  : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return h & 0x8000 ? -v : v;
+}
+inline uint16_t float_to_half(float v) {
+  const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
+  const float a = std::fabs(v);
+  if (!(a < 65520.0f)) return static_cast<uint16_t>(sign | (std::isnan(v) ? 0x7fff : 0x7c00));
+  const int exponent = a < 0x1p-14f ? -14 : std::ilogb(a);
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(a, 10 - exponent)));  // 1024 and more: a hidden bit, carried
+  return static_cast<uint16_t>(sign | (steps + ((exponent + 14) << 10)));
+}
+inline uint32_t multiply_halves(uint32_t a, uint32_t b) {
+  const auto half = [&](int shift) {
+    return static_cast<uint32_t>(float_to_half(half_to_float(static_cast<uint16_t>(a >> shift)) * half_to_float(static_cast<uint16_t>(b >> shift))));
+  };
+  return half(0) | half(16) << 16;
+}
+
+// c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16; kElement: the lower or higher half of a word.
+template <float (*kElement)(uint32_t word, int high)>
+void mma_16(const char* name, float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   struct Arg {
     float* c;
     const uint32_t *a, *b;
   } arg{c, a, b};
-  emulation::meet("mma_bf16", &arg, [](void* const* args) {
-    const auto element = [](uint32_t word, int high) {
-      const uint32_t bits = high ? word & 0xffff0000u : word << 16;
-      float v;
-      std::memcpy(&v, &bits, 4);
-      return v;
-    };
+  emulation::meet(name, &arg, [](void* const* args) {
     float A[16][16], B[16][8];
     for (int l = 0; l < 32; ++l) {
       const auto* x = static_cast<const Arg*>(args[l]);
       const int g = l / 4, t = l % 4;
       for (int r = 0; r < 4; ++r)
-        for (int h = 0; h < 2; ++h) A[g + r % 2 * 8][2 * t + r / 2 * 8 + h] = element(x->a[r], h);
+        for (int h = 0; h < 2; ++h) A[g + r % 2 * 8][2 * t + r / 2 * 8 + h] = kElement(x->a[r], h);
       for (int r = 0; r < 2; ++r)
-        for (int h = 0; h < 2; ++h) B[2 * t + r * 8 + h][g] = element(x->b[r], h);
+        for (int h = 0; h < 2; ++h) B[2 * t + r * 8 + h][g] = kElement(x->b[r], h);
     }
     for (int l = 0; l < 32; ++l) {
       const int g = l / 4, t = l % 4;
@@ -129,6 +146,15 @@ inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
     }
   });
 }
+inline float bf16_of(uint32_t word, int high) {
+  const uint32_t bits = high ? word & 0xffff0000u : word << 16;
+  float v;
+  std::memcpy(&v, &bits, 4);
+  return v;
+}
+inline float half_of(uint32_t word, int high) { return half_to_float(static_cast<uint16_t>(word >> (16 * high))); }
+inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<bf16_of>("mma_bf16", c, a, b); }
+inline void mma_half(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<half_of>("mma_half", c, a, b); }
 
 // c (16 x 8) += a (16 x 32) b (32 x 8), in the fragments of mma.m16n8k32.
 inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -164,12 +190,4 @@ template <int kLeft>
 void copy_async_wait() {
   emulation::wait_copies(kLeft);
 }
-inline float half_to_float(uint16_t h) {
-  const int exponent = h >> 10 & 31, fraction = h & 1023;
-  const float v = exponent == 31  ? (fraction ? NAN : INFINITY)
-                  : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                  : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  return h & 0x8000 ? -v : v;
-}
-
 }  // namespace aerie::kernels::cuda

@@ -53,12 +53,11 @@ struct Weights {
         data(static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)) / sizeof(std::max_align_t) + 1),
         scales(static_cast<size_t>(scale_bytes(t, n, k)) / sizeof(std::max_align_t) + 1) {
     const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.2f);
-    pack_panel16(w.data(), n, k, t, data.data(), has_scales() ? scales.data() : nullptr);
+    pack_panel16(w.data(), n, k, t, data.data(), has_scales(t) ? scales.data() : nullptr);
   }
-  bool has_scales() const { return type == DType::int8 || type == DType::int4; }
   Tensor tensor() const {
     return {const_cast<std::max_align_t*>(data.data()),
-            has_scales() ? const_cast<std::max_align_t*>(scales.data()) : nullptr, n, k, 0, type, Layout::panel16};
+            has_scales(type) ? const_cast<std::max_align_t*>(scales.data()) : nullptr, n, k, 0, type, Layout::panel16};
   }
 };
 

@@ -1,10 +1,11 @@
 // Linear on the emulated device: the reference's values, and the same bits for a row whatever its company.
 #include "unit/cuda/cuda_support.h"
+#include "unit/kernels/e4m3_support.h"
 
 namespace aerie::kernels::cuda_test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
 
 Floats linear(const Weights& w, Floats x, int64_t rows) {
   Floats out(static_cast<size_t>(rows * w.n), std::nanf(""));
@@ -37,7 +38,7 @@ TEST(CudaLinear, IsTheReferenceForEveryNumberOfRowsBitForBit) {
       Floats x = random_floats(static_cast<size_t>(kRows * k), 2), want(static_cast<size_t>(kRows * n));
       run_reference(Linear{view(x, kRows, k), w.tensor(), {}, {}, view(want, kRows, n)});
       const Floats all = linear(w, x, kRows);
-      expect_close(all, want, w, x, 1e-4f);
+      expect_close(all, want, w, x, t == DType::fp8 ? 1e-3f : 1e-4f);  // fp8: activations are halves
       for (const int64_t m : {1, 2, 8, 9, 17, 33, 64}) {
         const int64_t at = (m * 5) % (kRows - m + 1);
         const Floats part(x.begin() + at * k, x.begin() + (at + m) * k);
@@ -116,6 +117,24 @@ TEST(CudaLinear, IntegerSumsAreExactAtTheExtremes) {
         const Floats out = linear(w, Floats(32, static_cast<float>(sign * 127)), 1);
         for (const float o : out) ASSERT_EQ(o, static_cast<float>(32 * v * sign * 127));
       }
+  }
+}
+
+TEST(CudaLinear, EveryE4m3NumberIsItself) {
+  Weights w(16, 32, DType::fp8, 1);
+  fill_e4m3(w.data.data(), w.scales.data());
+  expect_every_e4m3([&](const Floats& x, Floats& out) { out = linear(w, x, 32); });
+}
+
+// Halves have few exponents: rows bring a power of two of their own.
+TEST(CudaLinear, HalvesServeRowsOfAnySize) {
+  const Weights w(20, 40, DType::fp8, 1);
+  const Floats x = random_floats(40, 2), want = linear(w, x, 1);
+  for (const int exponent : {-100, -60, 17, 90}) {
+    Floats other = x, expected = want;
+    for (float& v : other) v = std::ldexp(v, exponent);
+    for (float& v : expected) v = std::ldexp(v, exponent);
+    EXPECT_TRUE(same_bits(linear(w, other, 1), expected)) << exponent;
   }
 }
 

@@ -19,7 +19,7 @@ struct Packed {
   Tensor w;
   Packed(const Floats& values, int64_t n, int64_t k, DType t) : w{nullptr, nullptr, n, k, 0, t, Layout::panel16} {
     w.data = device->allocate(static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)));
-    if (t == DType::int8 || t == DType::int4) w.scales = device->allocate(static_cast<size_t>(scale_bytes(t, n, k)));
+    if (has_scales(t)) w.scales = device->allocate(static_cast<size_t>(scale_bytes(t, n, k)));
     pack_panel16(values.data(), n, k, t, w.data, w.scales);
   }
   ~Packed() {
@@ -38,7 +38,7 @@ TEST(LinearRows, GivesTheBitsOfLinear) {
     for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(v));
     ids[4] = ids[20] = -1;
     ids[7] = static_cast<int32_t>(v) - 1;
-    for (const DType t : {DType::f32, DType::bf16, DType::int8, DType::int4}) {
+    for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4}) {
       SCOPED_TRACE(testing::Message() << v << "x" << k << " type " << static_cast<int>(t));
       const Packed packed(values, v, k, t);
       Floats want(ids.size());

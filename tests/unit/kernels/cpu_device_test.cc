@@ -69,7 +69,7 @@ class Net {
   Tensor weight(int64_t n, int64_t k, DType t, uint32_t seed) {
     const Floats w = random_floats(static_cast<size_t>(n * k), seed, 0.05f);
     Tensor p{take(data_bytes(t, Layout::panel16, n, k)), nullptr, n, k, 0, t, Layout::panel16};
-    if (t == DType::int8 || t == DType::int4) p.scales = take(scale_bytes(t, n, k));
+    if (has_scales(t)) p.scales = take(scale_bytes(t, n, k));
     pack_panel16(w.data(), n, k, t, p.data, p.scales);
     return p;
   }
@@ -88,7 +88,7 @@ Floats whole_run(Device& device, int64_t rows, DType type = DType::int8) {
   return net.result();
 }
 
-const DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+const DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
 
 TEST(CpuDevice, ThreadCountDoesNotChangeBits) {
   for (const DType t : kTypes) {

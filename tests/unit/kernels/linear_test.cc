@@ -4,16 +4,15 @@
 #include <memory>
 #include <new>
 
-#include "unit/kernels/ops_support.h"
+#include "kernels/e4m3.h"
+#include "unit/kernels/e4m3_support.h"
 
 namespace aerie::kernels::linear_test {
 using namespace aerie::kernels::test;
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::int8, DType::int4};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-bool is_int(DType t) { return t == DType::int8 || t == DType::int4; }
 
 // 64-byte aligned bytes, as packages and devices give them.
 class Bytes {
@@ -37,10 +36,10 @@ struct Packed {
   Bytes data, scales;
   Packed(const Floats& w, int64_t n_, int64_t k_, DType t)
       : type(t), n(n_), k(k_), data(data_bytes(t, Layout::panel16, n, k)), scales(scale_bytes(t, n, k)) {
-    pack_panel16(w.data(), n, k, t, data.data(), is_int(t) ? scales.data() : nullptr);
+    pack_panel16(w.data(), n, k, t, data.data(), has_scales(t) ? scales.data() : nullptr);
   }
   Tensor tensor() const {
-    return {data.data(), is_int(type) ? scales.data() : nullptr, n, k, 0, type, Layout::panel16};
+    return {data.data(), has_scales(type) ? scales.data() : nullptr, n, k, 0, type, Layout::panel16};
   }
 };
 
@@ -72,6 +71,9 @@ float element(const Packed& p, int64_t row, int64_t col) {
       const auto q = static_cast<int8_t>(bytes[((panel * (kp / 4) + col / 4) * 16 + l) * 4 + col % 4]);
       return static_cast<float>(q) * reinterpret_cast<const float*>(p.scales.data())[panel * 16 + l];
     }
+    case DType::fp8:
+      return e4m3_value(bytes[((panel * (kp / 4) + col / 4) * 16 + l) * 4 + col % 4]) *
+             reinterpret_cast<const float*>(p.scales.data())[panel * 16 + l];
     default: {
       const int64_t in = col % 32, j = in % 16 / 4, i = in % 4;
       const uint8_t b = bytes[(((panel * blocks + col / 32) * 4 + j) * 16 + l) * 4 + i];
@@ -97,7 +99,7 @@ struct Oracle {
       const double scale = static_cast<double>(top) / 127;
       for (int64_t c = 0; c < p.k; ++c)
         a[static_cast<size_t>(c)] =
-            is_int(p.type) && top > 0 ? std::nearbyint(row[c] * (127.0f / top)) * scale : static_cast<double>(row[c]);
+            is_integer(p.type) && top > 0 ? std::nearbyint(row[c] * (127.0f / top)) * scale : static_cast<double>(row[c]);
       for (int64_t n = 0; n < p.n; ++n) {
         double sum = 0, size = 0, plain = 0, weight = 0;
         for (int64_t c = 0; c < p.k; ++c) {
@@ -144,7 +146,12 @@ TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
           if (t == DType::bf16) {
             ASSERT_LE(std::fabs(is - was), std::fabs(was) * 0x1p-8f);
           }
-          if (!is_int(t)) continue;
+          if (t == DType::fp8) {  // three bits of fraction, and subnormals that are 2^-9 apart
+            float top = 0;
+            for (int64_t i = 0; i < k; ++i) top = std::max(top, std::fabs(w[static_cast<size_t>(r * k + i)]));
+            ASSERT_LE(std::fabs(is - was), std::max(std::fabs(was) * 0x1.01p-4f, top / 448 * 0x1.01p-10f)) << r << "," << c << " " << was;
+          }
+          if (!is_integer(t)) continue;
           const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
           const float d = t == DType::int8 ? reinterpret_cast<const float*>(h)[r / 16 * 16 + r % 16]
                                            : half(h[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]);
@@ -190,8 +197,28 @@ TEST(Pack, Int4TakesTheSignedExtremeToMinusEight) {
   EXPECT_EQ(panel16_at(p.tensor(), 0, 22), 0.0f);
 }
 
+TEST(Pack, E4m3IsTheNearestTiesToEven) {
+  std::vector<float> all;  // ascending
+  for (int code = 0; code < 127; ++code) {
+    all.push_back(e4m3_value(static_cast<uint8_t>(code)));
+    EXPECT_EQ(from_e4m3(static_cast<uint32_t>(code)), all.back());
+    EXPECT_EQ(from_e4m3(static_cast<uint32_t>(code + 128)), -all.back());
+  }
+  EXPECT_TRUE(std::isnan(from_e4m3(127)) && std::isnan(from_e4m3(255)));
+  for (size_t i = 0; i + 1 < all.size(); ++i) {
+    const float middle = (all[i] + all[i + 1]) / 2;
+    EXPECT_EQ(to_e4m3(all[i]), i);
+    EXPECT_EQ(to_e4m3(-all[i + 1]), i + 129);
+    EXPECT_EQ(to_e4m3(middle), i + i % 2) << middle;
+    EXPECT_EQ(to_e4m3(std::nextafter(middle, 0.0f)), i) << middle;
+    EXPECT_EQ(to_e4m3(std::nextafter(middle, 1e3f)), i + 1) << middle;
+  }
+  EXPECT_EQ(to_e4m3(1e9f), 126);
+  EXPECT_EQ(to_e4m3(-kInf), 254);
+}
+
 TEST(Pack, ExtremeWeightsStayFinite) {
-  for (const DType t : {DType::int8, DType::int4})
+  for (const DType t : {DType::fp8, DType::int8, DType::int4})
     for (const float v : {1e30f, -1e30f, 1e-30f, 0.0f}) {
       const Packed p(Floats(32, v), 1, 32, t);
       const float is = panel16_at(p.tensor(), 0, 5);
@@ -220,7 +247,7 @@ TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
         const Floats all = run_linear(p, x, kRows);
         for (size_t i = 0; i < all.size(); ++i) {
           ASSERT_NEAR(all[i], oracle.want[i], oracle.slack[i]) << i;
-          if (is_int(t)) {
+          if (is_integer(t)) {
             ASSERT_NEAR(all[i], oracle.exact[i], oracle.quantum[i] + oracle.slack[i]) << i;
           }
         }
@@ -366,6 +393,12 @@ TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
         });
       }
   }
+}
+
+TEST(Linear, EveryE4m3NumberIsItself) {
+  Packed p(Floats(16 * 32, 1.0f), 16, 32, DType::fp8);
+  fill_e4m3(p.data.data(), p.scales.data());
+  each_isa([&] { expect_every_e4m3([&](const Floats& x, Floats& out) { out = run_linear(p, x, 32); }); });
 }
 
 TEST(Linear, NoRowsNoWork) {

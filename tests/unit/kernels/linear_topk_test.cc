@@ -26,7 +26,7 @@ struct Head {
       return m.data() + (64 - reinterpret_cast<uintptr_t>(m.data()) % 64) % 64;
     };
     w.data = aligned(data);
-    if (t == DType::int8 || t == DType::int4) w.scales = aligned(scales);
+    if (has_scales(t)) w.scales = aligned(scales);
     const Floats values = random_floats(static_cast<size_t>(v * k), 2, 0.5f);
     pack_panel16(values.data(), v, k, t, w.data, w.scales);
   }
@@ -112,7 +112,7 @@ void check(Head& h, const Wanted& q) {
 
 TEST(LinearTopK, GivesTheBitsOfLinearAndTopK) {
   for (const auto& [rows, vocab, width] : {std::tuple<int64_t, int64_t, int64_t>{1, 5, 7}, {2, 300, 40}, {1, 1500, 700}, {7, 2100, 96}, {20, 1030, 64}})
-    for (const DType type : {DType::f32, DType::bf16, DType::int8, DType::int4}) {
+    for (const DType type : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4}) {
       SCOPED_TRACE(testing::Message() << rows << " rows " << vocab << "x" << width << " type " << static_cast<int>(type));
       Head h(rows, vocab, width, type);
       const auto keys = keys_for(rows);

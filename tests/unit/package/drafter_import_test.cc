@@ -244,7 +244,7 @@ TEST(ImportLlama2c, Stories260K) {
   if (!fs::exists(kModels + "stories260K.bin")) GTEST_SKIP() << "no shared models here";
   const Folder folder;
   std::string fingerprint;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::int8, DType::int4}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4}) {
     ConvertOptions o;
     o.source = kModels + "stories260K.bin";
     o.tokenizer = kModels + "tok512.bin";

@@ -55,6 +55,7 @@ namespace Aerie.Native
         internal const int AERIE_WEIGHTS_BF16 = 2;
         internal const int AERIE_WEIGHTS_INT8 = 3;
         internal const int AERIE_WEIGHTS_INT4 = 4;
+        internal const int AERIE_WEIGHTS_FP8 = 5;
         internal const int AERIE_INSPECT_TEXT = 0;
         internal const int AERIE_INSPECT_JSON = 1;
         internal const uint AERIE_DRAFTER_ABI_MAJOR = 1;
@@ -95,6 +96,7 @@ namespace Aerie.Native
         internal const int AERIE_DTYPE_INT8 = 2;
         internal const int AERIE_DTYPE_INT4 = 3;
         internal const int AERIE_DTYPE_I32 = 4;
+        internal const int AERIE_DTYPE_FP8 = 5;
         internal const int AERIE_ACT_SILU = 0;
         internal const int AERIE_ACT_GELU_TANH = 1;
         internal const int AERIE_ACT_RELU = 2;

@@ -24,6 +24,8 @@ pub enum Weights {
     Int8,
     /// Half a byte, and scales.
     Int4,
+    /// One byte (E4M3), and scales.
+    Fp8,
 }
 
 /// How to convert a checkpoint.
