@@ -10,6 +10,9 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #define AERIE_FIBER_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#define AERIE_FIBER_TSAN 1
 #endif
 
 namespace aerie::kernels::cuda::emulation {
@@ -62,6 +65,9 @@ struct Fibers::State {
 #ifdef AERIE_FIBER_ASAN
   const void* host_stack = nullptr;
   size_t host_size = 0;
+#elif defined(AERIE_FIBER_TSAN)
+  void* host_fiber = nullptr;
+  std::vector<void*> fibers;  // made when first resumed; the next launch's after one has ended
 #endif
   char* stack(int i) const { return stacks + static_cast<size_t>(i) * kApart; }
 };
@@ -76,9 +82,15 @@ Fibers::Fibers() : state_(new State) {
   state_->stacks = static_cast<char*>(p);
 }
 
-Fibers::~Fibers() { munmap(state_->stacks, kApart * kMost); }
+Fibers::~Fibers() {
+#ifdef AERIE_FIBER_TSAN
+  for (void* fiber : state_->fibers) __tsan_destroy_fiber(fiber);
+#endif
+  munmap(state_->stacks, kApart * kMost);
+}
 
-void Fibers::entry() {
+// It never returns: a sanitizer that counts calls and returns must not count it.
+__attribute__((no_sanitize("thread"))) void Fibers::entry() {
   State& s = *running;
 #ifdef AERIE_FIBER_ASAN
   __sanitizer_finish_switch_fiber(nullptr, &s.host_stack, &s.host_size);
@@ -87,6 +99,8 @@ void Fibers::entry() {
   s.ended[static_cast<size_t>(s.current)] = true;
 #ifdef AERIE_FIBER_ASAN
   __sanitizer_start_switch_fiber(nullptr, s.host_stack, s.host_size);
+#elif defined(AERIE_FIBER_TSAN)
+  __tsan_switch_to_fiber(s.host_fiber, 0);
 #endif
 #ifdef AERIE_FIBER_ASM
   aerie_fiber_switch(&s.nowhere, s.host);
@@ -124,6 +138,10 @@ bool Fibers::resume(int i) {
 #ifdef AERIE_FIBER_ASAN
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, s.stack(i), kStack);
+#elif defined(AERIE_FIBER_TSAN)
+  s.host_fiber = __tsan_get_current_fiber();
+  while (s.fibers.size() <= static_cast<size_t>(i)) s.fibers.push_back(__tsan_create_fiber(0));
+  __tsan_switch_to_fiber(s.fibers[static_cast<size_t>(i)], 0);
 #endif
 #ifdef AERIE_FIBER_ASM
   aerie_fiber_switch(&s.host, s.at[static_cast<size_t>(i)]);
@@ -142,6 +160,8 @@ void Fibers::pause() {
 #ifdef AERIE_FIBER_ASAN
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, s.host_stack, s.host_size);
+#elif defined(AERIE_FIBER_TSAN)
+  __tsan_switch_to_fiber(s.host_fiber, 0);
 #endif
 #ifdef AERIE_FIBER_ASM
   aerie_fiber_switch(&s.at[i], s.host);
@@ -158,6 +178,13 @@ void Fibers::drop() {
   const State& s = *state_;
   for (size_t i = 0; i < s.ended.size(); ++i)  // who returned has taken away his marks
     if (!s.ended[i]) __asan_unpoison_memory_region(s.stack(static_cast<int>(i)), kStack);
+#elif defined(AERIE_FIBER_TSAN)
+  State& s = *state_;
+  for (size_t i = 0; i < s.fibers.size() && i < s.ended.size(); ++i) {
+    if (s.ended[i]) continue;
+    __tsan_destroy_fiber(s.fibers[i]);
+    s.fibers[i] = __tsan_create_fiber(0);
+  }
 #endif
 }
 
