@@ -4,10 +4,12 @@
 // expected to bring exceed speed * its cost. The speed is the policy's own recent one; expectations are products of
 // calibrated confidences; costs are measured passes. Where plain decode is faster, it rests and tries again now and then.
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <utility>
 
 #include "core/policy/calibration.h"
+#include "core/policy/company.h"
 #include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
@@ -20,33 +22,38 @@ namespace {
 
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
 constexpr int32_t kMaxDepth = LevelGain::kDepths;
-constexpr double kMemory = 0.015, kLately = 0.015;  // weight of the newest cycle in the running means
+constexpr double kMemory = 0.015;         // weight of the newest cycle in the running means
 constexpr uint32_t kExplore = 48;         // of so many levels that do not seem to pay, one is asked for
 constexpr double kSlack = 0.01;           // who loses so little need not rest
+constexpr int32_t kAnew = 16;             // cycles that what was learned counts for when a drafter is tried again
+constexpr double kUnlikely = 0.05;        // what need not be known so well
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // About a drafter, whatever the text.
 struct Learned {
-  Calibration calibration;
+  Calibration calibration, together;  // of a child alone, and of it with all before it on its path
   Mood mood;
   Stretch stretch;  // how a text begins: as the last one went on
   LevelGain gain;
   Trial trial;
-  CycleRate all, lately;  // running means of a drafting cycle
-  int32_t seen = 0;
+  CycleRate rate;       // running means of a drafting cycle, its milliseconds counted in passes of plain decode
+  double spread = 0.1;  // of a cycle's tokens about what its cost pays for: the mean square
+  int32_t seen = 0;     // cycles
+  Company company;
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     constexpr double kMost = 1e12;
     Calibration::fields(self.calibration, f);
+    Calibration::fields(self.together, f);
     Mood::fields(self.mood, f);
     LevelGain::fields(self.gain, f);
     Trial::fields(self.trial, f);
     Stretch::fields(self.stretch, f);
-    for (auto* rate : {&self.all, &self.lately}) {
-      f(rate->tokens, 0, kMost);
-      f(rate->ms, 0, kMost);
-    }
+    f(self.rate.tokens, 0, kMost);
+    f(self.rate.ms, 0, kMost);
+    f(self.spread, 0, kMost);
     f(self.seen, 0, INT32_MAX);
+    Company::fields(self.company, f);
   }
 };
 
@@ -101,23 +108,30 @@ class AutoPolicy final : public TreePolicy {
     read(declined, 0, UINT32_MAX);
     if (!read.done()) return false;
     then->learned.calibration.refit();
+    then->learned.together.refit();
     shared_ = std::move(then);
     now_ = shared_->learned;
     stretch_ = stretch;
     declined_ = declined;
     return true;
   }
-  CycleRate lately() const override { return now_.lately; }
+  CycleRate lately() const override { return {now_.rate.tokens, now_.rate.ms * plain_ms()}; }
   bool on_trial() const override { return now_.trial.on(); }
+  double doubt() const override { return 2 * std::sqrt(now_.spread / std::min(now_.seen + 1.0, 1 / kMemory)); }
   void wake() override {
     if (!resting()) return;
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->learned.trial.resting()) shared_->learned.trial.start();
+    if (shared_->learned.trial.resting()) {
+      shared_->learned.trial.start();
+      begin_anew(&shared_->learned);
+    }
     now_.trial = shared_->learned.trial;
   }
   void idle(double tokens) override {
     const std::lock_guard lock(shared_->mutex);
-    shared_->learned.trial.idle(tokens);
+    const bool before = shared_->learned.trial.on();
+    shared_->learned.trial.idle(tokens, weight());
+    if (!before && shared_->learned.trial.on()) begin_anew(&shared_->learned);
   }
 
   void begin(const CycleLimits& limits) override {
@@ -125,6 +139,7 @@ class AutoPolicy final : public TreePolicy {
     level_ = 0;
     expected_ = 0;
     value_.assign(1, 1.0);
+    product_.assign(1, 1.0);
     asked_.clear();
     const std::lock_guard lock(shared_->mutex);
     now_ = shared_->learned;
@@ -160,7 +175,7 @@ class AutoPolicy final : public TreePolicy {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       mass += value_[static_cast<size_t>(nodes_[k])];
       utility_.push_back(mass * gain);
-      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1));
+      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) * now_.company.times(level_));
     }
     auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
     if (utility_[n - 1] < aim() * cost_[n - 1]) {
@@ -188,6 +203,7 @@ class AutoPolicy final : public TreePolicy {
 
   CycleRate expected(const DraftTree& tree) override {
     const auto n = static_cast<size_t>(rank(tree) - 1);
+    product_.assign(1, 1.0);
     value_.assign(1, 1.0);  // another tree may come
     return {utility_[n], cost_[n]};
   }
@@ -202,25 +218,22 @@ class AutoPolicy final : public TreePolicy {
 
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
     if (resting()) return idle(1);
-    if (!(o.ms > 0)) return;
+    if (!(o.ms > 0) || !(plain_ms() > 0)) return;
     const std::lock_guard lock(shared_->mutex);
     Learned& learned = shared_->learned;
     for (size_t i = 0; i < o.path.size(); ++i)
       (void)learn(&learned, tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
     learned.calibration.refit();
+    learn_together(&learned.together, tree, o);
+    learn_company(&learned.company, o.draft_ms);
     const auto came = static_cast<double>(o.path.size());
     const bool drafted = expected_ > 0;
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
-    const auto mean = [&](CycleRate* r, double weight) {
-      r->tokens += weight * (tokens - r->tokens);
-      r->ms += weight * (ms - r->ms);
-    };
-    mean(&learned.all, std::max(kMemory, 1.0 / ++learned.seen));
-    mean(&learned.lately, std::max(kLately, 1.0 / learned.seen));
+    learn_rate(&learned, tokens, ms / plain_ms());
     if (drafted) learn_gains(&learned.gain);
-    const double paid = std::max(alternative(), costs_.reached) * o.ms;
-    if (!free_) learned.trial.drafted(tokens - (1 - kSlack) * alternative() * ms, tokens - paid);
+    const double speed = std::max(1 / plain_ms(), costs_.reached), ahead = tokens - (costs_.reached > 0 ? costs_.instead : 0);
+    if (!free_) learned.trial.drafted(ahead - (1 - kSlack) * speed * ms, ahead - speed * o.ms, weight());
   }
 
  private:
@@ -230,13 +243,53 @@ class AutoPolicy final : public TreePolicy {
     double best, mass, so_far, draft_ms;
   };
 
-  // What there is instead: plain decode, or another drafter.
-  double alternative() const {
-    const double plain = costs_.target && costs_.target_ms(1) > 0 ? 1 / costs_.target_ms(1) : 0;
-    return std::max(plain, costs_.rival);
-  }
+  double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }
+  // Noise in what all sessions of a batch come to grows with the root of their number.
+  double weight() const { return 1 / std::sqrt(static_cast<double>(costs_.beside)); }
   // The speed that a node has to keep up with.
-  double aim() const { return std::max({now_.all.speed(), alternative(), costs_.reached}); }
+  double aim() const {
+    if (free_ && costs_.reached > 0) return costs_.reached;
+    return plain_ms() > 0 ? std::max(costs_.reached, std::max(1.0, now_.rate.speed()) / plain_ms()) : 0;
+  }
+
+  static void learn_rate(Learned* l, double tokens, double passes) {
+    const double off = tokens - (l->seen > 0 ? l->rate.speed() : 1) * passes;
+    l->spread += kMemory * (off * off - l->spread);
+    const double weight = std::max(kMemory, 1.0 / ++l->seen);
+    l->rate.tokens += weight * (tokens - l->rate.tokens);
+    l->rate.ms += weight * (passes - l->rate.ms);
+  }
+  // What it was like says less now.
+  static void begin_anew(Learned* l) { l->seen = std::min(l->seen, kAnew); }
+
+  void learn_company(Company* company, std::span<const double> ms) const {
+    for (size_t level = 1; level < std::min(asked_.size(), ms.size()); ++level) {
+      const double alike = asked_[level].draft_ms / now_.company.times(static_cast<int32_t>(level));
+      if (alike > 0) company->learn(static_cast<int32_t>(level), ms[level] / alike);
+    }
+  }
+
+  // A path as a whole comes true more or less often than the chances along it multiply to. What is too unlikely for a row of
+  // its own need not be known so well.
+  static bool paths_matter(const DraftNode& n, double product) { return n.depth > 1 && product >= kUnlikely; }
+
+  // Of every node it is known whether all of its path came true, but of those behind the last token, where it is in the tree.
+  void learn_together(Calibration* together, const DraftTree& tree, const CycleOutcome& o) {
+    enum Fate : uint8_t { no, yes, unknown };
+    const auto size = std::min(tree.size(), static_cast<int32_t>(product_.size()));
+    fate_.assign(static_cast<size_t>(tree.size()), no);
+    for (const int32_t node : o.path) fate_[static_cast<size_t>(node)] = yes;
+    for (int32_t i = 1; i < size; ++i) {
+      const DraftNode& n = tree[i];
+      const double product = product_[static_cast<size_t>(i)];
+      uint8_t& fate = fate_[static_cast<size_t>(i)];
+      const bool last = n.parent == o.path.back() && n.token == o.last_token;
+      if (fate_[static_cast<size_t>(n.parent)] == unknown) fate = unknown;
+      else if (paths_matter(n, product)) together->learn(static_cast<float>(product), n.depth - 1, n.rank == 0, fate == yes || last);
+      if (last) fate = unknown;
+    }
+    together->refit();
+  }
 
   void learn_gains(LevelGain* gain) const {
     double later = 0;
@@ -294,7 +347,10 @@ class AutoPolicy final : public TreePolicy {
         chance = now_.mood.chance(usual, stretch_);
         others = std::min(1 / usual, (1 - chance) / (1 - usual));
       }
-      value_.push_back(value_[static_cast<size_t>(n.parent)] * std::min(chance, 1.0));
+      product_.push_back(product_[static_cast<size_t>(n.parent)] * std::min(chance, 1.0));
+      const double product = product_.back();
+      const double whole = paths_matter(n, product) ? now_.together.probability(static_cast<float>(product), n.depth - 1, n.rank == 0) : product;
+      value_.push_back(std::min(whole, value_[static_cast<size_t>(n.parent)]));
     }
   }
   // Value down, depth up, index up: parents before children, as ranks_before by calibrated values.
@@ -312,7 +368,8 @@ class AutoPolicy final : public TreePolicy {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Learned now_;      // as it was when the cycle began
   Stretch stretch_;  // of this text
-  std::vector<double> value_, utility_, cost_;  // value_: by tree node
+  std::vector<double> product_, value_, utility_, cost_;  // value_: by tree node
+  std::vector<uint8_t> fate_;
   std::vector<double> others_;  // by tree node: how much likelier than usual its children but the best one are
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth

@@ -35,9 +35,10 @@ struct CycleCosts {
   const double* target = nullptr;  // a verify pass; the root is a row
   const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
   double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
-  // Where a session has several drafters, in tokens a millisecond: what it reaches with all of them, and what the best
-  // of the others does. 0: there is none, or nobody knows.
-  double reached = 0, rival = 0;
+  int32_t beside = 1;              // sessions that step together, this one among them
+  // Where a session has several drafters: tokens a millisecond that it reaches with all of them, and what a cycle that
+  // goes to another one, or to none, is worth at that speed, in tokens. 0: there is none, or nobody knows.
+  double reached = 0, instead = 0;
   double target_ms(int32_t rows) const { return target[rows < 128 ? rows : 128]; }
   double draft_ms(int32_t rows) const { return draft ? draft[rows < 128 ? rows : 128] : 0; }
 };
@@ -48,6 +49,7 @@ struct CycleOutcome {
   std::span<const int32_t> path;
   int32_t last_token = -1;
   double ms = 0;
+  std::span<const double> draft_ms = {};  // of it each draft pass; in a batch this session's share
 };
 
 // Tokens of a cycle and milliseconds it takes. ms 0: not known.
@@ -108,10 +110,11 @@ class TreePolicy {
   virtual bool recall(std::span<const double>) { return false; }
   // This cycle is plain decode by choice: the drafter need not be asked, nor be brought up to date yet.
   virtual bool resting() const { return false; }
-  // For the choice between drafters (drafter_choice.h): what cycles with this one have come to, and what one with this
-  // tree is expected to; it is being tried out; it shall be tried again; `tokens` went by without it; the text went on
-  // with `tokens`, which `tree` had a guess at.
+  // For the choice between drafters (drafter_choice.h): what cycles with this one have come to, by how many tokens that may
+  // well be wrong, and what one with this tree is expected to come to; it is being tried out; it shall be tried again;
+  // `tokens` went by without it; the text went on with `tokens`, which `tree` had a guess at.
   virtual CycleRate lately() const { return {}; }
+  virtual double doubt() const { return 0; }
   virtual CycleRate expected(const DraftTree&) { return {}; }
   virtual bool on_trial() const { return false; }
   virtual void wake() {}

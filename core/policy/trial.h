@@ -9,7 +9,7 @@ namespace aerie {
 // A drafter is on trial until it has drafted for some cycles. It rests once it has lost so many tokens against the alternative
 // since it was last ahead. What it may lose is on an account, which starts with a little and grows by a small share of all
 // tokens and by what it wins: one that wins now and then is soon tried again, and a worthless one costs that share,
-// whatever a trial costs.
+// whatever a trial costs. Where sessions of a batch lose together, each counts with a `weight` below 1: in all they are noisier.
 class Trial {
  public:
   bool resting() const { return rest_ > 0; }
@@ -20,15 +20,16 @@ class Trial {
     lost_ = 0;
   }
   // A cycle with it: tokens ahead of the alternative as its costs are on the whole, and as they were this time.
-  void drafted(double ahead, double ahead_this_time) {
-    ++cycles_;
+  void drafted(double ahead, double ahead_this_time, double weight = 1) {
+    cycles_ += weight;
     unused_ = 0;
-    lost_ = std::max(0.0, lost_ - ahead);
-    earn(ahead_this_time);
+    lost_ = std::max(0.0, lost_ - weight * ahead);
+    earn(weight * ahead_this_time);
     if (lost_ > kLoss) rest_ = std::max(kShortRest, until_paid());
   }
-  // `tokens` without it.
-  void idle(double tokens) {
+  // Likewise `tokens` without it.
+  void idle(double tokens, double weight = 1) {
+    tokens *= weight;
     earn(kShare * tokens);
     if (resting()) {
       if ((rest_ -= tokens) <= 0) start();
@@ -38,21 +39,21 @@ class Trial {
   }
   template <class Self, class F>
   static void fields(Self& self, F& f) {
-    f(self.cycles_, 0, INT32_MAX);
+    f(self.cycles_, 0, 1e12);
     f(self.lost_, 0, 1e9);
     f(self.account_, -1e9, kMost);
     for (auto* tokens : {&self.rest_, &self.unused_}) f(*tokens, -1e12, 1e12);
   }
 
  private:
-  static constexpr int32_t kCycles = 12;
+  static constexpr double kCycles = 12;
   static constexpr double kLoss = 3, kFirst = 6, kMost = 10;         // tokens
   static constexpr double kShare = 0.007;                            // of all tokens
   static constexpr double kShortRest = 16, kLongRest = 256;          // tokens
   void earn(double tokens) { account_ = std::min(kMost, account_ + tokens); }
   double until_paid() const { return (kLoss - account_) / kShare; }  // tokens until it can afford another trial
 
-  int32_t cycles_ = 0;  // of this trial
+  double cycles_ = 0;  // of this trial
   double lost_ = 0, account_ = kFirst;
   double rest_ = 0, unused_ = 0;  // tokens left until the next trial; that others wrote meanwhile
 };

@@ -120,7 +120,7 @@ void Session::tell_others() {
     if (side->peeked) side->policy->witness(side->peek, frontier_);
     side->policy->idle(static_cast<double>(steps_.size()) / static_cast<double>(sides_.size()));
   }
-  chooser_.outcome(static_cast<double>(steps_.size()), cycle_ms_);
+  chooser_.outcome(static_cast<double>(steps_.size()), cycle_ms_, plain_ms_);
 }
 
 void Session::count_choice() {

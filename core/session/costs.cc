@@ -84,14 +84,15 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   CycleCosts c;
   c.target = in_batch(target_cost_, &target_curve_);
   plain_ms_ = c.target_ms(1);
+  c.beside = std::max(1, beside_);
   if (side && !side->host_tokens()) {
     c.draft = side->cost.known() ? in_batch(side->cost, &side->curve) : in_batch(side->guess.curve(), &side->curve);
     c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
   }
   if (choosing_) {
-    c.reached = chooser_.reached();
     const auto at = std::find_if(sides_.begin(), sides_.end(), [&](const auto& s) { return s.get() == side; });
-    c.rival = DrafterChoice::rival(choice_options_, static_cast<size_t>(at - sides_.begin()));
+    c.reached = chooser_.speed(choice_options_, plain_ms_);
+    c.instead = DrafterChoice::instead(choice_options_, static_cast<size_t>(at - sides_.begin()), c.reached, plain_ms_);
   }
   policy.costs(c);
 }
@@ -109,7 +110,9 @@ double Session::share_of(double ms, int32_t rows) const {
 // A draft or verify pass has run to its end.
 void Session::pass_done(double ms, int32_t rows) {
   if (phase_ == Phase::prefill) return;
-  cycle_ms_ += share_of(ms, rows);
+  const double share = share_of(ms, rows);
+  cycle_ms_ += share;
+  if (phase_ == Phase::draft) draft_ms_.push_back(share);
   if (!policy_->wants_costs()) return;
   if (phase_ == Phase::verify) {
     const bool first = !target_cost_.known();
@@ -126,7 +129,7 @@ void Session::tell_outcome() {
   if (!policy_->wants_costs()) return;
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_, draft_ms_});
   if (choosing_) tell_others();
 }
 

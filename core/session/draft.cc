@@ -45,6 +45,7 @@ Status Session::start_cycle(bool any_rows) {
   tree_.reset(text_.back());
   drawn_.reset();
   cycle_ms_ = 0;
+  draft_ms_.clear();
   host_proposed_ = false;
   device_.end();
   for (const auto& side : sides_) side->pass_begins();

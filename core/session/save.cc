@@ -66,7 +66,7 @@ Snapshot Session::describe() const {
   s.kv = {kv_shape(kv_.cache()), kv_len_};
   if (choosing_) {
     s.cycle_tokens = chooser_.rate().tokens;
-    s.cycle_ms = chooser_.rate().ms;
+    s.cycle_passes = chooser_.rate().ms;
   }
   for (const auto& side : sides_) {
     const DraftSequence& sequence = side->sequence();
@@ -167,8 +167,8 @@ Status Session::take_over_memory(const Snapshot& s) {
     if (!d || d->policy != draft_kind()) continue;
     if (!side->policy->recall(d->memory)) return error(Code::bad_format, "policy memory: not of " + d->policy);
   }
-  if (!choosing_ || !(s.cycle_ms > 0)) return {};
-  chooser_.recall({s.cycle_tokens, s.cycle_ms});
+  if (!choosing_ || !(s.cycle_passes > 0)) return {};
+  chooser_.recall({s.cycle_tokens, s.cycle_passes});
   for (size_t i = 0; i < sides_.size(); ++i)  // as its last cycle left them
     choice_options_[i] = {sides_[i]->policy.get(), target_cost_.known() && sides_[i]->usable(), sides_[i]->host_tokens() ? &sides_[i]->peek : nullptr};
   return {};

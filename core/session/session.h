@@ -299,6 +299,7 @@ class Session {
   LiveCost target_cost_;
   PassCost::Curve target_curve_{};
   int32_t beside_ = 1;  // sessions that verified in the last pass, this one included
+  std::vector<double> draft_ms_;  // of the cycle's draft passes, this session's share
   double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 
   std::vector<EmittedToken> emitted_;

@@ -12,7 +12,7 @@ namespace aerie {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kHeader = 24, kHash = 8;
 constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
@@ -69,7 +69,7 @@ SnapshotRooms write(Writer& w, const Snapshot& s, size_t size) {
   w.u32(static_cast<uint32_t>(s.stop_bytes));
   rooms.kv = write_kv(w, s.kv);
   w.f64(s.cycle_tokens);
-  w.f64(s.cycle_ms);
+  w.f64(s.cycle_passes);
   w.u32(s.drafters.size());
   for (const SavedDrafter& d : s.drafters) {
     SnapshotRooms::Draft& room = rooms.drafters.emplace_back();
@@ -213,7 +213,7 @@ Status read_body(Reader& r, Snapshot* s) {
   AERIE_TRY(r.i32("stop bytes", INT32_MAX, &s->stop_bytes));
   AERIE_TRY(read_kv(r, "kv", &s->kv));
   if (s->kv.positions > std::max<int64_t>(0, n - 1)) return bad("kv positions", "more than the text has");
-  for (double* rate : {&s->cycle_tokens, &s->cycle_ms}) {
+  for (double* rate : {&s->cycle_tokens, &s->cycle_passes}) {
     AERIE_TRY(r.f64("cycle rate", rate));
     if (*rate < 0) return bad("cycle rate", "is negative");
   }

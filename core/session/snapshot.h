@@ -46,7 +46,7 @@ struct Snapshot {
   SavedFinish finish = SavedFinish::none;
   int32_t stop_bytes = 0;
   SavedKv kv;
-  double cycle_tokens = 0, cycle_ms = 0;  // lately, where several drafters are chosen from
+  double cycle_tokens = 0, cycle_passes = 0;  // lately, where several drafters are chosen from
   std::vector<SavedDrafter> drafters;
 };
 

@@ -1,6 +1,7 @@
 #include "tests/bench/regret/replay.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace aerie::bench {
 
@@ -24,6 +25,7 @@ CycleCosts Replay::costs(const ReplayDrafter* d, int32_t batch, int64_t context)
   };
   CycleCosts c;
   c.target = curve(target_);
+  c.beside = batch;
   if (!d || d->recording->kind == DrafterKind::host) return c;
   if (!d->costs->levels.empty()) c.draft = curve(d->costs->levels);
   c.draft_root = d->costs->roots.ms(1, static_cast<double>(context), kUsualRoot * batch);
@@ -124,11 +126,12 @@ Cycle Replay::draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad
 }
 
 Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[])>& cycle,
-                      const std::function<void(int32_t s, double ms)>& told) {
+                      const Told& told) {
   const std::vector<RecordedText>& texts = drafters_[0].recording->texts;
   const size_t length = texts[0].trees.size();
   std::vector<Place> places(static_cast<size_t>(batch));
-  std::vector<double> done(places.size(), 0), spent(places.size());
+  std::vector<double> done(places.size(), 0);
+  std::vector<std::vector<double>> spent(places.size());  // by draft pass
   std::vector<std::vector<double>> behind(places.size(), std::vector<double>(drafters_.size(), 1));  // not shown yet
   for (size_t s = 0; s < places.size(); ++s) places[s] = {s % texts.size(), (s / texts.size() * 37) % length};
   std::vector<Cycle> cycles(places.size());
@@ -143,7 +146,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
       bool bad[16] = {};
       for (size_t d = 0; d < drafters_.size(); ++d) bad[d] = done[s] >= drafters_[d].good_until * tokens_;
       cycles[s] = cycle(static_cast<int32_t>(s), places[s], bad);
-      spent[s] = 0;
+      spent[s].clear();
       rows += 1 + cycles[s].nodes;
       deepest = std::max(deepest, cycles[s].level_rows.size());
     }
@@ -162,7 +165,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
         if (host) continue;  // a session does not count the time of a call on the host
         for (size_t s = 0; s < places.size(); ++s)
           if (cycles[s].drafter == static_cast<int32_t>(d) && l < cycles[s].level_rows.size())
-            spent[s] += ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n;  // Session::share_of
+            spent[s].push_back(ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n);  // Session::share_of
       }
       for (size_t s = 0; s < places.size(); ++s)
         if (cycles[s].drafter == static_cast<int32_t>(d)) behind[s][d] = 0;
@@ -171,7 +174,8 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
     clock += verify;
     for (size_t s = 0; s < places.size(); ++s) {
       const double plain = target_.ms(batch, c, 1), nodes = rows - batch;
-      told(static_cast<int32_t>(s), spent[s] + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify));
+      const double drafts = std::accumulate(spent[s].begin(), spent[s].end(), 0.0);
+      told(static_cast<int32_t>(s), drafts + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify), spent[s]);
       const int32_t n = cycles[s].tokens;
       out.tokens += n;
       out.cycles += 1;
@@ -189,7 +193,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
 }
 
 Outcome Replay::run_plain(int32_t batch) {
-  return drive(batch, [](int32_t, const Place&, bool*) { return Cycle{}; }, [](int32_t, double) {});
+  return drive(batch, [](int32_t, const Place&, bool*) { return Cycle{}; }, [](int32_t, double, std::span<const double>) {});
 }
 
 std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int32_t>& batches) {
@@ -212,7 +216,7 @@ std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int3
           if (bad[0]) copy.tokens = 1;  // the shape of the tree follows the confidences, which are what they were
           return copy;
         },
-        [](int32_t, double) {}));
+        [](int32_t, double, std::span<const double>) {}));
   return out;
 }
 
@@ -225,6 +229,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     std::vector<int32_t> path, told;
     DraftTree tree;
     int32_t chosen = -1, last = -1;
+    double plain_ms = 0;
   };
   const bool several = drafters_.size() > 1;
   std::vector<Mind> minds(static_cast<size_t>(batch));
@@ -240,15 +245,15 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
       [&](int32_t s, const Place& p, bool* bad) {
         Mind& m = minds[static_cast<size_t>(s)];
         const auto context = rounded(static_cast<double>(text(drafters_[0], p).prompt) + static_cast<double>(p.at));
-        double plain_ms = 0;
+        double& plain_ms = m.plain_ms;
         for (size_t d = 0; d < drafters_.size(); ++d) {
           CycleLimits limits;
           limits.max_depth = std::min(limits.max_depth, drafters_[d].recording->max_depth);
           CycleCosts c = costs(&drafters_[d], batch, context);
           plain_ms = c.target_ms(1);
           if (several) {
-            c.reached = m.choice.reached();
-            c.rival = DrafterChoice::rival(m.options, d);
+            c.reached = m.choice.speed(m.options, plain_ms);
+            c.instead = DrafterChoice::instead(m.options, d, c.reached, plain_ms);
           }
           m.policies[d]->begin(limits);
           m.policies[d]->costs(c);
@@ -284,17 +289,17 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
         m.told.assign(truth.begin() + static_cast<std::ptrdiff_t>(p.at), truth.begin() + static_cast<std::ptrdiff_t>(p.at) + c.tokens);
         return c;
       },
-      [&](int32_t s, double ms) {
+      [&](int32_t s, double ms, std::span<const double> draft_ms) {
         Mind& m = minds[static_cast<size_t>(s)];
         if (!several || m.chosen >= 0)
-          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(m.tree, {m.path, m.last, ms});
+          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(m.tree, {m.path, m.last, ms, draft_ms});
         if (!several) return;
         for (size_t d = 0; d < drafters_.size(); ++d) {
           if (static_cast<int32_t>(d) == m.chosen) continue;
           if (m.options[d].tree) m.policies[d]->witness(m.peeks[d], m.told);
           m.policies[d]->idle(static_cast<double>(m.told.size()) / static_cast<double>(drafters_.size()));
         }
-        m.choice.outcome(static_cast<double>(m.path.size()), ms);
+        m.choice.outcome(static_cast<double>(m.path.size()), ms, m.plain_ms);
       });
 }
 

@@ -56,8 +56,9 @@ class Replay {
     size_t text = 0, at = 0;
   };
   const RecordedText& text(const ReplayDrafter& d, const Place& p) const { return d.recording->texts[p.text]; }
+  using Told = std::function<void(int32_t s, double ms, std::span<const double> draft_ms)>;
   Outcome drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[])>& cycle,
-                const std::function<void(int32_t s, double ms)>& told);
+                const Told& told);
   CycleCosts costs(const ReplayDrafter* d, int32_t batch, int64_t context);
   // The tree that `policy` draws at this place and what the target takes of it.
   Cycle draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad);

@@ -117,7 +117,7 @@ TEST_F(SaveDamage, CountsThatCannotBe) {
   expect_refused(with([](Snapshot& s) { s.drafters[0].observed += 1; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.drafters[0].waiting = 100; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.drafters[0].first = s.drafters[0].observed + 1; }), Code::bad_format, "drafter observed");
-  expect_refused(with([](Snapshot& s) { s.cycle_ms = -1; }), Code::bad_format, "cycle rate");
+  expect_refused(with([](Snapshot& s) { s.cycle_passes = -1; }), Code::bad_format, "cycle rate");
   expect_refused(with([](Snapshot& s) { s.cycle_tokens = NAN; }), Code::bad_format, "cycle rate");
   expect_refused(with([](Snapshot& s) { s.drafters[0].memory = {1, INFINITY}; s.drafters[0].policy = "auto shared"; }), Code::bad_format, "policy memory");
   expect_refused(with([](Snapshot& s) { s.drafters[0].memory = {1}; }), Code::bad_format, "policy memory");

@@ -9,6 +9,7 @@
 
 #include "core/cost/pass_cost.h"
 #include "core/policy/calibration.h"
+#include "core/policy/company.h"
 #include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
@@ -176,6 +177,16 @@ TEST(LevelGain, ALevelNotSeenYetIsAsTheOneBefore) {
   EXPECT_NEAR(gain.of(1, 0.8), 0.1, 0.04);
 }
 
+TEST(Company, APassThatFewAskForCostsThemMore) {
+  Company company;
+  EXPECT_EQ(company.times(3), 1) << "at first all are expected to ask";
+  for (int i = 0; i < 200; ++i) company.learn(3, 4);
+  EXPECT_NEAR(company.times(3), 4, 0.01);
+  EXPECT_EQ(company.times(2), 1);
+  for (int i = 0; i < 200; ++i) company.learn(3, 1);
+  EXPECT_NEAR(company.times(3), 1, 0.01);
+}
+
 // Whatever a trial costs, trials cost a small share of the tokens.
 TEST(Trial, AWorthlessDrafterIsTriedAsRarelyAsItIsDear) {
   for (const double loss : {0.3, 1.0, 8.0}) {
@@ -195,6 +206,18 @@ TEST(Trial, AWorthlessDrafterIsTriedAsRarelyAsItIsDear) {
     EXPECT_LE(lost, 0.013 * tokens) << loss;
     EXPECT_GT(lost, 0) << "but it is tried";
   }
+}
+
+// What sessions that step together lose is noisier in all by the root of their number.
+TEST(Trial, ManySessionsMayLoseMoreInAll) {
+  const auto cycles = [](double unit) {
+    Trial trial;
+    int n = 0;
+    for (; !trial.resting(); ++n) trial.drafted(-0.5, -0.5, unit);
+    return n;
+  };
+  EXPECT_EQ(cycles(1), 7);
+  EXPECT_EQ(cycles(0.25), 25);
 }
 
 TEST(Trial, OneThatWinsGoesOn) {
@@ -247,8 +270,11 @@ struct World {
       tree.reset(1000);
       double spent = 0;
       std::vector<int32_t> frontier, selected;
+      std::vector<double> drafts;
       while (!policy.resting() && policy.expand(tree, &frontier)) {
-        spent += draft[1];
+        drafts.push_back(draft[1] * (drafts.empty() ? 1 : alone));
+        spent += drafts.back();
+        ++passes;
         for (const int32_t node : frontier) {
           const int32_t token[] = {1, 2};
           const float confidence[] = {static_cast<float>(claimed), static_cast<float>((1 - claimed) / 2)};
@@ -270,11 +296,13 @@ struct World {
       }
       tokens += static_cast<double>(path.size());
       ms += spent;
-      policy.outcome(tree, {path, next, spent});
+      policy.outcome(tree, {path, next, spent, drafts});
     }
     return tokens / ms;
   }
   double claimed = 0.7;
+  double alone = 1;  // a draft pass below the first level costs so many times what is expected of it
+  int passes = 0;
 };
 
 TEST(Auto, ComesNearTheBestFixedTree) {
@@ -310,6 +338,19 @@ TEST(Auto, ADrafterThatGoesBadIsNoticedAndOneThatImprovesIsTriedAgain) {
   World later(0.3, 0.5, 0.0);
   auto second = make_auto_policy();
   EXPECT_GE(later.speed(*second, 8000, [](World& w) { w.hit = 0.8; }), 1.3 * plain) << "tried again";
+}
+
+// In a batch whose other sessions never ask for a second level, such a pass is this one's alone.
+TEST(Auto, LevelsThatNobodySharesAreLeft) {
+  const auto levels = [](double alone) {
+    World world(0.3, 0.6, 0.85);
+    world.alone = alone;
+    auto automatic = make_auto_policy();
+    world.speed(*automatic, 2000);
+    return static_cast<double>(world.passes) / 2000;
+  };
+  EXPECT_GT(levels(1), 2.5);
+  EXPECT_LT(levels(16), 0.7 * levels(1));
 }
 
 TEST(Auto, WhatOneSessionLearnedServesTheNext) {
