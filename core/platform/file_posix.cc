@@ -59,7 +59,7 @@ Status write_all(int fd, const uint8_t* data, size_t n, uint64_t offset, const s
 }
 
 // What a fault then reads from the disk comes into memory in huge pages, where the file system has them: weights pass by
-// once for each token, and looking up where each page of 4 KiB lies takes a tenth of the time and more.
+// once for each token, and looking up where each page of 4 KiB lies takes a tenth of the time.
 void map_in_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] size_t size) {
 #if defined(__linux__)
   (void)madvise(data, size, MADV_HUGEPAGE);  // a kernel without them refuses
