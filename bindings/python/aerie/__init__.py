@@ -8,9 +8,11 @@ would have given. See docs/python.md; the training tools live in `aerie.train` (
                 print(text, end="", flush=True)
 """
 
+from ._target import ModelInfo
 from .batch import Batch, BatchStep
+from .drafter import Drafter
 from .errors import Cancelled, Code, Error
-from .model import Drafter, Model, ModelInfo
+from .model import Model
 from .profile import Profile
 from .runtime import PluginInfo, Runtime
 from .session import Finish, Sampling, Session, SessionOptions, State, Step, Token, Tree

@@ -5,7 +5,7 @@ from typing import Iterator, NamedTuple
 
 from . import _native
 from ._library import Handle, call, library, new
-from .model import Model
+from ._target import Target
 from .session import Session
 
 
@@ -25,7 +25,7 @@ class Batch(Handle):
 
     _release = "aerie_batch_release"
 
-    def __init__(self, model: Model, *, max_rows: int = 0):
+    def __init__(self, model: Target, *, max_rows: int = 0):
         out = ctypes.c_void_p()
         with model._use() as parent:
             call("aerie_batch_create", parent, ctypes.byref(new(_native.aerie_batch_options, max_rows=max_rows)),

@@ -1,42 +1,16 @@
-"""A target model, and drafters bound to it."""
+"""A target model, and all that is made of it."""
 
-import ctypes
-import functools
 import os
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence, Unpack
+from typing import Any, Unpack
 
-from . import _arrays, _native
-from ._library import Handle, c_path, c_string, call, int32_array, new
-from ._progress import Progress, ProgressFunction
-from .runtime import Runtime
-from .text import Tokenizer
-
-if TYPE_CHECKING:
-    from .batch import Batch
-    from .session import Session, SessionOptions
-
-_KV_DTYPES = {"f32": 0, "bf16": 1, "int8": 2}
-FINAL = _native.AERIE_FEATURE_FINAL  # tap: the hidden state after the final norm
+from ._progress import ProgressFunction
+from ._target import Target
+from .batch import Batch
+from .drafter import Drafter
+from .session import Session, SessionOptions
 
 
-class ModelInfo(NamedTuple):
-    vocab_size: int
-    hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    ffn: int
-    max_context: int
-    bos_id: int | None
-    eos_ids: tuple[int, ...]
-    name: str
-    fingerprint: str
-    weight_bytes: int
-    kv_bytes_per_token: int
-
-
-class Model(Handle):
+class Model(Target):
     """A target package, opened. Immutable; serves any number of sessions on any threads.
 
     Without a `runtime` it makes one of its own. `kv_positions`: KV budget of all its sessions together, in tokens.
@@ -45,113 +19,22 @@ class Model(Handle):
     close or rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
     """
 
-    _release = "aerie_model_release"
-
-    def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
-                 kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None,
-                 keep_prefixes: bool = True, kv_full: Callable[[int], Any] | None = None):
-        if kv_dtype not in _KV_DTYPES:
-            raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
-        runtime = runtime if runtime is not None else Runtime()
-        hook = Progress(progress)
-        options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
-                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1)
-        if kv_full is not None:
-            def full(_user: Any, positions: int) -> int:
-                return 1 if kv_full(positions) else 0
-            self._kv_full = options.kv_full = _native.aerie_kv_full_fn(full)  # kept: sessions call it
-        out = ctypes.c_void_p()
-        with runtime._use() as parent:
-            hook.call("aerie_model_open", parent, c_path(path), ctypes.byref(options), ctypes.byref(out))
-        super().__init__(out, runtime)
-        self.runtime = runtime
-
-    @functools.cached_property
-    def info(self) -> ModelInfo:
-        native = new(_native.aerie_model_info)
-        with self._use() as handle:
-            call("aerie_model_info_get", handle, ctypes.byref(native))
-            values = {name: getattr(native, name) for name in ModelInfo._fields}
-            values.update(bos_id=None if native.bos_id < 0 else native.bos_id,
-                          eos_ids=tuple(native.eos_ids[:native.n_eos]), name=native.name.decode("utf-8", "replace"),
-                          fingerprint=native.fingerprint.decode())
-        return ModelInfo(**values)
-
-    def blob(self, name: str) -> bytes:
-        """A byte blob of the package ("tokenizer", "chat_template"); empty when absent."""
-        data, size = ctypes.c_void_p(), ctypes.c_size_t()
-        with self._use() as handle:
-            call("aerie_model_blob", handle, c_string(name), ctypes.byref(data), ctypes.byref(size))
-            return ctypes.string_at(data, size.value) if size.value else b""
-
-    @functools.cached_property
-    def tokenizer(self) -> Tokenizer:
-        """The package's tokenizer; LookupError when it has none."""
-        blob = self.blob("tokenizer")
-        if not blob:
-            raise LookupError(f"{self.info.name}: the package has no tokenizer")
-        return Tokenizer(blob)
-
     def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
-                max_sessions: int = 0, progress: ProgressFunction | None = None) -> "Drafter":
+                max_sessions: int = 0, progress: ProgressFunction | None = None) -> Drafter:
         """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram".
         `progress(done, total)`, while the package is read, may return False to cancel."""
         return Drafter(self, package, plugin=plugin, max_sessions=max_sessions, progress=progress)
 
-    def session(self, **options: "Unpack[SessionOptions]") -> "Session":
+    def session(self, **options: Unpack[SessionOptions]) -> Session:
         """A new text; docs/python.md."""
-        from .session import Session
         return Session(self, **options)
 
-    def restore(self, data: Any, **options: "Unpack[SessionOptions]") -> "Session":
+    def restore(self, data: Any, **options: Unpack[SessionOptions]) -> Session:
         """The session that `Session.save` gave as bytes, going on with these options."""
-        from .session import Session
         return Session.restored(self, data, **options)
 
-    def restore_file(self, path: str | os.PathLike[str], **options: "Unpack[SessionOptions]") -> "Session":
-        from .session import Session
+    def restore_file(self, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> Session:
         return Session.restored_file(self, path, **options)
 
-    def batch(self, *, max_rows: int = 0) -> "Batch":
-        from .batch import Batch
+    def batch(self, *, max_rows: int = 0) -> Batch:
         return Batch(self, max_rows=max_rows)
-
-    def features(self, tokens: Sequence[int], taps: Sequence[int] = (FINAL,), *, out: Any = None,
-                 progress: ProgressFunction | None = None) -> Any:
-        """Hidden states float32 [tokens, len(taps) * hidden_size]: column block i is the input of layer taps[i], or the
-        state after the final norm (-1). The library writes into `out` (any writable float32 memory of that size) or a
-        new numpy array; without numpy, a memoryview."""
-        return self._evaluate(tokens, "features", len(taps) * self.info.hidden_size, out, progress, taps)
-
-    def logits(self, tokens: Sequence[int], *, out: Any = None, progress: ProgressFunction | None = None) -> Any:
-        """float32 [tokens, vocab_size]: row i is what the model says after tokens[:i + 1]. Written like `features`."""
-        return self._evaluate(tokens, "logits", self.info.vocab_size, out, progress, ())
-
-    def _evaluate(self, tokens: Sequence[int], field: str, columns: int, out: Any, progress: ProgressFunction | None,
-                  taps: Sequence[int]) -> Any:
-        rows = len(tokens)
-        out = _arrays.floats(rows, columns) if out is None else out
-        ids, layers, hook = int32_array(tokens), int32_array(taps), Progress(progress)
-        options = new(_native.aerie_evaluate_options, n_taps=len(taps), progress=hook.hook)
-        options.taps = ctypes.cast(layers, ctypes.POINTER(ctypes.c_int32))
-        setattr(options, field, _arrays.float_pointer(out, rows, columns, "out"))
-        with self._use() as handle:
-            hook.call("aerie_model_evaluate", handle, ids, rows, ctypes.byref(options))
-        return out
-
-
-class Drafter(Handle):
-    """A plugin, and its weights, bound to a target."""
-
-    _release = "aerie_drafter_release"
-
-    def __init__(self, model: Model, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,
-                 max_sessions: int = 0, progress: ProgressFunction | None = None):
-        hook = Progress(progress)
-        options = new(_native.aerie_drafter_options, max_sessions=max_sessions, progress=hook.hook)
-        options.package = None if package is None else c_path(package)
-        options.plugin = None if plugin is None else c_string(plugin)
-        out = ctypes.c_void_p()
-        with model._use() as parent:
-            hook.call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))
-        super().__init__(out, model)

@@ -9,7 +9,8 @@ from typing import Any, Sequence
 from . import _native
 from ._library import Handle, c_path, call, int32_array, library, new
 from ._progress import Progress, ProgressFunction
-from .model import Drafter, Model
+from ._target import Target
+from .drafter import Drafter
 
 
 class Profile(Handle):
@@ -28,7 +29,7 @@ class Profile(Handle):
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
         library("aerie").aerie_profile_cancel(handle)
 
-    def measure(self, model: Model, drafters: Sequence[Drafter] = (), *, quick: bool = False, batches: Sequence[int] = (),
+    def measure(self, model: Target, drafters: Sequence[Drafter] = (), *, quick: bool = False, batches: Sequence[int] = (),
                 contexts: Sequence[int] = (), progress: ProgressFunction | None = None) -> None:
         """In place of what it held. Only as good as the machine is quiet."""
         hook = Progress(progress)
@@ -63,9 +64,9 @@ class Profile(Handle):
             found: dict[str, Any] = json.loads(ctypes.string_at(text, size.value))
         return found
 
-    def attach(self, to: Model | Drafter) -> None:
+    def attach(self, to: Target | Drafter) -> None:
         """Sessions made on this model, or with this drafter, from now on use the costs."""
-        name = "aerie_profile_attach" if isinstance(to, Model) else "aerie_profile_attach_drafter"
+        name = "aerie_profile_attach" if isinstance(to, Target) else "aerie_profile_attach_drafter"
         with self._use() as handle, to._use() as other:
             call(name, handle, other)
 

@@ -9,7 +9,8 @@ from typing import Any, Iterable, Iterator, NamedTuple, Sequence, TypedDict, Unp
 
 from . import _native
 from ._library import Handle, c_path, c_string, call, int32_array, library, new
-from .model import Drafter, Model
+from ._target import Target
+from .drafter import Drafter
 from .statistics import Statistics
 from .text import Decoder
 
@@ -122,23 +123,23 @@ class Session(Handle):
 
     _release = "aerie_session_release"
 
-    def __init__(self, model: Model, **options: Unpack[SessionOptions]):
+    def __init__(self, model: Target, **options: Unpack[SessionOptions]):
         self._open("aerie_session_create", (), model, **options)
 
     @classmethod
-    def restored(cls, model: Model, data: Any, **options: Unpack[SessionOptions]) -> "Session":
+    def restored(cls, model: Target, data: Any, **options: Unpack[SessionOptions]) -> "Session":
         """The session whose `save` gave `data`, with these options in place of its old ones."""
         session, data = cls.__new__(cls), bytes(data)
         session._open("aerie_session_restore", (data, len(data)), model, **options)
         return session
 
     @classmethod
-    def restored_file(cls, model: Model, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> "Session":
+    def restored_file(cls, model: Target, path: str | os.PathLike[str], **options: Unpack[SessionOptions]) -> "Session":
         session = cls.__new__(cls)
         session._open("aerie_session_restore_file", (c_path(path),), model, **options)
         return session
 
-    def _open(self, function: str, saved: tuple[Any, ...], model: Model, *,
+    def _open(self, function: str, saved: tuple[Any, ...], model: Target, *,
               drafter: Drafter | Sequence[Drafter] | None = None,
               sampling: Sampling | None = None, tree: Tree | str | None = None, max_context: int = 0,
               draft_noise: str = "shared", verify: str = "exact", ignore_eos: bool = False,

@@ -7,7 +7,8 @@ use aerie_sys as sys;
 use crate::error::{check, sized, Code, Error, Result};
 use crate::model::Model;
 use crate::options::{Sampling, Tree};
-use crate::session::{CancelHandle, Session, Step, StepOptions, Target};
+use crate::session::{CancelHandle, Session, Target};
+use crate::step::{Step, StepOptions};
 
 /// Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything,
 /// and each one's text is bit for bit what it is alone.

@@ -2,7 +2,8 @@
 use std::collections::VecDeque;
 
 use crate::error::Result;
-use crate::session::{Finish, Session, State, StepOptions, Token};
+use crate::session::Session;
+use crate::step::{Finish, State, StepOptions, Token};
 
 /// Tokens of a session, a step at a time; made by [`Session::generate`].
 ///
@@ -17,11 +18,14 @@ pub struct Generate<'s> {
     over: bool,
 }
 
-impl<'s> Generate<'s> {
-    pub(crate) fn new(session: &'s mut Session, max_tokens: usize) -> Self {
-        Generate { session, left: max_tokens, step: VecDeque::new(), finish: None, over: false }
+impl Session {
+    /// At most `max_tokens` tokens, stepping as they are asked for.
+    pub fn generate(&mut self, max_tokens: usize) -> Generate<'_> {
+        Generate { session: self, left: max_tokens, step: VecDeque::new(), finish: None, over: false }
     }
+}
 
+impl Generate<'_> {
     /// Why the text ended, once it has.
     pub fn finish(&self) -> Option<Finish> {
         self.finish

@@ -12,6 +12,7 @@ mod profile;
 mod runtime;
 mod session;
 mod statistics;
+mod step;
 mod stream;
 mod text;
 mod tools;
@@ -29,8 +30,9 @@ pub use model::{Drafter, DrafterOptions, KvDtype, KvFull, Model, ModelInfo, Mode
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};
 pub use profile::{Profile, ProfileOptions};
 pub use runtime::{PluginEntry, PluginInfo, Runtime, RuntimeOptions};
-pub use session::{CancelHandle, Finish, Session, State, Step, StepOptions, Token};
+pub use session::{CancelHandle, Session};
 pub use statistics::Statistics;
+pub use step::{Finish, State, Step, StepOptions, Token};
 pub use stream::TokenStream;
 pub use text::{Decoder, Encoding, Pieces, Tokenizer};
 pub use tools::{convert, inspect, ConvertOptions, Weights};

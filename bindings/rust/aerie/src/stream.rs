@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::{Code, Error, Result};
-use crate::session::{Session, State as StepState, StepOptions, Token};
+use crate::session::Session;
+use crate::step::{State as StepState, StepOptions, Token};
 
 /// Tokens waiting to be polled; the thread rests when there are as many.
 const ROOM: usize = 256;

@@ -7,7 +7,7 @@ use aerie_sys as sys;
 
 use crate::error::{check, ensure_loaded, sized, slice, Code, Error, Result};
 use crate::model::Model;
-use crate::session::Token;
+use crate::step::Token;
 
 /// A model's tokenizer: immutable, for any thread. Clones are the same tokenizer.
 #[derive(Clone)]
