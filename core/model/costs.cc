@@ -19,8 +19,8 @@ Result<PassCost> quick_costs(const Model& model) {
   o.contexts = {std::clamp(model.config().max_context / 2, 1, kQuickContext)};
   while (o.contexts[0] > 1 && o.contexts[0] + kMaxCostRows > model.pool()->free_positions() / 2) o.contexts[0] /= 2;
   o.least_samples = 1;
-  o.most_samples = 3;
-  o.point_ms = 100;
+  o.most_samples = 15;  // of a small model's quick passes, which a hiccup spoils easily
+  o.point_ms = 40;
   AERIE_ASSIGN(const CostGrid grid, measure_target(model, o));
   PassCost cost;
   for (const CostPoint& p : grid.points()) cost.seed(p.rows, p.ms);
