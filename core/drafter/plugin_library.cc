@@ -3,7 +3,9 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <exception>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "core/platform/dynamic_library.h"
@@ -34,6 +36,20 @@ struct LoadedPlugins {
 LoadedPlugins& loaded_plugins() {
   static auto* cache = new LoadedPlugins;  // never destroyed: plugins outlive static destruction
   return *cache;
+}
+
+// What a library says of itself when it is asked for the first time.
+Result<std::vector<PluginKind>> ask(aerie_drafter_plugin_entry_fn entry, const std::string& name) {
+  const auto threw = [&](const std::string& what) { return error(Code::plugin, name + ": the entry point or describe threw " + what); };
+  try {
+    return check_plugin_table(entry(), name);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& e) {
+    return threw(std::string("an exception: ") + e.what());
+  } catch (...) {
+    return threw("an exception");
+  }
 }
 
 }  // namespace
@@ -79,7 +95,7 @@ Result<std::vector<PluginKind>> load_plugin(const std::string& path) {
   if (const auto it = cache.by_hash.find(key); it != cache.by_hash.end()) return it->second;
   AERIE_ASSIGN(void* symbol, platform::load_library_symbol(bytes, path, "aerie_drafter_plugin_entry"));
   const auto entry = reinterpret_cast<aerie_drafter_plugin_entry_fn>(symbol);
-  AERIE_ASSIGN(std::vector<PluginKind> kinds, check_plugin_table(entry(), path));
+  AERIE_ASSIGN(std::vector<PluginKind> kinds, ask(entry, path));
   return cache.by_hash.emplace(key, std::move(kinds)).first->second;
 }
 
@@ -87,7 +103,7 @@ Result<std::vector<PluginKind>> linked_plugin(aerie_drafter_plugin_entry_fn entr
   LoadedPlugins& cache = loaded_plugins();
   const std::lock_guard<std::mutex> lock(cache.mutex);
   if (const auto it = cache.by_entry.find(entry); it != cache.by_entry.end()) return it->second;
-  AERIE_ASSIGN(std::vector<PluginKind> kinds, check_plugin_table(entry(), name));
+  AERIE_ASSIGN(std::vector<PluginKind> kinds, ask(entry, name));
   return cache.by_entry.emplace(entry, std::move(kinds)).first->second;
 }
 

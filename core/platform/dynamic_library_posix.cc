@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,15 +36,41 @@ int sealed_copy(std::span<const uint8_t> bytes) {
   }
   return fd;
 }
+
+// Why the loader should not be shown these bytes; null: nothing known against them. It maps what the headers say, and where
+// the file is shorter, touching that would kill the process; of a library for another machine it says that there is no file.
+const char* unfit(std::span<const uint8_t> file) {
+  constexpr const char* kShort = "the file is cut short";
+  ElfW(Ehdr) head;
+  if (file.size() < sizeof head) return kShort;
+  std::memcpy(&head, file.data(), sizeof head);
+  if (std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0) return nullptr;  // the loader says what it is not
+  Dl_info own;
+  if (dladdr(reinterpret_cast<const void*>(&unfit), &own) && own.dli_fbase) {
+    const auto* here = static_cast<const ElfW(Ehdr)*>(own.dli_fbase);
+    if (head.e_ident[EI_CLASS] != here->e_ident[EI_CLASS] || head.e_machine != here->e_machine) return "it is for another machine";
+  }
+  const auto outside = [&](uint64_t offset, uint64_t size) { return offset > file.size() || size > file.size() - offset; };
+  if (head.e_phentsize != sizeof(ElfW(Phdr)) || outside(head.e_phoff, uint64_t{head.e_phnum} * sizeof(ElfW(Phdr)))) return kShort;
+  for (size_t i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    std::memcpy(&part, file.data() + head.e_phoff + i * sizeof part, sizeof part);
+    if (outside(part.p_offset, part.p_filesz)) return kShort;
+  }
+  return nullptr;
+}
 }  // namespace
 
 Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& name, const char* symbol) {
+  if (const char* why = unfit(bytes)) return error(Code::plugin, name + ": cannot be loaded: " + why);
   const int fd = sealed_copy(bytes);
   if (fd < 0) return error(Code::io, name + ": cannot copy the plugin to memory: " + std::strerror(errno));
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  const char* why = library ? nullptr : dlerror();
-  Result<void*> result = error(Code::plugin, name + ": cannot be loaded: " + (why ? why : "unknown reason"));
+  const char* said = library ? nullptr : dlerror();
+  std::string why = said ? said : "unknown reason";
+  if (why.starts_with(path + ": ")) why.erase(0, path.size() + 2);  // a name that nobody gave
+  Result<void*> result = error(Code::plugin, name + ": cannot be loaded: " + why);
   if (library) {
     void* address = dlsym(library, symbol);
     if (address) result = address;

@@ -80,6 +80,29 @@ TEST(Plugins, WhatCannotBeLoadedSaysWhy) {
   const std::string text = scratch_dir() + "/text.so";
   std::ofstream(text) << "not a library";
   EXPECT_NE(message(text).find("cannot be loaded"), std::string::npos);
+  EXPECT_EQ(message(text).find("/proc/self"), std::string::npos) << message(text);
+  EXPECT_EQ(message(test_plugin("entry_throws")), test_plugin("entry_throws") + ": the entry point or describe threw an exception: not today");
+}
+
+// The loader would map what is not there, and the first touch of it would be the process's end.
+TEST(Plugins, AFileThatIsCutShortOrForAnotherMachineIsRefused) {
+  std::ifstream in(test_plugin("hostile"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GT(whole.size(), 10000u);
+  const std::string path = scratch_dir() + "/cut.so";
+  int refused = 0;
+  for (size_t size = 0; size < whole.size(); size += whole.size() / 97) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    const auto kinds = load_plugin(path);
+    if (kinds.ok()) break;  // what is missing is for debuggers
+    EXPECT_EQ(kinds.status().message(), path + ": cannot be loaded: the file is cut short") << size;
+    ++refused;
+  }
+  EXPECT_GT(refused, 5);
+  std::string other = whole;
+  other[18] = static_cast<char>(other[18] ^ 1);  // e_machine
+  std::ofstream(path, std::ios::binary) << other;
+  EXPECT_EQ(load_plugin(path).status().message(), path + ": cannot be loaded: it is for another machine");
 }
 
 TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
