@@ -40,22 +40,25 @@ class Model(Handle):
     """A target package, opened. Immutable; serves any number of sessions on any threads.
 
     Without a `runtime` it makes one of its own. `kv_positions`: KV budget of all its sessions together, in tokens.
-    `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like earlier
-    texts do not read that beginning again. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may
-    close or rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
+    `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like
+    earlier texts do not read that beginning again. `fast_prefill`: on cuda, long prompts are read by cuBLASLt, not
+    bit for bit. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may close or
+    rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
     """
 
     _release = "aerie_model_release"
 
     def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
                  kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None,
-                 keep_prefixes: bool = True, kv_full: Callable[[int], Any] | None = None):
+                 keep_prefixes: bool = True, fast_prefill: bool = False,
+                 kv_full: Callable[[int], Any] | None = None):
         if kv_dtype not in _KV_DTYPES:
             raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
         runtime = runtime if runtime is not None else Runtime()
         hook = Progress(progress)
         options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
-                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1)
+                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1,
+                      prefill=_native.AERIE_PREFILL_FAST if fast_prefill else _native.AERIE_PREFILL_EXACT)
         if kv_full is not None:
             def full(_user: Any, positions: int) -> int:
                 return 1 if kv_full(positions) else 0
