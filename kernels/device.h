@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kernels/ops.h"
 #include "kernels/status.h"
@@ -47,6 +48,10 @@ class Device {
   // host memory returns the same address; others copy. Undo with unmap_host. Null: out of memory.
   virtual void* map_host(const void* host, size_t bytes) = 0;
   virtual void unmap_host(void* memory) = 0;
+  // Before the first Linear that is `fast`. An error: there is no such thing here, and why.
+  virtual Status load_fast_linear() {
+    return error(Code::unsupported, std::string("device ") + name() + " has one way to multiply, which is exact");
+  }
   virtual Result<std::unique_ptr<Queue>> make_queue() = 0;
 };
 

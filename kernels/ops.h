@@ -41,7 +41,9 @@ struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; };
 // dtype. int8/int4 weights multiply activations quantised to int8 with one scale per row, fp8 weights the activations as
 // they are (CUDA: as halves, with a power of two per row).
 // `residual` may be `out`. Order: residual + (bias + sum).
-struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; };
+// `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
+// load_fast_linear). Only rows of prompts may ask for it.
+struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; bool fast = false; };
 enum class Activation : uint8_t { silu, gelu_tanh, relu };
 // out[r][i] = act(x[r][i]). out may be x.
 struct Activate { Tensor x; Activation kind; Tensor out; };

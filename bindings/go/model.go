@@ -30,6 +30,8 @@ type ModelOptions struct {
 	Progress func(doneBytes, totalBytes uint64)
 	// ForgetPrefixes: texts' keys and values do not stay for later sessions that begin alike.
 	ForgetPrefixes bool
+	// FastPrefill: on cuda, long prompts are read by cuBLASLt, faster and not bit for bit (docs/cuda.md).
+	FastPrefill bool
 	// KVFull is asked for room when the KV budget is spent, on the goroutine that steps: it may Close other sessions of
 	// the model, or Rewind those that are not in a batch being stepped, and return true to try again. Without it, or at
 	// false, the step fails with ErrLimit; nothing is lost.
@@ -61,6 +63,9 @@ func OpenModel(ctx context.Context, on *Runtime, path string, options *ModelOpti
 	o.check_data = flag(options.CheckData)
 	if options.ForgetPrefixes {
 		o.keep_prefixes = -1
+	}
+	if options.FastPrefill {
+		o.prefill = C.AERIE_PREFILL_FAST
 	}
 	base := on.object.base.keep()
 	if options.KVFull != nil {

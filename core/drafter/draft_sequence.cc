@@ -97,18 +97,18 @@ Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {
   return rollback(text_size);
 }
 
-Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t end,
+Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t begin, int64_t end,
                               const kernels::Tensor& features) {
-  if (end <= observed_ || drafter_->host_tokens()) return {};
-  if (kv_) AERIE_TRY(kv_->reserve(end - first_, observed_ - first_));
+  if (end <= begin || drafter_->host_tokens()) return {};
+  if (kv_) AERIE_TRY(kv_->reserve(end - first_, begin - first_));
   call->sequence(seq_, kv_.get(), features);
-  for (int64_t i = observed_; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
+  for (int64_t i = begin; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
   return {};
 }
 
 Status DraftSequence::observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features) {
   own_observe_.begin(*drafter_);
-  AERIE_TRY(observe(&own_observe_, text, end, features));
+  AERIE_TRY(observe(&own_observe_, text, observed_, end, features));
   return own_observe_.record(plan);
 }
 

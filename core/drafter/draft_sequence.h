@@ -37,7 +37,7 @@ class DraftSequence {
 
   // Add rows for tokens [observed(), end); features (end - observed(), taps * H), absent for
   // drafters without. Takes effect with observed_to(end), once the plan has run.
-  Status observe(ObserveCall* call, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);
+  Status observe(ObserveCall* call, std::span<const int32_t> text, int64_t begin, int64_t end, const kernels::Tensor& features);
   // The same in a call of its own.
   Status observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);
   void observed_to(int64_t end) { observed_ = end; }

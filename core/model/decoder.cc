@@ -35,17 +35,17 @@ void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape&
 void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
                                const kernels::KvCache& cache, int32_t layer, const Rows& rows, const Tensor& angles,
                                DecoderScratch& s, const Tensor& attn_in, const Tensor& x, const Tensor& out) {
-  plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv});
+  plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv, rows.fast});
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
   const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
   plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, scale, s.attn, s.partial});
   if (s.partial) plan.add(kernels::AttentionMerge{s.partial, shape.heads, rows.attention, s.attn});
-  plan.add(kernels::Linear{s.attn, w.o, {}, x, out});
+  plan.add(kernels::Linear{s.attn, w.o, {}, x, out, rows.fast});
   plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
-  plan.add(kernels::Linear{s.norm, w.gate_up, {}, {}, s.gate_up});
+  plan.add(kernels::Linear{s.norm, w.gate_up, {}, {}, s.gate_up, rows.fast});
   plan.add(kernels::GatedActivate{s.gate_up, kernels::Activation::silu, s.act});
-  plan.add(kernels::Linear{s.act, w.down, {}, out, out});
+  plan.add(kernels::Linear{s.act, w.down, {}, out, out, rows.fast});
 }
 
 std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling) {

@@ -65,6 +65,9 @@ Result<std::shared_ptr<Model>> Model::open(std::shared_ptr<kernels::Device> devi
 }
 
 Status Model::load(const ModelOptions& options) {
+  fast_prefill_ = options.fast_prefill;
+  if (fast_prefill_)
+    if (const Status s = device_->load_fast_linear(); !s.ok()) return s.at("prefill fast");
   const LlamaConfig& c = config();
   shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {

@@ -23,6 +23,9 @@ struct ModelOptions {
   int64_t kv_positions = 0;  // 0: 4 x the context, at least 4096
   kernels::DType kv_dtype = kernels::DType::f32;
   bool keep_prefixes = true;  // pages of texts stay until their room is wanted
+  // Long prompts are read by a library's products (cuda): the same text may come out otherwise for another cutting of
+  // the prompt, or in other company. For the whole model, whose sessions share the rows of prompts.
+  bool fast_prefill = false;
   // The budget is spent and nothing kept is left to drop. True: some of it may be free now. Called by the stepping
   // thread, which holds no lock.
   std::function<bool(int32_t positions_wanted)> kv_full;
@@ -70,6 +73,7 @@ class Model {
   const Package& package() const { return *package_; }
   const std::shared_ptr<kernels::Device>& device() const { return device_; }
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
+  bool fast_prefill() const { return fast_prefill_; }
   PrefixIndex* prefixes() const { return prefixes_.get(); }  // null: nothing is kept
   // What ModelOptions::kv_full says; false without one.
   bool make_room(int32_t positions_wanted) const { return kv_full_ && kv_full_(positions_wanted); }
@@ -102,6 +106,7 @@ class Model {
   std::shared_ptr<KvPool> pool_;
   std::unique_ptr<PrefixIndex> prefixes_;
   std::function<bool(int32_t)> kv_full_;
+  bool fast_prefill_ = false;
   DecoderShape shape_;
   std::vector<DecoderLayer> layers_;
   kernels::Tensor embed_, norm_, lm_head_, inv_freq_;

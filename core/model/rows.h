@@ -18,6 +18,7 @@ struct Rows {
   const int32_t* slot = nullptr;      // i32[n] where the row's key and value go
   kernels::AttentionRows attention;
   int64_t longest = 0;                // positions that the row with the most looks at
+  bool fast = false;                  // rows of prompts alone, and many: kernels::Linear may be fast
 };
 
 class RowsBuilder {

@@ -102,7 +102,7 @@ Status Session::add_draft(Plan& plan, DraftCalls* calls) {
   const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, sequence.width(policy_->width()),
                              draw.want_logits};
   DraftCall& call = calls->join(request, this, side_->root_rows, static_cast<int64_t>(frontier_.size()));
-  if (side_->root_rows > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, &call.observe));
+  if (side_->root_rows > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, [&](int64_t) { return &call.observe; }));
   return sequence.propose(&call.propose, tree_, frontier_, draw);
 }
 

@@ -16,6 +16,10 @@ DraftCall& DraftCalls::join(const DraftRequest& request, Session* session, int64
       call->sessions.push_back(session);
       return *call;
     }
+  return add(request, session);
+}
+
+DraftCall& DraftCalls::add(const DraftRequest& request, Session* session) {
   if (n_ == calls_.size()) calls_.push_back(std::make_unique<DraftCall>());
   DraftCall& call = *calls_[n_++];
   call.request = request;

@@ -34,6 +34,8 @@ class DraftCalls {
   void clear() { n_ = 0; }
   // A call that so many more rows fit in, the session in its list.
   DraftCall& join(const DraftRequest& request, Session* session, int64_t observed, int64_t proposed);
+  // A new one.
+  DraftCall& add(const DraftRequest& request, Session* session);
   std::span<const std::unique_ptr<DraftCall>> all() const { return {calls_.data(), n_}; }
 
  private:

@@ -69,10 +69,10 @@ void DraftSide::keep(Plan& plan) {
 }
 
 Status DraftSide::add_observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& fresh,
-                              int64_t first, ObserveCall* call) {
+                              int64_t first, const NextCall& call) {
   if (!features()) {
     observing_ = std::min(end, sequence_->observed() + kMaxDraftRows);
-    return sequence_->observe(call, text, observing_, {});
+    return sequence_->observe(call(observing_ - sequence_->observed()), text, sequence_->observed(), observing_, {});
   }
   const int64_t old = waiting(), skip = fresh ? next() - first : 0, more = fresh ? fresh.rows - skip : 0;
   if (skip < 0 || more < 0 || next() + more != end) return error(Code::internal, "session: features and tokens out of step");
@@ -86,7 +86,13 @@ Status DraftSide::add_observe(Plan& plan, std::span<const int32_t> text, int64_t
     if (more > 0) plan.add(kernels::CopyRows{late, nullptr, kernels::rows(features, old, more), nullptr, more});
   }
   observing_ = end;
-  return sequence_->observe(call, text, end, features);
+  for (int64_t at = sequence_->observed(), row = 0; at < end;) {  // as many at once as plugins are promised at most
+    const int64_t rows = std::min<int64_t>(end - at, kMaxDraftRows);
+    AERIE_TRY(sequence_->observe(call(rows), text, at, at + rows, kernels::rows(features, row, rows)));
+    at += rows;
+    row += rows;
+  }
+  return {};
 }
 
 void DraftSide::pass_begins() {

@@ -3,6 +3,7 @@
 // for it, and it is shown these when it is asked again. If it has missed more than that, it begins anew with them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,6 +17,9 @@ namespace aerie {
 
 constexpr int32_t kMaxTreeRows = 128;
 constexpr int32_t kWaitingRows = 64;  // kept for a drafter that does not draft
+
+// The call that so many more rows go to.
+using NextCall = std::function<ObserveCall*(int64_t rows)>;
 
 class DraftSide {
  public:
@@ -47,7 +51,7 @@ class DraftSide {
   void keep(Plan& plan);
   // Rows for tokens up to `end`: those that wait, then `fresh`, whose first row belongs to token `first`.
   Status add_observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& fresh, int64_t first,
-                     ObserveCall* call);
+                     const NextCall& call);
   void pass_begins();   // nothing of it is recorded yet
   void pass_ended();    // what was shown is observed, what moved has moved
   // Rows of the last pass belong to the tokens from `first` on.

@@ -14,7 +14,7 @@ Status Session::reserve(int64_t positions) {
 
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
-  prefill_end_ = std::min(kv_len_ + kPrefillRows, size - 1);
+  prefill_end_ = std::min(kv_len_ + (model_->fast_prefill() ? kFastPrefillRows : kPrefillRows), size - 1);
   AERIE_TRY(reserve(size));
   for (const auto& side : sides_) side->shows = false;
   for (const auto& side : followed()) {
@@ -44,8 +44,13 @@ Status Session::add_read(Plan& plan, DraftCalls* calls, Drafter** failed) {
     side->pass_begins();
     if (!side->shows || side->next() >= end) continue;  // the pass reads again, for another one, what it has
     *failed = &side->drafter();
-    DraftCall& call = calls->join({&side->drafter()}, this, end - side->sequence().observed(), 0);
-    AERIE_TRY(side->add_observe(plan, text_, end, side->read_features, kv_len_ + 1, &call.observe));
+    bool first = true;  // what goes on after another call has one of its own, behind it
+    const auto call = [&](int64_t rows) {
+      DraftCall& joined = first ? calls->join({&side->drafter()}, this, rows, 0) : calls->add({&side->drafter()}, this);
+      first = false;
+      return &joined.observe;
+    };
+    AERIE_TRY(side->add_observe(plan, text_, end, side->read_features, kv_len_ + 1, call));
   }
   return {};
 }

@@ -14,7 +14,8 @@ namespace {
 
 SnapshotKey snapshot_key(const Model& model) {
   const CostKey k = cost_key(model);
-  return {k.version, model.device()->name(), k.isa, k.model, k.weights};
+  const std::string device = model.device()->name();
+  return {k.version, model.fast_prefill() ? device + ", prompts read fast" : device, k.isa, k.model, k.weights};
 }
 
 Status mismatch(const char* field, const std::string& saved, const std::string& here) {

@@ -308,5 +308,7 @@ class Session {
 };
 
 constexpr int32_t kPrefillRows = 64;
+// Where prompts may be read fast: so many that weights pay for being unpacked; and fewer than that are read as ever.
+constexpr int32_t kFastPrefillRows = 512, kLeastFastRows = 128;
 
 }  // namespace aerie

@@ -185,7 +185,8 @@ bool Stepper::try_target() {
   if (!show(true)) return false;  // before this pass overwrites the features
   if (!draft_on_device()) return false;
   for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
-  const Rows rows = rows_.stage(*plan_);
+  Rows rows = rows_.stage(*plan_);
+  rows.fast = model_->fast_prefill() && walks_.rows() == 0 && rows.n > kLeastFastRows;
   const StagedWalks& walks = walks_.stage(*plan_);
   for (Session* s : flight_)
     if (verifies(s)) s->select_on_device(*plan_, rows_, rows, walks);

@@ -76,7 +76,7 @@ Status Session::add_missed(Plan& plan, DraftCalls* calls, Drafter** failed) {
     }
     *failed = &side->drafter();
     DraftCall& call = calls->join({&side->drafter()}, this, size - side->sequence().observed(), 0);
-    AERIE_TRY(side->add_observe(plan, text_, size, {}, size, &call.observe));
+    AERIE_TRY(side->add_observe(plan, text_, size, {}, size, [&](int64_t) { return &call.observe; }));
   }
   return {};
 }

@@ -1,9 +1,9 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
-// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; for int4 an exact
-// integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias, then
-// + residual.
+// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's;
+// for int4 an exact integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias,
+// then + residual.
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
@@ -237,7 +237,7 @@ int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t share = threads > 1 ? (panels + threads * 8 - 1) / (threads * 8) : panels;
   // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one. Two of
   // integers, a quarter of the time, never are.
-  const bool integer = op.w.dtype == DType::int8 || op.w.dtype == DType::int4;
+  const bool integer = is_integer(op.w.dtype);
   const int64_t group = op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }

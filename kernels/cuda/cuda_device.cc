@@ -85,6 +85,7 @@ class CudaDevice final : public Device {
     return nullptr;
   }
   void unmap_host(void* memory) override { release(memory); }
+  Status load_fast_linear() override { return gpu::load_products(); }
   Result<std::unique_ptr<Queue>> make_queue() override { return CudaQueue::make(state_); }
 
  private:

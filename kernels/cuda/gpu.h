@@ -63,4 +63,16 @@ struct Launch {
 static_assert(sizeof(Launch) == sizeof(Kernel) + 6 * sizeof(uint32_t));
 Status launch(const Launch& launch, const void* argument, Stream stream);
 
+// out (count, outputs) f32 = rows (count, width) weights (outputs, width)^T, both bf16, row after row, by NVIDIA's cuBLASLt:
+// fast for many rows, in an order of sums that depends on how many (products_cublaslt.cc).
+struct Product {
+  static constexpr size_t kRoom = size_t{32} << 20;
+  float* out;
+  const uint16_t *weights, *rows;
+  int64_t outputs, width, count;
+  void* room;  // kRoom bytes
+};
+Status load_products();  // the library is there
+Status multiply(const Product& product, Stream stream);  // not while capturing
+
 }  // namespace aerie::kernels::cuda::gpu

@@ -19,12 +19,21 @@ inline int64_t bucket(int64_t n) { return n <= 0 ? 0 : static_cast<int64_t>(std:
 // The same in y, which has 16 bits: kernels go round.
 inline int64_t many_rows(int64_t n) { return std::min<int64_t>(bucket(n), 65535); }
 
+// What the host puts on the stream itself, before the launch of number `before`. A graph has none of it.
+struct Between {
+  size_t before;
+  size_t copy;           // of that op, or
+  gpu::Product product;  // where that is kNoCopy
+  static constexpr size_t kNoCopy = static_cast<size_t>(-1);
+};
+
 // The launches of one plan, in order. Their arguments lie behind one another in memory of the queue.
 class Launches {
  public:
   static constexpr size_t kMostBytes = 2048;  // of an op's arguments
   void begin(char* arguments, size_t room) {
     all_.clear();
+    between_.clear();
     arguments_ = arguments;
     room_ = room;
     used_ = 0;
@@ -35,12 +44,16 @@ class Launches {
     used_ += (bytes + 31) / 32 * 32;
     all_.push_back(launch);
   }
+  void copy(size_t op) { between_.push_back({all_.size(), op, {}}); }
+  void multiply(const gpu::Product& product) { between_.push_back({all_.size(), Between::kNoCopy, product}); }
   const std::vector<gpu::Launch>& all() const { return all_; }
+  const std::vector<Between>& between() const { return between_; }
   size_t bytes() const { return used_; }
   bool fit() const { return used_ <= room_; }
 
  private:
   std::vector<gpu::Launch> all_;
+  std::vector<Between> between_;
   char* arguments_ = nullptr;
   size_t room_ = 0, used_ = 0;
 };

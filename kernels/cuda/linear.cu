@@ -5,6 +5,8 @@
 // int8: exact), then the slices ascending, then times the scales of weights (int8, fp8) and row, then + bias, then +
 // residual.
 #include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/linear_end.h"
+#include "kernels/cuda/linear_fast.h"
 #include "kernels/cuda/linear_tile.h"
 #include "kernels/cuda/linear_work.h"
 
@@ -18,41 +20,6 @@ __device__ void linear_tile(const LinearTask& task) {
   LinearTile<kType, kGroups> tile(task, first, blockIdx.y);
   tile.accumulate(slice);
   tile.store(slice);
-}
-
-struct LinearEnd {
-  const float* partial = nullptr;
-  int64_t slices = 1, columns = 0;  // a slice is (rows, columns)
-  const float* scales = nullptr;    // of rows, or null
-  const float* weights = nullptr;   // int8, fp8: scales of outputs
-  bool integers = false;            // int8: `partial` is i32
-  Tensor bias = {}, residual = {}, out = {};
-  const int32_t* ids = nullptr;     // LinearRows: a negative id's output is 0
-};
-
-__device__ void add_slices(const LinearEnd& e) {
-  const int64_t n = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (n >= e.out.cols) return;
-  for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y) {
-    if (e.ids && e.ids[r * e.out.cols + n] < 0) {
-      row(e.out, r)[n] = 0;
-      continue;
-    }
-    const float* p = e.partial + r * e.columns + n;
-    float v = *p;
-    if (e.integers) {
-      int32_t sum = 0;
-      for (int64_t s = 0; s < e.slices; ++s) sum += std::bit_cast<int32_t>(p[s * e.out.rows * e.columns]);
-      v = static_cast<float>(sum);
-    } else {
-      for (int64_t s = 1; s < e.slices; ++s) v += p[s * e.out.rows * e.columns];
-    }
-    if (e.weights) v = v * e.weights[e.ids ? e.ids[r * e.out.cols + n] : n];
-    if (e.scales) v = v * e.scales[r];
-    if (e.bias) v = row(e.bias, 0)[n] + v;
-    if (e.residual) v = row(e.residual, r)[n] + v;
-    row(e.out, r)[n] = v;
-  }
 }
 
 struct PlainTask {
@@ -98,7 +65,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   if (k.rows <= 0 || k.cols <= 0) return;
   Carve carve(p.workspace);
   const LinearMemory m(k, carve);
-  const Grid cells{(k.cols + 255) / 256, many_rows(k.rows)};
+  const Grid cells = end_grid(k.cols, k.rows);
   end.partial = m.partial;
   end.columns = k.partial_columns();
   end.scales = m.scales;
@@ -106,7 +73,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   end.integers = k.w.dtype == DType::int8;
   end.ids = k.ids;
   if (k.w.dtype == DType::f32) {
-    launch<linear_f32>(p, cells, 256, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
+    launch<linear_f32>(p, cells, kEndThreads, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
   } else {
     LinearTask task = prepare(k, m, p);
     task.partial = m.partial;
@@ -116,7 +83,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (k.w.dtype == DType::int8) tiles<DType::int8>(k, task, p);
     if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
   }
-  launch<add_slices>(p, cells, 256, 0, end);
+  launch<add_slices>(p, cells, kEndThreads, 0, end);
 }
 
 size_t bytes_of(const LinearWork& k) {
@@ -132,14 +99,17 @@ LinearWork work(const LinearRows& op) { return {op.x, op.w, op.ids, op.out.rows,
 
 template <>
 size_t workspace(const Linear& op) {
-  return bytes_of(work(op));
+  return is_fast(op) ? fast_workspace(op) : bytes_of(work(op));
 }
 template <>
 size_t workspace(const LinearRows& op) {
   return bytes_of(work(op));
 }
 
-void enqueue(const Linear& op, const Place& p) { run(work(op), {.bias = op.bias, .residual = op.residual, .out = op.out}, p); }
+void enqueue(const Linear& op, const Place& p) {
+  if (is_fast(op)) enqueue_fast(op, p);
+  else run(work(op), {.bias = op.bias, .residual = op.residual, .out = op.out}, p);
+}
 void enqueue(const LinearRows& op, const Place& p) { run(work(op), {.out = op.out}, p); }
 
 }  // namespace aerie::kernels::cuda

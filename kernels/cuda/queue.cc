@@ -112,11 +112,10 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   ops_ = ops;
   arguments_at_ = sizes.uploads;
   launches_.begin(pinned_ + arguments_at_, sizes.arguments);
-  direct_.clear();
   const Place place{&launches_, workspace_};
   for (size_t i = 0; i < ops.size(); ++i) {
     if (staged_[i] == kNotStaged) {
-      direct_.push_back({launches_.all().size(), i});
+      launches_.copy(i);
     } else if (const auto* up = std::get_if<Upload>(&ops[i])) {
       if (up->bytes <= 0) continue;
       std::memcpy(pinned_ + staged_[i], up->host, static_cast<size_t>(up->bytes));
@@ -137,7 +136,7 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
 }
 
 Status CudaQueue::put_on_stream() {
-  if (launches_.all().empty() && direct_.empty()) return {};
+  if (launches_.all().empty() && launches_.between().empty()) return {};
   AERIE_TRY(gpu::copy_to_device(arrived_, pinned_, arguments_at_ + launches_.bytes(), stream_));
   const char* const arguments = arrived_ + arguments_at_;
   size_t n = 0;
@@ -145,19 +144,25 @@ Status CudaQueue::put_on_stream() {
     for (; n < end; ++n) AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_));
     return {};
   };
-  for (const DirectCopy& copy : direct_) {
-    AERIE_TRY(launch_to(copy.before));
-    if (const auto* up = std::get_if<Upload>(&ops_[copy.op]))
-      AERIE_TRY(gpu::copy_to_device(up->device, up->host, static_cast<size_t>(up->bytes), stream_));
-    else if (const auto* down = std::get_if<Download>(&ops_[copy.op]))
-      AERIE_TRY(gpu::copy_to_host(down->host, down->device, static_cast<size_t>(down->bytes), stream_));
+  for (const Between& between : launches_.between()) {
+    AERIE_TRY(launch_to(between.before));
+    AERIE_TRY(put(between));
   }
   return launch_to(launches_.all().size());
 }
 
+// A copy too large for the queue's memory, or a library's product.
+Status CudaQueue::put(const Between& between) {
+  if (between.copy == Between::kNoCopy) return gpu::multiply(between.product, stream_);
+  if (const auto* up = std::get_if<Upload>(&ops_[between.copy]))
+    return gpu::copy_to_device(up->device, up->host, static_cast<size_t>(up->bytes), stream_);
+  const auto* down = std::get_if<Download>(&ops_[between.copy]);
+  return gpu::copy_to_host(down->host, down->device, static_cast<size_t>(down->bytes), stream_);
+}
+
 // A plan seen before is worth a graph: most are the same cycle after cycle.
 Status CudaQueue::start() {
-  if (!device_.graphs || !direct_.empty() || launches_.all().size() < kLeastLaunches) return put_on_stream();
+  if (!device_.graphs || !launches_.between().empty() || launches_.all().size() < kLeastLaunches) return put_on_stream();
   AERIE_ASSIGN(const bool ran, graphs_.run(launches_.all(), arguments_at_, stream_, [this] { return put_on_stream(); }));
   return ran ? Status() : put_on_stream();
 }

@@ -37,13 +37,8 @@ class CudaQueue final : public Queue {
   Status prepare(std::span<const Op> ops);
   Status start();
   Status put_on_stream();
+  Status put(const Between& between);
   void take_downloads();
-
-  // A copy too large for the queue's memory goes its own way, before the launch of this number.
-  struct DirectCopy {
-    size_t before;
-    size_t op;
-  };
 
   DeviceState& device_;
   gpu::Stream stream_ = nullptr;
@@ -59,7 +54,6 @@ class CudaQueue final : public Queue {
   std::span<const Op> ops_;
   std::vector<size_t> staged_;  // of each op of ops_: its place in pinned_
   Launches launches_;
-  std::vector<DirectCopy> direct_;
   Graphs graphs_;
   RunState state_ = RunState::idle;
 };

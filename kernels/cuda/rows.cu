@@ -1,8 +1,8 @@
 // Row-wise ops: movement, embedding, norm, activations. A block never has more than one row, and a row's sum has one
 // order whatever the number of rows.
+#include "kernels/cuda/element.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/warp.h"
-#include "kernels/e4m3.h"
 
 namespace aerie::kernels::cuda {
 namespace {
@@ -18,28 +18,6 @@ __device__ void copy_rows(const CopyRows& op) {
   for (int64_t r = blockIdx.y; r < op.rows; r += gridDim.y) {
     const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
     if (from >= 0 && to >= 0 && c < op.src.cols) row(op.dst, to)[c] = row(op.src, from)[c];
-  }
-}
-
-__device__ float element(const Tensor& t, int64_t r, int64_t c) {
-  if (t.layout == Layout::row_major)
-    return t.dtype == DType::bf16 ? from_bf16(static_cast<const uint16_t*>(t.data)[r * t.stride + c]) : row(t, r)[c];
-  const Panel16Place at(t.dtype, r, c, t.cols);
-  switch (t.dtype) {
-    case DType::f32:
-      return static_cast<const float*>(t.data)[at.f32()];
-    case DType::bf16:
-      return from_bf16(static_cast<const uint16_t*>(t.data)[at.bf16()]);
-    case DType::int8:
-      return static_cast<float>(static_cast<const int8_t*>(t.data)[at.int8()]) *
-             static_cast<const float*>(t.scales)[at.int8_scale()];
-    case DType::fp8:
-      return from_e4m3(static_cast<const uint8_t*>(t.data)[at.int8()]) * static_cast<const float*>(t.scales)[at.int8_scale()];
-    default: {
-      const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
-      const int q = (c % kBlock < 16 ? byte & 15 : byte >> 4) - 8;
-      return static_cast<float>(q) * half_to_float(static_cast<const uint16_t*>(t.scales)[at.int4_scale()]);
-    }
   }
 }
 

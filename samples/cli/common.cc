@@ -60,6 +60,9 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
   app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--prefill", prefill, "exact, or fast: cuda reads long prompts by cuBLASLt, not bit for bit")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "fast"}));
 }
 
 void TreeOptions::add_to(CLI::App& app) {
@@ -152,9 +155,12 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
   m.kv_positions = o.kv_positions;
   m.keep_prefixes = o.keep_prefixes ? 0 : -1;
+  m.prefill = o.prefill == "fast" ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;
   if (progress) show_progress(&m, "loading");
   aerie_model* model = nullptr;
   check([&](aerie_error* e) { return aerie_model_open(runtime, o.model.c_str(), &m, &model, e); });
+  if (progress && m.prefill == AERIE_PREFILL_FAST)
+    std::fprintf(stderr, "aerie: note: --prefill fast: long prompts are not read bit for bit; what follows them is decoded as ever\n");
   return Model(model);
 }
 

@@ -76,7 +76,7 @@ using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aer
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
 struct ModelOptions {
-  std::string model, device = "cpu", kv_dtype = "f32";
+  std::string model, device = "cpu", kv_dtype = "f32", prefill = "exact";
   std::vector<std::string> plugins;
   int threads = 0;
   int kv_positions = 0;  // no option: what the command needs; 0: the library's default

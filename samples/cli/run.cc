@@ -128,6 +128,7 @@ int run_command(const Options& o) {
     j["verify_ms"] = ms(s.verify_ns);
     j["other_ms"] = ms(s.other_ns);
     j["verified"] = s.verified;
+    j["prefill"] = o.model.prefill;
     j["repeated_4grams"] = repeated_4grams(g.tokens);
     j["choice"] = choice_json(s, o.drafters);
     if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();

@@ -235,6 +235,7 @@ void check_sliced(const Bench& b, size_t d, bool all, const Case& c, const std::
 int verify(const Options& o) {
   std::mt19937_64 random(o.seed);
   std::vector<Bench> benches;
+  if (o.model.prefill != "exact") throw Failure("verify: --prefill fast is not bit-exact, so there is nothing to prove");
   for (int threads = 1; threads <= 4; ++threads) {
     Bench b;
     ModelOptions m = o.model;

@@ -71,6 +71,9 @@ python3 -c 'import json,sys; a, b = (json.load(open(p))["tokens"] for p in sys.a
 "$aerie" bench --model "$model" --drafter "$head" --tree auto --threads 1 --profile "$tmp/here.costs" --max-tokens 4 --repeats 1 >/dev/null
 "$aerie" profile --model "$model" --quick --threads 1 -o "$tmp/quick.costs" >"$tmp/out"
 grep -q "^target" "$tmp/out"
+expect 1 "prefill fast: device cpu has one way to multiply" "$aerie" run --model "$model" --prefill fast --prompt x
+expect 2 "" "$aerie" run --model "$model" --prefill quick --prompt x
+expect 1 "verify: --prefill fast is not bit-exact" "$aerie" verify --model "$model" --drafter ngram --prefill fast
 expect 1 "here.costs: threads: " "$aerie" run --model "$model" --threads 2 --profile "$tmp/here.costs" --prompt x
 expect 1 "here.costs: model: " "$aerie" run --model "$root/samples/models/demo-small.aerie" --threads 1 --profile "$tmp/here.costs" --prompt x
 expect 1 "here.costs: weights: " "$aerie" run --model "$tmp/int4.aerie" --threads 1 --profile "$tmp/here.costs" --prompt x

@@ -27,6 +27,12 @@ assert len(tokens) == 10 and tokens == json.load(open(sys.argv[2])), "a drafter 
 PY
 done
 
+# Nothing of a short prompt is read fast.
+run --prefill fast --temperature 0.7 --seed 5 --json >"$tmp/r.json" 2>"$tmp/err"
+grep -q "^aerie: note: --prefill fast: " "$tmp/err" || { cat "$tmp/err"; exit 1; }
+python3 -c 'import json,sys; r = json.load(open(sys.argv[1])); assert r["prefill"] == "fast" and r["tokens"] == json.load(open(sys.argv[2]))' \
+  "$tmp/r.json" "$tmp/first"
+
 if [ -f "$build/lib/aerie/libaerie-cuda.so" ] && ! nvidia-smi -L >/dev/null 2>&1; then
   cp "$build/lib/aerie/libaerie-cuda.so" "$tmp/lib/aerie/libaerie-cuda.so"
   if run >"$tmp/out" 2>"$tmp/err"; then echo "ran without a GPU"; exit 1; fi

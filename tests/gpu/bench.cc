@@ -35,8 +35,9 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128})
     j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
   if (type == DType::bf16)
-    for (const int64_t rows : {64, 256}) {
-      const double own = b.time(target.widest(rows), o.samples).us, theirs = cublaslt_us(2 * o.shape.ffn, o.shape.hidden, rows);
+    for (const int64_t rows : {64, 512}) {
+      const double own = b.time(target.widest(b, rows, false), o.samples).us;
+      const double theirs = b.has_fast_linear() ? b.time(target.widest(b, rows, true), o.samples).us : 0;
       std::fprintf(stderr, "prefill %4lld rows of (%lld, %lld): %.1f us, by cuBLASLt (not bit-exact) %.1f us\n", static_cast<long long>(rows),
                    static_cast<long long>(2 * o.shape.ffn), static_cast<long long>(o.shape.hidden), own, theirs);
       j["prefill"].push_back({{"rows", rows}, {"us", own}, {"cublaslt_us", theirs > 0 ? ordered_json(theirs) : ordered_json()}});

@@ -56,6 +56,9 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
+  // Linear by cuBLASLt, as `--prefill fast` has it: with what weights and rows take to become its matrices.
+  bool has_fast_linear() { return device_->load_fast_linear().ok(); }
+
   void* memory(int64_t n) {
     void* p = device_->allocate(static_cast<size_t>(n));
     if (!p) fail("out of device memory");

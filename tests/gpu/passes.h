@@ -36,7 +36,7 @@ class TargetPass {
   TargetPass(Bench& b, const Shape& s, DType t, int32_t context);
   std::vector<Op> plan(int64_t rows);
   // One of its matrices over many rows, as prefill has them.
-  std::vector<Op> widest(int64_t rows);
+  std::vector<Op> widest(Bench& b, int64_t rows, bool fast) const;
 
  private:
   Shape shape_;

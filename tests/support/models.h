@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -75,6 +76,18 @@ inline std::string converted(const std::string& source, const std::string& name,
   o.tokenizer = tokenizer;
   must(convert(o));
   return o.output;
+}
+
+// The source of a tiny checkpoint that takes 4096 positions.
+inline std::string with_long_context(const std::string& name) {
+  const std::string source = scratch_dir() + "/long-" + name;
+  if (exists(source)) return source;
+  std::filesystem::copy(golden(name), source);
+  std::ifstream in(golden(name) + "/config.json");
+  nlohmann::json config = nlohmann::json::parse(in);
+  config["max_position_embeddings"] = 4096;
+  std::ofstream(source + "/config.json") << config;
+  return source;
 }
 
 inline std::shared_ptr<kernels::Device> cpu(int threads = 1) {

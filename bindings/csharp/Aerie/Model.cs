@@ -20,6 +20,8 @@ namespace Aerie
         public Action<long, long> Progress { get; set; }
         /// <summary>Texts' keys and values do not stay for later sessions that begin alike.</summary>
         public bool ForgetPrefixes { get; set; }
+        /// <summary>On cuda, long prompts are read by cuBLASLt, faster and not bit for bit (docs/cuda.md).</summary>
+        public bool FastPrefill { get; set; }
         /// <summary>
         /// Asked for room (in tokens) when the KV budget is spent, on the thread that steps: it may dispose of other sessions
         /// of the model, or rewind them, and return true to try again. Without it, or at false, the step fails with
@@ -81,6 +83,7 @@ namespace Aerie
                         o.kv_dtype = (int)options.KVType;
                         o.check_data = options.CheckData ? 1 : 0;
                         o.keep_prefixes = options.ForgetPrefixes ? -1 : 0;
+                        o.prefill = options.FastPrefill ? Constants.AERIE_PREFILL_FAST : Constants.AERIE_PREFILL_EXACT;
                         o.progress = Callbacks.Progress;
                         o.progress_user = user;
                         if (options.KVFull != null)

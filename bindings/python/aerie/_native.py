@@ -20,6 +20,8 @@ AERIE_E_PLUGIN = 10
 AERIE_E_DEVICE = 11
 AERIE_E_BUSY = 12  # the session or batch is in use by another thread, or the session by a batch
 AERIE_E_INTERNAL = 13
+AERIE_PREFILL_EXACT = 0  # the same kernels for every row: same seed, same text, bit for bit
+AERIE_PREFILL_FAST = 1  # cuda, with cuBLASLt installed: prompts are read 512 tokens at a time by its products. Not bit-exact: another cutting of the prompt, or company in a batch, may give another text. Verification and decoding stay as they are. Rows of such prompts are shared among this model's sessions alone; a saved session goes back only to a model opened like this
 AERIE_TREE_DEFAULT = 0
 AERIE_TREE_CHAIN = 1
 AERIE_TREE_STATIC = 2
@@ -158,7 +160,7 @@ class aerie_model_options(Structure):
         ("kv_dtype", c_int32),  # 0 f32, 1 bf16, 2 int8 (a scale for each position and head)
         ("check_data", c_int32),  # nonzero: checksum raw tensors too (reads the whole file)
         ("keep_prefixes", c_int32),  # 0: texts' keys and values stay usable for later sessions that begin alike, until their room is wanted; -1: off
-        ("reserved0", c_int32),
+        ("prefill", c_int32),  # AERIE_PREFILL_*
         ("kv_full", aerie_kv_full_fn),  # NULL: AERIE_E_LIMIT at once
         ("kv_full_user", c_void_p),
     ]
@@ -182,6 +184,8 @@ class aerie_model_info(Structure):
         ("fingerprint", c_char_p),  # hex; equal for requantised copies
         ("weight_bytes", c_uint64),
         ("kv_bytes_per_token", c_uint64),
+        ("prefill", c_int32),  # AERIE_PREFILL_*: how the model was opened
+        ("reserved0", c_int32),
     ]
 
 
@@ -426,8 +430,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         # A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
         # the model. [any]
         ("aerie_model_blob", c_int32, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(aerie_error)),
-        # Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
-        # while it runs. [any]
+        # Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
+        # bit. Takes KV for n tokens while it runs. [any]
         ("aerie_model_evaluate", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_evaluate_options), POINTER(aerie_error)),
         # Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]
         ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),

@@ -39,13 +39,15 @@ class Target(Handle):
 
     def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
                  kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None,
-                 keep_prefixes: bool = True, kv_full: Callable[[int], Any] | None = None):
+                 keep_prefixes: bool = True, fast_prefill: bool = False,
+                 kv_full: Callable[[int], Any] | None = None):
         if kv_dtype not in _KV_DTYPES:
             raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
         runtime = runtime if runtime is not None else Runtime()
         hook = Progress(progress)
         options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
-                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1)
+                      check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1,
+                      prefill=_native.AERIE_PREFILL_FAST if fast_prefill else _native.AERIE_PREFILL_EXACT)
         if kv_full is not None:
             def full(_user: Any, positions: int) -> int:
                 return 1 if kv_full(positions) else 0

@@ -14,9 +14,10 @@ class Model(Target):
     """A target package, opened. Immutable; serves any number of sessions on any threads.
 
     Without a `runtime` it makes one of its own. `kv_positions`: KV budget of all its sessions together, in tokens.
-    `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like earlier
-    texts do not read that beginning again. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may
-    close or rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
+    `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like
+    earlier texts do not read that beginning again. `fast_prefill`: on cuda, long prompts are read by cuBLASLt, not
+    bit for bit. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may close or
+    rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
     """
 
     def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,

@@ -160,6 +160,14 @@ typedef int32_t (*aerie_progress_fn)(void *user, uint64_t done_bytes, uint64_t t
  * AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room. */
 typedef int32_t (*aerie_kv_full_fn)(void *user, int32_t positions_wanted);
 
+enum {
+  AERIE_PREFILL_EXACT = 0, /* the same kernels for every row: same seed, same text, bit for bit */
+  AERIE_PREFILL_FAST = 1   /* cuda, with cuBLASLt installed: prompts are read 512 tokens at a time by its products. Not
+                              bit-exact: another cutting of the prompt, or company in a batch, may give another text.
+                              Verification and decoding stay as they are. Rows of such prompts are shared among this
+                              model's sessions alone; a saved session goes back only to a model opened like this */
+};
+
 typedef struct aerie_model_options {
   uint32_t struct_size;
   int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096 */
@@ -169,7 +177,7 @@ typedef struct aerie_model_options {
   int32_t check_data;         /* nonzero: checksum raw tensors too (reads the whole file) */
   int32_t keep_prefixes;      /* 0: texts' keys and values stay usable for later sessions that begin alike, until their
                                  room is wanted; -1: off */
-  int32_t reserved0;
+  int32_t prefill;            /* AERIE_PREFILL_* */
   aerie_kv_full_fn kv_full;   /* NULL: AERIE_E_LIMIT at once */
   void *kv_full_user;
 } aerie_model_options;
@@ -190,6 +198,8 @@ typedef struct aerie_model_info {
   const char *fingerprint;    /* hex; equal for requantised copies */
   uint64_t weight_bytes;
   uint64_t kv_bytes_per_token;
+  int32_t prefill;            /* AERIE_PREFILL_*: how the model was opened */
+  int32_t reserved0;
 } aerie_model_info;
 AERIE_API int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err);
 /* A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
@@ -207,8 +217,8 @@ typedef struct aerie_evaluate_options {
   aerie_progress_fn progress; /* counting tokens; 0 cancels. NULL: none */
   void *progress_user;
 } aerie_evaluate_options;
-/* Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
- * while it runs. [any] */
+/* Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
+ * bit. Takes KV for n tokens while it runs. [any] */
 AERIE_API int32_t aerie_model_evaluate(aerie_model *model, const int32_t *tokens, size_t n,
                                        const aerie_evaluate_options *options, aerie_error *err);
 

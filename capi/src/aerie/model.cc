@@ -40,6 +40,9 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     if (o.keep_prefixes < -1 || o.keep_prefixes > 0)
       return error(Code::invalid_argument, "keep_prefixes: " + std::to_string(o.keep_prefixes));
     m.keep_prefixes = o.keep_prefixes == 0;
+    if (o.prefill != AERIE_PREFILL_EXACT && o.prefill != AERIE_PREFILL_FAST)
+      return error(Code::invalid_argument, "prefill: " + std::to_string(o.prefill));
+    m.fast_prefill = o.prefill == AERIE_PREFILL_FAST;
     if (o.kv_full)
       m.kv_full = [full = o.kv_full, user = o.kv_full_user](int32_t wanted) {
         const LentBatch lent;
@@ -85,6 +88,7 @@ int32_t aerie_model_info_get(const aerie_model* model, aerie_model_info* out, ae
     info.fingerprint = package.fingerprint().c_str();
     for (const TensorInfo& t : package.tensors()) info.weight_bytes += static_cast<uint64_t>(t.raw_bytes);
     info.kv_bytes_per_token = static_cast<uint64_t>(kv.bytes_per_slot());
+    info.prefill = model->model->fast_prefill() ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;
     write_result(info, out);
     return {};
   });

@@ -23,6 +23,7 @@ struct Faults {
   bool old_driver = false;
   int64_t memory = INT64_MAX; // bytes of device and pinned memory
   bool no_graphs = false;     // there is no memory for them
+  bool no_products = false;   // cuBLASLt is not installed
   int64_t launches = -1;      // so many more succeed, then the device is lost for good; < 0: all
 };
 void set_faults(const Faults& faults);
@@ -33,6 +34,7 @@ struct Counts {
   int64_t captures = 0, graph_launches = 0;
   int64_t graphs = 0;       // that exist
   int64_t kernels = 0;      // run, alone or in graphs
+  int64_t products = 0;     // of a library
   int64_t host_waits = 0;   // events recorded: each is the end of work that the host waits for
 };
 Counts counts();

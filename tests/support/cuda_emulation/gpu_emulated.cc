@@ -1,5 +1,6 @@
 // gpu.h without a GPU: streams are lists of work that is done when somebody asks whether it is done, so what relies on
 // work being done earlier fails. Device memory is host memory here (the mock device tells the two apart).
+#include <bit>
 #include <deque>
 #include <map>
 #include <memory>
@@ -169,6 +170,27 @@ Status copy_to_device(void* device, const void* host, size_t bytes, Stream strea
 }
 Status copy_to_host(void* host, const void* device, size_t bytes, Stream stream) {
   return copy_to_device(host, device, bytes, stream);
+}
+
+Status load_products() {
+  return faults.no_products ? error(Code::unsupported, "cuda: fast products need an emulation that has them") : Status();
+}
+Status multiply(const Product& p, Stream s) {
+  {
+    const std::lock_guard lock(mutex);
+    ++counted.products;
+  }
+  put(native(s), [p] {
+    const auto value = [](uint16_t b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); };
+    for (int64_t r = 0; r < p.count; ++r)
+      for (int64_t n = 0; n < p.outputs; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < p.width; ++k) sum += double{value(p.rows[r * p.width + k])} * value(p.weights[n * p.width + k]);
+        p.out[r * p.outputs + n] = static_cast<float>(sum);
+      }
+    return std::string();
+  });
+  return {};
 }
 
 Status begin_capture(Stream s) {

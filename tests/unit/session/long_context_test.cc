@@ -1,6 +1,4 @@
 // Contexts of several spans: attention is cut into more tasks there, and the promise goes on.
-#include <nlohmann/json.hpp>
-
 #include "tests/support/forward.h"
 
 namespace aerie::test {
@@ -9,17 +7,8 @@ namespace {
 using kernels::DType;
 using kernels::kSpanSlots;
 
-// A tiny checkpoint that takes 4096 positions.
 std::string long_model(DType dtype) {
-  const std::string source = scratch_dir() + "/long-source";
-  if (!exists(source)) {
-    std::filesystem::copy(golden("gqa_tied"), source);
-    std::ifstream in(golden("gqa_tied") + "/config.json");
-    nlohmann::json config = nlohmann::json::parse(in);
-    config["max_position_embeddings"] = 4096;
-    std::ofstream(source + "/config.json") << config;
-  }
-  return converted(source, "long-" + std::to_string(static_cast<int>(dtype)), dtype);
+  return converted(with_long_context("gqa_tied"), "long-" + std::to_string(static_cast<int>(dtype)), dtype);
 }
 
 std::vector<int32_t> some_tokens(int32_t n) {

@@ -24,6 +24,15 @@ namespace Aerie.Native
         /// <summary>the session or batch is in use by another thread, or the session by a batch</summary>
         internal const int AERIE_E_BUSY = 12;
         internal const int AERIE_E_INTERNAL = 13;
+        /// <summary>the same kernels for every row: same seed, same text, bit for bit</summary>
+        internal const int AERIE_PREFILL_EXACT = 0;
+        /// <summary>
+        /// cuda, with cuBLASLt installed: prompts are read 512 tokens at a time by its products. Not
+        /// bit-exact: another cutting of the prompt, or company in a batch, may give another text.
+        /// Verification and decoding stay as they are. Rows of such prompts are shared among this
+        /// model's sessions alone; a saved session goes back only to a model opened like this
+        /// </summary>
+        internal const int AERIE_PREFILL_FAST = 1;
         internal const int AERIE_TREE_DEFAULT = 0;
         internal const int AERIE_TREE_CHAIN = 1;
         internal const int AERIE_TREE_STATIC = 2;

@@ -76,8 +76,8 @@ namespace Aerie.Native
         internal static extern int aerie_model_blob(IntPtr model, byte* name, IntPtr* data, UIntPtr* size, aerie_error* err);
 
         /// <summary>
-        /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
-        /// while it runs. [any]
+        /// Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
+        /// bit. Takes KV for n tokens while it runs. [any]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_model_evaluate(IntPtr model, int* tokens, UIntPtr n, aerie_evaluate_options* options, aerie_error* err);

@@ -91,8 +91,8 @@ namespace Aerie.Native
         internal static partial int aerie_model_blob(IntPtr model, byte* name, IntPtr* data, UIntPtr* size, aerie_error* err);
 
         /// <summary>
-        /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
-        /// while it runs. [any]
+        /// Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
+        /// bit. Takes KV for n tokens while it runs. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]

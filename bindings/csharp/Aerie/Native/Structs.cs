@@ -71,7 +71,8 @@ namespace Aerie.Native
         /// room is wanted; -1: off
         /// </summary>
         internal int keep_prefixes;
-        internal int reserved0;
+        /// <summary>AERIE_PREFILL_*</summary>
+        internal int prefill;
         /// <summary>NULL: AERIE_E_LIMIT at once</summary>
         internal IntPtr kv_full;
         internal IntPtr kv_full_user;
@@ -100,6 +101,9 @@ namespace Aerie.Native
         internal byte* fingerprint;
         internal ulong weight_bytes;
         internal ulong kv_bytes_per_token;
+        /// <summary>AERIE_PREFILL_*: how the model was opened</summary>
+        internal int prefill;
+        internal int reserved0;
     }
 
     /// <summary>A text as the target sees it, for training and analysis: rows are written where the caller wants them.</summary>

@@ -44,10 +44,10 @@ fn aerie() {
     at!(aerie_model_options, kv_dtype, 24);
     at!(aerie_model_options, check_data, 28);
     at!(aerie_model_options, keep_prefixes, 32);
-    at!(aerie_model_options, reserved0, 36);
+    at!(aerie_model_options, prefill, 36);
     at!(aerie_model_options, kv_full, 40);
     at!(aerie_model_options, kv_full_user, 48);
-    assert_eq!(size_of::<aerie_model_info>(), 88);
+    assert_eq!(size_of::<aerie_model_info>(), 96);
     at!(aerie_model_info, struct_size, 0);
     at!(aerie_model_info, vocab_size, 4);
     at!(aerie_model_info, hidden_size, 8);
@@ -64,6 +64,8 @@ fn aerie() {
     at!(aerie_model_info, fingerprint, 64);
     at!(aerie_model_info, weight_bytes, 72);
     at!(aerie_model_info, kv_bytes_per_token, 80);
+    at!(aerie_model_info, prefill, 88);
+    at!(aerie_model_info, reserved0, 92);
     assert_eq!(size_of::<aerie_evaluate_options>(), 48);
     at!(aerie_evaluate_options, struct_size, 0);
     at!(aerie_evaluate_options, n_taps, 4);

@@ -43,6 +43,8 @@ pub struct ModelOptions<'a> {
     /// Forget texts' keys and values when their session goes; by default they serve later sessions that begin alike,
     /// until their room is wanted.
     pub forget_prefixes: bool,
+    /// On cuda, read long prompts by cuBLASLt: faster, and not bit for bit (docs/cuda.md).
+    pub fast_prefill: bool,
     /// Who makes room; nobody: a step that finds none fails.
     pub kv_full: Option<KvFull>,
     /// Called on this thread while the model is read. A panic in it cancels the load and goes on in the caller.
@@ -140,6 +142,7 @@ impl Runtime {
         let kv_full = options.kv_full.map(Arc::new);
         let (kv_positions, kv_dtype, check_data) = (options.kv_positions, options.kv_dtype, options.check_data);
         let keep_prefixes = if options.forget_prefixes { -1 } else { 0 };
+        let prefill = if options.fast_prefill { sys::AERIE_PREFILL_FAST } else { sys::AERIE_PREFILL_EXACT };
         with_progress(options.progress, |progress, progress_user| {
             let options = sized!(aerie_model_options {
                 kv_positions: kv_positions,
@@ -148,6 +151,7 @@ impl Runtime {
                 progress: progress,
                 progress_user: progress_user,
                 keep_prefixes: keep_prefixes,
+                prefill: prefill,
                 kv_full: kv_full.as_ref().map(|_| make_room as unsafe extern "C" fn(*mut c_void, i32) -> i32),
                 kv_full_user: kv_full.as_ref().map_or(null_mut(), |hook| Arc::as_ptr(hook) as *mut c_void),
             });

@@ -38,6 +38,13 @@ pub const AERIE_E_DEVICE: i32 = 11;
 pub const AERIE_E_BUSY: i32 = 12;
 /// `AERIE_E_INTERNAL = 13`
 pub const AERIE_E_INTERNAL: i32 = 13;
+/// the same kernels for every row: same seed, same text, bit for bit
+pub const AERIE_PREFILL_EXACT: i32 = 0;
+/// cuda, with cuBLASLt installed: prompts are read 512 tokens at a time by its products. Not
+/// bit-exact: another cutting of the prompt, or company in a batch, may give another text.
+/// Verification and decoding stay as they are. Rows of such prompts are shared among this
+/// model's sessions alone; a saved session goes back only to a model opened like this
+pub const AERIE_PREFILL_FAST: i32 = 1;
 /// `AERIE_TREE_DEFAULT = 0`
 pub const AERIE_TREE_DEFAULT: i32 = 0;
 /// `AERIE_TREE_CHAIN = 1`
@@ -240,8 +247,8 @@ pub struct aerie_model_options {
     /// 0: texts' keys and values stay usable for later sessions that begin alike, until their
     /// room is wanted; -1: off
     pub keep_prefixes: i32,
-    /// `int32_t reserved0`
-    pub reserved0: i32,
+    /// AERIE_PREFILL_\*
+    pub prefill: i32,
     /// NULL: AERIE_E_LIMIT at once
     pub kv_full: aerie_kv_full_fn,
     /// `void *kv_full_user`
@@ -290,6 +297,10 @@ pub struct aerie_model_info {
     pub weight_bytes: u64,
     /// `uint64_t kv_bytes_per_token`
     pub kv_bytes_per_token: u64,
+    /// AERIE_PREFILL_\*: how the model was opened
+    pub prefill: i32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_model_info {
@@ -691,8 +702,8 @@ functions! {
     /// A byte blob of the package ("tokenizer", "chat_template"); \*size is 0 when absent. Borrowed from
     /// the model. \[any\]
     fn aerie_model_blob(model: *const aerie_model, name: *const c_char, data: *mut *const c_void, size: *mut usize, err: *mut aerie_error) -> i32;
-    /// Run the target over a text from its beginning. The rows are those of a session, bit for bit. Takes KV for n tokens
-    /// while it runs. \[any\]
+    /// Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
+    /// bit. Takes KV for n tokens while it runs. \[any\]
     fn aerie_model_evaluate(model: *mut aerie_model, tokens: *const i32, n: usize, options: *const aerie_evaluate_options, err: *mut aerie_error) -> i32;
     /// Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. \[any\]
     fn aerie_drafter_open(model: *mut aerie_model, options: *const aerie_drafter_options, out: *mut *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
