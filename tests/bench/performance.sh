@@ -32,7 +32,7 @@ if [ $# -gt 0 ]; then
   echo "## What weight formats cost in quality"
   echo
   echo "\`perplexity\` on held-out text of the demo target (7.1 M parameters; a large model loses less), against f32."
-  echo "fp8 is for GPUs: on a CPU it is right but not tuned, and int8 is faster and better:"
+  echo "fp8 is for GPUs: on a CPU it is right but its kernel is not tuned, and int8 loses less:"
   echo
   for d in f32 bf16 fp8 int8 int4; do "$build/bin/aerie" convert "$TARGET" -o "$out/$d.aerie" --dtype $d >/dev/null; done
   for text in "$@"; do
