@@ -23,6 +23,12 @@ void Session::share_experience() {
     if (auto e = side->policy ? side->policy->experience() : nullptr) side->drafter().remember(draft_kind(), std::move(e));
 }
 
+PassCost Session::told_cost(const Drafter* drafter) const {
+  PassCost cost;
+  for (const int32_t rows : {1, 16, kMaxCostRows}) cost.seed(rows, options_.pass_ms(drafter, rows));
+  return cost;
+}
+
 void Session::prepare_costs() {
   if (sides_.empty() || !policy_->wants_costs()) return;  // plain decode has nothing to weigh, and measuring takes a while
   for (const auto& side : sides_) {
@@ -30,6 +36,14 @@ void Session::prepare_costs() {
     else if (auto own = side->policy->experience()) side->drafter().remember(draft_kind(), std::move(own));  // others may join
   }
   if (target_cost_.known()) return;
+  if (options_.pass_ms) {
+    target_cost_.start(told_cost(nullptr));
+    for (const auto& side : sides_) {
+      side->cost.start(told_cost(&side->drafter()));
+      side->root_ms = options_.pass_ms(&side->drafter(), 1);
+    }
+    return;
+  }
   const auto context = static_cast<int64_t>(text_.size());
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
@@ -110,6 +124,7 @@ double Session::share_of(double ms, int32_t rows) const {
 // A draft or verify pass has run to its end.
 void Session::pass_done(double ms, int32_t rows) {
   if (phase_ == Phase::prefill) return;
+  if (options_.pass_ms) ms = options_.pass_ms(phase_ == Phase::draft ? &side_->drafter() : nullptr, rows);
   const double share = share_of(ms, rows);
   cycle_ms_ += share;
   if (phase_ == Phase::draft) draft_ms_.push_back(share);

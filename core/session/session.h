@@ -36,6 +36,9 @@ struct SessionOptions {
   kernels::Sampling sampling;
   PolicySpec tree{"eagle2"};
   std::function<std::unique_ptr<TreePolicy>()> policy;  // one that has no name (benchmarks); null: `tree`'s
+  // Milliseconds that a pass over so many rows is taken to cost, the target's or a drafter's (tests, which no other machine
+  // and no load shall decide); null: what it is measured to.
+  std::function<double(const Drafter* drafter, int32_t rows)> pass_ms;
   bool shared_noise = true;
   bool sampled_rule = false;
   std::optional<bool> drafts_on_device;  // trees that candidates alone decide; unset: on a device that it is far to
@@ -189,7 +192,8 @@ class Session {
   void read_at_most(int32_t rows);
   // costs.cc: what cost-aware policies are told
   void measure_drafters() const;      // where no table says what their passes cost
-  void prepare_costs();               // from tables or quick measurements, if the policy wants costs
+  PassCost told_cost(const Drafter* drafter) const;  // by options_.pass_ms
+  void prepare_costs();               // from that, tables or quick measurements, if the policy wants costs
   std::string draft_kind() const;
   void share_experience();
   void guess_drafts();
