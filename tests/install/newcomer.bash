@@ -11,31 +11,31 @@ trap 'leave_system "$system"; rm -rf "$tmp"' EXIT
 clean_system "$system"
 git clone -q --bare "$root" "$system/aerie.git"
 in_system "$system" <<'EOC'
-quietly() { "$@" >/root/log 2>&1 || { tail -n 40 /root/log; exit 1; }; }
+quietly() { "$@" >~/log 2>&1 || { tail -n 40 ~/log; exit 1; }; }
 quietly apt-get update
 quietly apt-get install -y --no-install-recommends git
-cd /root
+cd
 quietly git clone /aerie.git aerie
 cd aerie
 
 SECONDS=0
 quietly bash samples/quickstart/run.sh
-if grep -iE 'warning|command not found' /root/log; then echo "the first command warns"; exit 1; fi
-tail -n 8 /root/log
-[ "$(tail -n 12 /root/log | wc -c)" -gt 400 ] && grep -q "tokens/s" /root/log || { echo "no text"; exit 1; }
+if grep -iE 'warning|command not found' ~/log; then echo "the first command warns"; exit 1; fi
+tail -n 8 ~/log
+[ "$(tail -n 12 ~/log | wc -c)" -gt 400 ] && grep -q "tokens/s" ~/log || { echo "no text"; exit 1; }
 echo "README's first command: $SECONDS s"
 
 quietly apt-get install -y --no-install-recommends python3-venv
 SECONDS=0
-quietly python3 -m venv /root/venv
-quietly /root/venv/bin/pip install ./bindings/python
-if grep -iE 'warning|deprecat' /root/log; then echo "pip warns"; exit 1; fi
+quietly python3 -m venv ~/venv
+quietly ~/venv/bin/pip install ./bindings/python
+if grep -iE 'warning|deprecat' ~/log; then echo "pip warns"; exit 1; fi
 echo "pip install: $SECONDS s"
-sed -n '/^## Ten lines/,$p' docs/python.md | sed -n '/^```python/,/^```$/p' | sed '1d;/^```$/,$d' >/root/ten.py
-mkdir -p /root/elsewhere/samples
-mv samples/models /root/elsewhere/samples/
-cd /root/elsewhere
-rm -rf /root/aerie
-/root/venv/bin/python3 -W error /root/ten.py >/root/log 2>&1 || { cat /root/log; exit 1; }
-tail -n 2 /root/log
+sed -n '/^## Ten lines/,$p' docs/python.md | sed -n '/^```python/,/^```$/p' | sed '1d;/^```$/,$d' >~/ten.py
+mkdir -p ~/elsewhere/samples
+mv samples/models ~/elsewhere/samples/
+cd ~/elsewhere
+rm -rf ~/aerie
+~/venv/bin/python3 -W error ~/ten.py >~/log 2>&1 || { cat ~/log; exit 1; }
+tail -n 2 ~/log
 EOC

@@ -44,6 +44,9 @@ GROUPS = [
         "cascade with feature loss (FastEagle)": [],
         "parallel layers": ["--no-cascade"],
         "no feature loss": ["--feature-weight", "0"]}, True),
+    Group("fasteagle-longer", "fasteagle", 1500, ["--short-share", "1", *MUON], {
+        "cascade (FastEagle)": [],
+        "parallel layers": ["--no-cascade"]}, True),
     Group("fasteagle-recipe", "fasteagle", 250,
           ["--short-share", "1", "--generated-share", "0.45", "--greedy-share", "0"], {
         "AdamW (fasteagle.toml)": [],
