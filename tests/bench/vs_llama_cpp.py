@@ -28,7 +28,8 @@ import page  # noqa: E402
 import random_model  # noqa: E402
 
 PAIRS = {"bf16": ("bf16", "F16"), "bf16-bf16": ("bf16", "BF16"), "int8": ("int8", "Q8_0"), "int4": ("int4", "Q4_0")}
-BYTES = {"bf16": 2, "int8": 34 / 32, "int4": 18 / 32}  # a weight: both engines scale blocks of 32 by a half
+# Of a weight. Blocks of 32 have a half as their scale; our int8 has one scale a row, which counts for nothing.
+BYTES = {"bf16": 2, "int8": 1, "int4": 18 / 32, "F16": 2, "BF16": 2, "Q8_0": 34 / 32, "Q4_0": 18 / 32}
 TEXT = [1, 450, 4996, 17354, 1701, 29916, 432, 17204]  # any ids
 LEAST_COSINE = 0.99  # of 16-bit logits; 8 and 4 bits are rounded differently by the two
 
@@ -136,7 +137,8 @@ def measure(args, shape: str, pair: str, threads: int, folder: Path) -> dict:
             for name, engine in order:
                 prefill[name].append(engine.ask("prefill", args.prefill)["ms"])
     run = {"shape": shape, "pair": pair, "formats": [ours, theirs], "threads": threads, "logits": agree,
-           "weight_bytes": random_model.SHAPES[shape].streamed_weights() * BYTES[ours]}
+           "weight_bytes": {name: random_model.SHAPES[shape].streamed_weights() * BYTES[f]
+                            for name, f in zip(engines, (ours, theirs))}}
     for name, engine in engines.items():
         run[name] = engine.about | {"ms": passes[name], "prefill_ms": prefill[name]}
         engine.close()

@@ -36,7 +36,7 @@ def ratio(run, n):
 
 
 def gbps(run, engine):
-    return run["weight_bytes"] / at(run, engine, 1) * 1e-6
+    return run["weight_bytes"][engine] / at(run, engine, 1) * 1e-6
 
 
 def title(run):
