@@ -69,6 +69,7 @@ Result<std::vector<PluginKind>> check_plugin_table(const aerie_drafter_plugin_ta
                std::to_string(AERIE_DRAFTER_ABI_MINOR));
   if (!table->describe || !table->create) return bad("plugin table: describe or create is missing");
   std::vector<PluginKind> kinds;
+  const auto serial = std::make_shared<std::mutex>();  // what its drafters share is the library's
   for (uint32_t i = 0; i < kMaxKinds; ++i) {
     PluginKind kind;
     kind.table = table;
@@ -78,7 +79,7 @@ Result<std::vector<PluginKind>> check_plugin_table(const aerie_drafter_plugin_ta
     if (!good_id(kind.desc.id)) return bad("drafter " + std::to_string(i) + ": id is empty, unterminated or not [a-z0-9_.-]");
     kind.desc.title[sizeof kind.desc.title - 1] = 0;
     kind.desc.version[sizeof kind.desc.version - 1] = 0;
-    if (kind.desc.flags & AERIE_DRAFTER_SERIAL) kind.serial = std::make_shared<std::mutex>();
+    if (kind.desc.flags & AERIE_DRAFTER_SERIAL) kind.serial = serial;
     kinds.push_back(std::move(kind));
   }
   if (kinds.empty()) return bad("the library describes no drafter");

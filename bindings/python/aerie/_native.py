@@ -56,7 +56,7 @@ AERIE_DRAFTER_ABI_MINOR = 0
 AERIE_SERVICE_LOG = 'aerie.log/1'
 AERIE_SERVICE_ALLOC = 'aerie.alloc/1'
 AERIE_SERVICE_PACKAGE = 'aerie.package/1'
-AERIE_SERVICE_COMPUTE = 'aerie.compute/1'  # Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
+AERIE_SERVICE_COMPUTE = 'aerie.compute/1'  # Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows; what stands as (R, N) is f32 row-major. An out may have more rows than are written, and is no input of its op unless that is said.
 AERIE_SERVICE_MODEL = 'aerie.model/1'  # Run any packaged target as a draft model.
 AERIE_EXTENSION_EXTRA_ROWS = 'aerie.extra_rows/1'  # An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's Jacobi window).
 AERIE_EXTENSION_FORK = 'aerie.fork/1'  # An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither are spared it.
@@ -78,7 +78,7 @@ AERIE_DRAFTER_FEATURES = 1  # observe carries target features
 AERIE_DRAFTER_HOST_TOKENS = 2  # propose_host instead of observe/propose
 AERIE_DRAFTER_TAKES_TARGET = 4  # opens packages of kind target (external draft model)
 AERIE_DRAFTER_NO_PACKAGE = 8  # opens without a package
-AERIE_DRAFTER_SERIAL = 16  # one call at a time over all drafters of this plugin
+AERIE_DRAFTER_SERIAL = 16  # one call at a time over all drafters with this flag of this library
 AERIE_DRAFTER_ONE_SEQUENCE = 32  # rows of one sequence a call (n_seqs = 1), at a price in batches
 AERIE_FEATURE_FINAL = -1  # hidden state after the final norm (EAGLE-1/2)
 
@@ -144,7 +144,7 @@ class aerie_plugin_info(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("flags", c_uint32),  # AERIE_DRAFTER_* of drafter.h
-        ("id", c_char_p),  # borrowed from the runtime
+        ("id", c_char_p),  # this and the other strings are borrowed from the runtime
         ("title", c_char_p),
         ("version", c_char_p),
         ("path", c_char_p),
@@ -208,7 +208,7 @@ class aerie_drafter_options(Structure):
         ("struct_size", c_uint32),
         ("max_sessions", c_int32),  # sessions that may use it at once; 0: 8
         ("package", c_char_p),  # path of a drafter package, or of a target used as draft model
-        ("plugin", c_char_p),  # plugin id; NULL: what the package names. Required without a package
+        ("plugin", c_char_p),  # plugin id; NULL: what the package names, or the first that takes targets. Required without a package
         ("progress", aerie_progress_fn),  # while the package is read; without one it is not called
         ("progress_user", c_void_p),
     ]
@@ -406,52 +406,66 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_version", c_uint32),
         # "invalid argument", "not found", ...; static. [any]
         ("aerie_code_name", c_char_p, c_int32),
-        # options may be NULL. [any]
+        # options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
+        # AERIE_E_DEVICE: no driver, or the device fails. [any]
         ("aerie_runtime_create", c_int32, POINTER(aerie_runtime_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_runtime_release", None, c_void_p),
         # "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any]
         ("aerie_runtime_description", c_char_p, c_void_p),
         # Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
-        # the bytes that run; a plugin stays loaded until the process ends. [any]
+        # the bytes that run; a plugin stays loaded until the process ends. Loading it again does nothing. AERIE_E_NOT_FOUND,
+        # AERIE_E_IO: the file; AERIE_E_PLUGIN: not a plugin for this host; AERIE_E_MISMATCH: another plugin has its id. [any]
         ("aerie_runtime_load_plugin", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        # (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
+        # (aerie/drafters beside it; those inside it where it was built as libaerie.a). The first error ends it; what was loaded
+        # before stays. [any]
         ("aerie_runtime_load_plugin_directory", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
         # gives its entry a name of its own. `name` is for errors. [any]
         ("aerie_runtime_add_plugin", c_int32, c_void_p, c_char_p, aerie_plugin_entry_fn, POINTER(aerie_error)),
         # The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. [any]
         ("aerie_runtime_plugin_info", c_int32, c_void_p, c_uint32, POINTER(aerie_plugin_info), POINTER(aerie_error)),
-        # Open a target package. Immutable and shared: any number of sessions on any threads. [any]
+        # Open a target package. Immutable and shared: any number of sessions on any threads. options may be NULL.
+        # AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: a newer format, or a prefill that the
+        # device has not; AERIE_E_MISMATCH: a drafter's package; AERIE_E_CANCELLED. [any]
         ("aerie_model_open", c_int32, c_void_p, c_char_p, POINTER(aerie_model_options), POINTER(c_void_p), POINTER(aerie_error)),
+        # One more aerie_model_release is due. [any]
         ("aerie_model_retain", None, c_void_p),
         ("aerie_model_release", None, c_void_p),
+        # [any]
         ("aerie_model_info_get", c_int32, c_void_p, POINTER(aerie_model_info), POINTER(aerie_error)),
         # A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
         # the model. [any]
         ("aerie_model_blob", c_int32, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), POINTER(aerie_error)),
         # Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
-        # bit. Takes KV for n tokens while it runs. [any]
+        # bit. Takes KV for n tokens while it runs. AERIE_E_LIMIT: longer than the context, or no KV left; AERIE_E_CANCELLED. [any]
         ("aerie_model_evaluate", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_evaluate_options), POINTER(aerie_error)),
-        # Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]
+        # Bind a loaded plugin, and its weights, to a target. AERIE_E_MISMATCH: made for another one, or the plugin refuses it;
+        # AERIE_E_NOT_FOUND: no such file, or the plugin is not loaded; AERIE_E_PLUGIN: the plugin is broken; others as
+        # aerie_model_open. [any]
         ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_drafter_release", None, c_void_p),
-        # options may be NULL. [any]
+        # options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
+        # AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. [any]
         ("aerie_session_create", c_int32, c_void_p, POINTER(aerie_session_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Waits for a step in flight on another thread to stop; leaves its batch. [any]
         ("aerie_session_release", None, c_void_p),
-        # Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session]
+        # Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
+        # clears. [session]
         ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, POINTER(aerie_token_source), POINTER(aerie_error)),
-        # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]
+        # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
+        # context; nothing is appended then. [session]
         ("aerie_session_append", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_error)),
         # Keep the first `length` tokens; an unfinished cycle is discarded. [session]
         ("aerie_session_rewind", c_int32, c_void_p, c_size_t, POINTER(aerie_error)),
         # From the next token on. An unfinished cycle is discarded. [session]
         ("aerie_session_set_sampling", c_int32, c_void_p, POINTER(aerie_sampling), POINTER(aerie_error)),
+        # From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. [session]
         ("aerie_session_set_tree", c_int32, c_void_p, POINTER(aerie_tree_options), POINTER(aerie_error)),
         # A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         # writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-        # unfinished cycle is discarded, never a committed token. options may be NULL. [session]
+        # unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
+        # [session]
         ("aerie_session_fork", c_int32, c_void_p, POINTER(aerie_fork_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
         # nothing committed is lost, and stepping again goes on. [any]
@@ -459,7 +473,9 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
         # stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. [any]
         ("aerie_session_clear_cancel", None, c_void_p),
-        # One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]
+        # One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. AERIE_E_CANCELLED;
+        # AERIE_E_LIMIT: no KV left (aerie_kv_full_fn); AERIE_E_DEVICE: the device is lost, or logits are not finite. The text so far
+        # stays. A drafter that fails is no error (aerie_statistics). [session]
         ("aerie_session_step", c_int32, c_void_p, POINTER(aerie_step_options), POINTER(aerie_step_result), POINTER(aerie_error)),
         # What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
         # Before the first step: AERIE_STEP_PENDING. [session]
@@ -483,6 +499,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_session_restore", c_int32, c_void_p, POINTER(aerie_session_options), c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         # The same from a file. [any]
         ("aerie_session_restore_file", c_int32, c_void_p, POINTER(aerie_session_options), c_char_p, POINTER(c_void_p), POINTER(aerie_error)),
+        # Since the session was made; what has a time is in nanoseconds. [session]
         ("aerie_session_statistics", c_int32, c_void_p, POINTER(aerie_statistics), POINTER(aerie_error)),
         # options may be NULL. [any]
         ("aerie_batch_create", c_int32, c_void_p, POINTER(aerie_batch_options), POINTER(c_void_p), POINTER(aerie_error)),
@@ -491,7 +508,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         # A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
         # aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. [batch]
         ("aerie_batch_add", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
-        # Its cycle is given up, nobody else's. [batch]
+        # Its cycle is given up, nobody else's. AERIE_E_NOT_FOUND: it is not in this batch. [batch]
         ("aerie_batch_remove", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
         # Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
         # a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any]
@@ -501,12 +518,12 @@ FUNCTIONS: dict[str, list[Any]] = {
         # One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
         # the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
         # A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
-        # may be NULL. [batch]
+        # may be NULL. AERIE_E_CANCELLED: by aerie_batch_cancel. [batch]
         ("aerie_batch_step", c_int32, c_void_p, POINTER(aerie_step_options), POINTER(aerie_batch_result), POINTER(aerie_error)),
         # An empty profile, to measure into. [any]
         ("aerie_profile_create", c_int32, POINTER(c_void_p), POINTER(aerie_error)),
-        # A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
-        # and field. [any]
+        # A profile from a file. AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older
+        # or newer format. The error names file and field. [any]
         ("aerie_profile_load", c_int32, c_char_p, POINTER(c_void_p), POINTER(aerie_error)),
         # Waits for a measurement on another thread to stop. What it is attached to keeps the costs. [any]
         ("aerie_profile_release", None, c_void_p),
@@ -517,7 +534,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_profile_cancel", None, c_void_p),
         # Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any]
         ("aerie_profile_clear_cancel", None, c_void_p),
-        # Written under a temporary name, renamed when whole. [profile]
+        # Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]
         ("aerie_profile_save", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # The tables as one JSON object; borrowed until the next call on this profile. [profile]
         ("aerie_profile_json", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
@@ -525,13 +542,15 @@ FUNCTIONS: dict[str, list[Any]] = {
         # they were measured with another model, device, instruction set, thread count, dtype or library version, or hold no such
         # drafter. A drafter without costs is learned from its first passes. [profile]
         ("aerie_profile_attach", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
+        # The same for one drafter's passes. [profile]
         ("aerie_profile_attach_drafter", c_int32, c_void_p, c_void_p, POINTER(aerie_error)),
         # Expected milliseconds of a target pass over `rows` rows for each of `batch` sequences of `context` tokens; never falls with
         # any of the three. [profile]
         ("aerie_profile_target_ms", c_int32, c_void_p, c_int32, c_int32, c_int32, POINTER(c_double), POINTER(aerie_error)),
     ],
     "aerie-text": [
-        # From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any]
+        # From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
+        # none; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: of a newer version. [any]
         ("aerie_tokenizer_create", c_int32, c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_tokenizer_release", None, c_void_p),
         # Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
@@ -540,16 +559,20 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
         # that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
         ("aerie_tokenizer_encode", c_int32, c_void_p, c_char_p, c_size_t, c_uint32, POINTER(c_int32), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
+        # Token ids are below it. [any]
         ("aerie_tokenizer_vocab_size", c_int32, c_void_p),
-        # Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any]
+        # Bytes of a token, as aerie_token_bytes_fn has them, and their number, not a code; alive as long as the tokenizer. [any]
         ("aerie_tokenizer_token_bytes", c_int32, c_void_p, c_int32, c_int32, POINTER(POINTER(c_char))),
-        # Tokens to text without splitting a UTF-8 character. Retains the tokenizer.
+        # Tokens to text without splitting a UTF-8 character. Retains the tokenizer. [any]
         ("aerie_decoder_create", c_int32, c_void_p, POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_decoder_release", None, c_void_p),
-        # Push a token; *text (complete characters, may be empty) is borrowed until the next call.
+        # Push a token; *text (complete characters, may be empty) is borrowed until the next call. [decoder]
         ("aerie_decoder_push", c_int32, c_void_p, c_int32, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
-        # What was held back, as U+FFFD; the decoder is then fresh.
+        # What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder]
         ("aerie_decoder_finish", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
+        # Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
+        # AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
+        # model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.
         ("aerie_convert", c_int32, POINTER(aerie_convert_options), POINTER(aerie_error)),
         # A description of a package. *text is malloc-owned by the library: free it with aerie_string_free.
         ("aerie_inspect", c_int32, c_char_p, c_int32, POINTER(POINTER(c_char)), POINTER(aerie_error)),

@@ -4,18 +4,21 @@
  *   runtime ── model (the target) ── drafter (a plugin that guesses) ── session (one text) ── step
  *
  * Purpose: generate a target model's own text with lossless speculative decoding.
- * Not here: tokenizers (aerie/text.h), conversion (aerie/tools.h), writing drafters (aerie/drafter.h).
+ * Not here: tokenizers (aerie/text.h), conversion (aerie/tools.h), cost tables (aerie/profile.h), writing drafters
+ * (aerie/drafter.h).
  *
  * Conventions
  *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional
  *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure.
+ *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take), AERIE_E_OUT_OF_MEMORY and
+ *    AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
  *    sizeof. Fields are only ever appended; zero means the default. One struct points at another, so that each can grow.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
  *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one
  *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
  *  - The library never throws, prints, aborts, exits or installs signal handlers.
- *  - Every *_release accepts NULL. Objects retain what they stand on, so release in any order.
+ *  - Every *_release accepts NULL, on any thread. Objects retain what they stand on, so release in any order.
  *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime
  *    or model is released, and never after that release has returned; a progress hook only during its own call.
  */
@@ -114,17 +117,20 @@ typedef struct aerie_runtime_options {
   void *parallel_user;
 } aerie_runtime_options;
 
-/* options may be NULL. [any] */
+/* options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
+ * AERIE_E_DEVICE: no driver, or the device fails. [any] */
 AERIE_API int32_t aerie_runtime_create(const aerie_runtime_options *options, aerie_runtime **out, aerie_error *err);
 AERIE_API void aerie_runtime_release(aerie_runtime *runtime);
 /* "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any] */
 AERIE_API const char *aerie_runtime_description(const aerie_runtime *runtime);
 
 /* Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
- * the bytes that run; a plugin stays loaded until the process ends. [any] */
+ * the bytes that run; a plugin stays loaded until the process ends. Loading it again does nothing. AERIE_E_NOT_FOUND,
+ * AERIE_E_IO: the file; AERIE_E_PLUGIN: not a plugin for this host; AERIE_E_MISMATCH: another plugin has its id. [any] */
 AERIE_API int32_t aerie_runtime_load_plugin(aerie_runtime *runtime, const char *absolute_path, aerie_error *err);
 /* Load every plugin in an absolute directory; NULL: the drafters installed with this library
- * (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any] */
+ * (aerie/drafters beside it; those inside it where it was built as libaerie.a). The first error ends it; what was loaded
+ * before stays. [any] */
 AERIE_API int32_t aerie_runtime_load_plugin_directory(aerie_runtime *runtime, const char *absolute_path,
                                                       aerie_error *err);
 
@@ -139,7 +145,7 @@ AERIE_API int32_t aerie_runtime_add_plugin(aerie_runtime *runtime, const char *n
 typedef struct aerie_plugin_info {
   uint32_t struct_size;
   uint32_t flags;      /* AERIE_DRAFTER_* of drafter.h */
-  const char *id;      /* borrowed from the runtime */
+  const char *id;      /* this and the other strings are borrowed from the runtime */
   const char *title;
   const char *version;
   const char *path;
@@ -182,9 +188,12 @@ typedef struct aerie_model_options {
   void *kv_full_user;
 } aerie_model_options;
 
-/* Open a target package. Immutable and shared: any number of sessions on any threads. [any] */
+/* Open a target package. Immutable and shared: any number of sessions on any threads. options may be NULL.
+ * AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: a newer format, or a prefill that the
+ * device has not; AERIE_E_MISMATCH: a drafter's package; AERIE_E_CANCELLED. [any] */
 AERIE_API int32_t aerie_model_open(aerie_runtime *runtime, const char *path, const aerie_model_options *options,
                                    aerie_model **out, aerie_error *err);
+/* One more aerie_model_release is due. [any] */
 AERIE_API void aerie_model_retain(aerie_model *model);
 AERIE_API void aerie_model_release(aerie_model *model);
 
@@ -201,6 +210,7 @@ typedef struct aerie_model_info {
   int32_t prefill;            /* AERIE_PREFILL_*: how the model was opened */
   int32_t reserved0;
 } aerie_model_info;
+/* [any] */
 AERIE_API int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err);
 /* A byte blob of the package ("tokenizer", "chat_template"); *size is 0 when absent. Borrowed from
  * the model. [any] */
@@ -218,7 +228,7 @@ typedef struct aerie_evaluate_options {
   void *progress_user;
 } aerie_evaluate_options;
 /* Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
- * bit. Takes KV for n tokens while it runs. [any] */
+ * bit. Takes KV for n tokens while it runs. AERIE_E_LIMIT: longer than the context, or no KV left; AERIE_E_CANCELLED. [any] */
 AERIE_API int32_t aerie_model_evaluate(aerie_model *model, const int32_t *tokens, size_t n,
                                        const aerie_evaluate_options *options, aerie_error *err);
 
@@ -228,11 +238,14 @@ typedef struct aerie_drafter_options {
   uint32_t struct_size;
   int32_t max_sessions;       /* sessions that may use it at once; 0: 8 */
   const char *package;        /* path of a drafter package, or of a target used as draft model */
-  const char *plugin;         /* plugin id; NULL: what the package names. Required without a package */
+  const char *plugin;         /* plugin id; NULL: what the package names, or the first that takes targets. Required
+                                 without a package */
   aerie_progress_fn progress; /* while the package is read; without one it is not called */
   void *progress_user;
 } aerie_drafter_options;
-/* Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any] */
+/* Bind a loaded plugin, and its weights, to a target. AERIE_E_MISMATCH: made for another one, or the plugin refuses it;
+ * AERIE_E_NOT_FOUND: no such file, or the plugin is not loaded; AERIE_E_PLUGIN: the plugin is broken; others as
+ * aerie_model_open. [any] */
 AERIE_API int32_t aerie_drafter_open(aerie_model *model, const aerie_drafter_options *options,
                                      aerie_drafter_handle **out, aerie_error *err);
 AERIE_API void aerie_drafter_release(aerie_drafter_handle *drafter);
@@ -287,7 +300,8 @@ typedef struct aerie_session_options {
                                    for this model and holds one of its max_sessions */
 } aerie_session_options;
 
-/* options may be NULL. [any] */
+/* options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
+ * AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. [any] */
 AERIE_API int32_t aerie_session_create(aerie_model *model, const aerie_session_options *options, aerie_session **out,
                                        aerie_error *err);
 /* Waits for a step in flight on another thread to stop; leaves its batch. [any] */
@@ -308,16 +322,19 @@ typedef struct aerie_token_source {
   aerie_hold_fn release;      /* called once for it when the session and its forks have let go, on whatever thread */
 } aerie_token_source;
 
-/* Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session] */
+/* Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
+ * clears. [session] */
 AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const char *const *strings, int32_t n,
                                                  const aerie_token_source *source, aerie_error *err);
 
-/* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session] */
+/* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
+ * context; nothing is appended then. [session] */
 AERIE_API int32_t aerie_session_append(aerie_session *session, const int32_t *tokens, size_t n, aerie_error *err);
 /* Keep the first `length` tokens; an unfinished cycle is discarded. [session] */
 AERIE_API int32_t aerie_session_rewind(aerie_session *session, size_t length, aerie_error *err);
 /* From the next token on. An unfinished cycle is discarded. [session] */
 AERIE_API int32_t aerie_session_set_sampling(aerie_session *session, const aerie_sampling *sampling, aerie_error *err);
+/* From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. [session] */
 AERIE_API int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err);
 
 typedef struct aerie_fork_options {
@@ -327,7 +344,8 @@ typedef struct aerie_fork_options {
 } aerie_fork_options;
 /* A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
  * writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
- * unfinished cycle is discarded, never a committed token. options may be NULL. [session] */
+ * unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
+ * [session] */
 AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,
                                      aerie_error *err);
 /* Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
@@ -368,7 +386,9 @@ typedef struct aerie_step_result {
   int32_t reserved;
 } aerie_step_result;
 
-/* One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session] */
+/* One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. AERIE_E_CANCELLED;
+ * AERIE_E_LIMIT: no KV left (aerie_kv_full_fn); AERIE_E_DEVICE: the device is lost, or logits are not finite. The text so far
+ * stays. A drafter that fails is no error (aerie_statistics). [session] */
 AERIE_API int32_t aerie_session_step(aerie_session *session, const aerie_step_options *options,
                                      aerie_step_result *out, aerie_error *err);
 /* What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
@@ -423,6 +443,7 @@ typedef struct aerie_statistics {
   uint64_t plain_cycles;      /* cycles that no drafter was asked in */
   uint64_t chosen_cycles[8];  /* cycles that asked drafter 0, 1, ...; the last one counts all further drafters */
 } aerie_statistics;
+/* Since the session was made; what has a time is in nanoseconds. [session] */
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);
 
 /* ---- batch -------------------------------------------------------------------------------------- */
@@ -448,7 +469,7 @@ AERIE_API void aerie_batch_release(aerie_batch *batch);
 /* A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
  * aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. [batch] */
 AERIE_API int32_t aerie_batch_add(aerie_batch *batch, aerie_session *session, aerie_error *err);
-/* Its cycle is given up, nobody else's. [batch] */
+/* Its cycle is given up, nobody else's. AERIE_E_NOT_FOUND: it is not in this batch. [batch] */
 AERIE_API int32_t aerie_batch_remove(aerie_batch *batch, aerie_session *session, aerie_error *err);
 /* Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
  * a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. [any] */
@@ -468,7 +489,7 @@ typedef struct aerie_batch_result {
 /* One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
  * the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
  * A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
- * may be NULL. [batch] */
+ * may be NULL. AERIE_E_CANCELLED: by aerie_batch_cancel. [batch] */
 AERIE_API int32_t aerie_batch_step(aerie_batch *batch, const aerie_step_options *options, aerie_batch_result *out,
                                    aerie_error *err);
 

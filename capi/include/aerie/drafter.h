@@ -15,7 +15,10 @@
  *    capture and replay it; so the work recorded may depend on shapes only.
  *  - Strings are UTF-8 and NUL-terminated. Every pointer passed in is borrowed for the call, unless
  *    its comment says otherwise.
- *  - Threads: calls for one drafter come from one thread at a time.
+ *  - What describe, create and open fill comes zeroed, with struct_size set (and needs->levels 1).
+ *  - Threads: calls for one drafter come from one thread at a time, of different drafters at the same time.
+ *  - Host services: [any thread] at any time; [open only] while open runs; the others record into a plan, in the observe or
+ *    propose that it came with.
  *  - Growth: the structs marked "frozen" never change; new abilities come as string ids through
  *    get_service (host -> plugin) and get_extension (plugin -> host).
  *
@@ -160,7 +163,7 @@ typedef struct aerie_service_alloc { /* frozen */
   uint32_t struct_size;
   uint32_t reserved;
   void *(*alloc)(const aerie_drafter_host *host, size_t bytes); /* 64-byte aligned; NULL if none. [any thread] */
-  void (*free)(const aerie_drafter_host *host, void *memory);
+  void (*free)(const aerie_drafter_host *host, void *memory);   /* [any thread] */
 } aerie_service_alloc;
 
 /* A decoder layer: x -> x + attn(norm1(x)) -> + mlp(norm2(.)). Llama's layer; absent pieces have
@@ -187,7 +190,7 @@ typedef struct aerie_service_package { /* frozen; [open only] */
    * any. AERIE_D_INVALID: absent or mis-shaped (the error message is ready to be returned as it is). */
   int32_t (*tensor)(const aerie_package *package, const char *name, int64_t rows, int64_t cols, aerie_tensor *out,
                     aerie_drafter_error *err);
-  int32_t (*has)(const aerie_package *package, const char *name);
+  int32_t (*has)(const aerie_package *package, const char *name); /* 1: there is such a tensor, 0: not */
   /* A hyper-parameter by name; `fallback` when absent. */
   double (*param)(const aerie_package *package, const char *name, double fallback);
   /* The same for an integer in [least, most]; without it, or outside: AERIE_D_INVALID and the message. */
@@ -210,31 +213,38 @@ typedef struct aerie_kv_desc { /* frozen */
 enum { AERIE_ACT_SILU = 0, AERIE_ACT_GELU_TANH = 1, AERIE_ACT_RELU = 2 };
 
 /* Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a
- * plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows. */
+ * plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows; what stands as (R, N) is f32
+ * row-major. An out may have more rows than are written, and is no input of its op unless that is said. */
 #define AERIE_SERVICE_COMPUTE "aerie.compute/1"
 typedef struct aerie_service_compute { /* frozen */
   uint32_t struct_size;
   uint32_t reserved;
   /* Persistent f32 tensor, zeroed, freed after destroy. [open only] */
   int32_t (*tensor_create)(const aerie_drafter_host *host, int64_t rows, int64_t cols, aerie_tensor *out);
-  /* One KV cache a drafter; the host keeps slots, rollback and the tree mask. [open only] */
+  /* One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. [open only] */
   int32_t (*kv_create)(const aerie_drafter_host *host, const aerie_kv_desc *desc, aerie_kv **out);
   /* f32 working memory until the plan has run; its rows lie end to end (stride = cols). */
   int32_t (*scratch)(aerie_plan *plan, int64_t rows, int64_t cols, aerie_tensor *out);
-  /* out[r] = target embedding of ids[r]. out: (R, H). */
+  /* out[r] = target embedding of ids[r]. ids: i32 [R], out: (R, H). */
   int32_t (*embed_target)(aerie_plan *plan, const aerie_tensor *ids, const aerie_tensor *out);
+  /* The same of the drafter's own table (V or more, N), of any dtype; out: (R, N). */
   int32_t (*embed)(aerie_plan *plan, const aerie_tensor *table, const aerie_tensor *ids, const aerie_tensor *out);
-  /* out (R, N) = x (R, K) w^T + bias + residual; bias and residual may be NULL; residual may be out. */
+  /* out (R, N) = x (R, K) w^T + bias + residual. w: packed (N, K), bias: (1, N), residual: (R, N); the latter two may be
+   * NULL, and residual may be out. */
   int32_t (*linear)(aerie_plan *plan, const aerie_tensor *x, const aerie_tensor *w, const aerie_tensor *bias,
                     const aerie_tensor *residual, const aerie_tensor *out);
+  /* out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight. x, out: (R, N), weight: (1, N). out may be x. */
   int32_t (*rms_norm)(aerie_plan *plan, const aerie_tensor *x, const aerie_tensor *weight, float eps,
                       const aerie_tensor *out);
+  /* Each element through AERIE_ACT_*. x, out: (R, N). out may be x. */
   int32_t (*activate)(aerie_plan *plan, int32_t kind, const aerie_tensor *x, const aerie_tensor *out);
+  /* out = a + b, all (R, N). out may be a. */
   int32_t (*add)(aerie_plan *plan, const aerie_tensor *a, const aerie_tensor *b, const aerie_tensor *out);
-  /* dst[dst_index[r]] = src[src_index[r]], r < n; NULL index: r itself. */
+  /* dst[dst_index[r]] = src[src_index[r]], r < n. src, dst: f32 of equal width, not overlapping; indices: i32 [n], NULL: r
+   * itself. */
   int32_t (*copy_rows)(aerie_plan *plan, const aerie_tensor *src, const aerie_tensor *src_index,
                        const aerie_tensor *dst, const aerie_tensor *dst_index, int64_t n);
-  /* One decoder layer over `rows` with layer `layer` of `kv`; out (R, H) must not be x. */
+  /* One decoder layer over `rows` with layer `layer` of `kv`; x, out: (rows->n, H). */
   int32_t (*decoder_layer)(aerie_plan *plan, const aerie_decoder_layer *w, aerie_kv *kv, int32_t layer,
                            const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
   /* As decoder_layer, but its attention reads attn_in (R, K), K = columns of w->qkv, in place of
@@ -242,7 +252,8 @@ typedef struct aerie_service_compute { /* frozen */
   int32_t (*decoder_layer_from)(aerie_plan *plan, const aerie_decoder_layer *w, aerie_kv *kv, int32_t layer,
                                 const aerie_draft_rows *rows, const aerie_tensor *attn_in, const aerie_tensor *x,
                                 const aerie_tensor *out);
-  /* Candidates: the target's LM head over hidden (n * levels, H), or the drafter's own logits, then
+  /* Candidates, once in every propose by one of these functions: the target's LM head over hidden (n * levels, H), or the
+   * drafter's own logits (n * levels, V or the length of vocab_map), then
    * top-k (with the target's own dice under shared draft noise). Row r * levels + l proposes the
    * children at depth level + l + 1 of row r's path. The host may find the LM head's best through a low-rank
    * stand-in of the target's package and score those with the head itself. `vocab_map`: i32 ids of the target, or NULL. */
@@ -250,7 +261,8 @@ typedef struct aerie_service_compute { /* frozen */
   int32_t (*propose_logits)(aerie_plan *plan, const aerie_tensor *logits, const aerie_tensor *vocab_map,
                             aerie_candidates *out);
   /* Candidates of an LM head of the drafter's own: linear(hidden, w, bias), then as propose_logits, the same candidates
-   * to the bit, but without logits in memory. w: (V or the length of vocab_map, K); bias may be NULL. */
+   * to the bit, but without logits in memory. hidden: (n * levels, K), w: (V or the length of vocab_map, K); bias may be
+   * NULL. */
   int32_t (*propose_head)(aerie_plan *plan, const aerie_tensor *hidden, const aerie_tensor *w, const aerie_tensor *bias,
                           const aerie_tensor *vocab_map, aerie_candidates *out);
   /* The same with a head for each level (Medusa's): hidden (n, K), w (V, K). Called for level 0, 1, ... of the call. */
@@ -269,7 +281,7 @@ typedef struct aerie_service_model { /* frozen */
                   aerie_drafter_error *err);
   /* 64-bit hash of the vocabulary (size, used ids and token bytes); equal hashes: same ids. */
   uint64_t (*vocab_hash)(const aerie_submodel *model);
-  int32_t (*hidden_size)(const aerie_submodel *model);
+  int32_t (*hidden_size)(const aerie_submodel *model); /* like vocab_hash, while the drafter lives */
   /* Embedding, all layers, final norm: hidden (n, hidden_size). */
   int32_t (*forward)(aerie_plan *plan, aerie_submodel *model, const aerie_draft_rows *rows,
                      const aerie_tensor *hidden);
@@ -284,7 +296,7 @@ enum {
   AERIE_DRAFTER_HOST_TOKENS = 1 << 1,   /* propose_host instead of observe/propose */
   AERIE_DRAFTER_TAKES_TARGET = 1 << 2,  /* opens packages of kind target (external draft model) */
   AERIE_DRAFTER_NO_PACKAGE = 1 << 3,    /* opens without a package */
-  AERIE_DRAFTER_SERIAL = 1 << 4,        /* one call at a time over all drafters of this plugin */
+  AERIE_DRAFTER_SERIAL = 1 << 4,        /* one call at a time over all drafters with this flag of this library */
   AERIE_DRAFTER_ONE_SEQUENCE = 1 << 5   /* rows of one sequence a call (n_seqs = 1), at a price in batches */
 };
 
@@ -329,9 +341,9 @@ typedef struct aerie_drafter { /* frozen table; made by create */
   int32_t (*open)(void *self, const aerie_drafter_open_info *info, aerie_drafter_needs *needs,
                   aerie_drafter_error *err);
   int32_t (*begin)(void *self, int32_t seq); /* a sequence starts (or starts again, empty) */
-  void (*end)(void *self, int32_t seq);
+  void (*end)(void *self, int32_t seq);      /* its id may be begun anew */
   /* Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
-   * every token t_0, t_1, ... */
+   * every token t_0, t_1, ... Rows of a plan that never ran, and a sequence's newest, may be shown again. */
   int32_t (*observe)(void *self, aerie_plan *plan, const aerie_draft_rows *rows);
   /* Children of the frontier rows. Level 0: the roots, whose rows were observed last. */
   int32_t (*propose)(void *self, aerie_plan *plan, const aerie_draft_rows *rows, aerie_candidates *out);
@@ -377,6 +389,7 @@ typedef struct aerie_drafter_plugin_table { /* frozen */
   uint32_t abi_built_minor;  /* AERIE_DRAFTER_ABI_MINOR of the header it was built with */
   /* The i-th drafter in this library; AERIE_D_INVALID past the last. Needs no host. [any thread] */
   int32_t (*describe)(uint32_t i, aerie_drafter_desc *out);
+  /* A drafter of the kind `id`. What is in `out` after a failure is not used. [any thread] */
   int32_t (*create)(const aerie_drafter_host *host, const char *id, aerie_drafter *out, aerie_drafter_error *err);
 } aerie_drafter_plugin_table;
 

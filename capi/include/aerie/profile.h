@@ -20,8 +20,8 @@ typedef struct aerie_profile aerie_profile;
 
 /* An empty profile, to measure into. [any] */
 AERIE_API int32_t aerie_profile_create(aerie_profile **out, aerie_error *err);
-/* A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
- * and field. [any] */
+/* A profile from a file. AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older
+ * or newer format. The error names file and field. [any] */
 AERIE_API int32_t aerie_profile_load(const char *path, aerie_profile **out, aerie_error *err);
 /* Waits for a measurement on another thread to stop. What it is attached to keeps the costs. [any] */
 AERIE_API void aerie_profile_release(aerie_profile *profile);
@@ -49,7 +49,7 @@ AERIE_API void aerie_profile_cancel(aerie_profile *profile);
 /* Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any] */
 AERIE_API void aerie_profile_clear_cancel(aerie_profile *profile);
 
-/* Written under a temporary name, renamed when whole. [profile] */
+/* Written under a temporary name, renamed when whole. AERIE_E_IO. [profile] */
 AERIE_API int32_t aerie_profile_save(aerie_profile *profile, const char *path, aerie_error *err);
 /* The tables as one JSON object; borrowed until the next call on this profile. [profile] */
 AERIE_API int32_t aerie_profile_json(aerie_profile *profile, const char **text, size_t *size, aerie_error *err);
@@ -58,6 +58,7 @@ AERIE_API int32_t aerie_profile_json(aerie_profile *profile, const char **text, 
  * they were measured with another model, device, instruction set, thread count, dtype or library version, or hold no such
  * drafter. A drafter without costs is learned from its first passes. [profile] */
 AERIE_API int32_t aerie_profile_attach(aerie_profile *profile, aerie_model *model, aerie_error *err);
+/* The same for one drafter's passes. [profile] */
 AERIE_API int32_t aerie_profile_attach_drafter(aerie_profile *profile, aerie_drafter_handle *drafter, aerie_error *err);
 
 /* Expected milliseconds of a target pass over `rows` rows for each of `batch` sequences of `context` tokens; never falls with

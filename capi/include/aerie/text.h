@@ -1,6 +1,6 @@
 /* aerie/text.h: tokenizers and streaming text, in a library of its own (libaerie-text).
- * Conventions as aerie.h. A tokenizer is immutable and may be shared by threads; a decoder belongs to
- * one thread at a time. */
+ * Conventions as aerie.h. A tokenizer is immutable and may be shared by threads. [decoder]: one thread at a time for each
+ * decoder, which is not checked. */
 #ifndef AERIE_TEXT_H
 #define AERIE_TEXT_H
 
@@ -13,7 +13,8 @@ extern "C" {
 typedef struct aerie_tokenizer aerie_tokenizer;
 typedef struct aerie_decoder aerie_decoder;
 
-/* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any] */
+/* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
+ * none; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: of a newer version. [any] */
 AERIE_API int32_t aerie_tokenizer_create(const void *blob, size_t size, aerie_tokenizer **out, aerie_error *err);
 AERIE_API void aerie_tokenizer_release(aerie_tokenizer *tokenizer);
 /* Fill a source for aerie_session_set_stop_strings. A session that has taken it holds the tokenizer, which may be released
@@ -25,18 +26,19 @@ enum { AERIE_ENCODE_NO_BOS = 1 << 0, AERIE_ENCODE_SPECIAL = 1 << 1 /* "<|endofte
  * that is more than capacity (ids may be NULL with capacity 0 to ask). [any] */
 AERIE_API int32_t aerie_tokenizer_encode(const aerie_tokenizer *tokenizer, const char *text, size_t size,
                                          uint32_t flags, int32_t *ids, size_t capacity, size_t *n, aerie_error *err);
+/* Token ids are below it. [any] */
 AERIE_API int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer);
-/* Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any] */
+/* Bytes of a token, as aerie_token_bytes_fn has them, and their number, not a code; alive as long as the tokenizer. [any] */
 AERIE_API int32_t aerie_tokenizer_token_bytes(const aerie_tokenizer *tokenizer, int32_t token, int32_t previous,
                                               const char **bytes);
 
-/* Tokens to text without splitting a UTF-8 character. Retains the tokenizer. */
+/* Tokens to text without splitting a UTF-8 character. Retains the tokenizer. [any] */
 AERIE_API int32_t aerie_decoder_create(aerie_tokenizer *tokenizer, aerie_decoder **out, aerie_error *err);
 AERIE_API void aerie_decoder_release(aerie_decoder *decoder);
-/* Push a token; *text (complete characters, may be empty) is borrowed until the next call. */
+/* Push a token; *text (complete characters, may be empty) is borrowed until the next call. [decoder] */
 AERIE_API int32_t aerie_decoder_push(aerie_decoder *decoder, int32_t token, const char **text, size_t *size,
                                      aerie_error *err);
-/* What was held back, as U+FFFD; the decoder is then fresh. */
+/* What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder] */
 AERIE_API int32_t aerie_decoder_finish(aerie_decoder *decoder, const char **text, size_t *size, aerie_error *err);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* aerie/tools.h: convert checkpoints to packages and look inside packages (libaerie-text).
- * Conventions as aerie.h. */
+ * Conventions as aerie.h; all functions are [any]. */
 #ifndef AERIE_TOOLS_H
 #define AERIE_TOOLS_H
 
@@ -28,6 +28,9 @@ typedef struct aerie_convert_options {
   int32_t candidate_rank;    /* targets: rank of a candidate head to add; 0: as the source; -1: none */
   int32_t reserved2;
 } aerie_convert_options;
+/* Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
+ * AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
+ * model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then. */
 AERIE_API int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err);
 
 enum { AERIE_INSPECT_TEXT = 0, AERIE_INSPECT_JSON = 1 };

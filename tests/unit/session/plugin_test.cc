@@ -111,6 +111,24 @@ TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
   EXPECT_NE(Drafter::open(model, kind_of("no_functions"), nullptr, {}).status().message().find("missing"), std::string::npos);
 }
 
+TEST(Plugins, SerialDraftersOfALibraryShareOneLock) {
+  const auto describe = [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+    if (i == 3) return AERIE_D_INVALID;
+    out->flags = AERIE_DRAFTER_HOST_TOKENS | (i < 2 ? AERIE_DRAFTER_SERIAL : 0);
+    out->id[0] = static_cast<char>('a' + i);
+    return AERIE_D_OK;
+  };
+  const auto create = [](const aerie_drafter_host*, const char*, aerie_drafter*, aerie_drafter_error*) -> int32_t {
+    return AERIE_D_FAILED;
+  };
+  const aerie_drafter_plugin_table table{sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR, describe, create};
+  const auto kinds = must(check_plugin_table(&table, "serial"));
+  ASSERT_EQ(kinds.size(), 3u);
+  EXPECT_NE(kinds[0].serial, nullptr);
+  EXPECT_EQ(kinds[0].serial, kinds[1].serial);
+  EXPECT_EQ(kinds[2].serial, nullptr);
+}
+
 TEST(Plugins, IdenticalBytesAreLoadedOnce) {
   const std::string copy = scratch_dir() + "/copy.so";
   std::filesystem::copy_file(test_plugin("hostile"), copy);

@@ -74,7 +74,8 @@ namespace Aerie.Native
         internal const string AERIE_SERVICE_PACKAGE = "aerie.package/1";
         /// <summary>
         /// Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a
-        /// plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
+        /// plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows; what stands as (R, N) is f32
+        /// row-major. An out may have more rows than are written, and is no input of its op unless that is said.
         /// </summary>
         internal const string AERIE_SERVICE_COMPUTE = "aerie.compute/1";
         /// <summary>Run any packaged target as a draft model.</summary>
@@ -117,7 +118,7 @@ namespace Aerie.Native
         internal const uint AERIE_DRAFTER_TAKES_TARGET = 4;
         /// <summary>opens without a package</summary>
         internal const uint AERIE_DRAFTER_NO_PACKAGE = 8;
-        /// <summary>one call at a time over all drafters of this plugin</summary>
+        /// <summary>one call at a time over all drafters with this flag of this library</summary>
         internal const uint AERIE_DRAFTER_SERIAL = 16;
         /// <summary>rows of one sequence a call (n_seqs = 1), at a price in batches</summary>
         internal const uint AERIE_DRAFTER_ONE_SEQUENCE = 32;

@@ -18,7 +18,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial byte* aerie_code_name(int code);
 
-        /// <summary>options may be NULL. [any]</summary>
+        /// <summary>
+        /// options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
+        /// AERIE_E_DEVICE: no driver, or the device fails. [any]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_runtime_create(aerie_runtime_options* options, IntPtr* @out, aerie_error* err);
@@ -35,7 +38,8 @@ namespace Aerie.Native
 
         /// <summary>
         /// Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
-        /// the bytes that run; a plugin stays loaded until the process ends. [any]
+        /// the bytes that run; a plugin stays loaded until the process ends. Loading it again does nothing. AERIE_E_NOT_FOUND,
+        /// AERIE_E_IO: the file; AERIE_E_PLUGIN: not a plugin for this host; AERIE_E_MISMATCH: another plugin has its id. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -43,7 +47,8 @@ namespace Aerie.Native
 
         /// <summary>
         /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-        /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). [any]
+        /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). The first error ends it; what was loaded
+        /// before stays. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -62,12 +67,16 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_runtime_plugin_info(IntPtr runtime, uint index, aerie_plugin_info* @out, aerie_error* err);
 
-        /// <summary>Open a target package. Immutable and shared: any number of sessions on any threads. [any]</summary>
+        /// <summary>
+        /// Open a target package. Immutable and shared: any number of sessions on any threads. options may be NULL.
+        /// AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: a newer format, or a prefill that the
+        /// device has not; AERIE_E_MISMATCH: a drafter's package; AERIE_E_CANCELLED. [any]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_model_open(IntPtr runtime, byte* path, aerie_model_options* options, IntPtr* @out, aerie_error* err);
 
-        /// <summary>void aerie_model_retain(aerie_model *model)</summary>
+        /// <summary>One more aerie_model_release is due. [any]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_model_retain(IntPtr model);
@@ -77,7 +86,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_model_release(IntPtr model);
 
-        /// <summary>int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err)</summary>
+        /// <summary>[any]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_model_info_get(IntPtr model, aerie_model_info* @out, aerie_error* err);
@@ -92,13 +101,17 @@ namespace Aerie.Native
 
         /// <summary>
         /// Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
-        /// bit. Takes KV for n tokens while it runs. [any]
+        /// bit. Takes KV for n tokens while it runs. AERIE_E_LIMIT: longer than the context, or no KV left; AERIE_E_CANCELLED. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_model_evaluate(IntPtr model, int* tokens, UIntPtr n, aerie_evaluate_options* options, aerie_error* err);
 
-        /// <summary>Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. [any]</summary>
+        /// <summary>
+        /// Bind a loaded plugin, and its weights, to a target. AERIE_E_MISMATCH: made for another one, or the plugin refuses it;
+        /// AERIE_E_NOT_FOUND: no such file, or the plugin is not loaded; AERIE_E_PLUGIN: the plugin is broken; others as
+        /// aerie_model_open. [any]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_drafter_open(IntPtr model, aerie_drafter_options* options, IntPtr* @out, aerie_error* err);
@@ -108,7 +121,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_drafter_release(IntPtr drafter);
 
-        /// <summary>options may be NULL. [any]</summary>
+        /// <summary>
+        /// options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
+        /// AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. [any]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_create(IntPtr model, aerie_session_options* options, IntPtr* @out, aerie_error* err);
@@ -118,12 +134,18 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_session_release(IntPtr session);
 
-        /// <summary>Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. [session]</summary>
+        /// <summary>
+        /// Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
+        /// clears. [session]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, aerie_token_source* source, aerie_error* err);
 
-        /// <summary>Append prompt tokens; any chunking gives the same text. Also after generation, to go on. [session]</summary>
+        /// <summary>
+        /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
+        /// context; nothing is appended then. [session]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_append(IntPtr session, int* tokens, UIntPtr n, aerie_error* err);
@@ -138,7 +160,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_set_sampling(IntPtr session, aerie_sampling* sampling, aerie_error* err);
 
-        /// <summary>int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err)</summary>
+        /// <summary>From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. [session]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_set_tree(IntPtr session, aerie_tree_options* tree, aerie_error* err);
@@ -146,7 +168,8 @@ namespace Aerie.Native
         /// <summary>
         /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-        /// unfinished cycle is discarded, never a committed token. options may be NULL. [session]
+        /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
+        /// [session]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -168,7 +191,11 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_session_clear_cancel(IntPtr session);
 
-        /// <summary>One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. [session]</summary>
+        /// <summary>
+        /// One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. AERIE_E_CANCELLED;
+        /// AERIE_E_LIMIT: no KV left (aerie_kv_full_fn); AERIE_E_DEVICE: the device is lost, or logits are not finite. The text so far
+        /// stays. A drafter that fails is no error (aerie_statistics). [session]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_step(IntPtr session, aerie_step_options* options, aerie_step_result* @out, aerie_error* err);
@@ -219,7 +246,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_restore_file(IntPtr model, aerie_session_options* options, byte* path, IntPtr* @out, aerie_error* err);
 
-        /// <summary>int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)</summary>
+        /// <summary>Since the session was made; what has a time is in nanoseconds. [session]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_session_statistics(IntPtr session, aerie_statistics* @out, aerie_error* err);
@@ -242,7 +269,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_batch_add(IntPtr batch, IntPtr session, aerie_error* err);
 
-        /// <summary>Its cycle is given up, nobody else's. [batch]</summary>
+        /// <summary>Its cycle is given up, nobody else's. AERIE_E_NOT_FOUND: it is not in this batch. [batch]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_batch_remove(IntPtr batch, IntPtr session, aerie_error* err);
@@ -264,7 +291,7 @@ namespace Aerie.Native
         /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
         /// the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
         /// A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
-        /// may be NULL. [batch]
+        /// may be NULL. AERIE_E_CANCELLED: by aerie_batch_cancel. [batch]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -276,8 +303,8 @@ namespace Aerie.Native
         internal static partial int aerie_profile_create(IntPtr* @out, aerie_error* err);
 
         /// <summary>
-        /// A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
-        /// and field. [any]
+        /// A profile from a file. AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older
+        /// or newer format. The error names file and field. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -306,7 +333,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_profile_clear_cancel(IntPtr profile);
 
-        /// <summary>Written under a temporary name, renamed when whole. [profile]</summary>
+        /// <summary>Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);
@@ -325,7 +352,7 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_attach(IntPtr profile, IntPtr model, aerie_error* err);
 
-        /// <summary>int32_t aerie_profile_attach_drafter(aerie_profile *profile, aerie_drafter_handle *drafter, aerie_error *err)</summary>
+        /// <summary>The same for one drafter's passes. [profile]</summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_attach_drafter(IntPtr profile, IntPtr drafter, aerie_error* err);
@@ -338,7 +365,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_target_ms(IntPtr profile, int batch, int context, int rows, double* ms, aerie_error* err);
 
-        /// <summary>From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. [any]</summary>
+        /// <summary>
+        /// From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
+        /// none; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: of a newer version. [any]
+        /// </summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_tokenizer_create(IntPtr blob, UIntPtr size, IntPtr* @out, aerie_error* err);
@@ -364,17 +394,17 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_tokenizer_encode(IntPtr tokenizer, byte* text, UIntPtr size, uint flags, int* ids, UIntPtr capacity, UIntPtr* n, aerie_error* err);
 
-        /// <summary>int32_t aerie_tokenizer_vocab_size(const aerie_tokenizer *tokenizer)</summary>
+        /// <summary>Token ids are below it. [any]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_tokenizer_vocab_size(IntPtr tokenizer);
 
-        /// <summary>Bytes of a token, as aerie_token_bytes_fn has them; alive as long as the tokenizer. [any]</summary>
+        /// <summary>Bytes of a token, as aerie_token_bytes_fn has them, and their number, not a code; alive as long as the tokenizer. [any]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_tokenizer_token_bytes(IntPtr tokenizer, int token, int previous, byte** bytes);
 
-        /// <summary>Tokens to text without splitting a UTF-8 character. Retains the tokenizer.</summary>
+        /// <summary>Tokens to text without splitting a UTF-8 character. Retains the tokenizer. [any]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_decoder_create(IntPtr tokenizer, IntPtr* @out, aerie_error* err);
@@ -384,17 +414,21 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_decoder_release(IntPtr decoder);
 
-        /// <summary>Push a token; *text (complete characters, may be empty) is borrowed until the next call.</summary>
+        /// <summary>Push a token; *text (complete characters, may be empty) is borrowed until the next call. [decoder]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_decoder_push(IntPtr decoder, int token, byte** text, UIntPtr* size, aerie_error* err);
 
-        /// <summary>What was held back, as U+FFFD; the decoder is then fresh.</summary>
+        /// <summary>What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder]</summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_decoder_finish(IntPtr decoder, byte** text, UIntPtr* size, aerie_error* err);
 
-        /// <summary>int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err)</summary>
+        /// <summary>
+        /// Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
+        /// AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
+        /// model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.
+        /// </summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_convert(aerie_convert_options* options, aerie_error* err);

@@ -46,7 +46,7 @@ namespace Aerie.Native
         internal uint struct_size;
         /// <summary>AERIE_DRAFTER_* of drafter.h</summary>
         internal uint flags;
-        /// <summary>borrowed from the runtime</summary>
+        /// <summary>this and the other strings are borrowed from the runtime</summary>
         internal byte* id;
         internal byte* title;
         internal byte* version;
@@ -132,7 +132,10 @@ namespace Aerie.Native
         internal int max_sessions;
         /// <summary>path of a drafter package, or of a target used as draft model</summary>
         internal byte* package;
-        /// <summary>plugin id; NULL: what the package names. Required without a package</summary>
+        /// <summary>
+        /// plugin id; NULL: what the package names, or the first that takes targets. Required
+        /// without a package
+        /// </summary>
         internal byte* plugin;
         /// <summary>while the package is read; without one it is not called</summary>
         internal IntPtr progress;

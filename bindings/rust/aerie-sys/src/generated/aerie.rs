@@ -212,7 +212,7 @@ pub struct aerie_plugin_info {
     pub struct_size: u32,
     /// AERIE_DRAFTER_\* of drafter.h
     pub flags: u32,
-    /// borrowed from the runtime
+    /// this and the other strings are borrowed from the runtime
     pub id: *const c_char,
     /// `const char *title`
     pub title: *const c_char,
@@ -345,7 +345,8 @@ pub struct aerie_drafter_options {
     pub max_sessions: i32,
     /// path of a drafter package, or of a target used as draft model
     pub package: *const c_char,
-    /// plugin id; NULL: what the package names. Required without a package
+    /// plugin id; NULL: what the package names, or the first that takes targets. Required
+    /// without a package
     pub plugin: *const c_char,
     /// while the package is read; without one it is not called
     pub progress: aerie_progress_fn,
@@ -674,58 +675,69 @@ functions! {
     fn aerie_version() -> u32;
     /// "invalid argument", "not found", ...; static. \[any\]
     fn aerie_code_name(code: i32) -> *const c_char;
-    /// options may be NULL. \[any\]
+    /// options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
+    /// AERIE_E_DEVICE: no driver, or the device fails. \[any\]
     fn aerie_runtime_create(options: *const aerie_runtime_options, out: *mut *mut aerie_runtime, err: *mut aerie_error) -> i32;
     /// `void aerie_runtime_release(aerie_runtime *runtime)`
     fn aerie_runtime_release(runtime: *mut aerie_runtime);
     /// "cpu AVX3_DL, 2 threads"; alive as long as the runtime. \[any\]
     fn aerie_runtime_description(runtime: *const aerie_runtime) -> *const c_char;
     /// Load one drafter plugin from an absolute path. Nothing is searched; the bytes that were checked are
-    /// the bytes that run; a plugin stays loaded until the process ends. \[any\]
+    /// the bytes that run; a plugin stays loaded until the process ends. Loading it again does nothing. AERIE_E_NOT_FOUND,
+    /// AERIE_E_IO: the file; AERIE_E_PLUGIN: not a plugin for this host; AERIE_E_MISMATCH: another plugin has its id. \[any\]
     fn aerie_runtime_load_plugin(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
     /// Load every plugin in an absolute directory; NULL: the drafters installed with this library
-    /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). \[any\]
+    /// (aerie/drafters beside it; those inside it where it was built as libaerie.a). The first error ends it; what was loaded
+    /// before stays. \[any\]
     fn aerie_runtime_load_plugin_directory(runtime: *mut aerie_runtime, absolute_path: *const c_char, err: *mut aerie_error) -> i32;
     /// Register a drafter plugin that is linked into the program, where nothing can be loaded: AERIE_DRAFTER_STATIC (drafter.h)
     /// gives its entry a name of its own. `name` is for errors. \[any\]
     fn aerie_runtime_add_plugin(runtime: *mut aerie_runtime, name: *const c_char, entry: aerie_plugin_entry_fn, err: *mut aerie_error) -> i32;
     /// The index-th loaded drafter kind; AERIE_E_NOT_FOUND past the last. \[any\]
     fn aerie_runtime_plugin_info(runtime: *mut aerie_runtime, index: u32, out: *mut aerie_plugin_info, err: *mut aerie_error) -> i32;
-    /// Open a target package. Immutable and shared: any number of sessions on any threads. \[any\]
+    /// Open a target package. Immutable and shared: any number of sessions on any threads. options may be NULL.
+    /// AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: a newer format, or a prefill that the
+    /// device has not; AERIE_E_MISMATCH: a drafter's package; AERIE_E_CANCELLED. \[any\]
     fn aerie_model_open(runtime: *mut aerie_runtime, path: *const c_char, options: *const aerie_model_options, out: *mut *mut aerie_model, err: *mut aerie_error) -> i32;
-    /// `void aerie_model_retain(aerie_model *model)`
+    /// One more aerie_model_release is due. \[any\]
     fn aerie_model_retain(model: *mut aerie_model);
     /// `void aerie_model_release(aerie_model *model)`
     fn aerie_model_release(model: *mut aerie_model);
-    /// `int32_t aerie_model_info_get(const aerie_model *model, aerie_model_info *out, aerie_error *err)`
+    /// \[any\]
     fn aerie_model_info_get(model: *const aerie_model, out: *mut aerie_model_info, err: *mut aerie_error) -> i32;
     /// A byte blob of the package ("tokenizer", "chat_template"); \*size is 0 when absent. Borrowed from
     /// the model. \[any\]
     fn aerie_model_blob(model: *const aerie_model, name: *const c_char, data: *mut *const c_void, size: *mut usize, err: *mut aerie_error) -> i32;
     /// Run the target over a text from its beginning. The rows are those of a session that reads its prompt exactly, bit for
-    /// bit. Takes KV for n tokens while it runs. \[any\]
+    /// bit. Takes KV for n tokens while it runs. AERIE_E_LIMIT: longer than the context, or no KV left; AERIE_E_CANCELLED. \[any\]
     fn aerie_model_evaluate(model: *mut aerie_model, tokens: *const i32, n: usize, options: *const aerie_evaluate_options, err: *mut aerie_error) -> i32;
-    /// Bind a loaded plugin, and its weights, to a target. Refused when it was made for another one. \[any\]
+    /// Bind a loaded plugin, and its weights, to a target. AERIE_E_MISMATCH: made for another one, or the plugin refuses it;
+    /// AERIE_E_NOT_FOUND: no such file, or the plugin is not loaded; AERIE_E_PLUGIN: the plugin is broken; others as
+    /// aerie_model_open. \[any\]
     fn aerie_drafter_open(model: *mut aerie_model, options: *const aerie_drafter_options, out: *mut *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
     /// `void aerie_drafter_release(aerie_drafter_handle *drafter)`
     fn aerie_drafter_release(drafter: *mut aerie_drafter_handle);
-    /// options may be NULL. \[any\]
+    /// options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
+    /// AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. \[any\]
     fn aerie_session_create(model: *mut aerie_model, options: *const aerie_session_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Waits for a step in flight on another thread to stop; leaves its batch. \[any\]
     fn aerie_session_release(session: *mut aerie_session);
-    /// Texts that end the generation; one may have begun in what was generated before. NULL, 0, NULL clears. \[session\]
+    /// Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
+    /// clears. \[session\]
     fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, source: *const aerie_token_source, err: *mut aerie_error) -> i32;
-    /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. \[session\]
+    /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
+    /// context; nothing is appended then. \[session\]
     fn aerie_session_append(session: *mut aerie_session, tokens: *const i32, n: usize, err: *mut aerie_error) -> i32;
     /// Keep the first `length` tokens; an unfinished cycle is discarded. \[session\]
     fn aerie_session_rewind(session: *mut aerie_session, length: usize, err: *mut aerie_error) -> i32;
     /// From the next token on. An unfinished cycle is discarded. \[session\]
     fn aerie_session_set_sampling(session: *mut aerie_session, sampling: *const aerie_sampling, err: *mut aerie_error) -> i32;
-    /// `int32_t aerie_session_set_tree(aerie_session *session, const aerie_tree_options *tree, aerie_error *err)`
+    /// From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. \[session\]
     fn aerie_session_set_tree(session: *mut aerie_session, tree: *const aerie_tree_options, err: *mut aerie_error) -> i32;
     /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
     /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-    /// unfinished cycle is discarded, never a committed token. options may be NULL. \[session\]
+    /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
+    /// \[session\]
     fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
     /// nothing committed is lost, and stepping again goes on. \[any\]
@@ -733,7 +745,9 @@ functions! {
     /// Forget a cancel that no step has taken: one that was meant for a step which has ended by itself meanwhile, and would
     /// stop the next. A host that has made sure that nobody cancels any more knows then that nothing is left of it. \[any\]
     fn aerie_session_clear_cancel(session: *mut aerie_session);
-    /// One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. \[session\]
+    /// One cycle: draft, verify, commit; or as much of it as the budget allows. options may be NULL. AERIE_E_CANCELLED;
+    /// AERIE_E_LIMIT: no KV left (aerie_kv_full_fn); AERIE_E_DEVICE: the device is lost, or logits are not finite. The text so far
+    /// stays. A drafter that fails is no error (aerie_statistics). \[session\]
     fn aerie_session_step(session: *mut aerie_session, options: *const aerie_step_options, out: *mut aerie_step_result, err: *mut aerie_error) -> i32;
     /// What the session's last step gave, its own or its batch's: returns and fills what aerie_session_step would have.
     /// Before the first step: AERIE_STEP_PENDING. \[session\]
@@ -757,7 +771,7 @@ functions! {
     fn aerie_session_restore(model: *mut aerie_model, options: *const aerie_session_options, data: *const c_void, size: usize, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// The same from a file. \[any\]
     fn aerie_session_restore_file(model: *mut aerie_model, options: *const aerie_session_options, path: *const c_char, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
-    /// `int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err)`
+    /// Since the session was made; what has a time is in nanoseconds. \[session\]
     fn aerie_session_statistics(session: *mut aerie_session, out: *mut aerie_statistics, err: *mut aerie_error) -> i32;
     /// options may be NULL. \[any\]
     fn aerie_batch_create(model: *mut aerie_model, options: *const aerie_batch_options, out: *mut *mut aerie_batch, err: *mut aerie_error) -> i32;
@@ -766,7 +780,7 @@ functions! {
     /// A session is in one batch at most (AERIE_E_BUSY), of its own model (AERIE_E_MISMATCH). While it is in, its own
     /// aerie_session_step gives AERIE_E_BUSY. A cycle that it has begun is given up. \[batch\]
     fn aerie_batch_add(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
-    /// Its cycle is given up, nobody else's. \[batch\]
+    /// Its cycle is given up, nobody else's. AERIE_E_NOT_FOUND: it is not in this batch. \[batch\]
     fn aerie_batch_remove(batch: *mut aerie_batch, session: *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Stop the step that is running, or else the next one, as aerie_session_cancel does. That function works on a session in
     /// a batch too: the step stops, the session's result is AERIE_E_CANCELLED, the others' are what they are. \[any\]
@@ -776,6 +790,6 @@ functions! {
     /// One cycle of the sessions that are ready to decode and a chunk of prompt of those that are not; or as much of it as
     /// the budget allows. Returns when any session has tokens, has ended or is cancelled. max_tokens holds for each session.
     /// A session that fails does not stop the others and stays in; one whose text has ended costs nothing. options and out
-    /// may be NULL. \[batch\]
+    /// may be NULL. AERIE_E_CANCELLED: by aerie_batch_cancel. \[batch\]
     fn aerie_batch_step(batch: *mut aerie_batch, options: *const aerie_step_options, out: *mut aerie_batch_result, err: *mut aerie_error) -> i32;
 }

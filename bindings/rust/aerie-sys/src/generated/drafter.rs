@@ -15,7 +15,8 @@ pub const AERIE_SERVICE_ALLOC: &[u8; 14] = b"aerie.alloc/1\0";
 /// `#define AERIE_SERVICE_PACKAGE "aerie.package/1"`
 pub const AERIE_SERVICE_PACKAGE: &[u8; 16] = b"aerie.package/1\0";
 /// Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a
-/// plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows.
+/// plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows; what stands as (R, N) is f32
+/// row-major. An out may have more rows than are written, and is no input of its op unless that is said.
 pub const AERIE_SERVICE_COMPUTE: &[u8; 16] = b"aerie.compute/1\0";
 /// Run any packaged target as a draft model.
 pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
@@ -65,7 +66,7 @@ pub const AERIE_DRAFTER_HOST_TOKENS: u32 = 2;
 pub const AERIE_DRAFTER_TAKES_TARGET: u32 = 4;
 /// opens without a package
 pub const AERIE_DRAFTER_NO_PACKAGE: u32 = 8;
-/// one call at a time over all drafters of this plugin
+/// one call at a time over all drafters with this flag of this library
 pub const AERIE_DRAFTER_SERIAL: u32 = 16;
 /// rows of one sequence a call (n_seqs = 1), at a price in batches
 pub const AERIE_DRAFTER_ONE_SEQUENCE: u32 = 32;
@@ -314,7 +315,7 @@ pub struct aerie_service_alloc {
     pub reserved: u32,
     /// 64-byte aligned; NULL if none. \[any thread\]
     pub alloc: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, bytes: usize) -> *mut c_void>,
-    /// `void (*free)(const aerie_drafter_host *host, void *memory)`
+    /// \[any thread\]
     pub free: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, memory: *mut c_void)>,
 }
 // Every field may be zero: numbers, pointers and optional functions.
@@ -375,7 +376,7 @@ pub struct aerie_service_package {
     /// A tensor of the package, on the device, alive until destroy. rows, cols: the shape it must have, 0 for
     /// any. AERIE_D_INVALID: absent or mis-shaped (the error message is ready to be returned as it is).
     pub tensor: Option<unsafe extern "C" fn(package: *const aerie_package, name: *const c_char, rows: i64, cols: i64, out: *mut aerie_tensor, err: *mut aerie_drafter_error) -> i32>,
-    /// `int32_t (*has)(const aerie_package *package, const char *name)`
+    /// 1: there is such a tensor, 0: not
     pub has: Option<unsafe extern "C" fn(package: *const aerie_package, name: *const c_char) -> i32>,
     /// A hyper-parameter by name; `fallback` when absent.
     pub param: Option<unsafe extern "C" fn(package: *const aerie_package, name: *const c_char, fallback: f64) -> f64>,
@@ -427,30 +428,33 @@ pub struct aerie_service_compute {
     pub reserved: u32,
     /// Persistent f32 tensor, zeroed, freed after destroy. \[open only\]
     pub tensor_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
-    /// One KV cache a drafter; the host keeps slots, rollback and the tree mask. \[open only\]
+    /// One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. \[open only\]
     pub kv_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, desc: *const aerie_kv_desc, out: *mut *mut aerie_kv) -> i32>,
     /// f32 working memory until the plan has run; its rows lie end to end (stride = cols).
     pub scratch: Option<unsafe extern "C" fn(plan: *mut aerie_plan, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
-    /// out\[r\] = target embedding of ids\[r\]. out: (R, H).
+    /// out\[r\] = target embedding of ids\[r\]. ids: i32 \[R\], out: (R, H).
     pub embed_target: Option<unsafe extern "C" fn(plan: *mut aerie_plan, ids: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// `int32_t (*embed)(aerie_plan *plan, const aerie_tensor *table, const aerie_tensor *ids, const aerie_tensor *out)`
+    /// The same of the drafter's own table (V or more, N), of any dtype; out: (R, N).
     pub embed: Option<unsafe extern "C" fn(plan: *mut aerie_plan, table: *const aerie_tensor, ids: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// out (R, N) = x (R, K) w^T + bias + residual; bias and residual may be NULL; residual may be out.
+    /// out (R, N) = x (R, K) w^T + bias + residual. w: packed (N, K), bias: (1, N), residual: (R, N); the latter two may be
+    /// NULL, and residual may be out.
     pub linear: Option<unsafe extern "C" fn(plan: *mut aerie_plan, x: *const aerie_tensor, w: *const aerie_tensor, bias: *const aerie_tensor, residual: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// `int32_t (*rms_norm)(aerie_plan *plan, const aerie_tensor *x, const aerie_tensor *weight, float eps, const aerie_tensor *out)`
+    /// out\[r\] = x\[r\] / sqrt(mean(x\[r\]^2) + eps) \* weight. x, out: (R, N), weight: (1, N). out may be x.
     pub rms_norm: Option<unsafe extern "C" fn(plan: *mut aerie_plan, x: *const aerie_tensor, weight: *const aerie_tensor, eps: f32, out: *const aerie_tensor) -> i32>,
-    /// `int32_t (*activate)(aerie_plan *plan, int32_t kind, const aerie_tensor *x, const aerie_tensor *out)`
+    /// Each element through AERIE_ACT_\*. x, out: (R, N). out may be x.
     pub activate: Option<unsafe extern "C" fn(plan: *mut aerie_plan, kind: i32, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// `int32_t (*add)(aerie_plan *plan, const aerie_tensor *a, const aerie_tensor *b, const aerie_tensor *out)`
+    /// out = a + b, all (R, N). out may be a.
     pub add: Option<unsafe extern "C" fn(plan: *mut aerie_plan, a: *const aerie_tensor, b: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// dst\[dst_index\[r\]\] = src\[src_index\[r\]\], r \< n; NULL index: r itself.
+    /// dst\[dst_index\[r\]\] = src\[src_index\[r\]\], r \< n. src, dst: f32 of equal width, not overlapping; indices: i32 \[n\], NULL: r
+    /// itself.
     pub copy_rows: Option<unsafe extern "C" fn(plan: *mut aerie_plan, src: *const aerie_tensor, src_index: *const aerie_tensor, dst: *const aerie_tensor, dst_index: *const aerie_tensor, n: i64) -> i32>,
-    /// One decoder layer over `rows` with layer `layer` of `kv`; out (R, H) must not be x.
+    /// One decoder layer over `rows` with layer `layer` of `kv`; x, out: (rows-\>n, H).
     pub decoder_layer: Option<unsafe extern "C" fn(plan: *mut aerie_plan, w: *const aerie_decoder_layer, kv: *mut aerie_kv, layer: i32, rows: *const aerie_draft_rows, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
     /// As decoder_layer, but its attention reads attn_in (R, K), K = columns of w-\>qkv, in place of
     /// attn_norm(x) (EAGLE-3: K = 2H); x is the residual. w-\>attn_norm is not used.
     pub decoder_layer_from: Option<unsafe extern "C" fn(plan: *mut aerie_plan, w: *const aerie_decoder_layer, kv: *mut aerie_kv, layer: i32, rows: *const aerie_draft_rows, attn_in: *const aerie_tensor, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
-    /// Candidates: the target's LM head over hidden (n \* levels, H), or the drafter's own logits, then
+    /// Candidates, once in every propose by one of these functions: the target's LM head over hidden (n \* levels, H), or the
+    /// drafter's own logits (n \* levels, V or the length of vocab_map), then
     /// top-k (with the target's own dice under shared draft noise). Row r \* levels + l proposes the
     /// children at depth level + l + 1 of row r's path. The host may find the LM head's best through a low-rank
     /// stand-in of the target's package and score those with the head itself. `vocab_map`: i32 ids of the target, or NULL.
@@ -458,7 +462,8 @@ pub struct aerie_service_compute {
     /// `int32_t (*propose_logits)(aerie_plan *plan, const aerie_tensor *logits, const aerie_tensor *vocab_map, aerie_candidates *out)`
     pub propose_logits: Option<unsafe extern "C" fn(plan: *mut aerie_plan, logits: *const aerie_tensor, vocab_map: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
     /// Candidates of an LM head of the drafter's own: linear(hidden, w, bias), then as propose_logits, the same candidates
-    /// to the bit, but without logits in memory. w: (V or the length of vocab_map, K); bias may be NULL.
+    /// to the bit, but without logits in memory. hidden: (n \* levels, K), w: (V or the length of vocab_map, K); bias may be
+    /// NULL.
     pub propose_head: Option<unsafe extern "C" fn(plan: *mut aerie_plan, hidden: *const aerie_tensor, w: *const aerie_tensor, bias: *const aerie_tensor, vocab_map: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
     /// The same with a head for each level (Medusa's): hidden (n, K), w (V, K). Called for level 0, 1, ... of the call.
     pub propose_level: Option<unsafe extern "C" fn(plan: *mut aerie_plan, level: i32, hidden: *const aerie_tensor, w: *const aerie_tensor, bias: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
@@ -483,7 +488,7 @@ pub struct aerie_service_model {
     pub open: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, package: *const aerie_package, out: *mut *mut aerie_submodel, err: *mut aerie_drafter_error) -> i32>,
     /// 64-bit hash of the vocabulary (size, used ids and token bytes); equal hashes: same ids.
     pub vocab_hash: Option<unsafe extern "C" fn(model: *const aerie_submodel) -> u64>,
-    /// `int32_t (*hidden_size)(const aerie_submodel *model)`
+    /// like vocab_hash, while the drafter lives
     pub hidden_size: Option<unsafe extern "C" fn(model: *const aerie_submodel) -> i32>,
     /// Embedding, all layers, final norm: hidden (n, hidden_size).
     pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, model: *mut aerie_submodel, rows: *const aerie_draft_rows, hidden: *const aerie_tensor) -> i32>,
@@ -590,10 +595,10 @@ pub struct aerie_drafter {
     pub open: Option<unsafe extern "C" fn(self_: *mut c_void, info: *const aerie_drafter_open_info, needs: *mut aerie_drafter_needs, err: *mut aerie_drafter_error) -> i32>,
     /// a sequence starts (or starts again, empty)
     pub begin: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32) -> i32>,
-    /// `void (*end)(void *self, int32_t seq)`
+    /// its id may be begun anew
     pub end: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32)>,
     /// Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
-    /// every token t_0, t_1, ...
+    /// every token t_0, t_1, ... Rows of a plan that never ran, and a sequence's newest, may be shown again.
     pub observe: Option<unsafe extern "C" fn(self_: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows) -> i32>,
     /// Children of the frontier rows. Level 0: the roots, whose rows were observed last.
     pub propose: Option<unsafe extern "C" fn(self_: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows, out: *mut aerie_candidates) -> i32>,
@@ -667,7 +672,7 @@ pub struct aerie_drafter_plugin_table {
     pub abi_built_minor: u32,
     /// The i-th drafter in this library; AERIE_D_INVALID past the last. Needs no host. \[any thread\]
     pub describe: Option<unsafe extern "C" fn(i: u32, out: *mut aerie_drafter_desc) -> i32>,
-    /// `int32_t (*create)(const aerie_drafter_host *host, const char *id, aerie_drafter *out, aerie_drafter_error *err)`
+    /// A drafter of the kind `id`. What is in `out` after a failure is not used. \[any thread\]
     pub create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, id: *const c_char, out: *mut aerie_drafter, err: *mut aerie_drafter_error) -> i32>,
 }
 // Every field may be zero: numbers, pointers and optional functions.

@@ -49,8 +49,8 @@ functions! {
     "aerie";
     /// An empty profile, to measure into. \[any\]
     fn aerie_profile_create(out: *mut *mut aerie_profile, err: *mut aerie_error) -> i32;
-    /// A profile from a file. AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older or newer format. The error names file
-    /// and field. \[any\]
+    /// A profile from a file. AERIE_E_NOT_FOUND, AERIE_E_IO: the file; AERIE_E_BAD_FORMAT: damaged; AERIE_E_UNSUPPORTED: an older
+    /// or newer format. The error names file and field. \[any\]
     fn aerie_profile_load(path: *const c_char, out: *mut *mut aerie_profile, err: *mut aerie_error) -> i32;
     /// Waits for a measurement on another thread to stop. What it is attached to keeps the costs. \[any\]
     fn aerie_profile_release(profile: *mut aerie_profile);
@@ -61,7 +61,7 @@ functions! {
     fn aerie_profile_cancel(profile: *mut aerie_profile);
     /// Forget one that no measurement has taken, as aerie_session_clear_cancel does. \[any\]
     fn aerie_profile_clear_cancel(profile: *mut aerie_profile);
-    /// Written under a temporary name, renamed when whole. \[profile\]
+    /// Written under a temporary name, renamed when whole. AERIE_E_IO. \[profile\]
     fn aerie_profile_save(profile: *mut aerie_profile, path: *const c_char, err: *mut aerie_error) -> i32;
     /// The tables as one JSON object; borrowed until the next call on this profile. \[profile\]
     fn aerie_profile_json(profile: *mut aerie_profile, text: *mut *const c_char, size: *mut usize, err: *mut aerie_error) -> i32;
@@ -69,7 +69,7 @@ functions! {
     /// they were measured with another model, device, instruction set, thread count, dtype or library version, or hold no such
     /// drafter. A drafter without costs is learned from its first passes. \[profile\]
     fn aerie_profile_attach(profile: *mut aerie_profile, model: *mut aerie_model, err: *mut aerie_error) -> i32;
-    /// `int32_t aerie_profile_attach_drafter(aerie_profile *profile, aerie_drafter_handle *drafter, aerie_error *err)`
+    /// The same for one drafter's passes. \[profile\]
     fn aerie_profile_attach_drafter(profile: *mut aerie_profile, drafter: *mut aerie_drafter_handle, err: *mut aerie_error) -> i32;
     /// Expected milliseconds of a target pass over `rows` rows for each of `batch` sequences of `context` tokens; never falls with
     /// any of the three. \[profile\]

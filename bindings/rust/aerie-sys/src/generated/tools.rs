@@ -62,7 +62,9 @@ impl Default for aerie_convert_options {
 
 functions! {
     "aerie-text";
-    /// `int32_t aerie_convert(const aerie_convert_options *options, aerie_error *err)`
+    /// Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
+    /// AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
+    /// model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.
     fn aerie_convert(options: *const aerie_convert_options, err: *mut aerie_error) -> i32;
     /// A description of a package. \*text is malloc-owned by the library: free it with aerie_string_free.
     fn aerie_inspect(path: *const c_char, format: i32, text: *mut *mut c_char, err: *mut aerie_error) -> i32;
