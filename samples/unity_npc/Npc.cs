@@ -5,7 +5,8 @@ using UnityEngine;
 
 /// <summary>
 /// Somebody who talks, a few milliseconds a frame. It polls: no thread of its own, nothing called back but the log, whose
-/// messages wait in a queue for Update. Put Aerie.dll and libaerie into the project's Plugins folder.
+/// messages wait in a queue for Update. Put Aerie.dll, libaerie, libaerie-text and the drafters into the project's Plugins
+/// folder (never tried in Unity). StandIn.cs runs it on Mono.
 /// </summary>
 public class Npc : MonoBehaviour
 {

@@ -1,6 +1,6 @@
 #if !UNITY_5_3_OR_NEWER
-// What Npc.cs uses of Unity, and a loop of frames, so that the sample runs on Mono without it:
-//   StandIn.exe MODEL.aerie [DRAFTER.aerie]
+// What Npc.cs uses of Unity, and a loop of frames, so that the sample runs on Mono without it (Aerie.dll: docs/csharp.md):
+//   mcs -r:Aerie.dll -out:Npc.exe samples/unity_npc/*.cs && mono Npc.exe MODEL.aerie [DRAFTER.aerie]
 using System;
 using System.Diagnostics;
 using System.Reflection;

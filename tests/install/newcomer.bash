@@ -31,11 +31,11 @@ quietly python3 -m venv ~/venv
 quietly ~/venv/bin/pip install ./bindings/python
 if grep -iE 'warning|deprecat' ~/log; then echo "pip warns"; exit 1; fi
 echo "pip install: $SECONDS s"
-sed -n '/^## Ten lines/,$p' docs/python.md | sed -n '/^```python/,/^```$/p' | sed '1d;/^```$/,$d' >~/ten.py
+sed -n '/^## A program that generates/,$p' docs/python.md | sed -n '/^```python/,/^```$/p' | sed '1d;/^```$/,$d' >~/first.py
 mkdir -p ~/elsewhere/samples
 mv samples/models ~/elsewhere/samples/
 cd ~/elsewhere
 rm -rf ~/aerie
-~/venv/bin/python3 -W error ~/ten.py >~/log 2>&1 || { cat ~/log; exit 1; }
+~/venv/bin/python3 -W error ~/first.py >~/log 2>&1 || { cat ~/log; exit 1; }
 tail -n 2 ~/log
 EOC

@@ -1,4 +1,5 @@
 //! A drafter for Aerie in Rust: this file is the plugin's door, `lookup.rs` the idea. It needs `drafter.h` alone.
+//!   cargo build --release && aerie run --model T.aerie --plugin $PWD/target/release/libdrafter_rust.so --drafter lookup-rust ...
 //!
 //! No panic leaves it, and none is printed: every call of the host goes through [`guard`].
 mod lookup;
