@@ -34,10 +34,6 @@ def measure(args: argparse.Namespace) -> dict:
     return json.loads(subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE).stdout)
 
 
-def best_threshold(row: dict, variant: str) -> dict:
-    return max(row[variant], key=lambda v: v["speed"])
-
-
 def summary(name: str, cells: list[dict]) -> str:
     worst = max(cells, key=lambda c: c["regret"])
     lost = sum(max(0, c["regret"]) for c in cells) / len(cells)
@@ -74,22 +70,10 @@ def page(r: dict) -> str:
     out += [summary(name, [c for c in cells if c["texts"] == name]) for name in HALVES]
     for name in HALVES:
         out += table(name, [c for c in cells if c["texts"] == name])
-    if r.get("ablation"):
-        rows = r["ablation"]
-        out += ["", "## CAST's parts", "",
-                f"As CAST's Table 3, with {rows[0]['drafter']}: dynamic reranking (DR), depth pruning (DP), breadth pruning (BP), all in EAGLE-2's sizes",
-                "(60 nodes, depth 6, top 10), as multiples of plain decode. CAST's one threshold C is the best of 0.5 to 4 for each entry, in brackets.", "",
-                "| T | batch | eagle2 60/6 | none | +DR | +DR+DP | +DR+BP | CAST |", "|---|---|---|---|---|---|---|---|"]
-        for row in rows:
-            parts = []
-            for v in ("+DR", "+DR+DP", "+DR+BP", "CAST"):
-                b = best_threshold(row, v)
-                parts.append(f"{b['speed'] / row['plain']:.2f} ({b['threshold']:g})")
-            out.append(f"| {row['temperature']:g} | {row['batch']} | {row['eagle2 60/6'] / row['plain']:.2f} | "
-                       f"{row['EAGLE-2'][0]['speed'] / row['plain']:.2f} | " + " | ".join(parts) + " |")
-        large = [c for c in cells if c["batch"] >= 4 and c["published"]]
-        wins = sum(c["published"]["cast"] > c["published"]["eagle2"] for c in large)
-        out += ["", f"In published sizes `cast` is faster than `eagle2` in {wins} of the {len(large)} cells of batch 4 and more."]
+    large = [c for c in cells if c["batch"] >= 4 and c["published"]]
+    wins = sum(c["published"]["cast"] > c["published"]["eagle2"] for c in large)
+    out += ["", f"In published sizes `cast` is faster than `eagle2` in {wins} of the {len(large)} cells of batch 4 and more; what each of its parts",
+            "brings is in [cast.md](cast.md)."]
     return "\n".join(out) + "\n"
 
 

@@ -58,8 +58,8 @@ struct Fixed {
 Replay::Maker eagle2(int32_t total, int32_t depth, int32_t top_k = 10) {
   return [=] { return make_eagle2_policy({total, depth - 1, top_k}).value(); };
 }
-Replay::Maker cast(const CastOptions& o) {
-  return [=] { return make_cast_policy(o).value(); };
+Replay::Maker cast() {
+  return [] { return make_cast_policy({}).value(); };
 }
 
 // What a cell's best fixed policy is looked for among.
@@ -155,9 +155,6 @@ class Bench {
       for (size_t i = 0; i < recordings.size(); ++i) all.push_back(drafter(i));
       cells("all together", t, all, out);
     }
-    if (half == 0) return;
-    for (size_t i = 0; i < recordings.size(); ++i)
-      if (recordings[i].kind == DrafterKind::levels) return ablation(names_[i], t, {drafter(i)}, out);
   }
 
   void open(const std::string& spec) {
@@ -214,7 +211,7 @@ class Bench {
         const auto outcomes = replay.run_fixed(f.make, o_.batches);
         for (size_t b = 0; b < n; ++b) beside[b][f.name] = outcomes[b].speed();
       }
-      for (size_t b = 0; b < n; ++b) beside[b]["cast"] = replay.run(cast({}), o_.batches[b]).speed();
+      for (size_t b = 0; b < n; ++b) beside[b]["cast"] = replay.run(cast(), o_.batches[b]).speed();
     }
     for (size_t b = 0; b < n; ++b) {
       Replay replay(table_.target, drafters, o_.run);
@@ -234,35 +231,6 @@ class Bench {
                    static_cast<double>(temperature), o_.batches[b], plain, best[b].speed, best[b].name.c_str(), ours.speed(),
                    ours.plain / ours.cycles, 100 * (1 - ours.speed() / rival));
       (*out)["cells"].push_back(cell);
-    }
-  }
-
-  // CAST's Table 3, in the same sizes throughout, and its one threshold tuned per batch.
-  void ablation(const std::string& name, float temperature, const std::vector<ReplayDrafter>& drafters, ordered_json* out) {
-    struct Variant {
-      const char* name;
-      bool breadth, depth, rerank;
-    };
-    const Variant variants[] = {{"EAGLE-2", false, false, false}, {"+DR", false, false, true}, {"+DR+DP", false, true, true},
-                                {"+DR+BP", true, false, true}, {"CAST", true, true, true}};
-    for (const int32_t batch : o_.batches) {
-      Replay replay(table_.target, drafters, o_.run);
-      const double plain = replay.run_plain(batch).speed();
-      ordered_json row{{"drafter", name}, {"temperature", temperature}, {"batch", batch}, {"plain", plain}};
-      for (const Variant& v : variants) {
-        ordered_json speeds;
-        for (const double threshold : {0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0}) {
-          CastOptions c{60, 6, 10, threshold};
-          c.prune_breadth = v.breadth;
-          c.prune_depth = v.depth;
-          c.rerank = v.rerank;
-          speeds.push_back({{"threshold", threshold}, {"speed", replay.run(cast(c), batch).speed()}});
-          if (!v.rerank) break;
-        }
-        row[v.name] = speeds;
-      }
-      row["eagle2 60/6"] = replay.run(eagle2(60, 6), batch).speed();
-      (*out)["ablation"].push_back(row);
     }
   }
 
