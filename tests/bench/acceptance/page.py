@@ -20,7 +20,7 @@ def introduction(results, folder):
 Made by `{results["command"]}`
 on {m["cpu"]} ({m["cpus"]} CPUs, one thread used), {m["date"]}, rows measured at {commits}; the numbers are in
 [results.json]({folder}/results.json). {results["prompts"]} prompts of each kind, {results["max_tokens"]} tokens each. Novels and Python are
-held-out books and modules, stories are openings written for this page. τ is tokens emitted per cycle; prefill's token and
+held-out books and modules (DATA, made by [training](training.md#the-steps)), stories are openings written for this page. τ is tokens emitted per cycle; prefill's token and
 cycles cut short by the limit do not count. All texts but the sampled rule's are the target's own, whatever drafted them.
 
 A greedy small model repeats itself, and repeats are easy to draft: the share of repeated 4-grams stands beside τ, and
@@ -108,8 +108,8 @@ def ablation(a: dict) -> str:
             continue
         budget = group["budget"]
         columns = [key for key in group["variants"][0] if key.startswith("tau_")]
-        out.append(f"\n## Ablation: {name}\n\nPyTorch twin, temperature 0, {budget['steps']} steps ({budget['tokens']} tokens) for each "
-                   f"variant, same text and seed, recipe {group['recipe']} {' '.join(group['options'])}.\n\n")
+        out.append(f"\n## Ablation: {name}\n\nThe target's PyTorch twin, temperature 0, {budget['steps']} steps ({budget['tokens']} tokens) for each "
+                   f"variant, same text and seed, recipe {' '.join([group['recipe'], *group['options']])}.\n\n")
         out.append(table(["variant"] + [c.replace("tau_", "τ, ") for c in columns] + ["accepted at depth 1, 2, …"],
                          [[v["name"]] + [number(v.get(c)) for c in columns] + [", ".join(f"{x:.2f}" for x in v["accepted_at_depth"])]
                           for v in group["variants"]]))
