@@ -71,9 +71,9 @@ void TreeOptions::add_to(CLI::App& app) {
 }
 
 void TreeOptions::add_sizes_to(CLI::App& app) {
-  app.add_option("--tree-nodes", nodes, "chain: length; eagle2: nodes with the root (60)");
-  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone: levels (7)");
-  app.add_option("--tree-top-k", top_k, "eagle2: children a node; backbone: nodes a level (10)");
+  app.add_option("--tree-nodes", nodes, "chain: length (5); eagle2, cast: nodes with the root (60, 72); other trees have no such size");
+  app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone, cast: levels (7, 13)");
+  app.add_option("--tree-top-k", top_k, "eagle2, cast: children a node and nodes expanded a level (10, 12); backbone: nodes a level (10)");
 }
 
 aerie_tree_options TreeOptions::get() const {
