@@ -184,7 +184,9 @@ TEST_F(Exactness, ADrafterCatchesUpAfterAPause) {
       std::vector<int32_t> prompt = kPrompt;
       if (!pause) prompt.insert(prompt.end(), want.begin(), want.begin() + 30);
       must(session->append(prompt));
-      if (pause) EXPECT_EQ(generate(*session, 30, 1), std::vector<int32_t>(want.begin(), want.begin() + 30));
+      if (pause) {
+        EXPECT_EQ(generate(*session, 30, 1), std::vector<int32_t>(want.begin(), want.begin() + 30));
+      }
       const SessionStatistics before = session->statistics();
       EXPECT_EQ(generate(*session, 60), std::vector<int32_t>(want.begin() + 30, want.end())) << c.plugin;
       const SessionStatistics& s = session->statistics();
@@ -224,7 +226,9 @@ TEST_F(Exactness, ADrafterCatchesUpAfterARest) {
     };
     const auto fresh = rest(0);
     EXPECT_EQ(rest(60), fresh) << c.plugin;
-    if (std::string(c.plugin) != "ngram") EXPECT_GT(fresh[0], 5u) << c.plugin << ": nothing was accepted, nothing compared";
+    if (std::string(c.plugin) != "ngram") {
+      EXPECT_GT(fresh[0], 5u) << c.plugin << ": nothing was accepted, nothing compared";
+    }
   }
 }
 
@@ -282,9 +286,13 @@ TEST_F(Exactness, OnePassDraftersAreAskedOnceACycle) {
       must(session->append(kPrompt));
       generate(*session, 40);
       const SessionStatistics& s = session->statistics();
-      if (o.drafter->needs().levels > 1) EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
+      if (o.drafter->needs().levels > 1) {
+        EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
+      }
       const bool own_size = tree.name == "cast" || tree.name == "auto";  // may choose no draft at all
-      if (!o.drafter->host_tokens() && !own_size) EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
+      if (!o.drafter->host_tokens() && !own_size) {
+        EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
+      }
     }
 }
 

@@ -255,7 +255,9 @@ TEST(Profile, TheFirstSessionMeasuresItsDraftersForAllOthers) {
     if (costs && !costs->levels.empty()) {
       EXPECT_DOUBLE_EQ(FirstTold::draft_ms, costs->levels.ms(1, 16, 4)) << library << ": known before its first pass";
     }
-    if (costs) EXPECT_DOUBLE_EQ(told[0].draft_root, costs->roots.ms(1, 16, 2)) << library;
+    if (costs) {
+      EXPECT_DOUBLE_EQ(told[0].draft_root, costs->roots.ms(1, 16, 2)) << library;
+    }
     session.reset();
     if (drafter->resources().pool) {
       EXPECT_EQ(drafter->resources().pool->free_positions(), room) << library;

@@ -251,7 +251,7 @@ TEST_F(Save, StopStringsReachBack) {
   const auto next = generate(*session, 1);
   const auto& text = session->tokens();
   static std::vector<std::string> names(256);
-  for (size_t i = 0; i < names.size(); ++i) names[i] = "<" + std::to_string(i) + ">";
+  for (size_t i = 0; i < names.size(); ++i) names[i] = std::string("<") + std::to_string(i) + ">";
   const auto name = [](int32_t token, int32_t, std::string_view* out) {
     *out = names[static_cast<size_t>(token)];
     return true;
