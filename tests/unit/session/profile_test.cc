@@ -38,13 +38,7 @@ std::shared_ptr<CostTable> made_table(const Model& model, double first, double m
 }
 
 SessionOptions session_options(std::shared_ptr<Drafter> drafter, const char* tree) {
-  SessionOptions o;
-  o.sampling.temperature = 0.7f;
-  o.sampling.seed = 4;
-  o.ignore_eos = true;
-  o.drafter = std::move(drafter);
-  o.tree.name = tree;
-  return o;
+  return options_for(std::move(drafter), tree, 0.7f, 4);
 }
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
