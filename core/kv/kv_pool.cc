@@ -16,6 +16,8 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   cache.kv_heads = shape.kv_heads;
   cache.head_dim = shape.head_dim;
   cache.dtype = shape.dtype;
+  if (shape.bytes_per_slot() > INT64_MAX / cache.slots)
+    return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions is past what can be counted");
   const int64_t bytes = cache.slots * shape.bytes_per_slot();
   cache.data = device->allocate(static_cast<size_t>(bytes));
   if (!cache.data)

@@ -114,6 +114,21 @@ inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model
   return must(Drafter::open(model, kinds[k], opened, o));
 }
 
+// A session under a tree policy, whose text does not end.
+inline SessionOptions options_for(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature, uint64_t seed = 11) {
+  SessionOptions o;
+  o.drafter = std::move(drafter);
+  o.tree.name = tree;
+  o.sampling.temperature = temperature;
+  o.sampling.seed = seed;
+  o.ignore_eos = true;
+  return o;
+}
+
+// Costs for policies that ask: the same trees on every machine, and no time spent on measuring. A drafter's pass takes half
+// of a target's.
+inline double steady_ms(const Drafter* drafter, int32_t rows) { return (drafter ? 0.5 : 1) + 0.05 * rows; }
+
 // `n` tokens, or fewer at the end of the text.
 inline std::vector<int32_t> generate(Session& s, size_t n, int32_t max_tokens = 0) {
   std::vector<int32_t> out;

@@ -14,6 +14,27 @@ LoadProgress load_progress(const Options& o) {
   return [hook = o.progress, user = o.progress_user](uint64_t done, uint64_t total) { return hook(user, done, total) != 0; };
 }
 
+Status read_model(const aerie_model_options& o, ModelOptions* out) {
+  const auto bad = [](const char* name, int32_t value) {
+    return error(Code::invalid_argument, std::string(name) + ": " + std::to_string(value));
+  };
+  constexpr kernels::DType kKvTypes[] = {kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8};
+  if (o.kv_dtype < 0 || o.kv_dtype > 2) return bad("kv_dtype", o.kv_dtype);
+  if (o.kv_positions < 0) return bad("kv_positions", o.kv_positions);
+  if (o.keep_prefixes < -1 || o.keep_prefixes > 0) return bad("keep_prefixes", o.keep_prefixes);
+  if (o.prefill != AERIE_PREFILL_EXACT && o.prefill != AERIE_PREFILL_FAST) return bad("prefill", o.prefill);
+  out->kv_positions = o.kv_positions;
+  out->kv_dtype = kKvTypes[o.kv_dtype];
+  out->keep_prefixes = o.keep_prefixes == 0;
+  out->fast_prefill = o.prefill == AERIE_PREFILL_FAST;
+  if (o.kv_full)
+    out->kv_full = [full = o.kv_full, user = o.kv_full_user](int32_t wanted) {
+      const LentBatch lent;
+      return full(user, wanted) != 0;
+    };
+  return {};
+}
+
 }  // namespace
 
 extern "C" {
@@ -26,28 +47,12 @@ int32_t aerie_model_open(aerie_runtime* runtime, const char* path, const aerie_m
     AERIE_TRY(require(out, "out"));
     aerie_model_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_model_options"));
-    constexpr kernels::DType kKvTypes[] = {kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8};
-    if (o.kv_dtype < 0 || o.kv_dtype > 2)
-      return error(Code::invalid_argument, "kv_dtype: " + std::to_string(o.kv_dtype));
-    if (o.kv_positions < 0) return error(Code::invalid_argument, "kv_positions: " + std::to_string(o.kv_positions));
+    ModelOptions m;
+    AERIE_TRY(read_model(o, &m));
     OpenOptions open;
     open.check_data = o.check_data != 0;
     open.progress = load_progress(o);
     AERIE_ASSIGN(auto package, Package::open(path, open));
-    ModelOptions m;
-    m.kv_positions = o.kv_positions;
-    m.kv_dtype = kKvTypes[o.kv_dtype];
-    if (o.keep_prefixes < -1 || o.keep_prefixes > 0)
-      return error(Code::invalid_argument, "keep_prefixes: " + std::to_string(o.keep_prefixes));
-    m.keep_prefixes = o.keep_prefixes == 0;
-    if (o.prefill != AERIE_PREFILL_EXACT && o.prefill != AERIE_PREFILL_FAST)
-      return error(Code::invalid_argument, "prefill: " + std::to_string(o.prefill));
-    m.fast_prefill = o.prefill == AERIE_PREFILL_FAST;
-    if (o.kv_full)
-      m.kv_full = [full = o.kv_full, user = o.kv_full_user](int32_t wanted) {
-        const LentBatch lent;
-        return full(user, wanted) != 0;
-      };
     AERIE_ASSIGN(auto model, Model::open(runtime->runtime->device, std::move(package), m));
     auto handle = std::make_unique<aerie_model>();
     handle->runtime = runtime->runtime;

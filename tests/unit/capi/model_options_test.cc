@@ -1,5 +1,6 @@
 // aerie_model_options: what each choice gives, and what is refused by name.
 #include <cstring>
+#include <utility>
 
 #include "tests/unit/capi/capi_fixtures.h"
 
@@ -60,6 +61,22 @@ TEST_F(ModelOptions, KvDtypeSaysWhatATokenTakesAndRefusesTheRest) {
   }
   EXPECT_EQ(bytes[1], bytes[0] / 2);
   EXPECT_EQ(bytes[2], bytes[0] / 4 + rows * 4);
+}
+
+TEST_F(ModelOptions, AreJudgedBeforeTheFileIsRead) {
+  int reads = 0;
+  options_.progress_user = &reads;
+  options_.progress = [](void* user, uint64_t, uint64_t) -> int32_t { return ++*static_cast<int*>(user); };
+  for (int32_t aerie_model_options::*field : {&aerie_model_options::kv_positions, &aerie_model_options::kv_dtype,
+                                              &aerie_model_options::keep_prefixes, &aerie_model_options::prefill}) {
+    const int32_t good = std::exchange(options_.*field, -2);
+    EXPECT_EQ(open(&info_), AERIE_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(said(": -2")) << host_.err.message;
+    options_.*field = good;
+  }
+  EXPECT_EQ(reads, 0);
+  EXPECT_EQ(open(&info_), AERIE_OK) << host_.err.message;
+  EXPECT_GT(reads, 0);
 }
 
 }  // namespace

@@ -132,7 +132,9 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
       AERIE_INIT(r);
       if (batch && code == AERIE_OK) code = aerie_batch_step(batch, nullptr, &r, &host.err);
       if (code != AERIE_OK || r.n_failed > 0) ++failures;
-      if (code != AERIE_OK) EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
+      if (code != AERIE_OK) {
+        EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
+      }
     }
     whole = countdown.exchange(-1) > 0;
     for (aerie_session* s : sessions) {

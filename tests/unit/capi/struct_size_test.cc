@@ -127,8 +127,12 @@ TEST(StructSize, AnErrorIsWrittenWithinItsSize) {
     Framed<aerie_error> err(size, 0xCD);
     EXPECT_EQ(aerie_model_open(nullptr, "x", nullptr, nullptr, err.get()), AERIE_E_INVALID_ARGUMENT);
     for (size_t i = std::max<size_t>(size, 4); i < sizeof err.bytes; ++i) ASSERT_EQ(err.bytes[i], 0xCD) << size << ": byte " << i;
-    if (size >= 8) EXPECT_EQ(err.get()->code, AERIE_E_INVALID_ARGUMENT);
-    if (size > 8) EXPECT_EQ(err.bytes[size - 1], 0) << "cut, but a string";
+    if (size >= 8) {
+      EXPECT_EQ(err.get()->code, AERIE_E_INVALID_ARGUMENT);
+    }
+    if (size > 8) {
+      EXPECT_EQ(err.bytes[size - 1], 0) << "cut, but a string";
+    }
   }
   EXPECT_EQ(aerie_model_open(nullptr, "x", nullptr, nullptr, nullptr), AERIE_E_INVALID_ARGUMENT) << "err may be NULL";
 }

@@ -94,5 +94,13 @@ TEST(KvPool, AThousandHoldersTakeNoPage) {
   EXPECT_EQ(pool->holders(a.pages()[3]), 1);
 }
 
+// The largest shape a package may state, times the largest budget: 2^66 bytes, which a 64-bit product takes for nothing.
+TEST(KvPool, ASizePastWhatCanBeCountedIsNotMadeSmall) {
+  std::shared_ptr<kernels::Device> device = std::move(*kernels::make_cpu_device({}));
+  const auto pool = KvPool::create(device, {1024, 4096, 1024}, int64_t{1} << 30);
+  ASSERT_FALSE(pool.ok());
+  EXPECT_EQ(pool.status().code(), Code::out_of_memory);
+}
+
 }  // namespace
 }  // namespace aerie::test

@@ -8,7 +8,9 @@
 namespace aerie::test {
 
 Bytes put_together(const Parts& parts, Bytes manifest) {
-  Bytes file(package::kDataAlignment);
+  Bytes file;
+  file.reserve(package::kDataAlignment + parts.data.size() + package::kBlobAlignment + manifest.size());
+  file.resize(package::kDataAlignment);
   file.insert(file.end(), parts.data.begin(), parts.data.end());
   file.resize(package::align_up(file.size(), package::kBlobAlignment));
   package::Header h;
@@ -48,9 +50,11 @@ Bytes safetensors(const Sources& tensors) {
     header[name] = {{"dtype", t.dtype}, {"shape", t.shape}, {"data_offsets", {begin, data.size()}}};
   }
   const std::string text = header.dump();
-  Bytes file(8);
   const uint64_t n = text.size();
-  std::memcpy(file.data(), &n, 8);
+  Bytes file;
+  file.reserve(sizeof n + text.size() + data.size());
+  file.resize(sizeof n);
+  std::memcpy(file.data(), &n, sizeof n);
   file.insert(file.end(), text.begin(), text.end());
   file.insert(file.end(), data.begin(), data.end());
   return file;

@@ -343,9 +343,11 @@ TEST(ImportLlama, InPlace) {
 TEST(ImportSafetensors, HostileHeaders) {
   const Bytes data(32, 0);
   const auto file = [&](const std::string& header, uint64_t length = 0) {
-    Bytes f(8);
     const uint64_t n = length ? length : header.size();
-    std::memcpy(f.data(), &n, 8);
+    Bytes f;
+    f.reserve(sizeof n + header.size() + data.size());
+    f.resize(sizeof n);
+    std::memcpy(f.data(), &n, sizeof n);
     f.insert(f.end(), header.begin(), header.end());
     f.insert(f.end(), data.begin(), data.end());
     return f;

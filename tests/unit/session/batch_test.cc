@@ -290,7 +290,9 @@ TEST_F(BatchTest, SessionsShareABudgetOfRows) {
   }
   for (int i = 0; i < 20; ++i) {
     must(batch->step(0, kNoLimit));
-    if (i > 0) EXPECT_EQ(device->counts.rows, 20);
+    if (i > 0) {
+      EXPECT_EQ(device->counts.rows, 20);
+    }
     for (size_t k = 0; k < 4; ++k) collect(*sessions[k], &got[k]);
   }
   uint64_t least = UINT64_MAX, most = 0;

@@ -76,26 +76,29 @@ class Exactness : public testing::Test {
 std::string *Exactness::target_, *Exactness::eagle_, *Exactness::small_;
 
 TEST_F(Exactness, EveryDrafterTreeNoiseAndTemperature) {
-  for (const Setting& setting : kSettings) {
-    const auto want = plain(*target_, setting, 7, 60);
-    ASSERT_EQ(want.size(), 60u);
-    for (const int threads : {1, 2}) {
-      const auto model = open_model(*target_, cpu(threads));
-      for (const Choice& c : drafters()) {
-        const auto drafter = open_drafter(model, c.plugin, c.package);
-        for (const PolicySpec& tree : trees())
-          for (const bool shared_noise : {true, false}) {
-            SessionOptions o = options(setting, 7);
-            o.drafter = drafter;
-            o.tree = tree;
-            o.shared_noise = shared_noise;
-            auto session = must(Session::create(model, o));
-            must(session->append(kPrompt));
-            ASSERT_EQ(generate(*session, 60), want) << c.plugin << " " << tree.name << " shared " << shared_noise
-                                                    << " temperature " << setting.temperature;
-            EXPECT_EQ(session->statistics().drafter_failures, 0u) << c.plugin;
+  std::vector<std::vector<int32_t>> want;
+  for (const Setting& setting : kSettings) want.push_back(plain(*target_, setting, 7, 60));
+  for (const int threads : {1, 2}) {
+    const auto model = open_model(*target_, cpu(threads));
+    for (const Choice& c : drafters()) {
+      const auto drafter = open_drafter(model, c.plugin, c.package);
+      const auto check = [&](const PolicySpec& tree, bool shared_noise, size_t setting) {
+        SessionOptions o = options(kSettings[setting], 7);
+        o.drafter = drafter;
+        o.tree = tree;
+        o.shared_noise = shared_noise;
+        auto session = must(Session::create(model, o));
+        must(session->append(kPrompt));
+        ASSERT_EQ(generate(*session, 60), want[setting]) << c.plugin << " " << tree.name << " shared " << shared_noise
+                                                         << " temperature " << o.sampling.temperature;
+        EXPECT_EQ(session->statistics().drafter_failures, 0u) << c.plugin;
+      };
+      for (const PolicySpec& tree : trees())
+        for (const bool shared_noise : {true, false})
+          for (size_t setting = 0; setting < want.size(); ++setting) {
+            ASSERT_EQ(want[setting].size(), 60u);
+            ASSERT_NO_FATAL_FAILURE(check(tree, shared_noise, setting));
           }
-      }
     }
   }
 }
@@ -184,7 +187,9 @@ TEST_F(Exactness, ADrafterCatchesUpAfterAPause) {
       std::vector<int32_t> prompt = kPrompt;
       if (!pause) prompt.insert(prompt.end(), want.begin(), want.begin() + 30);
       must(session->append(prompt));
-      if (pause) EXPECT_EQ(generate(*session, 30, 1), std::vector<int32_t>(want.begin(), want.begin() + 30));
+      if (pause) {
+        EXPECT_EQ(generate(*session, 30, 1), std::vector<int32_t>(want.begin(), want.begin() + 30));
+      }
       const SessionStatistics before = session->statistics();
       EXPECT_EQ(generate(*session, 60), std::vector<int32_t>(want.begin() + 30, want.end())) << c.plugin;
       const SessionStatistics& s = session->statistics();
@@ -224,7 +229,9 @@ TEST_F(Exactness, ADrafterCatchesUpAfterARest) {
     };
     const auto fresh = rest(0);
     EXPECT_EQ(rest(60), fresh) << c.plugin;
-    if (std::string(c.plugin) != "ngram") EXPECT_GT(fresh[0], 5u) << c.plugin << ": nothing was accepted, nothing compared";
+    if (std::string(c.plugin) != "ngram") {
+      EXPECT_GT(fresh[0], 5u) << c.plugin << ": nothing was accepted, nothing compared";
+    }
   }
 }
 
@@ -282,9 +289,13 @@ TEST_F(Exactness, OnePassDraftersAreAskedOnceACycle) {
       must(session->append(kPrompt));
       generate(*session, 40);
       const SessionStatistics& s = session->statistics();
-      if (o.drafter->needs().levels > 1) EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
+      if (o.drafter->needs().levels > 1) {
+        EXPECT_LE(s.draft_passes, s.cycles) << c.plugin << " " << tree.name;
+      }
       const bool own_size = tree.name == "cast" || tree.name == "auto";  // may choose no draft at all
-      if (!o.drafter->host_tokens() && !own_size) EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
+      if (!o.drafter->host_tokens() && !own_size) {
+        EXPECT_GT(s.verified, s.cycles) << c.plugin << " " << tree.name;
+      }
     }
 }
 

@@ -182,7 +182,9 @@ TEST_P(OwnHeads, OneHeadDraftsOneToken) {
     const SessionStatistics& s = session->statistics();
     EXPECT_EQ(s.drafter_failures, 0u) << tree;
     EXPECT_EQ(s.tried[1], 0u) << tree;
-    if (std::string(tree) != "auto" && std::string(tree) != "cast") EXPECT_GT(s.verified, 0u) << tree;
+    if (std::string(tree) != "auto" && std::string(tree) != "cast") {
+      EXPECT_GT(s.verified, 0u) << tree;
+    }
   }
 }
 

@@ -38,13 +38,7 @@ std::shared_ptr<CostTable> made_table(const Model& model, double first, double m
 }
 
 SessionOptions session_options(std::shared_ptr<Drafter> drafter, const char* tree) {
-  SessionOptions o;
-  o.sampling.temperature = 0.7f;
-  o.sampling.seed = 4;
-  o.ignore_eos = true;
-  o.drafter = std::move(drafter);
-  o.tree.name = tree;
-  return o;
+  return options_for(std::move(drafter), tree, 0.7f, 4);
 }
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
@@ -255,7 +249,9 @@ TEST(Profile, TheFirstSessionMeasuresItsDraftersForAllOthers) {
     if (costs && !costs->levels.empty()) {
       EXPECT_DOUBLE_EQ(FirstTold::draft_ms, costs->levels.ms(1, 16, 4)) << library << ": known before its first pass";
     }
-    if (costs) EXPECT_DOUBLE_EQ(told[0].draft_root, costs->roots.ms(1, 16, 2)) << library;
+    if (costs) {
+      EXPECT_DOUBLE_EQ(told[0].draft_root, costs->roots.ms(1, 16, 2)) << library;
+    }
     session.reset();
     if (drafter->resources().pool) {
       EXPECT_EQ(drafter->resources().pool->free_positions(), room) << library;

@@ -25,7 +25,7 @@ class SaveDamage : public testing::Test {
     session.reset();
     free_ = model_->pool()->free_positions();
   }
-  SessionOptions options() const { return saved_options(drafter_, "chain", 0.8f); }
+  SessionOptions options() const { return options_for(drafter_, "chain", 0.8f); }
 
   void expect_refused(const Bytes& bytes, Code code, const std::string& field) {
     const auto s = Session::restore(model_, options(), bytes);
@@ -96,14 +96,14 @@ TEST_F(SaveDamage, OfSomewhereElse) {
   ModelOptions bf16;
   bf16.kv_dtype = kernels::DType::bf16;
   const auto other_kv = open_model(*target_, cpu(1), bf16);
-  const auto by_kv = Session::restore(other_kv, saved_options(nullptr, "chain", 0), bytes_);
+  const auto by_kv = Session::restore(other_kv, options_for(nullptr, "chain", 0), bytes_);
   ASSERT_FALSE(by_kv.ok());
   EXPECT_EQ(by_kv.status().code(), Code::mismatch);
   EXPECT_EQ(by_kv.status().message(), "saved session: kv dtype: saved with f32, this is bf16");
   const auto other_weights = open_model(converted(golden("mha"), "damage-int4", kernels::DType::int4), cpu(1));
-  EXPECT_EQ(Session::restore(other_weights, saved_options(nullptr, "chain", 0), bytes_).status().code(), Code::mismatch);
+  EXPECT_EQ(Session::restore(other_weights, options_for(nullptr, "chain", 0), bytes_).status().code(), Code::mismatch);
   const auto other = open_model(converted(golden("gqa_tied"), "damage-other", kernels::DType::int8), cpu(1));
-  EXPECT_EQ(Session::restore(other, saved_options(nullptr, "chain", 0), bytes_).status().code(), Code::mismatch);
+  EXPECT_EQ(Session::restore(other, options_for(nullptr, "chain", 0), bytes_).status().code(), Code::mismatch);
 }
 
 TEST_F(SaveDamage, CountsThatCannotBe) {
@@ -143,12 +143,12 @@ TEST_F(SaveDamage, AnotherPolicysMemory) {
   for (const char* tree : {"cast", "auto"}) {
     const std::string kind = std::string(tree) + " shared";
     const Bytes bytes = with([&](Snapshot& s) { s.drafters[0].memory = {3, 1, 4, 1, 5}; s.drafters[0].policy = kind; });
-    const auto s = Session::restore(model_, saved_options(drafter_, tree, 0.8f), bytes);
+    const auto s = Session::restore(model_, options_for(drafter_, tree, 0.8f), bytes);
     ASSERT_FALSE(s.ok()) << tree;
     EXPECT_EQ(s.status().code(), Code::bad_format);
     EXPECT_EQ(s.status().message(), "saved session: policy memory: not of " + kind);
     EXPECT_EQ(model_->pool()->free_positions(), free_);
-    EXPECT_TRUE(Session::restore(model_, saved_options(drafter_, tree, 0), bytes).ok()) << "of another temperature: it is not looked at";
+    EXPECT_TRUE(Session::restore(model_, options_for(drafter_, tree, 0), bytes).ok()) << "of another temperature: it is not looked at";
     EXPECT_TRUE(Session::restore(model_, options(), bytes).ok());
   }
 }
@@ -189,13 +189,13 @@ TEST_F(SaveDamage, NoRoom) {
   ModelOptions little;
   little.kv_positions = 160;  // 128 for trees and a page
   const auto model = open_model(*target_, cpu(1), little);
-  auto first = must(Session::restore(model, saved_options(nullptr, "chain", 0), bytes_));
-  s = Session::restore(model, saved_options(nullptr, "chain", 0), bytes_);
+  auto first = must(Session::restore(model, options_for(nullptr, "chain", 0), bytes_));
+  s = Session::restore(model, options_for(nullptr, "chain", 0), bytes_);
   ASSERT_FALSE(s.ok());
   EXPECT_EQ(s.status().code(), Code::limit);
   EXPECT_NE(s.status().message().find("KV budget"), std::string::npos);
   first.reset();
-  EXPECT_TRUE(Session::restore(model, saved_options(nullptr, "chain", 0), bytes_).ok());
+  EXPECT_TRUE(Session::restore(model, options_for(nullptr, "chain", 0), bytes_).ok());
 
   auto session = must(Session::restore(model_, options(), bytes_));
   size_t size = 0;

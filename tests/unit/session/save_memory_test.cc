@@ -62,7 +62,7 @@ class Steady final : public TreePolicy {
 };
 
 SessionOptions steady(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature, double draft_ms = 1) {
-  SessionOptions o = saved_options(std::move(drafter), tree, temperature);
+  SessionOptions o = options_for(std::move(drafter), tree, temperature);
   o.policy = [tree, draft_ms] {
     PolicySpec spec;
     spec.name = tree;

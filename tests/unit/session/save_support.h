@@ -21,17 +21,6 @@ inline Bytes saved(Session& s) {
   return bytes;
 }
 
-inline SessionOptions saved_options(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature) {
-  SessionOptions o;
-  o.drafter = std::move(drafter);
-  o.tree = {};
-  o.tree.name = tree;
-  o.sampling.temperature = temperature;
-  o.sampling.seed = 11;
-  o.ignore_eos = true;
-  return o;
-}
-
 // The tokens of each of `n` cycles: where a drafter's state differs, so do their lengths.
 using Cycles = std::vector<std::vector<int32_t>>;
 inline void add_cycle(const StepResult& r, Cycles* out) {

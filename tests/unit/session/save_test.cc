@@ -74,7 +74,7 @@ TEST_F(Save, EveryDrafterTreeAndTemperature) {
   for (const char* kind : {"none", "eagle", "eagle3", "fasteagle", "medusa", "hydra", "small_model", "ngram"})
     for (const char* tree : {"chain", "static", "eagle2", "backbone"})
       for (const float temperature : {0.0f, 0.8f})
-        expect_seamless(model, saved_options(open(model, kind), tree, temperature), 9, 0,
+        expect_seamless(model, options_for(open(model, kind), tree, temperature), 9, 0,
                         std::string(kind) + " " + tree + " " + std::to_string(temperature));
 }
 
@@ -86,7 +86,7 @@ TEST_F(Save, TrainedDrafters) {
                                      std::pair("medusa", "medusa"), std::pair("hydra", "hydra"), std::pair("small_model", "small")})
     for (const auto& [temperature, slices] : {std::pair(0.0f, 0), std::pair(0.8f, 5)}) {
       const SessionOptions o =
-          saved_options(open_drafter(model, plugin, models + "demo-" + name + ".aerie"), "eagle2", temperature);
+          options_for(open_drafter(model, plugin, models + "demo-" + name + ".aerie"), "eagle2", temperature);
       EXPECT_GT(expect_seamless(model, o, 11, slices, std::string(name) + " " + std::to_string(temperature)), 1.4) << name;
     }
 }
@@ -96,14 +96,14 @@ TEST_F(Save, AtAnyPoint) {
   for (const char* kind : {"none", "eagle", "fasteagle", "small_model"})
     for (const size_t cycles : {0, 1, 5})
       for (const int slices : {0, 1, 3, 20})
-        expect_seamless(model, saved_options(open(model, kind), "eagle2", 0.8f), cycles, slices,
+        expect_seamless(model, options_for(open(model, kind), "eagle2", 0.8f), cycles, slices,
                         std::string(kind) + " after " + std::to_string(cycles) + " cycles and " + std::to_string(slices) + " slices");
 }
 
 // The pool of guesses that Lookahead has gathered goes with its process: the text does not need it.
 TEST_F(Save, LookaheadBeginsAnew) {
   const auto model = open_model(*target_, cpu(1));
-  const SessionOptions o = saved_options(open(model, "lookahead"), "chain", 0.8f);
+  const SessionOptions o = options_for(open(model, "lookahead"), "chain", 0.8f);
   auto session = must(Session::create(model, o));
   must(session->append(kSavedPrompt));
   generate(*session, 30);
@@ -121,7 +121,7 @@ TEST_F(Save, OnADeviceThatTheHostCannotRead) {
     const auto model = open_model(*target_, kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 1}))), m);
     for (const char* kind : {"eagle", "medusa", "small_model"})
       for (const int slices : {0, 4})
-        expect_seamless(model, saved_options(open(model, kind), "eagle2", 0.8f), 6, slices, std::string("mock ") + kind);
+        expect_seamless(model, options_for(open(model, kind), "eagle2", 0.8f), 6, slices, std::string("mock ") + kind);
   }
 }
 
@@ -129,7 +129,7 @@ TEST_F(Save, OnADeviceThatTheHostCannotRead) {
 TEST_F(Save, FeaturesThatWait) {
   const auto model = open_model(*target_, cpu(1));
   for (const char* kind : {"eagle", "eagle3", "hydra"}) {
-    const SessionOptions o = saved_options(open(model, kind), "chain", 0.8f);
+    const SessionOptions o = options_for(open(model, kind), "chain", 0.8f);
     auto session = must(Session::create(model, o));
     must(session->append(kSavedPrompt));
     Cycles got;
@@ -148,13 +148,13 @@ TEST_F(Save, FeaturesThatWait) {
 
 TEST_F(Save, AnotherDrafterOrNone) {
   const auto model = open_model(*target_, cpu(1));
-  auto session = must(Session::create(model, saved_options(open(model, "eagle"), "eagle2", 0.8f)));
+  auto session = must(Session::create(model, options_for(open(model, "eagle"), "eagle2", 0.8f)));
   must(session->append(kSavedPrompt));
   generate(*session, 30);
   const Bytes bytes = saved(*session);
   const auto want = generate(*session, 50);
   for (const char* kind : {"none", "eagle3", "fasteagle", "medusa", "hydra", "small_model", "ngram", "lookahead"}) {
-    auto restored = must(Session::restore(model, saved_options(open(model, kind), "eagle2", 0.8f), bytes));
+    auto restored = must(Session::restore(model, options_for(open(model, kind), "eagle2", 0.8f), bytes));
     EXPECT_EQ(generate(*restored, 50), want) << kind;
     EXPECT_EQ(restored->statistics().drafter_failures, 0u) << kind;
   }
@@ -162,15 +162,15 @@ TEST_F(Save, AnotherDrafterOrNone) {
 
 TEST_F(Save, TheSampledRuleToo) {
   const auto model = open_model(*target_, cpu(1));
-  SessionOptions o = saved_options(open(model, "eagle"), "static", 0.8f);
+  SessionOptions o = options_for(open(model, "eagle"), "static", 0.8f);
   o.sampled_rule = true;
   expect_seamless(model, o, 9, 0, "sampled rule");
 }
 
 TEST_F(Save, FromABatch) {
   const auto model = open_model(*target_, cpu(1));
-  const SessionOptions o = saved_options(open(model, "eagle"), "eagle2", 0.8f);
-  auto alone = must(Session::create(model, saved_options(nullptr, "chain", 0.8f)));
+  const SessionOptions o = options_for(open(model, "eagle"), "eagle2", 0.8f);
+  auto alone = must(Session::create(model, options_for(nullptr, "chain", 0.8f)));
   must(alone->append(kSavedPrompt));
   const auto want = generate(*alone, 80);
   auto a = must(Session::create(model, o)), b = must(Session::create(model, o));
@@ -197,7 +197,7 @@ TEST_F(Save, FromABatch) {
 TEST_F(Save, RewindAndAppendAfterRestore) {
   const auto model = open_model(*target_, cpu(1));
   for (const char* kind : {"eagle", "small_model", "medusa"}) {
-    const SessionOptions o = saved_options(open(model, kind), "eagle2", 0.8f);
+    const SessionOptions o = options_for(open(model, kind), "eagle2", 0.8f);
     auto session = must(Session::create(model, o));
     must(session->append(kSavedPrompt));
     generate(*session, 40);
@@ -217,7 +217,7 @@ TEST_F(Save, RewindAndAppendAfterRestore) {
 
 TEST_F(Save, AnEmptyTextAndAnEndedOne) {
   const auto model = open_model(*target_, cpu(1));
-  SessionOptions o = saved_options(open(model, "eagle"), "chain", 0);
+  SessionOptions o = options_for(open(model, "eagle"), "chain", 0);
   auto session = must(Session::create(model, o));
   auto empty = must(Session::restore(model, o, saved(*session)));
   EXPECT_TRUE(empty->tokens().empty());
@@ -243,7 +243,7 @@ TEST_F(Save, AnEmptyTextAndAnEndedOne) {
 // A stop string that had begun when the session was saved ends the text where it would have.
 TEST_F(Save, StopStringsReachBack) {
   const auto model = open_model(*target_, cpu(1));
-  const SessionOptions o = saved_options(nullptr, "chain", 0.8f);
+  const SessionOptions o = options_for(nullptr, "chain", 0.8f);
   auto session = must(Session::create(model, o));
   must(session->append(kSavedPrompt));
   generate(*session, 20);
@@ -251,7 +251,7 @@ TEST_F(Save, StopStringsReachBack) {
   const auto next = generate(*session, 1);
   const auto& text = session->tokens();
   static std::vector<std::string> names(256);
-  for (size_t i = 0; i < names.size(); ++i) names[i] = "<" + std::to_string(i) + ">";
+  for (size_t i = 0; i < names.size(); ++i) names[i] = std::string("<") + std::to_string(i) + ">";
   const auto name = [](int32_t token, int32_t, std::string_view* out) {
     *out = names[static_cast<size_t>(token)];
     return true;

@@ -29,14 +29,8 @@ std::shared_ptr<Drafter> test_plugin(const std::shared_ptr<Model>& model, const 
 }
 
 SessionOptions with(std::vector<std::shared_ptr<Drafter>> drafters, float temperature, const char* tree = "auto") {
-  SessionOptions o;
-  if (!drafters.empty()) o.drafter = drafters[0];
+  SessionOptions o = options_for(drafters.empty() ? nullptr : drafters[0], tree, temperature, 5);
   if (drafters.size() > 1) o.more_drafters.assign(drafters.begin() + 1, drafters.end());
-  o.tree = {};
-  o.tree.name = tree;
-  o.sampling.temperature = temperature;
-  o.sampling.seed = 5;
-  o.ignore_eos = true;
   return o;
 }
 
@@ -127,7 +121,7 @@ TEST(SeveralDrafters, ABadNeighbourIsLeftAlone) {
     for (const bool first : {true, false}) {
       SessionStatistics s;
       SessionOptions o = first ? with({bad, good}, 0) : with({good, bad}, 0);
-      o.pass_ms = [](const Drafter* drafter, int32_t rows) { return (drafter ? 0.5 : 1) + 0.05 * rows; };
+      o.pass_ms = steady_ms;
       EXPECT_EQ(text_with(model, o, 300, &s), want) << id;
       const size_t at = first ? 0 : 1;
       EXPECT_LT(s.chosen_cycles[at], s.cycles / 2) << id << " has " << s.chosen_cycles[at] << " of " << s.cycles;

@@ -37,7 +37,9 @@ TEST(SuffixAutomaton, ItsMatchesAreThoseOfAScan) {
       ASSERT_EQ(got[0].length, longest) << "text of " << size;
       ASSERT_EQ(got[0].follow, latest) << "text of " << size;
       for (size_t i = 0; i < got.size(); ++i) {  // every match is one, and they get shorter
-        if (i > 0) ASSERT_LT(got[i].length, got[i - 1].length);
+        if (i > 0) {
+          ASSERT_LT(got[i].length, got[i - 1].length);
+        }
         ASSERT_LT(got[i].follow, size);
         for (int32_t k = 1; k <= got[i].length; ++k)
           ASSERT_EQ(text[static_cast<size_t>(got[i].follow - k)], text[static_cast<size_t>(size - k)]);
@@ -289,8 +291,9 @@ TEST_F(TextDrafters, ExtraRowsThatLieCostNoToken) {
   }
   DrafterOptions o;
   for (PluginKind& k : must(load_plugin(library)))
-    if (std::string(k.desc.id) == "extra_bad_table")
+    if (std::string(k.desc.id) == "extra_bad_table") {
       EXPECT_NE(Drafter::open(model, k, nullptr, o).status().message().find("aerie.extra_rows/1"), std::string::npos);
+    }
 }
 
 }  // namespace

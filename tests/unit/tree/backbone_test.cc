@@ -43,8 +43,9 @@ TEST(Backbone, LittleRoomDropsWhatRanksLast) {
     EXPECT_EQ(broken(d, limits), "") << room;
     EXPECT_EQ(static_cast<int32_t>(d.selected.size()), room);
     for (int32_t n = 1; n < d.tree.size(); ++n)
-      if (std::find(d.selected.begin(), d.selected.end(), n) == d.selected.end())
+      if (std::find(d.selected.begin(), d.selected.end(), n) == d.selected.end()) {
         for (const int32_t s : d.selected) EXPECT_TRUE(ranks_before(d.tree, s, n)) << "room " << room;
+      }
   }
   CycleLimits shallow;
   shallow.max_depth = 1;

@@ -90,7 +90,9 @@ inline void expect_draft_rows(const DeviceTree& t, int32_t depth, int32_t rows, 
     ASSERT_EQ(t.draft_token[at], node.token);
     const int32_t parent = node.parent < 0 ? 0 : t.places[static_cast<size_t>(node.parent)].row;
     ASSERT_EQ(t.draft_parent[at], DeviceTree::kNodeBase + parent);
-    if (depth > 1) ASSERT_EQ(tail[depth - 2], t.fed_slots[static_cast<size_t>(parent)]);
+    if (depth > 1) {
+      ASSERT_EQ(tail[depth - 2], t.fed_slots[static_cast<size_t>(parent)]);
+    }
   }
 }
 
@@ -187,7 +189,9 @@ inline void expect_tree(const DeviceTree& t, const Draft& want, const TreeShape&
     ASSERT_EQ(t.node(i).token, rows.token[at]);
     ASSERT_EQ(t.node(i).parent, rows.parent[at]);
     ASSERT_EQ(t.node(i).confidence, want.tree[rows.node[at]].confidence);
-    if (depth > 1) ASSERT_EQ(tail[depth - 2], t.row_slots[static_cast<size_t>(rows.parent[at])]);
+    if (depth > 1) {
+      ASSERT_EQ(tail[depth - 2], t.row_slots[static_cast<size_t>(rows.parent[at])]);
+    }
   }
 }
 
