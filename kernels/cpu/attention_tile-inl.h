@@ -1,6 +1,7 @@
 // One block of kPageSlots positions for the queries that look at it.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "hwy/highway.h"
 #include "kernels/cpu/attention_tile.h"
@@ -92,25 +93,27 @@ void ExpandValues(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, 
   }
 }
 
-// scores[q][j] = (query q . key j) * scale for positions [first, first + kW vectors).
+// scores[q][j] = (query q . key j) * scale for the first `reach` positions, in steps of kW vectors.
 template <int kQ, int kW>
-HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, size_t first,
+HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, int64_t reach,
                        float (*scores)[kPageSlots]) {
   const F d;
-  VF acc[kQ][kW];
-  for (auto& row : acc)
-    for (auto& a : row) a = hn::Zero(d);
-  for (int64_t i = 0; i < dim; ++i) {
-    const float* k = keys + i * kPageSlots + first;
-    VF key[kW];
-    for (int w = 0; w < kW; ++w) key[w] = hn::Load(d, k + w * kLanes);
-    for (int q = 0; q < kQ; ++q) {
-      const VF x = hn::Set(d, queries[q].q[i]);
-      for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(key[w], x, acc[q][w]);
+  for (int64_t first = 0; first < reach; first += kW * static_cast<int64_t>(kLanes)) {
+    VF acc[kQ][kW];
+    for (auto& row : acc)
+      for (auto& a : row) a = hn::Zero(d);
+    for (int64_t i = 0; i < dim; ++i) {
+      const float* k = keys + i * kPageSlots + first;
+      VF key[kW];
+      for (int w = 0; w < kW; ++w) key[w] = hn::Load(d, k + w * kLanes);
+      for (int q = 0; q < kQ; ++q) {
+        const VF x = hn::Set(d, queries[q].q[i]);
+        for (int w = 0; w < kW; ++w) acc[q][w] = hn::MulAdd(key[w], x, acc[q][w]);
+      }
     }
+    for (int q = 0; q < kQ; ++q)
+      for (int w = 0; w < kW; ++w) hn::Store(hn::Mul(acc[q][w], hn::Set(d, scale)), d, scores[q] + first + w * kLanes);
   }
-  for (int q = 0; q < kQ; ++q)
-    for (int w = 0; w < kW; ++w) hn::Store(hn::Mul(acc[q][w], hn::Set(d, scale)), d, scores[q] + first + w * kLanes);
 }
 
 // values = values * keep + weight * value over positions [begin, end) ascending, elements [at, at + kW vectors).
@@ -148,28 +151,32 @@ HWY_INLINE void WeighRows(const Query* queries, const float* const* value, int64
   for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, begin, end, at, weight, keep);
 }
 
-// Scores to weights exp(score - maximum so far). keep: what the state counts for from now on, 1 unless a maximum rises.
-template <int kQ>
-HWY_INLINE void Softmax(const Query* queries, float (*score)[kPageSlots], float* keep) {
-  static_assert(kQ <= static_cast<int>(kLanes));
+// Scores to weights exp(score - maximum so far). keep: what the states count for from now on, 1 unless a maximum rises.
+// Step after step for all queries: a query's own steps wait for each other.
+inline void Softmax(const Query* queries, int64_t count, float (*score)[kPageSlots], float* keep) {
   const F d;
-  const float inf = std::numeric_limits<float>::infinity();
-  float top[kQ];
-  for (int q = 0; q < kQ; ++q) {
-    for (int64_t j = queries[q].n; j < kPageSlots; ++j) score[q][j] = -inf;
+  constexpr auto lanes = static_cast<int64_t>(kLanes);
+  constexpr size_t kVectors = kPageSlots / kLanes;
+  for (int64_t q = 0; q < count; ++q) {
+    for (int64_t j = 0; queries[q].n < kPageSlots && j < kPageSlots; j += lanes) {
+      const auto seen = hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(queries[q].n - j, 0, lanes)));
+      const VF none = hn::Set(d, -std::numeric_limits<float>::infinity());
+      hn::Store(hn::IfThenElse(seen, hn::Load(d, score[q] + j), none), d, score[q] + j);
+    }
     VF best = hn::Load(d, score[q]);
-    for (size_t j = kLanes; j < kPageSlots; j += kLanes) best = hn::Max(best, hn::Load(d, score[q] + j));
+    for (int64_t j = lanes; j < kPageSlots; j += lanes) best = hn::Max(best, hn::Load(d, score[q] + j));
     const float block_top = hn::GetLane(hn::MaxOfLanes(d, best)), before = queries[q].state[0];
-    top[q] = block_top > before ? block_top : before;
-    keep[q] = before - top[q];
-    queries[q].state[0] = top[q];
+    const float top = block_top > before ? block_top : before;
+    keep[q] = before - top;
+    queries[q].state[0] = top;
   }
-  hn::Store(Exp(hn::Load(d, keep)), d, keep);
-  for (int q = 0; q < kQ; ++q) {
+  for (int64_t q = 0; q < count; q += lanes) hn::Store(Exp<false>(hn::Load(d, keep + q)), d, keep + q);
+  for (int64_t q = 0; q < count; ++q) {
     // A NaN score stays one: score - top is a NaN whatever top is.
-    VF weight[kPageSlots / kLanes];
-    for (size_t i = 0; i < kPageSlots / kLanes; ++i) {
-      weight[i] = Exp(hn::Sub(hn::Load(d, score[q] + i * kLanes), hn::Set(d, top[q])));
+    const VF top = hn::Set(d, queries[q].state[0]);
+    VF weight[kVectors];
+    for (size_t i = 0; i < kVectors; ++i) {
+      weight[i] = Exp<false>(hn::Sub(hn::Load(d, score[q] + i * kLanes), top));
       hn::Store(weight[i], d, score[q] + i * kLanes);
     }
     float* total = queries[q].state + kStateTotal;
@@ -180,34 +187,55 @@ HWY_INLINE void Softmax(const Query* queries, float (*score)[kPageSlots], float*
   }
 }
 
-// One block for kQ queries.
+// The two ends of a block for kQ queries: their scores, and with these as weights their values.
 template <int kQ>
-void Tile(const Query* queries, const float* keys, const float* const* value, int64_t dim, float scale) {
-  constexpr int kScoreWidth = kLanes == 16 ? 2 : kQ == 1 ? 4 : 2;
-  HWY_ALIGN float score[kQ][kPageSlots];
-  HWY_ALIGN float keep[16] = {};
-  for (size_t first = 0; first < kPageSlots; first += kScoreWidth * kLanes)
-    Scores<kQ, kScoreWidth>(queries, keys, dim, scale, first, score);
-  Softmax<kQ>(queries, score, keep);
+void ScoreTile(const Query* queries, const float* keys, int64_t dim, float scale, float (*score)[kPageSlots]) {
+  int64_t reach = 0;
+  for (int q = 0; q < kQ; ++q) reach = std::max(reach, queries[q].n);
+  if (kLanes == 16 && reach <= 16)
+    Scores<kQ, 1>(queries, keys, dim, scale, reach, score);
+  else
+    Scores<kQ, kLanes != 16 && kQ == 1 ? 4 : 2>(queries, keys, dim, scale, reach, score);
+}
+
+template <int kQ>
+void WeighTile(const Query* queries, const float* const* value, int64_t dim, const float (*weight)[kPageSlots],
+               const float* keep) {
   int64_t n = queries[0].n;  // of all
   for (int q = 1; q < kQ; ++q) n = std::min(n, queries[q].n);
   const int64_t padded = padded_dim(dim);
-  WeighRows<kQ>(queries, value, 0, n, padded, score, keep);
+  WeighRows<kQ>(queries, value, 0, n, padded, weight, keep);
   for (int q = 0; q < kQ; ++q) {
     constexpr float kAll = 1.0f;
-    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, score + q, &kAll);
+    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, weight + q, &kAll);
   }
 }
 
-// One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it: as many at once as
-// registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's latency.
-constexpr int64_t kMaxQueries = kLanes == 16 ? 6 : 4;
+// As many queries at once as registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's
+// latency. fn(first of a tile's, how many)
+constexpr int64_t kMaxQueries = kLanes == 16 ? 8 : 4;
+template <class Fn>
+HWY_INLINE void EachTile(int64_t count, const Fn& fn) {
+  const int64_t tiles = (count + kMaxQueries - 1) / kMaxQueries;
+  for (int64_t i = 0; i < tiles; ++i) fn(count * i / tiles, count * (i + 1) / tiles - count * i / tiles);
+}
+
+// One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it.
 inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale,
                   const AttentionMemory& m) {
-  constexpr decltype(&Tile<1>) kTiles[] = {Tile<1>, Tile<2>, Tile<3>, Tile<4>, Tile<kMaxQueries - 1>, Tile<kMaxQueries>};
-  for (int64_t tiles = (count + kMaxQueries - 1) / kMaxQueries; tiles > 0; --tiles) {
-    const int64_t here = (count + tiles - 1) / tiles;
-    kTiles[here - 1](queries, m.keys, value, dim, scale);
+  constexpr int64_t kAtOnce = 32;
+  HWY_ALIGN float score[kAtOnce][kPageSlots];
+  HWY_ALIGN float keep[kAtOnce] = {};
+  const auto tiles = [&]<int... kI>(std::integer_sequence<int, kI...>, int64_t here) {
+    constexpr decltype(&ScoreTile<1>) kScore[] = {ScoreTile<kI + 1>...};
+    constexpr decltype(&WeighTile<1>) kWeigh[] = {WeighTile<kI + 1>...};
+    EachTile(here, [&](int64_t q, int64_t n) { kScore[n - 1](queries + q, m.keys, dim, scale, score + q); });
+    Softmax(queries, here, score, keep);
+    EachTile(here, [&](int64_t q, int64_t n) { kWeigh[n - 1](queries + q, value, dim, score + q, keep + q); });
+  };
+  for (int64_t parts = (count + kAtOnce - 1) / kAtOnce; parts > 0; --parts) {
+    const int64_t here = (count + parts - 1) / parts;
+    tiles(std::make_integer_sequence<int, kMaxQueries>(), here);
     queries += here;
     count -= here;
   }

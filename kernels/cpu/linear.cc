@@ -36,8 +36,9 @@ constexpr TileRows rows_for(DType t) {
   if (kV == 2) return {6, 6};
   return is_integer(t) ? TileRows{3, 3} : TileRows{2, 2};
 }
-// Not every number has a tile of its own: the next larger one serves, with rows of zeros.
-constexpr int64_t tile_rows(int64_t m) { return m <= 8 ? m : m <= 14 ? round_up(m, 2) : 16; }
+// Not every number has a tile of its own: the next larger one serves, with rows of zeros. 13 has: one of 14 leaves no
+// register free.
+constexpr int64_t tile_rows(int64_t m) { return m <= 8 || m == 13 ? m : m <= 14 ? round_up(m, 2) : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
 constexpr int panels_for_float(int m) {
   return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m == 2 ? 2 : 1) : 1;
@@ -99,6 +100,7 @@ void rows_of(const LinearTile& t, int64_t last) {
     case 8: return panels<8>(t, last);
     case 10: return panels<10>(t, last);
     case 12: return panels<12>(t, last);
+    case 13: return panels<13>(t, last);
     case 14: return panels<14>(t, last);
     case 16: return panels<16>(t, last);
     default: break;

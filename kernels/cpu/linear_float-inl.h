@@ -56,6 +56,12 @@ HWY_INLINE void finish_tile(const LinearTile& t, const V (&acc)[M][P * kV]) {
   finish(t, P, sums);
 }
 
+template <int M, size_t N>
+HWY_INLINE void clear(V (&acc)[M][N]) {
+  AERIE_UNROLL for (auto& row : acc)
+    AERIE_UNROLL for (auto& a : row) a = hn::Zero(D());
+}
+
 template <int M, int P>
 HWY_INLINE void add_products(const V (&w)[P * kV], const float* x, V (&acc)[M][P * kV]) {
   AERIE_UNROLL for (int m = 0; m < M; ++m) {
@@ -71,8 +77,7 @@ HWY_NOINLINE void tile_f32(const LinearTile& t) {
   const float* w = static_cast<const float*>(t.op->w.data) + t.panel * size;
   const float* x = t.x->x + t.packed * k;
   V acc[M][P * kV];
-  AERIE_UNROLL for (auto& row : acc)
-    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  clear(acc);
   int64_t ahead = t.ahead.offset;
   const int64_t bytes = size * 4, turn = t.ahead.turn(bytes);
   for (int64_t i = 0; i < k; ++i, ahead += t.ahead.rate) {  // a line each
@@ -97,8 +102,7 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
   const uint16_t* w = static_cast<const uint16_t*>(t.op->w.data) + t.panel * size;
   const float* x = t.x->x + t.packed * k;
   V acc[M][P * kV];
-  AERIE_UNROLL for (auto& row : acc)
-    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  clear(acc);
   const auto high = hn::Set(d32, 0xffff0000u);
   int64_t ahead = t.ahead.offset;
   const int64_t bytes = size * 2, turn = 2 * t.ahead.turn(bytes);
@@ -144,8 +148,7 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
   const uint8_t* w = static_cast<const uint8_t*>(t.op->w.data) + t.panel * size;
   const float* x = t.x->x + t.packed * k;
   V acc[M][P * kV];
-  AERIE_UNROLL for (auto& row : acc)
-    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  clear(acc);
   int64_t ahead = t.ahead.offset;
   const int64_t turn = 4 * t.ahead.turn(size);
   for (int64_t i = 0; i < k; i += 4, ahead += t.ahead.rate) {  // a line each

@@ -88,8 +88,7 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
   constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
   V acc[M][P * kV];
-  AERIE_UNROLL for (auto& row : acc)
-    AERIE_UNROLL for (auto& a : row) a = hn::Zero(d);
+  clear(acc);
   BlockCursor<true, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave(), offsets += M, scales += kPanel) {
     at.enter(b);

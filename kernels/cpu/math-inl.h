@@ -59,12 +59,16 @@ HWY_INLINE VF LogPositive(VF x) {
   return Log1pReduced(f, e);
 }
 
+// kPositive: x may be above 0. A NaN stays one through all of it.
+template <bool kPositive = true>
 HWY_INLINE VF Exp(VF x) {
   const F d;
   const hn::RebindToSigned<F> di;
   const VF low = hn::Set(d, ExpPoly::kMin), high = hn::Set(d, ExpPoly::kMax), round = hn::Set(d, ExpPoly::kRound);
-  const VF c = hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
-  const VF n = hn::Sub(hn::Add(hn::Mul(c, hn::Set(d, ExpPoly::kLog2e)), round), round);
+  VF c = x;
+  if constexpr (kPositive) c = hn::IfThenElse(hn::Gt(x, high), high, c);
+  c = hn::IfThenElse(hn::Lt(x, low), low, c);
+  const VF rounded = hn::Add(hn::Mul(c, hn::Set(d, ExpPoly::kLog2e)), round), n = hn::Sub(rounded, round);
   VF r = hn::Sub(c, hn::Mul(n, hn::Set(d, ExpPoly::kLn2Hi)));
   r = hn::Sub(r, hn::Mul(n, hn::Set(d, ExpPoly::kLn2Lo)));
   VF p = hn::Set(d, ExpPoly::kP[0]);
@@ -72,11 +76,12 @@ HWY_INLINE VF Exp(VF x) {
   p = hn::Mul(p, hn::Mul(r, r));
   p = hn::Add(p, r);
   p = hn::Add(p, hn::Set(d, 1.0f));
-  const auto bits = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, n), hn::Set(di, 126)));
+  // n as an integer: what the last bits of `rounded` are more than those of kRound.
+  const auto bits = hn::ShiftLeft<23>(hn::Add(hn::Sub(hn::BitCast(di, rounded), hn::BitCast(di, round)), hn::Set(di, 126)));
   VF y = hn::Mul(hn::Mul(p, hn::BitCast(d, bits)), hn::Set(d, 2.0f));
-  y = hn::IfThenElse(hn::Lt(x, low), hn::Zero(d), y);
-  y = hn::IfThenElse(hn::Gt(x, high), hn::Set(d, std::numeric_limits<float>::infinity()), y);
-  return hn::IfThenElse(hn::Eq(x, x), y, x);  // NaN in, NaN out
+  y = hn::IfThenZeroElse(hn::Lt(x, low), y);
+  if constexpr (kPositive) y = hn::IfThenElse(hn::Gt(x, high), hn::Set(d, std::numeric_limits<float>::infinity()), y);
+  return y;
 }
 
 // bf16 -> f32, kLanes of them.
