@@ -446,7 +446,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_drafter_open", c_int32, c_void_p, POINTER(aerie_drafter_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_drafter_release", None, c_void_p),
         # options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
-        # AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. [any]
+        # AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have; AERIE_E_PLUGIN: a drafter did not begin. [any]
         ("aerie_session_create", c_int32, c_void_p, POINTER(aerie_session_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Waits for a step in flight on another thread to stop; leaves its batch. [any]
         ("aerie_session_release", None, c_void_p),
@@ -494,7 +494,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         # same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
         # statistics begin at 0. Another drafter, or none, gives the same text.
         # Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
-        # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+        # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
         # The message names the field; *out is untouched. [any]
         ("aerie_session_restore", c_int32, c_void_p, POINTER(aerie_session_options), c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         # The same from a file. [any]

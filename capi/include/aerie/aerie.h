@@ -301,7 +301,7 @@ typedef struct aerie_session_options {
 } aerie_session_options;
 
 /* options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
- * AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. [any] */
+ * AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have; AERIE_E_PLUGIN: a drafter did not begin. [any] */
 AERIE_API int32_t aerie_session_create(aerie_model *model, const aerie_session_options *options, aerie_session **out,
                                        aerie_error *err);
 /* Waits for a step in flight on another thread to stop; leaves its batch. [any] */
@@ -411,7 +411,7 @@ AERIE_API int32_t aerie_session_save_file(aerie_session *session, const char *pa
  * same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
  * statistics begin at 0. Another drafter, or none, gives the same text.
  * Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
- * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+ * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
  * The message names the field; *out is untouched. [any] */
 AERIE_API int32_t aerie_session_restore(aerie_model *model, const aerie_session_options *options, const void *data,
                                         size_t size, aerie_session **out, aerie_error *err);

@@ -718,7 +718,7 @@ functions! {
     /// `void aerie_drafter_release(aerie_drafter_handle *drafter)`
     fn aerie_drafter_release(drafter: *mut aerie_drafter_handle);
     /// options may be NULL. AERIE_E_LIMIT: a drafter's max_sessions are taken; AERIE_E_MISMATCH: a drafter of another model;
-    /// AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have. \[any\]
+    /// AERIE_E_UNSUPPORTED: a tree or drafter that the sampled rule cannot have; AERIE_E_PLUGIN: a drafter did not begin. \[any\]
     fn aerie_session_create(model: *mut aerie_model, options: *const aerie_session_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Waits for a step in flight on another thread to stop; leaves its batch. \[any\]
     fn aerie_session_release(session: *mut aerie_session);
@@ -766,7 +766,7 @@ functions! {
     /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
     /// statistics begin at 0. Another drafter, or none, gives the same text.
     /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
-    /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT.
+    /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
     /// The message names the field; \*out is untouched. \[any\]
     fn aerie_session_restore(model: *mut aerie_model, options: *const aerie_session_options, data: *const c_void, size: usize, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// The same from a file. \[any\]
