@@ -494,8 +494,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         # same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
         # statistics begin at 0. Another drafter, or none, gives the same text.
         # Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
-        # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
-        # The message names the field; *out is untouched. [any]
+        # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
+        # as aerie_session_create. The message names the field; *out is untouched. [any]
         ("aerie_session_restore", c_int32, c_void_p, POINTER(aerie_session_options), c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         # The same from a file. [any]
         ("aerie_session_restore_file", c_int32, c_void_p, POINTER(aerie_session_options), c_char_p, POINTER(c_void_p), POINTER(aerie_error)),

@@ -411,8 +411,8 @@ AERIE_API int32_t aerie_session_save_file(aerie_session *session, const char *pa
  * same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
  * statistics begin at 0. Another drafter, or none, gives the same text.
  * Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
- * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
- * The message names the field; *out is untouched. [any] */
+ * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
+ * as aerie_session_create. The message names the field; *out is untouched. [any] */
 AERIE_API int32_t aerie_session_restore(aerie_model *model, const aerie_session_options *options, const void *data,
                                         size_t size, aerie_session **out, aerie_error *err);
 /* The same from a file. [any] */

@@ -201,8 +201,8 @@ namespace Aerie.Native
         /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
         /// statistics begin at 0. Another drafter, or none, gives the same text.
         /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
-        /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
-        /// The message names the field; *out is untouched. [any]
+        /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
+        /// as aerie_session_create. The message names the field; *out is untouched. [any]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_session_restore(IntPtr model, aerie_session_options* options, IntPtr data, UIntPtr size, IntPtr* @out, aerie_error* err);

@@ -766,8 +766,8 @@ functions! {
     /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
     /// statistics begin at 0. Another drafter, or none, gives the same text.
     /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
-    /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT; others as aerie_session_create.
-    /// The message names the field; \*out is untouched. \[any\]
+    /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
+    /// as aerie_session_create. The message names the field; \*out is untouched. \[any\]
     fn aerie_session_restore(model: *mut aerie_model, options: *const aerie_session_options, data: *const c_void, size: usize, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// The same from a file. \[any\]
     fn aerie_session_restore_file(model: *mut aerie_model, options: *const aerie_session_options, path: *const c_char, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
