@@ -18,13 +18,6 @@ int32_t compute_fail(aerie_plan* plan, const std::string& what) {
 
 namespace {
 
-bool is_activation(const aerie_tensor* t) {
-  return t && t->data && t->dtype == AERIE_DTYPE_F32 && t->layout == 0 && t->rows > 0 && t->cols > 0 &&
-         t->stride >= t->cols;
-}
-bool is_activation(const aerie_tensor* t, int64_t rows, int64_t cols) {
-  return is_activation(t) && t->rows >= rows && t->cols == cols;
-}
 bool is_weight(const aerie_tensor* t, int64_t cols) {
   return t && t->data && t->dtype <= AERIE_DTYPE_FP8 && t->dtype != AERIE_DTYPE_I32 && t->layout == 1 && t->rows > 0 &&
          t->cols == cols && (t->scales || t->dtype <= AERIE_DTYPE_BF16);
@@ -32,7 +25,7 @@ bool is_weight(const aerie_tensor* t, int64_t cols) {
 bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
 // Index vectors are i32, one row or one column.
 bool is_index(const aerie_tensor* t, int64_t n) {
-  return t && t->data && t->dtype == AERIE_DTYPE_I32 && t->rows * t->cols >= n;
+  return t && t->data && t->dtype == AERIE_DTYPE_I32 && (t->rows == 1 ? t->cols : t->cols == 1 ? t->rows : 0) >= n;
 }
 bool present(const aerie_tensor* t) { return t && t->data; }
 Tensor optional(const aerie_tensor* t) { return present(t) ? from_abi(*t) : Tensor{}; }
@@ -153,10 +146,11 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
   if (!is_activation(x) || x->rows != rows->n || !is_activation(out, x->rows, x->cols) || out->data == x->data ||
       layer < 0 || layer >= cache.layers || (attn_in && (!is_activation(attn_in) || attn_in->rows != rows->n)))
     return fail("rows do not fit");
+  if (!rows_attend(*rows)) return fail("rows of level 0 attend to nothing");
   const int64_t hidden = x->cols, q = int64_t{w->heads} * w->head_dim;
   if (w->heads < 1 || w->kv_heads != cache.kv_heads || w->head_dim != cache.head_dim || w->heads % w->kv_heads ||
       !(w->rms_eps >= 0) || !is_weight(&w->qkv, attn_in ? attn_in->cols : hidden) ||
-      w->qkv.rows != int64_t{w->heads + 2 * w->kv_heads} * w->head_dim || !is_weight(&w->o, q) || w->o.rows != hidden ||
+      w->qkv.rows != (int64_t{w->heads} + 2 * int64_t{w->kv_heads}) * w->head_dim || !is_weight(&w->o, q) || w->o.rows != hidden ||
       !is_vector(&w->mlp_norm, hidden) || !is_weight(&w->gate_up, hidden) || w->gate_up.rows % 2 ||
       !is_weight(&w->down, w->gate_up.rows / 2) || w->down.rows != hidden ||
       (!attn_in && present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||

@@ -79,26 +79,38 @@ Drafter::~Drafter() {
     });
 }
 
+// `what` failed: in the plugin's own words where it has any.
+Status Drafter::failed(const char* what, const Status& s, aerie_drafter_error* err) const {
+  err->message[sizeof err->message - 1] = 0;
+  std::string said = err->message[0] ? err->message : s.message();
+  if (own_.package && said.find(own_.package->path()) == std::string::npos) said.insert(0, own_.package->path() + ": ");
+  return error(s.code(), "drafter " + own_.id + ": " + what + ": " + said);
+}
+
 Status Drafter::start() {
+  AERIE_TRY(create_plugin());
+  AERIE_TRY(open_plugin());
+  AERIE_TRY(check_needs());
+  if (PrefixIndex* prefixes = own_.target->prefixes(); prefixes && own_.pool)
+    own_.pool->on_shortage([prefixes, pool = own_.pool.get()] { return prefixes->drop_one(*pool); });
+  return find_extensions();
+}
+
+Status Drafter::create_plugin() {
   host_ = {sizeof host_, AERIE_DRAFTER_ABI_MAJOR, AERIE_DRAFTER_ABI_MINOR, 0, &own_, drafter_service};
   aerie_drafter_error err{};
   err.struct_size = sizeof err;
-  const auto failed = [&](const char* what, const Status& s) {
-    err.message[sizeof err.message - 1] = 0;
-    std::string said = err.message[0] ? err.message : s.message();
-    if (own_.package && said.find(own_.package->path()) == std::string::npos) said.insert(0, own_.package->path() + ": ");
-    return error(s.code(), "drafter " + own_.id + ": " + what + ": " + said);
-  };
   plugin_.struct_size = sizeof plugin_;
-  if (Status s = call("create", [&](const aerie_drafter&) { return kind_.table->create(&host_, kind_.desc.id, &plugin_, &err); });
-      !s.ok())
-    return failed("create", s);
+  const Status s = call("create", [&](const aerie_drafter&) { return kind_.table->create(&host_, kind_.desc.id, &plugin_, &err); });
+  if (!s.ok()) return failed("create", s, &err);
   created_ = true;
-  const bool host = host_tokens();
   if (!plugin_.destroy || !plugin_.open || !plugin_.begin || !plugin_.end ||
-      (host ? !plugin_.propose_host : !plugin_.propose || !plugin_.observe))
+      (host_tokens() ? !plugin_.propose_host : !plugin_.propose || !plugin_.observe))
     return error(Code::plugin, "drafter " + own_.id + ": a function its flags promise is missing");
+  return {};
+}
 
+Status Drafter::open_plugin() {
   const Model& target = *own_.target;
   aerie_drafter_open_info info{};
   info.struct_size = sizeof info;
@@ -112,27 +124,28 @@ Status Drafter::start() {
   info.package = own_.package ? &own_.package_handle : nullptr;
   needs_.struct_size = sizeof needs_;
   needs_.levels = 1;
+  aerie_drafter_error err{};
+  err.struct_size = sizeof err;
   own_.opening = true;
-  const Status opened = call("open", [&](const aerie_drafter& d) { return d.open(d.self, &info, &needs_, &err); });
+  const Status s = call("open", [&](const aerie_drafter& d) { return d.open(d.self, &info, &needs_, &err); });
   own_.opening = false;
-  if (!opened.ok()) {
-    const bool memory = opened.code() == Code::out_of_memory || err.code == AERIE_D_NO_MEMORY;
-    return failed("open", error(memory ? Code::out_of_memory : Code::mismatch, opened.message()));
-  }
+  if (s.ok()) return {};
+  const bool memory = s.code() == Code::out_of_memory || err.code == AERIE_D_NO_MEMORY;
+  return failed("open", error(memory ? Code::out_of_memory : Code::mismatch, s.message()), &err);
+}
 
+Status Drafter::check_needs() {
   const auto bad = [&](const std::string& what) { return error(Code::plugin, "drafter " + own_.id + ": needs: " + what); };
+  const int32_t layers = own_.target->config().layers;
   if (needs_.n_taps < 0 || needs_.n_taps > 8) return bad("n_taps " + std::to_string(needs_.n_taps));
   if (wants_features() != (needs_.n_taps > 0)) return bad("taps and the FEATURES flag disagree");
   for (int32_t i = 0; i < needs_.n_taps; ++i)
-    if (needs_.taps[i] < AERIE_FEATURE_FINAL || needs_.taps[i] >= target.config().layers)
-      return bad("tap " + std::to_string(needs_.taps[i]) + ": the target has " + std::to_string(target.config().layers) +
-                 " layers");
+    if (needs_.taps[i] < AERIE_FEATURE_FINAL || needs_.taps[i] >= layers)
+      return bad("tap " + std::to_string(needs_.taps[i]) + ": the target has " + std::to_string(layers) + " layers");
   if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
   if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");
   taps_.assign(needs_.taps, needs_.taps + needs_.n_taps);
-  if (PrefixIndex* prefixes = target.prefixes(); prefixes && own_.pool)
-    own_.pool->on_shortage([prefixes, pool = own_.pool.get()] { return prefixes->drop_one(*pool); });
-  return find_extensions();
+  return {};
 }
 
 Status Drafter::find_extensions() {

@@ -68,7 +68,11 @@ class Drafter {
   Drafter(std::shared_ptr<Model> target, PluginKind kind, std::shared_ptr<const Package> package,
           const DrafterOptions& options);
   Status start();
+  Status create_plugin();
+  Status open_plugin();
+  Status check_needs();
   Status find_extensions();
+  Status failed(const char* what, const Status& s, aerie_drafter_error* err) const;
   bool sequence_left();
 
   DrafterResources own_;

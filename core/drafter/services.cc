@@ -29,9 +29,13 @@ int32_t report(const Status& status, aerie_drafter_error* err) {
 
 // ---- log, alloc ----
 
-void log(const aerie_drafter_host* host, int32_t level, const char* message) {
+void log(const aerie_drafter_host* host, int32_t level, const char* message) noexcept {
   DrafterResources& d = of(host);
-  if (d.log && message) d.log(level, "drafter " + d.id + ": " + message);
+  if (!d.log || !message) return;
+  try {
+    d.log(level, "drafter " + d.id + ": " + message);
+  } catch (...) {  // no memory for the line: it is lost
+  }
 }
 void* alloc(const aerie_drafter_host*, size_t bytes) { return ::operator new(bytes, std::align_val_t{64}, std::nothrow); }
 void release(const aerie_drafter_host*, void* memory) { ::operator delete(memory, std::align_val_t{64}); }
@@ -138,19 +142,20 @@ uint64_t model_vocab_hash(const aerie_submodel* m) { return m->own->submodel->vo
 int32_t model_hidden(const aerie_submodel* m) { return m->own->submodel->config().hidden; }
 
 int32_t model_forward(aerie_plan* plan, aerie_submodel* m, const aerie_draft_rows* rows, const aerie_tensor* hidden) {
-  if (!plan || !m || !rows || !hidden || !rows->attention) return AERIE_D_INVALID;
+  if (!plan || !m || !rows) return AERIE_D_INVALID;
   const Model& model = *m->own->submodel;
-  if (hidden->rows < rows->n || hidden->cols != model.config().hidden)
+  if (!is_activation(hidden, rows->n, model.config().hidden))
     return compute_fail(plan, "model forward: hidden has the wrong shape");
+  if (!rows_attend(*rows)) return compute_fail(plan, "model forward: rows of level 0 attend to nothing");
   const kernels::Tensor h = model.forward(*plan->plan, rows->attention->rows, {}, {});
   plan->plan->add(kernels::CopyRows{h, nullptr, from_abi(*hidden), nullptr, rows->n});
   return AERIE_D_OK;
 }
 
 int32_t model_propose(aerie_plan* plan, aerie_submodel* m, const aerie_tensor* hidden, aerie_candidates* out) {
-  if (!plan || !m || !hidden || !out) return AERIE_D_INVALID;
+  if (!plan || !m) return AERIE_D_INVALID;
   const Model& model = *m->own->submodel;
-  if (hidden->cols != model.config().hidden)
+  if (!is_activation(hidden) || hidden->cols != model.config().hidden)
     return compute_fail(plan, "model propose: hidden has the wrong shape");
   return record_candidates(plan, model, from_abi(*hidden), out);
 }

@@ -27,6 +27,17 @@ struct Walled<F> {
   }
 };
 
+// What a plugin names as a row-major f32 tensor is one.
+inline bool is_activation(const aerie_tensor* t) {
+  return t && t->data && t->dtype == AERIE_DTYPE_F32 && t->layout == 0 && t->rows > 0 && t->cols > 0 &&
+         t->stride >= t->cols;
+}
+inline bool is_activation(const aerie_tensor* t, int64_t rows, int64_t cols) {
+  return is_activation(t) && t->rows >= rows && t->cols == cols;
+}
+// They have slots for their keys and values: all but those of propose at level 0, whose state the plugin keeps.
+inline bool rows_attend(const aerie_draft_rows& rows) { return rows.attention && rows.attention->rows.n == rows.n; }
+
 // A service table by id, or null (services.cc). host->context is the drafter's DrafterResources.
 const void* drafter_service(const aerie_drafter_host* host, const char* id);
 

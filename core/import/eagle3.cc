@@ -44,9 +44,11 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(config.integer("target_hidden_size", &own_target, c.hidden).at(head.config_path));
   if (own_target != c.hidden)
     return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
-  for (const char* key : {"norm_before_residual", "norm_before_fc", "fc_norm"})
-    if (bool set = false; config.boolean(key, &set, false).ok() && set)
-      return error(Code::unsupported, head.config_path + ": " + key + ": not supported");
+  for (const char* key : {"norm_before_residual", "norm_before_fc", "fc_norm"}) {
+    bool set = false;
+    AERIE_TRY(config.boolean(key, &set, false).at(head.config_path));
+    if (set) return error(Code::unsupported, head.config_path + ": " + key + ": not supported");
+  }
   AERIE_TRY(config.integer("draft_vocab_size", &draft, c.vocab_size).at(head.config_path));
   if (draft < 1 || draft > c.vocab_size)
     return head.bad("draft_vocab_size", std::to_string(draft) + " is not in 1.." + std::to_string(c.vocab_size));

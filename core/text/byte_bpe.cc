@@ -35,11 +35,12 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
     tokenizer->splitters_.push_back(std::move(splitter));
   }
   tokenizer->spec_ = std::move(spec);
-  AERIE_TRY(tokenizer->index());
+  AERIE_TRY(tokenizer->index_tokens());
+  AERIE_TRY(tokenizer->index_merges());
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
-Status ByteBpe::index() {
+Status ByteBpe::index_tokens() {
   const auto& tokens = spec_.tokens;
   byte_ids_.fill(-1);
   for (int32_t id = 0; id < vocab_size(); ++id) {
@@ -79,7 +80,11 @@ Status ByteBpe::index() {
                    "tokenizer: no token for byte " + byte_name(byte) + " (not a byte-level vocabulary)");
     }
   }
+  return {};
+}
 
+Status ByteBpe::index_merges() {
+  const auto& tokens = spec_.tokens;
   struct Ranked {
     int32_t left;
     Pair pair;

@@ -60,7 +60,8 @@ class ByteBpe final : public Tokenizer {
     MergeScratch merge;
     std::vector<std::string_view> pieces, next_pieces;
   };
-  Status index();
+  Status index_tokens();  // by spelling, and added ones by text
+  Status index_merges();  // after it
   int32_t find(std::string_view bytes) const;  // a spelled token, or -1
   Status encode_raw(std::string_view text, bool parse_special, Scratch* scratch, std::vector<int32_t>* ids) const;
   Status encode_normalized(std::string_view text, bool parse_special, Scratch* scratch,

@@ -58,6 +58,61 @@ Session make_session(const Options& o, aerie_model* model, const std::vector<aer
   return out;
 }
 
+std::vector<int32_t> read_prompt(const Options& o, aerie_model* model, aerie_tokenizer* tokenizer) {
+  std::vector<int32_t> prompt;
+  if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
+  else {
+    if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
+    prompt = encode(tokenizer, o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file));
+  }
+  if (prompt.empty()) throw Failure("the prompt is empty, and the model has no begin-of-text token: give --prompt, --prompt-file or --tokens");
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
+  if (prompt.size() > static_cast<size_t>(info.max_context))
+    throw Failure("the prompt has " + std::to_string(prompt.size()) + " tokens, the model's context is " + std::to_string(info.max_context));
+  return prompt;
+}
+
+// `plain`: the same text without a drafter; empty where none was asked for.
+void print_json(const Options& o, const Generated& g, const Generated& plain, const std::string& text) {
+  const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
+  const aerie_statistics& s = g.statistics;
+  nlohmann::ordered_json j;
+  j["text"] = text;
+  j["tokens"] = g.tokens;
+  j["tau"] = g.tau();
+  j["cycles"] = s.cycles;
+  j["proposed"] = s.proposed;
+  j["accepted"] = s.accepted;
+  j["tokens_per_second"] = g.tokens_per_second();
+  j["prefill_ms"] = ms(s.prefill_ns);
+  j["draft_ms"] = ms(s.draft_ns);
+  j["verify_ms"] = ms(s.verify_ns);
+  j["other_ms"] = ms(s.other_ns);
+  j["verified"] = s.verified;
+  j["prefill"] = o.model.prefill;
+  j["repeated_4grams"] = repeated_4grams(g.tokens);
+  j["choice"] = choice_json(s, o.drafters);
+  if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
+  std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void print_summary(const Options& o, const Generated& g, const Generated& plain, const char* runtime) {
+  const aerie_statistics& s = g.statistics;
+  std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
+  if (!o.drafters.empty())
+    std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
+                 static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
+                 static_cast<unsigned long long>(s.verified));
+  std::fprintf(stderr, "  [%s]\n", runtime);
+  if (!o.drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
+  if (!plain.tokens.empty())
+    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
+                 plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
+                 plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
+}
+
 int run_command(const Options& o) {
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
@@ -66,18 +121,7 @@ int run_command(const Options& o) {
   std::vector<aerie_drafter_handle*> drafters;
   for (const std::string& d : o.drafters) drafters.push_back(owners.emplace_back(open_drafter(model.get(), d)).get());
   attach_profile(o.profile, runtime.get(), model.get(), o.model, drafters);
-  std::vector<int32_t> prompt;
-  if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
-  else {
-    if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
-    prompt = encode(tokenizer.get(), o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file));
-  }
-  if (prompt.empty()) throw Failure("the prompt is empty, and the model has no begin-of-text token: give --prompt, --prompt-file or --tokens");
-  aerie_model_info info;
-  AERIE_INIT(info);
-  check([&](aerie_error* e) { return aerie_model_info_get(model.get(), &info, e); });
-  if (prompt.size() > static_cast<size_t>(info.max_context))
-    throw Failure("the prompt has " + std::to_string(prompt.size()) + " tokens, the model's context is " + std::to_string(info.max_context));
+  const std::vector<int32_t> prompt = read_prompt(o, model.get(), tokenizer.get());
   std::ofstream trace;
   if (!o.trace.empty()) {
     trace.open(o.trace);
@@ -111,42 +155,9 @@ int run_command(const Options& o) {
     if (o.verify == "exact" && plain.tokens != g.tokens)
       throw Failure("the text with and without the drafter differs: please report this");
   }
-  const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
-  const aerie_statistics& s = g.statistics;
-  const int status = g.cancelled ? kInterrupted : 0;
-  if (o.json) {
-    nlohmann::ordered_json j;
-    j["text"] = printer.text();
-    j["tokens"] = g.tokens;
-    j["tau"] = g.tau();
-    j["cycles"] = s.cycles;
-    j["proposed"] = s.proposed;
-    j["accepted"] = s.accepted;
-    j["tokens_per_second"] = g.tokens_per_second();
-    j["prefill_ms"] = ms(s.prefill_ns);
-    j["draft_ms"] = ms(s.draft_ns);
-    j["verify_ms"] = ms(s.verify_ns);
-    j["other_ms"] = ms(s.other_ns);
-    j["verified"] = s.verified;
-    j["prefill"] = o.model.prefill;
-    j["repeated_4grams"] = repeated_4grams(g.tokens);
-    j["choice"] = choice_json(s, o.drafters);
-    if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
-    std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-    return status;
-  }
-  std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
-  if (!drafters.empty())
-    std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
-                 static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
-                 static_cast<unsigned long long>(s.verified));
-  std::fprintf(stderr, "  [%s]\n", aerie_runtime_description(runtime.get()));
-  if (!drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
-  if (!plain.tokens.empty())
-    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
-                 plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
-                 plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
-  return status;
+  if (o.json) print_json(o, g, plain, printer.text());
+  else print_summary(o, g, plain, aerie_runtime_description(runtime.get()));
+  return g.cancelled ? kInterrupted : 0;
 }
 
 }  // namespace

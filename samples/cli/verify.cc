@@ -232,10 +232,9 @@ void check_sliced(const Bench& b, size_t d, bool all, const Case& c, const std::
   done->tokens += want.size();
 }
 
-int verify(const Options& o) {
-  std::mt19937_64 random(o.seed);
+// For 1 to 4 threads; every second one keeps prefixes.
+std::vector<Bench> open_benches(const Options& o) {
   std::vector<Bench> benches;
-  if (o.model.prefill != "exact") throw Failure("verify: --prefill fast is not bit-exact, so there is nothing to prove");
   for (int threads = 1; threads <= 4; ++threads) {
     Bench b;
     ModelOptions m = o.model;
@@ -246,83 +245,128 @@ int verify(const Options& o) {
     for (const std::string& d : o.drafters) b.drafters.push_back(open_drafter(b.model.get(), d));
     benches.push_back(std::move(b));
   }
-  aerie_model_info info;
-  AERIE_INIT(info);
-  check([&](aerie_error* e) { return aerie_model_info_get(benches[0].model.get(), &info, e); });
-  const Tokenizer tokenizer = open_tokenizer(benches[0].model.get());
-  const char* const texts[] = {"The old house stood at the end of the", "def main():\n    ", "\"Well,\" said he, \"and what"};
-  const int length = std::min(o.length, info.max_context / 2);
-  struct Sampler { double temperature, top_p, min_p; int top_k; };
-  const Sampler samplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
-  std::vector<uint64_t> checked(o.drafters.size(), 0);
-  int64_t total = 0;
-  uint64_t runs = 0, in_batches = 0;
-  Twists twists;
-  Compared saved, sliced;
-  while (total < o.tokens) {
-    Case c;
-    const Sampler& s = samplers[runs % 5];
-    c.sampling.temperature = s.temperature;
-    c.sampling.top_p = s.top_p;
-    c.sampling.min_p = s.min_p;
-    c.sampling.top_k = s.top_k;
-    c.sampling.seed = random();
-    std::vector<int32_t> prompt;
-    if (tokenizer && runs % 2 == 0) prompt = encode(tokenizer.get(), texts[random() % 3]);
-    else
-      for (size_t n = 1 + random() % static_cast<size_t>(std::max(2, info.max_context / 2)); n > 0; --n)
-        prompt.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(info.vocab_size)));
-    ++runs;
-    const auto want = tokens_of(benches[0].model.get(), {}, c, prompt, length);
-    std::vector<Batched> together;
-    Bench& batched = benches[static_cast<size_t>(random() % 4)];
-    for (size_t d = 0; d < o.drafters.size() && total < o.tokens; ++d)
-      for (const auto& [tree, nodes, all] : kTrees)
-        for (const char* noise : {"shared", "none"}) {
-          if (all && o.drafters.size() < 2) continue;
-          c.drafter = o.drafters[d];
-          c.more.clear();
-          for (size_t i = 0; all && i < o.drafters.size(); ++i)
-            if (i != d) c.more.push_back(o.drafters[i]);
-          c.tree = tree;
-          c.nodes = nodes;
-          c.noise = noise;
-          c.threads = 1 + static_cast<int>(random() % 4);
-          Bench& b = benches[static_cast<size_t>(c.threads) - 1];
-          const auto got = tokens_of(b.model.get(), b.with(d, all), c, prompt, length, &random, &twists);
-          if (got != want) {
-            size_t at = 0;
-            while (at < got.size() && at < want.size() && got[at] == want[at]) ++at;
-            throw Failure("difference at token " + std::to_string(at) + ": aerie run --model " + o.model.model + " " + c.recipe());
-          }
-          if (random() % 4 == 0) check_saved(b, d, all, c, prompt, want, o.model.model, random, &saved);
-          if (random() % 4 == 0) check_sliced(b, d, all, c, prompt, want, o.model.model, &sliced);
-          checked[d] += got.size();
-          total += static_cast<int64_t>(got.size());
-          if (random() % 4 == 0)
-            check_fork(b.model.get(), b.with(d, all), c, prompt, want, benches[0].model.get(), o.model.model, random, &twists);
-          together.push_back({c, batched.with(d, all), nullptr, {}});
-        }
-    c.drafter = "none";
-    c.more.clear();
-    together.push_back({c, {}, nullptr, {}});
-    std::shuffle(together.begin(), together.end(), random);
-    in_batches += together.size() * want.size();
-    check_batch(batched.model.get(), together, prompt, want, o.model.model, random);
+  return benches;
+}
+
+struct Sampler {
+  double temperature, top_p, min_p;
+  int top_k;
+};
+constexpr Sampler kSamplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
+
+// Everything that is compared, counted.
+class Verification {
+ public:
+  explicit Verification(const Options& o)
+      : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get())), checked_(o.drafters.size(), 0) {
+    AERIE_INIT(info_);
+    check([&](aerie_error* e) { return aerie_model_info_get(benches_[0].model.get(), &info_, e); });
+    length_ = std::min(o.length, info_.max_context / 2);
   }
-  for (size_t d = 0; d < o.drafters.size(); ++d)
-    std::printf("%-40s %12llu tokens, 0 differences\n", o.drafters[d].c_str(), static_cast<unsigned long long>(checked[d]));
+  void run() {
+    while (total_ < o_.tokens) text();
+  }
+  void report() const;
+
+ private:
+  std::vector<int32_t> prompt();
+  void text();
+  void compare(Case& c, size_t d, const Tree& tree, const char* noise);
+
+  const Options& o_;
+  std::mt19937_64 random_;
+  std::vector<Bench> benches_;
+  Tokenizer tokenizer_;
+  std::vector<uint64_t> checked_;  // tokens, by drafter
+  aerie_model_info info_;
+  int length_;
+  int64_t total_ = 0;
+  uint64_t runs_ = 0, in_batches_ = 0;
+  Twists twists_;
+  Compared saved_, sliced_;
+  std::vector<int32_t> prompt_, want_;  // of the running text
+};
+
+std::vector<int32_t> Verification::prompt() {
+  const char* const texts[] = {"The old house stood at the end of the", "def main():\n    ", "\"Well,\" said he, \"and what"};
+  if (tokenizer_ && runs_ % 2 == 0) return encode(tokenizer_.get(), texts[random_() % 3]);
+  std::vector<int32_t> tokens;
+  for (size_t n = 1 + random_() % static_cast<size_t>(std::max(2, info_.max_context / 2)); n > 0; --n)
+    tokens.push_back(static_cast<int32_t>(random_() % static_cast<uint64_t>(info_.vocab_size)));
+  return tokens;
+}
+
+// One prompt and sampler, with every drafter, tree and noise.
+void Verification::text() {
+  Case c;
+  const Sampler& s = kSamplers[runs_ % std::size(kSamplers)];
+  c.sampling.temperature = s.temperature;
+  c.sampling.top_p = s.top_p;
+  c.sampling.min_p = s.min_p;
+  c.sampling.top_k = s.top_k;
+  c.sampling.seed = random_();
+  prompt_ = prompt();
+  ++runs_;
+  want_ = tokens_of(benches_[0].model.get(), {}, c, prompt_, length_);
+  std::vector<Batched> together;
+  const Bench& batched = benches_[static_cast<size_t>(random_() % 4)];
+  for (size_t d = 0; d < o_.drafters.size() && total_ < o_.tokens; ++d)
+    for (const Tree& tree : kTrees)
+      for (const char* noise : {"shared", "none"}) {
+        if (tree.all && o_.drafters.size() < 2) continue;
+        compare(c, d, tree, noise);
+        together.push_back({c, batched.with(d, tree.all), nullptr, {}});
+      }
+  c.drafter = "none";
+  c.more.clear();
+  together.push_back({c, {}, nullptr, {}});
+  std::shuffle(together.begin(), together.end(), random_);
+  in_batches_ += together.size() * want_.size();
+  check_batch(batched.model.get(), together, prompt_, want_, o_.model.model, random_);
+}
+
+void Verification::compare(Case& c, size_t d, const Tree& tree, const char* noise) {
+  c.drafter = o_.drafters[d];
+  c.more.clear();
+  for (size_t i = 0; tree.all && i < o_.drafters.size(); ++i)
+    if (i != d) c.more.push_back(o_.drafters[i]);
+  c.tree = tree.name;
+  c.nodes = tree.nodes;
+  c.noise = noise;
+  c.threads = 1 + static_cast<int>(random_() % 4);
+  const Bench& b = benches_[static_cast<size_t>(c.threads) - 1];
+  const auto got = tokens_of(b.model.get(), b.with(d, tree.all), c, prompt_, length_, &random_, &twists_);
+  if (got != want_) {
+    const auto at = std::mismatch(got.begin(), got.end(), want_.begin(), want_.end()).first - got.begin();
+    throw Failure("difference at token " + std::to_string(at) + ": aerie run --model " + o_.model.model + " " + c.recipe());
+  }
+  if (random_() % 4 == 0) check_saved(b, d, tree.all, c, prompt_, want_, o_.model.model, random_, &saved_);
+  if (random_() % 4 == 0) check_sliced(b, d, tree.all, c, prompt_, want_, o_.model.model, &sliced_);
+  checked_[d] += got.size();
+  total_ += static_cast<int64_t>(got.size());
+  if (random_() % 4 == 0)
+    check_fork(b.model.get(), b.with(d, tree.all), c, prompt_, want_, benches_[0].model.get(), o_.model.model, random_, &twists_);
+}
+
+void Verification::report() const {
+  const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
+  for (size_t d = 0; d < o_.drafters.size(); ++d) std::printf("%-40s %12llu tokens, 0 differences\n", o_.drafters[d].c_str(), n(checked_[d]));
   std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto, auto between all drafters; draft noise shared and none; temperature 0, 0.7, 1, "
               "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds, %llu switches of the tree)\n",
-              static_cast<long long>(total), static_cast<unsigned long long>(twists.switched));
+              static_cast<long long>(total_), n(twists_.switched));
   std::printf("%llu tokens of forks equal plain decode with their stream; keys and values of %llu prompt tokens were an earlier text's\n",
-              static_cast<unsigned long long>(twists.forked), static_cast<unsigned long long>(twists.reused));
+              n(twists_.forked), n(twists_.reused));
   std::printf("%llu tokens equal plain decode in texts saved and restored %llu times, in mid-cycle too, now and then without their drafter\n",
-              static_cast<unsigned long long>(saved.tokens), static_cast<unsigned long long>(saved.times));
-  std::printf("%llu tokens equal plain decode in %llu steps of 1 us\n", static_cast<unsigned long long>(sliced.tokens),
-              static_cast<unsigned long long>(sliced.times));
-  std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n",
-              static_cast<unsigned long long>(in_batches));
+              n(saved_.tokens), n(saved_.times));
+  std::printf("%llu tokens equal plain decode in %llu steps of 1 us\n", n(sliced_.tokens), n(sliced_.times));
+  std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n", n(in_batches_));
+}
+
+int verify(const Options& o) {
+  if (o.model.prefill != "exact") throw Failure("verify: --prefill fast is not bit-exact, so there is nothing to prove");
+  Verification all(o);
+  all.run();
+  all.report();
   return 0;
 }
 

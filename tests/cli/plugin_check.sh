@@ -32,7 +32,7 @@ run 1 "$plugins/hostile.so" --model "$models/demo.aerie"
 for line in 'random: proposals +it writes behind the capacity' 'count: proposals +count is 1073741824' 'negative_count: proposals +count is -5' \
     'parent: proposals +node 2: parent 3' 'token: proposals +node 1: token 1007' 'confidence: proposals +node 0: confidence nan' \
     'throw: proposals +plugin exception' 'fail: proposals +propose_host failed' 'device_shape: text .*wrong shape' \
-    'device_silent: text .*no candidates' 'device_twice: text .*given twice' 'device_throw: text .*threw' \
+    'device_root_layer: text .*level 0 attend to nothing' 'device_silent: text .*no candidates' 'device_twice: text .*given twice' 'device_throw: text .*threw' \
     'no_functions: proposals +a function is missing' 'open_fails: proposals +open: weights: not today'; do
   says "^FAIL +$line"
 done

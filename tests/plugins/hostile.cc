@@ -8,13 +8,16 @@
 namespace {
 
 enum Kind { kRandom, kCount, kNegativeCount, kParent, kToken, kConfidence, kThrow, kFail, kDeviceShape, kDeviceSilent,
-            kDeviceTwice, kDeviceThrow, kNoFunctions, kOpenFails, kKinds };
+            kDeviceTwice, kDeviceRootLayer, kDeviceThrow, kNoFunctions, kOpenFails, kKinds };
 const char* const kIds[kKinds] = {"random", "count", "negative_count", "parent", "token", "confidence", "throw", "fail",
-                                  "device_shape", "device_silent", "device_twice", "device_throw", "no_functions", "open_fails"};
+                                  "device_shape", "device_silent", "device_twice", "device_root_layer", "device_throw", "no_functions", "open_fails"};
 
 struct Self {
   Kind kind;
+  const aerie_drafter_host* host;
   const aerie_service_compute* compute;
+  aerie_kv* kv = nullptr;
+  aerie_decoder_layer layer{};
   int32_t hidden = 0, vocab = 0;
   uint32_t state = 12345;
   uint32_t next() { return state = state * 1664525u + 1013904223u; }
@@ -23,11 +26,44 @@ struct Self {
 bool is_device(int k) { return k >= kDeviceShape && k <= kDeviceThrow; }
 
 void destroy(void* s) { delete static_cast<Self*>(s); }
+// A layer that is right in itself: of zeros, and one head.
+int32_t open_layer(Self& self) {
+  aerie_kv_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.layers = desc.kv_heads = 1;
+  desc.head_dim = 2;
+  desc.rope_theta = 10000;
+  aerie_tensor zeros, norm;
+  if (self.compute->kv_create(self.host, &desc, &self.kv) ||
+      self.compute->tensor_create(self.host, self.hidden + 16, self.hidden + 16, &zeros) ||
+      self.compute->tensor_create(self.host, 1, self.hidden, &norm))
+    return AERIE_D_NO_MEMORY;
+  const auto weight = [&](int64_t rows, int64_t cols) {
+    aerie_tensor w = zeros;
+    w.rows = rows;
+    w.cols = cols;
+    w.layout = 1;
+    return w;
+  };
+  aerie_decoder_layer& l = self.layer;
+  l.struct_size = sizeof l;
+  l.heads = l.kv_heads = 1;
+  l.head_dim = 2;
+  l.rms_eps = 1e-5f;
+  l.qkv = weight(6, self.hidden);
+  l.o = weight(self.hidden, 2);
+  l.mlp_norm = norm;
+  l.gate_up = weight(2, self.hidden);
+  l.down = weight(self.hidden, 1);
+  return AERIE_D_OK;
+}
+
 int32_t open(void* s, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* err) {
   Self& self = *static_cast<Self*>(s);
   self.hidden = info->hidden;
   self.vocab = info->vocab;
   needs->levels = 1;
+  if (self.kind == kDeviceRootLayer) return open_layer(self);
   if (self.kind != kOpenFails) return AERIE_D_OK;
   std::strcpy(err->message, "weights: not today");
   return AERIE_D_FAILED;
@@ -74,6 +110,11 @@ int32_t propose(void* s, aerie_plan* plan, const aerie_draft_rows* rows, aerie_c
   if (self.kind == kDeviceSilent) return AERIE_D_OK;
   aerie_tensor t;
   if (self.compute->scratch(plan, rows->n, self.hidden + (self.kind == kDeviceShape ? 3 : 0), &t)) return AERIE_D_NO_MEMORY;
+  if (self.kind == kDeviceRootLayer) {
+    aerie_tensor x;
+    if (self.compute->scratch(plan, rows->n, self.hidden, &x)) return AERIE_D_NO_MEMORY;
+    self.compute->decoder_layer(plan, &self.layer, self.kv, 0, rows, &x, &t);
+  }
   self.compute->propose_hidden(plan, &t, out);
   if (self.kind == kDeviceTwice) self.compute->propose_hidden(plan, &t, out);
   return AERIE_D_OK;  // whatever the service said
@@ -90,6 +131,7 @@ int32_t create(const aerie_drafter_host* host, const char* id, aerie_drafter* ou
   auto* self = new Self;
   for (int k = 0; k < kKinds; ++k)
     if (!std::strcmp(id, kIds[k])) self->kind = static_cast<Kind>(k);
+  self->host = host;
   self->compute = static_cast<const aerie_service_compute*>(host->get_service(host, AERIE_SERVICE_COMPUTE));
   if (host->get_service(host, "no.such.service/9") || host->get_service(host, nullptr)) return AERIE_D_FAILED;
   out->self = self;

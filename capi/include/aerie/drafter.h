@@ -109,7 +109,7 @@ typedef struct aerie_draft_rows { /* frozen */
   aerie_tensor last_row;            /* [n_seqs] observe: each sequence's newest row */
   aerie_tensor root;                /* [n_seqs] observe: node id of each sequence's root */
   aerie_tensor sequence;            /* observe: [n_seqs] sequence ids; propose: [n] the sequence of each row */
-  const aerie_attention *attention; /* pass on to decoder_layer / forward */
+  const aerie_attention *attention; /* pass on to decoder_layer / forward; propose at level 0: rows attend to nothing */
 } aerie_draft_rows;
 
 /* Propose: where candidates go. The plugin passes it to propose_hidden or one of its kin. */

@@ -126,7 +126,11 @@ int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter
       return guarded([&] { return static_cast<T*>(self)->rollback(seq, len); });
     };
   if constexpr (requires { &T::get_extension; })
-    out->get_extension = [](void* self, const char* id) { return static_cast<T*>(self)->get_extension(id); };
+    out->get_extension = [](void* self, const char* id) {
+      const void* table = nullptr; /* an exception: unknown */
+      (void)guarded([&] { return table = static_cast<T*>(self)->get_extension(id), AERIE_D_OK; });
+      return table;
+    };
   return AERIE_D_OK;
 }
 

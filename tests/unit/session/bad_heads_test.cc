@@ -143,6 +143,7 @@ TEST_F(BadHeads, Conversion) {
   expect_says(converting("eagle3", set("draft_vocab_size", 1000)), {"draft_vocab_size"});
   expect_says(converting("eagle3", set("target_hidden_size", 64)), {"target_hidden_size"});
   expect_says(converting("eagle3", set("norm_before_residual", true)), {"norm_before_residual"});
+  expect_says(converting("eagle3", set("fc_norm", 1)), {"fc_norm", "neither true nor false"});
   expect_says(with_d2t(3, 1000), {"d2t", "entry 3", "token 1003"});
   expect_says(with_d2t(3, -4), {"d2t", "token -1"});
   expect_says(with_d2t(0, 1 << 20), {"d2t", "entry 0"});

@@ -56,7 +56,7 @@ TEST_P(Hostile, NorWhereTheDeviceDrawsItsTrees) { lie(true); }
 
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
                          testing::Values("count", "negative_count", "parent", "token", "confidence", "throw", "fail",
-                                         "device_shape", "device_silent", "device_twice", "device_throw"),
+                                         "device_shape", "device_silent", "device_twice", "device_root_layer", "device_throw"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Plugins, ARandomDrafterChangesNothing) {

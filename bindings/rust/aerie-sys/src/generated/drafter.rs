@@ -198,7 +198,7 @@ pub struct aerie_draft_rows {
     pub root: aerie_tensor,
     /// observe: \[n_seqs\] sequence ids; propose: \[n\] the sequence of each row
     pub sequence: aerie_tensor,
-    /// pass on to decoder_layer / forward
+    /// pass on to decoder_layer / forward; propose at level 0: rows attend to nothing
     pub attention: *const aerie_attention,
 }
 // Every field may be zero: numbers, pointers and optional functions.
