@@ -189,9 +189,17 @@ Tokenizer open_tokenizer(aerie_model* model) {
 
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos) {
   const uint32_t flags = bos ? 0 : AERIE_ENCODE_NO_BOS;
-  std::vector<int32_t> ids(text.size() + 8);
+  std::vector<int32_t> ids(text.size() + 8);  // a token a byte: enough, but for letters that normalising takes apart
   size_t n = 0;
-  check([&](aerie_error* e) { return aerie_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n, e); });
+  const auto into_ids = [&](aerie_error* e) {
+    return aerie_tokenizer_encode(tokenizer, text.data(), text.size(), flags, ids.data(), ids.size(), &n, e);
+  };
+  check([&](aerie_error* e) {
+    const int32_t code = into_ids(e);
+    if (code != AERIE_E_LIMIT || n <= ids.size()) return code;
+    ids.resize(n);
+    return into_ids(e);
+  });
   ids.resize(n);
   return ids;
 }
