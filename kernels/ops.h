@@ -28,7 +28,7 @@ struct Upload { void* device; const void* host; int64_t bytes; };
 // Device -> host. `host` is valid once the plan has run.
 struct Download { void* host; const void* device; int64_t bytes; };
 // dst[dst_index ? dst_index[r] : r] = src[src_index ? src_index[r] : r], r < rows; f32 row_major,
-// src.cols columns. A negative index skips the row. src and dst must not overlap.
+// src.cols columns. An index outside src or dst skips the row. src and dst must not overlap.
 struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_t* dst_index; int64_t rows; };
 
 // ---- dense ----------------------------------------------------------------------------------

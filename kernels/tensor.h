@@ -41,6 +41,7 @@ struct Tensor {
   constexpr explicit operator bool() const { return data != nullptr; }
 };
 
+constexpr bool has_row(const Tensor& t, int64_t r) { return r >= 0 && r < t.rows; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 constexpr bool has_scales(DType t) { return t == DType::int8 || t == DType::int4 || t == DType::fp8; }

@@ -149,7 +149,7 @@ int32_t tasks(const CopyRows& op, int threads) { return row_tasks(op.rows, op.sr
 void run(const CopyRows& op, int32_t task, int threads, Scratch&) {
   each_row(op.rows, op.src.cols, threads, task, [&](int64_t r) {
     const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
-    if (from < 0 || to < 0) return;
+    if (!has_row(op.src, from) || !has_row(op.dst, to)) return;
     std::memcpy(row(op.dst, to), row(op.src, from), static_cast<size_t>(op.src.cols) * 4);
   });
 }

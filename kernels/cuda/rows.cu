@@ -17,7 +17,7 @@ __device__ void copy_rows(const CopyRows& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.rows; r += gridDim.y) {
     const int64_t from = op.src_index ? op.src_index[r] : r, to = op.dst_index ? op.dst_index[r] : r;
-    if (from >= 0 && to >= 0 && c < op.src.cols) row(op.dst, to)[c] = row(op.src, from)[c];
+    if (has_row(op.src, from) && has_row(op.dst, to) && c < op.src.cols) row(op.dst, to)[c] = row(op.src, from)[c];
   }
 }
 

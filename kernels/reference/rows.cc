@@ -32,7 +32,7 @@ void run(const CopyRows& op) {
   for (int64_t r = 0; r < op.rows; ++r) {
     const int64_t from = op.src_index ? op.src_index[r] : r;
     const int64_t to = op.dst_index ? op.dst_index[r] : r;
-    if (from < 0 || to < 0) continue;
+    if (!has_row(op.src, from) || !has_row(op.dst, to)) continue;
     std::memcpy(&at(op.dst, to, 0), &at(op.src, from, 0), static_cast<size_t>(op.src.cols) * 4);
   }
 }

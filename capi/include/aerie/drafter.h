@@ -241,7 +241,7 @@ typedef struct aerie_service_compute { /* frozen */
   /* out = a + b, all (R, N). out may be a. */
   int32_t (*add)(aerie_plan *plan, const aerie_tensor *a, const aerie_tensor *b, const aerie_tensor *out);
   /* dst[dst_index[r]] = src[src_index[r]], r < n. src, dst: f32 of equal width, not overlapping; indices: i32 [n], NULL: r
-   * itself. */
+   * itself; a row whose index lies outside is left alone. */
   int32_t (*copy_rows)(aerie_plan *plan, const aerie_tensor *src, const aerie_tensor *src_index,
                        const aerie_tensor *dst, const aerie_tensor *dst_index, int64_t n);
   /* One decoder layer over `rows` with layer `layer` of `kv`; x, out: (rows->n, H). */

@@ -5,11 +5,11 @@ namespace {
 
 TEST(CudaRows, MoveWhatTheIndicesSay) {
   Floats src = random_floats(7 * 300, 1), got(9 * 310, 5.0f), want = got;
-  const Ints from = {3, -1, 0, 6}, to = {8, 1, 2, -1};
+  const Ints from = {3, -1, 0, 6, 7, 1}, to = {8, 1, 2, -1, 3, 9};
   for (const bool indexed : {false, true}) {
     const auto op = [&](Floats& v) {
       return CopyRows{view(src, 7, 300), indexed ? from.data() : nullptr, columns(view(v, 9, 310), 4, 300),
-                      indexed ? to.data() : nullptr, indexed ? 4 : 7};
+                      indexed ? to.data() : nullptr, indexed ? 6 : 7};
     };
     run_cuda(op(got));
     run_reference(op(want));

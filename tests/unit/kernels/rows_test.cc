@@ -19,7 +19,7 @@ TEST(Rows, UploadAndDownloadMoveBytes) {
 
 TEST(Rows, CopyRowsFollowsBothIndexes) {
   Floats src = random_floats(6 * 7, 2);
-  Ints from = {5, -1, 0, 2}, to = {1, 0, -1, 3};
+  Ints from = {5, -1, 0, 6}, to = {1, 0, -1, 3};
   for (int variant = 0; variant < 4; ++variant) {
     Floats got(6 * 9, -1.0f), want = got;  // wider rows: the rest of a row stays
     CopyRows op{view(src, 6, 7), variant & 1 ? from.data() : nullptr, view(got, 6, 9),
@@ -29,6 +29,15 @@ TEST(Rows, CopyRowsFollowsBothIndexes) {
     run_reference(op);
     EXPECT_TRUE(same_bits(got, want)) << variant;
   }
+}
+
+TEST(Rows, CopyRowsLeavesAloneWhatAnIndexOutsideNames) {
+  Floats src = random_floats(4 * 8, 2), got(5 * 8, -1.0f), want = got;
+  std::copy_n(&src[8], 8, &want[16]);
+  Ints from = {1, 4, 0, 2000000000, -7}, to = {2, 0, 4, 1, 3};
+  // The views are of 4 rows each; there is a fifth behind got's.
+  run_cpu(CopyRows{view(src, 4, 8), from.data(), view(got, 4, 8), to.data(), 5});
+  EXPECT_TRUE(same_bits(got, want));
 }
 
 TEST(Rows, EmbedReadsEveryTypeAndLayout) {

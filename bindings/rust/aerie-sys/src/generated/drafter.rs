@@ -446,7 +446,7 @@ pub struct aerie_service_compute {
     /// out = a + b, all (R, N). out may be a.
     pub add: Option<unsafe extern "C" fn(plan: *mut aerie_plan, a: *const aerie_tensor, b: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
     /// dst\[dst_index\[r\]\] = src\[src_index\[r\]\], r \< n. src, dst: f32 of equal width, not overlapping; indices: i32 \[n\], NULL: r
-    /// itself.
+    /// itself; a row whose index lies outside is left alone.
     pub copy_rows: Option<unsafe extern "C" fn(plan: *mut aerie_plan, src: *const aerie_tensor, src_index: *const aerie_tensor, dst: *const aerie_tensor, dst_index: *const aerie_tensor, n: i64) -> i32>,
     /// One decoder layer over `rows` with layer `layer` of `kv`; x, out: (rows-\>n, H).
     pub decoder_layer: Option<unsafe extern "C" fn(plan: *mut aerie_plan, w: *const aerie_decoder_layer, kv: *mut aerie_kv, layer: i32, rows: *const aerie_draft_rows, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
