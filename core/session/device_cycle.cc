@@ -63,28 +63,53 @@ int32_t Session::deepest() const {
   return device_.on() ? device_.levels() : *std::max_element(rows_.depth.begin(), rows_.depth.end());
 }
 
+int32_t Session::passes_on_device() const { return phase_ == Phase::verify && device_.on() ? device_.passes() : 0; }
+
+// The draft passes of such a plan: what each took, of how many rows.
+void Session::count_device_drafts(const PassClock& clock, std::span<const int32_t> rows) {
+  for (int32_t level = 0; level < passes_on_device(); ++level) {
+    const auto at = static_cast<size_t>(level);
+    draft_pass_done(clock.parts()[at], device_.draft_rows(level), rows[at], level == 0);
+  }
+  if (passes_on_device() == 0) return;
+  const auto ns = static_cast<uint64_t>(clock.all_parts() * 1e6);  // whoever drafts longest, all wait
+  stats_.draft_ns += std::min(ns, stats_.verify_ns);
+  stats_.verify_ns -= std::min(ns, stats_.verify_ns);
+}
+
+int32_t Stepper::levels_on_device() const {
+  int32_t most = 0;
+  for (const Session* s : flight_) most = std::max(most, s->passes_on_device());
+  return most;
+}
+
+void Stepper::count_device_drafts() {
+  level_rows_.assign(clock_.parts().size(), 0);
+  for (const Session* s : flight_)
+    for (int32_t level = 0; level < s->passes_on_device(); ++level)
+      level_rows_[static_cast<size_t>(level)] += s->device_.draft_rows(level);
+  for (Session* s : flight_) s->count_device_drafts(clock_, level_rows_);
+}
+
 // False: a drafter would not record its part.
 bool Stepper::draft_on_device() {
   calls_.clear();
-  const auto passes = [](const Session* s) {
-    return s->phase_ == Session::Phase::verify && s->device_.on() ? s->device_.passes() : 0;
-  };
-  int32_t most = 0;
   for (Session* s : flight_) {
-    for (int32_t level = 0; level < passes(s); ++level) {
+    for (int32_t level = 0; level < s->passes_on_device(); ++level) {
       Status status = s->ask_on_device(*plan_, &calls_, level);
       if (status.ok()) continue;
       failed_ = {{s}, std::move(status), &s->side_->drafter(), true};
       return false;
     }
-    most = std::max(most, passes(s));
   }
   for (const auto& call : calls_.all()) call->propose.stage(*plan_);
-  for (int32_t level = 0; level < most; ++level) {
+  const int32_t levels = levels_on_device();
+  for (int32_t level = 0; level < levels; ++level) {
     for (const auto& call : calls_.all())
       if (call->request.level == level && !record_call(*call)) return false;
     for (Session* s : flight_)
-      if (level < passes(s)) s->expand_on_device(*plan_, level);
+      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level);
+    clock_.part(*plan_);
   }
   return true;
 }
