@@ -1,9 +1,13 @@
 #include "core/session/device_draft.h"
 
+#include <algorithm>
+
 namespace aerie {
 
 namespace {
 static_assert(sizeof(kernels::TreePlace) % 4 == 0 && sizeof(kernels::TreeOut) % 4 == 0 && sizeof(kernels::TreeNode) % 4 == 0);
+
+Status nonsense() { return error(Code::plugin, "propose: tokens or confidences are nonsense"); }
 
 // Null where a tree names no nodes.
 const kernels::TreeSlot* stage(Plan& plan, const std::vector<kernels::TreeSlot>& slots) {
@@ -98,13 +102,51 @@ Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected, int32_
   const auto* out = reinterpret_cast<const kernels::TreeOut*>(host_.data());
   const auto* nodes = reinterpret_cast<const kernels::TreeNode*>(out + 1);
   *proposed = out->proposed;
-  if (out->status != 0) return error(Code::plugin, "propose: tokens or confidences are nonsense");
+  if (out->status != 0) return nonsense();
   for (int32_t i = 1; i < out->rows; ++i) {
     if (tree->add_children(nodes[i].parent, {&nodes[i].token, 1}, {&nodes[i].confidence, 1}) != 1)
       return error(Code::internal, "session: the device's tree is none");
     selected->push_back(i);
   }
   return {};
+}
+
+void DeviceDraft::download_all(Plan& plan) {
+  host_.resize(sizeof(kernels::TreeOut) / 4);
+  host_places_.resize(static_cast<size_t>(layout_.places));
+  plan.add(kernels::Download{host_.data(), out_, sizeof(kernels::TreeOut)});
+  plan.add(kernels::Download{host_places_.data(), place_, static_cast<int64_t>(host_places_.size() * sizeof(kernels::TreePlace))});
+}
+
+Status DeviceDraft::land() {
+  end();
+  if (reinterpret_cast<const kernels::TreeOut*>(host_.data())->status != 0) return nonsense();
+  place_of_.assign(1, -1);
+  return {};
+}
+
+bool DeviceDraft::has(const DraftTree& tree, std::span<const int32_t> frontier) const {
+  return tree.size() == static_cast<int32_t>(place_of_.size()) && std::all_of(frontier.begin(), frontier.end(), [&](int32_t n) {
+    return n == 0 || host_places_[static_cast<size_t>(place_of_[static_cast<size_t>(n)])].row > 0;
+  });
+}
+
+int32_t DeviceDraft::answer(DraftTree* tree, std::span<const int32_t> frontier) {
+  const int32_t before = tree->size();
+  for (const int32_t node : frontier) {
+    int32_t r = 0;  // of those expanded at its depth
+    if (node > 0) {
+      const int32_t row = host_places_[static_cast<size_t>(place_of_[static_cast<size_t>(node)])].row;
+      r = (row - 1) % layout_.stride;
+      sequence_->was_fed(node, row);
+    }
+    const int32_t first = layout_.first[static_cast<size_t>((*tree)[node].depth)] + r * shape_.width;
+    for (int32_t p = first; p < first + shape_.width; ++p) {
+      const kernels::TreePlace& child = host_places_[static_cast<size_t>(p)];
+      if (tree->add_children(node, {&child.token, 1}, {&child.confidence, 1}) == 1) place_of_.push_back(p);
+    }
+  }
+  return tree->size() - before;
 }
 
 }  // namespace aerie

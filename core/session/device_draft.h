@@ -16,7 +16,10 @@ class DeviceDraft {
  public:
   // A cycle with such a tree. one_pass: the drafter answers all levels at once. False: it is no tree for the device.
   bool begin(const TreeShape& shape, bool one_pass);
-  void end() { shape_.levels = 0; }
+  void end() {
+    shape_.levels = 0;
+    place_of_.clear();
+  }
   bool on() const { return shape_.levels > 0; }
   int32_t levels() const { return shape_.levels; }
   int32_t passes() const { return one_pass_ ? 1 : shape_.levels; }
@@ -35,6 +38,13 @@ class DeviceDraft {
   // What it came to, once the plan has run: the nodes chosen, and how many there were to choose from.
   Status take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const;
 
+  // A tree that is drawn ahead of a policy's questions, in a plan of its own: download_all() in the end. Once that has run
+  // the host asks the policy, and finds the answers here.
+  void download_all(Plan& plan);
+  Status land();
+  bool has(const DraftTree& tree, std::span<const int32_t> frontier) const;
+  int32_t answer(DraftTree* tree, std::span<const int32_t> frontier);  // how many children that are
+
  private:
   struct Asked {
     const ProposeCall* call;
@@ -51,6 +61,8 @@ class DeviceDraft {
   int32_t* frontier_ = nullptr;
   const int32_t* fed_slots_ = nullptr;
   std::vector<int32_t> host_;  // TreeOut and its nodes
+  std::vector<kernels::TreePlace> host_places_;
+  std::vector<int32_t> place_of_;  // by tree node, as far as it was drawn ahead
 };
 
 }  // namespace aerie

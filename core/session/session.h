@@ -179,6 +179,8 @@ class Session {
   void take_best();
   // device_cycle.cc
   bool begin_device_draft();
+  bool begin_drawing_ahead();
+  Status take_drawn_ahead();
   Status ask_on_device(Plan& plan, DraftCalls* calls, int32_t level);
   void expand_on_device(Plan& plan, int32_t level) const;
   int32_t passes_on_device() const;   // of the plan in flight, or that is recorded
@@ -291,7 +293,7 @@ class Session {
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_;
   std::vector<char> kept_;
-  int32_t max_emit_ = 0, max_depth_ = 0;
+  int32_t max_emit_ = 0, max_depth_ = 0, asked_levels_ = 0;
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.

@@ -126,20 +126,27 @@ void Stepper::record_draft(const std::vector<Session*>& sessions) {
 
 bool Stepper::try_draft() {
   plan_->clear();
-  clock_.begin(*plan_, 0);
+  clock_.begin(*plan_, levels_on_device());
   calls_.clear();
+  if (!draft_on_device()) return false;
   for (Session* s : flight_) {
+    if (s->device_.on()) {
+      s->device_.download_all(*plan_);
+      continue;
+    }
     if (Status status = s->add_draft(*plan_, &calls_); !status.ok()) {
       failed_ = {{s}, std::move(status), nullptr, false};
       return false;
     }
   }
-  return record_calls();
+  if (!record_calls()) return false;
+  clock_.end(*plan_);
+  return true;
 }
 
 bool Stepper::record_calls() {
   for (const auto& call : calls_.all())
-    if (!record_call(*call)) return false;
+    if (!call->request.on_device && !record_call(*call)) return false;
   return true;
 }
 
@@ -187,6 +194,7 @@ bool Stepper::try_target() {
     return record_calls();
   };
   if (!show(true)) return false;  // before this pass overwrites the features
+  calls_.clear();
   if (!draft_on_device()) return false;
   for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
   Rows rows = rows_.stage(*plan_);
@@ -225,7 +233,8 @@ void Stepper::pass_ended() {
   copy_src_.clear();
   copy_dst_.clear();
   if (drafting_)
-    for (const auto& call : calls_.all()) call->propose.deliver();
+    for (const auto& call : calls_.all())
+      if (!call->request.on_device) call->propose.deliver();
   for (Session* s : flight_) {
     const Status status = s->finish_pass(walks_, &copy_src_, &copy_dst_);
     s->landed();

@@ -54,6 +54,27 @@ TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
       }
 }
 
+// Policies that weigh costs: the device draws ahead what they surely ask for, the host the rest. Passes cost what is said
+// here, so that nothing but the tree could make a difference.
+TEST_F(DeviceCycle, WhatIsDrawnAheadIsTheHostsTree) {
+  const std::string models = source_dir() + "/samples/models/";
+  const auto model = open_model(models + "demo.aerie", cpu(1));
+  for (const char* tree : {"auto", "cast"})
+    for (const auto& [temperature, draft_ms] : {std::pair{0.0f, 0.02}, {0.9f, 0.02}, {0.9f, 0.15}}) {  // deep trees, and some not worth it
+      const auto text = [&](bool on_device) {
+        PolicySpec spec;
+        spec.name = tree;
+        SessionOptions o = drawing(open_drafter(model, "eagle", models + "demo-eagle3.aerie"), temperature, spec, on_device);
+        o.pass_ms = [cost = draft_ms](const Drafter* drafter, int32_t rows) { return drafter ? cost : 1 + 0.01 * rows; };
+        auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});
+        auto tokens_and_counts = more(*s, 120);
+        EXPECT_GT(s->statistics().accepted, 0u);
+        return tokens_and_counts;
+      };
+      EXPECT_EQ(text(true), text(false)) << tree << " at " << temperature << " for " << draft_ms;
+    }
+}
+
 // A device whose memory the host cannot touch, many budgets, rewinds, and room for little.
 TEST_F(DeviceCycle, SlicedRewoundAndShortOfRoom) {
   for (const bool far : {false, true}) {
@@ -85,7 +106,7 @@ TEST_F(DeviceCycle, SlicedRewoundAndShortOfRoom) {
   }
 }
 
-// Beside each other, beside one that reads its prompt and beside trees that the host draws.
+// Beside each other, beside one that reads its prompt and beside trees that the host goes on with.
 TEST_F(DeviceCycle, ABatchChangesNothing) {
   const auto model = open_model(*target_, cpu(2));
   for (const Kind& kind : drawn_from()) {
@@ -101,7 +122,7 @@ TEST_F(DeviceCycle, ABatchChangesNothing) {
       o.drafter = drafter;
       sessions.push_back(begun(model, o, prompt(10 + 15 * i)));
     }
-    for (const int32_t max_rows : {0, 24}) {  // with few rows the host draws, and shares them out
+    for (const int32_t max_rows : {0, 24}) {  // with few rows the host shares them out
       auto batch = must(Batch::create(model, {max_rows}));
       for (auto& s : sessions) must(batch->add(*s));
       const size_t n = max_rows ? 30 : 15;
@@ -119,7 +140,40 @@ TEST_F(DeviceCycle, ABatchChangesNothing) {
   }
 }
 
-// The rule of the papers needs the drafter's whole distribution, `cast` and `auto` a clock: the host stays between the passes.
+// Batches: each session's trees are what they are on the host, also where all of them share few rows, which the host
+// shares out as ever.
+TEST_F(DeviceCycle, ABatchHasTheHostsTrees) {
+  for (const int32_t max_rows : {0, 24})
+    for (const Kind& kind : drawn_from()) {
+      const auto texts = [&](bool on_device) {
+        const auto model = open_model(*target_, cpu(1));  // without prefixes that others have read
+        const auto drafter = open(model, kind);
+        auto batch = must(Batch::create(model, {max_rows}));
+        std::vector<std::unique_ptr<Session>> sessions;
+        auto specs = trees();
+        specs.emplace_back().name = "cast";
+        for (size_t i = 0; i < specs.size(); ++i) {
+          SessionOptions o = drawing(drafter, i % 2 ? 0.0f : 3.0f, specs[i], on_device);  // noise in common lets heads agree
+          o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.02 : 1 + 0.01 * rows; };
+          o.sampling.stream = i;
+          sessions.push_back(begun(model, o, prompt(10 + 15 * i)));
+          must(batch->add(*sessions.back()));
+        }
+        for (int cycle = 0; cycle < 14; ++cycle) must(batch->step(0, std::chrono::microseconds(0)));
+        std::vector<std::pair<std::vector<int32_t>, Counts>> all;
+        for (const auto& s : sessions) {
+          const SessionStatistics& n = s->statistics();
+          all.push_back({s->tokens(), {n.accepted, n.cycles, n.verified, n.drafter_failures}});
+          all.back().second.insert(all.back().second.end(), std::begin(n.tried), std::end(n.tried));
+          all.back().second.insert(all.back().second.end(), std::begin(n.taken), std::end(n.taken));
+        }
+        return all;
+      };
+      EXPECT_EQ(texts(true), texts(false)) << kind.plugin << " " << max_rows;
+    }
+}
+
+// The rule of the papers needs the drafter's whole distribution: the host stays between the passes.
 TEST_F(DeviceCycle, OthersGoOnAsBefore) {
   const auto model = open_model(*target_, cpu(1));
   const auto drafter = open(model, kinds()[0]);
