@@ -81,28 +81,33 @@ TEST_F(DeviceCycle, SlicedRewoundAndShortOfRoom) {
     const auto device = far ? std::shared_ptr<kernels::Device>(kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 1}))))
                             : cpu(2);
     const auto model = open_model(*target_, device);
-    for (const Kind& kind : drawn_from()) {
-      SessionOptions o = drawing(nullptr, 0.7f, trees()[1], true);
-      o.max_context = 60;
-      auto alone = begun(model, o, prompt(20));
-      const auto want = generate(*alone, 60);  // to the end of the context
-      ASSERT_EQ(want.size(), 40u);
-      o.drafter = open(model, kind);
-      auto s = begun(model, o, prompt(20));
-      std::vector<int32_t> got;
-      std::mt19937 random(3);
-      while (got.size() < want.size()) {
-        StepResult r;
-        must(s->step(static_cast<int32_t>(random() % 7), std::chrono::microseconds(random() % 3 * 20), &r));
-        for (const EmittedToken& t : r.tokens) got.push_back(t.id);
-        if (random() % 9 != 0 || got.size() < 4) continue;  // also in mid-cycle
-        got.resize(got.size() - 1 - random() % 3);
-        must(s->rewind(20 + got.size()));
+    PolicySpec ahead;
+    ahead.name = "cast";
+    ahead.cast.prune_depth = false;
+    for (const PolicySpec& tree : {trees()[1], ahead})
+      for (const Kind& kind : drawn_from()) {
+        SessionOptions o = drawing(nullptr, 0.7f, tree, true);
+        o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.02 : 1 + 0.01 * rows; };
+        o.max_context = 60;
+        auto alone = begun(model, o, prompt(20));
+        const auto want = generate(*alone, 60);  // to the end of the context
+        ASSERT_EQ(want.size(), 40u);
+        o.drafter = open(model, kind);
+        auto s = begun(model, o, prompt(20));
+        std::vector<int32_t> got;
+        std::mt19937 random(3);
+        while (got.size() < want.size()) {
+          StepResult r;
+          must(s->step(static_cast<int32_t>(random() % 7), std::chrono::microseconds(random() % 3 * 20), &r));
+          for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+          if (random() % 9 != 0 || got.size() < 4) continue;  // also in mid-cycle
+          got.resize(got.size() - 1 - random() % 3);
+          must(s->rewind(20 + got.size()));
+        }
+        EXPECT_EQ(got, want) << kind.plugin;
+        EXPECT_EQ(s->statistics().drafter_failures, 0u) << kind.plugin;
+        EXPECT_GT(s->statistics().verified, 0u) << kind.plugin;
       }
-      EXPECT_EQ(got, want) << kind.plugin;
-      EXPECT_EQ(s->statistics().drafter_failures, 0u) << kind.plugin;
-      EXPECT_GT(s->statistics().verified, 0u) << kind.plugin;
-    }
   }
 }
 
