@@ -16,7 +16,7 @@ class LevelHabit {
       share += ((l < levels ? 1 : 0) - share) / cycles_;
     }
   }
-  // A pass that nobody asks for takes several times as long as reading one back would have.
+  // A pass that nobody asks for is taken to cost several times what reading one back would have.
   int32_t sure() const {
     return static_cast<int32_t>(std::find_if(share_.begin(), share_.end(), [](double s) { return s < kSure; }) - share_.begin());
   }
