@@ -27,6 +27,8 @@ namespace aerie::kernels {
 struct Upload { void* device; const void* host; int64_t bytes; };
 // Device -> host. `host` is valid once the plan has run.
 struct Download { void* host; const void* device; int64_t bytes; };
+// *out = nanoseconds by the device's clock, whose beginning nobody knows, once all before it is done.
+struct Timestamp { int64_t* out; };
 // dst[dst_index ? dst_index[r] : r] = src[src_index ? src_index[r] : r], r < rows; f32 row_major,
 // src.cols columns. An index outside src or dst skips the row. src and dst must not overlap.
 struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_t* dst_index; int64_t rows; };
@@ -243,6 +245,6 @@ struct Walk {
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
                         RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
-                        LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots>;
+                        LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp>;
 
 }  // namespace aerie::kernels

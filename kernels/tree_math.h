@@ -26,12 +26,20 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
   return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
 }
 
+// The place of a slot's node, -1 where there is none.
+AERIE_HOST_DEVICE inline int32_t slot_place(const TreePlace* places, const TreeSlot& slot, int32_t width) {
+  int32_t rank = slot.rank;
+  for (int32_t p = slot.first; p < slot.first + width; ++p)
+    if (places[p].token >= 0 && rank-- == 0) return p;
+  return -1;
+}
+
 // Row r of the next draft pass, for op.next[r].
 AERIE_HOST_DEVICE inline void fill_draft_row(const ExpandTree& op, int32_t r) {
   const TreeDraftRows& d = op.draft;
   const int32_t depth = op.level + 1, place = op.next[r], row = 1 + op.level * d.stride + r;
   int32_t* tail = d.tail_slots ? d.tail_slots + int64_t{r} * depth : nullptr;
-  if (place < 0) {  // behind the first row of each depth, which is written in every cycle
+  if (place < 0) {  // sees the first row of each depth, which is written in every cycle
     d.token[r] = 0;
     d.parent[r] = d.node_base;
     for (int32_t i = 0; tail && i < depth; ++i) tail[i] = d.slots[i + 1 < depth ? 1 + i * d.stride : row];

@@ -18,6 +18,11 @@ struct TreePlace {
   float confidence, value;
 };
 
+// The `rank`-th node, from 0, at places first, first + 1, ... first + width - 1: siblings that no list has twice.
+struct TreeSlot {
+  int32_t first, rank;
+};
+
 // What the host is told, and TreeNode[rows] behind it.
 struct TreeOut {
   int32_t rows;      // of the nodes chosen and the root
@@ -51,23 +56,26 @@ struct ExpandTree {
   TreeOut* out;             // status; level 0 begins it
   int32_t first;            // this level's first place
   int32_t rows, width, level;
-  const int32_t* from;      // i32[rows]: places of the nodes expanded, ascending, -1 behind them; null: the root
+  const int32_t* from;      // i32[rows]: places of the nodes expanded, ascending, -1 where there is none; null: the root
   const int32_t* token;     // (rows, width) as TopK gives them
   const float* logp;
   bool one_list;            // (1, width): all nodes of a depth have the same candidates
   int32_t vocab_used;
   int32_t keep;             // expanded next: the best next_rows new nodes, such as are among the best `keep` of all
                             // nodes so far; 0: the first new node alone
+  const TreeSlot* slots;    // TreeSlot[next_rows]: these are expanded next, whatever their values; null: see keep
   int32_t* next;            // as `from` of the level below
   int32_t next_rows;        // <= kMaxTreeRows; 0: this was the last level
   TreeDraftRows draft;      // without token: no draft pass follows
 };
 
-// The best `keep` nodes become the rows behind the root, by place. Arrays are those of the target's pass, from the root's
+// The best `keep` nodes, or those of `slots` that there are, become the rows behind the root, by place. Arrays are those of the target's pass, from the root's
 // row on; the rows are chained as Walk wants them. Rows without a node see themselves and are never walked to.
 struct SelectTree {
   const TreePlace* places;
   int32_t n_places, keep;    // keep < rows
+  const TreeSlot* slots;     // TreeSlot[keep], in the order of places; null: the best
+  int32_t width;             // of the slots
   int32_t rows;              // <= kMaxTreeRows
   int32_t first_row;         // number of the root's row in the pass
   int32_t tail_room;         // tail slots a row

@@ -6,9 +6,11 @@ namespace aerie {
 
 namespace {
 
+aerie_tensor index(const int32_t* address, size_t n) {
+  return to_abi(kernels::matrix(const_cast<int32_t*>(address), 1, static_cast<int64_t>(n), kernels::DType::i32));
+}
 aerie_tensor index(Plan& plan, const std::vector<int32_t>& values) {
-  auto* address = const_cast<int32_t*>(plan.stage(std::span<const int32_t>(values)));
-  return to_abi(kernels::matrix(address, 1, static_cast<int64_t>(values.size()), kernels::DType::i32));
+  return index(plan.stage(std::span<const int32_t>(values)), values.size());
 }
 
 void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool want_logits, bool stay = false) {
@@ -129,7 +131,9 @@ void ProposeCall::stage(Plan& plan) {
   rows.n = this->rows();
   rows.n_seqs = static_cast<int32_t>(shares_.size());
   rows.level = level_;
-  rows.token = index(plan, token_);
+  // One place for a model's own passes and for the plugin: a device that draws the tree writes it.
+  const int32_t* tokens = staged_attention_.rows.token;
+  rows.token = tokens ? index(tokens, token_.size()) : index(plan, token_);
   rows.position = index(plan, position_);
   rows.node = index(plan, node_);
   if (level_ > 0) rows.parent = index(plan, parent_);

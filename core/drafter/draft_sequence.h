@@ -80,6 +80,11 @@ class DraftSequence {
   // For a device that draws the tree itself: rows for `n` nodes of one depth, of which it is only known that they are
   // rows `first`, first + 1, ... of all that are fed in this cycle; the root is row 0. Node ids are node_base() + row.
   Status propose_blank(ProposeCall* call, int32_t root_token, int32_t level, int32_t n, int32_t first, const DraftDraw& draw);
+  // The device has drawn this node, and fed it as such a row.
+  void was_fed(int32_t node, int32_t row) {
+    fed_[static_cast<size_t>(node)] = row;
+    n_fed_ = std::max(n_fed_, row + 1);
+  }
   int32_t node_base() const { return seq_ * kMaxFedNodes; }
   // Where such rows have their keys and values; null without a KV.
   const int32_t* stage_slots(Plan& plan, int32_t n);

@@ -10,13 +10,6 @@ namespace {
 
 using Path = std::vector<int32_t>;
 
-// A node of the shape. Slot 0 is the root; parents come before children.
-struct Slot {
-  int32_t parent = -1;
-  int32_t rank = 0;
-  int32_t depth = 0;
-};
-
 std::string text(const Path& path) {
   std::string out = "[";
   for (size_t i = 0; i < path.size(); ++i) {
@@ -29,7 +22,7 @@ std::string text(const Path& path) {
 
 class StaticPolicy final : public TreePolicy {
  public:
-  explicit StaticPolicy(std::vector<Slot> slots) : slots_(std::move(slots)), node_(slots_.size(), -1) {
+  explicit StaticPolicy(std::vector<ShapeNode> slots) : slots_(std::move(slots)), node_(slots_.size(), -1) {
     // Kept siblings must be ranks 0, 1, 2, ... in this order for the sampled-draft rule: every kept
     // child then comes after all the draws that shaped its q, and any cut keeps it so.
     std::vector<int32_t> children(slots_.size(), 0);
@@ -44,6 +37,11 @@ class StaticPolicy final : public TreePolicy {
   std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<StaticPolicy>(*this); }
   int32_t width() const override { return width_; }
   bool draw_order() const override { return draw_order_; }
+
+  bool shape(TreeShape* out) const override {
+    *out = {width_, 0, slots_[active_ - 1].depth, static_cast<int32_t>(active_) - 1, std::span(slots_).first(active_)};
+    return true;
+  }
 
   // Slots are sorted by depth, so both limits cut a tail; it depends on no score.
   void begin(const CycleLimits& limits) override {
@@ -90,7 +88,7 @@ class StaticPolicy final : public TreePolicy {
     }
   }
 
-  std::vector<Slot> slots_;
+  std::vector<ShapeNode> slots_;
   std::vector<int32_t> node_;
   size_t active_ = 1;  // slots in use this cycle
   int32_t level_ = 0;  // depth of the next frontier
@@ -121,7 +119,7 @@ Result<std::unique_ptr<TreePolicy>> make_static_policy(std::vector<Path> paths) 
   AERIE_TRY(check(paths));
   std::stable_sort(paths.begin(), paths.end(), [](const Path& a, const Path& b) { return a.size() < b.size(); });
   std::map<Path, int32_t> known{{Path{}, 0}};
-  std::vector<Slot> slots(1);
+  std::vector<ShapeNode> slots(1);
   for (const Path& path : paths) {
     const auto up = known.find(Path(path.begin(), path.end() - 1));
     if (up == known.end())

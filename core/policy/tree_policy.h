@@ -58,6 +58,13 @@ struct CycleRate {
   double speed() const { return ms > 0 ? tokens / ms : 0; }
 };
 
+// A node of a tree of fixed shape. Parents come before children, the root is number 0.
+struct ShapeNode {
+  int32_t parent = -1;
+  int32_t rank = 0;
+  int32_t depth = 0;
+};
+
 // A tree that candidates alone decide, so that a device can draw it by itself (session/device_draft.h).
 struct TreeShape {
   int32_t width = 0;   // children asked for
@@ -65,6 +72,9 @@ struct TreeShape {
                        // first node alone
   int32_t levels = 0;
   int32_t keep = 0;    // the nodes of highest value are verified
+  // These nodes, by depth, whatever their values: they are verified, and expanded where they have children. Borrowed until
+  // the policy's next cycle; empty: as said above.
+  std::span<const ShapeNode> nodes = {};
 };
 
 // What a policy has learned about a drafter, handed from one session to the next.

@@ -46,7 +46,10 @@ Status Session::make_policies(const PolicySpec& tree, std::vector<std::unique_pt
 void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>> policies) {
   choosing_ = sides_.size() > 1 && options_.tree.name == "auto";
   if (sides_.empty()) no_drafter_policy_ = std::move(policies[0]);
-  for (size_t i = 0; i < sides_.size(); ++i) sides_[i]->policy = std::move(policies[i]);
+  for (size_t i = 0; i < sides_.size(); ++i) {
+    sides_[i]->policy = std::move(policies[i]);
+    sides_[i]->habit = {};
+  }
   for (size_t i = 1; i < sides_.size(); ++i) {
     DraftSide& side = *sides_[i];
     side.forget_waiting();

@@ -113,31 +113,32 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
 
 // What a pass has cost for this session's sake. All sessions of a batch wait for it, so what one session's drafts add to
 // it counts once for each of them; of what all of them add, each has added its rows' share.
-double Session::share_of(double ms, int32_t rows) const {
-  if (beside_ <= 1 || rows <= 0) return ms;
-  if (phase_ == Phase::draft) return ms * pass_rows() * beside_ / rows;
+double Session::share_of_verifying(double ms, int32_t rows) const {
   const int32_t nodes = rows - beside_;
-  if (nodes <= 0 || !(plain_ms_ > 0)) return ms;
+  if (beside_ <= 1 || nodes <= 0 || !(plain_ms_ > 0)) return ms;
   return plain_ms_ + (ms - plain_ms_) * (pass_rows() - 1) * beside_ / nodes;
 }
 
-// A draft or verify pass has run to its end.
+// A pass has run to its end, or what was left of it behind the draft passes of device-drawn trees.
 void Session::pass_done(double ms, int32_t rows) {
-  if (phase_ == Phase::prefill) return;
-  if (options_.pass_ms) ms = options_.pass_ms(phase_ == Phase::draft ? &side_->drafter() : nullptr, rows);
-  const double share = share_of(ms, rows);
-  cycle_ms_ += share;
-  if (phase_ == Phase::draft) draft_ms_.push_back(share);
+  if (phase_ == Phase::draft && !device_.on()) draft_pass_done(ms, pass_rows(), rows, frontier_[0] == 0);
+  if (phase_ != Phase::verify) return;
+  if (options_.pass_ms) ms = options_.pass_ms(nullptr, rows);
+  cycle_ms_ += share_of_verifying(ms, rows);
   if (!policy_->wants_costs()) return;
-  if (phase_ == Phase::verify) {
-    const bool first = !target_cost_.known();
-    target_cost_.measured(rows, ms);
-    if (first) guess_drafts();
-  } else if (frontier_[0] != 0) {
-    side_->cost.measured(rows, ms);
-  } else if (side_->root_rows <= kCatchUpRows) {
-    side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
-  }
+  const bool first = !target_cost_.known();
+  target_cost_.measured(rows, ms);
+  if (first) guess_drafts();
+}
+
+void Session::draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool root) {
+  if (options_.pass_ms) ms = options_.pass_ms(&side_->drafter(), rows);
+  const double share = beside_ > 1 && rows > 0 ? ms * own_rows * beside_ / rows : ms;
+  cycle_ms_ += share;
+  draft_ms_.push_back(share);
+  if (!policy_->wants_costs()) return;
+  if (!root) side_->cost.measured(rows, ms);
+  else if (side_->root_rows <= kCatchUpRows) side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
 }
 
 void Session::tell_outcome() {

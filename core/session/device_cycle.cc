@@ -1,6 +1,8 @@
 // A cycle of one plan: the device draws the tree, verifies it and keeps what was walked through. For policies whose next
-// question is a function of the candidates alone; those that weigh what passes cost need the host between them.
+// question is a function of the candidates alone. Where the host decides what is verified, because that weighs what passes
+// cost or because a batch shares its rows, the device draws ahead: the levels that are surely asked for, in one plan.
 #include <algorithm>
+#include <bit>
 
 #include "core/session/session.h"
 
@@ -19,11 +21,37 @@ bool Session::begin_device_draft() {
   return device_.begin(shape, one_pass());
 }
 
+// In a plan of their own, before the host decides what is verified: all levels that the policy surely asks for.
+bool Session::begin_drawing_ahead() {
+  if (!drafts_on_device_ || options_.sampled_rule || one_pass()) return false;
+  TreeShape shape;
+  if (!policy_->shape(&shape)) {
+    const int32_t width = policy_->width();
+    // A device works for powers of two: what such a policy would ask about is among the best of so many, nearly always.
+    const auto rows = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(width)));
+    shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1};
+  }
+  shape.width = side_->sequence().width(shape.width);
+  if (shape.levels < 2 || !device_.begin(shape, false)) return false;
+  phase_ = Phase::draft;
+  recorded_ = false;
+  return true;
+}
+
 Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
   DraftSequence& sequence = side_->sequence();
-  if (level == 0) device_.start(plan, sequence);
-  const DraftRequest request{&side_->drafter(), level, device_.width(), false};
-  DraftCall& call = calls->join(request, this, 0, device_.draft_rows(level));
+  const auto size = static_cast<int64_t>(text_.size());
+  int64_t unseen = 0;  // in a target's pass it is shown already
+  if (level == 0) {
+    device_.start(plan, sequence);
+    if (phase_ == Phase::draft) {
+      side_->pass_begins();
+      side_->root_rows = unseen = size - sequence.observed();
+    }
+  }
+  const DraftRequest request{&side_->drafter(), level, device_.width(), false, true};
+  DraftCall& call = calls->join(request, this, unseen, device_.draft_rows(level));
+  if (unseen > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, [&](int64_t) { return &call.observe; }));
   call.propose.keep_on_device();
   return device_.ask(text_.back(), level, &call.propose, draft_draw());
 }
@@ -63,28 +91,65 @@ int32_t Session::deepest() const {
   return device_.on() ? device_.levels() : *std::max_element(rows_.depth.begin(), rows_.depth.end());
 }
 
+// What was drawn ahead is there: the policy is asked, and what it wants beyond that is drawn pass by pass.
+Status Session::take_drawn_ahead() {
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes()) - 1;
+  if (const Status s = device_.land(); !s.ok()) {
+    drafter_failed(s, false);
+    return start_verify();
+  }
+  return next_draft_level();
+}
+
+int32_t Session::passes_on_device() const {
+  return (phase_ == Phase::draft || phase_ == Phase::verify) && device_.on() ? device_.passes() : 0;
+}
+
+// The draft passes of such a plan: what each took, of how many rows.
+void Session::count_device_drafts(const PassClock& clock, std::span<const int32_t> rows) {
+  for (int32_t level = 0; level < passes_on_device(); ++level) {
+    const auto at = static_cast<size_t>(level);
+    draft_pass_done(clock.parts()[at], device_.draft_rows(level), rows[at], level == 0);
+  }
+  if (passes_on_device() == 0 || phase_ != Phase::verify) return;
+  const auto ns = static_cast<uint64_t>(clock.all_parts() * 1e6);  // whoever drafts longest, all wait
+  stats_.draft_ns += std::min(ns, stats_.verify_ns);
+  stats_.verify_ns -= std::min(ns, stats_.verify_ns);
+}
+
+int32_t Stepper::levels_on_device() const {
+  int32_t most = 0;
+  for (const Session* s : flight_) most = std::max(most, s->passes_on_device());
+  return most;
+}
+
+void Stepper::count_device_drafts() {
+  level_rows_.assign(clock_.parts().size(), 0);
+  for (const Session* s : flight_)
+    for (int32_t level = 0; level < s->passes_on_device(); ++level)
+      level_rows_[static_cast<size_t>(level)] += s->device_.draft_rows(level);
+  for (Session* s : flight_) s->count_device_drafts(clock_, level_rows_);
+}
+
 // False: a drafter would not record its part.
 bool Stepper::draft_on_device() {
-  calls_.clear();
-  const auto passes = [](const Session* s) {
-    return s->phase_ == Session::Phase::verify && s->device_.on() ? s->device_.passes() : 0;
-  };
-  int32_t most = 0;
   for (Session* s : flight_) {
-    for (int32_t level = 0; level < passes(s); ++level) {
+    for (int32_t level = 0; level < s->passes_on_device(); ++level) {
       Status status = s->ask_on_device(*plan_, &calls_, level);
       if (status.ok()) continue;
       failed_ = {{s}, std::move(status), &s->side_->drafter(), true};
       return false;
     }
-    most = std::max(most, passes(s));
   }
-  for (const auto& call : calls_.all()) call->propose.stage(*plan_);
-  for (int32_t level = 0; level < most; ++level) {
+  for (const auto& call : calls_.all())
+    if (call->request.on_device) call->propose.stage(*plan_);
+  const int32_t levels = levels_on_device();
+  for (int32_t level = 0; level < levels; ++level) {
     for (const auto& call : calls_.all())
-      if (call->request.level == level && !record_call(*call)) return false;
+      if (call->request.on_device && call->request.level == level && !record_call(*call)) return false;
     for (Session* s : flight_)
-      if (level < passes(s)) s->expand_on_device(*plan_, level);
+      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level);
+    clock_.part(*plan_);
   }
   return true;
 }

@@ -5,46 +5,37 @@
 namespace aerie {
 
 namespace {
-constexpr int64_t kMostPlaces = 8192;
 static_assert(sizeof(kernels::TreePlace) % 4 == 0 && sizeof(kernels::TreeOut) % 4 == 0 && sizeof(kernels::TreeNode) % 4 == 0);
-static_assert(kernels::kMaxTreeRows == kMaxTreeNodes);
+
+Status nonsense() { return error(Code::plugin, "propose: tokens or confidences are nonsense"); }
+
+// Null where a tree names no nodes.
+const kernels::TreeSlot* stage(Plan& plan, const std::vector<kernels::TreeSlot>& slots) {
+  return slots.empty() ? nullptr : plan.stage(std::span<const kernels::TreeSlot>(slots));
+}
 }  // namespace
 
-bool DeviceDraft::begin(TreeShape shape, bool one_pass) {
+bool DeviceDraft::begin(const TreeShape& shape, bool one_pass) {
   end();
-  // What it says of a depth it says of every node there: none that may be chosen costs a pass.
-  if (one_pass && shape.beam > 0) shape.beam = shape.keep;
-  if (shape.levels < 1 || shape.keep < 1 || shape.keep >= kMaxTreeNodes || shape.width < 1) return false;
-  rows_.assign(1, 1);
-  first_.assign(1, 0);
-  for (;;) {
-    const int64_t more = int64_t{rows_.back()} * shape.width;
-    if (first_.back() + more > kMostPlaces) return false;
-    places_ = first_.back() + static_cast<int32_t>(more);
-    if (static_cast<int32_t>(rows_.size()) == shape.levels) break;
-    rows_.push_back(static_cast<int32_t>(std::min<int64_t>(std::max(shape.beam, 1), more)));
-    first_.push_back(places_);
-  }
-  const int32_t passes = one_pass ? 1 : shape.levels;
-  if (rows_.back() > kMaxTreeNodes || 1 + (passes - 1) * rows_.back() > kMaxFedNodes) return false;
+  if (!layout_.lay(shape, one_pass)) return false;
+  if (!one_pass && 1 + (shape.levels - 1) * layout_.stride > kMaxFedNodes) return false;
   shape_ = shape;
   one_pass_ = one_pass;
-  verified_ = 1 + std::min(shape.keep, places_);
   return true;
 }
 
 void DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
   sequence_ = &sequence;
-  place_ = static_cast<kernels::TreePlace*>(plan.scratch(places_, sizeof(kernels::TreePlace) / 4).data);
-  out_ = static_cast<kernels::TreeOut*>(plan.scratch(1, kernels::tree_out_bytes(verified_) / 4).data);
-  frontier_ = static_cast<int32_t*>(plan.scratch(1, rows_.back()).data);
-  slots_ = passes() > 1 ? sequence.stage_slots(plan, 1 + (passes() - 1) * rows_.back()) : nullptr;
+  place_ = static_cast<kernels::TreePlace*>(plan.scratch(layout_.places, sizeof(kernels::TreePlace) / 4).data);
+  out_ = static_cast<kernels::TreeOut*>(plan.scratch(1, kernels::tree_out_bytes(verified()) / 4).data);
+  frontier_ = static_cast<int32_t*>(plan.scratch(1, layout_.stride).data);
+  fed_slots_ = passes() > 1 ? sequence.stage_slots(plan, 1 + (passes() - 1) * layout_.stride) : nullptr;
   asked_.clear();
 }
 
 Status DeviceDraft::ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw) {
   asked_.push_back({call, call->rows()});
-  return sequence_->propose_blank(call, root_token, level, draft_rows(level), 1 + (level - 1) * rows_.back(), draw);
+  return sequence_->propose_blank(call, root_token, level, draft_rows(level), 1 + (level - 1) * layout_.stride, draw);
 }
 
 void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
@@ -56,8 +47,8 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
   kernels::ExpandTree op{};
   op.places = place_;
   op.out = out_;
-  op.first = first_[at];
-  op.rows = rows_[at];
+  op.first = layout_.first[at];
+  op.rows = layout_.rows[at];
   op.width = shape_.width;
   op.level = level;
   op.from = level > 0 ? frontier_ : nullptr;
@@ -66,13 +57,14 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
   op.one_list = one_pass_;
   op.vocab_used = vocab_used;
   op.keep = shape_.beam > 0 ? shape_.keep : 0;
+  if (!last) op.slots = stage(plan, layout_.expanded[at]);
   op.next = frontier_;
-  op.next_rows = last ? 0 : rows_[at + 1];
+  op.next_rows = last ? 0 : layout_.rows[at + 1];
   if (!one_pass_ && !last) {
     op.draft = asked_[at + 1].call->blank_rows(asked_[at + 1].first);
-    op.draft.slots = slots_;
+    op.draft.slots = fed_slots_;
     op.draft.node_base = sequence_->node_base();
-    op.draft.stride = rows_.back();
+    op.draft.stride = layout_.stride;
   }
   plan.add(op);
 }
@@ -81,9 +73,11 @@ void DeviceDraft::select(Plan& plan, const Rows& rows, int32_t first_row, int32_
   const auto from = [&](const int32_t* p, int32_t at) { return const_cast<int32_t*>(p) + at; };
   kernels::SelectTree op{};
   op.places = place_;
-  op.n_places = places_;
-  op.keep = verified_ - 1;
-  op.rows = verified_;
+  op.n_places = layout_.places;
+  op.keep = verified() - 1;
+  op.slots = stage(plan, layout_.chosen);
+  op.width = shape_.width;
+  op.rows = verified();
   op.first_row = first_row;
   op.tail_room = shape_.levels;
   op.slot = rows.slot + first_row;
@@ -99,7 +93,7 @@ void DeviceDraft::select(Plan& plan, const Rows& rows, int32_t first_row, int32_
 }
 
 void DeviceDraft::download(Plan& plan) {
-  const int64_t bytes = kernels::tree_out_bytes(verified_);
+  const int64_t bytes = kernels::tree_out_bytes(verified());
   host_.resize(static_cast<size_t>(bytes / 4));
   plan.add(kernels::Download{host_.data(), out_, bytes});
 }
@@ -108,13 +102,51 @@ Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected, int32_
   const auto* out = reinterpret_cast<const kernels::TreeOut*>(host_.data());
   const auto* nodes = reinterpret_cast<const kernels::TreeNode*>(out + 1);
   *proposed = out->proposed;
-  if (out->status != 0) return error(Code::plugin, "propose: tokens or confidences are nonsense");
+  if (out->status != 0) return nonsense();
   for (int32_t i = 1; i < out->rows; ++i) {
     if (tree->add_children(nodes[i].parent, {&nodes[i].token, 1}, {&nodes[i].confidence, 1}) != 1)
       return error(Code::internal, "session: the device's tree is none");
     selected->push_back(i);
   }
   return {};
+}
+
+void DeviceDraft::download_all(Plan& plan) {
+  host_.resize(sizeof(kernels::TreeOut) / 4);
+  host_places_.resize(static_cast<size_t>(layout_.places));
+  plan.add(kernels::Download{host_.data(), out_, sizeof(kernels::TreeOut)});
+  plan.add(kernels::Download{host_places_.data(), place_, static_cast<int64_t>(host_places_.size() * sizeof(kernels::TreePlace))});
+}
+
+Status DeviceDraft::land() {
+  end();
+  if (reinterpret_cast<const kernels::TreeOut*>(host_.data())->status != 0) return nonsense();
+  place_of_.assign(1, -1);
+  return {};
+}
+
+bool DeviceDraft::has(const DraftTree& tree, std::span<const int32_t> frontier) const {
+  return tree.size() == static_cast<int32_t>(place_of_.size()) && std::all_of(frontier.begin(), frontier.end(), [&](int32_t n) {
+    return n == 0 || host_places_[static_cast<size_t>(place_of_[static_cast<size_t>(n)])].row > 0;
+  });
+}
+
+int32_t DeviceDraft::answer(DraftTree* tree, std::span<const int32_t> frontier) {
+  const int32_t before = tree->size();
+  for (const int32_t node : frontier) {
+    int32_t r = 0;  // of those expanded at its depth
+    if (node > 0) {
+      const int32_t row = host_places_[static_cast<size_t>(place_of_[static_cast<size_t>(node)])].row;
+      r = (row - 1) % layout_.stride;
+      sequence_->was_fed(node, row);
+    }
+    const int32_t first = layout_.first[static_cast<size_t>((*tree)[node].depth)] + r * shape_.width;
+    for (int32_t p = first; p < first + shape_.width; ++p) {
+      const kernels::TreePlace& child = host_places_[static_cast<size_t>(p)];
+      if (tree->add_children(node, {&child.token, 1}, {&child.confidence, 1}) == 1) place_of_.push_back(p);
+    }
+  }
+  return tree->size() - before;
 }
 
 }  // namespace aerie

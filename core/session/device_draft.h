@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/drafter/draft_sequence.h"
-#include "core/policy/tree_policy.h"
+#include "core/policy/tree_layout.h"
 #include "core/session/walks.h"
 
 namespace aerie {
@@ -15,18 +15,21 @@ namespace aerie {
 class DeviceDraft {
  public:
   // A cycle with such a tree. one_pass: the drafter answers all levels at once. False: it is no tree for the device.
-  bool begin(TreeShape shape, bool one_pass);
-  void end() { shape_.levels = 0; }
+  bool begin(const TreeShape& shape, bool one_pass);
+  void end() {
+    shape_.levels = 0;
+    place_of_.clear();
+  }
   bool on() const { return shape_.levels > 0; }
   int32_t levels() const { return shape_.levels; }
   int32_t passes() const { return one_pass_ ? 1 : shape_.levels; }
   int32_t width() const { return shape_.width; }
-  int32_t verified() const { return verified_; }  // rows of the target's pass, the root included
+  int32_t verified() const { return layout_.verified; }  // rows of the target's pass, the root included
 
   // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
   // behind them; select() before the target's pass; download() in the end.
   void start(Plan& plan, DraftSequence& sequence);
-  int32_t draft_rows(int32_t level) const { return rows_[static_cast<size_t>(level)]; }
+  int32_t draft_rows(int32_t level) const { return layout_.rows[static_cast<size_t>(level)]; }
   Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
   void expand(Plan& plan, int32_t level, int32_t vocab_used) const;
   void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
@@ -35,6 +38,13 @@ class DeviceDraft {
   // What it came to, once the plan has run: the nodes chosen, and how many there were to choose from.
   Status take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const;
 
+  // A tree that is drawn ahead of a policy's questions, in a plan of its own: download_all() in the end. Once that has run
+  // the host asks the policy, and finds the answers here.
+  void download_all(Plan& plan);
+  Status land();
+  bool has(const DraftTree& tree, std::span<const int32_t> frontier) const;
+  int32_t answer(DraftTree* tree, std::span<const int32_t> frontier);  // how many children that are
+
  private:
   struct Asked {
     const ProposeCall* call;
@@ -42,16 +52,17 @@ class DeviceDraft {
   };
   TreeShape shape_;
   bool one_pass_ = false;
-  int32_t places_ = 0, verified_ = 0;
-  std::vector<int32_t> rows_, first_;  // of each level: nodes expanded, first place
+  TreeLayout layout_;
   std::vector<Asked> asked_;
   DraftSequence* sequence_ = nullptr;
   // Of the plan.
   kernels::TreePlace* place_ = nullptr;
   kernels::TreeOut* out_ = nullptr;
   int32_t* frontier_ = nullptr;
-  const int32_t* slots_ = nullptr;
+  const int32_t* fed_slots_ = nullptr;
   std::vector<int32_t> host_;  // TreeOut and its nodes
+  std::vector<kernels::TreePlace> host_places_;
+  std::vector<int32_t> place_of_;  // by tree node, as far as it was drawn ahead
 };
 
 }  // namespace aerie

@@ -46,6 +46,7 @@ Status Session::start_cycle(bool any_rows) {
   drawn_.reset();
   cycle_ms_ = 0;
   draft_ms_.clear();
+  asked_levels_ = 0;
   host_proposed_ = false;
   device_.end();
   for (const auto& side : sides_) side->pass_begins();
@@ -70,12 +71,21 @@ Status Session::start_cycle(bool any_rows) {
   if (seen != size || (side_->features() && size < 2)) return start_verify();  // nothing to draft from yet
   side_->sequence().begin_cycle(size);
   if (any_rows && begin_device_draft()) return start_verify();
+  if (begin_drawing_ahead()) return {};
   return next_draft_level();
 }
 
 Status Session::next_draft_level() {
   for (;;) {
-    if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) return start_verify();
+    if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) {
+      side_->habit.asked(asked_levels_);
+      return start_verify();
+    }
+    ++asked_levels_;
+    if (device_.has(tree_, frontier_)) {  // drawn ahead
+      count_proposed(device_.answer(&tree_, frontier_));
+      continue;
+    }
     if (!one_pass() || frontier_[0] == 0) break;
     const Status s = take_candidates();  // it has answered this level already
     if (s.ok()) continue;
@@ -83,6 +93,7 @@ Status Session::next_draft_level() {
     drop_draft();
     return start_verify();
   }
+  draft_ms_.resize(std::min(draft_ms_.size(), static_cast<size_t>(tree_[frontier_[0]].depth)));  // others were drawn in vain
   phase_ = Phase::draft;
   recorded_ = false;
   return {};
@@ -109,6 +120,7 @@ Status Session::add_draft(Plan& plan, DraftCalls* calls) {
 // The pass could not be recorded. Too many nodes is our own limit; what was drafted so far is verified.
 Status Session::draft_failed(const Status& why, bool lost_sync, bool strike) {
   side_->pass_begins();
+  device_.end();
   if (why.code() != Code::limit) {
     drafter_failed(*side_, why, lost_sync, strike);
     drop_draft();
@@ -119,6 +131,7 @@ Status Session::draft_failed(const Status& why, bool lost_sync, bool strike) {
 Status Session::finish_draft() {
   ++stats_.draft_passes;
   side_->pass_ended();
+  if (device_.on()) return take_drawn_ahead();
   Status s = side_->sequence().check_candidates(model_->config().vocab_used);
   const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
   if (best_first) take_best();

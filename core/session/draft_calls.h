@@ -17,6 +17,7 @@ struct DraftRequest {
   int32_t level = -1;  // of the nodes whose children are wanted; -1: the drafter is only shown something
   int32_t width = 0;
   bool want_logits = false;
+  bool on_device = false;  // for a tree that the device draws: the candidates stay there
   bool operator==(const DraftRequest&) const = default;
 };
 

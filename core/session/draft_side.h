@@ -11,6 +11,7 @@
 #include "core/cost/live_cost.h"
 #include "core/drafter/draft_sequence.h"
 #include "core/policy/tree_policy.h"
+#include "core/session/level_habit.h"
 #include "core/tree/draft_tree.h"
 
 namespace aerie {
@@ -75,6 +76,7 @@ class DraftSide {
   DraftTree peek{2};              // of a host drafter: what it proposes, while it is undecided who drafts
   bool peeked = false, answered = false;  // in this cycle; and it went well
 
+  LevelHabit habit;  // of the policy
   // Costs of its passes.
   LiveCost cost;
   PassCost guess;

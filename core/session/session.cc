@@ -203,7 +203,7 @@ void Session::in_flight(Stepper* stepper) {
 int32_t Session::pass_rows() const {
   switch (phase_) {
     case Phase::prefill: return static_cast<int32_t>(prefill_end_ - kv_len_);
-    case Phase::draft: return static_cast<int32_t>(frontier_.size());
+    case Phase::draft: return device_.on() ? 0 : static_cast<int32_t>(frontier_.size());
     case Phase::verify: return (device_.on() ? device_.verified() : rows_.size()) + static_cast<int32_t>(extra_token_.size());
     case Phase::idle: break;
   }

@@ -179,8 +179,12 @@ class Session {
   void take_best();
   // device_cycle.cc
   bool begin_device_draft();
+  bool begin_drawing_ahead();
+  Status take_drawn_ahead();
   Status ask_on_device(Plan& plan, DraftCalls* calls, int32_t level);
   void expand_on_device(Plan& plan, int32_t level) const;
+  int32_t passes_on_device() const;   // of the plan in flight, or that is recorded
+  void count_device_drafts(const PassClock& clock, std::span<const int32_t> rows);
   void stage_blank_tree(RowsBuilder* rows, Walks* walks);
   void select_on_device(Plan& plan, const RowsBuilder& builder, const Rows& rows, const StagedWalks& walks);
   void take_device_draft();
@@ -200,8 +204,10 @@ class Session {
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
   const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);
-  double share_of(double ms, int32_t rows) const;
-  void pass_done(double ms, int32_t rows);  // `rows`: of all sessions in it
+  double share_of_verifying(double ms, int32_t rows) const;
+  // `rows`: of all sessions in it.
+  void pass_done(double ms, int32_t rows);
+  void draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool root);
   void tell_outcome();
   // save.cc
   Snapshot describe() const;  // all but what is on the device
@@ -287,7 +293,7 @@ class Session {
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_;
   std::vector<char> kept_;
-  int32_t max_emit_ = 0, max_depth_ = 0;
+  int32_t max_emit_ = 0, max_depth_ = 0, asked_levels_ = 0;
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.

@@ -72,12 +72,14 @@ bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microsecon
     if (flight_.empty()) continue;  // they have ended or failed
     timed_ = flight_;
     Result<kernels::RunState> state = queue_->advance(std::min(deadline, start + kCancelInterval));
-    pass_ms_ += std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    const Clock::time_point waited = Clock::now();
+    pass_ms_ += std::chrono::duration<double, std::milli>(waited - start).count();
+    for (Session* s : timed_) s->count_time(nanoseconds(waited - start));
     if (state.ok() && *state == kernels::RunState::idle) state = error(Code::device, "step: the pass was lost");
     if (!state.ok()) all_failed(timed_, state.status());
     else if (*state == kernels::RunState::done) pass_ended();
     const Clock::time_point now = Clock::now();
-    for (Session* s : timed_) s->count_time(nanoseconds(now - start));
+    for (Session* s : timed_) s->count_time(nanoseconds(now - waited));
     if (now >= deadline) break;
   }
   return true;
@@ -124,19 +126,27 @@ void Stepper::record_draft(const std::vector<Session*>& sessions) {
 
 bool Stepper::try_draft() {
   plan_->clear();
+  clock_.begin(*plan_, levels_on_device());
   calls_.clear();
+  if (!draft_on_device()) return false;
   for (Session* s : flight_) {
+    if (s->device_.on()) {
+      s->device_.download_all(*plan_);
+      continue;
+    }
     if (Status status = s->add_draft(*plan_, &calls_); !status.ok()) {
       failed_ = {{s}, std::move(status), nullptr, false};
       return false;
     }
   }
-  return record_calls();
+  if (!record_calls()) return false;
+  clock_.end(*plan_);
+  return true;
 }
 
 bool Stepper::record_calls() {
   for (const auto& call : calls_.all())
-    if (!record_call(*call)) return false;
+    if (!call->request.on_device && !record_call(*call)) return false;
   return true;
 }
 
@@ -169,6 +179,7 @@ bool Stepper::try_target() {
   rows_.clear();
   walks_.clear();
   tapped_.clear();
+  clock_.begin(*plan_, levels_on_device());
   const auto verifies = [](const Session* s) { return s->phase_ == Session::Phase::verify; };
   const auto show = [&](bool verifying) {
     calls_.clear();
@@ -183,6 +194,7 @@ bool Stepper::try_target() {
     return record_calls();
   };
   if (!show(true)) return false;  // before this pass overwrites the features
+  calls_.clear();
   if (!draft_on_device()) return false;
   for (Session* s : flight_) s->stage_rows(*plan_, &rows_, &walks_, &tapped_);
   Rows rows = rows_.stage(*plan_);
@@ -197,6 +209,7 @@ bool Stepper::try_target() {
   for (Session* s : flight_)
     if (verifies(s)) s->record_download(*plan_, logits);
   walks_.record(*plan_, logits, model_->config().vocab_used, model_->pool()->cache(), rows.slot);
+  clock_.end(*plan_);
   return true;
 }
 
@@ -211,14 +224,17 @@ void Stepper::pass_ended() {
     rows += s->pass_rows();
     verifying += s->phase_ == Session::Phase::verify;
   }
+  clock_.stop(pass_ms_);
+  count_device_drafts();
   for (Session* s : flight_) {
-    s->pass_done(pass_ms_, rows);
+    s->pass_done(clock_.rest(), rows);
     if (!drafting_) s->beside_ = std::max(1, verifying);
   }
   copy_src_.clear();
   copy_dst_.clear();
   if (drafting_)
-    for (const auto& call : calls_.all()) call->propose.deliver();
+    for (const auto& call : calls_.all())
+      if (!call->request.on_device) call->propose.deliver();
   for (Session* s : flight_) {
     const Status status = s->finish_pass(walks_, &copy_src_, &copy_dst_);
     s->landed();

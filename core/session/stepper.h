@@ -11,6 +11,7 @@
 
 #include "core/model/model.h"
 #include "core/session/draft_calls.h"
+#include "core/session/pass_clock.h"
 #include "core/session/walks.h"
 
 namespace aerie {
@@ -55,7 +56,10 @@ class Stepper {
   void share_rows();  // row_budget.cc
   bool try_draft();
   bool try_target();
-  bool draft_on_device();  // device_cycle.cc
+  // device_cycle.cc
+  int32_t levels_on_device() const;
+  bool draft_on_device();
+  void count_device_drafts();
   bool record_calls();
   bool record_call(DraftCall& call);
   void submitted();
@@ -86,6 +90,8 @@ class Stepper {
   } failed_;
   std::vector<TappedRows> tapped_;
   double pass_ms_ = 0;
+  std::vector<int32_t> level_rows_;
+  PassClock clock_;  // of it, the draft passes of device-drawn trees
   std::vector<int32_t> copy_src_, copy_dst_;
 };
 

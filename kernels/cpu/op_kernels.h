@@ -41,6 +41,7 @@ void run(const Linear&, int32_t task, int threads, Scratch&);
 // kernels/cpu/rows.cc: row-wise ops (memory movement, norms, activations)
 int32_t tasks(const Upload&, int threads);
 int32_t tasks(const Download&, int threads);
+int32_t tasks(const Timestamp&, int threads);
 int32_t tasks(const CopyRows&, int threads);
 int32_t tasks(const Embed&, int threads);
 int32_t tasks(const RmsNorm&, int threads);
@@ -49,6 +50,7 @@ int32_t tasks(const GatedActivate&, int threads);
 int32_t tasks(const Add&, int threads);
 void run(const Upload&, int32_t task, int threads, Scratch&);
 void run(const Download&, int32_t task, int threads, Scratch&);
+void run(const Timestamp&, int32_t task, int threads, Scratch&);
 void run(const CopyRows&, int32_t task, int threads, Scratch&);
 void run(const Embed&, int32_t task, int threads, Scratch&);
 void run(const RmsNorm&, int32_t task, int threads, Scratch&);

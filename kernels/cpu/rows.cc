@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/reference/reference.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows.cc"
@@ -144,6 +145,9 @@ void run(const Upload& op, int32_t, int, Scratch&) { std::memcpy(op.device, op.h
 
 int32_t tasks(const Download& op, int) { return op.bytes > 0; }
 void run(const Download& op, int32_t, int, Scratch&) { std::memcpy(op.host, op.device, static_cast<size_t>(op.bytes)); }
+
+int32_t tasks(const Timestamp&, int) { return 1; }
+void run(const Timestamp& op, int32_t, int, Scratch&) { reference::run(op); }
 
 int32_t tasks(const CopyRows& op, int threads) { return row_tasks(op.rows, op.src.cols, threads); }
 void run(const CopyRows& op, int32_t task, int threads, Scratch&) {

@@ -32,6 +32,8 @@ struct Transfer {
   int64_t bytes;
 };
 void enqueue(const Transfer&, const Place&);
+// clock.cu
+void enqueue(const Timestamp&, const Place&);
 // rows.cu
 void enqueue(const CopyRows&, const Place&);
 void enqueue(const Embed&, const Place&);

@@ -46,6 +46,13 @@ __device__ __forceinline__ uint64_t atomic_add(uint64_t* p, uint64_t v) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v));
 }
 
+// Of the device's own clock.
+__device__ __forceinline__ int64_t nanoseconds() {
+  int64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns)::"memory");
+  return ns;
+}
+
 // c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16.
 __device__ __forceinline__ void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"

@@ -26,27 +26,36 @@ struct PrepareTask {
   float* scales;  // int8, fp8
 };
 
-// Grid (rows in whole groups): a block a row.
+// Grid (rows in whole groups): a block a row. A row's words are numbered by (step of K, lane of the row's four).
+struct BlockRow {
+  int64_t r, k, words, first;
+  const float* in;  // null: padding
+  __device__ explicit BlockRow(const PrepareTask& task)
+      : r(blockIdx.x),
+        k(task.x.cols),
+        words(task.padded_steps * 4),
+        first(r / kGroupRows * task.padded_steps * 32 + r % kGroupRows * 4),
+        in(r < task.x.rows ? row(task.x, r) : nullptr) {}
+  // Where word i goes.
+  __device__ int64_t place(int64_t i) const { return first + i / 4 * 32 + i % 4; }
+};
+
 __device__ inline void prepare_bf16(const PrepareTask& task) {
   if (blockIdx.x >= task.padded_rows) return;
-  const Tensor& x = task.x;
-  const int64_t padded_steps = task.padded_steps;
-  auto* out = static_cast<uint4*>(task.out);
-  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
-  const float* in = r < x.rows ? row(x, r) : nullptr;
-  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+  const BlockRow row(task);
+  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
     const int64_t step = i / 4, t = i % 4;
     uint32_t word[4] = {};
     for (int half = 0; half < 2; ++half)
       for (int odd = 0; odd < 2; ++odd) {
         const int64_t at = step * 16 + half * 8 + 2 * t + odd;
-        if (!in || at >= k) continue;
+        if (!row.in || at >= row.k) continue;
         uint32_t high, low;
-        split_bf16(in[at], &high, &low);
+        split_bf16(row.in[at], &high, &low);
         word[half] |= high << (16 * odd);
         word[2 + half] |= low << (16 * odd);
       }
-    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint4(word[0], word[1], word[2], word[3]);
+    static_cast<uint4*>(task.out)[row.place(i)] = make_uint4(word[0], word[1], word[2], word[3]);
   }
 }
 
@@ -74,51 +83,44 @@ __device__ inline float two_to(int exponent) { return std::bit_cast<float>(stati
 
 __device__ inline void prepare_half(const PrepareTask& task) {
   if (blockIdx.x >= task.padded_rows) return;
-  const Tensor& x = task.x;
-  const int64_t padded_steps = task.padded_steps;
-  auto* out = static_cast<uint2*>(task.out);
-  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
-  const float* in = r < x.rows ? row(x, r) : nullptr;
-  const RowTop row_top = top_of(in, k);
+  const BlockRow row(task);
+  const RowTop row_top = top_of(row.in, row.k);
   const int exponent = static_cast<int>(std::bit_cast<uint32_t>(row_top.top) >> 23) - 127;
   const int shift = exponent > -112 ? 14 - exponent : 126;  // its inverse is no subnormal
   const float factor = two_to(shift);
-  if (threadIdx.x == 0) task.scales[r] = row_top.fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
-  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+  if (threadIdx.x == 0) task.scales[row.r] = row_top.fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
+  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
     const int64_t step = i / 4, t = i % 4;
     uint32_t word[2] = {};
     for (int half = 0; half < 2; ++half)
       for (int odd = 0; odd < 2; ++odd) {  // the four k of a word of weights
         const int64_t at = step * 16 + 4 * t + 2 * half + odd;
-        if (in && row_top.fine && at < k) word[half] |= static_cast<uint32_t>(float_to_half(in[at] * factor)) << (16 * odd);
+        if (row.in && row_top.fine && at < row.k)
+          word[half] |= static_cast<uint32_t>(float_to_half(row.in[at] * factor)) << (16 * odd);
       }
-    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint2(word[0], word[1]);
+    static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
   }
 }
 
 __device__ inline void prepare_int8(const PrepareTask& task) {
   if (blockIdx.x >= task.padded_rows) return;
-  const Tensor& x = task.x;
-  const int64_t padded_steps = task.padded_steps;
-  auto* out = static_cast<uint2*>(task.out);
-  const int64_t r = blockIdx.x, group = r / kGroupRows, g = r % kGroupRows, k = x.cols;
-  const float* in = r < x.rows ? row(x, r) : nullptr;
-  const RowTop row_top = top_of(in, k);
+  const BlockRow row(task);
+  const RowTop row_top = top_of(row.in, row.k);
   const float top = row_top.top;
   const bool fine = row_top.fine;  // else NaN for the whole row, through its scale
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
-  if (threadIdx.x == 0) task.scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
-  for (int64_t i = threadIdx.x; i < padded_steps * 4; i += kPrepareThreads) {
+  if (threadIdx.x == 0) task.scales[row.r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
+  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
     const int64_t step = i / 4, t = i % 4;
     uint32_t word[2] = {};
     for (int half = 0; half < 2; ++half)
       for (int b = 0; b < 4; ++b) {
         const int64_t at = step * 32 + half * 16 + 4 * t + b;
-        if (!in || !fine || at >= k) continue;
-        const float q = fminf(fmaxf(rintf(in[at] * inverse), -127.0f), 127.0f);
+        if (!row.in || !fine || at >= row.k) continue;
+        const float q = fminf(fmaxf(rintf(row.in[at] * inverse), -127.0f), 127.0f);
         word[half] |= (static_cast<uint32_t>(static_cast<int32_t>(q)) & 255u) << (8 * b);
       }
-    out[(group * padded_steps + step) * 32 + g * 4 + t] = make_uint2(word[0], word[1]);
+    static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
   }
 }
 

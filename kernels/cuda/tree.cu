@@ -35,6 +35,23 @@ __device__ int32_t in_order(uint64_t from, TreeMemory& m) {
   return count;
 }
 
+// Those of a tree's slots that there are, in their order, in m.place. Returns how many.
+__device__ int32_t in_slots(const SelectTree& op, TreeMemory& m) {
+  const auto me = static_cast<int>(threadIdx.x);
+  const int32_t mine = me < op.keep ? slot_place(op.places, op.slots[me], op.width) : -1;
+  if (me < kMaxTopK) m.best.best[me] = mine < 0 ? kNoKey : 1;
+  sync_block();
+  int32_t before = 0, count = 0;
+  for (int i = 0; i < op.keep; ++i) {
+    if (m.best.best[i] == kNoKey) continue;
+    before += i < me;
+    ++count;
+  }
+  if (mine >= 0) m.place[before] = mine;
+  sync_block();
+  return count;
+}
+
 __device__ void expand_tree(const ExpandTree& op) {
   TreeMemory& m = *shared_memory<TreeMemory>();
   const auto me = static_cast<int32_t>(threadIdx.x);
@@ -44,6 +61,13 @@ __device__ void expand_tree(const ExpandTree& op) {
   const float any = block_max(bad ? 1.0f : 0.0f, m.floats);  // the places are there for all threads
   if (me == 0) op.out->status = any != 0.0f;
   if (op.next_rows == 0) return;
+  if (op.slots) {
+    for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
+      op.next[r] = slot_place(op.places, op.slots[r], op.width);
+      if (op.draft.token) fill_draft_row(op, r);
+    }
+    return;
+  }
   // With keep 0 the node of the lowest place wins.
   const auto new_key = [&](int64_t i) {
     const TreePlace& p = op.places[op.first + i];
@@ -68,7 +92,9 @@ __device__ void select_tree(const SelectTree& op) {
   for (int32_t p = me; p < op.n_places; p += kTreeThreads) proposed += op.places[p].token >= 0;
   proposed = block_sum(proposed, m.ints);
   int32_t count = 0;
-  if (op.out->status == 0 && op.keep > 0) {
+  if (op.out->status == 0 && op.slots) {
+    count = in_slots(op, m);
+  } else if (op.out->status == 0 && op.keep > 0) {
     select_best(op.n_places, op.keep, [&](int64_t p) { return place_key(op.places, p); }, m.best);
     count = in_order(1, m);
   }

@@ -185,6 +185,7 @@ class Translator {
     ints(o.from, o.rows, "from");
     ints(o.token, o.one_list ? o.width : n, "token");
     device(o.logp, (o.one_list ? o.width : n) * 4, "logp");
+    device(o.slots, o.next_rows * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
     device(o.next, o.next_rows * int64_t{4}, "next");
     device(o.draft.token, o.next_rows * int64_t{4}, "draft token");
     device(o.draft.parent, o.next_rows * int64_t{4}, "draft parent");
@@ -193,6 +194,7 @@ class Translator {
   }
   void operator()(SelectTree& o) {
     device(o.places, o.n_places * static_cast<int64_t>(sizeof(TreePlace)), "places");
+    device(o.slots, o.keep * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
     ints(o.slot, o.rows, "slot");
     for (int32_t** p : {&o.token, &o.position, &o.tail_len, &o.walk_token, &o.first_child, &o.next_sibling})
       device(*p, o.rows * int64_t{4}, "rows");
@@ -206,6 +208,7 @@ class Translator {
     ints(o.slot, 0, "slot");
     device(o.src, o.n * int64_t{4}, "src");
   }
+  void operator()(Timestamp& o) { device(o.out, sizeof(int64_t), "out"); }
 
   Status status;
 
@@ -221,7 +224,7 @@ constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
                                   "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
-                                  "ExpandTree",   "SelectTree", "PathSlots"};
+                                  "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace aerie::kernels::reference {
 // rows.cc
 void run(const Upload&);
 void run(const Download&);
+void run(const Timestamp&);
 void run(const CopyRows&);
 void run(const Embed&);
 void run(const RmsNorm&);

@@ -1,7 +1,9 @@
+#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/device.h"
 #include "kernels/reference/reference.h"
 
 namespace aerie::kernels::reference {
@@ -27,6 +29,8 @@ void run(const Upload& op) {
 void run(const Download& op) {
   if (op.bytes > 0) std::memcpy(op.host, op.device, static_cast<size_t>(op.bytes));
 }
+
+void run(const Timestamp& op) { *op.out = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
 
 void run(const CopyRows& op) {
   for (int64_t r = 0; r < op.rows; ++r) {

@@ -31,7 +31,9 @@ void run(const ExpandTree& op) {
     for (int32_t i = 0; i < op.width; ++i) op.places[op.first + r * op.width + i] = tree_child(op, r, i, &bad);
   op.out->status = bad;
   std::vector<int32_t> next;
-  if (op.keep > 0) {
+  if (op.slots) {
+    for (int32_t r = 0; r < op.next_rows; ++r) next.push_back(slot_place(op.places, op.slots[r], op.width));
+  } else if (op.keep > 0) {
     next = best_of(op.places, op.first, end, op.next_rows);
     const std::vector<int32_t> best = best_of(op.places, 0, end, op.keep);
     std::erase_if(next, [&](int32_t p) { return !std::binary_search(best.begin(), best.end(), p); });
@@ -45,7 +47,14 @@ void run(const ExpandTree& op) {
 }
 
 void run(const SelectTree& op) {
-  const std::vector<int32_t> chosen = best_of(op.places, 0, op.n_places, op.out->status == 0 ? op.keep : 0);
+  const int32_t keep = op.out->status == 0 ? op.keep : 0;
+  std::vector<int32_t> chosen;
+  if (op.slots) {
+    for (int32_t i = 0; i < keep; ++i) chosen.push_back(slot_place(op.places, op.slots[i], op.width));
+    std::erase(chosen, -1);
+  } else {
+    chosen = best_of(op.places, 0, op.n_places, keep);
+  }
   const auto count = static_cast<int32_t>(chosen.size());
   op.out->rows = count + 1;
   op.out->proposed = static_cast<int32_t>(

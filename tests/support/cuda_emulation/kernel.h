@@ -9,6 +9,7 @@
 // made in double and rounded once; a tensor core rounds in its own way.
 #pragma once
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -95,6 +96,8 @@ T atomic_add(T* p, T v) {  // fibers do not interrupt each other
   *p = old + v;
   return old;
 }
+
+inline int64_t nanoseconds() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 inline float half_to_float(uint16_t h) {
   const int exponent = h >> 10 & 31, fraction = h & 1023;

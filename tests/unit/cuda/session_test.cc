@@ -145,6 +145,8 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
       const SessionStatistics& stats = s->statistics();
       EXPECT_EQ(stats.drafter_failures, 0u);
       EXPECT_GT(stats.accepted, 0u);
+      EXPECT_GT(stats.draft_ns, 0u);  // told apart by the device's clock where one plan has both
+      EXPECT_GT(stats.verify_ns, 0u);
       texts[on_device] = s->tokens();
       counts[on_device] = {stats.cycles, stats.verified, stats.accepted};
       counts[on_device].insert(counts[on_device].end(), std::begin(stats.tried), std::end(stats.tried));
@@ -153,6 +155,41 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
     EXPECT_EQ(texts[0], texts[1]) << kind;
     EXPECT_EQ(counts[0], counts[1]) << kind;
   }
+}
+
+// What weighs costs is drawn ahead, and so are a batch's trees that share rows: one read-back for all levels that are
+// surely asked for, one for the target's pass.
+TEST(CudaSession, WhatIsDrawnAheadIsReadBackTwice) {
+  const auto model = open_model(target(), cuda());
+  const auto drafter = open_drafter(model, "eagle", eagle());
+  std::vector<int32_t> texts[2];
+  std::vector<uint64_t> counts[2];
+  for (const bool on_device : {true, false}) {
+    SessionOptions o = sampled(3);
+    o.drafter = drafter;
+    o.tree.name = "cast";
+    o.tree.cast.depth = 4;
+    o.tree.cast.top_k = 4;
+    o.tree.cast.prune_depth = false;
+    o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.01 : 1 + 0.01 * rows; };
+    if (!on_device) o.drafts_on_device = false;
+    auto s = must(Session::create(model, o));
+    must(s->append(kPrompt));
+    for (int cycle = 0; cycle < 8; ++cycle) {
+      const int64_t before = kernels::cuda::emulation::counts().host_waits;
+      StepResult r;
+      must(s->step(0, std::chrono::microseconds(0), &r));
+      const int64_t n = kernels::cuda::emulation::counts().host_waits - before;
+      if (cycle >= 2) EXPECT_EQ(n, on_device ? 2 : 5) << cycle;  // the first cycles read the prompt and learn how deep it goes
+    }
+    const SessionStatistics& stats = s->statistics();
+    EXPECT_GT(stats.draft_ns, 0u);
+    EXPECT_GT(stats.accepted, 0u);
+    texts[on_device] = s->tokens();
+    counts[on_device] = {stats.cycles, stats.verified, stats.accepted, stats.proposed, stats.draft_passes};
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(counts[0], counts[1]);
 }
 
 TEST(CudaSession, NoMemoryLeftBehind) {

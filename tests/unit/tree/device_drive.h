@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "core/policy/tree_layout.h"
 #include "core/tree/level_product.h"
 #include "kernels/device.h"
 #include "kernels/scalar_math.h"
@@ -100,9 +101,11 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
   DeviceTree t;
   std::iota(t.fed_slots.begin(), t.fed_slots.end(), 3000);
   std::iota(t.row_slots.begin(), t.row_slots.end(), 5000);
-  const int32_t stride = std::max(shape.beam, 1);
-  int32_t first = 0, rows = 1;
+  TreeLayout layout;
+  EXPECT_TRUE(layout.lay(shape, false));
   for (int32_t level = 0; level < shape.levels; ++level) {
+    const auto at = static_cast<size_t>(level);
+    const int32_t rows = layout.rows[at];
     std::vector<int32_t> tokens;
     std::vector<float> logp;
     std::vector<int32_t> frontier(t.next.begin(), t.next.begin() + rows);
@@ -116,14 +119,14 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
       tokens.insert(tokens.end(), c.token.begin(), c.token.end());
       logp.insert(logp.end(), c.logp.begin(), c.logp.end());
     }
-    const int32_t next_rows = level + 1 < shape.levels ? std::min(stride, rows * shape.width) : 0;
+    const int32_t next_rows = level + 1 < shape.levels ? layout.rows[at + 1] : 0;
     t.draft_token.assign(static_cast<size_t>(next_rows) + 1, -7);
     t.draft_parent = t.draft_token;
     t.draft_tails.assign(static_cast<size_t>(next_rows * (level + 1)) + 1, -7);
     kernels::ExpandTree op{};
     op.places = t.places.data();
     op.out = reinterpret_cast<kernels::TreeOut*>(t.out.data());
-    op.first = first;
+    op.first = layout.first[at];
     op.rows = rows;
     op.width = shape.width;
     op.level = level;
@@ -133,22 +136,23 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     op.one_list = one_list;
     op.vocab_used = kVocabulary;
     op.keep = shape.beam > 0 ? shape.keep : 0;
+    if (next_rows > 0 && !layout.expanded[at].empty()) op.slots = layout.expanded[at].data();
     op.next = t.next.data();
     op.next_rows = next_rows;
     if (next_rows > 0 && !one_list)
-      op.draft = {t.draft_token.data(), t.draft_parent.data(), t.draft_tails.data(), t.fed_slots.data(), DeviceTree::kNodeBase, stride};
+      op.draft = {t.draft_token.data(), t.draft_parent.data(), t.draft_tails.data(), t.fed_slots.data(), DeviceTree::kNodeBase, layout.stride};
     run_op(device, op);
-    if (next_rows > 0 && !one_list) expect_draft_rows(t, level + 1, next_rows, stride);
-    first += rows * shape.width;
-    rows = next_rows;
+    if (next_rows > 0 && !one_list) expect_draft_rows(t, level + 1, next_rows, layout.stride);
   }
-  t.rows = 1 + std::min(shape.keep, first);
+  t.rows = layout.verified;
   t.position[0] = DeviceTree::kRoot;
   t.tails.assign(static_cast<size_t>(t.rows * shape.levels), -7);
   kernels::SelectTree op{};
   op.places = t.places.data();
-  op.n_places = first;
+  op.n_places = layout.places;
   op.keep = t.rows - 1;
+  op.slots = layout.chosen.empty() ? nullptr : layout.chosen.data();
+  op.width = shape.width;
   op.rows = t.rows;
   op.first_row = DeviceTree::kFirstRow;
   op.tail_room = shape.levels;
@@ -195,6 +199,19 @@ inline void expect_tree(const DeviceTree& t, const Draft& want, const TreeShape&
   }
 }
 
+// A static tree of up to `most` nodes, listed as they come.
+inline std::unique_ptr<TreePolicy> random_static_tree(std::mt19937& random, int32_t most, int32_t ranks) {
+  std::set<Tokens> paths;
+  std::vector<Tokens> listed{{}};
+  for (int32_t i = 0; i < most; ++i) {
+    Tokens path = listed[random() % listed.size()];
+    path.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(ranks)));
+    if (paths.insert(path).second) listed.push_back(path);
+  }
+  listed.erase(listed.begin());
+  return std::move(make_static_policy(listed)).value();
+}
+
 // Random policies: all that have a shape, in ample and in little room.
 inline void expect_policies_trees(kernels::Device& device, int trials) {
   std::mt19937 random(5);
@@ -204,15 +221,17 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     if (random() % 3 == 0) limits.max_nodes = 1 + static_cast<int32_t>(random() % 40);
     const int32_t levels = 1 + static_cast<int32_t>(random() % 7), k = 1 + static_cast<int32_t>(random() % 10);
     const auto policy = [&]() -> std::unique_ptr<TreePolicy> {
-      switch (random() % 3) {
+      switch (random() % 4) {
         case 0: return make_chain_policy(levels);
         case 1: return std::move(make_backbone_policy(levels, k)).value();
+        case 2: return random_static_tree(random, 1 + static_cast<int32_t>(random() % 40), k);
         default: return std::move(make_eagle2_policy({2 + static_cast<int32_t>(random() % 70), levels - 2, k})).value();
       }
     }();
     const uint32_t seed = random();
     SCOPED_TRACE(std::string(policy->name()) + " trial " + std::to_string(trial));
-    const Draft want = drive(*policy, host_drafter(seed), limits);
+    Draft want = drive(*policy, host_drafter(seed), limits);
+    std::sort(want.selected.begin(), want.selected.end());  // a static tree's are as listed, level by level
     policy->begin(limits);
     TreeShape shape;
     ASSERT_TRUE(policy->shape(&shape));

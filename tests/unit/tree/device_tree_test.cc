@@ -10,10 +10,10 @@ TEST(DeviceTree, IsThePolicysOnTheCpu) { expect_policies_trees(*kernels::make_cp
 TEST(DeviceTree, NonsenseIsRefused) { expect_nonsense_is_refused(*kernels::make_reference_device()); }
 TEST(DeviceTree, WalkedRowsHaveSlots) { expect_path_slots(*kernels::make_reference_device()); }
 
-// Those that weigh costs, or verify what is not best, have no shape.
+// Those that weigh costs have no shape.
 TEST(DeviceTree, OnlyTreesOfTheCandidatesAlone) {
   TreeShape shape;
-  for (const char* name : {"static", "cast", "auto"}) {
+  for (const char* name : {"cast", "auto"}) {
     PolicySpec spec;
     spec.name = name;
     auto policy = std::move(make_policy(spec)).value();

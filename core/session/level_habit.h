@@ -1,0 +1,31 @@
+// LevelHabit: how many levels of its tree a policy that weighs as it goes asks for in nearly every cycle.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace aerie {
+
+class LevelHabit {
+ public:
+  void asked(int32_t levels) {
+    cycles_ = std::min(cycles_ + 1, kMemory);
+    for (int32_t l = 0; l < kLevels; ++l) {
+      double& share = share_[static_cast<size_t>(l)];
+      share += ((l < levels ? 1 : 0) - share) / cycles_;
+    }
+  }
+  // A pass that nobody asks for is taken to cost several times what reading one back would have.
+  int32_t sure() const {
+    return static_cast<int32_t>(std::find_if(share_.begin(), share_.end(), [](double s) { return s < kSure; }) - share_.begin());
+  }
+
+ private:
+  static constexpr int32_t kLevels = 16;
+  static constexpr double kMemory = 16, kSure = 0.85;
+  double cycles_ = 0;
+  std::array<double, kLevels> share_{};  // of cycles that asked for this level
+};
+
+}  // namespace aerie
