@@ -35,8 +35,8 @@ class DraftSequence {
   // Its state agrees with a text of `n` tokens: it may be asked for children of token n - 1.
   bool ready(int64_t n) const { return observed_ == n && n > first_; }
 
-  // Add rows for tokens [observed(), end); features (end - observed(), taps * H), absent for
-  // drafters without. Takes effect with observed_to(end), once the plan has run.
+  // Add rows for tokens [begin, end), begin at most observed(); features (end - begin, taps * H), absent for drafters
+  // without. Takes effect with observed_to(end), once the plan has run.
   Status observe(ObserveCall* call, std::span<const int32_t> text, int64_t begin, int64_t end, const kernels::Tensor& features);
   // The same in a call of its own.
   Status observe(Plan& plan, std::span<const int32_t> text, int64_t end, const kernels::Tensor& features);

@@ -5,13 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/policy/level_gain.h"
+
 namespace aerie {
 
 // By level below the first: the fewer sessions go so deep, the greater is the share of a pass that each has to pay. The
 // newest passes decide; a level that nobody asks for stays as it was.
 class Company {
  public:
-  static constexpr int32_t kLevels = 16;
+  static constexpr int32_t kLevels = LevelGain::kDepths;
   Company() { times_.fill(1); }
   // So many times what a pass of all sessions would cost.
   double times(int32_t level) const { return times_[static_cast<size_t>(level)]; }

@@ -7,7 +7,6 @@
 namespace aerie {
 
 namespace {
-constexpr std::chrono::milliseconds kMeasureDrafts{200};  // for all of a session's drafters, beside the target's 700
 constexpr double kNewest = 0.2;        // weight of the newest first draft pass
 constexpr double kUsualRoot = 2;       // tokens committed by the cycle before
 constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
@@ -48,7 +47,7 @@ void Session::prepare_costs() {
   if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
   else target_cost_.start(model_->pass_cost());
   guess_drafts();
-  const auto share = kMeasureDrafts / static_cast<int64_t>(sides_.size());
+  const auto share = options_.measure_drafts / static_cast<int64_t>(sides_.size());
   for (const auto& side : sides_) {
     auto drafts = side->drafter().costs();
     if (!drafts) drafts = quick_costs(side->shared_drafter(), share);
@@ -63,7 +62,7 @@ void Session::measure_drafters() const {
   std::vector<std::shared_ptr<Drafter>> unknown = options_.more_drafters;
   unknown.push_back(options_.drafter);
   std::erase_if(unknown, [&](const auto& d) { return !d || d->target() != model_ || d->host_tokens() || d->costs(); });
-  for (const auto& drafter : unknown) (void)quick_costs(drafter, kMeasureDrafts / static_cast<int64_t>(unknown.size()));
+  for (const auto& drafter : unknown) (void)quick_costs(drafter, options_.measure_drafts / static_cast<int64_t>(unknown.size()));
 }
 
 // Where nothing could be measured, until a draft pass has been seen: one costs a seventh of a target pass.

@@ -39,6 +39,7 @@ struct SessionOptions {
   // Milliseconds that a pass over so many rows is taken to cost, the target's or a drafter's (tests, which no other machine
   // and no load shall decide); null: what it is measured to.
   std::function<double(const Drafter* drafter, int32_t rows)> pass_ms;
+  std::chrono::milliseconds measure_drafts{200};  // for all drafters, where nothing says what their passes cost; beside the target's 700
   bool shared_noise = true;
   bool sampled_rule = false;
   std::optional<bool> drafts_on_device;  // trees that candidates alone decide; unset: on a device that it is far to

@@ -38,7 +38,9 @@ std::shared_ptr<CostTable> made_table(const Model& model, double first, double m
 }
 
 SessionOptions session_options(std::shared_ptr<Drafter> drafter, const char* tree) {
-  return options_for(std::move(drafter), tree, 0.7f, 4);
+  SessionOptions o = options_for(std::move(drafter), tree, 0.7f, 4);
+  o.measure_drafts = std::chrono::hours(1);  // a busy machine shall not leave a drafter unmeasured
+  return o;
 }
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, const SessionOptions& o, size_t n, SessionStatistics* stats = nullptr) {
