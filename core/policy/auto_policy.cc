@@ -25,7 +25,8 @@ constexpr int32_t kMaxDepth = LevelGain::kDepths;
 constexpr double kMemory = 0.015;         // weight of the newest cycle in the running means
 constexpr uint32_t kExplore = 48;         // of so many levels that do not seem to pay, one is asked for
 constexpr double kSlack = 0.01;           // who loses so little need not rest
-constexpr int32_t kAnew = 16;             // cycles that what was learned counts for when a drafter is tried again
+constexpr double kNothing = 1e6;          // nothing is known
+constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kUnlikely = 0.05;        // what need not be known so well
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
@@ -38,7 +39,7 @@ struct Learned {
   Trial trial;
   CycleRate rate;       // running means of a drafting cycle, its milliseconds counted in passes of plain decode
   double spread = 0.1;  // of a cycle's tokens about what its cost pays for: the mean square
-  int32_t seen = 0;     // cycles
+  double unsure = kNothing;  // the mean square that the means may be wrong by, beside `spread`
   Company company;
   template <class Self, class F>
   static void fields(Self& self, F& f) {
@@ -52,7 +53,7 @@ struct Learned {
     f(self.rate.tokens, 0, kMost);
     f(self.rate.ms, 0, kMost);
     f(self.spread, 0, kMost);
-    f(self.seen, 0, INT32_MAX);
+    f(self.unsure, 0, kNothing);
     Company::fields(self.company, f);
   }
 };
@@ -117,7 +118,7 @@ class AutoPolicy final : public TreePolicy {
   }
   CycleRate lately() const override { return {now_.rate.tokens, now_.rate.ms * plain_ms()}; }
   bool on_trial() const override { return now_.trial.on(); }
-  double doubt() const override { return 2 * std::sqrt(now_.spread / std::min(now_.seen + 1.0, 1 / kMemory)); }
+  double doubt() const override { return 2 * std::sqrt(now_.spread * now_.unsure); }
   void wake() override {
     if (!resting()) return;
     const std::lock_guard lock(shared_->mutex);
@@ -131,6 +132,7 @@ class AutoPolicy final : public TreePolicy {
     const std::lock_guard lock(shared_->mutex);
     const bool before = shared_->learned.trial.on();
     shared_->learned.trial.idle(tokens, weight());
+    forget(&shared_->learned);
     if (!before && shared_->learned.trial.on()) begin_anew(&shared_->learned);
   }
 
@@ -253,14 +255,17 @@ class AutoPolicy final : public TreePolicy {
   }
 
   static void learn_rate(Learned* l, double tokens, double passes) {
-    const double off = tokens - (l->seen > 0 ? l->rate.speed() : 1) * passes;
+    const double off = tokens - (l->unsure < kNothing ? l->rate.speed() : 1) * passes;
     l->spread += kMemory * (off * off - l->spread);
-    const double weight = std::max(kMemory, 1.0 / ++l->seen);
+    forget(l);
+    const double weight = l->unsure / (l->unsure + 1);
+    l->unsure *= 1 - weight;
     l->rate.tokens += weight * (tokens - l->rate.tokens);
     l->rate.ms += weight * (passes - l->rate.ms);
   }
   // What it was like says less now.
-  static void begin_anew(Learned* l) { l->seen = std::min(l->seen, kAnew); }
+  static void begin_anew(Learned* l) { l->unsure = std::max(l->unsure, kAnew); }
+  static void forget(Learned* l) { l->unsure = std::min(kNothing, l->unsure + kMemory * kMemory); }
 
   void learn_company(Company* company, std::span<const double> ms) const {
     for (size_t level = 1; level < std::min(asked_.size(), ms.size()); ++level) {

@@ -8,6 +8,7 @@ namespace {
 constexpr double kMemory = 0.005;  // weight of the newest cycle in the running means
 constexpr double kWorth = 0.5;    // tokens that a tree in hand has to bring more than the others, to be worth more than a trial
 constexpr double kWake = 1.03;    // one that rests is tried again when it used to be so much faster than who is left
+constexpr double kStay = 16;     // cycles that catching up is to pay for itself in
 
 bool known(const DrafterOption& o) { return o.usable && !o.policy->resting() && !o.policy->on_trial(); }
 
@@ -57,7 +58,7 @@ int32_t DrafterChoice::choose(std::span<const DrafterOption> options, double pla
     }
     const CycleRate rate = o.tree ? o.policy->expected(*o.tree) : o.policy->lately();
     if (!(rate.ms > 0)) continue;
-    const double net = rate.tokens - aim * rate.ms + (o.tree ? 0 : o.policy->doubt());
+    const double net = rate.tokens - aim * rate.ms + (o.tree ? 0 : o.policy->doubt() - aim * o.behind_ms / kStay);
     if (o.tree && net > in_hand) {
       in_hand = net;
       hand = static_cast<int32_t>(i);

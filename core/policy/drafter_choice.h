@@ -3,7 +3,8 @@
 // By Dinkelbach's argument the long-run speed is greatest when every cycle goes to whoever has the most tokens - speed *
 // milliseconds to offer, the speed being the one that is reached. A drafter whose tree is there before anything is
 // spent (one on the host) offers what that tree is expected to bring; the others what their cycles brought lately, and as much
-// more as that may well be wrong by, so that one that had bad luck is asked again. Who has lost against the others, or
+// more as that may well be wrong by, so that one that had bad luck is asked again, less some of what it costs to show it
+// what was written without it, for near equals would take turns all the time. Who has lost against the others, or
 // against plain decode, rests and is tried again now and then (auto_policy.cc); nobody else is given up for plain decode.
 #pragma once
 
@@ -18,6 +19,7 @@ struct DrafterOption {
   TreePolicy* policy = nullptr;
   bool usable = false;
   const DraftTree* tree = nullptr;  // what it would propose; null: it has to be asked, which costs passes
+  double behind_ms = 0;             // and so much beside a usual cycle, to see what was written without it
 };
 
 class DrafterChoice {

@@ -106,7 +106,7 @@ void Session::choose(int32_t max_depth) {
     for (size_t i = 0; i < sides_.size(); ++i) {
       DraftSide& side = *sides_[i];
       if (known && side.usable() && side.host_tokens() && !side.policy->resting()) peek(side);
-      choice_options_[i] = {side.policy.get(), known && side.usable(), side.host_tokens() ? &side.peek : nullptr};
+      choice_options_[i] = {side.policy.get(), known && side.usable(), side.host_tokens() ? &side.peek : nullptr, catch_up_ms(side)};
     }
     const int32_t chosen = chooser_.choose(choice_options_, plain_ms_);
     plain_ = chosen < 0;

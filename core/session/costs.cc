@@ -54,6 +54,7 @@ void Session::prepare_costs() {
     if (!drafts) continue;
     if (!drafts->levels.empty()) side->cost.start({drafts, &drafts->levels}, context);
     side->root_ms = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+    side->measured = std::move(drafts);
   }
 }
 
@@ -108,6 +109,18 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
     c.instead = DrafterChoice::instead(choice_options_, static_cast<size_t>(at - sides_.begin()), c.reached, plain_ms_);
   }
   policy.costs(c);
+}
+
+// What a drafter's next pass costs beside its usual one, since others wrote meanwhile.
+double Session::catch_up_ms(const DraftSide& side) const {
+  if (side.host_tokens() || (!side.measured && !options_.pass_ms)) return 0;
+  const auto size = static_cast<int64_t>(text_.size());
+  const auto ms = [&](double rows) {
+    rows *= std::max(1, beside_);
+    return options_.pass_ms ? options_.pass_ms(&side.drafter(), static_cast<int32_t>(rows)) : side.measured->roots.ms(1, static_cast<double>(size), rows);
+  };
+  const int64_t behind = std::min<int64_t>(size - side.sequence().observed(), kWaitingRows);
+  return ms(std::max(static_cast<double>(behind), kUsualRoot)) - ms(kUsualRoot);
 }
 
 // What a pass has cost for this session's sake. All sessions of a batch wait for it, so what one session's drafts add to

@@ -82,6 +82,7 @@ class DraftSide {
   PassCost guess;
   PassCost::Curve curve{};
   double root_ms = 0;
+  std::shared_ptr<const DrafterCosts> measured;  // by a table, or at first use; null: nobody knows
   int64_t root_rows = 0;  // observed along with the first draft pass
 
  private:

@@ -202,6 +202,7 @@ class Session {
   std::string draft_kind() const;
   void share_experience();
   void guess_drafts();
+  double catch_up_ms(const DraftSide& side) const;
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
   const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);

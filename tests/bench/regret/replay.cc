@@ -10,14 +10,16 @@ namespace {
 constexpr int64_t kContextStep = 16;
 constexpr int32_t kWrong = 1 << 24;   // added to a token: no token of the text
 constexpr double kBehind = kWaitingRows;  // what a drafter who has not been asked is shown when it is
-constexpr double kUsualRoot = 2;
+// As core/session/costs.cc: tokens that a first draft pass is expected to observe, above how many it is no usual one, and the
+// weight of the newest.
+constexpr double kUsualRoot = 2, kCatchUpRows = 24, kNewest = 0.2;
 
 // Context of the pass, the mean over its sequences.
 int64_t rounded(double context) { return std::max<int64_t>(1, static_cast<int64_t>(context / kContextStep + 0.5) * kContextStep); }
 
 }  // namespace
 
-CycleCosts Replay::costs(const ReplayDrafter* d, int32_t batch, int64_t context) {
+CycleCosts Replay::costs(const ReplayDrafter& d, int32_t batch, int64_t context) {
   const auto curve = [&](const CostGrid& grid) {
     const auto key = std::make_tuple(&grid, batch, context);
     const auto at = curves_.find(key);
@@ -26,10 +28,15 @@ CycleCosts Replay::costs(const ReplayDrafter* d, int32_t batch, int64_t context)
   CycleCosts c;
   c.target = curve(target_);
   c.beside = batch;
-  if (!d || d->recording->kind == DrafterKind::host) return c;
-  if (!d->costs->levels.empty()) c.draft = curve(d->costs->levels);
-  c.draft_root = d->costs->roots.ms(1, static_cast<double>(context), kUsualRoot * batch);
+  if (d.recording->kind == DrafterKind::host) return c;
+  if (!d.costs->levels.empty()) c.draft = curve(d.costs->levels);
+  c.draft_root = d.costs->roots.ms(1, static_cast<double>(context), kUsualRoot);
   return c;
+}
+
+double Replay::catch_up_ms(const ReplayDrafter& d, int32_t batch, int64_t context, double behind) const {
+  const auto ms = [&](double rows) { return d.costs->roots.ms(1, static_cast<double>(context), rows * batch); };
+  return ms(std::max(behind, kUsualRoot)) - ms(kUsualRoot);
 }
 
 void Replay::copy_children(const WideTree& wide, int32_t node, bool bad) {
@@ -125,13 +132,14 @@ Cycle Replay::draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad
   return walk(policy, drafter, p);
 }
 
-Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[])>& cycle,
+Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[], std::span<const double> behind)>& cycle,
                       const Told& told) {
   const std::vector<RecordedText>& texts = drafters_[0].recording->texts;
   const size_t length = texts[0].trees.size();
   std::vector<Place> places(static_cast<size_t>(batch));
   std::vector<double> done(places.size(), 0);
   std::vector<std::vector<double>> spent(places.size());  // by draft pass
+  std::vector<double> root_ms(places.size());
   std::vector<std::vector<double>> behind(places.size(), std::vector<double>(drafters_.size(), 1));  // not shown yet
   for (size_t s = 0; s < places.size(); ++s) places[s] = {s % texts.size(), (s / texts.size() * 37) % length};
   std::vector<Cycle> cycles(places.size());
@@ -145,8 +153,9 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
     for (size_t s = 0; s < places.size(); ++s) {
       bool bad[16] = {};
       for (size_t d = 0; d < drafters_.size(); ++d) bad[d] = done[s] >= drafters_[d].good_until * tokens_;
-      cycles[s] = cycle(static_cast<int32_t>(s), places[s], bad);
+      cycles[s] = cycle(static_cast<int32_t>(s), places[s], bad, behind[s]);
       spent[s].clear();
+      root_ms[s] = 0;
       rows += 1 + cycles[s].nodes;
       deepest = std::max(deepest, cycles[s].level_rows.size());
     }
@@ -163,9 +172,11 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
         const double ms = host ? n * drafter.costs->roots.ms(1, c, 1) : (l == 0 ? drafter.costs->roots : drafter.costs->levels).ms(1, c, n);
         clock += ms;
         if (host) continue;  // a session does not count the time of a call on the host
-        for (size_t s = 0; s < places.size(); ++s)
-          if (cycles[s].drafter == static_cast<int32_t>(d) && l < cycles[s].level_rows.size())
-            spent[s].push_back(ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n);  // Session::share_of
+        for (size_t s = 0; s < places.size(); ++s) {
+          if (cycles[s].drafter != static_cast<int32_t>(d) || l >= cycles[s].level_rows.size()) continue;
+          spent[s].push_back(ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n);  // Session::share_of
+          if (l == 0 && behind[s][d] <= kCatchUpRows) root_ms[s] = ms;
+        }
       }
       for (size_t s = 0; s < places.size(); ++s)
         if (cycles[s].drafter == static_cast<int32_t>(d)) behind[s][d] = 0;
@@ -175,7 +186,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
     for (size_t s = 0; s < places.size(); ++s) {
       const double plain = target_.ms(batch, c, 1), nodes = rows - batch;
       const double drafts = std::accumulate(spent[s].begin(), spent[s].end(), 0.0);
-      told(static_cast<int32_t>(s), drafts + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify), spent[s]);
+      told(static_cast<int32_t>(s), drafts + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify), spent[s], root_ms[s]);
       const int32_t n = cycles[s].tokens;
       out.tokens += n;
       out.cycles += 1;
@@ -193,7 +204,7 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
 }
 
 Outcome Replay::run_plain(int32_t batch) {
-  return drive(batch, [](int32_t, const Place&, bool*) { return Cycle{}; }, [](int32_t, double, std::span<const double>) {});
+  return drive(batch, [](int32_t, const Place&, bool*, std::span<const double>) { return Cycle{}; }, [](int32_t, double, std::span<const double>, double) {});
 }
 
 std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int32_t>& batches) {
@@ -204,7 +215,7 @@ std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int3
   for (const int32_t batch : batches)
     out.push_back(drive(
         batch,
-        [&](int32_t, const Place& p, bool* bad) {
+        [&](int32_t, const Place& p, bool* bad, std::span<const double>) {
           Cycle& c = known[p.text * length + p.at];
           if (c.tokens == 0) {
             CycleLimits limits;
@@ -216,7 +227,7 @@ std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int3
           if (bad[0]) copy.tokens = 1;  // the shape of the tree follows the confidences, which are what they were
           return copy;
         },
-        [](int32_t, double, std::span<const double>) {}));
+        [](int32_t, double, std::span<const double>, double) {}));
   return out;
 }
 
@@ -228,6 +239,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     std::vector<DraftTree> peeks;
     std::vector<int32_t> path, told;
     DraftTree tree;
+    std::vector<double> root_ms;  // by drafter, 0: not seen yet
     int32_t chosen = -1, last = -1;
     double plain_ms = 0;
   };
@@ -238,18 +250,21 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     for (size_t d = 0; d < drafters_.size(); ++d)
       if (const auto e = minds[0].policies[d]->experience()) m.policies[d]->take_over(*e);  // as Session::prepare_costs
     m.options.assign(drafters_.size(), {});
+    m.root_ms.assign(drafters_.size(), 0);
     m.peeks.resize(drafters_.size());
   }
   return drive(
       batch,
-      [&](int32_t s, const Place& p, bool* bad) {
+      [&](int32_t s, const Place& p, bool* bad, std::span<const double> behind) {
         Mind& m = minds[static_cast<size_t>(s)];
         const auto context = rounded(static_cast<double>(text(drafters_[0], p).prompt) + static_cast<double>(p.at));
         double& plain_ms = m.plain_ms;
         for (size_t d = 0; d < drafters_.size(); ++d) {
           CycleLimits limits;
           limits.max_depth = std::min(limits.max_depth, drafters_[d].recording->max_depth);
-          CycleCosts c = costs(&drafters_[d], batch, context);
+          CycleCosts c = costs(drafters_[d], batch, context);
+          if (m.root_ms[d] == 0) m.root_ms[d] = c.draft_root;
+          c.draft_root = m.root_ms[d];
           plain_ms = c.target_ms(1);
           if (several) {
             c.reached = m.choice.speed(m.options, plain_ms);
@@ -268,7 +283,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
               fill_all(drafters_[d].recording->texts[p.text].trees[p.at], bad[d]);
               m.peeks[d] = tree_;
             }
-            m.options[d] = {m.policies[d].get(), true, host ? &m.peeks[d] : nullptr};
+            m.options[d] = {m.policies[d].get(), true, host ? &m.peeks[d] : nullptr, host ? 0 : catch_up_ms(drafters_[d], batch, context, behind[d])};
           }
           m.chosen = m.choice.choose(m.options, plain_ms);
         } else if (m.policies[0]->resting()) {
@@ -289,8 +304,12 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
         m.told.assign(truth.begin() + static_cast<std::ptrdiff_t>(p.at), truth.begin() + static_cast<std::ptrdiff_t>(p.at) + c.tokens);
         return c;
       },
-      [&](int32_t s, double ms, std::span<const double> draft_ms) {
+      [&](int32_t s, double ms, std::span<const double> draft_ms, double root_ms) {
         Mind& m = minds[static_cast<size_t>(s)];
+        if (root_ms > 0) {
+          double& usual = m.root_ms[static_cast<size_t>(m.chosen)];
+          usual += kNewest * (root_ms - usual);
+        }
         if (!several || m.chosen >= 0)
           m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(m.tree, {m.path, m.last, ms, draft_ms});
         if (!several) return;

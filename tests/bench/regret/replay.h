@@ -56,10 +56,13 @@ class Replay {
     size_t text = 0, at = 0;
   };
   const RecordedText& text(const ReplayDrafter& d, const Place& p) const { return d.recording->texts[p.text]; }
-  using Told = std::function<void(int32_t s, double ms, std::span<const double> draft_ms)>;
-  Outcome drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[])>& cycle,
+  // What a session hears of its cycle: milliseconds of it, of each draft pass its share, and of the whole first one, 0 where
+  // that caught up with too much to be a usual one.
+  using Told = std::function<void(int32_t s, double ms, std::span<const double> draft_ms, double root_ms)>;
+  Outcome drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[], std::span<const double> behind)>& cycle,
                 const Told& told);
-  CycleCosts costs(const ReplayDrafter* d, int32_t batch, int64_t context);
+  CycleCosts costs(const ReplayDrafter& d, int32_t batch, int64_t context);
+  double catch_up_ms(const ReplayDrafter& d, int32_t batch, int64_t context, double behind) const;
   // The tree that `policy` draws at this place and what the target takes of it.
   Cycle draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad);
   void copy_children(const WideTree& wide, int32_t node, bool bad);

@@ -341,6 +341,21 @@ TEST(Auto, ADrafterThatGoesBadIsNoticedAndOneThatImprovesIsTriedAgain) {
 }
 
 // In a batch whose other sessions never ask for a second level, such a pass is this one's alone.
+// What cycles with a drafter came to says less the longer ago they were.
+TEST(Auto, DoubtFallsWithCyclesAndGrowsWithoutThem) {
+  World world(0.05, 0.5, 0.7);
+  const auto automatic = make_auto_policy();
+  (void)world.speed(*automatic, 20);
+  const double early = automatic->doubt();
+  (void)world.speed(*automatic, 400);
+  const double late = automatic->doubt();
+  EXPECT_LT(late, early);
+  for (int i = 0; i < 200; ++i) automatic->idle(0.1);
+  automatic->begin({});
+  EXPECT_GT(automatic->doubt(), 1.5 * late);
+  EXPECT_LT(automatic->doubt(), 4 * late);
+}
+
 TEST(Auto, LevelsThatNobodySharesAreLeft) {
   const auto levels = [](double alone) {
     World world(0.3, 0.6, 0.85);

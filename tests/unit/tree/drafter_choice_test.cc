@@ -74,6 +74,16 @@ TEST(DrafterChoice, InDoubtItIsAsked) {
   EXPECT_EQ(choose({{&usual, true, nullptr}, {&rare, true, nullptr}}), 1);
 }
 
+// Catching up with what others wrote is to pay for itself within sixteen cycles.
+TEST(DrafterChoice, WhoIsFarBehindHasToBeSoMuchBetter) {
+  Stub usual(3, 1.5), behind(3.1, 1.5);
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 0}}), 1);
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 0.5}}), 1);
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 1.5}}), 0);
+  behind.rate.tokens = 3.5;
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 1.5}}), 1);
+}
+
 // A trial takes no cycles that a tree in hand is good for.
 TEST(DrafterChoice, ATrialWaitsForATreeInHand) {
   Stub fresh(0, 0), hand(3, 1.2);
