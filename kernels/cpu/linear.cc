@@ -62,9 +62,10 @@ HWY_INLINE void tile(const LinearTile& t) {
   else tile_int4<M, P>(t);
 }
 
-// All rows against panels [t.panel, last), several at a time, then one by one.
+// All rows against panels [t.panel, last), several at a time, then one by one. t is moved on in place: a copy of it would
+// be read in wider pieces than it was just written in, hence only after all stores before it, the last tile's outputs.
 template <DType T, int M>
-void sweep(LinearTile t, int64_t last) {
+void sweep(LinearTile& t, int64_t last) {
   if constexpr (M <= tile_rows(rows_for(T).most)) {
     constexpr int P = panels_for(T, M);
     for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
@@ -78,7 +79,7 @@ void sweep(LinearTile t, int64_t last) {
 }
 
 template <int M>
-void panels(const LinearTile& t, int64_t last) {
+void panels(LinearTile& t, int64_t last) {
   switch (t.op->w.dtype) {
     case DType::int8: return sweep<DType::int8, M>(t, last);
     case DType::int4: return sweep<DType::int4, M>(t, last);
@@ -88,7 +89,7 @@ void panels(const LinearTile& t, int64_t last) {
   }
 }
 
-void rows_of(const LinearTile& t, int64_t last) {
+void rows_of(LinearTile& t, int64_t last) {
   switch (tile_rows(t.rows)) {
     case 1: return panels<1>(t, last);
     case 2: return panels<2>(t, last);
@@ -145,7 +146,8 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
     each_tile(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
       // Rounded up: one line in a hundred that comes unfetched costs more than the fetches.
       const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false};
-      rows_of(LinearTile{&op, &x, row, n, packed, at, ahead}, end);
+      LinearTile t{&op, &x, row, n, packed, at, ahead};
+      rows_of(t, end);
     });
   }
 }
