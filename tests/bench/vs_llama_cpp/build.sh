@@ -21,5 +21,5 @@ if [ ! -d "$source/vendor/llama.cpp" ]; then
 fi
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLLAMA_SOURCE="$source/vendor/llama.cpp" \
   -DPACKAGE_VERSION="$version" "$@" >&2
-nice -n 10 cmake --build "$build" --target "$driver" -- -j2 >&2
+cmake --build "$build" --target "$driver" -- -j2 >&2
 find "$build" -type f -name "$driver" -perm -u+x | head -n 1
