@@ -172,11 +172,11 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
   return {};
 }
 
-aerie_session* session_handle(const aerie_model& model, std::unique_ptr<Session> session) {
+std::unique_ptr<aerie_session> session_handle(const std::shared_ptr<Runtime>& runtime) {
   auto handle = std::make_unique<aerie_session>();
-  handle->runtime = model.runtime;
-  handle->session = std::move(session);
-  return handle.release();
+  handle->runtime = runtime;
+  handle->tokens.reserve(kMaxTreeNodes);  // what a step has committed is handed out without memory
+  return handle;
 }
 
 }  // namespace aerie::capi
@@ -190,8 +190,9 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
     AERIE_TRY(require(out, "out"));
     SessionOptions s;
     AERIE_TRY(read_session(options, &s));
-    AERIE_ASSIGN(auto session, Session::create(model->model, std::move(s)));
-    *out = session_handle(*model, std::move(session));
+    auto handle = session_handle(model->runtime);
+    AERIE_ASSIGN(handle->session, Session::create(model->model, std::move(s)));
+    *out = handle.release();
     return {};
   });
 }
@@ -273,9 +274,8 @@ int32_t aerie_session_fork(aerie_session* session, const aerie_fork_options* opt
     AERIE_TRY(require(out, "out"));
     aerie_fork_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_fork_options"));
-    auto handle = std::make_unique<aerie_session>();
+    auto handle = session_handle(session->runtime);
     AERIE_ASSIGN(handle->session, s.fork(o.stream));
-    handle->runtime = session->runtime;
     *out = handle.release();
     return {};
   });
