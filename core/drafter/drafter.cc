@@ -177,7 +177,7 @@ void Drafter::strike(const Status& why) noexcept {
     own_.log(n >= kMaxStrikes ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) +
                                            " of " + std::to_string(kMaxStrikes) +
                                            (n >= kMaxStrikes ? ": quarantined, plain decode from here)" : ")"));
-  } catch (const std::bad_alloc&) {  // it counts all the same
+  } catch (...) {  // no memory, or the host's log threw: it counts all the same
   }
 }
 

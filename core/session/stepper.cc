@@ -1,6 +1,7 @@
 #include "core/session/stepper.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 
 #include "core/session/session.h"
@@ -16,6 +17,15 @@ constexpr size_t kIndexBytes = size_t{512} << 10;
 
 uint64_t nanoseconds(kernels::Clock::duration d) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());
+}
+
+// Nothing of ours does. The host's functions may not either, but their pass is given up like any that fails.
+Status a_hook_threw(const char* what) noexcept {
+  try {
+    return error(Code::internal, std::string("step: a hook threw: ") + what);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
 }
 }  // namespace
 
@@ -52,6 +62,10 @@ bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, st
     finished = run(sessions, budget, cancel);
   } catch (const std::bad_alloc&) {
     all_failed(sessions, out_of_memory());
+  } catch (const std::exception& e) {
+    all_failed(sessions, a_hook_threw(e.what()));
+  } catch (...) {
+    all_failed(sessions, a_hook_threw("no std::exception"));
   }
   const uint64_t all = nanoseconds(kernels::Clock::now() - begin);
   for (Session* s : sessions) s->stats_.other_ns += all - std::min(all, s->in_passes_);
@@ -279,7 +293,7 @@ void Stepper::withdraw(Session& session) noexcept {
 void Stepper::settle() noexcept {
   try {
     if (const auto state = queue_->advance(kernels::kNoDeadline); state.ok() && *state == kernels::RunState::done) return;
-  } catch (const std::bad_alloc&) {  // as if it had failed
+  } catch (...) {  // as if it had failed
   }
   queue_->abandon();
   for (Session* s : flight_) s->landed();
