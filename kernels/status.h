@@ -55,6 +55,9 @@ inline const Status& ok_status() {
 
 inline Status error(Code code, std::string message) { return Status(code, std::move(message)); }
 
+// For where a failed allocation is handled: so short a message is kept without one.
+inline Status out_of_memory() noexcept { return Status(Code::out_of_memory, "out of memory"); }
+
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -7,11 +7,11 @@
 
 #include "core/cost/cost_table.h"
 #include "core/platform/file.h"
+#include "core/platform/json_document.h"
 
 namespace aerie {
 
 using nlohmann::json;
-using nlohmann::ordered_json;
 
 namespace {
 
@@ -29,13 +29,35 @@ std::string hash(std::string_view bytes) {
 
 Status bad(const std::string& field, const std::string& what) { return error(Code::bad_format, field + ": " + what); }
 
-ordered_json points_json(const CostGrid& grid, const char* pass = nullptr) {
-  ordered_json list = ordered_json::array();
+// An object's members in order, written at once: a tree of values would take memory to be thrown away (json_document.h).
+class ObjectWriter {
+ public:
+  template <class T>
+  ObjectWriter& add(const std::string& name, const T& leaf) { return add_text(name, text(leaf)); }
+  ObjectWriter& add_text(const std::string& name, const std::string& value) {
+    out_ += out_.empty() ? '{' : ',';
+    out_ += text(name) + ":" + value;
+    return *this;
+  }
+  std::string done() const { return out_.empty() ? "{}" : out_ + "}"; }
+
+ private:
+  template <class T>
+  static std::string text(const T& leaf) { return json(leaf).dump(-1, ' ', false, json::error_handler_t::replace); }
+  std::string out_;
+};
+
+std::string list(const std::string& members) { return std::string("[") + members + "]"; }
+
+std::string points_json(const CostGrid& grid, const char* pass = nullptr) {
+  std::string list;
   for (const CostPoint& p : grid.points()) {
-    ordered_json j{{"batch", p.batch}, {"context", p.context}, {"rows", p.rows},      {"ms", p.ms},
-                   {"low", p.low},     {"high", p.high},       {"samples", p.samples}};
-    if (pass) j["pass"] = pass;
-    list.push_back(std::move(j));
+    ObjectWriter o;
+    o.add("batch", p.batch).add("context", p.context).add("rows", p.rows).add("ms", p.ms);
+    o.add("low", p.low).add("high", p.high).add("samples", p.samples);
+    if (pass) o.add("pass", pass);
+    if (!list.empty()) list += ',';
+    list += o.done();
   }
   return list;
 }
@@ -126,18 +148,18 @@ Result<CostTable> read_table(const json& j) {
 }  // namespace
 
 std::string cost_table_json(const CostTable& t) {
-  ordered_json j{{"version", t.key.version}, {"device", t.key.device},   {"isa", t.key.isa}, {"threads", t.key.threads},
-                 {"model", t.key.model},     {"weights", t.key.weights}, {"kv", t.key.kv}};
-  j["target"] = points_json(t.target);
-  j["drafters"] = ordered_json::object();
-  j["drafter_keys"] = ordered_json::object();
+  ObjectWriter drafters, keys;
   for (const DrafterCosts& d : t.drafters) {
-    ordered_json list = points_json(d.roots, "root");
-    for (ordered_json& p : points_json(d.levels, "level")) list.push_back(std::move(p));
-    j["drafters"][d.name] = std::move(list);
-    j["drafter_keys"][d.name] = {{"plugin", d.key.plugin}, {"package", d.key.package}, {"weights", d.key.weights}};
+    std::string points = points_json(d.roots, "root");
+    if (!points.empty() && !d.levels.points().empty()) points += ',';
+    drafters.add_text(d.name, list(points + points_json(d.levels, "level")));
+    keys.add_text(d.name, ObjectWriter().add("plugin", d.key.plugin).add("package", d.key.package).add("weights", d.key.weights).done());
   }
-  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+  ObjectWriter o;
+  o.add("version", t.key.version).add("device", t.key.device).add("isa", t.key.isa).add("threads", t.key.threads);
+  o.add("model", t.key.model).add("weights", t.key.weights).add("kv", t.key.kv);
+  o.add_text("target", list(points_json(t.target))).add_text("drafters", drafters.done()).add_text("drafter_keys", keys.done());
+  return o.done();
 }
 
 std::string encode_cost_table(const CostTable& table) {
@@ -158,7 +180,7 @@ Result<CostTable> decode_cost_table(std::span<const uint8_t> bytes) {
   if (line == text.npos || space == head.npos) return bad("checksum", "is missing");
   const std::string_view body = text.substr(line + 1);
   if (head.substr(space + 1) != hash(body)) return bad("checksum", "the file is damaged or cut short");
-  return read_table(json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false));
+  return read_table(platform::JsonDocument(body).root());
 }
 
 Result<CostTable> load_cost_table(const std::string& path) {

@@ -37,6 +37,7 @@ int32_t tensor_create(const aerie_drafter_host* host, int64_t rows, int64_t cols
   if (!out || !own.opening || rows <= 0 || cols <= 0 || rows > kMaxSide || cols > kMaxSide || rows * cols > kMaxElements)
     return AERIE_D_INVALID;
   const auto bytes = static_cast<size_t>(rows * cols) * 4;
+  own.tensors.reserve(own.tensors.size() + 1);  // what may throw comes before what would be lost
   void* memory = own.target->device()->allocate(bytes);
   if (!memory) return AERIE_D_NO_MEMORY;
   own.tensors.push_back(memory);

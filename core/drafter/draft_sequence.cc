@@ -13,14 +13,14 @@ constexpr int64_t kMissed = 64;  // tokens that are read again for a sequence th
 }  // namespace
 
 Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
-  AERIE_ASSIGN(const int32_t seq, drafter->take_sequence());
-  std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), seq, max_context));
+  std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), max_context));
+  AERIE_ASSIGN(s->seq_, s->drafter_->take_sequence());
   AERIE_TRY(s->restart());
   return s;
 }
 
-DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context)
-    : drafter_(std::move(drafter)), seq_(seq), least_(drafter_->wants_features() ? 1 : 0), first_(least_), fed_(kTreeCapacity, -1) {
+DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context)
+    : drafter_(std::move(drafter)), least_(drafter_->wants_features() ? 1 : 0), first_(least_), fed_(kTreeCapacity, -1) {
   if (drafter_->resources().pool)
     kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
   if (drafter_->host_tokens()) {
@@ -32,6 +32,7 @@ DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int6
 }
 
 DraftSequence::~DraftSequence() {
+  if (seq_ < 0) return;
   (void)drafter_->call("end", [&](const aerie_drafter& d) {
     d.end(d.self, seq_);
     return int32_t{AERIE_D_OK};

@@ -101,11 +101,11 @@ class DraftSequence {
   Status chosen(std::span<const int32_t> choice);
 
  private:
-  DraftSequence(std::shared_ptr<Drafter> drafter, int32_t seq, int64_t max_context);
+  DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context);
   void add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const;
 
   std::shared_ptr<Drafter> drafter_;
-  int32_t seq_;
+  int32_t seq_ = -1;       // not taken yet
   int64_t least_;          // first token that makes a row: 1 with features, else 0
   int64_t first_;          // the one that this sequence begins with
   int64_t observed_ = 0;

@@ -170,24 +170,35 @@ Status Drafter::find_extensions() {
   return {};
 }
 
-void Drafter::strike(const Status& why) {
+void Drafter::strike(const Status& why) noexcept {
   const int32_t n = strikes_.fetch_add(1) + 1;
   if (!own_.log) return;
-  own_.log(n >= kMaxStrikes ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) +
-                                         " of " + std::to_string(kMaxStrikes) +
-                                         (n >= kMaxStrikes ? ": quarantined, plain decode from here)" : ")"));
+  try {
+    own_.log(n >= kMaxStrikes ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) +
+                                           " of " + std::to_string(kMaxStrikes) +
+                                           (n >= kMaxStrikes ? ": quarantined, plain decode from here)" : ")"));
+  } catch (...) {  // no memory, or the host's log threw: it counts all the same
+  }
 }
 
-Status Drafter::call(const char* what, const std::function<int32_t(const aerie_drafter&)>& fn) {
+Status Drafter::call(const char* what, int32_t (*fn)(const void*, const aerie_drafter&), const void* f) noexcept {
+  try {
+    return run(what, fn, f);
+  } catch (const std::bad_alloc&) {  // no memory to say what failed
+    return out_of_memory();
+  }
+}
+
+Status Drafter::run(const char* what, int32_t (*fn)(const void*, const aerie_drafter&), const void* f) {
   const std::lock_guard<std::mutex> lock(call_mutex_);
   std::unique_lock<std::mutex> serial;
   if (kind_.serial) serial = std::unique_lock<std::mutex>(*kind_.serial);
   const auto start = std::chrono::steady_clock::now();
   int32_t code = AERIE_D_FAILED;
   try {
-    code = fn(plugin_);
+    code = fn(f, plugin_);
   } catch (const std::bad_alloc&) {
-    return error(Code::out_of_memory, std::string(what) + ": out of memory");
+    code = AERIE_D_NO_MEMORY;
   } catch (...) {
     return error(Code::plugin, std::string(what) + " threw an exception");
   }

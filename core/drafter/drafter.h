@@ -45,11 +45,14 @@ class Drafter {
   DrafterResources& resources() { return own_; }
 
   // A failure: told to the log; the third one quarantines the drafter for good. [any thread]
-  void strike(const Status& why);
+  void strike(const Status& why) noexcept;
   bool quarantined() const { return strikes_.load(std::memory_order_relaxed) >= kMaxStrikes; }
 
-  // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure.
-  Status call(const char* what, const std::function<int32_t(const aerie_drafter&)>& fn);
+  // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure. Works without memory.
+  template <class F>
+  Status call(const char* what, const F& fn) noexcept {
+    return call(what, [](const void* f, const aerie_drafter& d) -> int32_t { return (*static_cast<const F*>(f))(d); }, &fn);
+  }
 
   // What tree policies learned about this drafter in earlier sessions, by kind of draft; null: nothing. [any thread]
   std::shared_ptr<const TreeExperience> experience(const std::string& kind);
@@ -73,6 +76,8 @@ class Drafter {
   Status check_needs();
   Status find_extensions();
   Status failed(const char* what, const Status& s, aerie_drafter_error* err) const;
+  Status call(const char* what, int32_t (*fn)(const void* f, const aerie_drafter&), const void* f) noexcept;
+  Status run(const char* what, int32_t (*fn)(const void* f, const aerie_drafter&), const void* f);
   bool sequence_left();
 
   DrafterResources own_;

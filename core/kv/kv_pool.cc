@@ -1,10 +1,20 @@
 #include "core/kv/kv_pool.h"
 
+#include <memory>
+#include <new>
 #include <string>
 
 namespace aerie {
 
 using kernels::kPageSlots;
+
+namespace {
+struct Release {
+  kernels::Device* device;
+  void operator()(void* memory) const { device->release(memory); }
+};
+using DeviceMemory = std::unique_ptr<void, Release>;
+}  // namespace
 
 Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> device, const KvShape& shape,
                                                int64_t positions) {
@@ -19,13 +29,16 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   if (shape.bytes_per_slot() > INT64_MAX / cache.slots)
     return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions is past what can be counted");
   const int64_t bytes = cache.slots * shape.bytes_per_slot();
-  cache.data = device->allocate(static_cast<size_t>(bytes));
-  if (!cache.data)
+  DeviceMemory memory(device->allocate(static_cast<size_t>(bytes)), {device.get()});
+  if (!memory)
     return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions needs " +
                                           std::to_string(bytes) + " bytes");
+  cache.data = memory.get();
   if (shape.dtype == kernels::DType::int8)  // behind the codes, of whole pages: aligned
     cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + cache.slots * shape.data_per_slot());
-  return std::shared_ptr<KvPool>(new KvPool(std::move(device), cache));
+  std::unique_ptr<KvPool> pool(new KvPool(std::move(device), cache));
+  (void)memory.release();  // the pool's
+  return std::shared_ptr<KvPool>(std::move(pool));
 }
 
 KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
@@ -95,27 +108,30 @@ void KvPool::unkeep(int32_t page) {
   drop(page);
 }
 
+Status KvPool::copy(int32_t from, int32_t to, int32_t n) noexcept {
+  try {
+    return copy_slots(from, to, n);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
+}
+
 // Once a fork, and at most a page: not worth a plan that is sliced.
-Status KvPool::copy(int32_t from, int32_t to, int32_t n) {
+Status KvPool::copy_slots(int32_t from, int32_t to, int32_t n) {
   int32_t slots[2 * kPageSlots];
   for (int32_t i = 0; i < n; ++i) {
     slots[i] = from * kPageSlots + i;
     slots[n + i] = to * kPageSlots + i;
   }
-  void* index = device_->allocate(sizeof slots);
+  const DeviceMemory index(device_->allocate(sizeof slots), {device_.get()});
   if (!index) return error(Code::out_of_memory, "KV cache: no device memory to copy a page");
-  const auto run = [&]() -> Status {
-    const auto* at = static_cast<const int32_t*>(index);
-    const kernels::Op ops[] = {kernels::Upload{index, slots, static_cast<int64_t>(sizeof slots)},
-                               kernels::KvCopy{cache_, at, at + n, n}};
-    AERIE_ASSIGN(auto queue, device_->make_queue());
-    AERIE_TRY(queue->submit(ops));
-    AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
-    return state == kernels::RunState::done ? Status() : error(Code::device, "KV cache: the copy of a page did not finish");
-  };
-  const Status status = run();
-  device_->release(index);
-  return status;
+  const auto* at = static_cast<const int32_t*>(index.get());
+  const kernels::Op ops[] = {kernels::Upload{index.get(), slots, static_cast<int64_t>(sizeof slots)},
+                             kernels::KvCopy{cache_, at, at + n, n}};
+  AERIE_ASSIGN(auto queue, device_->make_queue());
+  AERIE_TRY(queue->submit(ops));
+  AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
+  return state == kernels::RunState::done ? Status() : error(Code::device, "KV cache: the copy of a page did not finish");
 }
 
 }  // namespace aerie

@@ -53,11 +53,12 @@ class KvPool {
   // Called, without a lock, when pages are short: frees some or returns false. Set before the pool is shared.
   void on_shortage(std::function<bool()> spare) { spare_ = std::move(spare); }
   // The first n slots of `from` to `to`, at once.
-  Status copy(int32_t from, int32_t to, int32_t n);
+  Status copy(int32_t from, int32_t to, int32_t n) noexcept;
 
  private:
   KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache);
   void drop(int32_t page);  // under mutex_
+  Status copy_slots(int32_t from, int32_t to, int32_t n);
   std::shared_ptr<kernels::Device> device_;
   kernels::KvCache cache_;
   std::mutex mutex_;

@@ -22,6 +22,7 @@ Result<Tensor> DeviceWeights::tensor(std::string_view name) {
   AERIE_ASSIGN(Tensor t, package_->tensor(name));
   const auto bring = [&](void*& p, int64_t bytes) -> Status {
     platform::will_need({static_cast<const uint8_t*>(p), static_cast<size_t>(bytes)});
+    mapped_.reserve(mapped_.size() + 1);  // what may throw comes before what would be lost
     void* device = device_->map_host(p, static_cast<size_t>(bytes));
     if (!device) return error(Code::out_of_memory, package_->path() + ": " + std::string(name) + ": no device memory");
     mapped_.push_back(device);
@@ -34,6 +35,7 @@ Result<Tensor> DeviceWeights::tensor(std::string_view name) {
 }
 
 Result<Tensor> DeviceWeights::upload(std::span<const float> values) {
+  owned_.reserve(owned_.size() + 1);
   void* memory = device_->allocate(values.size_bytes());
   if (!memory) return error(Code::out_of_memory, package_->path() + ": no device memory");
   owned_.push_back(memory);

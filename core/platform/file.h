@@ -48,13 +48,12 @@ class AtomicFile {
   const std::string& path() const { return path_; }
 
  private:
-  AtomicFile(std::string path, std::string temporary, int64_t handle)
-      : path_(std::move(path)), temporary_(std::move(temporary)), handle_(handle) {}
+  explicit AtomicFile(std::string path) : path_(std::move(path)) {}
   Status failed(const char* what) const;
   void discard();
 
   std::string path_, temporary_;
-  int64_t handle_;  // the system's, -1 when closed
+  int64_t handle_ = -1;  // the system's, -1 when closed
   uint64_t size_ = 0;
 };
 

@@ -120,13 +120,18 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) 
   const PathKind kind = path_kind(path);
   if (kind == PathKind::directory) return error(Code::invalid_argument, path + ": is a folder");
   if (kind == PathKind::other) return error(Code::invalid_argument, path + ": is not a regular file");
+  std::unique_ptr<AtomicFile> file(new AtomicFile(path));  // before there is something to remove
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string temporary =
+    std::string temporary =
         join_path(parent_directory(path), std::string(".") + file_name(path) + "." + std::to_string(getpid()) + "-" +
                                               std::to_string(counter.fetch_add(1)) + ".part");
     const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, fd));
+    if (fd >= 0) {
+      file->handle_ = fd;
+      file->temporary_ = std::move(temporary);
+      return file;
+    }
     if (errno != EEXIST && errno != EINTR) return os_error(path, "cannot create");
   }
   return error(Code::io, path + ": cannot create: temporary names are all taken");
@@ -163,6 +168,7 @@ Status AtomicFile::commit() {
     discard();
     return s;
   };
+  const std::string parent = parent_directory(path_);
   if (fsync(static_cast<int>(handle_)) != 0) return give_up("cannot flush");
   const int closed = close(static_cast<int>(handle_));
   handle_ = -1;
@@ -171,7 +177,7 @@ Status AtomicFile::commit() {
   temporary_.clear();
   // The name itself must survive a power cut. Some file systems refuse to flush folders; the data is safe.
   Descriptor folder;
-  folder.fd = ::open(parent_directory(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  folder.fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder.fd >= 0) (void)fsync(folder.fd);
   return {};
 }

@@ -100,15 +100,19 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) 
   const PathKind kind = path_kind(path);
   if (kind == PathKind::directory) return error(Code::invalid_argument, path + ": is a folder");
   if (kind == PathKind::other) return error(Code::invalid_argument, path + ": is not a regular file");
+  std::unique_ptr<AtomicFile> file(new AtomicFile(path));  // before there is something to remove
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
-    const std::string temporary =
+    std::string temporary =
         join_path(parent_directory(path), "." + file_name(path) + "." + std::to_string(GetCurrentProcessId()) + "-" +
                                               std::to_string(counter.fetch_add(1)) + ".part");
-    Handle file(CreateFileW(wide(temporary).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW,
-                            FILE_ATTRIBUTE_NORMAL, nullptr));
-    if (file)
-      return std::unique_ptr<AtomicFile>(new AtomicFile(path, temporary, reinterpret_cast<intptr_t>(file.release())));
+    Handle handle(CreateFileW(wide(temporary).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW,
+                              FILE_ATTRIBUTE_NORMAL, nullptr));
+    if (handle) {
+      file->handle_ = reinterpret_cast<intptr_t>(handle.release());
+      file->temporary_ = std::move(temporary);
+      return file;
+    }
     if (GetLastError() != ERROR_FILE_EXISTS) return os_error(path, "cannot create");
   }
   return error(Code::io, path + ": cannot create: temporary names are all taken");
@@ -119,7 +123,10 @@ AtomicFile::~AtomicFile() { discard(); }
 void AtomicFile::discard() {
   if (handle_ != -1) CloseHandle(handle_of(handle_));
   handle_ = -1;
-  if (!temporary_.empty()) DeleteFileW(wide(temporary_).c_str());
+  try {
+    if (!temporary_.empty()) DeleteFileW(wide(temporary_).c_str());
+  } catch (const std::bad_alloc&) {  // it stays where it is
+  }
   temporary_.clear();
 }
 

@@ -9,6 +9,7 @@ namespace aerie::platform {
 std::string processor_name() {
   // x86 names the processor; ARM gives numbers of maker and part.
   std::ifstream in("/proc/cpuinfo");
+  in.exceptions(std::ios::badbit);  // a heap that runs out while it is read makes no other machine of this one
   std::string maker, part;
   for (std::string line; std::getline(in, line);) {
     const size_t colon = line.find(": ");

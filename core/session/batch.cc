@@ -12,7 +12,7 @@ Result<std::unique_ptr<Batch>> Batch::create(std::shared_ptr<Model> model, const
 }
 
 Batch::~Batch() {
-  while (!sessions_.empty()) (void)remove(*sessions_.back());
+  while (!sessions_.empty()) forget(*sessions_.back());
 }
 
 Status Batch::add(Session& session) {
@@ -30,10 +30,14 @@ Status Batch::add(Session& session) {
 
 Status Batch::remove(Session& session) {
   if (session.batch_ != this) return error(Code::not_found, "batch: the session is not in it");
+  forget(session);
+  return {};
+}
+
+void Batch::forget(Session& session) noexcept {
   session.discard();
   session.batch_ = nullptr;
   std::erase(sessions_, &session);
-  return {};
 }
 
 Status Batch::step(int32_t max_tokens, std::chrono::microseconds budget) {

@@ -38,7 +38,9 @@ class Batch {
   void clear_cancel() { cancel_.store(false, std::memory_order_relaxed); }   // [any thread]
 
  private:
+  friend class Session;
   explicit Batch(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+  void forget(Session& session) noexcept;  // a member
 
   std::shared_ptr<Model> model_;
   std::unique_ptr<Stepper> stepper_;

@@ -7,7 +7,7 @@
 
 namespace aerie {
 
-void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) {
+void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) noexcept {
   ++stats_.drafter_failures;
   if (strike) side.drafter().strike(why);
   if (!lost_sync || !side.usable()) return;

@@ -6,20 +6,20 @@ namespace aerie {
 Result<std::unique_ptr<Session>> Session::fork(uint32_t stream) {
   discard();
   if (!streams_) streams_ = std::make_shared<ForkStreams>(options_.sampling.stream);
-  SessionOptions options = options_;
-  options.sampling.stream = stream != 0 ? stream : streams_->next();
-  std::unique_ptr<Session> f(new Session(model_, std::move(options)));
+  std::unique_ptr<Session> f(new Session(model_, options_));
   AERIE_TRY(f->start());
   f->streams_ = streams_;
   f->text_.assign(text_.begin(), text_.end());
   f->generated_from_ = generated_from_;
   f->stops_ = stops_;
+  f->stops_stale_ = stops_stale_;
   f->finish_ = finish_;
   f->stop_bytes_ = stop_bytes_;
   f->kv_.share(kv_, kv_len_);
   f->kv_len_ = kv_len_;
   f->place_ = place_;
   AERIE_TRY(f->take_drafts_of(*this));
+  f->options_.sampling.stream = stream != 0 ? stream : streams_->next();  // a fork that fails takes none
   return f;
 }
 

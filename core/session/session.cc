@@ -39,12 +39,15 @@ Status Session::start() {
   prepare_costs();
   draft_rows_.reserve(sides_.size());
   drafts_on_device_ = options_.drafts_on_device.value_or(model_->device()->far());
-  text_.reserve(static_cast<size_t>(max_context_));  // a commit allocates nothing: it is whole or it has not begun
+  // A commit allocates nothing: it is whole or it has not begun.
+  text_.reserve(static_cast<size_t>(max_context_));
+  frontier_.reserve(kMaxTreeNodes);
+  emitted_.reserve(kMaxTreeNodes);
   return {};
 }
 
 Session::~Session() {
-  if (batch_) (void)batch_->remove(*this);
+  if (batch_) batch_->forget(*this);
   if (flight_) flight_->withdraw(*this);
   try {
     leave_prefix();
@@ -104,14 +107,16 @@ Status Session::rewind(size_t length) {
     kv_.shrink(kv_len_);
   }
   generated_from_ = std::min(generated_from_, length);
-  rescan_stops();
+  stops_stale_ = true;
   return {};
 }
 
 void Session::rescan_stops() {
+  if (!stops_stale_) return;
   stops_.reset();
   if (stops_.active())
     for (size_t i = generated_from_; i < text_.size(); ++i) (void)stops_.push(text_[i], i > 0 ? text_[i - 1] : -1);
+  stops_stale_ = false;
 }
 
 Status Session::set_sampling(const kernels::Sampling& sampling) {
@@ -135,10 +140,10 @@ Status Session::set_tree(const PolicySpec& tree) {
 void Session::set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes) {
   discard();
   stops_.set(std::move(strings), std::move(bytes));
-  rescan_stops();  // one may have begun already
+  stops_stale_ = true;  // one may have begun already
 }
 
-void Session::discard() {
+void Session::discard() noexcept {
   if (phase_ == Phase::idle) return;
   if (flight_) flight_->withdraw(*this);
   // The pass may have overwritten the features that wait for the drafter: the target reads those rows again.
@@ -245,12 +250,16 @@ void Session::count_time(uint64_t ns) {
 }
 
 // Wherever the cycle stood; what was committed stays, and so does the place to go on from.
-void Session::give_up(const Status& why) {
+void Session::give_up(const Status& why) noexcept {
   discard();
   emitted_.clear();
   finish_ = Finish::none;
-  rescan_stops();
-  status_ = why;
+  stops_stale_ = true;
+  try {
+    status_ = why;
+  } catch (const std::bad_alloc&) {
+    status_ = out_of_memory();
+  }
 }
 
 }  // namespace aerie

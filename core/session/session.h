@@ -138,9 +138,10 @@ class Session {
   int32_t pass_rows() const;          // this session's part of the pass
   Status finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
   void count_time(uint64_t ns);
-  void give_up(const Status& why);    // this step failed; the cycle is lost, what was committed stays
-  void rescan_stops();
-  void discard();  // the unfinished cycle, never a committed token
+  // What a failure ends in works without memory: another one would leave the state in between.
+  void give_up(const Status& why) noexcept;  // this step failed; the cycle is lost, what was committed stays
+  void discard() noexcept;                   // the unfinished cycle, never a committed token
+  void rescan_stops();                       // if they have seen what was not committed, or not all that was
   void stage_rows(Plan& plan, RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void pass_without(const Drafter& drafter, const Status& why, bool strike);
   DraftSide* side_of(const Drafter& drafter) const;
@@ -163,8 +164,8 @@ class Session {
   // Drafters that are kept up with the text: only `auto` has a use for more than the first.
   std::span<const std::unique_ptr<DraftSide>> followed() const;
   // strike: it is a failure of its own, not one that other sessions saw too.
-  void drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike = true);
-  void drafter_failed(const Status& why, bool lost_sync) { drafter_failed(*side_, why, lost_sync); }
+  void drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike = true) noexcept;
+  void drafter_failed(const Status& why, bool lost_sync) noexcept { drafter_failed(*side_, why, lost_sync); }
   void drop_draft();
   bool align_drafters();             // make the next pass bring what a drafter misses
   Status start_cycle(bool any_rows);
@@ -243,6 +244,7 @@ class Session {
   void tell_choices(const Walks& walks);
   Status sampled_result();
   void truncate();
+  void count_cycle();
   void commit();
 
   std::shared_ptr<Model> model_;
@@ -265,6 +267,7 @@ class Session {
   std::vector<DrafterOption> choice_options_;
   bool plain_ = false;              // this cycle is plain decode by choice
   StopScanner stops_;
+  bool stops_stale_ = false;        // they are to be shown what was generated once more
 
   // The text. Positions [0, kv_len_) have keys and values; the newest token (the root) never has.
   std::vector<int32_t> text_;
@@ -296,6 +299,7 @@ class Session {
   std::vector<int32_t> frontier_, selected_, tail_;
   std::vector<char> kept_;
   int32_t max_emit_ = 0, max_depth_ = 0, asked_levels_ = 0;
+  bool cut_ = false;  // the walk went further than what is kept of it
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.

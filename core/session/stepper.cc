@@ -1,6 +1,7 @@
 #include "core/session/stepper.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 
 #include "core/session/session.h"
@@ -16,6 +17,15 @@ constexpr size_t kIndexBytes = size_t{512} << 10;
 
 uint64_t nanoseconds(kernels::Clock::duration d) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());
+}
+
+// Nothing of ours does. The host's functions may not either, but their pass is given up like any that fails.
+Status a_hook_threw(const char* what) noexcept {
+  try {
+    return error(Code::internal, std::string("step: a hook threw: ") + what);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  }
 }
 }  // namespace
 
@@ -51,7 +61,11 @@ bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, st
     for (Session* s : sessions) s->begin_step(max_tokens);
     finished = run(sessions, budget, cancel);
   } catch (const std::bad_alloc&) {
-    all_failed(sessions, Status(Code::out_of_memory, "step: out of memory"));
+    all_failed(sessions, out_of_memory());
+  } catch (const std::exception& e) {
+    all_failed(sessions, a_hook_threw(e.what()));
+  } catch (...) {
+    all_failed(sessions, a_hook_threw("no std::exception"));
   }
   const uint64_t all = nanoseconds(kernels::Clock::now() - begin);
   for (Session* s : sessions) s->stats_.other_ns += all - std::min(all, s->in_passes_);
@@ -266,7 +280,7 @@ void Stepper::commit() {
   }
 }
 
-void Stepper::withdraw(Session& session) {
+void Stepper::withdraw(Session& session) noexcept {
   std::erase(flight_, &session);
   session.landed();
   for (const auto& side : session.sides_)
@@ -276,15 +290,18 @@ void Stepper::withdraw(Session& session) {
 }
 
 // Run the pass in flight to its end; the next step takes the results. For its sessions nothing is lost.
-void Stepper::settle() {
-  if (const auto state = queue_->advance(kernels::kNoDeadline); state.ok() && *state == kernels::RunState::done) return;
+void Stepper::settle() noexcept {
+  try {
+    if (const auto state = queue_->advance(kernels::kNoDeadline); state.ok() && *state == kernels::RunState::done) return;
+  } catch (...) {  // as if it had failed
+  }
   queue_->abandon();
   for (Session* s : flight_) s->landed();
   for (Session* s : flight_) s->discard();  // their pass is done again
   flight_.clear();
 }
 
-void Stepper::all_failed(const std::vector<Session*>& sessions, const Status& why) {
+void Stepper::all_failed(const std::vector<Session*>& sessions, const Status& why) noexcept {
   queue_->abandon();
   for (Session* s : flight_) s->landed();
   for (Session* s : sessions)

@@ -45,7 +45,7 @@ class Stepper {
             std::atomic<bool>* cancel);
 
   // The session takes no further part in the pass in flight.
-  void withdraw(Session& session);
+  void withdraw(Session& session) noexcept;
 
  private:
   Stepper(std::shared_ptr<Model> model, int32_t max_rows) : model_(std::move(model)), max_rows_(max_rows) {}
@@ -65,8 +65,8 @@ class Stepper {
   void submitted();
   void pass_ended();
   void commit();
-  void settle();
-  void all_failed(const std::vector<Session*>& sessions, const Status& why);
+  void settle() noexcept;
+  void all_failed(const std::vector<Session*>& sessions, const Status& why) noexcept;
 
   std::shared_ptr<Model> model_;
   int32_t max_rows_;

@@ -141,6 +141,7 @@ Status Session::sampled_result() {
 // Cut the walk at a limit, an end of text, a stop token or a stop string.
 void Session::truncate() {
   const LlamaConfig& config = model_->config();
+  rescan_stops();
   size_t keep = std::min(steps_.size(), static_cast<size_t>(max_emit_));
   if (max_tokens_ > 0) keep = std::min(keep, static_cast<size_t>(max_tokens_));
   const auto listed = [](const std::vector<int32_t>& ids, int32_t t) {
@@ -159,21 +160,24 @@ void Session::truncate() {
     }
     if (finish_ != Finish::none) keep = i + 1;
   }
-  const bool full = keep == steps_.size() && finish_ == Finish::none && static_cast<int32_t>(keep) < max_emit_;
-  for (size_t i = 0; i < std::min(keep, std::size(stats_.tried)); ++i) {
+  cut_ = keep < steps_.size();
+  steps_.resize(keep);
+}
+
+void Session::count_cycle() {
+  const size_t n = steps_.size();
+  for (size_t i = 0; i < std::min(n, std::size(stats_.tried)); ++i) {
     if (rows_.first_child[static_cast<size_t>(steps_[i].row)] < 0) break;
     ++stats_.tried[i];
-    stats_.taken[i] += i + 1 < steps_.size();
+    stats_.taken[i] += i + 1 < n || cut_;
   }
-  steps_.resize(keep);
   ++stats_.cycles;
-  stats_.emitted += keep;
-  stats_.accepted += keep - 1;
+  stats_.emitted += n;
+  stats_.accepted += n - 1;
   stats_.verified += static_cast<uint64_t>(rows_.size() - 1);
-  if (full) {
-    ++stats_.full_cycles;
-    stats_.full_emitted += keep;
-  }
+  if (cut_ || finish_ != Finish::none || static_cast<int32_t>(n) >= max_emit_) return;
+  ++stats_.full_cycles;
+  stats_.full_emitted += n;
 }
 
 Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
@@ -198,6 +202,7 @@ Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src
 }
 
 void Session::commit() {
+  count_cycle();
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(s.row);
   for (const auto& side : sides_) side->lose_tapped();

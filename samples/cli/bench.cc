@@ -95,6 +95,11 @@ struct Row {
   }
 };
 
+std::vector<std::string> trees(const Options& o) {
+  return o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees;
+}
+
+// Each tree takes the sizes that it has.
 SessionSettings settings(const Options& o, const Row& row) {
   TreeOptions t = o.tree;
   t.tree = !row.handles.empty() ? row.tree : "default";
@@ -202,7 +207,7 @@ int bench(const Options& o) {
   for (const int n : o.batches) rows.push_back({"none", "-", "-", n, {}, {}, {}, 0});
   for (const std::string& d : o.drafters) {
     handles.push_back(open_drafter(model.get(), d, std::max(8, most)));
-    for (const std::string& t : o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees)
+    for (const std::string& t : trees(o))
       for (const std::string& n : o.noises)
         for (const int b : o.batches)
           if (const Row row{d, t, n, b, {handles.back().get()}, {}, {}, 0}; possible(model.get(), o, row)) rows.push_back(row);
@@ -282,7 +287,10 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::PositiveNumber);
   c->add_flag("--together", o->together, "one more row: auto, which chooses between all drafters for every cycle");
   c->add_flag("--json", o->json, "one JSON object");
-  c->callback([o, run] { *run = [o] { return bench(*o); }; });
+  c->callback([o, run] {
+    o->tree.check(trees(*o));
+    *run = [o] { return bench(*o); };
+  });
 }
 
 }  // namespace cli

@@ -15,10 +15,22 @@
 namespace cli {
 
 namespace {
-const std::pair<const char*, int32_t> kTrees[] = {{"default", AERIE_TREE_DEFAULT}, {"chain", AERIE_TREE_CHAIN},
-                                                  {"static", AERIE_TREE_STATIC},   {"eagle2", AERIE_TREE_EAGLE2},
-                                                  {"backbone", AERIE_TREE_BACKBONE}, {"cast", AERIE_TREE_CAST},
-                                                  {"auto", AERIE_TREE_AUTO}};
+struct Tree {
+  const char* name;
+  int32_t policy;
+  bool nodes = false, depth = false, top_k = false;  // sizes that it has
+};
+constexpr Tree kTrees[] = {{"default", AERIE_TREE_DEFAULT},
+                           {"chain", AERIE_TREE_CHAIN, true},
+                           {"static", AERIE_TREE_STATIC},
+                           {"eagle2", AERIE_TREE_EAGLE2, true, true, true},
+                           {"backbone", AERIE_TREE_BACKBONE, false, true, true},
+                           {"cast", AERIE_TREE_CAST, true, true, true},
+                           {"auto", AERIE_TREE_AUTO}};
+const Tree* find_tree(const std::string& name) {
+  const auto found = std::find_if(std::begin(kTrees), std::end(kTrees), [&](const Tree& t) { return name == t.name; });
+  return found == std::end(kTrees) ? nullptr : found;
+}
 
 std::atomic<aerie_session*> interruptible{nullptr};
 static_assert(std::atomic<aerie_session*>::is_always_lock_free, "a signal handler reads it");
@@ -44,13 +56,12 @@ StopOnInterrupt::~StopOnInterrupt() {
 }
 
 int32_t tree_policy(const std::string& name) {
-  for (const auto& [tree, policy] : kTrees)
-    if (name == tree) return policy;
-  return -1;
+  const Tree* tree = find_tree(name);
+  return tree ? tree->policy : -1;
 }
 
 std::string tree_error(const std::string& name) {
-  if (tree_policy(name) >= 0) return {};
+  if (find_tree(name)) return {};
   return "--tree " + name + ": there are chain, static, eagle2, backbone, cast and auto";
 }
 
@@ -71,18 +82,32 @@ void TreeOptions::add_to(CLI::App& app) {
 }
 
 void TreeOptions::add_sizes_to(CLI::App& app) {
-  app.add_option("--tree-nodes", nodes, "chain: length (5); eagle2, cast: nodes with the root (60, 72); other trees have no such size");
+  app.add_option("--tree-nodes", nodes, "chain: length (5); eagle2, cast: nodes with the root (60, 72)");
   app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone, cast: levels (7, 13)");
   app.add_option("--tree-top-k", top_k, "eagle2, cast: children a node and nodes expanded a level (10, 12); backbone: nodes a level (10)");
 }
 
+void TreeOptions::check(const std::vector<std::string>& trees) const {
+  const auto check = [&](const char* option, int value, bool Tree::*has) {
+    if (value == 0 || std::any_of(trees.begin(), trees.end(), [&](const std::string& t) { return find_tree(t)->*has; })) return;
+    std::string names;
+    for (const Tree& t : kTrees)
+      if (t.*has) names += (names.empty() ? "" : ", ") + std::string(t.name);
+    throw CLI::ValidationError(option, "is a size of " + names + ": name one with --tree");
+  };
+  check("--tree-nodes", nodes, &Tree::nodes);
+  check("--tree-depth", depth, &Tree::depth);
+  check("--tree-top-k", top_k, &Tree::top_k);
+}
+
 aerie_tree_options TreeOptions::get() const {
+  const Tree& of = *find_tree(tree);
   aerie_tree_options t;
   AERIE_INIT(t);
-  t.policy = tree_policy(tree);
-  t.nodes = nodes;
-  t.depth = depth;
-  t.top_k = top_k;
+  t.policy = of.policy;
+  if (of.nodes) t.nodes = nodes;
+  if (of.depth) t.depth = depth;
+  if (of.top_k) t.top_k = top_k;
   return t;
 }
 

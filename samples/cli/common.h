@@ -89,7 +89,9 @@ struct TreeOptions {
   int nodes = 0, depth = 0, top_k = 0;
   void add_to(CLI::App& app);
   void add_sizes_to(CLI::App& app);  // all but --tree
-  aerie_tree_options get() const;
+  // Throws a usage error where a size is given that none of these trees has.
+  void check(const std::vector<std::string>& trees) const;
+  aerie_tree_options get() const;  // with the sizes that the tree has
 };
 int32_t tree_policy(const std::string& name);
 // Checks a --tree value; the message names what exists.

@@ -182,6 +182,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--trace", o->trace, "JSON lines, one a step");
   c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
   c->callback([o, run] {
+    o->tree.check({o->tree.tree});
     if (o->drafters.size() > 1 && o->tree.tree != "default" && o->tree.tree != "auto")
       throw CLI::ValidationError("--drafter", "only --tree auto uses more than one");
     *run = [o] { return run_command(*o); };

@@ -36,6 +36,9 @@ expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
 expect 1 "drafter" "$aerie" run --model "$head" --prompt x
 expect 1 "" "$aerie" run --model "$model" --drafter "$head" --verify-policy sampled --prompt x --tree eagle2
 expect 2 "chain, static, eagle2, backbone, cast and auto" "$aerie" run --model "$model" --tree best --prompt x
+expect 2 "--tree-nodes: is a size of chain, eagle2, cast" "$aerie" run --model "$model" --tree backbone --tree-nodes 5 --prompt x
+expect 2 "--tree-depth: is a size of eagle2, backbone, cast" "$aerie" run --model "$model" --tree-depth 3 --prompt x
+expect 2 "--tree-top-k" "$aerie" bench --model "$model" --tree chain --tree auto --tree-top-k 3
 expect 2 "" "$aerie" run
 expect 2 "" "$aerie" nonsense
 expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"

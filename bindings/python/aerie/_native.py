@@ -227,6 +227,8 @@ class aerie_sampling(Structure):
 
 
 class aerie_tree_options(Structure):
+    """fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT"""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("policy", c_int32),  # AERIE_TREE_*; default: auto (static under the sampled rule)

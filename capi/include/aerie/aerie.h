@@ -20,7 +20,10 @@
  *  - The library never throws, prints, aborts, exits or installs signal handlers.
  *  - Every *_release accepts NULL, on any thread. Objects retain what they stand on, so release in any order.
  *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime
- *    or model is released, and never after that release has returned; a progress hook only during its own call.
+ *    or model is released, and never after that release has returned; a progress hook only during its own call. A hook may
+ *    not release what the call that it is in was given (the release of a session, batch or profile would wait for itself for
+ *    ever); any other call from one on such an object gives AERIE_E_BUSY. A C++ exception must not leave a hook; one that does
+ *    in a step ends it with AERIE_E_INTERNAL.
  */
 #ifndef AERIE_H
 #define AERIE_H
@@ -270,7 +273,7 @@ typedef struct aerie_sampling {
   uint32_t stream;      /* noise stream: sessions with equal seeds but different streams differ */
 } aerie_sampling;
 
-typedef struct aerie_tree_options {
+typedef struct aerie_tree_options { /* fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT */
   uint32_t struct_size;
   int32_t policy;       /* AERIE_TREE_*; default: auto (static under the sampled rule) */
   int32_t nodes;        /* chain: length (0: 5). eagle2, cast: total with the root (0: 60, 72 as published) */

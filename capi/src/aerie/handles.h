@@ -143,7 +143,7 @@ int32_t on_session(aerie_session* s, aerie_error* err, F&& f) {
 }
 
 Status read_session(const aerie_session_options* in, SessionOptions* out);  // `in` may be null
-aerie_session* session_handle(const aerie_model& model, std::unique_ptr<Session> session);
+std::unique_ptr<aerie_session> session_handle(const std::shared_ptr<Runtime>& runtime);  // without its session yet
 
 // The result of a session's last step, as aerie_session_step and aerie_session_result give it.
 Status last_result(aerie_session* session, aerie_step_result* out);

@@ -1,5 +1,6 @@
 // Session handle: one thread at a time, except cancel.
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <thread>
 
@@ -24,9 +25,28 @@ Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   return {};
 }
 
+// A field that the policy does not have would be a wish ignored.
+Status check_tree_fields(const aerie_tree_options& t) {
+  const auto among = [&](std::initializer_list<int32_t> policies) {
+    return std::find(policies.begin(), policies.end(), t.policy) != policies.end();
+  };
+  const auto check = [&](const char* field, bool set, std::initializer_list<int32_t> policies) {
+    return !set || among(policies) ? Status()
+                                   : error(Code::invalid_argument, std::string("tree: ") + field + " is set, and this policy has none");
+  };
+  AERIE_TRY(check("nodes", t.nodes != 0, {AERIE_TREE_CHAIN, AERIE_TREE_EAGLE2, AERIE_TREE_CAST}));
+  AERIE_TRY(check("depth", t.depth != 0, {AERIE_TREE_EAGLE2, AERIE_TREE_BACKBONE, AERIE_TREE_CAST}));
+  AERIE_TRY(check("top_k", t.top_k != 0, {AERIE_TREE_EAGLE2, AERIE_TREE_BACKBONE, AERIE_TREE_CAST}));
+  AERIE_TRY(check("n_paths", t.n_paths != 0, {AERIE_TREE_STATIC}));
+  return check("threshold", t.threshold != 0, {AERIE_TREE_CAST});
+}
+
 Status read_tree(const aerie_tree_options* in, bool sampled, PolicySpec* out) {
   aerie_tree_options t;
   AERIE_TRY(read_struct(in, &t, "aerie_tree_options"));
+  if (t.policy < AERIE_TREE_DEFAULT || t.policy > AERIE_TREE_AUTO)
+    return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
+  AERIE_TRY(check_tree_fields(t));
   *out = PolicySpec{};
   switch (t.policy) {
     case AERIE_TREE_CHAIN:
@@ -72,8 +92,7 @@ Status read_tree(const aerie_tree_options* in, bool sampled, PolicySpec* out) {
     case AERIE_TREE_DEFAULT:  // the sampled rule needs a tree of fixed shape
       out->name = sampled ? "static" : "auto";
       return {};
-    case AERIE_TREE_AUTO: out->name = "auto"; return {};
-    default: return error(Code::invalid_argument, "tree: policy " + std::to_string(t.policy));
+    default: out->name = "auto"; return {};
   }
 }
 
@@ -172,11 +191,11 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
   return {};
 }
 
-aerie_session* session_handle(const aerie_model& model, std::unique_ptr<Session> session) {
+std::unique_ptr<aerie_session> session_handle(const std::shared_ptr<Runtime>& runtime) {
   auto handle = std::make_unique<aerie_session>();
-  handle->runtime = model.runtime;
-  handle->session = std::move(session);
-  return handle.release();
+  handle->runtime = runtime;
+  handle->tokens.reserve(kMaxTreeNodes);  // what a step has committed is handed out without memory
+  return handle;
 }
 
 }  // namespace aerie::capi
@@ -190,8 +209,9 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
     AERIE_TRY(require(out, "out"));
     SessionOptions s;
     AERIE_TRY(read_session(options, &s));
-    AERIE_ASSIGN(auto session, Session::create(model->model, std::move(s)));
-    *out = session_handle(*model, std::move(session));
+    auto handle = session_handle(model->runtime);
+    AERIE_ASSIGN(handle->session, Session::create(model->model, std::move(s)));
+    *out = handle.release();
     return {};
   });
 }
@@ -273,9 +293,8 @@ int32_t aerie_session_fork(aerie_session* session, const aerie_fork_options* opt
     AERIE_TRY(require(out, "out"));
     aerie_fork_options o;
     AERIE_TRY(read_struct(options, &o, "aerie_fork_options"));
-    auto handle = std::make_unique<aerie_session>();
+    auto handle = session_handle(session->runtime);
     AERIE_ASSIGN(handle->session, s.fork(o.stream));
-    handle->runtime = session->runtime;
     *out = handle.release();
     return {};
   });

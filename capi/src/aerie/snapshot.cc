@@ -10,8 +10,9 @@ namespace {
 Status restore(aerie_model* model, const aerie_session_options* options, std::span<const uint8_t> bytes, aerie_session** out) {
   SessionOptions s;
   AERIE_TRY(read_session(options, &s));
-  AERIE_ASSIGN(auto session, Session::restore(model->model, std::move(s), bytes));
-  *out = session_handle(*model, std::move(session));
+  auto handle = session_handle(model->runtime);
+  AERIE_ASSIGN(handle->session, Session::restore(model->model, std::move(s), bytes));
+  *out = handle.release();
   return {};
 }
 

@@ -65,6 +65,44 @@ TEST_F(AbsurdSizes, SamplingOutOfRangeIsNamedWithItsRange) {
   EXPECT_TRUE(refused() && said("top_k -1 is not in 0..2147483647")) << host.err.message;
 }
 
+TEST_F(AbsurdSizes, ATreesFieldsAreOfItsPolicyAndNumbers) {
+  aerie_tree_options t;
+  const auto refused = [&](const char* words) {
+    return aerie_session_set_tree(host.session, &t, &host.err) == AERIE_E_INVALID_ARGUMENT && said(words);
+  };
+  const auto with = [&](int32_t policy) -> aerie_tree_options& {
+    AERIE_INIT(t);
+    t.policy = policy;
+    return t;
+  };
+  for (const int32_t policy : {AERIE_TREE_DEFAULT, AERIE_TREE_STATIC, AERIE_TREE_BACKBONE, AERIE_TREE_AUTO}) {
+    with(policy).nodes = 5;
+    EXPECT_TRUE(refused("nodes is set, and this policy has none")) << policy << host.err.message;
+  }
+  with(AERIE_TREE_CHAIN).depth = -1;
+  EXPECT_TRUE(refused("depth is set")) << host.err.message;
+  with(AERIE_TREE_AUTO).top_k = 3;
+  EXPECT_TRUE(refused("top_k is set")) << host.err.message;
+  with(AERIE_TREE_EAGLE2).n_paths = 1;
+  EXPECT_TRUE(refused("n_paths is set")) << host.err.message;
+  with(AERIE_TREE_BACKBONE).threshold = NAN;
+  EXPECT_TRUE(refused("threshold is set")) << host.err.message;
+  with(AERIE_TREE_CAST).threshold = NAN;
+  EXPECT_TRUE(refused("threshold nan is not in")) << host.err.message;
+  for (const int32_t n : {INT32_MAX, INT32_MIN}) {
+    with(AERIE_TREE_CHAIN).nodes = n;
+    EXPECT_TRUE(refused("length")) << host.err.message;
+    with(AERIE_TREE_CAST).depth = n;
+    EXPECT_TRUE(refused("depth")) << host.err.message;
+    with(AERIE_TREE_BACKBONE).top_k = n;
+    EXPECT_TRUE(refused("top_k")) << host.err.message;
+    with(AERIE_TREE_STATIC).n_paths = n;
+    EXPECT_TRUE(refused("n_paths")) << host.err.message;
+    with(n);
+    EXPECT_TRUE(refused("policy")) << host.err.message;
+  }
+}
+
 TEST_F(AbsurdSizes, AnEmptyPathIsCalledThat) {
   aerie_model* model = nullptr;
   EXPECT_EQ(aerie_model_open(host.runtime, "", nullptr, &model, &host.err), AERIE_E_INVALID_ARGUMENT);

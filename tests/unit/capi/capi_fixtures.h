@@ -42,6 +42,28 @@ struct Settings {
   }
 };
 
+// Every token is its number and a comma.
+struct Numbers {
+  int held = 0, released = 0;
+  std::vector<std::string> words;
+  Numbers() {
+    for (int i = 0; i < 8192; ++i) words.push_back(std::to_string(i) + ",");
+  }
+  aerie_token_source source() {
+    aerie_token_source s;
+    AERIE_INIT(s);
+    s.user = this;
+    s.bytes = [](void* user, int32_t token, int32_t, const char** bytes) -> int32_t {
+      const std::string& word = static_cast<Numbers*>(user)->words[static_cast<size_t>(token)];
+      *bytes = word.data();
+      return static_cast<int32_t>(word.size());
+    };
+    s.hold = [](void* user) { ++static_cast<Numbers*>(user)->held; };
+    s.release = [](void* user) { ++static_cast<Numbers*>(user)->released; };
+    return s;
+  }
+};
+
 // Everything of one text. Members are released in any order the test likes; here: session last opened first.
 struct Host {
   aerie_runtime* runtime = nullptr;

@@ -4,21 +4,15 @@
 #include <new>
 
 #include "tests/unit/capi/capi_fixtures.h"
+#include "tests/unit/capi/shortage.h"
 
 namespace {
-// Allocations left until one fails; negative: none fails. This program's operator new serves the libraries too.
-std::atomic<int64_t> countdown{-1};
-std::atomic<int64_t> counted{0};
+// Counted from the start; `from` .. `to` fail.
+std::atomic<int64_t> counted{0}, from{INT64_MAX}, to{INT64_MAX};
 
 void* take(std::size_t bytes, std::size_t alignment) noexcept {
-  counted.fetch_add(1, std::memory_order_relaxed);
-  int64_t left = countdown.load(std::memory_order_relaxed);
-  while (left > 0 && !countdown.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
-  }
-  if (left == 0) {  // this one; the heap has room again afterwards
-    countdown.store(-1, std::memory_order_relaxed);
-    return nullptr;
-  }
+  const int64_t n = counted.fetch_add(1, std::memory_order_relaxed);
+  if (n >= from.load(std::memory_order_relaxed) && n < to.load(std::memory_order_relaxed)) return nullptr;
   bytes = bytes ? bytes : 1;
   return alignment <= alignof(std::max_align_t) ? std::malloc(bytes)
                                                 : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
@@ -28,6 +22,15 @@ void* take_or_throw(std::size_t bytes, std::size_t alignment) {
   throw std::bad_alloc();
 }
 }  // namespace
+
+void aerie_capi_test::Shortage::begin(int64_t at, int64_t length) {
+  to.store(counted.load() + at + length);
+  from.store(counted.load() + at);
+}
+bool aerie_capi_test::Shortage::end() {
+  const int64_t begun = from.exchange(INT64_MAX);
+  return counted.load() > begun;
+}
 
 void* operator new(std::size_t n) { return take_or_throw(n, 1); }
 void* operator new[](std::size_t n) { return take_or_throw(n, 1); }
@@ -63,11 +66,11 @@ TEST(OutOfMemory, AtAnyAllocationGivesOneErrorAndTheSessionGoesOn) {
     std::vector<int32_t> out;
     out.reserve(64);
     const int64_t before = counted.load();
-    countdown.store(at);
+    Shortage::begin(at, 1);
     int32_t code = host.open(&o, true);
     const bool opened = code == AERIE_OK;
     if (opened) code = host.text(24, &out);
-    whole = countdown.exchange(-1) > 0;  // nothing failed any more
+    whole = !Shortage::end();
     ASSERT_LT(counted.load() - before, 1000000);
     if (code != AERIE_OK) {
       ++failures;
@@ -117,7 +120,7 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
       EXPECT_EQ(aerie_session_tokens(s, &tokens, &n, nullptr), AERIE_OK);
       return std::pair(tokens + kPrompt.size(), n - kPrompt.size());
     };
-    countdown.store(at);
+    Shortage::begin(at, 1);
     for (int calls = 0; text(sessions[0]).second < 24 || text(sessions[1]).second < 24; ++calls) {
       ASSERT_LT(calls, 200);
       int32_t code = AERIE_OK;
@@ -136,7 +139,7 @@ TEST(OutOfMemory, InABatchLosesNothingOfAnySession) {
         EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << at << ": " << host.err.message;
       }
     }
-    whole = countdown.exchange(-1) > 0;
+    whole = !Shortage::end();
     for (aerie_session* s : sessions) {
       const auto [tokens, n] = text(s);
       EXPECT_EQ(std::vector<int32_t>(tokens, tokens + 24), plain_text()) << "allocation " << at;

@@ -1,33 +1,12 @@
 // Where a session has its tokens' bytes from, and for how long it holds that.
 #include <cstring>
+#include <stdexcept>
 
 #include "aerie/text.h"
 #include "tests/unit/capi/capi_fixtures.h"
 
 namespace aerie_capi_test {
 namespace {
-
-// Every token is its number and a comma.
-struct Numbers {
-  int held = 0, released = 0;
-  std::vector<std::string> words;
-  Numbers() {
-    for (int i = 0; i < 8192; ++i) words.push_back(std::to_string(i) + ",");
-  }
-  aerie_token_source source() {
-    aerie_token_source s;
-    AERIE_INIT(s);
-    s.user = this;
-    s.bytes = [](void* user, int32_t token, int32_t, const char** bytes) -> int32_t {
-      const std::string& word = static_cast<Numbers*>(user)->words[static_cast<size_t>(token)];
-      *bytes = word.data();
-      return static_cast<int32_t>(word.size());
-    };
-    s.hold = [](void* user) { ++static_cast<Numbers*>(user)->held; };
-    s.release = [](void* user) { ++static_cast<Numbers*>(user)->released; };
-    return s;
-  }
-};
 
 struct StopStrings : testing::Test {
   Host host;
@@ -63,6 +42,46 @@ TEST_F(StopStrings, OfAHostsOwnTokenizerEndTheTextAndHoldItUntilTheLastForkIsGon
   aerie_session_release(fork);
   EXPECT_EQ(numbers.held, 1);
   EXPECT_EQ(numbers.released, 1);
+}
+
+// It must not; but what the step had not committed is all that goes.
+TEST_F(StopStrings, OfASourceThatThrowsFailTheStepAndTheTextGoesOn) {
+  static int left;
+  aerie_token_source source = numbers.source();
+  source.bytes = [](void* user, int32_t token, int32_t, const char** bytes) -> int32_t {
+    if (--left == 0) throw std::runtime_error("no words");
+    const std::string& word = static_cast<Numbers*>(user)->words[static_cast<size_t>(token)];
+    *bytes = word.data();
+    return static_cast<int32_t>(word.size());
+  };
+  ASSERT_EQ(set(said(24).substr(said(4).size()), source), AERIE_OK) << host.err.message;
+  for (const bool in_batch : {false, true}) {
+    left = 6;
+    std::vector<int32_t> out;
+    ASSERT_EQ(aerie_session_rewind(host.session, 0, &host.err), AERIE_OK);
+    ASSERT_EQ(host.text(2, &out), AERIE_OK) << host.err.message;
+    aerie_batch* batch = nullptr;
+    int32_t code = AERIE_OK;
+    aerie_step_result r;
+    AERIE_INIT(r);
+    if (in_batch) {
+      ASSERT_EQ(aerie_batch_create(host.model, nullptr, &batch, &host.err), AERIE_OK);
+      ASSERT_EQ(aerie_batch_add(batch, host.session, &host.err), AERIE_OK);
+    }
+    while (code == AERIE_OK) {
+      if (in_batch) {
+        ASSERT_EQ(aerie_batch_step(batch, nullptr, nullptr, &host.err), AERIE_OK);
+      }
+      code = in_batch ? aerie_session_result(host.session, &r, &host.err) : aerie_session_step(host.session, nullptr, &r, &host.err);
+      for (int32_t i = 0; code == AERIE_OK && i < r.n_tokens; ++i) out.push_back(r.tokens[i].id);
+      ASSERT_LT(out.size(), 10u);
+    }
+    EXPECT_EQ(code, AERIE_E_INTERNAL);
+    EXPECT_STREQ(host.err.message, "step: a hook threw: no words");
+    aerie_batch_release(batch);
+    ASSERT_EQ(host.more(100, &out), AERIE_OK) << host.err.message;
+    EXPECT_EQ(out, plain_text()) << "it ends where the stop string does";
+  }
 }
 
 TEST_F(StopStrings, ReplacedOrClearedLetTheOldSourceGo) {

@@ -160,7 +160,7 @@ namespace Aerie.Native
         internal uint stream;
     }
 
-    /// <summary>struct aerie_tree_options</summary>
+    /// <summary>fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal unsafe struct aerie_tree_options
     {

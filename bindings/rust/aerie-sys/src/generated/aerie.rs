@@ -386,7 +386,7 @@ impl Default for aerie_sampling {
     }
 }
 
-/// `struct aerie_tree_options`
+/// fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct aerie_tree_options {
