@@ -26,6 +26,12 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
   return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
 }
 
+// Once op.next is there: `any` node is.
+AERIE_HOST_DEVICE inline void note_level(const ExpandTree& op, bool any) {
+  if (any) op.out->levels = op.level + 2;
+  if (any && op.wanted) *op.wanted = 1;
+}
+
 // The place of a slot's node, -1 where there is none.
 AERIE_HOST_DEVICE inline int32_t slot_place(const TreePlace* places, const TreeSlot& slot, int32_t width) {
   int32_t rank = slot.rank;
@@ -39,7 +45,7 @@ AERIE_HOST_DEVICE inline void fill_draft_row(const ExpandTree& op, int32_t r) {
   const TreeDraftRows& d = op.draft;
   const int32_t depth = op.level + 1, place = op.next[r], row = 1 + op.level * d.stride + r;
   int32_t* tail = d.tail_slots ? d.tail_slots + int64_t{r} * depth : nullptr;
-  if (place < 0) {  // sees the first row of each depth, which is written in every cycle
+  if (place < 0) {  // sees the first row of each depth, which is written if this pass is run
     d.token[r] = 0;
     d.parent[r] = d.node_base;
     for (int32_t i = 0; tail && i < depth; ++i) tail[i] = d.slots[i + 1 < depth ? 1 + i * d.stride : row];

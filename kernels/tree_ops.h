@@ -28,7 +28,7 @@ struct TreeOut {
   int32_t rows;      // of the nodes chosen and the root
   int32_t status;    // 0 good, 1 the candidates were nonsense: no node is chosen
   int32_t proposed;  // nodes there were to choose from
-  int32_t pad;
+  int32_t levels;    // whose nodes were expanded
 };
 struct TreeNode {
   int32_t token;  // the root, row 0: -1
@@ -66,6 +66,7 @@ struct ExpandTree {
   const TreeSlot* slots;    // TreeSlot[next_rows]: these are expanded next, whatever their values; null: see keep
   int32_t* next;            // as `from` of the level below
   int32_t next_rows;        // <= kMaxTreeRows; 0: this was the last level
+  int32_t* wanted;          // set to 1 where there is a node to expand next, else left alone; or null
   TreeDraftRows draft;      // without token: no draft pass follows
 };
 

@@ -56,9 +56,9 @@ Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
   return device_.ask(text_.back(), level, &call.propose, draft_draw());
 }
 
-void Session::expand_on_device(Plan& plan, int32_t level) const {
+void Session::expand_on_device(Plan& plan, int32_t level, int32_t* wanted) const {
   const int32_t end = level + 1 == device_.passes() ? device_.levels() : level + 1;
-  for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used);
+  for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used, wanted);
 }
 
 // Rows for the device to fill: where each one's keys and values go is known, who it is and what it stands on is not.
@@ -77,7 +77,7 @@ void Session::select_on_device(Plan& plan, const RowsBuilder& builder, const Row
 }
 
 void Session::take_device_draft() {
-  stats_.draft_passes += static_cast<uint64_t>(device_.passes());
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes_run());
   int32_t proposed = 0;
   selected_.clear();
   const Status s = device_.take(&tree_, &selected_, &proposed);
@@ -93,7 +93,7 @@ int32_t Session::deepest() const {
 
 // What was drawn ahead is there: the policy is asked, and what it wants beyond that is drawn pass by pass.
 Status Session::take_drawn_ahead() {
-  stats_.draft_passes += static_cast<uint64_t>(device_.passes()) - 1;
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes_run()) - 1;
   if (const Status s = device_.land(); !s.ok()) {
     drafter_failed(s, false);
     return start_verify();
@@ -105,9 +105,11 @@ int32_t Session::passes_on_device() const {
   return (phase_ == Phase::draft || phase_ == Phase::verify) && device_.on() ? device_.passes() : 0;
 }
 
+int32_t Session::drafted_on_device() const { return passes_on_device() > 0 ? device_.passes_run() : 0; }
+
 // The draft passes of such a plan: what each took, of how many rows.
 void Session::count_device_drafts(const PassClock& clock, std::span<const int32_t> rows) {
-  for (int32_t level = 0; level < passes_on_device(); ++level) {
+  for (int32_t level = 0; level < drafted_on_device(); ++level) {
     const auto at = static_cast<size_t>(level);
     draft_pass_done(clock.parts()[at], device_.draft_rows(level), rows[at], level == 0);
   }
@@ -126,7 +128,7 @@ int32_t Stepper::levels_on_device() const {
 void Stepper::count_device_drafts() {
   level_rows_.assign(clock_.parts().size(), 0);
   for (const Session* s : flight_)
-    for (int32_t level = 0; level < s->passes_on_device(); ++level)
+    for (int32_t level = 0; level < s->drafted_on_device(); ++level)
       level_rows_[static_cast<size_t>(level)] += s->device_.draft_rows(level);
   for (Session* s : flight_) s->count_device_drafts(clock_, level_rows_);
 }
@@ -144,11 +146,16 @@ bool Stepper::draft_on_device() {
   for (const auto& call : calls_.all())
     if (call->request.on_device) call->propose.stage(*plan_);
   const int32_t levels = levels_on_device();
+  // A level that no tree has a node for is passed over: flags that ExpandTree sets.
+  level_rows_.assign(static_cast<size_t>(levels), 0);
+  auto* const wanted = const_cast<int32_t*>(plan_->stage(std::span<const int32_t>(level_rows_)));
   for (int32_t level = 0; level < levels; ++level) {
+    if (level > 0) plan_->begin_if(wanted + level);
     for (const auto& call : calls_.all())
       if (call->request.on_device && call->request.level == level && !record_call(*call)) return false;
+    if (level > 0) plan_->end_if();
     for (Session* s : flight_)
-      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level);
+      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level, wanted + level + 1);
     clock_.part(*plan_);
   }
   return true;

@@ -38,7 +38,11 @@ Status DeviceDraft::ask(int32_t root_token, int32_t level, ProposeCall* call, co
   return sequence_->propose_blank(call, root_token, level, draft_rows(level), 1 + (level - 1) * layout_.stride, draw);
 }
 
-void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
+int32_t DeviceDraft::passes_run() const {
+  return one_pass_ ? 1 : std::clamp(reinterpret_cast<const kernels::TreeOut*>(host_.data())->levels, 1, shape_.levels);
+}
+
+void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const {
   const auto at = static_cast<size_t>(level);
   const Asked& asked = asked_[one_pass_ ? 0 : at];
   const Candidates& c = asked.call->candidates();
@@ -60,6 +64,7 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
   if (!last) op.slots = stage(plan, layout_.expanded[at]);
   op.next = frontier_;
   op.next_rows = last ? 0 : layout_.rows[at + 1];
+  op.wanted = last || one_pass_ ? nullptr : wanted;
   if (!one_pass_ && !last) {
     op.draft = asked_[at + 1].call->blank_rows(asked_[at + 1].first);
     op.draft.slots = fed_slots_;

@@ -23,6 +23,7 @@ class DeviceDraft {
   bool on() const { return shape_.levels > 0; }
   int32_t levels() const { return shape_.levels; }
   int32_t passes() const { return one_pass_ ? 1 : shape_.levels; }
+  int32_t passes_run() const;  // once the plan has: of those, the ones that the tree had a node for
   int32_t width() const { return shape_.width; }
   int32_t verified() const { return layout_.verified; }  // rows of the target's pass, the root included
 
@@ -31,7 +32,8 @@ class DeviceDraft {
   void start(Plan& plan, DraftSequence& sequence);
   int32_t draft_rows(int32_t level) const { return layout_.rows[static_cast<size_t>(level)]; }
   Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
-  void expand(Plan& plan, int32_t level, int32_t vocab_used) const;
+  // wanted: set by it where the next level has a node to draft from.
+  void expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const;
   void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
   void download(Plan& plan);
 

@@ -60,12 +60,17 @@ __device__ void expand_tree(const ExpandTree& op) {
   for (int32_t i = me; i < n; i += kTreeThreads) op.places[op.first + i] = tree_child(op, i / op.width, i % op.width, &bad);
   const float any = block_max(bad ? 1.0f : 0.0f, m.floats);  // the places are there for all threads
   if (me == 0) op.out->status = any != 0.0f;
+  if (me == 0 && op.level == 0) op.out->levels = 1;
   if (op.next_rows == 0) return;
   if (op.slots) {
+    bool some = false;
     for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
       op.next[r] = slot_place(op.places, op.slots[r], op.width);
+      some = some || op.next[r] >= 0;
       if (op.draft.token) fill_draft_row(op, r);
     }
+    some = block_max(some ? 1.0f : 0.0f, m.floats) != 0.0f;
+    if (me == 0) note_level(op, some);
     return;
   }
   // With keep 0 the node of the lowest place wins.
@@ -79,6 +84,7 @@ __device__ void expand_tree(const ExpandTree& op) {
                        one_each, m.best.select);
   select_best(n, op.next_rows, new_key, m.best);
   const int32_t count = in_order(from, m);
+  if (me == 0) note_level(op, count > 0);
   for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
     op.next[r] = r < count ? m.place[r] : -1;
     if (op.draft.token) fill_draft_row(op, r);

@@ -190,6 +190,7 @@ class Translator {
     device(o.draft.token, o.next_rows * int64_t{4}, "draft token");
     device(o.draft.parent, o.next_rows * int64_t{4}, "draft parent");
     device(o.draft.tail_slots, int64_t{o.next_rows} * (o.level + 1) * 4, "draft tail_slots");
+    device(o.wanted, sizeof(int32_t), "wanted");
     ints(o.draft.slots, o.draft.slots ? 1 + o.level * int64_t{o.draft.stride} + o.next_rows : 0, "draft slots");
   }
   void operator()(SelectTree& o) {
@@ -209,6 +210,7 @@ class Translator {
     device(o.src, o.n * int64_t{4}, "src");
   }
   void operator()(Timestamp& o) { device(o.out, sizeof(int64_t), "out"); }
+  void operator()(RunIf& o) { ints(o.wanted, 1, "wanted"); }
 
   Status status;
 
@@ -224,7 +226,7 @@ constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
                                   "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
-                                  "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp"};
+                                  "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

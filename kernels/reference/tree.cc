@@ -30,6 +30,7 @@ void run(const ExpandTree& op) {
   for (int32_t r = 0; r < op.rows; ++r)
     for (int32_t i = 0; i < op.width; ++i) op.places[op.first + r * op.width + i] = tree_child(op, r, i, &bad);
   op.out->status = bad;
+  if (op.level == 0) op.out->levels = 1;
   std::vector<int32_t> next;
   if (op.slots) {
     for (int32_t r = 0; r < op.next_rows; ++r) next.push_back(slot_place(op.places, op.slots[r], op.width));
@@ -43,6 +44,7 @@ void run(const ExpandTree& op) {
   }
   next.resize(static_cast<size_t>(op.next_rows), -1);
   std::copy(next.begin(), next.end(), op.next);
+  note_level(op, std::any_of(next.begin(), next.end(), [](int32_t place) { return place >= 0; }));
   for (int32_t r = 0; r < op.next_rows && op.draft.token; ++r) fill_draft_row(op, r);
 }
 
