@@ -3,6 +3,7 @@
 
 #include "kernels/ops.h"
 #include "kernels/scalar_math.h"
+#include "kernels/worth.h"
 
 namespace aerie::kernels {
 
@@ -24,6 +25,30 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
     if (op.token[list + j] == token) return none;  // a walk could not tell the two apart
   const float e = exp_own(logp), confidence = e > 0 ? (e < 1 ? e : 1.0f) : 0.0f;
   return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
+}
+
+// Of n nodes, whose values fall, as many as are worth their cost, and their utility.
+struct Weighed {
+  int32_t count;
+  double utility;
+};
+template <class ValueAt>
+AERIE_HOST_DEVICE Weighed weigh_nodes(const TreeWeigh& w, int32_t n, const ValueAt& value_at) {
+  WorthKeeping worth{w.threshold};
+  double sum = 0, utility = 0;
+  for (int32_t k = 0; k < n; ++k) {
+    sum += static_cast<double>(value_at(k));
+    worth.tell(sum, w.cost[k]);
+    if (worth.count == k + 1) utility = sum;
+  }
+  return {worth.count, utility};
+}
+AERIE_HOST_DEVICE inline bool goes_on(const ExpandTree& op, const Weighed& kept) {
+  return op.next && kept.count > 0 && !(op.gain * kept.utility / op.weigh.cost[kept.count - 1] < op.stop_below);
+}
+// May SelectTree choose it?
+AERIE_HOST_DEVICE inline bool eligible(const SelectTree& op, const TreePlace& p) {
+  return p.token >= 0 && (!op.kept_only || p.row != 0);
 }
 
 // Once op.next is there: `any` node is.
@@ -82,7 +107,7 @@ AERIE_HOST_DEVICE inline void fill_tree_row(const SelectTree& op, const int32_t*
     if (i > 0 && parent == node.parent) op.next_sibling[i] = op.first_row + j;
   }
   auto* nodes = reinterpret_cast<TreeNode*>(op.out + 1);
-  nodes[i] = {node.token, i > 0 && !inert ? tree_row(chosen, count, node.parent) : -1, node.confidence, 0};
+  nodes[i] = {node.token, i > 0 && !inert ? tree_row(chosen, count, node.parent) : -1, node.confidence, place};
   if (i == 0) return;
   op.walk_token[i] = node.token;
   op.token[i] = inert ? 0 : node.token;

@@ -1,8 +1,10 @@
 // A cycle of one plan: the device draws the tree, verifies it and keeps what was walked through. For policies whose next
-// question is a function of the candidates alone. Where the host decides what is verified, because that weighs what passes
-// cost or because a batch shares its rows, the device draws ahead: the levels that are surely asked for, in one plan.
+// question is a function of the candidates, and of costs known beforehand. Where the host decides what is verified, because
+// the policy learns more than that (auto) or because a batch shares its rows, the device draws ahead: the levels that are
+// surely asked for, in one plan.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/session/session.h"
 
@@ -14,6 +16,10 @@ bool Session::begin_device_draft() {
   if (!drafts_on_device_ || options_.sampled_rule || !policy_->shape(&shape)) return false;
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
+  if (shape.weighing) {  // as much as it may come to, nearly always
+    shape.keep = std::min(shape.keep, side_->rows.room() - 1);
+    if (!one_pass() && std::isfinite(shape.weighing->stop_below)) shape.levels = std::min(shape.levels, side_->habit.most() + 1);
+  }
   // Pages for all of its depth, or as deep a tree as there are pages for.
   const Status s = reserve(size + shape.levels);
   if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
@@ -25,11 +31,11 @@ bool Session::begin_device_draft() {
 bool Session::begin_drawing_ahead() {
   if (!drafts_on_device_ || options_.sampled_rule || one_pass()) return false;
   TreeShape shape;
-  if (!policy_->shape(&shape)) {
+  if (!policy_->shape(&shape) || shape.weighing) {
     const int32_t width = policy_->width();
     // A device works for powers of two: what such a policy would ask about is among the best of so many, nearly always.
     const auto rows = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(width)));
-    shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1};
+    shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1, {}, nullptr};
   }
   shape.width = side_->sequence().width(shape.width);
   if (shape.levels < 2 || !device_.begin(shape, false)) return false;
@@ -80,11 +86,27 @@ void Session::take_device_draft() {
   stats_.draft_passes += static_cast<uint64_t>(device_.passes_run());
   int32_t proposed = 0;
   selected_.clear();
-  const Status s = device_.take(&tree_, &selected_, &proposed);
+  if (device_.weighs()) side_->rows.came(device_.rows_came());
+  const Status s = device_.weighs() && !one_pass() ? ask_again(&proposed) : device_.take(&tree_, &selected_, &proposed);
   device_.end();
   count_proposed(proposed);
   if (!s.ok()) drafter_failed(s, false);
   rows_.build(tree_, selected_);
+}
+
+// The device has weighed as the policy would have. The policy is asked all the same: that is how it learns.
+Status Session::ask_again(int32_t* proposed) {
+  AERIE_TRY(device_.land());
+  while (policy_->expand(tree_, &frontier_) && !frontier_.empty()) {
+    ++asked_levels_;
+    if (!device_.has(tree_, frontier_)) break;  // deeper than there were levels
+    *proposed += device_.answer(&tree_, frontier_);
+  }
+  side_->habit.asked(asked_levels_);
+  if (device_.chosen(&selected_).ok()) return {};
+  tree_.reset(text_.back());  // what was walked through is the device's tree, even if the host would have drawn another
+  selected_.clear();
+  return device_.take(&tree_, &selected_, proposed);
 }
 
 int32_t Session::deepest() const {

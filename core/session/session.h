@@ -190,6 +190,7 @@ class Session {
   void stage_blank_tree(RowsBuilder* rows, Walks* walks);
   void select_on_device(Plan& plan, const RowsBuilder& builder, const Rows& rows, const StagedWalks& walks);
   void take_device_draft();
+  Status ask_again(int32_t* proposed);
   int32_t deepest() const;            // of the nodes that the pass verifies
   // row_budget.cc
   int32_t fixed_rows() const;
