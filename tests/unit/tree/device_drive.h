@@ -234,9 +234,10 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     const int32_t levels = 1 + static_cast<int32_t>(random() % 7), k = 1 + static_cast<int32_t>(random() % 10);
     std::unique_ptr<TreePolicy> again;  // as it was before this cycle: one that learns does
     std::vector<double> target(kMaxTreeNodes + 1, 1.0), draft(kMaxTreeNodes + 1, 0.02);
+    const double cheap = random() % 2 ? 20000 : 800;
     for (size_t n = 1; n < target.size(); ++n) {
       target[n] = target[n - 1] + static_cast<double>(random() % 50) / 2000;
-      draft[n] = draft[n - 1] + static_cast<double>(random() % 50) / 20000;
+      draft[n] = draft[n - 1] + static_cast<double>(random() % 50) / cheap;
     }
     const CycleCosts costs{.target = target.data(), .draft = draft.data()};
     const auto policy = [&]() -> std::unique_ptr<TreePolicy> {
