@@ -31,8 +31,9 @@ struct Argument {
 template <auto kKernel, int kThreads, class A>
 __global__ void __launch_bounds__(kThreads) run_kernel(const Argument<A>* argument) {
 #else
-template <auto kKernel, int, class A>
+template <auto kKernel, int kThreads, class A>
 void run_kernel(const void* at) {
+  emulation::launch_bounds(kThreads);
   const auto* argument = static_cast<const Argument<A>*>(at);
 #endif
   if (argument->wanted && *argument->wanted == 0) return;
