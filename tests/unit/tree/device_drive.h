@@ -139,8 +139,8 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     if (next_rows > 0 && !layout.expanded[at].empty()) op.slots = layout.expanded[at].data();
     op.next = next_rows > 0 ? t.next.data() : nullptr;
     op.next_rows = next_rows;
-    int32_t wanted = 0;
-    op.wanted = &wanted;
+    Tokens flag(1, 0);  // not on the stack, where no device looks
+    op.wanted = flag.data();
     if (shape.weighing && !one_list) {
       op.weigh = {shape.weighing->draft.data(), shape.weighing->draft_threshold};
       op.gain = next_rows > 0 ? shape.weighing->gain[at + 1] : 0;
@@ -150,7 +150,8 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     if (next_rows > 0 && !one_list)
       op.draft = {t.draft_token.data(), t.draft_parent.data(), t.draft_tails.data(), t.fed_slots.data(), DeviceTree::kNodeBase, layout.stride};
     run_op(device, op);
-    EXPECT_EQ(wanted != 0, next_rows > 0 && std::any_of(t.next.begin(), t.next.begin() + next_rows, [](int32_t p) { return p >= 0; }));
+    const bool wanted = flag[0] != 0;
+    EXPECT_EQ(wanted, next_rows > 0 && std::any_of(t.next.begin(), t.next.begin() + next_rows, [](int32_t p) { return p >= 0; }));
     EXPECT_EQ(t.head().levels, wanted ? level + 2 : level > 0 ? t.head().levels : 1);
     if (next_rows > 0 && !one_list) expect_draft_rows(t, level + 1, next_rows, layout.stride);
   }
