@@ -29,6 +29,12 @@ struct Upload { void* device; const void* host; int64_t bytes; };
 struct Download { void* host; const void* device; int64_t bytes; };
 // *out = nanoseconds by the device's clock, whose beginning nobody knows, once all before it is done.
 struct Timestamp { int64_t* out; };
+// The next `ops` ops are run only where *wanted is not 0 when their turn comes. They move nothing between host and device,
+// and none of them is another RunIf.
+struct RunIf {
+  const int32_t* wanted;  // device
+  int32_t ops;
+};
 // dst[dst_index ? dst_index[r] : r] = src[src_index ? src_index[r] : r], r < rows; f32 row_major,
 // src.cols columns. An index outside src or dst skips the row. src and dst must not overlap.
 struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_t* dst_index; int64_t rows; };
@@ -245,6 +251,6 @@ struct Walk {
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
                         RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
-                        LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp>;
+                        LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp, RunIf>;
 
 }  // namespace aerie::kernels

@@ -3,6 +3,7 @@
 
 #include "kernels/ops.h"
 #include "kernels/scalar_math.h"
+#include "kernels/worth.h"
 
 namespace aerie::kernels {
 
@@ -26,6 +27,36 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
   return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
 }
 
+// Of n nodes, whose values fall, as many as are worth their cost, and their utility.
+struct Weighed {
+  int32_t count;
+  double utility;
+};
+template <class ValueAt>
+AERIE_HOST_DEVICE Weighed weigh_nodes(const TreeWeigh& w, int32_t n, const ValueAt& value_at) {
+  WorthKeeping worth{w.threshold};
+  double sum = 0, utility = 0;
+  for (int32_t k = 0; k < n; ++k) {
+    sum += static_cast<double>(value_at(k));
+    worth.tell(sum, w.cost[k]);
+    if (worth.count == k + 1) utility = sum;
+  }
+  return {worth.count, utility};
+}
+AERIE_HOST_DEVICE inline bool goes_on(const ExpandTree& op, const Weighed& kept) {
+  return op.next && kept.count > 0 && !(op.gain * kept.utility / op.weigh.cost[kept.count - 1] < op.stop_below);
+}
+// May SelectTree choose it?
+AERIE_HOST_DEVICE inline bool eligible(const SelectTree& op, const TreePlace& p) {
+  return p.token >= 0 && (!op.kept_only || p.row != 0);
+}
+
+// Once op.next is there: `any` node is.
+AERIE_HOST_DEVICE inline void note_level(const ExpandTree& op, bool any) {
+  if (any) op.out->levels = op.level + 2;
+  if (any && op.wanted) *op.wanted = 1;
+}
+
 // The place of a slot's node, -1 where there is none.
 AERIE_HOST_DEVICE inline int32_t slot_place(const TreePlace* places, const TreeSlot& slot, int32_t width) {
   int32_t rank = slot.rank;
@@ -39,7 +70,7 @@ AERIE_HOST_DEVICE inline void fill_draft_row(const ExpandTree& op, int32_t r) {
   const TreeDraftRows& d = op.draft;
   const int32_t depth = op.level + 1, place = op.next[r], row = 1 + op.level * d.stride + r;
   int32_t* tail = d.tail_slots ? d.tail_slots + int64_t{r} * depth : nullptr;
-  if (place < 0) {  // sees the first row of each depth, which is written in every cycle
+  if (place < 0) {  // sees the first row of each depth, which is written if this pass is run
     d.token[r] = 0;
     d.parent[r] = d.node_base;
     for (int32_t i = 0; tail && i < depth; ++i) tail[i] = d.slots[i + 1 < depth ? 1 + i * d.stride : row];
@@ -76,7 +107,7 @@ AERIE_HOST_DEVICE inline void fill_tree_row(const SelectTree& op, const int32_t*
     if (i > 0 && parent == node.parent) op.next_sibling[i] = op.first_row + j;
   }
   auto* nodes = reinterpret_cast<TreeNode*>(op.out + 1);
-  nodes[i] = {node.token, i > 0 && !inert ? tree_row(chosen, count, node.parent) : -1, node.confidence, 0};
+  nodes[i] = {node.token, i > 0 && !inert ? tree_row(chosen, count, node.parent) : -1, node.confidence, place};
   if (i == 0) return;
   op.walk_token[i] = node.token;
   op.token[i] = inert ? 0 : node.token;

@@ -13,7 +13,7 @@ namespace aerie::kernels {
 struct TreePlace {
   int32_t token;   // -1: there is no node
   int32_t parent;  // place; -1: the root
-  int32_t row;     // of those of the draft passes, see TreeDraftRows; 0: it was not drafted from
+  int32_t row;     // of those of the draft passes, see TreeDraftRows; 0: it was not drafted from; -1: nor was it, but kept
   int32_t depth;
   float confidence, value;
 };
@@ -28,13 +28,13 @@ struct TreeOut {
   int32_t rows;      // of the nodes chosen and the root
   int32_t status;    // 0 good, 1 the candidates were nonsense: no node is chosen
   int32_t proposed;  // nodes there were to choose from
-  int32_t pad;
+  int32_t levels;    // whose nodes were expanded
 };
 struct TreeNode {
   int32_t token;  // the root, row 0: -1
   int32_t parent;  // row
   float confidence;
-  int32_t pad;
+  int32_t place;
 };
 constexpr int64_t tree_out_bytes(int64_t rows) {
   return static_cast<int64_t>(sizeof(TreeOut)) + rows * static_cast<int64_t>(sizeof(TreeNode));
@@ -48,6 +48,13 @@ struct TreeDraftRows {
   int32_t* tail_slots = nullptr;     // (next_rows, depth), null: the drafter has no cache
   const int32_t* slots = nullptr;    // i32: of all rows of the draft passes
   int32_t node_base = 0, stride = 0;
+};
+
+// A policy that weighs what passes cost: of the best nodes as many are kept as are worth it (worth.h), a node's utility
+// being its value.
+struct TreeWeigh {
+  const double* cost = nullptr;  // of the best 1, 2, ... nodes; null: nothing is weighed
+  double threshold = 0;          // utility that a unit of cost has to bring
 };
 
 // Candidates become nodes of depth level + 1, and the nodes to expand next are chosen.
@@ -64,8 +71,11 @@ struct ExpandTree {
   int32_t keep;             // expanded next: the best next_rows new nodes, such as are among the best `keep` of all
                             // nodes so far; 0: the first new node alone
   const TreeSlot* slots;    // TreeSlot[next_rows]: these are expanded next, whatever their values; null: see keep
-  int32_t* next;            // as `from` of the level below
+  TreeWeigh weigh;          // of the best next_rows new nodes those worth it are kept, and expanded next unless gain * their
+  double gain, stop_below;  // utility / their cost is below stop_below; keep is not asked
+  int32_t* next;            // as `from` of the level below; null: this was the last level, whose nodes are but kept
   int32_t next_rows;        // <= kMaxTreeRows; 0: this was the last level
+  int32_t* wanted;          // set to 1 where there is a node to expand next, else left alone; or null
   TreeDraftRows draft;      // without token: no draft pass follows
 };
 
@@ -75,6 +85,8 @@ struct SelectTree {
   const TreePlace* places;
   int32_t n_places, keep;    // keep < rows
   const TreeSlot* slots;     // TreeSlot[keep], in the order of places; null: the best
+  TreeWeigh weigh;           // of the best, those worth it
+  bool kept_only;            // of what ExpandTree kept
   int32_t width;             // of the slots
   int32_t rows;              // <= kMaxTreeRows
   int32_t first_row;         // number of the root's row in the pass

@@ -39,6 +39,13 @@ void Plan::clear() {
 
 void Plan::add(kernels::Op op) { ops_.push_back(op); }
 
+void Plan::begin_if(const int32_t* wanted) {
+  if_ = ops_.size();
+  add(kernels::RunIf{wanted, 0});
+}
+
+void Plan::end_if() { std::get<kernels::RunIf>(ops_[if_]).ops = static_cast<int32_t>(ops_.size() - if_ - 1); }
+
 kernels::Tensor Plan::scratch(int64_t rows, int64_t cols) {
   const size_t bytes = aligned(static_cast<size_t>(rows) * static_cast<size_t>(cols) * 4);
   while (block_ < blocks_.size() && used_ + bytes > blocks_[block_].size) {

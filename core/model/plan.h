@@ -23,6 +23,9 @@ class Plan {
   // Forget the ops and reuse the memory. Only when no queue runs the plan.
   void clear();
   void add(kernels::Op op);
+  // What is added between these two runs only where *wanted, on the device, is not 0 by then.
+  void begin_if(const int32_t* wanted);
+  void end_if();
   // f32 (rows, cols), 64-byte aligned rows of the whole block; valid until clear(). A failure sticks.
   kernels::Tensor scratch(int64_t rows, int64_t cols);
   // Copies host data into what one Upload at the head of the plan brings over; the device address.
@@ -45,6 +48,7 @@ class Plan {
   };
   std::shared_ptr<kernels::Device> device_;
   std::vector<kernels::Op> ops_;
+  size_t if_ = 0;                  // its RunIf, of ops_
   std::vector<Block> blocks_;      // scratch; grows while warming up, then is only reused
   size_t block_ = 0, used_ = 0;    // current block, bytes used in it
   std::vector<char> staging_;      // host side of `index_`

@@ -68,6 +68,23 @@ class CastPolicy final : public TreePolicy {
   }
   void costs(const CycleCosts& costs) override { costs_ = costs; }
 
+  // After costs(): what expand() and select() would say, as numbers.
+  bool shape(TreeShape* out) const override {
+    if (!costs_.target || keep_ < 1 || max_depth_ < 1) return false;
+    TreeWeighing& w = weighing_;
+    w.draft.clear();
+    for (int32_t n = 1; n <= o_.top_k; ++n) w.draft.push_back(draft_cost(n));
+    w.target.clear();
+    for (int32_t n = 1; n <= keep_; ++n) w.target.push_back(target_cost(n));
+    w.gain.assign(1, 0);
+    for (int32_t level = 1; level < max_depth_; ++level) w.gain.push_back(gain(level));
+    w.draft_threshold = o_.prune_breadth ? o_.threshold : 0;
+    w.target_threshold = o_.rerank ? o_.threshold : 0;
+    w.stop_below = o_.prune_depth && !explore_ ? o_.threshold : -std::numeric_limits<double>::infinity();
+    *out = {o_.top_k, o_.top_k, max_depth_, keep_, {}, &w};
+    return true;
+  }
+
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
     if (keep_ == 0 || max_depth_ < 1) return false;
@@ -87,10 +104,10 @@ class CastPolicy final : public TreePolicy {
     utility_.clear();
     cost_.clear();
     double sum = 0;
-    for (size_t k = 0; k < level_nodes_.size(); ++k) {  // Eq. 2: cost of drafting from k nodes, in plain target passes
+    for (size_t k = 0; k < level_nodes_.size(); ++k) {  // Eq. 2: cost of drafting from k nodes
       sum += static_cast<double>(tree[level_nodes_[k]].value);
       utility_.push_back(sum);
-      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) / costs_.target_ms(1));
+      cost_.push_back(draft_cost(static_cast<int32_t>(k) + 1));
     }
     const auto n = o_.prune_breadth ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)) : utility_.size();
     level_nodes_.resize(n);
@@ -99,9 +116,7 @@ class CastPolicy final : public TreePolicy {
     if (level_ > 1) remember(static_cast<size_t>(level_) - 1, last_utility_ > 0 ? utility / last_utility_ : 0);
     last_utility_ = utility;
     if (level_ >= max_depth_) return false;
-    const std::deque<double>& gains = gains_[static_cast<size_t>(level_)];
-    const double gain = std::accumulate(gains.begin(), gains.end(), 0.0) / static_cast<double>(gains.size());
-    if (o_.prune_depth && !explore_ && gain * utility / cost_[n - 1] < o_.threshold) return false;
+    if (o_.prune_depth && !explore_ && gain(level_) * utility / cost_[n - 1] < o_.threshold) return false;
     ++level_;
     *frontier = level_nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -121,13 +136,20 @@ class CastPolicy final : public TreePolicy {
     for (size_t k = 0; k < selected->size(); ++k) {
       sum += static_cast<double>(tree[(*selected)[k]].value);
       utility_.push_back(sum);
-      cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2) / costs_.target_ms(1));  // the root is a row too
+      cost_.push_back(target_cost(static_cast<int32_t>(k) + 1));
     }
     if (o_.rerank) selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
     std::sort(selected->begin(), selected->end());
   }
 
  private:
+  // Of so many nodes, in plain target passes.
+  double draft_cost(int32_t nodes) const { return costs_.draft_ms(nodes) / costs_.target_ms(1); }
+  double target_cost(int32_t nodes) const { return costs_.target_ms(nodes + 1) / costs_.target_ms(1); }  // the root is a row too
+  double gain(int32_t level) const {
+    const std::deque<double>& gains = gains_[static_cast<size_t>(level)];
+    return std::accumulate(gains.begin(), gains.end(), 0.0) / static_cast<double>(gains.size());
+  }
   void remember(size_t level, double gain) {
     std::deque<double>& gains = gains_[level];
     gains.push_back(gain);
@@ -143,6 +165,7 @@ class CastPolicy final : public TreePolicy {
   uint32_t cycles_ = 0;
   bool explore_ = false;
   double last_utility_ = 0;
+  mutable TreeWeighing weighing_;  // of shape()
 };
 
 }  // namespace

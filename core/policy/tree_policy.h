@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,7 +66,16 @@ struct ShapeNode {
   int32_t depth = 0;
 };
 
-// A tree that candidates alone decide, so that a device can draw it by itself (session/device_draft.h).
+// How a policy weighs what passes cost, for a device to do the same (kernels::TreeWeigh). Costs in any unit.
+struct TreeWeighing {
+  std::vector<double> draft, target;             // of drafting from the best 1, 2, ... nodes of a level; of verifying them
+  double draft_threshold = 0, target_threshold = 0;  // 0: all are kept, so many as the shape says
+  std::vector<double> gain;                      // by depth of the nodes drafted from, from 1 on
+  double stop_below = -std::numeric_limits<double>::infinity();  // so: every level is asked for
+};
+
+// A tree that candidates alone decide, or costs known beforehand, so that a device can draw it by itself
+// (session/device_draft.h).
 struct TreeShape {
   int32_t width = 0;   // children asked for
   int32_t beam = 0;    // of each level so many of the best nodes are expanded, such as are among the best `keep` so far; 0: its
@@ -75,6 +85,8 @@ struct TreeShape {
   // These nodes, by depth, whatever their values: they are verified, and expanded where they have children. Borrowed until
   // the policy's next cycle; empty: as said above.
   std::span<const ShapeNode> nodes = {};
+  // Of each level the best `beam` are weighed, and of all that these leave the best `keep`. Borrowed likewise; null: not so.
+  const TreeWeighing* weighing = nullptr;
 };
 
 // What a policy has learned about a drafter, handed from one session to the next.

@@ -49,6 +49,7 @@ void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>> policies) {
   for (size_t i = 0; i < sides_.size(); ++i) {
     sides_[i]->policy = std::move(policies[i]);
     sides_[i]->habit = {};
+    sides_[i]->rows = {};
   }
   for (size_t i = 1; i < sides_.size(); ++i) {
     DraftSide& side = *sides_[i];

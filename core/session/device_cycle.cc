@@ -1,8 +1,10 @@
 // A cycle of one plan: the device draws the tree, verifies it and keeps what was walked through. For policies whose next
-// question is a function of the candidates alone. Where the host decides what is verified, because that weighs what passes
-// cost or because a batch shares its rows, the device draws ahead: the levels that are surely asked for, in one plan.
+// question is a function of the candidates, and of costs known beforehand. Where the host decides what is verified, because
+// the policy learns more than that (auto) or because a batch shares its rows, the device draws ahead: the levels that are
+// surely asked for, in one plan.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/session/session.h"
 
@@ -14,6 +16,10 @@ bool Session::begin_device_draft() {
   if (!drafts_on_device_ || options_.sampled_rule || !policy_->shape(&shape)) return false;
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
+  if (shape.weighing) {  // as much as it may come to, nearly always
+    shape.keep = std::min(shape.keep, side_->rows.room() - 1);
+    if (!one_pass() && std::isfinite(shape.weighing->stop_below)) shape.levels = std::min(shape.levels, side_->habit.most() + 1);
+  }
   // Pages for all of its depth, or as deep a tree as there are pages for.
   const Status s = reserve(size + shape.levels);
   if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
@@ -25,11 +31,11 @@ bool Session::begin_device_draft() {
 bool Session::begin_drawing_ahead() {
   if (!drafts_on_device_ || options_.sampled_rule || one_pass()) return false;
   TreeShape shape;
-  if (!policy_->shape(&shape)) {
+  if (!policy_->shape(&shape) || shape.weighing) {
     const int32_t width = policy_->width();
     // A device works for powers of two: what such a policy would ask about is among the best of so many, nearly always.
     const auto rows = static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(width)));
-    shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1};
+    shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1, {}, nullptr};
   }
   shape.width = side_->sequence().width(shape.width);
   if (shape.levels < 2 || !device_.begin(shape, false)) return false;
@@ -56,9 +62,9 @@ Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
   return device_.ask(text_.back(), level, &call.propose, draft_draw());
 }
 
-void Session::expand_on_device(Plan& plan, int32_t level) const {
+void Session::expand_on_device(Plan& plan, int32_t level, int32_t* wanted) const {
   const int32_t end = level + 1 == device_.passes() ? device_.levels() : level + 1;
-  for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used);
+  for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used, wanted);
 }
 
 // Rows for the device to fill: where each one's keys and values go is known, who it is and what it stands on is not.
@@ -77,14 +83,30 @@ void Session::select_on_device(Plan& plan, const RowsBuilder& builder, const Row
 }
 
 void Session::take_device_draft() {
-  stats_.draft_passes += static_cast<uint64_t>(device_.passes());
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes_run());
   int32_t proposed = 0;
   selected_.clear();
-  const Status s = device_.take(&tree_, &selected_, &proposed);
+  if (device_.weighs()) side_->rows.came(device_.rows_came());
+  const Status s = device_.weighs() && !one_pass() ? ask_again(&proposed) : device_.take(&tree_, &selected_, &proposed);
   device_.end();
   count_proposed(proposed);
   if (!s.ok()) drafter_failed(s, false);
   rows_.build(tree_, selected_);
+}
+
+// The device has weighed as the policy would have. The policy is asked all the same: that is how it learns.
+Status Session::ask_again(int32_t* proposed) {
+  AERIE_TRY(device_.land());
+  while (policy_->expand(tree_, &frontier_) && !frontier_.empty()) {
+    ++asked_levels_;
+    if (!device_.has(tree_, frontier_)) break;  // deeper than there were levels
+    *proposed += device_.answer(&tree_, frontier_);
+  }
+  side_->habit.asked(asked_levels_);
+  if (device_.chosen(&selected_).ok()) return {};
+  tree_.reset(text_.back());  // what was walked through is the device's tree, even if the host would have drawn another
+  selected_.clear();
+  return device_.take(&tree_, &selected_, proposed);
 }
 
 int32_t Session::deepest() const {
@@ -93,7 +115,7 @@ int32_t Session::deepest() const {
 
 // What was drawn ahead is there: the policy is asked, and what it wants beyond that is drawn pass by pass.
 Status Session::take_drawn_ahead() {
-  stats_.draft_passes += static_cast<uint64_t>(device_.passes()) - 1;
+  stats_.draft_passes += static_cast<uint64_t>(device_.passes_run()) - 1;
   if (const Status s = device_.land(); !s.ok()) {
     drafter_failed(s, false);
     return start_verify();
@@ -105,9 +127,11 @@ int32_t Session::passes_on_device() const {
   return (phase_ == Phase::draft || phase_ == Phase::verify) && device_.on() ? device_.passes() : 0;
 }
 
+int32_t Session::drafted_on_device() const { return passes_on_device() > 0 ? device_.passes_run() : 0; }
+
 // The draft passes of such a plan: what each took, of how many rows.
 void Session::count_device_drafts(const PassClock& clock, std::span<const int32_t> rows) {
-  for (int32_t level = 0; level < passes_on_device(); ++level) {
+  for (int32_t level = 0; level < drafted_on_device(); ++level) {
     const auto at = static_cast<size_t>(level);
     draft_pass_done(clock.parts()[at], device_.draft_rows(level), rows[at], level == 0);
   }
@@ -126,7 +150,7 @@ int32_t Stepper::levels_on_device() const {
 void Stepper::count_device_drafts() {
   level_rows_.assign(clock_.parts().size(), 0);
   for (const Session* s : flight_)
-    for (int32_t level = 0; level < s->passes_on_device(); ++level)
+    for (int32_t level = 0; level < s->drafted_on_device(); ++level)
       level_rows_[static_cast<size_t>(level)] += s->device_.draft_rows(level);
   for (Session* s : flight_) s->count_device_drafts(clock_, level_rows_);
 }
@@ -144,11 +168,16 @@ bool Stepper::draft_on_device() {
   for (const auto& call : calls_.all())
     if (call->request.on_device) call->propose.stage(*plan_);
   const int32_t levels = levels_on_device();
+  // A level that no tree has a node for is passed over: flags that ExpandTree sets.
+  level_rows_.assign(static_cast<size_t>(levels), 0);
+  auto* const wanted = const_cast<int32_t*>(plan_->stage(std::span<const int32_t>(level_rows_)));
   for (int32_t level = 0; level < levels; ++level) {
+    if (level > 0) plan_->begin_if(wanted + level);
     for (const auto& call : calls_.all())
       if (call->request.on_device && call->request.level == level && !record_call(*call)) return false;
+    if (level > 0) plan_->end_if();
     for (Session* s : flight_)
-      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level);
+      if (level < s->passes_on_device()) s->expand_on_device(*plan_, level, wanted + level + 1);
     clock_.part(*plan_);
   }
   return true;

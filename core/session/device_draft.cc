@@ -8,6 +8,7 @@ namespace {
 static_assert(sizeof(kernels::TreePlace) % 4 == 0 && sizeof(kernels::TreeOut) % 4 == 0 && sizeof(kernels::TreeNode) % 4 == 0);
 
 Status nonsense() { return error(Code::plugin, "propose: tokens or confidences are nonsense"); }
+Status no_tree() { return error(Code::internal, "session: the device's tree is none"); }
 
 // Null where a tree names no nodes.
 const kernels::TreeSlot* stage(Plan& plan, const std::vector<kernels::TreeSlot>& slots) {
@@ -30,6 +31,10 @@ void DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
   out_ = static_cast<kernels::TreeOut*>(plan.scratch(1, kernels::tree_out_bytes(verified()) / 4).data);
   frontier_ = static_cast<int32_t*>(plan.scratch(1, layout_.stride).data);
   fed_slots_ = passes() > 1 ? sequence.stage_slots(plan, 1 + (passes() - 1) * layout_.stride) : nullptr;
+  if (const TreeWeighing* w = shape_.weighing) {
+    draft_cost_ = plan.stage(std::span(w->draft));
+    target_cost_ = plan.stage(std::span(w->target));
+  }
   asked_.clear();
 }
 
@@ -38,7 +43,11 @@ Status DeviceDraft::ask(int32_t root_token, int32_t level, ProposeCall* call, co
   return sequence_->propose_blank(call, root_token, level, draft_rows(level), 1 + (level - 1) * layout_.stride, draw);
 }
 
-void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
+int32_t DeviceDraft::passes_run() const {
+  return one_pass_ ? 1 : std::clamp(came().levels, 1, shape_.levels);
+}
+
+void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const {
   const auto at = static_cast<size_t>(level);
   const Asked& asked = asked_[one_pass_ ? 0 : at];
   const Candidates& c = asked.call->candidates();
@@ -58,8 +67,15 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used) const {
   op.vocab_used = vocab_used;
   op.keep = shape_.beam > 0 ? shape_.keep : 0;
   if (!last) op.slots = stage(plan, layout_.expanded[at]);
-  op.next = frontier_;
+  op.next = last ? nullptr : frontier_;
   op.next_rows = last ? 0 : layout_.rows[at + 1];
+  if (weighs() && !one_pass_) {
+    op.weigh = {draft_cost_, shape_.weighing->draft_threshold};
+    op.gain = last ? 0 : shape_.weighing->gain[at + 1];
+    op.stop_below = shape_.weighing->stop_below;
+    op.next_rows = std::min(shape_.beam, op.rows * op.width);
+  }
+  op.wanted = last || one_pass_ ? nullptr : wanted;
   if (!one_pass_ && !last) {
     op.draft = asked_[at + 1].call->blank_rows(asked_[at + 1].first);
     op.draft.slots = fed_slots_;
@@ -76,6 +92,8 @@ void DeviceDraft::select(Plan& plan, const Rows& rows, int32_t first_row, int32_
   op.n_places = layout_.places;
   op.keep = verified() - 1;
   op.slots = stage(plan, layout_.chosen);
+  if (weighs()) op.weigh = {target_cost_, shape_.weighing->target_threshold};
+  op.kept_only = weighs() && !one_pass_;
   op.width = shape_.width;
   op.rows = verified();
   op.first_row = first_row;
@@ -96,31 +114,46 @@ void DeviceDraft::download(Plan& plan) {
   const int64_t bytes = kernels::tree_out_bytes(verified());
   host_.resize(static_cast<size_t>(bytes / 4));
   plan.add(kernels::Download{host_.data(), out_, bytes});
+  if (weighs() && !one_pass_) download_places(plan);
 }
 
+int32_t DeviceDraft::rows_came() const { return came().rows; }
+
 Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const {
-  const auto* out = reinterpret_cast<const kernels::TreeOut*>(host_.data());
-  const auto* nodes = reinterpret_cast<const kernels::TreeNode*>(out + 1);
-  *proposed = out->proposed;
-  if (out->status != 0) return nonsense();
-  for (int32_t i = 1; i < out->rows; ++i) {
-    if (tree->add_children(nodes[i].parent, {&nodes[i].token, 1}, {&nodes[i].confidence, 1}) != 1)
-      return error(Code::internal, "session: the device's tree is none");
+  *proposed = came().proposed;
+  if (came().status != 0) return nonsense();
+  for (int32_t i = 1; i < came().rows; ++i) {
+    if (tree->add_children(came(i).parent, {&came(i).token, 1}, {&came(i).confidence, 1}) != 1) return no_tree();
     selected->push_back(i);
+  }
+  return {};
+}
+
+// place_of_ ascends: a host adds nodes in the order of their places.
+Status DeviceDraft::chosen(std::vector<int32_t>* selected) const {
+  selected->clear();
+  for (int32_t i = 1; i < came().rows; ++i) {
+    const auto at = std::lower_bound(place_of_.begin(), place_of_.end(), came(i).place);
+    if (at == place_of_.end() || *at != came(i).place) return no_tree();
+    selected->push_back(static_cast<int32_t>(at - place_of_.begin()));
   }
   return {};
 }
 
 void DeviceDraft::download_all(Plan& plan) {
   host_.resize(sizeof(kernels::TreeOut) / 4);
-  host_places_.resize(static_cast<size_t>(layout_.places));
   plan.add(kernels::Download{host_.data(), out_, sizeof(kernels::TreeOut)});
+  download_places(plan);
+}
+
+void DeviceDraft::download_places(Plan& plan) {
+  host_places_.resize(static_cast<size_t>(layout_.places));
   plan.add(kernels::Download{host_places_.data(), place_, static_cast<int64_t>(host_places_.size() * sizeof(kernels::TreePlace))});
 }
 
 Status DeviceDraft::land() {
   end();
-  if (reinterpret_cast<const kernels::TreeOut*>(host_.data())->status != 0) return nonsense();
+  if (came().status != 0) return nonsense();
   place_of_.assign(1, -1);
   return {};
 }

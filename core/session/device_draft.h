@@ -23,7 +23,9 @@ class DeviceDraft {
   bool on() const { return shape_.levels > 0; }
   int32_t levels() const { return shape_.levels; }
   int32_t passes() const { return one_pass_ ? 1 : shape_.levels; }
+  int32_t passes_run() const;  // once the plan has: of those, the ones that the tree had a node for
   int32_t width() const { return shape_.width; }
+  bool weighs() const { return shape_.weighing != nullptr; }
   int32_t verified() const { return layout_.verified; }  // rows of the target's pass, the root included
 
   // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
@@ -31,19 +33,23 @@ class DeviceDraft {
   void start(Plan& plan, DraftSequence& sequence);
   int32_t draft_rows(int32_t level) const { return layout_.rows[static_cast<size_t>(level)]; }
   Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
-  void expand(Plan& plan, int32_t level, int32_t vocab_used) const;
+  // wanted: set by it where the next level has a node to draft from.
+  void expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const;
   void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
   void download(Plan& plan);
 
   // What it came to, once the plan has run: the nodes chosen, and how many there were to choose from.
   Status take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const;
 
-  // A tree that is drawn ahead of a policy's questions, in a plan of its own: download_all() in the end. Once that has run
-  // the host asks the policy, and finds the answers here.
+  int32_t rows_came() const;  // the root one of them
+
+  // The host asks a policy its questions when all has run, and finds the answers here: of a tree that was drawn ahead of
+  // them, in a plan of its own, download_all() in the end; of one that weighs, for the policy to learn from.
   void download_all(Plan& plan);
   Status land();
   bool has(const DraftTree& tree, std::span<const int32_t> frontier) const;
   int32_t answer(DraftTree* tree, std::span<const int32_t> frontier);  // how many children that are
+  Status chosen(std::vector<int32_t>* selected) const;                 // which of the answers are verified
 
  private:
   struct Asked {
@@ -60,6 +66,10 @@ class DeviceDraft {
   kernels::TreeOut* out_ = nullptr;
   int32_t* frontier_ = nullptr;
   const int32_t* fed_slots_ = nullptr;
+  const double *draft_cost_ = nullptr, *target_cost_ = nullptr;
+  void download_places(Plan& plan);
+  const kernels::TreeOut& came() const { return *reinterpret_cast<const kernels::TreeOut*>(host_.data()); }
+  const kernels::TreeNode& came(int32_t row) const { return reinterpret_cast<const kernels::TreeNode*>(&came() + 1)[row]; }
   std::vector<int32_t> host_;  // TreeOut and its nodes
   std::vector<kernels::TreePlace> host_places_;
   std::vector<int32_t> place_of_;  // by tree node, as far as it was drawn ahead

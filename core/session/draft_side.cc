@@ -125,6 +125,7 @@ Status DraftSide::take_over(const DraftSide& other, int64_t text_size) {
   guess = other.guess;
   root_ms = other.root_ms;
   habit = other.habit;
+  rows = other.rows;
   measured = other.measured;
   if (!usable()) return {};
   AERIE_TRY(sequence_->take_over(*other.sequence_, text_size));

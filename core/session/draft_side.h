@@ -12,6 +12,7 @@
 #include "core/drafter/draft_sequence.h"
 #include "core/policy/tree_policy.h"
 #include "core/session/level_habit.h"
+#include "core/session/row_habit.h"
 #include "core/tree/draft_tree.h"
 
 namespace aerie {
@@ -77,6 +78,7 @@ class DraftSide {
   bool peeked = false, answered = false;  // in this cycle; and it went well
 
   LevelHabit habit;  // of the policy
+  RowHabit rows;     // of its trees that a device weighs
   // Costs of its passes.
   LiveCost cost;
   PassCost guess;

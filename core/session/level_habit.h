@@ -1,4 +1,4 @@
-// LevelHabit: how many levels of its tree a policy that weighs as it goes asks for in nearly every cycle.
+// LevelHabit: how many levels of its tree a policy that weighs as it goes asks for in nearly every cycle, and in any.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,17 @@ class LevelHabit {
   }
   // A pass that nobody asks for is taken to cost several times what reading one back would have.
   int32_t sure() const {
-    return static_cast<int32_t>(std::find_if(share_.begin(), share_.end(), [](double s) { return s < kSure; }) - share_.begin());
+    return asked_in(kSure);
   }
+  // As many as any of the last dozen cycles asked for; before the first, all.
+  int32_t most() const { return cycles_ == 0 ? kLevels : asked_in(kRare); }
 
  private:
-  static constexpr int32_t kLevels = 16;
-  static constexpr double kMemory = 16, kSure = 0.85;
+  int32_t asked_in(double share) const {
+    return static_cast<int32_t>(std::find_if(share_.begin(), share_.end(), [=](double s) { return s < share; }) - share_.begin());
+  }
+  static constexpr int32_t kLevels = 64;
+  static constexpr double kMemory = 16, kSure = 0.85, kRare = 0.03;
   double cycles_ = 0;
   std::array<double, kLevels> share_{};  // of cycles that asked for this level
 };

@@ -184,12 +184,14 @@ class Session {
   bool begin_drawing_ahead();
   Status take_drawn_ahead();
   Status ask_on_device(Plan& plan, DraftCalls* calls, int32_t level);
-  void expand_on_device(Plan& plan, int32_t level) const;
+  void expand_on_device(Plan& plan, int32_t level, int32_t* wanted) const;
   int32_t passes_on_device() const;   // of the plan in flight, or that is recorded
+  int32_t drafted_on_device() const;  // that has run
   void count_device_drafts(const PassClock& clock, std::span<const int32_t> rows);
   void stage_blank_tree(RowsBuilder* rows, Walks* walks);
   void select_on_device(Plan& plan, const RowsBuilder& builder, const Rows& rows, const StagedWalks& walks);
   void take_device_draft();
+  Status ask_again(int32_t* proposed);
   int32_t deepest() const;            // of the nodes that the pass verifies
   // row_budget.cc
   int32_t fixed_rows() const;

@@ -195,6 +195,10 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   const bool timed = deadline != kNoDeadline;
   Clock::time_point now = timed ? Clock::now() : Clock::time_point();
   for (; op_ < ops_.size(); ++op_, task_ = 0) {
+    if (const auto* run_if = std::get_if<RunIf>(&ops_[op_])) {
+      if (*run_if->wanted == 0) op_ += static_cast<size_t>(run_if->ops);
+      continue;
+    }
     const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
     // A row's context says how long its attention takes: one task says nothing about the next.
     const bool alike = !std::holds_alternative<Attention>(ops_[op_]);

@@ -42,6 +42,7 @@ void run(const Linear&, int32_t task, int threads, Scratch&);
 int32_t tasks(const Upload&, int threads);
 int32_t tasks(const Download&, int threads);
 int32_t tasks(const Timestamp&, int threads);
+constexpr int32_t tasks(const RunIf&, int) { return 0; }  // the executor's affair
 int32_t tasks(const CopyRows&, int threads);
 int32_t tasks(const Embed&, int threads);
 int32_t tasks(const RmsNorm&, int threads);
@@ -51,6 +52,7 @@ int32_t tasks(const Add&, int threads);
 void run(const Upload&, int32_t task, int threads, Scratch&);
 void run(const Download&, int32_t task, int threads, Scratch&);
 void run(const Timestamp&, int32_t task, int threads, Scratch&);
+inline void run(const RunIf&, int32_t, int, Scratch&) {}
 void run(const CopyRows&, int32_t task, int threads, Scratch&);
 void run(const Embed&, int32_t task, int threads, Scratch&);
 void run(const RmsNorm&, int32_t task, int threads, Scratch&);

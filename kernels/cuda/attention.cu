@@ -246,7 +246,7 @@ template <int kElements>
 void chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t queries = bucket(op.out.rows) * (op.heads / op.cache.kv_heads);
-  launch<attention_chunk<kElements>>(p, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
+  launch<attention_chunk<kElements>, kWarps * 32>(p, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
                                      kWarps * 32, page_bytes(op.cache.head_dim), task);
 }
 

@@ -47,7 +47,10 @@ Result<bool> Graphs::run(const std::vector<gpu::Launch>& launches, size_t argume
     AERIE_TRY(gpu::begin_capture(stream));
     const Status done = put();
     Result<gpu::Graph> made = gpu::end_capture(stream);  // also ends a capture that failed
-    AERIE_TRY(done);
+    if (!done.ok()) {
+      if (made.ok()) gpu::destroy(*made);
+      return done;
+    }
     if (!made.ok() && made.status().code() == Code::out_of_memory) return false;  // it goes without
     if (!made.ok()) return made.status();
     known->graph = *made;

@@ -20,19 +20,26 @@ struct ArgumentOf<void (*)(const A&)> {
   using Type = A;
 };
 
+// What a kernel finds where its argument is: it runs if `wanted` is null or what it points to is not 0.
+template <class A>
+struct Argument {
+  const int32_t* wanted;
+  A value;
+};
+
 #ifdef __CUDACC__
 template <auto kKernel, int kThreads, class A>
-__global__ void __launch_bounds__(kThreads) run_kernel(const A* argument) {
-  const A a = *argument;
-  kKernel(a);
-}
+__global__ void __launch_bounds__(kThreads) run_kernel(const Argument<A>* argument) {
 #else
-template <auto kKernel, int, class A>
-void run_kernel(const void* argument) {
-  const A a = *static_cast<const A*>(argument);
+template <auto kKernel, int kThreads, class A>
+void run_kernel(const void* at) {
+  emulation::launch_bounds(kThreads);
+  const auto* argument = static_cast<const Argument<A>*>(at);
+#endif
+  if (argument->wanted && *argument->wanted == 0) return;
+  const A a = argument->value;
   kKernel(a);
 }
-#endif
 
 template <auto kKernel, int kMostThreads = 256>
 void launch(const Place& p, Grid grid, unsigned threads, size_t shared_bytes,
@@ -40,9 +47,10 @@ void launch(const Place& p, Grid grid, unsigned threads, size_t shared_bytes,
   using A = typename ArgumentOf<decltype(kKernel)>::Type;
   static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 32);
   if (grid.empty()) return;
+  const Argument<A> full{p.launches->wanted(), argument};
   p.launches->add({reinterpret_cast<gpu::Kernel>(&run_kernel<kKernel, kMostThreads, A>), static_cast<uint32_t>(grid.x),
                    static_cast<uint32_t>(grid.y), static_cast<uint32_t>(grid.z), threads, static_cast<uint32_t>(shared_bytes), 0},
-                  &argument, sizeof(A));
+                  &full, sizeof full);
 }
 
 }  // namespace aerie::kernels::cuda

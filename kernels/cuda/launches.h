@@ -34,6 +34,7 @@ class Launches {
   void begin(char* arguments, size_t room) {
     all_.clear();
     between_.clear();
+    wanted_ = nullptr;
     arguments_ = arguments;
     room_ = room;
     used_ = 0;
@@ -44,6 +45,9 @@ class Launches {
     used_ += (bytes + 31) / 32 * 32;
     all_.push_back(launch);
   }
+  // Launches from here on are run only where this, on the device, is not 0; null: always.
+  void run_if(const int32_t* wanted) { wanted_ = wanted; }
+  const int32_t* wanted() const { return wanted_; }
   void copy(size_t op) { between_.push_back({all_.size(), op, {}}); }
   void multiply(const gpu::Product& product) { between_.push_back({all_.size(), Between::kNoCopy, product}); }
   const std::vector<gpu::Launch>& all() const { return all_; }
@@ -54,6 +58,7 @@ class Launches {
  private:
   std::vector<gpu::Launch> all_;
   std::vector<Between> between_;
+  const int32_t* wanted_ = nullptr;
   char* arguments_ = nullptr;
   size_t room_ = 0, used_ = 0;
 };

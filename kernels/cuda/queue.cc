@@ -113,7 +113,12 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   arguments_at_ = sizes.uploads;
   launches_.begin(pinned_ + arguments_at_, sizes.arguments);
   const Place place{&launches_, workspace_};
+  size_t if_ends = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
+    const size_t between = launches_.between().size();
+    const bool copy = std::holds_alternative<Upload>(ops[i]) || std::holds_alternative<Download>(ops[i]);
+    if (i == if_ends) launches_.run_if(nullptr);
+    if (const auto* run_if = std::get_if<RunIf>(&ops[i])) if_ends = i + 1 + static_cast<size_t>(run_if->ops);
     if (staged_[i] == kNotStaged) {
       launches_.copy(i);
     } else if (const auto* up = std::get_if<Upload>(&ops[i])) {
@@ -131,6 +136,9 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
           },
           ops[i]);
     }
+    // Only kernels ask whether they are wanted.
+    if (launches_.wanted() && (copy || launches_.between().size() > between))
+      return error(Code::unsupported, "cuda: op " + std::to_string(i) + ": a copy or a library's product within RunIf");
   }
   return launches_.fit() ? Status() : error(Code::internal, "cuda: a plan's arguments find no room");
 }

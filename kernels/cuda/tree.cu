@@ -13,6 +13,7 @@ struct TreeMemory {  // shared
   int32_t place[kMaxTopK];
   float floats[32];
   int32_t ints[32];
+  Weighed kept;
 };
 
 __device__ uint64_t place_key(const TreePlace* places, int64_t p) {
@@ -33,6 +34,17 @@ __device__ int32_t in_order(uint64_t from, TreeMemory& m) {
   if (mine >= 0) m.place[before] = mine;
   sync_block();
   return count;
+}
+
+// m.best.best, such as are worth their cost: their number, and the key from which on they are.
+__device__ uint64_t weigh(const TreeWeigh& by, int32_t most, TreeMemory& m) {
+  if (threadIdx.x == 0) {
+    int32_t n = 0;
+    while (n < most && m.best.best[n] != kNoKey) ++n;
+    m.kept = weigh_nodes(by, n, [&](int32_t k) { return score_of(m.best.best[k]); });
+  }
+  sync_block();
+  return m.kept.count > 0 ? m.best.best[m.kept.count - 1] : ~uint64_t{0};
 }
 
 // Those of a tree's slots that there are, in their order, in m.place. Returns how many.
@@ -60,25 +72,38 @@ __device__ void expand_tree(const ExpandTree& op) {
   for (int32_t i = me; i < n; i += kTreeThreads) op.places[op.first + i] = tree_child(op, i / op.width, i % op.width, &bad);
   const float any = block_max(bad ? 1.0f : 0.0f, m.floats);  // the places are there for all threads
   if (me == 0) op.out->status = any != 0.0f;
+  if (me == 0 && op.level == 0) op.out->levels = 1;
   if (op.next_rows == 0) return;
   if (op.slots) {
+    bool some = false;
     for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
       op.next[r] = slot_place(op.places, op.slots[r], op.width);
+      some = some || op.next[r] >= 0;
       if (op.draft.token) fill_draft_row(op, r);
     }
+    some = block_max(some ? 1.0f : 0.0f, m.floats) != 0.0f;
+    if (me == 0) note_level(op, some);
     return;
   }
   // With keep 0 the node of the lowest place wins.
   const auto new_key = [&](int64_t i) {
     const TreePlace& p = op.places[op.first + i];
-    return p.token < 0 ? kNoKey : key_of(op.keep > 0 ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
+    return p.token < 0 ? kNoKey : key_of(op.keep > 0 || op.weigh.cost ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
   };
   uint64_t from = 1;
-  if (op.keep > 0)
+  if (op.keep > 0 && !op.weigh.cost)
     from = select_from(op.first + n, static_cast<uint64_t>(op.keep), [&](int64_t p) { return place_key(op.places, p); },
                        one_each, m.best.select);
   select_best(n, op.next_rows, new_key, m.best);
-  const int32_t count = in_order(from, m);
+  if (op.weigh.cost) from = weigh(op.weigh, op.next_rows, m);
+  int32_t count = in_order(from, m);
+  if (op.weigh.cost) {
+    if (me < count) op.places[m.place[me]].row = -1;
+    sync_block();
+    if (!goes_on(op, m.kept)) count = 0;
+    if (!op.next) return;
+  }
+  if (me == 0) note_level(op, count > 0);
   for (int32_t r = me; r < op.next_rows; r += kTreeThreads) {
     op.next[r] = r < count ? m.place[r] : -1;
     if (op.draft.token) fill_draft_row(op, r);
@@ -95,8 +120,8 @@ __device__ void select_tree(const SelectTree& op) {
   if (op.out->status == 0 && op.slots) {
     count = in_slots(op, m);
   } else if (op.out->status == 0 && op.keep > 0) {
-    select_best(op.n_places, op.keep, [&](int64_t p) { return place_key(op.places, p); }, m.best);
-    count = in_order(1, m);
+    select_best(op.n_places, op.keep, [&](int64_t p) { return eligible(op, op.places[p]) ? place_key(op.places, p) : kNoKey; }, m.best);
+    count = in_order(op.weigh.cost ? weigh(op.weigh, op.keep, m) : 1, m);
   }
   for (int32_t i = me; i < op.rows; i += kTreeThreads) fill_tree_row(op, m.place, count, i);
   if (me == 0) op.out->rows = count + 1, op.out->proposed = proposed;

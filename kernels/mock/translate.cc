@@ -178,6 +178,7 @@ class Translator {
     device(o.out, o.n_seqs * walk_out_bytes(o.max_steps), "out");
     tensor(o.logits, "logits");
   }
+  void weigh(TreeWeigh& w, int64_t n) { device(w.cost, n * static_cast<int64_t>(sizeof(double)), "cost"); }
   void operator()(ExpandTree& o) {
     const int64_t n = int64_t{o.rows} * o.width;
     device(o.places, (o.first + n) * static_cast<int64_t>(sizeof(TreePlace)), "places");
@@ -186,15 +187,18 @@ class Translator {
     ints(o.token, o.one_list ? o.width : n, "token");
     device(o.logp, (o.one_list ? o.width : n) * 4, "logp");
     device(o.slots, o.next_rows * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
+    weigh(o.weigh, o.next_rows);
     device(o.next, o.next_rows * int64_t{4}, "next");
     device(o.draft.token, o.next_rows * int64_t{4}, "draft token");
     device(o.draft.parent, o.next_rows * int64_t{4}, "draft parent");
     device(o.draft.tail_slots, int64_t{o.next_rows} * (o.level + 1) * 4, "draft tail_slots");
+    device(o.wanted, sizeof(int32_t), "wanted");
     ints(o.draft.slots, o.draft.slots ? 1 + o.level * int64_t{o.draft.stride} + o.next_rows : 0, "draft slots");
   }
   void operator()(SelectTree& o) {
     device(o.places, o.n_places * static_cast<int64_t>(sizeof(TreePlace)), "places");
     device(o.slots, o.keep * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
+    weigh(o.weigh, o.keep);
     ints(o.slot, o.rows, "slot");
     for (int32_t** p : {&o.token, &o.position, &o.tail_len, &o.walk_token, &o.first_child, &o.next_sibling})
       device(*p, o.rows * int64_t{4}, "rows");
@@ -209,6 +213,7 @@ class Translator {
     device(o.src, o.n * int64_t{4}, "src");
   }
   void operator()(Timestamp& o) { device(o.out, sizeof(int64_t), "out"); }
+  void operator()(RunIf& o) { ints(o.wanted, 1, "wanted"); }
 
   Status status;
 
@@ -224,7 +229,7 @@ constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",      
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
                                   "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
-                                  "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp"};
+                                  "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);
 
 }  // namespace

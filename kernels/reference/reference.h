@@ -14,6 +14,7 @@ namespace aerie::kernels::reference {
 void run(const Upload&);
 void run(const Download&);
 void run(const Timestamp&);
+inline void run(const RunIf&) {}  // the executor's affair
 void run(const CopyRows&);
 void run(const Embed&);
 void run(const RmsNorm&);

@@ -24,7 +24,9 @@ class ReferenceQueue final : public Queue {
         state_ = RunState::done;
         break;
       }
-      std::visit([](const auto& op) { reference::run(op); }, ops_[next_++]);
+      const Op& op = ops_[next_++];
+      std::visit([](const auto& o) { reference::run(o); }, op);
+      if (const auto* run_if = std::get_if<RunIf>(&op); run_if && *run_if->wanted == 0) next_ += static_cast<size_t>(run_if->ops);
       if (next_ < ops_.size() && deadline != kNoDeadline && Clock::now() >= deadline) break;
     }
     return state_;

@@ -154,7 +154,13 @@ void meet(const char* kind, void* arg, void (*combine)(void* const*)) {
   b.wait();
 }
 
-void copy_async(void* to, const void* from, bool valid) { block->self().open.push_back({to, from, valid}); }
+void copy_async(void* to, const void* from, bool valid) {
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) block->fail(name(place()) + ": cp.async of 16 bytes that are not aligned");
+  block->self().open.push_back({to, from, valid});
+}
+void launch_bounds(unsigned threads) {
+  if (place().block_size.x > threads) block->fail(name(place()) + ": more threads than the kernel's launch bounds");
+}
 void commit_copies() {
   Thread& t = block->self();
   t.groups.push_back(std::move(t.open));

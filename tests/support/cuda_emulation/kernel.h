@@ -37,6 +37,7 @@ void sync_block();
 // l's `arg`; `kind` must be the same for all.
 void meet(const char* kind, void* arg, void (*combine)(void* const* args));
 void copy_async(void* to, const void* from, bool valid);
+void launch_bounds(unsigned threads);  // the kernel's own
 void commit_copies();
 void wait_copies(int groups_left);
 

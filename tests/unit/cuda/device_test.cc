@@ -1,5 +1,6 @@
 // The device and its queues: plans run behind the host's back, repeat as graphs, fail with a Status.
 #include "unit/cuda/cuda_support.h"
+#include "unit/kernels/run_if.h"
 
 namespace aerie::kernels::cuda_test {
 namespace {
@@ -43,6 +44,23 @@ TEST(CudaDevice, LargeCopiesAndWeightsArrive) {
   run_plan(*device, both);
   EXPECT_TRUE(same_bits(in, out));
   device->unmap_host(mapped);
+}
+
+// Whether they are plain launches or a graph's.
+TEST(CudaDevice, KernelsThatAreNotWantedEndAtOnce) {
+  for (const bool graphs : {false, true}) each_order([=] { kernels::test::expect_passed_over(*cuda_device(graphs)); });
+}
+
+TEST(CudaDevice, OnlyKernelsAskWhetherTheyAreWanted) {
+  const auto device = cuda_device();
+  Sums s(*device);
+  auto plan = s.plan();
+  plan.insert(plan.begin() + 1, RunIf{reinterpret_cast<const int32_t*>(s.memory), 4});  // the Download too
+  auto queue = std::move(device->make_queue()).value();
+  EXPECT_EQ(queue->submit(plan).code(), Code::unsupported);
+  plan = s.plan();
+  ASSERT_TRUE(queue->submit(plan).ok());  // and it goes on
+  EXPECT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
 }
 
 #ifndef AERIE_REAL_GPU

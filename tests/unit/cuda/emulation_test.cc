@@ -83,10 +83,18 @@ TEST(CudaEmulation, CopiesArriveWhenTheyAreWaitedFor) {
             "");
 }
 
+TEST(CudaEmulation, CopiesAreAligned) {
+  alignas(16) const float from[8] = {};
+  for (const int off : {0, 1})
+    EXPECT_EQ(block(32, 16, [&] { cuda::copy_async16(cuda::shared_memory<float>(), from + off, true); }).find("not aligned") == std::string::npos, off == 0);
+}
+
 TEST(CudaEmulation, LaunchesNoGpuWouldTakeAreRefused) {
   EXPECT_NE(block(33, 0, [] {}), "");
   EXPECT_NE(block(32, 100 << 10, [] {}), "");
   EXPECT_NE(run_grid(Index{1, 70000, 1}, 32, 0, [] {}), "");
+  EXPECT_NE(block(64, 0, [] { cuda::emulation::launch_bounds(32); }).find("launch bounds"), std::string::npos);
+  EXPECT_EQ(block(64, 0, [] { cuda::emulation::launch_bounds(64); }), "");
 }
 
 }  // namespace

@@ -157,14 +157,15 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
   }
 }
 
-// What weighs costs is drawn ahead, and so are a batch's trees that share rows: one read-back for all levels that are
-// surely asked for, one for the target's pass.
-TEST(CudaSession, WhatIsDrawnAheadIsReadBackTwice) {
+// CAST's trees are weighed on the device. Those of a batch that share rows are drawn ahead: one read-back for all levels
+// that are surely asked for, one for the target's pass.
+enum class Where { device, ahead, host };
+TEST(CudaSession, WhatIsWeighedIsReadBackOnceAndWhatIsDrawnAheadTwice) {
   const auto model = open_model(target(), cuda());
   const auto drafter = open_drafter(model, "eagle", eagle());
-  std::vector<int32_t> texts[2];
-  std::vector<uint64_t> counts[2];
-  for (const bool on_device : {true, false}) {
+  std::vector<int32_t> texts[3];
+  std::vector<uint64_t> counts[3];
+  for (const Where where : {Where::device, Where::ahead, Where::host}) {
     SessionOptions o = sampled(3);
     o.drafter = drafter;
     o.tree.name = "cast";
@@ -172,24 +173,31 @@ TEST(CudaSession, WhatIsDrawnAheadIsReadBackTwice) {
     o.tree.cast.top_k = 4;
     o.tree.cast.prune_depth = false;
     o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.01 : 1 + 0.01 * rows; };
-    if (!on_device) o.drafts_on_device = false;
+    if (where == Where::host) o.drafts_on_device = false;
     auto s = must(Session::create(model, o));
     must(s->append(kPrompt));
+    auto batch = must(Batch::create(model, {where == Where::ahead ? 64 : 0}));
+    must(batch->add(*s));
     for (int cycle = 0; cycle < 8; ++cycle) {
       const int64_t before = kernels::cuda::emulation::counts().host_waits;
-      StepResult r;
-      must(s->step(0, std::chrono::microseconds(0), &r));
+      must(batch->step(0, std::chrono::microseconds(0)));
       const int64_t n = kernels::cuda::emulation::counts().host_waits - before;
-      if (cycle >= 2) EXPECT_EQ(n, on_device ? 2 : 5) << cycle;  // the first cycles read the prompt and learn how deep it goes
+      // The first cycles read the prompt and learn how deep it goes.
+      if (cycle >= 2) {
+        EXPECT_EQ(n, where == Where::device ? 1 : where == Where::ahead ? 2 : 5) << cycle;
+      }
     }
     const SessionStatistics& stats = s->statistics();
     EXPECT_GT(stats.draft_ns, 0u);
     EXPECT_GT(stats.accepted, 0u);
-    texts[on_device] = s->tokens();
-    counts[on_device] = {stats.cycles, stats.verified, stats.accepted, stats.proposed, stats.draft_passes};
+    const auto at = static_cast<size_t>(where);
+    texts[at] = s->tokens();
+    counts[at] = {stats.cycles, stats.verified, stats.accepted, stats.proposed, stats.draft_passes};
   }
-  EXPECT_EQ(texts[0], texts[1]);
-  EXPECT_EQ(counts[0], counts[1]);
+  for (const size_t at : {0, 1}) {
+    EXPECT_EQ(texts[at], texts[2]) << at;
+    EXPECT_EQ(counts[at], counts[2]) << at;
+  }
 }
 
 TEST(CudaSession, NoMemoryLeftBehind) {

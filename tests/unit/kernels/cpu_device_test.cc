@@ -6,6 +6,7 @@
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/op_kernels.h"
 #include "unit/kernels/ops_support.h"
+#include "unit/kernels/run_if.h"
 
 namespace aerie::kernels::device_test {
 using namespace aerie::kernels::test;
@@ -89,6 +90,12 @@ Floats whole_run(Device& device, int64_t rows, DType type = DType::int8) {
 }
 
 const DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
+
+TEST(RunIf, OpsThatAreNotWantedArePassedOver) {
+  expect_passed_over(*make_reference_device());
+  expect_passed_over(*with_threads(2));
+  expect_passed_over(*make_mock_device(with_threads(1)));
+}
 
 TEST(CpuDevice, ThreadCountDoesNotChangeBits) {
   for (const DType t : kTypes) {

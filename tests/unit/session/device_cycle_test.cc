@@ -48,31 +48,68 @@ TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
           EXPECT_GT(s->statistics().accepted, 0u);
           EXPECT_GT(s->statistics().draft_ns, 0u);
           EXPECT_GT(s->statistics().verify_ns, 0u);
+          tokens_and_counts.second.push_back(s->statistics().draft_passes);  // what no node is left for is passed over
           return tokens_and_counts;
         };
         EXPECT_EQ(text(true), text(false)) << kind << " " << tree.name << " at " << temperature;
       }
 }
 
-// Policies that weigh costs: the device draws ahead what they surely ask for, the host the rest. Passes cost what is said
-// here, so that nothing but the tree could make a difference.
-TEST_F(DeviceCycle, WhatIsDrawnAheadIsTheHostsTree) {
+// Policies that weigh costs. Of auto the device draws ahead what it surely asks for, the host the rest; cast's trees it
+// weighs by itself, in a target's pass of as many rows as they came to lately: one that would have more is cut. Passes
+// cost what is said here, so that nothing but the tree could make a difference.
+TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(1));
-  for (const char* tree : {"auto", "cast"})
-    for (const auto& [temperature, draft_ms] : {std::pair{0.0f, 0.02}, {0.9f, 0.02}, {0.9f, 0.15}}) {  // deep trees, and some not worth it
-      const auto text = [&](bool on_device) {
-        PolicySpec spec;
-        spec.name = tree;
-        SessionOptions o = drawing(open_drafter(model, "eagle", models + "demo-eagle3.aerie"), temperature, spec, on_device);
-        o.pass_ms = [cost = draft_ms](const Drafter* drafter, int32_t rows) { return drafter ? cost : 1 + 0.01 * rows; };
-        auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});
-        auto tokens_and_counts = more(*s, 120);
-        EXPECT_GT(s->statistics().accepted, 0u);
-        return tokens_and_counts;
-      };
-      EXPECT_EQ(text(true), text(false)) << tree << " at " << temperature << " for " << draft_ms;
-    }
+  const auto drawn = [&](const char* tree, const char* kind, float temperature, double draft_ms, bool on_device) {
+    PolicySpec spec;
+    spec.name = tree;
+    const std::string plugin = std::string(kind) == "eagle3" ? "eagle" : kind;
+    SessionOptions o = drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, spec, on_device);
+    o.pass_ms = [=](const Drafter* drafter, int32_t rows) { return drafter ? draft_ms : 1 + 0.01 * rows; };
+    auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});
+    auto tokens_and_counts = more(*s, 120);
+    EXPECT_GT(s->statistics().accepted, 0u);
+    return std::pair{tokens_and_counts, static_cast<double>(s->statistics().draft_passes)};
+  };
+  // Some trees are cut: to the rows, or the depth, of those before.
+  const auto expect_nearly = [&](const char* kind, float temperature, double draft_ms) {
+    SCOPED_TRACE(std::string(kind) + " at " + std::to_string(temperature) + " for " + std::to_string(draft_ms));
+    const auto device = drawn("cast", kind, temperature, draft_ms, true), host = drawn("cast", kind, temperature, draft_ms, false);
+    EXPECT_EQ(device.first.first, host.first.first);
+    const auto verified = static_cast<double>(device.first.second[2]), all = static_cast<double>(host.first.second[2]);
+    EXPECT_LE(verified, all);
+    EXPECT_GT(verified, 0.95 * all);
+    EXPECT_LE(device.second, host.second) << "draft passes: none in vain";
+    EXPECT_GT(device.second, 0.95 * host.second);
+    return verified < all;
+  };
+  for (const auto& [temperature, draft_ms] : {std::pair{0.0f, 0.02}, {0.9f, 0.02}, {0.9f, 0.15}})  // deep trees, and some not worth it
+    EXPECT_EQ(drawn("auto", "eagle3", temperature, draft_ms, true).first, drawn("auto", "eagle3", temperature, draft_ms, false).first)
+        << temperature << " for " << draft_ms;
+  EXPECT_EQ(drawn("cast", "eagle3", 0, 0.02, true), drawn("cast", "eagle3", 0, 0.02, false));
+  EXPECT_FALSE(expect_nearly("eagle3", 0.9f, 0.02));
+  EXPECT_TRUE(expect_nearly("eagle3", 0.9f, 0.15));
+  EXPECT_TRUE(expect_nearly("fasteagle", 0.9f, 0.02)) << "all levels at once";
+}
+
+TEST(RowHabit, ATreeHasRoomForWhatTheLastOnesCameTo) {
+  RowHabit habit;
+  EXPECT_EQ(habit.room(), 128);
+  for (int i = 0; i < 15; ++i) habit.came(20);
+  EXPECT_EQ(habit.room(), 128) << "sixteen of them halve it";
+  for (int i = 0; i < 200; ++i) habit.came(20);
+  EXPECT_EQ(habit.room(), 32);
+  habit.came(31);
+  EXPECT_EQ(habit.room(), 32);
+  habit.came(32);
+  EXPECT_EQ(habit.room(), 64) << "it may have been cut";
+  for (int i = 0; i < 20; ++i) habit.came(i % 10 ? 10 : 60);
+  EXPECT_EQ(habit.room(), 64);
+  for (int i = 0; i < 200; ++i) habit.came(1);
+  EXPECT_EQ(habit.room(), 4);
+  for (int i = 0; i < 200; ++i) habit.came(habit.room());
+  EXPECT_EQ(habit.room(), 128);
 }
 
 // A device whose memory the host cannot touch, many budgets, rewinds, and room for little.

@@ -137,11 +137,22 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     op.vocab_used = kVocabulary;
     op.keep = shape.beam > 0 ? shape.keep : 0;
     if (next_rows > 0 && !layout.expanded[at].empty()) op.slots = layout.expanded[at].data();
-    op.next = t.next.data();
+    op.next = next_rows > 0 ? t.next.data() : nullptr;
     op.next_rows = next_rows;
+    Tokens flag(1, 0);  // not on the stack, where no device looks
+    op.wanted = flag.data();
+    if (shape.weighing && !one_list) {
+      op.weigh = {shape.weighing->draft.data(), shape.weighing->draft_threshold};
+      op.gain = next_rows > 0 ? shape.weighing->gain[at + 1] : 0;
+      op.stop_below = shape.weighing->stop_below;
+      op.next_rows = std::min(shape.beam, rows * shape.width);
+    }
     if (next_rows > 0 && !one_list)
       op.draft = {t.draft_token.data(), t.draft_parent.data(), t.draft_tails.data(), t.fed_slots.data(), DeviceTree::kNodeBase, layout.stride};
     run_op(device, op);
+    const bool wanted = flag[0] != 0;
+    EXPECT_EQ(wanted, next_rows > 0 && std::any_of(t.next.begin(), t.next.begin() + next_rows, [](int32_t p) { return p >= 0; }));
+    EXPECT_EQ(t.head().levels, wanted ? level + 2 : level > 0 ? t.head().levels : 1);
     if (next_rows > 0 && !one_list) expect_draft_rows(t, level + 1, next_rows, layout.stride);
   }
   t.rows = layout.verified;
@@ -153,6 +164,8 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
   op.keep = t.rows - 1;
   op.slots = layout.chosen.empty() ? nullptr : layout.chosen.data();
   op.width = shape.width;
+  if (shape.weighing) op.weigh = {shape.weighing->target.data(), shape.weighing->target_threshold};
+  op.kept_only = shape.weighing && !one_list;
   op.rows = t.rows;
   op.first_row = DeviceTree::kFirstRow;
   op.tail_room = shape.levels;
@@ -220,8 +233,25 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     if (random() % 3 == 0) limits.max_depth = 1 + static_cast<int32_t>(random() % 5);
     if (random() % 3 == 0) limits.max_nodes = 1 + static_cast<int32_t>(random() % 40);
     const int32_t levels = 1 + static_cast<int32_t>(random() % 7), k = 1 + static_cast<int32_t>(random() % 10);
+    std::unique_ptr<TreePolicy> again;  // as it was before this cycle: one that learns does
+    std::vector<double> target(kMaxTreeNodes + 1, 1.0), draft(kMaxTreeNodes + 1, 0.02);
+    const double cheap = random() % 2 ? 20000 : 800;
+    for (size_t n = 1; n < target.size(); ++n) {
+      target[n] = target[n - 1] + static_cast<double>(random() % 50) / 2000;
+      draft[n] = draft[n - 1] + static_cast<double>(random() % 50) / cheap;
+    }
+    const CycleCosts costs{.target = target.data(), .draft = draft.data()};
     const auto policy = [&]() -> std::unique_ptr<TreePolicy> {
-      switch (random() % 4) {
+      switch (random() % 6) {
+        case 4:
+        case 5: {
+          CastOptions o{2 + static_cast<int32_t>(random() % 72), 1 + static_cast<int32_t>(random() % 8), k,
+                        static_cast<double>(1 + random() % 60) / 10};
+          o.prune_breadth = random() % 4 > 0;
+          o.prune_depth = random() % 4 > 0;
+          o.rerank = random() % 4 > 0;
+          return std::move(make_cast_policy(o)).value();
+        }
         case 0: return make_chain_policy(levels);
         case 1: return std::move(make_backbone_policy(levels, k)).value();
         case 2: return random_static_tree(random, 1 + static_cast<int32_t>(random() % 40), k);
@@ -230,20 +260,27 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     }();
     const uint32_t seed = random();
     SCOPED_TRACE(std::string(policy->name()) + " trial " + std::to_string(trial));
+    policy->costs(costs);
+    for (uint32_t cycle = random() % 5; cycle > 0; --cycle) drive(*policy, host_drafter(random()), limits);
+    again = policy->clone();
     Draft want = drive(*policy, host_drafter(seed), limits);
     std::sort(want.selected.begin(), want.selected.end());  // a static tree's are as listed, level by level
-    policy->begin(limits);
+    again->begin(limits);
+    again->costs(costs);
     TreeShape shape;
-    ASSERT_TRUE(policy->shape(&shape));
+    ASSERT_TRUE(again->shape(&shape));
     const DeviceTree got = draw_on(device, shape, false, seed);
     expect_tree(got, want, shape);
     ASSERT_EQ(got.head().proposed, want.tree.size() - 1);
     for (size_t level = 0; level < want.frontiers.size(); ++level) {
       std::vector<Tokens> asked;
+      ASSERT_LT(level, got.frontiers.size());
       for (const int32_t place : got.frontiers[level])
         if (level == 0 || place >= 0) asked.push_back(got.path_to(place));
       ASSERT_EQ(asked, paths_of(want.tree, want.frontiers[level])) << level;
     }
+    for (size_t level = want.frontiers.size(); level < got.frontiers.size(); ++level)
+      ASSERT_TRUE(std::all_of(got.frontiers[level].begin(), got.frontiers[level].end(), [](int32_t place) { return place < 0; })) << level;
     if (shape.beam == 0) continue;
     // A drafter that answers all levels at once: the best nodes of the product of its lists. Where values are equal the
     // host takes what it met first.
@@ -259,8 +296,8 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
         }))
       continue;
     LevelProduct grower;
-    grower.grow(&product.tree, lists, policy->best_nodes());
-    policy->select(product.tree, &product.selected);
+    grower.grow(&product.tree, lists, again->best_nodes());
+    again->select(product.tree, &product.selected);
     shape.beam = shape.keep;
     const DeviceTree flat = draw_on(device, shape, true, seed);
     ASSERT_EQ(flat.head().rows, static_cast<int32_t>(product.selected.size()) + 1);

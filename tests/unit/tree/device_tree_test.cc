@@ -10,8 +10,8 @@ TEST(DeviceTree, IsThePolicysOnTheCpu) { expect_policies_trees(*kernels::make_cp
 TEST(DeviceTree, NonsenseIsRefused) { expect_nonsense_is_refused(*kernels::make_reference_device()); }
 TEST(DeviceTree, WalkedRowsHaveSlots) { expect_path_slots(*kernels::make_reference_device()); }
 
-// Those that weigh costs have no shape.
-TEST(DeviceTree, OnlyTreesOfTheCandidatesAlone) {
+// Those that weigh costs have no shape before they are told any; auto has none.
+TEST(DeviceTree, OnlyTreesOfTheCandidatesAndKnownCosts) {
   TreeShape shape;
   for (const char* name : {"cast", "auto"}) {
     PolicySpec spec;
