@@ -22,9 +22,19 @@ void LiveCost::start(const PassCost& measured) {
   cost_ = measured;
 }
 
+bool LiveCost::start(const LiveCost& seen, const CostGrid* table, int64_t context) {
+  if (!seen.known() || seen.table_.get() != table) return false;
+  *this = seen;
+  cost_.resume();
+  at(context, beside_);
+  return true;
+}
+
 void LiveCost::measured(int32_t rows, double ms) { cost_.measured((rows + batch_ - 1) / batch_, ms); }
 
 bool LiveCost::at(int64_t context, int32_t batch) {
+  if (batch != beside_) cost_.regroup();
+  beside_ = batch;
   if (!table_) return batch == 1;
   if (std::abs(context - context_) < kStep && batch == batch_) return true;
   const auto fresh = table_->curve(batch, context);

@@ -15,6 +15,8 @@ class LiveCost {
   void start(std::shared_ptr<const CostGrid> table, int64_t context);
   // From a measurement at one context; from an unknown one, the first real pass says what passes cost.
   void start(const PassCost& measured);
+  // As an earlier session has found them: false, and nothing has changed, when it went by another table.
+  bool start(const LiveCost& seen, const CostGrid* table, int64_t context);
   // The text has grown or shrunk, or other sequences have joined the passes. Corrections stay: a busy machine is busy
   // at every context. True: curve() is that of `batch` sequences of n rows each; false: of one.
   bool at(int64_t context, int32_t batch = 1);
@@ -28,7 +30,8 @@ class LiveCost {
   std::shared_ptr<const CostGrid> table_;
   PassCost::Curve base_{};  // the table's curve at context_
   int64_t context_ = 0;
-  int32_t batch_ = 1;
+  int32_t batch_ = 1;   // of the curve
+  int32_t beside_ = 1;  // of the passes
   PassCost cost_;
 };
 

@@ -6,8 +6,13 @@
 namespace aerie {
 
 namespace {
-constexpr double kGlobal = 0.3, kLocal = 0.08;  // of the newest pass's log ratio
-constexpr double kForget = 0.08;                // of a row count's own correction at each of its passes
+// Standard deviations of logarithms.
+constexpr double kNoise = 0.05;     // of one pass
+constexpr double kMachine = 0.018;  // by which the machine's speed may have changed since the pass before
+constexpr double kPause = 0.1;      // or while no pass was seen
+constexpr double kShape = 0.05;     // of one row count, measured once, against the others
+constexpr double kDrift = 0.0005;   // by which that may have changed since the pass before
+constexpr double kJump = 3;         // standard deviations that no row count is off by of its own
 }  // namespace
 
 void PassCost::seed(int32_t rows, double ms) {
@@ -15,20 +20,40 @@ void PassCost::seed(int32_t rows, double ms) {
   const auto at = static_cast<size_t>(rows);
   base_[at] = ms;
   local_[at] = -global_;  // it is what it is
+  unsure_[at] = kShape * kShape;
   known_ = true;
   rebuild();
 }
 
+// The gains of a Kalman filter whose state is the correction of all and those of each row count, taken as independent. One more
+// pass of as many rows says how the machine has changed rather than how this row count differs from others.
 void PassCost::measured(int32_t rows, double ms) {
   if (rows < 1 || rows > kMaxCostRows || !(ms > 0) || !std::isfinite(ms)) return;
   if (!known_) return seed(rows, ms);
   const auto at = static_cast<size_t>(rows);
+  if (base_[at] == 0) {
+    base_[at] = curve_[at] / std::exp(global_);
+    unsure_[at] = kShape * kShape;
+  }
   const double off = std::log(std::clamp(ms / curve_[at], 0.5, 2.0));
-  if (base_[at] == 0) base_[at] = curve_[at] / std::exp(global_);
-  global_ += kGlobal * off;
-  local_[at] += kLocal * off - kForget * local_[at];
+  global_unsure_ += kMachine * kMachine;
+  for (double& u : unsure_) u = std::min(kShape * kShape, u + kDrift * kDrift);
+  const double others = global_unsure_ + kNoise * kNoise;
+  in_a_row_ = rows == last_ ? in_a_row_ + 1 : 1;
+  last_ = rows;
+  const double unsure = std::abs(off) > kJump * std::sqrt(unsure_[at] + others) ? 0 : unsure_[at] / in_a_row_;
+  local_[at] += unsure / (unsure + others) * off;
+  global_ += global_unsure_ / (unsure + others) * off;
+  unsure_[at] -= unsure * unsure / (unsure + others);
+  global_unsure_ -= global_unsure_ * global_unsure_ / (unsure + others);
   rebuild();
 }
+
+void PassCost::regroup() {
+  for (double& u : unsure_) u = kShape * kShape;
+}
+
+void PassCost::resume() { global_unsure_ += kPause * kPause; }
 
 void PassCost::rebase(const Curve& from, const Curve& to) {
   if (!known_) return;

@@ -15,10 +15,15 @@ class PassCost {
   bool known() const { return known_; }
   // A first measurement, or a table's value.
   void seed(int32_t rows, double ms);
-  // A real pass: an exponential mean of measured over expected. Mostly the whole curve is corrected, a little more its own
-  // row count: a machine that slows down slows every pass, and what is not confirmed by other row counts goes over to all of
-  // them. One measurement counts as at most twice or half of what was expected (a preempted pass says nothing).
+  // A real pass: what it took beside what was expected corrects the whole curve (a machine that slows down slows every pass)
+  // and, the less is known of it, its own row count. That own correction lasts while other row counts are passed: a machine
+  // that measured one badly is told so once. One measurement counts as at most twice or half of what was expected (a
+  // preempted pass says nothing).
   void measured(int32_t rows, double ms);
+  // Some time has passed, in which the machine may have become busy, or idle.
+  void resume();
+  // Rows are now of more sequences, or of fewer: row counts may compare otherwise than they did.
+  void regroup();
   // The expectation itself has changed (a longer context): every row count goes the way of its own; corrections stay.
   void rebase(const Curve& from, const Curve& to);
   // Expected milliseconds of a pass over `rows`; never falls with rows. 0 when nothing is known. 0 <= rows <= 128.
@@ -27,9 +32,13 @@ class PassCost {
 
  private:
   void rebuild();
-  Curve base_{};   // expected where seeded or seen; 0: not
-  Curve local_{};  // log of a row count's own correction
+  Curve base_{};       // expected where seeded or seen; 0: not
+  Curve local_{};      // log of a row count's own correction
   double global_ = 0;  // log of the correction of all
+  Curve unsure_{};     // variances of the local ones
+  double global_unsure_ = 0;  // variance
+  int32_t last_ = 0;  // rows of the last pass, and how many such there were in a row
+  double in_a_row_ = 0;
   Curve curve_{};
   bool known_ = false;
 };

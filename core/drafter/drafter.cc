@@ -220,6 +220,16 @@ void Drafter::remember(const std::string& kind, std::shared_ptr<const TreeExperi
   experience_[kind] = std::move(experience);
 }
 
+std::shared_ptr<const SeenCosts> Drafter::seen_costs() {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  return seen_costs_;
+}
+
+void Drafter::remember(std::shared_ptr<const SeenCosts> costs) {
+  const std::lock_guard<std::mutex> lock(sequence_mutex_);
+  seen_costs_ = std::move(costs);
+}
+
 Result<int32_t> Drafter::take_sequence() {
   const std::lock_guard<std::mutex> lock(sequence_mutex_);
   if (free_sequences_.empty())

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cost/live_cost.h"
 #include "core/drafter/plugin_library.h"
 #include "core/drafter/resources.h"
 #include "core/policy/tree_policy.h"
@@ -16,6 +17,12 @@
 namespace aerie {
 
 constexpr int32_t kMaxStrikes = 3;  // failures until a drafter is out
+
+// What passes cost as a session has found it: the target's with this drafter loaded, this drafter's, and its first one of a cycle.
+struct SeenCosts {
+  LiveCost target, draft;
+  double root_ms = 0;
+};
 
 struct DrafterOptions {
   int32_t max_sequences = 8;
@@ -58,6 +65,10 @@ class Drafter {
   std::shared_ptr<const TreeExperience> experience(const std::string& kind);
   void remember(const std::string& kind, std::shared_ptr<const TreeExperience> experience);
 
+  // What passes cost in the session that ended last; null: none has. [any thread]
+  std::shared_ptr<const SeenCosts> seen_costs();
+  void remember(std::shared_ptr<const SeenCosts> costs);
+
   // Costs for later sessions. Code::mismatch: they are not this drafter's, or measured elsewhere. [any thread]
   Status use_costs(std::shared_ptr<const CostTable> table);
   std::shared_ptr<const DrafterCosts> costs();  // null: none attached
@@ -92,7 +103,8 @@ class Drafter {
   std::mutex call_mutex_, sequence_mutex_, quick_mutex_;
   std::vector<int32_t> free_sequences_;
   std::map<std::string, std::shared_ptr<const TreeExperience>> experience_;  // under sequence_mutex_
-  std::shared_ptr<const DrafterCosts> costs_;  // likewise
+  std::shared_ptr<const SeenCosts> seen_costs_;  // likewise
+  std::shared_ptr<const DrafterCosts> costs_;    // likewise
   std::shared_ptr<const DrafterCosts> quick_;  // under quick_mutex_
   bool quick_tried_ = false;
   std::atomic<int32_t> strikes_{0};

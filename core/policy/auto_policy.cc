@@ -236,6 +236,7 @@ class AutoPolicy final : public TreePolicy {
     if (drafted) learn_gains(&learned.gain);
     const double speed = std::max(1 / plain_ms(), costs_.reached), ahead = tokens - (costs_.reached > 0 ? costs_.instead : 0);
     if (!free_) learned.trial.drafted(ahead - (1 - kSlack) * speed * ms, ahead - speed * o.ms, weight());
+    if (!free_ && costs_.reached == 0) learned.trial.glance(learned.rate.speed());
   }
 
  private:

@@ -20,6 +20,8 @@ std::string Session::draft_kind() const {
 void Session::share_experience() {
   for (const auto& side : sides_)
     if (auto e = side->policy ? side->policy->experience() : nullptr) side->drafter().remember(draft_kind(), std::move(e));
+  if (!target_cost_.known() || options_.pass_ms) return;
+  for (const auto& side : sides_) side->drafter().remember(std::make_shared<const SeenCosts>(SeenCosts{target_cost_, side->cost, side->root_ms}));
 }
 
 PassCost Session::told_cost(const Drafter* drafter) const {
@@ -44,16 +46,22 @@ void Session::prepare_costs() {
     return;
   }
   const auto context = static_cast<int64_t>(text_.size());
-  if (auto table = model_->costs()) target_cost_.start(std::move(table), context);
-  else target_cost_.start(model_->pass_cost());
+  const auto before = sides_[0]->drafter().seen_costs();
+  auto table = model_->costs();
+  const bool seen = before && target_cost_.start(before->target, table.get(), context);
+  if (!seen && table) target_cost_.start(std::move(table), context);
+  else if (!seen) target_cost_.start(model_->pass_cost());
   guess_drafts();
   const auto share = options_.measure_drafts / static_cast<int64_t>(sides_.size());
   for (const auto& side : sides_) {
     auto drafts = side->drafter().costs();
     if (!drafts) drafts = quick_costs(side->shared_drafter(), share);
     if (!drafts) continue;
-    if (!drafts->levels.empty()) side->cost.start({drafts, &drafts->levels}, context);
-    side->root_ms = drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
+    const auto last = side->drafter().seen_costs();
+    const CostGrid* levels = drafts->levels.empty() ? nullptr : &drafts->levels;
+    const bool known = last && last->root_ms > 0 && side->cost.start(last->draft, levels, context);
+    if (!known && levels) side->cost.start({drafts, levels}, context);
+    side->root_ms = known ? last->root_ms : drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
     side->measured = std::move(drafts);
   }
 }
@@ -76,13 +84,20 @@ void Session::guess_drafts() {
   }
 }
 
-// In a batch the same pass serves others, who ask for about as much: n rows of this session come with n of each.
+// In a batch the same pass serves others, who ask for about as much: n rows of this session come with n of each, a few more or
+// less, so that no step of the curve decides. Of all that decode plainly each brings one, no more and no less.
 const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const {
   if (beside_ <= 1) return alone.data();
   const double row = (alone[kMaxCostRows] - alone[kMaxCostRows / 2]) / (kMaxCostRows / 2);
+  const auto ms = [&](int32_t rows) {
+    const int32_t measured = std::min(rows, kMaxCostRows);
+    return alone[static_cast<size_t>(measured)] + row * (rows - measured);
+  };
   for (int32_t n = 0; n <= kMaxCostRows; ++n) {
-    const int32_t rows = n * beside_, measured = std::min(rows, kMaxCostRows);
-    (*curve)[static_cast<size_t>(n)] = alone[static_cast<size_t>(measured)] + row * (rows - measured);
+    const int32_t around = n > 1 && n * beside_ < kMaxCostRows ? beside_ / 2 : 0;
+    double sum = 0;
+    for (int32_t rows = n * beside_ - around; rows <= n * beside_ + around; ++rows) sum += ms(rows);
+    (*curve)[static_cast<size_t>(n)] = sum / (2 * around + 1);
   }
   return curve->data();
 }

@@ -123,7 +123,8 @@ void count(aerie_session* session, const std::vector<int32_t>& tokens, Row* row,
   sum->repeated += repeated_4grams(tokens);
 }
 
-// row->batch texts at once, all of `max_tokens`. Timed from where all of them have their first token.
+// row->batch texts at once. Timed while all of them are at it: from where the last one has its first token to where the first
+// one has `max_tokens`.
 void run_batch(aerie_model* model, const Options& o, const std::vector<const std::vector<int32_t>*>& prompts, Row* row, Sum* sum) {
   using Clock = std::chrono::steady_clock;
   aerie_batch* handle = nullptr;
@@ -145,16 +146,15 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
     bool more = false;
     check([&](aerie_error* e) { return aerie_batch_step(handle, nullptr, nullptr, e); });
     for (size_t i = 0; i < sessions.size(); ++i) {
-      if (texts[i].size() >= limit) continue;
       aerie_step_result r;
       AERIE_INIT(r);
       check([&](aerie_error* e) { return aerie_session_result(sessions[i].get(), &r, e); });
-      for (int32_t k = 0; k < r.n_tokens && texts[i].size() < limit; ++k) texts[i].push_back(r.tokens[k].id);
-      if (texts[i].size() >= limit) check([&](aerie_error* e) { return aerie_batch_remove(handle, sessions[i].get(), e); });
-      else if (texts[i].size() < enough && r.state != AERIE_STEP_DONE) more = true;
+      for (int32_t k = 0; k < r.n_tokens; ++k) texts[i].push_back(r.tokens[k].id);
+      if (texts[i].size() < enough && r.state != AERIE_STEP_DONE) more = true;
     }
     return more;
   };
+  const auto ended = [&] { return std::any_of(texts.begin(), texts.end(), [&](const auto& t) { return t.size() >= limit; }); };
   const auto all = [&] {
     size_t n = 0;
     for (const auto& t : texts) n += t.size();
@@ -164,7 +164,7 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
   }
   const size_t before = all();
   const auto start = Clock::now();
-  while (all() < limit * texts.size() && step(limit)) {
+  while (!ended() && step(limit)) {
   }
   sum->seconds += std::chrono::duration<double>(Clock::now() - start).count();
   sum->tokens += all() - before;

@@ -41,6 +41,22 @@ TEST(LiveCost, AMachineTwiceAsSlowIsKnownWithin20Passes) {
   for (int32_t n = 2; n <= kMaxCostRows; ++n) EXPECT_GE(cost.ms(n), cost.ms(n - 1)) << n;
 }
 
+TEST(LiveCost, AnotherSessionGoesOnWithWhatOneHasSeen) {
+  const auto grid = table();
+  LiveCost first, second;
+  first.start(grid, 128);
+  for (int i = 0; i < 20; ++i) first.measured(16, 1.5 * truth(128, 16));
+  ASSERT_TRUE(second.start(first, grid.get(), 2048));
+  EXPECT_NEAR(second.ms(16), 1.5 * truth(2048, 16), 0.05 * truth(2048, 16));
+  for (int i = 0; i < 4; ++i) second.measured(16, truth(2048, 16));  // no longer busy
+  EXPECT_NEAR(second.ms(16), truth(2048, 16), 0.1 * truth(2048, 16)) << "what may be old is soon given up";
+  LiveCost other;
+  EXPECT_FALSE(other.start(first, table().get(), 128)) << "another table's";
+  EXPECT_FALSE(other.start(first, nullptr, 128));
+  EXPECT_FALSE(other.start(LiveCost(), nullptr, 128)) << "nothing was seen";
+  EXPECT_FALSE(other.known());
+}
+
 TEST(LiveCost, WithoutATableTheFirstPassTells) {
   LiveCost cost;
   cost.start(PassCost{});
