@@ -30,6 +30,7 @@ class CostGrid {
   static Result<CostGrid> make(std::vector<CostPoint> points);
 
   bool empty() const { return slices_.empty(); }
+  int32_t last_batch() const { return slices_.empty() ? 1 : slices_.back().batch; }
   const std::vector<CostPoint>& points() const { return points_; }  // by batch, context, rows
 
   // Straight lines between measurements; beyond the last row count or context the mean slope goes on. Beyond the last batch

@@ -10,17 +10,17 @@ namespace {
 constexpr double kNoise = 0.05;     // of one pass
 constexpr double kMachine = 0.018;  // by which the machine's speed may have changed since the pass before
 constexpr double kPause = 0.1;      // or while no pass was seen
-constexpr double kShape = 0.05;     // of one row count, measured once, against the others
+constexpr double kBetween = 0.05;   // of a row count between measured ones, or of any when rows are of more sequences
 constexpr double kDrift = 0.0005;   // by which that may have changed since the pass before
-constexpr double kJump = 3;         // standard deviations that no row count is off by of its own
 }  // namespace
 
-void PassCost::seed(int32_t rows, double ms) {
+void PassCost::seed(int32_t rows, double ms, double unsure) {
   if (rows < 1 || rows > kMaxCostRows || !(ms > 0) || !std::isfinite(ms)) return;
   const auto at = static_cast<size_t>(rows);
   base_[at] = ms;
   local_[at] = -global_;  // it is what it is
-  unsure_[at] = kShape * kShape;
+  unsure_[at] = unsure * unsure;
+  if (!known_) resume();
   known_ = true;
   rebuild();
 }
@@ -33,15 +33,15 @@ void PassCost::measured(int32_t rows, double ms) {
   const auto at = static_cast<size_t>(rows);
   if (base_[at] == 0) {
     base_[at] = curve_[at] / std::exp(global_);
-    unsure_[at] = kShape * kShape;
+    unsure_[at] = kBetween * kBetween;
   }
   const double off = std::log(std::clamp(ms / curve_[at], 0.5, 2.0));
   global_unsure_ += kMachine * kMachine;
-  for (double& u : unsure_) u = std::min(kShape * kShape, u + kDrift * kDrift);
+  for (double& u : unsure_) u = std::min(kMeasuredQuickly * kMeasuredQuickly, u + kDrift * kDrift);
   const double others = global_unsure_ + kNoise * kNoise;
   in_a_row_ = rows == last_ ? in_a_row_ + 1 : 1;
   last_ = rows;
-  const double unsure = std::abs(off) > kJump * std::sqrt(unsure_[at] + others) ? 0 : unsure_[at] / in_a_row_;
+  const double unsure = unsure_[at] / in_a_row_;
   local_[at] += unsure / (unsure + others) * off;
   global_ += global_unsure_ / (unsure + others) * off;
   unsure_[at] -= unsure * unsure / (unsure + others);
@@ -50,10 +50,10 @@ void PassCost::measured(int32_t rows, double ms) {
 }
 
 void PassCost::regroup() {
-  for (double& u : unsure_) u = kShape * kShape;
+  for (double& u : unsure_) u = std::max(u, kBetween * kBetween);
 }
 
-void PassCost::resume() { global_unsure_ += kPause * kPause; }
+void PassCost::resume() { global_unsure_ = kPause * kPause; }
 
 void PassCost::rebase(const Curve& from, const Curve& to) {
   if (!known_) return;

@@ -8,13 +8,16 @@ namespace aerie {
 
 constexpr int32_t kMaxCostRows = 128;
 
+// What a measured row count may be off by against the others: the standard deviation of its logarithm.
+constexpr double kMeasuredWell = 0.03, kMeasuredQuickly = 0.12;
+
 class PassCost {
  public:
   using Curve = std::array<double, kMaxCostRows + 1>;
 
   bool known() const { return known_; }
   // A first measurement, or a table's value.
-  void seed(int32_t rows, double ms);
+  void seed(int32_t rows, double ms, double unsure = kMeasuredWell);
   // A real pass: what it took beside what was expected corrects the whole curve (a machine that slows down slows every pass)
   // and, the less is known of it, its own row count. That own correction lasts while other row counts are passed: a machine
   // that measured one badly is told so once. One measurement counts as at most twice or half of what was expected (a

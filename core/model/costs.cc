@@ -9,32 +9,32 @@ namespace aerie {
 namespace {
 
 constexpr auto kQuick = std::chrono::milliseconds(700);
-constexpr int32_t kQuickContext = 256;
+constexpr int32_t kShortContext = 32, kLongContext = 256;
 
 // A session's first use pays for this, so it takes little time, and no KV that others may want meanwhile.
-Result<PassCost> quick_costs(const Model& model) {
+Result<CostGrid> measure_few(const Model& model) {
   MeasureOptions o;
   o.deadline = kernels::Clock::now() + kQuick;
   o.rows = {1, 2, 4, 8, 16, 32, 64, 128};
-  o.contexts = {std::clamp(model.config().max_context / 2, 1, kQuickContext)};
-  while (o.contexts[0] > 1 && o.contexts[0] + kMaxCostRows > model.pool()->free_positions() / 2) o.contexts[0] /= 2;
+  const int64_t room = model.pool()->free_positions() / 2;
+  int32_t longest = std::clamp(model.config().max_context / 2, 1, kLongContext);
+  while (longest > 1 && longest + kMaxCostRows > room) longest /= 2;
+  o.contexts = {longest};
+  if (longest > kShortContext) o.contexts.push_back(kShortContext);  // comes first: where time is short it is all there is
   o.least_samples = 1;
   o.most_samples = 15;  // of a small model's quick passes, which a hiccup spoils easily
-  o.point_ms = 40;
-  AERIE_ASSIGN(const CostGrid grid, measure_target(model, o));
-  PassCost cost;
-  for (const CostPoint& p : grid.points()) cost.seed(p.rows, p.ms);
-  return cost;
+  o.point_ms = 20;
+  return measure_target(model, o);
 }
 
 }  // namespace
 
-PassCost Model::pass_cost() const {
+std::shared_ptr<const CostGrid> Model::quick_costs() const {
   const std::lock_guard<std::mutex> lock(cost_mutex_);
-  if (cost_tried_) return cost_;
-  cost_tried_ = true;
-  if (const Result<PassCost> quick = quick_costs(*this); quick.ok()) cost_ = *quick;
-  return cost_;
+  if (quick_tried_) return quick_;
+  quick_tried_ = true;
+  if (Result<CostGrid> few = measure_few(*this); few.ok()) quick_ = std::make_shared<const CostGrid>(std::move(few).value());
+  return quick_;
 }
 
 Status Model::use_costs(std::shared_ptr<const CostTable> table) {

@@ -89,9 +89,9 @@ class Model {
                           const kernels::Tensor& features) const;
   // Logits (hidden.rows, V) of rows after the final norm.
   kernels::Tensor logits(Plan& plan, const kernels::Tensor& hidden) const;
-  // What passes cost here: measured at the first call (less than a second), then remembered. Unknown when there was no
-  // room, or one row takes longer: then a session's first pass tells. [any thread]
-  PassCost pass_cost() const;
+  // What passes of one sequence cost here: measured at the first call (less than a second), then remembered. Null when there
+  // was no room, or one row takes longer: then a session's first pass tells. [any thread]
+  std::shared_ptr<const CostGrid> quick_costs() const;
   // Costs for later sessions. Code::mismatch: measured with another model, machine or build. [any thread]
   Status use_costs(std::shared_ptr<const CostTable> table);
   std::shared_ptr<const CostGrid> costs() const;  // null: none attached
@@ -113,8 +113,8 @@ class Model {
   CandidateHead candidate_head_;
   uint64_t vocab_hash_ = 0;
   mutable std::mutex cost_mutex_;
-  mutable PassCost cost_;  // by a quick measurement
-  mutable bool cost_tried_ = false;
+  mutable std::shared_ptr<const CostGrid> quick_;
+  mutable bool quick_tried_ = false;
   std::shared_ptr<const CostTable> table_;
 };
 

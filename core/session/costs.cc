@@ -48,19 +48,21 @@ void Session::prepare_costs() {
   const auto context = static_cast<int64_t>(text_.size());
   const auto before = sides_[0]->drafter().seen_costs();
   auto table = model_->costs();
+  const double unsure = table ? kMeasuredWell : kMeasuredQuickly;
+  if (!table) table = model_->quick_costs();
   const bool seen = before && target_cost_.start(before->target, table.get(), context);
-  if (!seen && table) target_cost_.start(std::move(table), context);
-  else if (!seen) target_cost_.start(model_->pass_cost());
+  if (!seen && table) target_cost_.start(std::move(table), context, unsure);
   guess_drafts();
   const auto share = options_.measure_drafts / static_cast<int64_t>(sides_.size());
   for (const auto& side : sides_) {
     auto drafts = side->drafter().costs();
+    const double doubt = drafts ? kMeasuredWell : kMeasuredQuickly;
     if (!drafts) drafts = quick_costs(side->shared_drafter(), share);
     if (!drafts) continue;
     const auto last = side->drafter().seen_costs();
     const CostGrid* levels = drafts->levels.empty() ? nullptr : &drafts->levels;
     const bool known = last && last->root_ms > 0 && side->cost.start(last->draft, levels, context);
-    if (!known && levels) side->cost.start({drafts, levels}, context);
+    if (!known && levels) side->cost.start({drafts, levels}, context, doubt);
     side->root_ms = known ? last->root_ms : drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
     side->measured = std::move(drafts);
   }
@@ -79,8 +81,8 @@ void Session::guess_drafts() {
   if (!target_cost_.known()) return;
   for (const auto& side : sides_) {
     side->guess = PassCost{};
-    side->guess.seed(1, target_cost_.ms(1) / 7);
-    side->guess.seed(16, target_cost_.ms(1) / 4);
+    side->guess.seed(1, target_cost_.ms(1) / 7, kMeasuredQuickly);
+    side->guess.seed(16, target_cost_.ms(1) / 4, kMeasuredQuickly);
   }
 }
 

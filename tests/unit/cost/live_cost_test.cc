@@ -41,6 +41,29 @@ TEST(LiveCost, AMachineTwiceAsSlowIsKnownWithin20Passes) {
   for (int32_t n = 2; n <= kMaxCostRows; ++n) EXPECT_GE(cost.ms(n), cost.ms(n - 1)) << n;
 }
 
+// In a batch not all sequences ask for as much: what such passes take says the same about those that are alike.
+TEST(LiveCost, RaggedPassesOfABatch) {
+  const auto both = [](int32_t batch, double n) { return 4 + 0.5 * batch + 0.25 * batch * n; };
+  std::vector<CostPoint> points;
+  for (const int32_t b : {1, 4})
+    for (const int32_t n : {1, 2, 4, 8, 16}) points.push_back({b, 64, n, both(b, n), both(b, n), both(b, n), 3});
+  const auto grid = std::make_shared<const CostGrid>(CostGrid::make(points).value());
+  LiveCost cost;
+  cost.start(grid, 64);
+  ASSERT_TRUE(cost.at(64, 4));
+  for (int i = 0; i < 300; ++i) {
+    const int32_t rows = 1 + i % 20;
+    cost.measured(rows, 1.2 * (rows < 4 ? grid->ms(rows, 64, 1) : grid->ms(4, 64, rows / 4.0)));
+  }
+  for (int32_t n = 1; n <= 5; ++n) EXPECT_NEAR(cost.ms(n), 1.2 * both(4, n), 0.02 * both(4, n)) << n;
+
+  LiveCost alone;  // nobody has measured several
+  alone.start(table(), 64);
+  EXPECT_FALSE(alone.at(64, 4));
+  EXPECT_NEAR(alone.ms(8), truth(64, 8), 1e-9);
+  EXPECT_TRUE(alone.at(64, 1));
+}
+
 TEST(LiveCost, AnotherSessionGoesOnWithWhatOneHasSeen) {
   const auto grid = table();
   LiveCost first, second;

@@ -336,7 +336,7 @@ TEST(Profile, WithoutRoomToMeasureTheFirstPassTells) {
     must(hog.reserve(model->pool()->free_positions()));
     session = must(Session::create(model, session_options(drafter, "auto")));
   }
-  EXPECT_FALSE(model->pass_cost().known());
+  EXPECT_FALSE(model->quick_costs());
   must(session->append(kProfiledText));
   StepResult r;
   std::vector<int32_t> out;

@@ -55,7 +55,7 @@ TEST(PassCost, ARowCountsOwnErrorIsRemembered) {
 // Row counts that drafting passes take longer than was measured. One that is passed now and then only stays what it is.
 TEST(PassCost, WhatIsRarelyPassedIsNotForgotten) {
   PassCost cost;
-  for (const int32_t n : {1, 4, 8, 16}) cost.seed(n, 10.0 + 0.5 * n);
+  for (const int32_t n : {1, 4, 8, 16}) cost.seed(n, 10.0 + 0.5 * n, kMeasuredQuickly);
   const auto drafted = [&](int passes, double slow) {
     for (int i = 0; i < passes; ++i) cost.measured(3 + i % 4, slow * 1.15 * (10.0 + 0.5 * (3 + i % 4)));
   };
