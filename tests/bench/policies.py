@@ -29,7 +29,7 @@ PROMPTS = ["It was a bright morning, and the old man", "def read_lines(path):\n 
 # Shapes whose width is four times the demo model's (times a power of four): they say what it says, bit for bit.
 SHAPES = {
     "demo": {"batches": [1, 2, 4, 8, 16, 32], "tokens": 96, "prompts": 6},
-    "110M": {"batches": [8, 16, 32], "tokens": 24, "prompts": 6, "shape": "dim=768,layers=16,heads=12,kv_heads=4,ffn=2048,vocab=32000"},
+    "110M": {"batches": [8, 16, 32], "tokens": 48, "prompts": 6, "shape": "dim=768,layers=16,heads=12,kv_heads=4,ffn=2048,vocab=32000"},
     "1B": {"batches": [1], "tokens": 24, "prompts": 2, "shape": "dim=3072,layers=16,heads=32,kv_heads=8,ffn=6144,vocab=32000"},
 }
 
