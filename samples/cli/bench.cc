@@ -164,7 +164,7 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
   }
   const size_t before = all();
   const auto start = Clock::now();
-  while (!ended() && step(limit)) {
+  while (step(limit) && !ended()) {
   }
   sum->seconds += std::chrono::duration<double>(Clock::now() - start).count();
   sum->tokens += all() - before;
