@@ -18,12 +18,12 @@ void LiveCost::start(std::shared_ptr<const CostGrid> table, int64_t context, dou
   for (const int32_t n : table_->row_counts()) cost_.seed(n, base_[static_cast<size_t>(n)], unsure);
 }
 
-void LiveCost::start(const PassCost& measured) {
+void LiveCost::start(const PassCost& told) {
   table_ = nullptr;
-  cost_ = measured;
+  cost_ = told;
 }
 
-bool LiveCost::start(const LiveCost& seen, const CostGrid* table, int64_t context) {
+bool LiveCost::resume(const LiveCost& seen, const CostGrid* table, int64_t context) {
   if (!seen.known() || seen.table_.get() != table) return false;
   *this = seen;
   cost_.resume();
@@ -42,10 +42,10 @@ void LiveCost::measured(int32_t rows, double ms) {
 }
 
 bool LiveCost::at(int64_t context, int32_t batch) {
-  if (batch != beside_) cost_.regroup();
+  const int32_t of = table_ && table_->last_batch() > 1 ? batch : 1;
+  if (batch != beside_) cost_.regroup(of == batch ? 1 : batch);  // such a table knows what sequences add
   beside_ = batch;
   if (!table_) return batch == 1;
-  const int32_t of = table_->last_batch() > 1 ? batch : 1;
   if (std::abs(context - context_) >= kStep || of != batch_) {
     const auto fresh = table_->curve(of, context);
     cost_.rebase(base_, fresh);

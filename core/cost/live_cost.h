@@ -13,10 +13,10 @@ class LiveCost {
  public:
   // From a table, at `context`; what real passes have taught is forgotten.
   void start(std::shared_ptr<const CostGrid> table, int64_t context, double unsure = kMeasuredWell);
-  // From a measurement at one context; from an unknown one, the first real pass says what passes cost.
-  void start(const PassCost& measured);
+  // From what is told at one context; from nothing, the first real pass says what passes cost.
+  void start(const PassCost& told);
   // As an earlier session has found them: false, and nothing has changed, when it went by another table.
-  bool start(const LiveCost& seen, const CostGrid* table, int64_t context);
+  bool resume(const LiveCost& seen, const CostGrid* table, int64_t context);
   // The text has grown or shrunk, or other sequences have joined the passes. Corrections stay: a busy machine is busy
   // at every context. True: curve() is that of `batch` sequences of n rows each; false: of one, for nobody has measured several.
   bool at(int64_t context, int32_t batch = 1);

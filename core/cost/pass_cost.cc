@@ -12,6 +12,8 @@ constexpr double kMachine = 0.018;  // by which the machine's speed may have cha
 constexpr double kPause = 0.1;      // or while no pass was seen
 constexpr double kBetween = 0.05;   // of a row count between measured ones, or of any when rows are of more sequences
 constexpr double kDrift = 0.0005;   // by which that may have changed since the pass before
+// In passes over one row.
+constexpr double kEach = 0.05;      // what another sequence may add
 }  // namespace
 
 void PassCost::seed(int32_t rows, double ms, double unsure) {
@@ -25,33 +27,46 @@ void PassCost::seed(int32_t rows, double ms, double unsure) {
   rebuild();
 }
 
-// The gains of a Kalman filter whose state is the correction of all and those of each row count, taken as independent. One more
-// pass of as many rows says how the machine has changed rather than how this row count differs from others.
+// The gains of a Kalman filter whose state is the correction of all and those of each row count, taken as independent.
 void PassCost::measured(int32_t rows, double ms) {
   if (rows < 1 || rows > kMaxCostRows || !(ms > 0) || !std::isfinite(ms)) return;
   if (!known_) return seed(rows, ms);
   const auto at = static_cast<size_t>(rows);
   if (base_[at] == 0) {
-    base_[at] = curve_[at] / std::exp(global_);
+    base_[at] = curve_[at] / std::exp(global_) - extra(rows);
     unsure_[at] = kBetween * kBetween;
   }
   const double off = std::log(std::clamp(ms / curve_[at], 0.5, 2.0));
+  // What a little more of a row count's own correction, and of what a sequence adds, does to the logarithm.
+  const double all_ms = std::exp(global_) / curve_[at], own = 1 - extra(rows) * all_ms, more = further(rows) * first_ms() * all_ms;
   global_unsure_ += kMachine * kMachine;
   for (double& u : unsure_) u = std::min(kMeasuredQuickly * kMeasuredQuickly, u + kDrift * kDrift);
-  const double others = global_unsure_ + kNoise * kNoise;
-  in_a_row_ = rows == last_ ? in_a_row_ + 1 : 1;
-  last_ = rows;
-  const double unsure = unsure_[at] / in_a_row_;
-  local_[at] += unsure / (unsure + others) * off;
-  global_ += global_unsure_ / (unsure + others) * off;
-  unsure_[at] -= unsure * unsure / (unsure + others);
-  global_unsure_ -= global_unsure_ * global_unsure_ / (unsure + others);
+  const double all = global_unsure_ + own * own * unsure_[at] + more * more * each_unsure_ + kNoise * kNoise;
+  const auto correct = [&](double effect, double* value, double* unsure) {
+    const double gain = effect * *unsure / all;
+    *value += gain * off;
+    *unsure -= gain * effect * *unsure;
+  };
+  correct(own, &local_[at], &unsure_[at]);
+  correct(1, &global_, &global_unsure_);
+  correct(more, &each_, &each_unsure_);
+  each_ = std::max(each_, 0.0);
   rebuild();
 }
 
-void PassCost::regroup() {
+void PassCost::regroup(int32_t sequences) {
   for (double& u : unsure_) u = std::max(u, kBetween * kBetween);
+  if (sequences_ == 1 && each_ == 0) each_unsure_ = kEach * kEach;
+  sequences_ = sequences;
+  if (known_) rebuild();
 }
+
+double PassCost::first_ms() const {
+  const auto first = std::find_if(base_.begin(), base_.end(), [](double ms) { return ms > 0; });
+  return first == base_.end() ? 0 : *first;
+}
+
+double PassCost::extra(int32_t rows) const { return further(rows) * each_ * first_ms(); }
 
 void PassCost::resume() { global_unsure_ = kPause * kPause; }
 
@@ -67,7 +82,7 @@ void PassCost::rebase(const Curve& from, const Curve& to) {
 void PassCost::rebuild() {
   Curve point{};
   for (size_t n = 1; n < point.size(); ++n)
-    if (base_[n] > 0) point[n] = base_[n] * std::exp(global_ + local_[n]);
+    if (base_[n] > 0) point[n] = std::exp(global_) * (base_[n] * std::exp(local_[n]) + extra(static_cast<int32_t>(n)));
   int32_t before = 0;
   for (int32_t n = 1; n <= kMaxCostRows; ++n) {
     const auto at = static_cast<size_t>(n);

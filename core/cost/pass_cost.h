@@ -1,6 +1,7 @@
 // What a pass over n rows costs on this machine now: measured once, then followed by every real pass.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -25,8 +26,9 @@ class PassCost {
   void measured(int32_t rows, double ms);
   // Some time has passed, in which the machine may have become busy, or idle.
   void resume();
-  // Rows are now of more sequences, or of fewer: row counts may compare otherwise than they did.
-  void regroup();
+  // Rows are now of so many sequences: a pass takes so much longer for each of them, and row counts may compare otherwise than
+  // they did. What a sequence adds is learned from passes over several.
+  void regroup(int32_t sequences);
   // The expectation itself has changed (a longer context): every row count goes the way of its own; corrections stay.
   void rebase(const Curve& from, const Curve& to);
   // Expected milliseconds of a pass over `rows`; never falls with rows. 0 when nothing is known. 0 <= rows <= 128.
@@ -35,13 +37,16 @@ class PassCost {
 
  private:
   void rebuild();
+  int32_t further(int32_t rows) const { return std::min(rows, sequences_) - 1; }  // sequences in a pass, the first one aside
+  double first_ms() const;           // of the least row count, before the correction of all; likewise:
+  double extra(int32_t rows) const;  // what further sequences add
   Curve base_{};       // expected where seeded or seen; 0: not
   Curve local_{};      // log of a row count's own correction
   double global_ = 0;  // log of the correction of all
   Curve unsure_{};     // variances of the local ones
   double global_unsure_ = 0;  // variance
-  int32_t last_ = 0;  // rows of the last pass, and how many such there were in a row
-  double in_a_row_ = 0;
+  int32_t sequences_ = 1;
+  double each_ = 0, each_unsure_ = 0;  // what each sequence but the first adds, of the pass over one row; its variance
   Curve curve_{};
   bool known_ = false;
 };

@@ -22,6 +22,7 @@ constexpr int32_t kMaxStrikes = 3;  // failures until a drafter is out
 struct SeenCosts {
   LiveCost target, draft;
   double root_ms = 0;
+  std::shared_ptr<const DrafterCosts> measured;  // where the drafter's began
 };
 
 struct DrafterOptions {

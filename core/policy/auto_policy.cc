@@ -28,6 +28,7 @@ constexpr double kSlack = 0.01;           // who loses so little need not rest
 constexpr double kNothing = 1e6;          // nothing is known
 constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kUnlikely = 0.05;        // what need not be known so well
+constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // About a drafter, whatever the text.
@@ -235,7 +236,8 @@ class AutoPolicy final : public TreePolicy {
     learn_rate(&learned, tokens, ms / plain_ms());
     if (drafted) learn_gains(&learned.gain);
     const double speed = std::max(1 / plain_ms(), costs_.reached), ahead = tokens - (costs_.reached > 0 ? costs_.instead : 0);
-    if (!free_) learned.trial.drafted(ahead - (1 - kSlack) * speed * ms, ahead - speed * o.ms, weight());
+    const double took = std::min(o.ms, kHeldUp * (ms + costs_.catch_up));
+    if (!free_) learned.trial.drafted(ahead - (1 - kSlack) * speed * ms, ahead - speed * took, weight());
     if (!free_ && costs_.reached == 0) learned.trial.glance(learned.rate.speed());
   }
 
@@ -269,6 +271,8 @@ class AutoPolicy final : public TreePolicy {
   static void forget(Learned* l) { l->unsure = std::min(kNothing, l->unsure + kMemory * kMemory); }
 
   void learn_company(Company* company, std::span<const double> ms) const {
+    for (size_t level = std::max<size_t>(asked_.size(), 1); level <= Company::kLevels; ++level)
+      company->unasked(static_cast<int32_t>(level), std::max(1, costs_.beside));
     for (size_t level = 1; level < std::min(asked_.size(), ms.size()); ++level) {
       const double alike = asked_[level].draft_ms / now_.company.times(static_cast<int32_t>(level));
       if (alike > 0) company->learn(static_cast<int32_t>(level), ms[level] / alike);

@@ -36,6 +36,7 @@ struct CycleCosts {
   const double* target = nullptr;  // a verify pass; the root is a row
   const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
   double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
+  double catch_up = 0;             // so much longer it takes this time: the drafter has missed something
   int32_t beside = 1;              // sessions that step together, this one among them
   // Where a session has several drafters: tokens a millisecond that it reaches with all of them, and what a cycle that
   // goes to another one, or to none, is worth at that speed, in tokens. 0: there is none, or nobody knows.

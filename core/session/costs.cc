@@ -21,7 +21,7 @@ void Session::share_experience() {
   for (const auto& side : sides_)
     if (auto e = side->policy ? side->policy->experience() : nullptr) side->drafter().remember(draft_kind(), std::move(e));
   if (!target_cost_.known() || options_.pass_ms) return;
-  for (const auto& side : sides_) side->drafter().remember(std::make_shared<const SeenCosts>(SeenCosts{target_cost_, side->cost, side->root_ms}));
+  for (const auto& side : sides_) side->drafter().remember(std::make_shared<const SeenCosts>(SeenCosts{target_cost_, side->cost, side->root_ms, side->measured}));
 }
 
 PassCost Session::told_cost(const Drafter* drafter) const {
@@ -45,27 +45,33 @@ void Session::prepare_costs() {
     }
     return;
   }
+  start_target_cost();
+  guess_drafts();
+  for (const auto& side : sides_) start_draft_costs(side.get());
+}
+
+void Session::start_target_cost() {
   const auto context = static_cast<int64_t>(text_.size());
-  const auto before = sides_[0]->drafter().seen_costs();
+  const auto seen = sides_[0]->drafter().seen_costs();
   auto table = model_->costs();
   const double unsure = table ? kMeasuredWell : kMeasuredQuickly;
   if (!table) table = model_->quick_costs();
-  const bool seen = before && target_cost_.start(before->target, table.get(), context);
-  if (!seen && table) target_cost_.start(std::move(table), context, unsure);
-  guess_drafts();
-  const auto share = options_.measure_drafts / static_cast<int64_t>(sides_.size());
-  for (const auto& side : sides_) {
-    auto drafts = side->drafter().costs();
-    const double doubt = drafts ? kMeasuredWell : kMeasuredQuickly;
-    if (!drafts) drafts = quick_costs(side->shared_drafter(), share);
-    if (!drafts) continue;
-    const auto last = side->drafter().seen_costs();
-    const CostGrid* levels = drafts->levels.empty() ? nullptr : &drafts->levels;
-    const bool known = last && last->root_ms > 0 && side->cost.start(last->draft, levels, context);
-    if (!known && levels) side->cost.start({drafts, levels}, context, doubt);
-    side->root_ms = known ? last->root_ms : drafts->roots.ms(1, static_cast<double>(context), kUsualRoot);
-    side->measured = std::move(drafts);
-  }
+  if (seen && target_cost_.resume(seen->target, table.get(), context)) return;
+  if (table) target_cost_.start(std::move(table), context, unsure);
+}
+
+void Session::start_draft_costs(DraftSide* side) const {
+  const auto context = static_cast<int64_t>(text_.size());
+  const auto seen = side->drafter().seen_costs();
+  auto measured = side->drafter().costs();
+  const double unsure = measured ? kMeasuredWell : kMeasuredQuickly;
+  if (!measured) measured = quick_costs(side->shared_drafter(), options_.measure_drafts / static_cast<int64_t>(sides_.size()));
+  if (!measured) return;
+  const bool again = seen && seen->measured == measured && seen->root_ms > 0;
+  side->root_ms = again ? seen->root_ms : measured->roots.ms(1, static_cast<double>(context), kUsualRoot);
+  const CostGrid* levels = measured->levels.empty() ? nullptr : &measured->levels;  // a drafter of one pass has none
+  if (levels && !(again && side->cost.resume(seen->draft, levels, context))) side->cost.start({measured, levels}, context, unsure);
+  side->measured = std::move(measured);
 }
 
 // Before this session takes a drafter's last sequence: a measurement needs one.
@@ -119,6 +125,7 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   if (side && !side->host_tokens()) {
     c.draft = side->cost.known() ? in_batch(side->cost, &side->curve) : in_batch(side->guess.curve(), &side->curve);
     c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
+    c.catch_up = catch_up_ms(*side);
   }
   if (choosing_) {
     const auto at = std::find_if(sides_.begin(), sides_.end(), [&](const auto& s) { return s.get() == side; });

@@ -128,6 +128,7 @@ class Session {
   // session.cc: the machine, as a Stepper drives it
   void begin_step(int32_t max_tokens);
   bool active() const { return status_.ok() && finish_ == Finish::none; }
+  bool has_read() const { return kv_len_ + 1 == static_cast<int64_t>(text_.size()); }
   bool said() const { return !emitted_.empty() || (finish_ != Finish::none && !ended_before_); }
   // The step cannot end well for it: neither what it was asked for nor a reason is there yet.
   bool in_doubt() const { return status_.ok() && (phase_ != Phase::idle || (active() && emitted_.empty())); }
@@ -201,7 +202,9 @@ class Session {
   // costs.cc: what cost-aware policies are told
   void measure_drafters() const;      // where no table says what their passes cost
   PassCost told_cost(const Drafter* drafter) const;  // by options_.pass_ms
-  void prepare_costs();               // from that, tables or quick measurements, if the policy wants costs
+  void prepare_costs();               // from that, from what the last session saw, tables or quick measurements, if the policy wants costs
+  void start_target_cost();
+  void start_draft_costs(DraftSide* side) const;
   std::string draft_kind() const;
   void share_experience();
   void guess_drafts();
@@ -316,7 +319,7 @@ class Session {
   // Costs of passes, and the time of the running cycle.
   LiveCost target_cost_;
   PassCost::Curve target_curve_{};
-  int32_t beside_ = 1;  // sessions that verified in the last pass, this one included
+  int32_t beside_ = 1;  // sessions that verify in this cycle's pass, this one included
   std::vector<double> draft_ms_;  // of the cycle's draft passes, this session's share
   double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 

@@ -100,9 +100,11 @@ bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microsecon
 }
 
 void Stepper::record_next(const std::vector<Session*>& sessions) {
+  const auto verifying = std::count_if(sessions.begin(), sessions.end(), [](const Session* s) { return s->active() && s->has_read(); });
   for (size_t i = 0; i < sessions.size(); ++i) {
     Session* const s = sessions[i];
     while (s->active() && s->phase_ == Session::Phase::idle) {
+      s->beside_ = std::max(1, static_cast<int32_t>(verifying));
       const Status status = s->begin(max_rows_ <= 0);
       if (status.ok()) break;
       if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) {
@@ -233,17 +235,11 @@ void Stepper::submitted() {
 }
 
 void Stepper::pass_ended() {
-  int32_t rows = 0, verifying = 0;
-  for (const Session* s : flight_) {
-    rows += s->pass_rows();
-    verifying += s->phase_ == Session::Phase::verify;
-  }
+  int32_t rows = 0;
+  for (const Session* s : flight_) rows += s->pass_rows();
   clock_.stop(pass_ms_);
   count_device_drafts();
-  for (Session* s : flight_) {
-    s->pass_done(clock_.rest(), rows);
-    if (!drafting_) s->beside_ = std::max(1, verifying);
-  }
+  for (Session* s : flight_) s->pass_done(clock_.rest(), rows);
   copy_src_.clear();
   copy_dst_.clear();
   if (drafting_)

@@ -265,6 +265,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
           CycleCosts c = costs(drafters_[d], batch, context);
           if (m.root_ms[d] == 0) m.root_ms[d] = c.draft_root;
           c.draft_root = m.root_ms[d];
+          c.catch_up = drafters_[d].recording->kind == DrafterKind::host ? 0 : catch_up_ms(drafters_[d], batch, context, behind[d]);
           plain_ms = c.target_ms(1);
           if (several) {
             c.reached = m.choice.speed(m.options, plain_ms);

@@ -69,15 +69,35 @@ TEST(LiveCost, AnotherSessionGoesOnWithWhatOneHasSeen) {
   LiveCost first, second;
   first.start(grid, 128);
   for (int i = 0; i < 20; ++i) first.measured(16, 1.5 * truth(128, 16));
-  ASSERT_TRUE(second.start(first, grid.get(), 2048));
+  ASSERT_TRUE(second.resume(first, grid.get(), 2048));
   EXPECT_NEAR(second.ms(16), 1.5 * truth(2048, 16), 0.05 * truth(2048, 16));
-  for (int i = 0; i < 4; ++i) second.measured(16, truth(2048, 16));  // no longer busy
+  for (int i = 0; i < 2; ++i) second.measured(16, truth(2048, 16));  // no longer busy
   EXPECT_NEAR(second.ms(16), truth(2048, 16), 0.1 * truth(2048, 16)) << "what may be old is soon given up";
   LiveCost other;
-  EXPECT_FALSE(other.start(first, table().get(), 128)) << "another table's";
-  EXPECT_FALSE(other.start(first, nullptr, 128));
-  EXPECT_FALSE(other.start(LiveCost(), nullptr, 128)) << "nothing was seen";
+  EXPECT_FALSE(other.resume(first, table().get(), 128)) << "another table's";
+  EXPECT_FALSE(other.resume(first, nullptr, 128));
+  EXPECT_FALSE(other.resume(LiveCost(), nullptr, 128)) << "nothing was seen";
   EXPECT_FALSE(other.known());
+}
+
+// Sequences cost something each, whatever their rows. Passes over one row of each say how much; they do not say that every
+// row is so much dearer.
+TEST(LiveCost, WhatMoreSequencesAddIsNotTakenForSlowness) {
+  const double each = 0.3;
+  LiveCost cost;
+  cost.start(table(), 64);
+  for (int i = 0; i < 20; ++i) cost.measured(1, truth(64, 1));
+  ASSERT_FALSE(cost.at(64, 16));
+  for (int i = 0; i < 40; ++i) cost.measured(16, truth(64, 16) + 15 * each);
+  EXPECT_NEAR(cost.ms(16), truth(64, 16) + 15 * each, 0.1);
+  EXPECT_NEAR(cost.ms(96), truth(64, 96) + 15 * each, 0.06 * truth(64, 96)) << "not half as much again, as 16 rows are";
+  for (int i = 0; i < 40; ++i) cost.measured(16, 2 * (truth(64, 16) + 15 * each));  // but a machine may get slower
+  EXPECT_NEAR(cost.ms(96), 2 * (truth(64, 96) + 15 * each), 0.1 * 2 * truth(64, 96));
+  for (int i = 0; i < 40; ++i) cost.measured(16, truth(64, 16) + 15 * each);
+  cost.at(64, 1);
+  EXPECT_NEAR(cost.ms(1), truth(64, 1), 0.1 * truth(64, 1)) << "and it is alone again";
+  cost.at(64, 8);
+  EXPECT_NEAR(cost.ms(8), truth(64, 8) + 7 * each, 0.08 * truth(64, 8)) << "this is known";
 }
 
 TEST(LiveCost, WithoutATableTheFirstPassTells) {

@@ -397,5 +397,56 @@ TEST_F(BatchTest, MembershipIsChecked) {
   EXPECT_EQ(r.tokens.size(), 1u);
 }
 
+// Notes in how much company it was told to be at each cycle.
+class ToldCompany final : public TreePolicy {
+ public:
+  explicit ToldCompany(std::vector<int32_t>* told) : told_(told), inner_(make_chain_policy(2)) {}
+  const char* name() const override { return "told company"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<ToldCompany>(told_); }
+  int32_t width() const override { return inner_->width(); }
+  bool draw_order() const override { return false; }
+  bool wants_costs() const override { return true; }
+  void begin(const CycleLimits& limits) override { inner_->begin(limits); }
+  void costs(const CycleCosts& c) override { told_->push_back(c.beside); }
+  bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override { return inner_->expand(tree, frontier); }
+  void select(const DraftTree& tree, std::vector<int32_t>* selected) override { inner_->select(tree, selected); }
+
+ private:
+  std::vector<int32_t>* told_;
+  std::unique_ptr<TreePolicy> inner_;
+};
+
+// Passes for several cost more than for one: who takes the first cycle for one of its own would find that drafting loses.
+TEST_F(BatchTest, EveryCycleKnowsItsCompanyAlsoTheFirst) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto drafter = open_drafter(model, "eagle", *eagle_);
+  std::vector<std::vector<int32_t>> told(3);
+  std::vector<std::unique_ptr<Session>> sessions;
+  auto batch = must(Batch::create(model));
+  const auto join = [&](size_t i) {
+    SessionOptions o;
+    o.drafter = drafter;
+    o.pass_ms = steady_ms;
+    o.policy = [&told, i] { return std::make_unique<ToldCompany>(&told[i]); };
+    sessions.push_back(start(model, i, o));
+    must(batch->add(*sessions.back()));
+  };
+  const auto steps = [&](int n) {
+    while (n-- > 0) must(batch->step(0, kNoLimit));
+  };
+  join(0);
+  join(1);
+  steps(2);
+  EXPECT_EQ(told[0], (std::vector<int32_t>{2, 2}));
+  EXPECT_EQ(told[1], told[0]);
+  join(2);
+  steps(3);
+  EXPECT_EQ(told[2].at(0), 3);
+  EXPECT_EQ(told[0].back(), 3);
+  sessions.erase(sessions.begin());
+  steps(1);
+  EXPECT_EQ(told[2].back(), 2);
+}
+
 }  // namespace
 }  // namespace aerie::test

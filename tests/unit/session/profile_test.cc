@@ -267,6 +267,64 @@ TEST(Profile, TheFirstSessionMeasuresItsDraftersForAllOthers) {
   }
 }
 
+// What passes cost in one session is where the next one begins.
+TEST(Profile, TheNextSessionGoesOnWithWhatPassesHaveCost) {
+  const auto model = open_model(target_package(), cpu(1));
+  const auto drafter = open_drafter(model, "small_model", target_package());
+  auto table = made_table(*model, 10, 0.001);
+  DrafterCosts d;
+  d.name = "small_model";
+  d.key = drafter_key(*drafter);
+  const CostPoint point{1, 64, 1, 0.001, 0.001, 0.001, 1};
+  d.levels = d.roots = must(CostGrid::make({point}));
+  table->drafters.push_back(std::move(d));
+  must(model->use_costs(table));
+  must(drafter->use_costs(table));
+  const auto verified = [&] {
+    auto session = must(Session::create(model, session_options(drafter, "auto")));
+    must(session->append(kProfiledText));
+    while (session->statistics().cycles < 1) {
+      StepResult r;
+      must(session->step(0, std::chrono::microseconds(0), &r));
+    }
+    return session->statistics().verified;  // in the first cycle, before real passes have a say
+  };
+  EXPECT_EQ(drafter->seen_costs(), nullptr);
+  EXPECT_GE(verified(), 20u) << "as the table has it";
+  const auto seen = drafter->seen_costs();
+  ASSERT_NE(seen, nullptr);
+  EXPECT_GT(seen->root_ms, 0);
+  SeenCosts dear = *seen;  // as a session would have found them on a machine whose passes over several rows are dear
+  for (int i = 0; i < 60; ++i)
+    for (int32_t n = 1; n <= kMaxCostRows; ++n) dear.target.measured(n, 10.0 * n);
+  drafter->remember(std::make_shared<const SeenCosts>(dear));
+  EXPECT_LE(verified(), 2u);
+  drafter->remember(std::shared_ptr<const SeenCosts>());
+  EXPECT_GE(verified(), 20u) << "nothing else was handed on";
+}
+
+// A drafter that answers all levels at once has a first pass only.
+TEST(Profile, TheNextSessionGoesOnWithTheFirstPassOfAOnePassDrafter) {
+  const auto model = open_model(target_package(), cpu(1));
+  const auto drafter = open_drafter(model, "medusa", head_package("medusa"));
+  const auto root_ms = [&] {
+    std::vector<CycleCosts> told;
+    SessionOptions o = session_options(drafter, "auto");
+    o.policy = [&] { return std::make_unique<FirstTold>(&told); };
+    auto session = must(Session::create(model, o));
+    must(session->append(kProfiledText));
+    StepResult r;
+    while (told.empty()) must(session->step(0, std::chrono::microseconds(0), &r));
+    return told[0].draft_root;
+  };
+  (void)root_ms();
+  ASSERT_NE(drafter->seen_costs(), nullptr);
+  SeenCosts seen = *drafter->seen_costs();
+  seen.root_ms = 123;
+  drafter->remember(std::make_shared<const SeenCosts>(seen));
+  EXPECT_EQ(root_ms(), 123);
+}
+
 // One sequence is enough: it is measured with before the session takes it.
 TEST(Profile, ADrafterOfOneSequence) {
   const auto model = open_model(target_package(), cpu(1));
