@@ -28,7 +28,9 @@ class Products {
     if (!p->packed_) return error(Code::out_of_memory, "out of memory");
     return p;
   }
-  ~Products() { device_->release(packed_); }
+  ~Products() {
+    if (packed_) device_->release(packed_);
+  }
   // The right factor of the products to come: w (n, k).
   void right(const float* w, int64_t n, int64_t k) {
     kernels::pack_panel16(w, n, k, DType::f32, packed_, nullptr);

@@ -49,8 +49,8 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
   constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
   const int32_t layers = head.target_config().layers;
   AERIE_TRY(head.reader().integers(kKey, taps).at(head.config_path));
-  if (taps->empty() && head.config.contains("eagle_config") && head.config["eagle_config"].is_object())
-    AERIE_TRY(ConfigReader(head.config["eagle_config"]).integers(kKey, taps).at(head.config_path));
+  if (const nlohmann::json& config = head.config.root(); taps->empty() && config.contains("eagle_config") && config["eagle_config"].is_object())
+    AERIE_TRY(ConfigReader(config["eagle_config"]).integers(kKey, taps).at(head.config_path));
   if (taps->empty()) *taps = default_taps(layers);
   else if (taps->front() == 1)
     for (int32_t& t : *taps) ++t;

@@ -59,7 +59,7 @@ Status refuse_other_models(const ConfigReader& j) {
   if (j.has("model_type")) {
     static const char* const known[] = {"llama", "mistral", "qwen2"};
     const json& type = j.at("model_type");
-    if (std::none_of(std::begin(known), std::end(known), [&](const char* k) { return type == k; }))
+    if (std::none_of(std::begin(known), std::end(known), [&](const char* k) { return is_text(type, k); }))
       return unsupported("model_type", type.dump() + " (llama, mistral and qwen2 are read)");
   }
   static const struct {
@@ -78,7 +78,7 @@ Status refuse_other_models(const ConfigReader& j) {
 Status refuse_sliding_window(const ConfigReader& j, const LlamaConfig& c) {
   if (j.has("layer_types")) {
     const json& types = j.at("layer_types");
-    if (std::any_of(types.begin(), types.end(), [](const json& t) { return t != "full_attention"; }))
+    if (std::any_of(types.begin(), types.end(), [](const json& t) { return !is_text(t, "full_attention"); }))
       return unsupported("layer_types", "only full_attention is supported");
   }
   bool used = true;
@@ -102,7 +102,7 @@ Status read_layer_config(const ConfigReader& j, LlamaConfig* c) {
   AERIE_TRY(j.integer("max_position_embeddings", &c->max_context, 2048));
   AERIE_TRY(j.number("rms_norm_eps", &c->rms_eps, 1e-6f));
   AERIE_TRY(read_rope(j, c));
-  if (j.has("hidden_act") && j.at("hidden_act") != "silu")
+  if (j.has("hidden_act") && !is_text(j.at("hidden_act"), "silu"))
     return unsupported("hidden_act", j.at("hidden_act").dump() + " (silu is supported)");
   return {};
 }

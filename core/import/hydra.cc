@@ -9,7 +9,7 @@ Status import_hydra(const ConvertOptions& o, Sink& sink) {
   const LlamaConfig& t = head.target_config();
   const ConfigReader config = head.reader();
   const auto unsupported = [&](const std::string& what) { return error(Code::unsupported, head.config_path + ": " + what); };
-  if (config.has("hydra_head_arch") && config.at("hydra_head_arch") != "mlp")
+  if (config.has("hydra_head_arch") && !is_text(config.at("hydra_head_arch"), "mlp"))
     return unsupported("hydra_head_arch: only mlp heads are read");
   bool grounded = true;
   int32_t offset = 0;

@@ -2,16 +2,14 @@
 
 #include <charconv>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "core/import/description.h"
 #include "core/package/manifest.h"
 #include "core/platform/file.h"
 
 namespace aerie {
 
 namespace {
-
-using nlohmann::ordered_json;
 
 const char* dtype_name(kernels::DType t) {
   static const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8"};
@@ -27,53 +25,50 @@ double shortest(float v) {
   return out;
 }
 
-ordered_json config_json(const LlamaConfig& c) {
+Description describe_config(const LlamaConfig& c) {
   static const char* const kinds[] = {"none", "linear", "llama3"};
-  ordered_json j = {{"vocab_size", c.vocab_size},
-                    {"vocab_used", c.vocab_used},
-                    {"hidden", c.hidden},
-                    {"layers", c.layers},
-                    {"heads", c.heads},
-                    {"kv_heads", c.kv_heads},
-                    {"head_dim", c.head_dim},
-                    {"ffn", c.ffn},
-                    {"max_context", c.max_context},
-                    {"rms_eps", shortest(c.rms_eps)},
-                    {"rope_theta", shortest(c.rope_theta)},
-                    {"rope_scaling", kinds[static_cast<int>(c.rope_scaling.kind)]}};
+  Description d = Description::group();
+  d.add("vocab_size", c.vocab_size).add("vocab_used", c.vocab_used).add("hidden", c.hidden).add("layers", c.layers);
+  d.add("heads", c.heads).add("kv_heads", c.kv_heads).add("head_dim", c.head_dim).add("ffn", c.ffn);
+  d.add("max_context", c.max_context).add("rms_eps", shortest(c.rms_eps)).add("rope_theta", shortest(c.rope_theta));
+  d.add("rope_scaling", kinds[static_cast<int>(c.rope_scaling.kind)]);
   const RopeScaling& r = c.rope_scaling;
-  if (r.kind != RopeScaling::Kind::none) j["rope_factor"] = shortest(r.factor);
+  if (r.kind != RopeScaling::Kind::none) d.add("rope_factor", shortest(r.factor));
   if (r.kind == RopeScaling::Kind::llama3) {
-    j["rope_low_freq_factor"] = shortest(r.low_freq_factor);
-    j["rope_high_freq_factor"] = shortest(r.high_freq_factor);
-    j["rope_original_context"] = r.original_context;
+    d.add("rope_low_freq_factor", shortest(r.low_freq_factor)).add("rope_high_freq_factor", shortest(r.high_freq_factor));
+    d.add("rope_original_context", r.original_context);
   }
-  j["tied"] = c.tied;
-  j["qkv_bias"] = c.qkv_bias;
-  j["bos_id"] = c.bos_id;
-  j["eos_ids"] = c.eos_ids;
-  j["tap_layers"] = c.tap_layers;
-  return j;
+  d.add("tied", c.tied).add("qkv_bias", c.qkv_bias).add("bos_id", c.bos_id).add("eos_ids", c.eos_ids);
+  d.add("tap_layers", c.tap_layers);
+  return d;
 }
 
-ordered_json describe_json(const std::string& path, const package::Described& d) {
+Description describe_tensor(const package::TensorRow& t) {
+  Description d = Description::group();
+  d.add("name", t.name).add("dtype", dtype_name(t.dtype));
+  d.add("layout", t.layout == kernels::Layout::panel16 ? "panel16" : "row_major");
+  d.add("shape", Description::list().add(t.rows).add(t.cols));
+  d.add("codec", t.stored.codec == package::Codec::zstd ? "zstd" : "raw");
+  d.add("stored_bytes", t.stored.stored_bytes).add("raw_bytes", t.stored.raw_bytes);
+  return d;
+}
+
+// All but the tensors.
+Description describe_package(const std::string& path, const package::Described& d) {
   const package::Manifest& m = d.manifest;
-  ordered_json j;
-  j["file"] = path;
-  j["format"] = std::to_string(d.major) + "." + std::to_string(d.minor);
-  j["file_bytes"] = d.file_bytes;
-  j["kind"] = m.target ? "target" : "drafter";
-  j["name"] = m.name;
-  j["fingerprint"] = m.fingerprint;
+  Description all = Description::group();
+  all.add("file", path).add("format", std::to_string(d.major) + "." + std::to_string(d.minor));
+  all.add("file_bytes", d.file_bytes).add("kind", m.target ? "target" : "drafter");
+  all.add("name", m.name).add("fingerprint", m.fingerprint);
   if (m.target) {
-    j["config"] = config_json(*m.target);
+    all.add("config", describe_config(*m.target));
     for (const auto& t : m.tensors)
-      if (t.name == "candidate.down") j["candidate_rank"] = t.rows;
+      if (t.name == "candidate.down") all.add("candidate_rank", t.rows);
   } else {
-    j["plugin"] = m.drafter->plugin_id;
-    j["target_fingerprint"] = m.drafter->target_fingerprint;
-    j["params"] = ordered_json::object();
-    for (const auto& p : m.drafter->params) j["params"][p.name] = p.value;
+    Description params = Description::group();
+    for (const auto& p : m.drafter->params) params.add(p.name, p.value);
+    all.add("plugin", m.drafter->plugin_id).add("target_fingerprint", m.drafter->target_fingerprint);
+    all.add("params", std::move(params));
   }
   int64_t parameters = 0;
   uint64_t stored = 0, raw = 0;
@@ -82,60 +77,51 @@ ordered_json describe_json(const std::string& path, const package::Described& d)
     stored += t.stored.stored_bytes;
     raw += t.stored.raw_bytes;
   }
-  j["parameters"] = parameters;
-  j["stored_bytes"] = stored;
-  j["raw_bytes"] = raw;
-  j["blobs"] = ordered_json::object();
-  for (const auto& b : m.blobs) j["blobs"][b.name] = b.stored.raw_bytes;
-  j["tensors"] = ordered_json::array();
-  for (const auto& t : m.tensors)
-    j["tensors"].push_back({{"name", t.name},
-                            {"dtype", dtype_name(t.dtype)},
-                            {"layout", t.layout == kernels::Layout::panel16 ? "panel16" : "row_major"},
-                            {"shape", {t.rows, t.cols}},
-                            {"codec", t.stored.codec == package::Codec::zstd ? "zstd" : "raw"},
-                            {"stored_bytes", t.stored.stored_bytes},
-                            {"raw_bytes", t.stored.raw_bytes}});
-  return j;
+  Description blobs = Description::group();
+  for (const auto& b : m.blobs) blobs.add(b.name, b.stored.raw_bytes);
+  all.add("parameters", parameters).add("stored_bytes", stored).add("raw_bytes", raw).add("blobs", std::move(blobs));
+  return all;
 }
 
-std::string plain(const ordered_json& v) {
-  return v.is_string() ? v.get<std::string>() : v.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-std::string describe_text(const ordered_json& j) {
+std::string as_text(const Description& package, const package::Manifest& m) {
   std::string out;
-  for (const auto& [key, value] : j.items()) {
-    if (key == "tensors") continue;
-    if (!value.is_object()) {
-      out += key + ": " + plain(value) + "\n";
-    } else if (!value.empty()) {
+  for (const auto& [key, value] : package.items()) {
+    if (!value.is_group()) {
+      out += key + ": " + value.plain() + "\n";
+    } else if (!value.items().empty()) {
       out += key + ":\n";
-      for (const auto& [k, v] : value.items()) out += "  " + k + ": " + plain(v) + "\n";
+      for (const auto& [k, v] : value.items()) out += "  " + k + ": " + v.plain() + "\n";
     }
   }
   out += "tensors:\n";
-  for (const auto& t : j["tensors"]) {
-    const std::string shape = std::string("(") + plain(t["shape"][0]) + ", " + plain(t["shape"][1]) + ")";
+  for (const auto& t : m.tensors) {
+    char shape[64];
+    std::snprintf(shape, sizeof shape, "(%lld, %lld)", static_cast<long long>(t.rows), static_cast<long long>(t.cols));
+    const Description d = describe_tensor(t);
     char line[384];
-    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n",
-                  t["name"].get_ref<const std::string&>().c_str(), plain(t["dtype"]).c_str(),
-                  plain(t["layout"]).c_str(), shape.c_str(), plain(t["codec"]).c_str(),
-                  t["stored_bytes"].get<unsigned long long>());
+    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n", t.name.c_str(), d[1].plain().c_str(),
+                  d[2].plain().c_str(), shape, d[4].plain().c_str(),
+                  static_cast<unsigned long long>(t.stored.stored_bytes));
     out += line;
   }
   return out;
 }
 
+std::string as_json(Description package, const package::Manifest& m) {
+  Description tensors = Description::list();
+  for (const auto& t : m.tensors) tensors.add(describe_tensor(t));
+  return package.add("tensors", std::move(tensors)).text() + "\n";
+}
+
 }  // namespace
 
-Result<std::string> inspect(const std::string& path, bool as_json) {
+Result<std::string> inspect(const std::string& path, bool json) {
   try {
     AERIE_ASSIGN(const auto file, platform::MappedFile::open(path));
     const Result<package::Described> d = package::describe(file->bytes());
     if (!d.ok()) return d.status().at(path);
-    const ordered_json j = describe_json(path, *d);
-    return as_json ? j.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n" : describe_text(j);
+    Description package = describe_package(path, *d);
+    return json ? as_json(std::move(package), d->manifest) : as_text(package, d->manifest);
   } catch (const std::bad_alloc&) {
     return error(Code::out_of_memory, path + ": out of memory");
   }

@@ -11,6 +11,6 @@ namespace aerie {
 // JSON: file, format, file_bytes, kind, name, fingerprint, config {...} or plugin, target_fingerprint and
 // params {...}, parameters, stored_bytes, raw_bytes, blobs {name: bytes}, tensors [{name, dtype, layout,
 // shape, codec, stored_bytes, raw_bytes}]. Text: the same for reading. [any]
-Result<std::string> inspect(const std::string& path, bool as_json);
+Result<std::string> inspect(const std::string& path, bool json);
 
 }  // namespace aerie

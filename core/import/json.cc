@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "core/platform/file.h"
 
@@ -22,24 +21,16 @@ bool to_int32(const json& v, int32_t* out) {
 }
 }  // namespace
 
-Result<json> parse_json(std::span<const uint8_t> bytes) {
-  std::set<std::string> keys;
-  std::string twice;
-  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 1 && !keys.insert(value.get<std::string>()).second &&
-        twice.empty())
-      twice = value.get<std::string>();
-    return true;
-  };
-  json j = json::parse(bytes.begin(), bytes.end(), watch, /*allow_exceptions=*/false);
-  if (!j.is_object()) return error(Code::bad_format, "not a JSON object");
-  if (!twice.empty()) return error(Code::bad_format, twice + ": given twice");
+Result<platform::JsonDocument> parse_json(std::span<const uint8_t> bytes) {
+  platform::JsonDocument j({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!j.root().is_object()) return error(Code::bad_format, "not a JSON object");
+  if (!j.given_twice().empty()) return error(Code::bad_format, j.given_twice() + ": given twice");
   return j;
 }
 
-Result<json> read_json(const std::string& path, uint64_t max_bytes) {
+Result<platform::JsonDocument> read_json(const std::string& path, uint64_t max_bytes) {
   AERIE_ASSIGN(const auto bytes, platform::read_file(path, max_bytes));
-  Result<json> j = parse_json(bytes);
+  Result<platform::JsonDocument> j = parse_json(bytes);
   if (!j.ok()) return j.status().at(path);
   return j;
 }

@@ -6,14 +6,21 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "core/platform/json_document.h"
 #include "kernels/status.h"
 
 namespace aerie {
 
 // An object; a key given twice at its top level is an error (which one would another reader believe?).
-Result<nlohmann::json> parse_json(std::span<const uint8_t> bytes);
-Result<nlohmann::json> read_json(const std::string& path, uint64_t max_bytes = 64u << 20);
+Result<platform::JsonDocument> parse_json(std::span<const uint8_t> bytes);
+Result<platform::JsonDocument> read_json(const std::string& path, uint64_t max_bytes = 64u << 20);
+
+// nlohmann's own == copies the text, and must not fail.
+inline bool is_text(const nlohmann::json& v, std::string_view text) {
+  return v.is_string() && v.get_ref<const std::string&>() == text;
+}
 
 // A config.json. Messages are "KEY: what". A null value counts as absent, as it does in transformers.
 class ConfigReader {

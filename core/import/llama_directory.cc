@@ -19,8 +19,8 @@ constexpr uint64_t kMaxTokenizer = 64u << 20;
 Status read_end_ids(const std::string& directory, LlamaConfig* c) {
   const std::string path = platform::join_path(directory, "generation_config.json");
   if (platform::path_kind(path) != PathKind::file) return {};
-  AERIE_ASSIGN(const json j, read_json(path));
-  const ConfigReader reader(j);
+  AERIE_ASSIGN(const auto document, read_json(path));
+  const ConfigReader reader(document.root());
   if (reader.has("eos_token_id")) AERIE_TRY(reader.integers("eos_token_id", &c->eos_ids).at(path));
   return {};
 }
@@ -33,13 +33,14 @@ Result<std::string> chat_template(const std::string& directory) {
   }
   const std::string path = platform::join_path(directory, "tokenizer_config.json");
   if (platform::path_kind(path) != PathKind::file) return std::string();
-  AERIE_ASSIGN(const json j, read_json(path));
+  AERIE_ASSIGN(const auto document, read_json(path));
+  const json& j = document.root();
   if (!j.contains("chat_template")) return std::string();
   const json& t = j["chat_template"];
   if (t.is_string()) return t.get<std::string>();
   if (t.is_array())  // several by name
     for (const json& item : t)
-      if (item.is_object() && item.contains("name") && item["name"] == "default" && item.contains("template") &&
+      if (item.is_object() && item.contains("name") && is_text(item["name"], "default") && item.contains("template") &&
           item["template"].is_string())
         return item["template"].get<std::string>();
   return std::string();
@@ -64,11 +65,11 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
 Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   const std::string directory = checkpoint_directory(o.source);
   const std::string config_path = platform::join_path(directory, "config.json");
-  AERIE_ASSIGN(const json j, read_json(config_path));
+  AERIE_ASSIGN(const auto document, read_json(config_path));
   AERIE_ASSIGN(const auto source, open_safetensors(o.source));
   TensorTaker take(*source);
   LlamaConfig c;
-  const ConfigReader config(j);
+  const ConfigReader config(document.root());
   AERIE_TRY(read_llama_config(config, &c).at(config_path));
   AERIE_TRY(read_end_ids(directory, &c));
   AERIE_TRY(package::check_config(c).at(config_path));

@@ -110,7 +110,8 @@ class SafetensorsSource final : public TensorSource {
     std::memcpy(&header, bytes.data(), 8);
     if (header > kMaxHeader || header > bytes.size() - 8)
       return bad("header length: " + std::to_string(header) + " (truncated, or not safetensors)");
-    AERIE_ASSIGN(const json j, parse_json(bytes.subspan(8, header)));
+    AERIE_ASSIGN(const auto document, parse_json(bytes.subspan(8, header)));
+    const json& j = document.root();
     const uint64_t data = 8 + header, size = bytes.size() - data;
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
     for (const auto& [name, entry] : j.items()) {
@@ -189,7 +190,8 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
         break;
       }
   } else if (has("model.safetensors.index.json")) {
-    AERIE_ASSIGN(const json j, read_json(index));
+    AERIE_ASSIGN(const auto document, read_json(index));
+    const json& j = document.root();
     if (!j.contains("weight_map") || !j["weight_map"].is_object())
       return error(Code::bad_format, index + ": weight_map is missing");
     std::set<std::string> shards;

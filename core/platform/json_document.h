@@ -13,10 +13,11 @@ namespace aerie::platform {
 
 class JsonDocument {
  public:
+  JsonDocument() = default;
   // root() is "discarded" when the text is not JSON, or nested deeper than anything we read.
   explicit JsonDocument(std::string_view text) {
     try {
-      Builder builder(&root_);
+      Builder builder(&root_, &twice_);
       if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) throw_away();
     } catch (...) {
       take_apart(&root_);
@@ -24,9 +25,16 @@ class JsonDocument {
     }
   }
   ~JsonDocument() { take_apart(&root_); }
-  JsonDocument(const JsonDocument&) = delete;
-  JsonDocument& operator=(const JsonDocument&) = delete;
+  JsonDocument(JsonDocument&& other) noexcept : root_(std::move(other.root_)), twice_(std::move(other.twice_)) {}
+  JsonDocument& operator=(JsonDocument&& other) noexcept {
+    take_apart(&root_);
+    root_ = std::move(other.root_);
+    twice_ = std::move(other.twice_);
+    return *this;
+  }
   const nlohmann::json& root() const { return root_; }
+  // The first key that the outermost object has twice (its last value stands); empty: there is none.
+  const std::string& given_twice() const { return twice_; }
 
  private:
   using Json = nlohmann::json;
@@ -34,7 +42,7 @@ class JsonDocument {
 
   class Builder final : public nlohmann::json_sax<Json> {
    public:
-    explicit Builder(Json* root) : root_(root) { open_.reserve(kMaxDepth); }
+    Builder(Json* root, std::string* twice) : root_(root), twice_(twice) { open_.reserve(kMaxDepth); }
     bool null() override { return place(Json()); }
     bool boolean(bool v) override { return place(Json(v)); }
     bool number_integer(number_integer_t v) override { return place(Json(v)); }
@@ -45,6 +53,7 @@ class JsonDocument {
     bool start_object(size_t) override { return place(Json(Json::value_t::object)); }
     bool start_array(size_t) override { return place(Json(Json::value_t::array)); }
     bool key(string_t& v) override {
+      if (open_.size() == 1 && twice_->empty() && root_->contains(v)) *twice_ = v;
       key_ = std::move(v);
       return true;
     }
@@ -73,6 +82,7 @@ class JsonDocument {
     }
 
     Json* root_;
+    std::string* twice_;
     std::vector<Json*> open_;
     std::string key_;
   };
@@ -88,6 +98,7 @@ class JsonDocument {
   }
 
   Json root_;
+  std::string twice_;
 };
 
 }  // namespace aerie::platform

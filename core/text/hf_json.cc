@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/platform/json_document.h"
 #include "core/text/byte_bpe.h"
 #include "core/text/regex_dialect.h"
 #include "core/text/utf8.h"
@@ -265,9 +266,9 @@ Result<Spec> read_all(const Json& j) {
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json) {
   try {
-    const Json j = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-    if (j.is_discarded()) return damaged("not JSON");
-    AERIE_ASSIGN(Spec spec, read_all(j));
+    const platform::JsonDocument document(json);
+    if (document.root().is_discarded()) return damaged("not JSON");
+    AERIE_ASSIGN(Spec spec, read_all(document.root()));
     return ByteBpe::make(std::move(spec));
   } catch (const Json::exception& e) {  // a field of another type than it should have
     return damaged(e.what());
