@@ -8,7 +8,10 @@ namespace aerie::text {
 StreamDecoder::StreamDecoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
 
 void StreamDecoder::push(int32_t token, std::string* out) {
-  held_ += tokenizer_->token_bytes(token, previous_);
+  const std::string_view bytes = tokenizer_->token_bytes(token, previous_);
+  // Room for all that may come out, three bytes for each that is no text: where it is short, nothing was pushed.
+  out->reserve(out->size() + 3 * (held_.size() + bytes.size()));
+  held_ += bytes;
   previous_ = token;
   size_t done = 0;
   while (done < held_.size()) {
