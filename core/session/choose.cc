@@ -43,11 +43,11 @@ Status Session::make_policies(const PolicySpec& tree, std::vector<std::unique_pt
   return {};
 }
 
-void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>> policies) {
+void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>>* policies) noexcept {
   choosing_ = sides_.size() > 1 && options_.tree.name == "auto";
-  if (sides_.empty()) no_drafter_policy_ = std::move(policies[0]);
+  if (sides_.empty()) no_drafter_policy_.swap((*policies)[0]);
   for (size_t i = 0; i < sides_.size(); ++i) {
-    sides_[i]->policy = std::move(policies[i]);
+    sides_[i]->policy.swap((*policies)[i]);
     sides_[i]->habit = {};
     sides_[i]->rows = {};
   }

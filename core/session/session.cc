@@ -35,7 +35,8 @@ Status Session::start() {
   AERIE_TRY(own_->reserve(1, max_context_));
   if (policies[0]->wants_costs()) measure_drafters();
   AERIE_TRY(open_sides());
-  use_policies(std::move(policies));
+  choice_options_.reserve(sides_.size());
+  use_policies(&policies);
   prepare_costs();
   draft_rows_.reserve(sides_.size());
   drafts_on_device_ = options_.drafts_on_device.value_or(model_->device()->far());
@@ -126,14 +127,22 @@ Status Session::set_sampling(const kernels::Sampling& sampling) {
   return {};
 }
 
-Status Session::set_tree(const PolicySpec& tree) {
+Status Session::set_tree(PolicySpec tree) {
   std::vector<std::unique_ptr<TreePolicy>> policies;
   AERIE_TRY(make_policies(tree, &policies));
   discard();
   share_experience();
-  options_.tree = tree;
-  use_policies(std::move(policies));
-  prepare_costs();
+  const bool known = target_cost_.known();
+  std::swap(options_.tree, tree);
+  use_policies(&policies);
+  try {
+    prepare_costs();
+  } catch (...) {  // no memory: the tree of before stays
+    if (!known) target_cost_ = LiveCost();
+    std::swap(options_.tree, tree);
+    use_policies(&policies);
+    throw;
+  }
   return {};
 }
 

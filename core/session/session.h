@@ -93,7 +93,7 @@ class Session {
   Status append(std::span<const int32_t> tokens);
   Status rewind(size_t length);
   Status set_sampling(const kernels::Sampling& sampling);
-  Status set_tree(const PolicySpec& tree);
+  Status set_tree(PolicySpec tree);
   void set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes);
   // max_tokens 0: whatever one cycle gives. budget zero: no limit. Busy while it is in a batch.
   Status step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
@@ -228,7 +228,7 @@ class Session {
   // choose.cc: who drafts
   Status open_sides();
   Status make_policies(const PolicySpec& tree, std::vector<std::unique_ptr<TreePolicy>>* policies) const;
-  void use_policies(std::vector<std::unique_ptr<TreePolicy>> policies);
+  void use_policies(std::vector<std::unique_ptr<TreePolicy>>* policies) noexcept;  // gives back those of before
   CycleLimits limits_with(const DraftSide* side, int32_t max_depth) const;
   void choose(int32_t max_depth);
   void peek(DraftSide& side);
