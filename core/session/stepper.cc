@@ -246,12 +246,30 @@ void Stepper::pass_ended() {
     for (const auto& call : calls_.all())
       if (!call->request.on_device) call->propose.deliver();
   for (Session* s : flight_) {
-    const Status status = s->finish_pass(walks_, &copy_src_, &copy_dst_);
+    const Status status = take_results(*s);
     s->landed();
     if (!status.ok()) s->give_up(status);
   }
   if (!drafting_) commit();
   flight_.clear();
+}
+
+// What one session's hooks throw, or its want of memory, is not the others' failure.
+Status Stepper::take_results(Session& session) noexcept {
+  const size_t copies = copy_dst_.size();
+  Status failed;
+  try {
+    return session.finish_pass(walks_, &copy_src_, &copy_dst_);
+  } catch (const std::bad_alloc&) {
+    failed = out_of_memory();
+  } catch (const std::exception& e) {
+    failed = a_hook_threw(e.what());
+  } catch (...) {
+    failed = a_hook_threw("no std::exception");
+  }
+  copy_src_.resize(copies);
+  copy_dst_.resize(copies);
+  return failed;
 }
 
 // What the sampled rule accepted, in one go; walks on the device have kept theirs. The tokens are decided; a copy of a few rows is not worth giving the frame back for.

@@ -64,6 +64,7 @@ class Stepper {
   bool record_call(DraftCall& call);
   void submitted();
   void pass_ended();
+  Status take_results(Session& session) noexcept;
   void commit();
   void settle() noexcept;
   void all_failed(const std::vector<Session*>& sessions, const Status& why) noexcept;
