@@ -82,7 +82,7 @@ int32_t Suffix::propose_host(const aerie_host_context* context, aerie_host_candi
     propose(*context, out);
     return AERIE_D_OK;
   } catch (const std::bad_alloc&) {
-    texts_[static_cast<size_t>(context->seq)] = Text{};  // half read: the next call reads it all
+    (void)begin(context->seq);  // half read: the next call reads it all
     return AERIE_D_NO_MEMORY;
   }
 }
