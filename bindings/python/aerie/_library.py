@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Iterator, Self, Sequence
 
 from . import _native
-from .errors import raise_error
+from .errors import Error, raise_error
 
 SOVERSION = 1
 
@@ -95,6 +95,7 @@ class Handle:
         self._parents = parents
         self._calls = 0
         self._idle = threading.Condition()
+        self._lent = threading.Lock()
 
     @contextmanager
     def _use(self) -> Iterator[ctypes.c_void_p]:
@@ -110,6 +111,17 @@ class Handle:
                 self._calls -= 1
                 if self._calls == 0:
                     self._idle.notify_all()
+
+    @contextmanager
+    def _borrow(self) -> Iterator[ctypes.c_void_p]:
+        """`_use`, for a call that lends memory until the next one: it is copied before another thread may call."""
+        if not self._lent.acquire(blocking=False):
+            raise Error(_native.AERIE_E_BUSY, f"the {type(self).__name__.lower()} is in use by another thread")
+        try:
+            with self._use() as handle:
+                yield handle
+        finally:
+            self._lent.release()
 
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
         """Make calls that run on other threads end soon."""

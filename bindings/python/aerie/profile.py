@@ -59,7 +59,7 @@ class Profile(Handle):
 
     def tables(self) -> dict[str, Any]:
         text, size = ctypes.POINTER(ctypes.c_char)(), ctypes.c_size_t()
-        with self._use() as handle:
+        with self._borrow() as handle:
             call("aerie_profile_json", handle, ctypes.byref(text), ctypes.byref(size))
             found: dict[str, Any] = json.loads(ctypes.string_at(text, size.value))
         return found

@@ -193,14 +193,14 @@ class Session(Handle):
         """One cycle (draft, verify, commit), or as much of it as the budget allows."""
         options = new(_native.aerie_step_options, max_tokens=max_tokens, budget_us=budget_us)
         result = new(_native.aerie_step_result)
-        with self._use() as handle:
+        with self._borrow() as handle:
             call("aerie_session_step", handle, ctypes.byref(options), ctypes.byref(result))
             return Step._from(result)
 
     def result(self) -> Step:
         """What the last step gave, its own or its batch's; raises what that step raised."""
         result = new(_native.aerie_step_result)
-        with self._use() as handle:
+        with self._borrow() as handle:
             call("aerie_session_result", handle, ctypes.byref(result))
             return Step._from(result)
 
@@ -304,7 +304,7 @@ class Session(Handle):
     def tokens(self) -> list[int]:
         """All committed tokens, prompt included."""
         data, n = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_size_t()
-        with self._use() as handle:
+        with self._borrow() as handle:
             call("aerie_session_tokens", handle, ctypes.byref(data), ctypes.byref(n))
             return data[:n.value]
 

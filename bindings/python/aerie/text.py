@@ -48,7 +48,7 @@ class Tokenizer(Handle):
 
 
 class Decoder(Handle):
-    """Tokens to text, never splitting a character. One thread at a time."""
+    """Tokens to text, never splitting a character. One thread at a time (another gets Error with Code.BUSY)."""
 
     _release, _of = "aerie_decoder_release", _OF
 
@@ -60,7 +60,7 @@ class Decoder(Handle):
 
     def _text(self, name: str, *arguments: int) -> str:
         text, size = ctypes.POINTER(ctypes.c_char)(), ctypes.c_size_t()
-        with self._use() as handle:
+        with self._borrow() as handle:
             call(name, handle, *arguments, ctypes.byref(text), ctypes.byref(size), of=_OF)
             return str(ctypes.string_at(text, size.value), "utf-8") if size.value else ""
 

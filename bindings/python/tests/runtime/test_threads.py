@@ -1,6 +1,7 @@
 """Several sessions, threads and batches; cancelling."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import aerie
 from aerie import Code
@@ -94,6 +95,37 @@ class Threads(Case):
             for thread in threads:
                 thread.join()
         self.assertLessEqual(set(codes), {Code.BUSY})
+
+    def from_threads(self, call):
+        """What `call` gave to several threads at once; where it told one that the object is busy, nothing."""
+        def run(_):
+            results = []
+            for _ in range(400):
+                try:
+                    results.append(call())
+                except aerie.Error as e:
+                    self.assertEqual(e.code, Code.BUSY)
+            return results
+
+        with ThreadPoolExecutor(4) as threads:
+            results = [result for some in threads.map(run, range(4)) for result in some]
+        self.assertGreater(len(results), 0)
+        return results
+
+    def test_what_is_lent_is_whole(self):
+        """A thread has copied what the library lends before another one's call takes it back."""
+        word = max(range(self.model.tokenizer.vocab_size), key=lambda token: len(self.model.tokenizer.decode([token])))
+        with aerie.Decoder(self.model.tokenizer) as decoder:
+            texts = self.from_threads(lambda: decoder.push(word))
+            self.assertEqual(set(texts), {self.model.tokenizer.decode([word])})
+        with aerie.Profile() as profile:
+            profile.measure(self.model, quick=True, contexts=[8])
+            tables = profile.tables()
+            self.assertTrue(all(one == tables for one in self.from_threads(profile.tables)))
+        session = self.session(temperature=1.0, seed=7)
+        steps = self.from_threads(lambda: session.step(max_tokens=1))
+        said = [token.id for step in steps for token in step.tokens]
+        self.assertEqual(sorted(said), sorted(session.tokens()[len(PROMPT):]))
 
     def test_batch(self):
         with self.model.drafter(HEAD) as head, self.model.batch() as batch:
