@@ -31,6 +31,8 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
   }
   auto tokenizer = std::make_shared<ByteBpe>();
   for (const std::string& pattern : spec.patterns) {
+    if (pattern.size() > kMaxTokenBytes)
+      return error(Code::unsupported, "tokenizer: a pre-tokenizer pattern of " + std::to_string(pattern.size()) + " bytes");
     AERIE_ASSIGN(RegexSplitter splitter, RegexSplitter::make(pattern));
     tokenizer->splitters_.push_back(std::move(splitter));
   }

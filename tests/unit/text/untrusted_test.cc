@@ -92,6 +92,8 @@ TEST(HfRefusals, ByName) {
   refused("/pre_tokenizer", nullptr, "pre_tokenizer");
   refused("/pre_tokenizer/pretokenizers/0", {{"type", "Whitespace"}}, "Whitespace");
   refused("/pre_tokenizer/pretokenizers/0/pattern", {{"Regex", "\\w+|\\W+"}}, "\\w");
+  // A package could not hold it: it has two bytes for the length.
+  refused("/pre_tokenizer/pretokenizers/0/pattern", {{"Regex", std::string(70000, 'a')}}, "70000 bytes");
   refused("/pre_tokenizer/pretokenizers/0/behavior", "MergedWithNext", "MergedWithNext");
   refused("/post_processor", {{"type", "RobertaProcessing"}}, "RobertaProcessing");
   refused("/decoder", {{"type", "WordPiece"}}, "WordPiece");
