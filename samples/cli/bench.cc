@@ -278,6 +278,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");
   c->add_option("--tree", o->trees, "chain, static, eagle2, backbone, cast, auto; may be repeated")->check(tree_error);
   o->tree.add_sizes_to(*c);
+  c->footer("Each tree takes the sizes (--tree-nodes, --tree-depth, --tree-top-k) that it has; one that no tree has is refused.");
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));

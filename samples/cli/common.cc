@@ -193,9 +193,11 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
   aerie_drafter_options d;
   AERIE_INIT(d);
   d.max_sessions = max_sessions;
-  if (std::ifstream(name).good()) d.package = name.c_str();
-  else if (name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos)
-    throw Failure(name + ": no such file");
+  const bool path = name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos;
+  std::error_code none;
+  if (path && !std::filesystem::exists(name, none)) throw Failure(name + ": no such file");
+  // A folder that is called like a plugin is not meant.
+  if (path || (std::filesystem::exists(name, none) && !std::filesystem::is_directory(name, none))) d.package = name.c_str();
   else d.plugin = name.c_str();
   aerie_drafter_handle* drafter = nullptr;
   check([&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); });

@@ -39,6 +39,11 @@ expect 2 "chain, static, eagle2, backbone, cast and auto" "$aerie" run --model "
 expect 2 "--tree-nodes: is a size of chain, eagle2, cast" "$aerie" run --model "$model" --tree backbone --tree-nodes 5 --prompt x
 expect 2 "--tree-depth: is a size of eagle2, backbone, cast" "$aerie" run --model "$model" --tree-depth 3 --prompt x
 expect 2 "--tree-top-k" "$aerie" bench --model "$model" --tree chain --tree auto --tree-top-k 3
+expect 0 "" "$aerie" bench --help
+grep -q "takes the sizes .* that it has" "$tmp/out"
+mkdir "$tmp/ngram"  # a folder of that name is no package
+(cd "$tmp" && expect 0 "" "$aerie" run --model "$model" --drafter ngram --prompt x --max-tokens 2)
+expect 1 "$tmp/ngram: is a folder" "$aerie" run --model "$model" --drafter "$tmp/ngram" --prompt x
 expect 2 "" "$aerie" run
 expect 2 "" "$aerie" nonsense
 expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"
