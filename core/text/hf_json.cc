@@ -28,15 +28,25 @@ const Json& field(const Json& object, const char* key) {
   const auto at = object.find(key);
   return at == object.end() ? null : *at;
 }
+// A field of another type than it should have: it is named.
+struct WrongType {
+  const char* key;
+  const char* what;
+};
 bool flag(const Json& object, const char* key, bool otherwise) {
   const Json& value = field(object, key);
-  return value.is_null() ? otherwise : value.get<bool>();
+  if (value.is_null()) return otherwise;
+  return value.is_boolean() ? value.get<bool>() : throw WrongType{key, "is neither true nor false"};
+}
+const std::string& text_of(const Json& object, const char* key) {
+  const Json& value = field(object, key);
+  return value.is_string() ? value.get_ref<const std::string&>() : throw WrongType{key, "is not a text"};
 }
 // An id; -1 when it is none (a fraction, or past what fits).
 int64_t id_of(const Json& value) {
   return value.is_number_integer() ? std::max<int64_t>(value.get<int64_t>(), -1) : -1;
 }
-std::string type_of(const Json& object) { return field(object, "type").get<std::string>(); }
+std::string type_of(const Json& object) { return text_of(object, "type"); }
 
 // GPT-2's way of writing bytes as printable characters, backwards: -1 is not a byte.
 int byte_of(uint32_t c) {
@@ -79,14 +89,14 @@ Status read_normalizer(const Json& j, int depth, Spec* spec) {
 Status read_split(const Json& j, Spec* spec) {
   const Json& pattern = field(j, "pattern");
   if (!pattern.contains("Regex")) return refuse("pre_tokenizer \"Split\" without a Regex");
-  const std::string behavior = field(j, "behavior").get<std::string>();
+  const std::string behavior = text_of(j, "behavior");
   const bool invert = flag(j, "invert", false);
   // "Keep the matches, remove the rest" is the same as isolating where there is no rest.
-  const bool same = behavior == "Removed" && invert && covers_all_text(pattern["Regex"].get<std::string>());
+  const bool same = behavior == "Removed" && invert && covers_all_text(text_of(pattern, "Regex"));
   if (!same && (behavior != "Isolated" || invert)) {
     return refuse("pre_tokenizer \"Split\" with behavior \"" + behavior + "\"" + (invert ? ", inverted," : ""));
   }
-  spec->patterns.push_back(pattern["Regex"].get<std::string>());
+  spec->patterns.push_back(text_of(pattern, "Regex"));
   return {};
 }
 
@@ -223,7 +233,7 @@ Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
   if (added.is_null()) return {};
   const size_t hint = ids.size() + added.size();
   for (const Json& j : added) {
-    const std::string content = field(j, "content").get<std::string>();
+    const std::string content = text_of(j, "content");
     const auto id = id_of(field(j, "id"));
     if (content.empty()) continue;
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
@@ -270,7 +280,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_vie
     if (document.root().is_discarded()) return damaged("not JSON");
     AERIE_ASSIGN(Spec spec, read_all(document.root()));
     return ByteBpe::make(std::move(spec));
-  } catch (const Json::exception& e) {  // a field of another type than it should have
+  } catch (const WrongType& e) {
+    return damaged(std::string(e.key) + ": " + e.what);
+  } catch (const Json::exception& e) {  // deeper inside
     return damaged(e.what());
   } catch (const std::bad_alloc&) {
     return error(Code::out_of_memory, "tokenizer.json: no memory");

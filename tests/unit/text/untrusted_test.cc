@@ -109,7 +109,14 @@ TEST(HfRefusals, ByName) {
   refused("/model/merges/0", "a b c", "a b c");
   refused("/model/merges/0", {"a", "nonesuch"}, "nonesuch");
   refused("/model/merges/0", 3, "pair");
-  refused("/model/ignore_merges", "yes", "boolean");
+  // Whatever is of another type is named.
+  refused("/model/ignore_merges", "yes", "ignore_merges: is neither true nor false");
+  refused("/model/type", 3, "type: is not a text");
+  refused("/decoder/type", nullptr, "type: is not a text");
+  refused("/added_tokens/0/content", 5, "content: is not a text");
+  refused("/added_tokens/0/special", "yes", "special: is neither true nor false");
+  refused("/pre_tokenizer/pretokenizers/0/behavior", 1, "behavior: is not a text");
+  refused("/pre_tokenizer/pretokenizers/0/pattern/Regex", 1, "Regex: is not a text");
 }
 
 TEST(HfRefusals, NotEvenJson) {
