@@ -38,7 +38,9 @@ inline void write_error(aerie_error* err, Code code, std::string_view message) n
   if (size >= kMessage) err->code = static_cast<int32_t>(code);
   if (size > kMessage) {
     const size_t n = utf8_prefix(message, size - kMessage - 1);
-    std::memcpy(err->message, message.data(), n);
+    // A file's own words may be in it: one line, and nothing that a terminal would obey.
+    std::transform(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(n), err->message,
+                   [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c; });
     err->message[n] = '\0';
   }
 }
