@@ -7,9 +7,14 @@
 
 namespace aerie::kernels {
 
+AERIE_HOST_DEVICE inline float confidence_of(float logp) {
+  const float e = exp_own(logp);
+  return e > 0 ? (e < 1 ? e : 1.0f) : 0.0f;
+}
+
 // The i-th candidate of the r-th node expanded. *bad: no drafter's pass gives this.
 AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, int32_t i, bool* bad) {
-  const TreePlace none{-1, -1, 0, op.level + 1, 0, 0};
+  const TreePlace none{-1, -1, 0, op.level + 1, 0, 0, 0, 0};
   const int32_t parent = op.from ? op.from[r] : -1;
   if (op.from && parent < 0) return none;
   const int64_t list = op.one_list ? 0 : int64_t{r} * op.width;
@@ -23,32 +28,51 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
   }
   for (int32_t j = 0; j < i; ++j)
     if (op.token[list + j] == token) return none;  // a walk could not tell the two apart
-  const float e = exp_own(logp), confidence = e > 0 ? (e < 1 ? e : 1.0f) : 0.0f;
-  return {token, parent, 0, op.level + 1, confidence, (parent < 0 ? 1.0f : op.places[parent].value) * confidence};
+  const float confidence = confidence_of(logp), value = (parent < 0 ? 1.0f : op.places[parent].value) * confidence;
+  PathChance chance{value, value};
+  if (op.beliefs) {
+    const BestChild best = best_child(*op.beliefs, confidence_of(op.logp[list]), op.level);
+    const double own = i == 0 ? best.chance : other_child(*op.beliefs, confidence, op.level, best);
+    const PathChance before = parent < 0 ? PathChance{1, 1} : PathChance{op.places[parent].product, op.places[parent].worth};
+    chance = path_chance(*op.beliefs, before, own, op.level + 1, i == 0);
+  }
+  return {token, parent, 0, op.level + 1, confidence, value, chance.product, chance.whole};
 }
 
-// Of n nodes, whose values fall, as many as are worth their cost, and their utility.
+// Of n nodes, whose worth falls, as many as are worth their cost, and their utility: their worth in all, times `factor`.
 struct Weighed {
   int32_t count;
   double utility;
 };
-template <class ValueAt>
-AERIE_HOST_DEVICE Weighed weigh_nodes(const TreeWeigh& w, int32_t n, const ValueAt& value_at) {
-  WorthKeeping worth{w.threshold};
-  double sum = 0, utility = 0;
+template <class WorthAt>
+AERIE_HOST_DEVICE Weighed weigh_nodes(const TreeWeigh& w, int32_t n, double factor, const WorthAt& worth_at) {
+  WorthKeeping keeping{w.threshold};
+  const int32_t none = w.or_none ? 1 : 0;
+  double sum = none, utility = 0;
+  if (w.or_none) keeping.tell(sum, w.cost[0]);
   for (int32_t k = 0; k < n; ++k) {
-    sum += static_cast<double>(value_at(k));
-    worth.tell(sum, w.cost[k]);
-    if (worth.count == k + 1) utility = sum;
+    sum += static_cast<double>(worth_at(k));
+    keeping.tell(sum * factor, w.cost[none + k]);
+    if (keeping.count == keeping.told) utility = sum * factor;
   }
-  return {worth.count, utility};
+  return {n > 0 ? keeping.count - none : 0, utility};
 }
-AERIE_HOST_DEVICE inline bool goes_on(const ExpandTree& op, const Weighed& kept) {
-  return op.next && kept.count > 0 && !(op.gain * kept.utility / op.weigh.cost[kept.count - 1] < op.stop_below);
+// `best`: the worth of a level's best node.
+AERIE_HOST_DEVICE inline double level_factor(const ExpandTree& op, float best) {
+  return op.gain_by_best ? op.gain_by_best->of[gain_bucket(static_cast<double>(best))] : 1;
 }
-// May SelectTree choose it?
-AERIE_HOST_DEVICE inline bool eligible(const SelectTree& op, const TreePlace& p) {
-  return p.token >= 0 && (!op.kept_only || p.row != 0);
+// Of a level's best nodes so many are drafted from.
+AERIE_HOST_DEVICE inline int32_t to_expand(const ExpandTree& op, const Weighed& kept) {
+  if (!op.next || kept.count == 0) return 0;
+  if (pays(op.gain * kept.utility, op.weigh.cost[kept.count - 1], op.stop_below)) return kept.count;
+  return op.explore && op.out->declined++ == 0 ? 1 : 0;
+}
+// May SelectTree choose the node at place p? in_among: whether a node is one of the best `among` by value.
+template <class InAmong>
+AERIE_HOST_DEVICE bool eligible(const SelectTree& op, int32_t p, const InAmong& in_among) {
+  const TreePlace& node = op.places[p];
+  if (node.token < 0 || (op.kept_only && node.row == 0)) return false;
+  return op.among == 0 || ((node.parent < 0 || in_among(node.parent)) && (p % op.width == 0 || in_among(p - 1)));
 }
 
 // Once op.next is there: `any` node is.
@@ -100,7 +124,7 @@ AERIE_HOST_DEVICE inline void fill_tree_row(const SelectTree& op, const int32_t*
   op.first_child[i] = op.next_sibling[i] = -1;
   const bool inert = i > count;
   const int32_t place = i > 0 && !inert ? chosen[i - 1] : -1;
-  const TreePlace node = place >= 0 ? op.places[place] : TreePlace{-1, -1, 0, inert ? 1 : 0, 0, 0};
+  const TreePlace node = place >= 0 ? op.places[place] : TreePlace{-1, -1, 0, inert ? 1 : 0, 0, 0, 0, 0};
   for (int32_t j = count; j > i && !inert; --j) {  // the lowest row of each kind stays
     const int32_t parent = op.places[chosen[j - 1]].parent;
     if (parent == place) op.first_child[i] = op.first_row + j;

@@ -5,17 +5,20 @@
 
 #include <cstdint>
 
+#include "kernels/beliefs.h"
+
 namespace aerie::kernels {
 
 // A node. Each has a fixed place: the children of the r-th node expanded at a level are the `width` places from
 // first + r * width on, and levels follow each other. So a lower place is no deeper, places of one depth are in the order
-// in which a host adds nodes, and nodes rank by value, ties to the lower place. No child's value is above its parent's.
+// in which a host adds nodes, and nodes rank by worth, ties to the lower place. No child's value or worth is above its parent's.
 struct TreePlace {
   int32_t token;   // -1: there is no node
   int32_t parent;  // place; -1: the root
   int32_t row;     // of those of the draft passes, see TreeDraftRows; 0: it was not drafted from; -1: nor was it, but kept
   int32_t depth;
-  float confidence, value;
+  float confidence, value;  // value: the product of confidences along its path
+  float product, worth;     // by Beliefs; without them the value
 };
 
 // The `rank`-th node, from 0, at places first, first + 1, ... first + width - 1: siblings that no list has twice.
@@ -29,6 +32,7 @@ struct TreeOut {
   int32_t status;    // 0 good, 1 the candidates were nonsense: no node is chosen
   int32_t proposed;  // nodes there were to choose from
   int32_t levels;    // whose nodes were expanded
+  int32_t declined;  // levels that did not pay
 };
 struct TreeNode {
   int32_t token;  // the root, row 0: -1
@@ -50,11 +54,11 @@ struct TreeDraftRows {
   int32_t node_base = 0, stride = 0;
 };
 
-// A policy that weighs what passes cost: of the best nodes as many are kept as are worth it (worth.h), a node's utility
-// being its value.
+// A policy that weighs what passes cost: of the best nodes as many are kept as are worth it (worth.h).
 struct TreeWeigh {
   const double* cost = nullptr;  // of the best 1, 2, ... nodes; null: nothing is weighed
   double threshold = 0;          // utility that a unit of cost has to bring
+  bool or_none = false;          // `cost` begins with that of no node, of which the root's own token is the utility
 };
 
 // Candidates become nodes of depth level + 1, and the nodes to expand next are chosen.
@@ -68,11 +72,14 @@ struct ExpandTree {
   const float* logp;
   bool one_list;            // (1, width): all nodes of a depth have the same candidates
   int32_t vocab_used;
+  const Beliefs* beliefs;   // null: a node is worth its value
   int32_t keep;             // expanded next: the best next_rows new nodes, such as are among the best `keep` of all
-                            // nodes so far; 0: the first new node alone
+                            // nodes so far, by value; 0: the first new node alone
   const TreeSlot* slots;    // TreeSlot[next_rows]: these are expanded next, whatever their values; null: see keep
   TreeWeigh weigh;          // of the best next_rows new nodes those worth it are kept, and expanded next unless gain * their
-  double gain, stop_below;  // utility / their cost is below stop_below; keep is not asked
+  double gain, stop_below;  // utility is below stop_below * their cost; keep is not asked
+  const GainByBest* gain_by_best;  // factor of their utility; null: 1
+  bool explore;             // the first level that stops is gone on with all the same, from its best node
   int32_t* next;            // as `from` of the level below; null: this was the last level, whose nodes are but kept
   int32_t next_rows;        // <= kMaxTreeRows; 0: this was the last level
   int32_t* wanted;          // set to 1 where there is a node to expand next, else left alone; or null
@@ -87,6 +94,7 @@ struct SelectTree {
   const TreeSlot* slots;     // TreeSlot[keep], in the order of places; null: the best
   TreeWeigh weigh;           // of the best, those worth it
   bool kept_only;            // of what ExpandTree kept
+  int32_t among;             // of these best by value, and each one's next sibling and first child (LevelProduct); 0: of all
   int32_t width;             // of the slots
   int32_t rows;              // <= kMaxTreeRows
   int32_t first_row;         // number of the root's row in the pass

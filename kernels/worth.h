@@ -22,4 +22,6 @@ struct WorthKeeping {
   }
 };
 
+AERIE_HOST_DEVICE inline bool pays(double utility, double cost, double threshold) { return !(utility < threshold * cost); }
+
 }  // namespace aerie::kernels

@@ -13,6 +13,7 @@
 #include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
+#include "core/policy/node_values.h"
 #include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
 #include "core/policy/trial.h"
@@ -27,7 +28,6 @@ constexpr uint32_t kExplore = 48;         // of so many levels that do not seem 
 constexpr double kSlack = 0.01;           // who loses so little need not rest
 constexpr double kNothing = 1e6;          // nothing is known
 constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
-constexpr double kUnlikely = 0.05;        // what need not be known so well
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
@@ -141,16 +141,42 @@ class AutoPolicy final : public TreePolicy {
     limits_ = limits;
     level_ = 0;
     expected_ = 0;
-    value_.assign(1, 1.0);
-    product_.assign(1, 1.0);
+    room_ = {limits.max_nodes, limits.max_depth};
+    values_.begin();
     asked_.clear();
     const std::lock_guard lock(shared_->mutex);
     now_ = shared_->learned;
+    values_.beliefs.child = now_.calibration.curves();
+    values_.beliefs.path = now_.together.curves();
+    values_.beliefs.mood = now_.mood.in(stretch_);
   }
   void costs(const CycleCosts& costs) override {
     costs_ = costs;
     free_ = !costs.draft && costs.draft_root == 0;
   }
+
+  // After costs(): what expand() and select() would say, as numbers.
+  bool shape(TreeShape* out) const override {
+    if (!costs_.target || resting() || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
+    const int32_t levels = std::min(kMaxDepth, limits_.max_depth);
+    TreeWeighing& w = weighing_;
+    w.beliefs = &values_.beliefs;
+    w.draft.clear();
+    for (int32_t level = 1; level < levels; ++level)
+      for (int32_t n = 1; n <= kTopK; ++n) w.draft.push_back(draft_cost(n, level));
+    w.draft_step = kTopK;
+    w.target.clear();
+    for (int32_t n = 0; n <= limits_.max_nodes; ++n) w.target.push_back(costs_.target_ms(n + 1));
+    w.or_none = true;
+    w.gain.assign(static_cast<size_t>(levels), 1);
+    w.gain_by_best.resize(static_cast<size_t>(levels));
+    now_.gain.all(levels - 1, w.gain_by_best);
+    w.draft_threshold = w.target_threshold = w.stop_below = aim();
+    w.explore = (declined_ + 1) % kExplore == 0;
+    *out = {kTopK, kTopK, levels, limits_.max_nodes, {}, &w, best_nodes()};
+    return true;
+  }
+  void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels}; }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
@@ -162,32 +188,32 @@ class AutoPolicy final : public TreePolicy {
       frontier->push_back(0);
       return true;
     }
-    if (level_ >= std::min(kMaxDepth, limits_.max_depth)) return false;
+    if (level_ >= std::min(kMaxDepth, room_.depth)) return false;
     const double so_far = net(rank(tree));
     nodes_.clear();
     for (int32_t i = 1; i < tree.size(); ++i)
       if (tree[i].depth == level_ && tree.first_child(i) < 0) nodes_.push_back(i);
-    sort_by_value(tree);
+    values_.sort(tree, &nodes_);
     if (nodes_.size() > static_cast<size_t>(kTopK)) nodes_.resize(static_cast<size_t>(kTopK));
     if (nodes_.empty()) return false;
-    const double best = value_[static_cast<size_t>(nodes_[0])];
+    const double best = values_.of(nodes_[0]);
     const double gain = now_.gain.of(level_, best);
     utility_.clear();
     cost_.clear();
     double mass = 0;
     for (size_t k = 0; k < nodes_.size(); ++k) {
-      mass += value_[static_cast<size_t>(nodes_[k])];
+      mass += values_.of(nodes_[k]);
       utility_.push_back(mass * gain);
-      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1) * now_.company.times(level_));
+      cost_.push_back(draft_cost(static_cast<int32_t>(k) + 1, level_));
     }
     auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
-    if (utility_[n - 1] < aim() * cost_[n - 1]) {
+    if (!kernels::pays(utility_[n - 1], cost_[n - 1], aim())) {
       if (++declined_ % kExplore != 0) return false;  // now and then see what it would bring
       n = 1;
     }
     asked_.push_back({best, 0, so_far, cost_[n - 1]});
     nodes_.resize(n);
-    for (const int32_t node : nodes_) asked_.back().mass += value_[static_cast<size_t>(node)];
+    for (const int32_t node : nodes_) asked_.back().mass += values_.of(node);
     ++level_;
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -206,8 +232,7 @@ class AutoPolicy final : public TreePolicy {
 
   CycleRate expected(const DraftTree& tree) override {
     const auto n = static_cast<size_t>(rank(tree) - 1);
-    product_.assign(1, 1.0);
-    value_.assign(1, 1.0);  // another tree may come
+    values_.begin();  // another tree may come
     return {utility_[n], cost_[n]};
   }
 
@@ -248,6 +273,7 @@ class AutoPolicy final : public TreePolicy {
     double best, mass, so_far, draft_ms;
   };
 
+  double draft_cost(int32_t nodes, int32_t level) const { return costs_.draft_ms(nodes) * now_.company.times(level); }
   double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }
   // Noise in what all sessions of a batch come to grows with the root of their number.
   double weight() const { return 1 / std::sqrt(static_cast<double>(costs_.beside)); }
@@ -279,23 +305,19 @@ class AutoPolicy final : public TreePolicy {
     }
   }
 
-  // A path as a whole comes true more or less often than the chances along it multiply to. What is too unlikely for a row of
-  // its own need not be known so well.
-  static bool paths_matter(const DraftNode& n, double product) { return n.depth > 1 && product >= kUnlikely; }
-
   // Of every node it is known whether all of its path came true, but of those behind the last token, where it is in the tree.
   void learn_together(Calibration* together, const DraftTree& tree, const CycleOutcome& o) {
     enum Fate : uint8_t { no, yes, unknown };
-    const auto size = std::min(tree.size(), static_cast<int32_t>(product_.size()));
+    const auto size = std::min(tree.size(), values_.size());
     fate_.assign(static_cast<size_t>(tree.size()), no);
     for (const int32_t node : o.path) fate_[static_cast<size_t>(node)] = yes;
     for (int32_t i = 1; i < size; ++i) {
       const DraftNode& n = tree[i];
-      const double product = product_[static_cast<size_t>(i)];
+      const float product = values_.product(i);
       uint8_t& fate = fate_[static_cast<size_t>(i)];
       const bool last = n.parent == o.path.back() && n.token == o.last_token;
       if (fate_[static_cast<size_t>(n.parent)] == unknown) fate = unknown;
-      else if (paths_matter(n, product)) together->learn(static_cast<float>(product), n.depth - 1, n.rank == 0, fate == yes || last);
+      else if (kernels::paths_matter(n.depth, product)) together->learn(product, n.depth - 1, n.rank == 0, fate == yes || last);
       if (last) fate = unknown;
     }
     together->refit();
@@ -328,16 +350,16 @@ class AutoPolicy final : public TreePolicy {
 
   // nodes_: best first, with their utility and cost behind the root's; how many of these to keep, the root one of them.
   int32_t rank(const DraftTree& tree) {
-    update_values(tree);
+    values_.update(tree);
     nodes_.clear();
     for (int32_t i = 1; i < tree.size(); ++i)
-      if (tree[i].depth <= limits_.max_depth) nodes_.push_back(i);
-    sort_by_value(tree);
-    if (static_cast<int32_t>(nodes_.size()) > limits_.max_nodes) nodes_.resize(static_cast<size_t>(limits_.max_nodes));
+      if (tree[i].depth <= room_.depth) nodes_.push_back(i);
+    values_.sort(tree, &nodes_);
+    if (static_cast<int32_t>(nodes_.size()) > room_.nodes) nodes_.resize(static_cast<size_t>(room_.nodes));
     utility_.assign(1, 1.0);  // no node: the root's own token
     cost_.assign(1, costs_.target_ms(1));
     for (size_t k = 0; k < nodes_.size(); ++k) {
-      utility_.push_back(utility_.back() + value_[static_cast<size_t>(nodes_[k])]);
+      utility_.push_back(utility_.back() + values_.of(nodes_[k]));
       cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2));
     }
     return worth_keeping(utility_, cost_, aim());
@@ -345,42 +367,18 @@ class AutoPolicy final : public TreePolicy {
   // After rank(): what the tree is worth with so many rows, at the speed aimed at.
   double net(int32_t rows) const { return utility_[static_cast<size_t>(rows) - 1] - aim() * cost_[static_cast<size_t>(rows) - 1]; }
 
-  // What the mood gives to a best child it takes from the others.
-  void update_values(const DraftTree& tree) {
-    others_.resize(static_cast<size_t>(tree.size()));
-    for (auto i = static_cast<int32_t>(value_.size()); i < tree.size(); ++i) {
-      const DraftNode& n = tree[i];
-      const double usual = now_.calibration.probability(n.confidence, n.depth - 1, n.rank == 0);
-      double& others = others_[static_cast<size_t>(n.parent)];
-      double chance = usual * others;
-      if (n.rank == 0) {
-        chance = now_.mood.chance(usual, stretch_);
-        others = std::min(1 / usual, (1 - chance) / (1 - usual));
-      }
-      product_.push_back(product_[static_cast<size_t>(n.parent)] * std::min(chance, 1.0));
-      const double product = product_.back();
-      const double whole = paths_matter(n, product) ? now_.together.probability(static_cast<float>(product), n.depth - 1, n.rank == 0) : product;
-      value_.push_back(std::min(whole, value_[static_cast<size_t>(n.parent)]));
-    }
-  }
-  // Value down, depth up, index up: parents before children, as ranks_before by calibrated values.
-  void sort_by_value(const DraftTree& tree) {
-    std::sort(nodes_.begin(), nodes_.end(), [&](int32_t a, int32_t b) {
-      const double x = value_[static_cast<size_t>(a)], y = value_[static_cast<size_t>(b)];
-      if (x != y) return x > y;
-      if (tree[a].depth != tree[b].depth) return tree[a].depth < tree[b].depth;
-      return a < b;
-    });
-  }
-
   CycleLimits limits_;
+  struct Room {
+    int32_t nodes, depth;
+  } room_{};  // of this cycle's tree
   CycleCosts costs_;
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   Learned now_;      // as it was when the cycle began
   Stretch stretch_;  // of this text
-  std::vector<double> product_, value_, utility_, cost_;  // value_: by tree node
+  NodeValues values_;
+  mutable TreeWeighing weighing_;  // of shape()
+  std::vector<double> utility_, cost_;
   std::vector<uint8_t> fate_;
-  std::vector<double> others_;  // by tree node: how much likelier than usual its children but the best one are
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth
   int32_t level_ = 0;

@@ -1,7 +1,6 @@
 #include "core/policy/calibration.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace aerie {
 
@@ -10,46 +9,19 @@ namespace {
 constexpr double kPrior = 3;     // tries that the confidence itself counts for
 constexpr double kMemory = 400;  // tries a bin remembers
 
-// Bins are even in log-odds from 1 % to 99 %, where candidates are.
-constexpr double kLow = -4.6, kHigh = 4.6;
-
-double odds(double p) {
-  p = std::clamp(p, 1e-6, 1 - 1e-6);
-  return std::log(p / (1 - p));
-}
-double middle(int bin) {
-  const double o = kLow + (kHigh - kLow) * (bin + 0.5) / Calibration::kBins;
-  return 1 / (1 + std::exp(-o));
-}
-
 }  // namespace
-
-int Calibration::bin_of(float confidence) {
-  const double at = (odds(static_cast<double>(confidence)) - kLow) / (kHigh - kLow) * kBins;
-  return static_cast<int>(std::clamp(at, 0.0, kBins - 1.0));
-}
 
 Calibration::Calibration() {
   for (auto& row : bins_)
-    for (int b = 0; b < kBins; ++b) row[static_cast<size_t>(b)] = {kPrior, kPrior * middle(b)};
+    for (int b = 0; b < kBins; ++b) row[static_cast<size_t>(b)] = {kPrior, kPrior * kernels::calibration_middle(b)};
   touched_ = (1u << kRows) - 1;
   refit();
 }
 
-double Calibration::probability(float confidence, int32_t depth, bool best) const {
-  const auto& row = fit_[static_cast<size_t>(row_of(depth, best))];
-  // Between the middles of bins, straight in log-odds; outside, in proportion.
-  const double at = (odds(static_cast<double>(confidence)) - kLow) / (kHigh - kLow) * kBins - 0.5;
-  if (at <= 0) return row[0] * std::min(1.0, static_cast<double>(confidence) / middle(0));
-  if (at >= kBins - 1) return row[kBins - 1];
-  const auto b = static_cast<size_t>(at);
-  const double share = at - static_cast<double>(b);
-  return row[b] * (1 - share) + row[b + 1] * share;
-}
-
 void Calibration::learn(float confidence, int32_t depth, bool best, bool taken) {
-  const int row = row_of(depth, best);
-  Bin& bin = bins_[static_cast<size_t>(row)][static_cast<size_t>(bin_of(confidence))];
+  const int row = kernels::calibration_row(depth, best);
+  const double at = std::clamp(kernels::calibration_bin(confidence), 0.0, kBins - 1.0);
+  Bin& bin = bins_[static_cast<size_t>(row)][static_cast<size_t>(at)];
   if (bin.tried > kMemory) {
     bin.taken *= kMemory / (kMemory + 1);
     bin.tried *= kMemory / (kMemory + 1);
@@ -82,7 +54,7 @@ void Calibration::refit() {
     for (int i = 0; i < n; ++i)
       for (int c = 0; c < count[static_cast<size_t>(i)]; ++c) {
         const Bin& p = pool[static_cast<size_t>(i)];
-        fit_[static_cast<size_t>(r)][b++] = p.taken / p.tried;
+        curves_.fit[r][b++] = p.taken / p.tried;
       }
   }
   touched_ = 0;

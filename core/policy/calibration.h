@@ -6,13 +6,18 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/beliefs.h"
+
 namespace aerie {
 
 class Calibration {
  public:
   Calibration();
   // The share of candidates with this confidence, as children of a node at `depth`, that the target took.
-  double probability(float confidence, int32_t depth, bool best) const;
+  double probability(float confidence, int32_t depth, bool best) const {
+    return kernels::calibrated(curves_, confidence, depth, best);
+  }
+  const kernels::CalibrationCurves& curves() const { return curves_; }
   // A child of a node that the walk came to: was it the one taken?
   void learn(float confidence, int32_t depth, bool best, bool taken);
   void refit();  // after a cycle's lessons
@@ -27,17 +32,13 @@ class Calibration {
     if constexpr (!std::is_const_v<Self>) self.touched_ = (1u << kRows) - 1;
   }
 
-  static constexpr int kDepths = 6, kBins = 16;  // deeper nodes share the last depth
-
  private:
+  static constexpr int kRows = kernels::CalibrationCurves::kRows, kBins = kernels::CalibrationCurves::kBins;
   struct Bin {
     double tried, taken;
   };
-  static int bin_of(float confidence);
-  static int row_of(int32_t depth, bool best) { return (depth < kDepths ? depth : kDepths - 1) + (best ? 0 : kDepths); }
-  static constexpr int kRows = 2 * kDepths;
   std::array<std::array<Bin, kBins>, kRows> bins_;
-  std::array<std::array<double, kBins>, kRows> fit_;
+  kernels::CalibrationCurves curves_;
   uint32_t touched_ = 0;
 };
 

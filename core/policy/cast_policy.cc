@@ -116,7 +116,7 @@ class CastPolicy final : public TreePolicy {
     if (level_ > 1) remember(static_cast<size_t>(level_) - 1, last_utility_ > 0 ? utility / last_utility_ : 0);
     last_utility_ = utility;
     if (level_ >= max_depth_) return false;
-    if (o_.prune_depth && !explore_ && gain(level_) * utility / cost_[n - 1] < o_.threshold) return false;
+    if (o_.prune_depth && !explore_ && !kernels::pays(gain(level_) * utility, cost_[n - 1], o_.threshold)) return false;
     ++level_;
     *frontier = level_nodes_;
     std::sort(frontier->begin(), frontier->end());

@@ -5,6 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include "kernels/beliefs.h"
 
 namespace aerie {
 
@@ -17,11 +20,15 @@ class LevelGain {
 
   double of(int32_t depth, double best) const {
     double gain = kPrior;
-    for (int32_t d = 1; d <= depth; ++d) {
-      const Mean& m = at(d, best);
-      gain = (m.count * m.mean + kTrust * gain) / (m.count + kTrust);
-    }
+    for (int32_t d = 1; d <= depth; ++d) gain = after(gain, means_[static_cast<size_t>(d)][bucket(best)]);
     return gain;
+  }
+  // gain[d].of[b] = of(d, any best of that bucket), d from 1 to `depth`.
+  void all(int32_t depth, std::span<kernels::GainByBest> gain) const {
+    for (size_t b = 0; b < kernels::kGainBuckets; ++b) {
+      double g = kPrior;
+      for (size_t d = 1; d <= static_cast<size_t>(depth); ++d) gain[d].of[b] = g = after(g, means_[d][b]);
+    }
   }
   void learn(int32_t depth, double best, double gain) {
     Mean& m = means_[static_cast<size_t>(depth)][bucket(best)];
@@ -42,9 +49,9 @@ class LevelGain {
     double mean = 0, count = 0;
   };
   static constexpr double kPrior = 0.4, kTrust = 4, kMemory = 40;
-  static size_t bucket(double best) { return best < 0.4 ? 0 : best < 0.6 ? 1 : best < 0.75 ? 2 : best < 0.87 ? 3 : best < 0.95 ? 4 : 5; }
-  const Mean& at(int32_t depth, double best) const { return means_[static_cast<size_t>(depth)][bucket(best)]; }
-  std::array<std::array<Mean, 6>, kDepths + 1> means_;
+  static size_t bucket(double best) { return static_cast<size_t>(kernels::gain_bucket(best)); }
+  static double after(double gain, const Mean& m) { return (m.count * m.mean + kTrust * gain) / (m.count + kTrust); }
+  std::array<std::array<Mean, kernels::kGainBuckets>, kDepths + 1> means_;
 };
 
 }  // namespace aerie

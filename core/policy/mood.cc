@@ -10,13 +10,7 @@ namespace {
 constexpr double kLately[] = {0.06, 0.02};  // weight of the newest best child
 constexpr double kForget = 0.998;           // of the evidence for the weights, at each step
 constexpr double kMostSpread = 2;           // trace beyond which nothing more is forgotten
-constexpr double kLeast = 0.002;            // no chance is surer than this
 constexpr double kLeastShare = 0.02;
-
-double odds(double p, double least) {
-  p = std::clamp(p, least, 1 - least);
-  return std::log(p / (1 - p));
-}
 
 }  // namespace
 
@@ -26,14 +20,13 @@ void Stretch::learn(bool taken) {
 }
 
 Mood::Row Mood::features(double calibrated, const Stretch& s) {
-  return {1, odds(calibrated, kLeast), odds(s.share[0], kLeastShare), odds(s.share[1], kLeastShare)};
+  return {1, kernels::log_odds(calibrated, kernels::MoodNow::kLeast), kernels::log_odds(s.share[0], kLeastShare),
+          kernels::log_odds(s.share[1], kLeastShare)};
 }
 
-double Mood::chance(double calibrated, const Stretch& stretch) const {
-  const Row x = features(calibrated, stretch);
-  double sum = 0;
-  for (size_t i = 0; i < x.size(); ++i) sum += weight_[i] * x[i];
-  return std::clamp(1 / (1 + std::exp(-sum)), kLeast, 1 - kLeast);
+kernels::MoodNow Mood::in(const Stretch& stretch) const {
+  const Row x = features(0.5, stretch);
+  return {weight_[0] + weight_[2] * x[2] + weight_[3] * x[3], weight_[1]};
 }
 
 // Kalman's filter for logistic regression: a step along spread * x, which narrows the spread that way.

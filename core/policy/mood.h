@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/beliefs.h"
+
 namespace aerie {
 
 // The share of best children that came true lately: of the newest fifteen and fifty or so. Of one text.
@@ -23,7 +25,8 @@ struct Stretch {
 // learned by Newton steps.
 class Mood {
  public:
-  double chance(double calibrated, const Stretch& stretch) const;
+  double chance(double calibrated, const Stretch& stretch) const { return kernels::mood_chance(in(stretch), calibrated); }
+  kernels::MoodNow in(const Stretch& stretch) const;
   // A best child that the walk came to: what calibration gave it, and was it taken?
   void learn(double calibrated, const Stretch& stretch, bool taken);
 

@@ -12,7 +12,7 @@ static_assert(kernels::kMaxTreeRows == kMaxTreeNodes);
 bool TreeLayout::lay(const TreeShape& shape, bool one_pass) {
   if (shape.levels < 1 || shape.keep < 1 || shape.keep >= kMaxTreeNodes || shape.width < 1) return false;
   // What it says of a depth it says of every node there: none that may be chosen costs a pass.
-  const int32_t beam = one_pass && shape.beam > 0 ? shape.keep : std::max(shape.beam, 1);
+  const int32_t beam = !one_pass || shape.beam == 0 ? std::max(shape.beam, 1) : shape.among > 0 ? shape.among : shape.keep;
   rows.assign(1, 1);
   first.assign(1, 0);
   if (expanded.size() < static_cast<size_t>(shape.levels)) expanded.resize(static_cast<size_t>(shape.levels));

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/tree/draft_tree.h"
+#include "kernels/beliefs.h"
 #include "kernels/status.h"
 
 namespace aerie {
@@ -73,6 +74,13 @@ struct TreeWeighing {
   double draft_threshold = 0, target_threshold = 0;  // 0: all are kept, so many as the shape says
   std::vector<double> gain;                      // by depth of the nodes drafted from, from 1 on
   double stop_below = -std::numeric_limits<double>::infinity();  // so: every level is asked for
+  // Of auto's alone: what nodes are worth instead of the product of confidences; gains by depth likewise, which a level's nodes
+  // are weighed with; `draft` has lists for each depth from 1 on, so far apart; `target` begins with that of no node; the first
+  // level that does not pay is asked for all the same, from its best node alone.
+  const kernels::Beliefs* beliefs = nullptr;
+  std::vector<kernels::GainByBest> gain_by_best;
+  int32_t draft_step = 0;
+  bool or_none = false, explore = false;
 };
 
 // A tree that candidates alone decide, or costs known beforehand, so that a device can draw it by itself
@@ -88,6 +96,8 @@ struct TreeShape {
   std::span<const ShapeNode> nodes = {};
   // Of each level the best `beam` are weighed, and of all that these leave the best `keep`. Borrowed likewise; null: not so.
   const TreeWeighing* weighing = nullptr;
+  // Of a drafter that answers all levels at once so many nodes of the highest product of confidences are weighed; 0: `keep`.
+  int32_t among = 0;
 };
 
 // What a policy has learned about a drafter, handed from one session to the next.
@@ -119,6 +129,8 @@ class TreePolicy {
   virtual int32_t best_depth() const { return kMaxTreeNodes; }
   // After begin(): this cycle's tree. False: expand() must be asked.
   virtual bool shape(TreeShape*) const { return false; }
+  // A device draws that tree, with room for so many rows and levels. expand() and select() are asked all the same, afterwards.
+  virtual void drawn_in(int32_t /*rows*/, int32_t /*levels*/) {}
   // Cost-aware policies: told after every begin(), and after every cycle.
   virtual bool wants_costs() const { return false; }
   virtual void costs(const CycleCosts&) {}

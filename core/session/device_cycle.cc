@@ -1,7 +1,6 @@
 // A cycle of one plan: the device draws the tree, verifies it and keeps what was walked through. For policies whose next
-// question is a function of the candidates, and of costs known beforehand. Where the host decides what is verified, because
-// the policy learns more than that (auto) or because a batch shares its rows, the device draws ahead: the levels that are
-// surely asked for, in one plan.
+// question is a function of the candidates, and of what is known beforehand. Where the host decides what is verified, because
+// a batch shares its rows, the device draws ahead: the levels that are surely asked for, in one plan.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,7 +23,9 @@ bool Session::begin_device_draft() {
   const Status s = reserve(size + shape.levels);
   if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
   else if (!s.ok()) return false;
-  return device_.begin(shape, one_pass());
+  if (!device_.begin(shape, one_pass())) return false;
+  policy_->drawn_in(device_.verified(), device_.levels());
+  return true;
 }
 
 // In a plan of their own, before the host decides what is verified: all levels that the policy surely asks for.
@@ -84,10 +85,11 @@ void Session::select_on_device(Plan& plan, const RowsBuilder& builder, const Row
 
 void Session::take_device_draft() {
   stats_.draft_passes += static_cast<uint64_t>(device_.passes_run());
-  int32_t proposed = 0;
+  int32_t proposed = device_.proposed();
   selected_.clear();
   if (device_.weighs()) side_->rows.came(device_.rows_came());
-  const Status s = device_.weighs() && !one_pass() ? ask_again(&proposed) : device_.take(&tree_, &selected_, &proposed);
+  Status s = device_.learns() ? ask_again(&proposed) : Status();
+  if (s.ok()) s = device_.take(&tree_, &selected_);
   device_.end();
   count_proposed(proposed);
   if (!s.ok()) drafter_failed(s, false);
@@ -99,14 +101,17 @@ Status Session::ask_again(int32_t* proposed) {
   AERIE_TRY(device_.land());
   while (policy_->expand(tree_, &frontier_) && !frontier_.empty()) {
     ++asked_levels_;
+    if (one_pass()) {
+      take_best(device_.all_tokens(), device_.all_logps());
+      break;
+    }
     if (!device_.has(tree_, frontier_)) break;  // deeper than there were levels
-    *proposed += device_.answer(&tree_, frontier_);
+    device_.answer(&tree_, frontier_);
   }
+  *proposed = tree_.size() - 1;
   side_->habit.asked(asked_levels_);
-  if (device_.chosen(&selected_).ok()) return {};
-  tree_.reset(text_.back());  // what was walked through is the device's tree, even if the host would have drawn another
-  selected_.clear();
-  return device_.take(&tree_, &selected_, proposed);
+  policy_->select(tree_, &selected_);
+  return {};
 }
 
 int32_t Session::deepest() const {

@@ -34,6 +34,8 @@ void DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
   if (const TreeWeighing* w = shape_.weighing) {
     draft_cost_ = plan.stage(std::span(w->draft));
     target_cost_ = plan.stage(std::span(w->target));
+    beliefs_ = w->beliefs ? plan.stage(std::span(w->beliefs, 1)) : nullptr;
+    gain_by_best_ = w->beliefs ? plan.stage(std::span(w->gain_by_best)) : nullptr;
   }
   asked_.clear();
 }
@@ -47,11 +49,16 @@ int32_t DeviceDraft::passes_run() const {
   return one_pass_ ? 1 : std::clamp(came().levels, 1, shape_.levels);
 }
 
-void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const {
-  const auto at = static_cast<size_t>(level);
-  const Asked& asked = asked_[one_pass_ ? 0 : at];
+DeviceDraft::Lists DeviceDraft::lists_of(int32_t level) const {
+  const Asked& asked = asked_[one_pass_ ? 0 : static_cast<size_t>(level)];
   const Candidates& c = asked.call->candidates();
   const int64_t list = (int64_t{asked.first} * c.levels + (one_pass_ ? level : 0)) * c.width;
+  return {static_cast<const int32_t*>(c.device_token.data) + list, static_cast<const float*>(c.device_logp.data) + list};
+}
+
+void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const {
+  const auto at = static_cast<size_t>(level);
+  const Lists lists = lists_of(level);
   const bool last = level + 1 == shape_.levels;
   kernels::ExpandTree op{};
   op.places = place_;
@@ -61,19 +68,22 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t*
   op.width = shape_.width;
   op.level = level;
   op.from = level > 0 ? frontier_ : nullptr;
-  op.token = static_cast<const int32_t*>(c.device_token.data) + list;
-  op.logp = static_cast<const float*>(c.device_logp.data) + list;
+  op.token = lists.token;
+  op.logp = lists.logp;
   op.one_list = one_pass_;
   op.vocab_used = vocab_used;
-  op.keep = shape_.beam > 0 ? shape_.keep : 0;
+  op.beliefs = weighs() ? beliefs_ : nullptr;
+  op.keep = shape_.beam == 0 ? 0 : one_pass_ && shape_.among > 0 ? shape_.among : shape_.keep;
   if (!last) op.slots = stage(plan, layout_.expanded[at]);
   op.next = last ? nullptr : frontier_;
   op.next_rows = last ? 0 : layout_.rows[at + 1];
-  if (weighs() && !one_pass_) {
-    op.weigh = {draft_cost_, shape_.weighing->draft_threshold};
-    op.gain = last ? 0 : shape_.weighing->gain[at + 1];
-    op.stop_below = shape_.weighing->stop_below;
-    op.next_rows = std::min(shape_.beam, op.rows * op.width);
+  if (const TreeWeighing* w = one_pass_ ? nullptr : shape_.weighing) {
+    op.weigh = {draft_cost_ + (last ? 0 : level * w->draft_step), w->draft_threshold};
+    op.gain = last ? 0 : w->gain[at + 1];
+    op.stop_below = w->stop_below;
+    op.gain_by_best = gain_by_best_ && !last ? gain_by_best_ + at + 1 : nullptr;
+    op.explore = w->explore;
+    op.next_rows = last && w->beliefs ? 0 : std::min(shape_.beam, op.rows * op.width);
   }
   op.wanted = last || one_pass_ ? nullptr : wanted;
   if (!one_pass_ && !last) {
@@ -92,8 +102,9 @@ void DeviceDraft::select(Plan& plan, const Rows& rows, int32_t first_row, int32_
   op.n_places = layout_.places;
   op.keep = verified() - 1;
   op.slots = stage(plan, layout_.chosen);
-  if (weighs()) op.weigh = {target_cost_, shape_.weighing->target_threshold};
-  op.kept_only = weighs() && !one_pass_;
+  if (const TreeWeighing* w = shape_.weighing) op.weigh = {target_cost_, w->target_threshold, w->or_none};
+  op.kept_only = weighs() && !one_pass_ && !beliefs_;
+  op.among = one_pass_ ? shape_.among : 0;
   op.width = shape_.width;
   op.rows = verified();
   op.first_row = first_row;
@@ -114,28 +125,27 @@ void DeviceDraft::download(Plan& plan) {
   const int64_t bytes = kernels::tree_out_bytes(verified());
   host_.resize(static_cast<size_t>(bytes / 4));
   plan.add(kernels::Download{host_.data(), out_, bytes});
-  if (weighs() && !one_pass_) download_places(plan);
+  if (learns() && one_pass_) download_lists(plan);
+  else if (learns()) download_places(plan);
 }
 
 int32_t DeviceDraft::rows_came() const { return came().rows; }
 
-Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const {
-  *proposed = came().proposed;
-  if (came().status != 0) return nonsense();
-  for (int32_t i = 1; i < came().rows; ++i) {
-    if (tree->add_children(came(i).parent, {&came(i).token, 1}, {&came(i).confidence, 1}) != 1) return no_tree();
-    selected->push_back(i);
-  }
-  return {};
-}
+int32_t DeviceDraft::proposed() const { return came().proposed; }
 
-// place_of_ ascends: a host adds nodes in the order of their places.
-Status DeviceDraft::chosen(std::vector<int32_t>* selected) const {
+Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected) const {
+  if (came().status != 0) return nonsense();
   selected->clear();
   for (int32_t i = 1; i < came().rows; ++i) {
-    const auto at = std::lower_bound(place_of_.begin(), place_of_.end(), came(i).place);
-    if (at == place_of_.end() || *at != came(i).place) return no_tree();
-    selected->push_back(static_cast<int32_t>(at - place_of_.begin()));
+    const kernels::TreeNode& n = came(i);
+    const int32_t parent = n.parent > 0 ? (*selected)[static_cast<size_t>(n.parent) - 1] : 0;
+    int32_t node = tree->first_child(parent);
+    while (node >= 0 && (*tree)[node].token != n.token) node = tree->next_sibling(node);
+    if (node < 0) {
+      node = tree->size();
+      if (tree->add_children(parent, {&n.token, 1}, {&n.confidence, 1}) != 1) return no_tree();
+    }
+    selected->push_back(node);
   }
   return {};
 }
@@ -144,6 +154,15 @@ void DeviceDraft::download_all(Plan& plan) {
   host_.resize(sizeof(kernels::TreeOut) / 4);
   plan.add(kernels::Download{host_.data(), out_, sizeof(kernels::TreeOut)});
   download_places(plan);
+}
+
+// Of a drafter that answers all levels at once.
+void DeviceDraft::download_lists(Plan& plan) {
+  const size_t n = static_cast<size_t>(shape_.levels) * static_cast<size_t>(shape_.width);
+  host_token_.resize(n);
+  host_logp_.resize(n);
+  plan.add(kernels::Download{host_token_.data(), lists_of(0).token, static_cast<int64_t>(n * 4)});
+  plan.add(kernels::Download{host_logp_.data(), lists_of(0).logp, static_cast<int64_t>(n * 4)});
 }
 
 void DeviceDraft::download_places(Plan& plan) {

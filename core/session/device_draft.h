@@ -26,6 +26,8 @@ class DeviceDraft {
   int32_t passes_run() const;  // once the plan has: of those, the ones that the tree had a node for
   int32_t width() const { return shape_.width; }
   bool weighs() const { return shape_.weighing != nullptr; }
+  // The policy is asked afterwards. Where a drafter answers all levels at once, cast has nothing to learn from that.
+  bool learns() const { return weighs() && (!one_pass_ || shape_.weighing->beliefs); }
   int32_t verified() const { return layout_.verified; }  // rows of the target's pass, the root included
 
   // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
@@ -38,9 +40,10 @@ class DeviceDraft {
   void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
   void download(Plan& plan);
 
-  // What it came to, once the plan has run: the nodes chosen, and how many there were to choose from.
-  Status take(DraftTree* tree, std::vector<int32_t>* selected, int32_t* proposed) const;
-
+  // What it came to, once the plan has run: the nodes chosen, which are added to the tree unless they are there, and how many
+  // there were to choose from.
+  Status take(DraftTree* tree, std::vector<int32_t>* selected) const;
+  int32_t proposed() const;
   int32_t rows_came() const;  // the root one of them
 
   // The host asks a policy its questions when all has run, and finds the answers here: of a tree that was drawn ahead of
@@ -49,7 +52,9 @@ class DeviceDraft {
   Status land();
   bool has(const DraftTree& tree, std::span<const int32_t> frontier) const;
   int32_t answer(DraftTree* tree, std::span<const int32_t> frontier);  // how many children that are
-  Status chosen(std::vector<int32_t>* selected) const;                 // which of the answers are verified
+  // What a drafter said that answers all levels at once, by level.
+  std::span<const int32_t> all_tokens() const { return host_token_; }
+  std::span<const float> all_logps() const { return host_logp_; }
 
  private:
   struct Asked {
@@ -67,11 +72,21 @@ class DeviceDraft {
   int32_t* frontier_ = nullptr;
   const int32_t* fed_slots_ = nullptr;
   const double *draft_cost_ = nullptr, *target_cost_ = nullptr;
+  const kernels::Beliefs* beliefs_ = nullptr;
+  const kernels::GainByBest* gain_by_best_ = nullptr;
+  struct Lists {
+    const int32_t* token;
+    const float* logp;
+  };
+  Lists lists_of(int32_t level) const;  // on the device
+  void download_lists(Plan& plan);
   void download_places(Plan& plan);
   const kernels::TreeOut& came() const { return *reinterpret_cast<const kernels::TreeOut*>(host_.data()); }
   const kernels::TreeNode& came(int32_t row) const { return reinterpret_cast<const kernels::TreeNode*>(&came() + 1)[row]; }
   std::vector<int32_t> host_;  // TreeOut and its nodes
   std::vector<kernels::TreePlace> host_places_;
+  std::vector<int32_t> host_token_;
+  std::vector<float> host_logp_;
   std::vector<int32_t> place_of_;  // by tree node, as far as it was drawn ahead
 };
 

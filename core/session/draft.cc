@@ -134,8 +134,12 @@ Status Session::finish_draft() {
   if (device_.on()) return take_drawn_ahead();
   Status s = side_->sequence().check_candidates(model_->config().vocab_used);
   const bool best_first = s.ok() && one_pass() && policy_->best_nodes() > 0;
-  if (best_first) take_best();
-  else if (s.ok()) s = take_candidates();
+  if (best_first) {
+    take_best(side_->sequence().candidates().token, side_->sequence().candidates().logp);
+    count_proposed(tree_.size() - 1);
+  } else if (s.ok()) {
+    s = take_candidates();
+  }
   if (s.ok()) return best_first ? start_verify() : next_draft_level();
   drafter_failed(s, false);
   drop_draft();
@@ -180,17 +184,15 @@ Status Session::take_candidates() {
 }
 
 // The best nodes of the product of the levels of a drafter that answered them all at once.
-void Session::take_best() {
-  const Candidates& c = side_->sequence().candidates();
-  const auto width = static_cast<size_t>(c.width);
-  const auto levels = static_cast<size_t>(std::min({c.levels, max_depth_, policy_->best_depth()}));
+void Session::take_best(std::span<const int32_t> token, std::span<const float> logp) {
+  const auto width = static_cast<size_t>(side_->sequence().width(policy_->width()));
+  const size_t levels = std::min(token.size() / width, static_cast<size_t>(std::min(max_depth_, policy_->best_depth())));
   confidence_.resize(levels * width);
-  for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(c.logp[i]);
+  for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(logp[i]);
   level_lists_.clear();
   for (size_t l = 0; l < levels; ++l)
-    level_lists_.push_back({{c.token.data() + l * width, width}, {confidence_.data() + l * width, width}});
+    level_lists_.push_back({token.subspan(l * width, width), {confidence_.data() + l * width, width}});
   product_.grow(&tree_, level_lists_, policy_->best_nodes());
-  count_proposed(tree_.size() - 1);
 }
 
 }  // namespace aerie

@@ -14,10 +14,15 @@ struct TreeMemory {  // shared
   float floats[32];
   int32_t ints[32];
   Weighed kept;
+  int32_t expanded;
 };
 
-__device__ uint64_t place_key(const TreePlace* places, int64_t p) {
+__device__ uint64_t value_key(const TreePlace* places, int64_t p) {
   return places[p].token < 0 ? kNoKey : key_of(places[p].value, static_cast<int32_t>(p));
+}
+// The key from which on nodes are the best n of those before place `end`, by value.
+__device__ uint64_t best_by_value(const TreePlace* places, int32_t end, int32_t n, TreeMemory& m) {
+  return select_from(end, static_cast<uint64_t>(n), [&](int64_t p) { return value_key(places, p); }, one_each, m.best.select);
 }
 
 // m.best.best, such as are at least `from`, as places in ascending order in m.place. Returns how many.
@@ -37,11 +42,13 @@ __device__ int32_t in_order(uint64_t from, TreeMemory& m) {
 }
 
 // m.best.best, such as are worth their cost: their number, and the key from which on they are.
-__device__ uint64_t weigh(const TreeWeigh& by, int32_t most, TreeMemory& m) {
+template <class FactorOf>
+__device__ uint64_t weigh(const TreeWeigh& by, int32_t most, const FactorOf& factor_of, TreeMemory& m) {
   if (threadIdx.x == 0) {
     int32_t n = 0;
     while (n < most && m.best.best[n] != kNoKey) ++n;
-    m.kept = weigh_nodes(by, n, [&](int32_t k) { return score_of(m.best.best[k]); });
+    const double factor = n > 0 ? factor_of(score_of(m.best.best[0])) : 1;
+    m.kept = weigh_nodes(by, n, factor, [&](int32_t k) { return score_of(m.best.best[k]); });
   }
   sync_block();
   return m.kept.count > 0 ? m.best.best[m.kept.count - 1] : ~uint64_t{0};
@@ -72,7 +79,7 @@ __device__ void expand_tree(const ExpandTree& op) {
   for (int32_t i = me; i < n; i += kTreeThreads) op.places[op.first + i] = tree_child(op, i / op.width, i % op.width, &bad);
   const float any = block_max(bad ? 1.0f : 0.0f, m.floats);  // the places are there for all threads
   if (me == 0) op.out->status = any != 0.0f;
-  if (me == 0 && op.level == 0) op.out->levels = 1;
+  if (me == 0 && op.level == 0) op.out->levels = 1, op.out->declined = 0;
   if (op.next_rows == 0) return;
   if (op.slots) {
     bool some = false;
@@ -88,19 +95,19 @@ __device__ void expand_tree(const ExpandTree& op) {
   // With keep 0 the node of the lowest place wins.
   const auto new_key = [&](int64_t i) {
     const TreePlace& p = op.places[op.first + i];
-    return p.token < 0 ? kNoKey : key_of(op.keep > 0 || op.weigh.cost ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
+    return p.token < 0 ? kNoKey : key_of(op.weigh.cost ? p.worth : op.keep > 0 ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
   };
   uint64_t from = 1;
-  if (op.keep > 0 && !op.weigh.cost)
-    from = select_from(op.first + n, static_cast<uint64_t>(op.keep), [&](int64_t p) { return place_key(op.places, p); },
-                       one_each, m.best.select);
+  if (op.keep > 0 && !op.weigh.cost) from = best_by_value(op.places, op.first + n, op.keep, m);
   select_best(n, op.next_rows, new_key, m.best);
-  if (op.weigh.cost) from = weigh(op.weigh, op.next_rows, m);
+  if (op.weigh.cost) from = weigh(op.weigh, op.next_rows, [&](float best) { return level_factor(op, best); }, m);
   int32_t count = in_order(from, m);
   if (op.weigh.cost) {
     if (me < count) op.places[m.place[me]].row = -1;
+    if (me == 0) m.expanded = to_expand(op, m.kept);
     sync_block();
-    if (!goes_on(op, m.kept)) count = 0;
+    if (m.expanded < count && m.expanded > 0) from = m.best.best[m.expanded - 1], in_order(from, m);
+    count = m.expanded;
     if (!op.next) return;
   }
   if (me == 0) note_level(op, count > 0);
@@ -120,8 +127,14 @@ __device__ void select_tree(const SelectTree& op) {
   if (op.out->status == 0 && op.slots) {
     count = in_slots(op, m);
   } else if (op.out->status == 0 && op.keep > 0) {
-    select_best(op.n_places, op.keep, [&](int64_t p) { return eligible(op, op.places[p]) ? place_key(op.places, p) : kNoKey; }, m.best);
-    count = in_order(op.weigh.cost ? weigh(op.weigh, op.keep, m) : 1, m);
+    const uint64_t among = op.among > 0 ? best_by_value(op.places, op.n_places, op.among, m) : kNoKey;
+    const auto in_among = [&](int32_t p) { return value_key(op.places, p) >= among && op.places[p].token >= 0; };
+    const auto key = [&](int64_t i) {
+      const auto p = static_cast<int32_t>(i);
+      return eligible(op, p, in_among) ? key_of(op.places[p].worth, p) : kNoKey;
+    };
+    select_best(op.n_places, op.keep, key, m.best);
+    count = in_order(op.weigh.cost ? weigh(op.weigh, op.keep, [](float) { return 1.0; }, m) : 1, m);
   }
   for (int32_t i = me; i < op.rows; i += kTreeThreads) fill_tree_row(op, m.place, count, i);
   if (me == 0) op.out->rows = count + 1, op.out->proposed = proposed;

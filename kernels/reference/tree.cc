@@ -8,32 +8,34 @@
 namespace aerie::kernels::reference {
 namespace {
 
-// The best n of the nodes at places [from, to) that may be chosen, best first.
+// The best n of the nodes at places [from, to) that may be chosen, by their value or worth, best first.
 template <class May>
-std::vector<int32_t> ranked(const TreePlace* places, int32_t from, int32_t to, int32_t n, const May& may) {
+std::vector<int32_t> ranked(const TreePlace* places, int32_t from, int32_t to, int32_t n, float TreePlace::*by, const May& may) {
   std::vector<int32_t> best;
   for (int32_t p = from; p < to; ++p)
-    if (may(places[p])) best.push_back(p);
+    if (may(p)) best.push_back(p);
   const auto before = [&](int32_t a, int32_t b) {
-    return places[a].value != places[b].value ? places[a].value > places[b].value : a < b;
+    return places[a].*by != places[b].*by ? places[a].*by > places[b].*by : a < b;
   };
   std::sort(best.begin(), best.end(), before);
   best.resize(std::min(best.size(), static_cast<size_t>(n)));
   return best;
 }
-bool is_node(const TreePlace& p) { return p.token >= 0; }
+auto nodes(const TreePlace* places) {
+  return [=](int32_t p) { return places[p].token >= 0; };
+}
 
-// In the order of places.
+// By value, in the order of places.
 std::vector<int32_t> best_of(const TreePlace* places, int32_t from, int32_t to, int32_t n) {
-  std::vector<int32_t> best = ranked(places, from, to, n, is_node);
+  std::vector<int32_t> best = ranked(places, from, to, n, &TreePlace::value, nodes(places));
   std::sort(best.begin(), best.end());
   return best;
 }
 
 // Those of them that are worth their cost stay.
-Weighed weigh(const TreePlace* places, const TreeWeigh& by, std::vector<int32_t>* best) {
-  const auto value = [&](int32_t k) { return places[(*best)[static_cast<size_t>(k)]].value; };
-  const Weighed kept = weigh_nodes(by, static_cast<int32_t>(best->size()), value);
+Weighed weigh(const TreePlace* places, const TreeWeigh& by, double factor, std::vector<int32_t>* best) {
+  const auto worth = [&](int32_t k) { return places[(*best)[static_cast<size_t>(k)]].worth; };
+  const Weighed kept = weigh_nodes(by, static_cast<int32_t>(best->size()), factor, worth);
   best->resize(static_cast<size_t>(kept.count));
   return kept;
 }
@@ -46,15 +48,15 @@ void run(const ExpandTree& op) {
   for (int32_t r = 0; r < op.rows; ++r)
     for (int32_t i = 0; i < op.width; ++i) op.places[op.first + r * op.width + i] = tree_child(op, r, i, &bad);
   op.out->status = bad;
-  if (op.level == 0) op.out->levels = 1;
+  if (op.level == 0) op.out->levels = 1, op.out->declined = 0;
   std::vector<int32_t> next;
   if (op.slots) {
     for (int32_t r = 0; r < op.next_rows; ++r) next.push_back(slot_place(op.places, op.slots[r], op.width));
   } else if (op.weigh.cost) {
-    next = ranked(op.places, op.first, end, op.next_rows, is_node);
-    const Weighed kept = weigh(op.places, op.weigh, &next);
+    next = ranked(op.places, op.first, end, op.next_rows, &TreePlace::worth, nodes(op.places));
+    const Weighed kept = weigh(op.places, op.weigh, next.empty() ? 1 : level_factor(op, op.places[next[0]].worth), &next);
     for (const int32_t p : next) op.places[p].row = -1;
-    if (!goes_on(op, kept)) next.clear();
+    next.resize(static_cast<size_t>(to_expand(op, kept)));
     std::sort(next.begin(), next.end());
   } else if (op.keep > 0) {
     next = best_of(op.places, op.first, end, op.next_rows);
@@ -78,8 +80,10 @@ void run(const SelectTree& op) {
     for (int32_t i = 0; i < keep; ++i) chosen.push_back(slot_place(op.places, op.slots[i], op.width));
     std::erase(chosen, -1);
   } else {
-    chosen = ranked(op.places, 0, op.n_places, keep, [&](const TreePlace& p) { return eligible(op, p); });
-    if (op.weigh.cost) (void)weigh(op.places, op.weigh, &chosen);
+    const std::vector<int32_t> among = best_of(op.places, 0, op.n_places, op.among);
+    const auto in_among = [&](int32_t p) { return std::binary_search(among.begin(), among.end(), p); };
+    chosen = ranked(op.places, 0, op.n_places, keep, &TreePlace::worth, [&](int32_t p) { return eligible(op, p, in_among); });
+    if (op.weigh.cost) (void)weigh(op.places, op.weigh, 1, &chosen);
     std::sort(chosen.begin(), chosen.end());
   }
   const auto count = static_cast<int32_t>(chosen.size());

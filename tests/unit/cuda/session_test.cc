@@ -120,40 +120,44 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
     must(s.step(0, std::chrono::microseconds(0), &r));
     return kernels::cuda::emulation::counts().host_waits - before;
   };
-  for (const std::string kind : {"eagle", "eagle3", "fasteagle"}) {
-    const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,
-                                                                   DType::bf16, target());
-    const auto drafter = open_drafter(model, kind == "eagle3" ? "eagle" : kind, head);
-    std::vector<int32_t> texts[2];
-    std::vector<uint64_t> counts[2];
-    for (const bool on_device : {true, false}) {
-      SessionOptions o = sampled(3);  // the noise that they share lets heads agree with the target that know nothing
-      o.drafter = drafter;
-      o.tree.name = "eagle2";
-      o.tree.total = 24;
-      o.tree.top_k = 4;
-      o.tree.depth = 3;
-      if (!on_device) o.drafts_on_device = false;  // otherwise as it is with this device
-      auto s = must(Session::create(model, o));
-      must(s->append(kPrompt));
-      waits(*s);  // reads the prompt
-      for (int cycle = 0; cycle < 6; ++cycle) {
-        const int64_t n = waits(*s);
-        if (on_device) EXPECT_EQ(n, 1) << kind;
-        else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's
+  for (const std::string tree : {"eagle2", "auto"}) {
+    for (const std::string kind : {"eagle", "eagle3", "fasteagle"}) {
+      if (tree == "auto" && kind == "eagle3") continue;  // in its plans as eagle
+      SCOPED_TRACE(tree);
+      const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,
+                                                                     DType::bf16, target());
+      std::vector<int32_t> texts[2];
+      std::vector<uint64_t> counts[2];
+      for (const bool on_device : {true, false}) {
+        SessionOptions o = sampled(3);  // the noise that they share lets heads agree with the target that know nothing
+        o.drafter = open_drafter(model, kind == "eagle3" ? "eagle" : kind, head);  // of which nothing is known yet
+        o.tree.name = tree;
+        o.tree.total = 24;
+        o.tree.top_k = 4;
+        o.tree.depth = 3;
+        o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.01 : 1 + 0.03 * rows; };
+        if (!on_device) o.drafts_on_device = false;  // otherwise as it is with this device
+        auto s = must(Session::create(model, o));
+        must(s->append(kPrompt));
+        waits(*s);  // reads the prompt
+        for (int cycle = 0; cycle < (tree == "auto" ? 2 : 6); ++cycle) {  // auto's first trees have 128 rows, which takes a while
+          const int64_t n = waits(*s);
+          if (on_device) EXPECT_EQ(n, 1) << kind;
+          else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's
+        }
+        const SessionStatistics& stats = s->statistics();
+        EXPECT_EQ(stats.drafter_failures, 0u);
+        EXPECT_GT(stats.accepted, 0u);
+        EXPECT_GT(stats.draft_ns, 0u);  // told apart by the device's clock where one plan has both
+        EXPECT_GT(stats.verify_ns, 0u);
+        texts[on_device] = s->tokens();
+        counts[on_device] = {stats.cycles, stats.verified, stats.accepted};
+        counts[on_device].insert(counts[on_device].end(), std::begin(stats.tried), std::end(stats.tried));
+        counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
       }
-      const SessionStatistics& stats = s->statistics();
-      EXPECT_EQ(stats.drafter_failures, 0u);
-      EXPECT_GT(stats.accepted, 0u);
-      EXPECT_GT(stats.draft_ns, 0u);  // told apart by the device's clock where one plan has both
-      EXPECT_GT(stats.verify_ns, 0u);
-      texts[on_device] = s->tokens();
-      counts[on_device] = {stats.cycles, stats.verified, stats.accepted};
-      counts[on_device].insert(counts[on_device].end(), std::begin(stats.tried), std::end(stats.tried));
-      counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
+      EXPECT_EQ(texts[0], texts[1]) << kind;
+      EXPECT_EQ(counts[0], counts[1]) << kind;
     }
-    EXPECT_EQ(texts[0], texts[1]) << kind;
-    EXPECT_EQ(counts[0], counts[1]) << kind;
   }
 }
 

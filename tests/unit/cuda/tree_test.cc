@@ -8,6 +8,9 @@ namespace {
 TEST(CudaTree, IsThePolicys) {
   each_order([] { tree_test::expect_policies_trees(*cuda_device(false), 40); });
 }
+TEST(CudaTree, IsAutos) {
+  each_order([] { tree_test::expect_autos_trees(*cuda_device(false), 150); });
+}
 TEST(CudaTree, NonsenseIsRefused) {
   each_order([] { tree_test::expect_nonsense_is_refused(*cuda_device(false)); });
 }

@@ -55,9 +55,8 @@ TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
       }
 }
 
-// Policies that weigh costs. Of auto the device draws ahead what it surely asks for, the host the rest; cast's trees it
-// weighs by itself, in a target's pass of as many rows as they came to lately: one that would have more is cut. Passes
-// cost what is said here, so that nothing but the tree could make a difference.
+// Policies that weigh costs. The device weighs by itself, in a target's pass of as many rows as trees came to lately: one
+// that would have more is cut. Passes cost what is said here, so that nothing but the tree could make a difference.
 TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(1));
@@ -73,9 +72,9 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
     return std::pair{tokens_and_counts, static_cast<double>(s->statistics().draft_passes)};
   };
   // Some trees are cut: to the rows, or the depth, of those before.
-  const auto expect_nearly = [&](const char* kind, float temperature, double draft_ms) {
-    SCOPED_TRACE(std::string(kind) + " at " + std::to_string(temperature) + " for " + std::to_string(draft_ms));
-    const auto device = drawn("cast", kind, temperature, draft_ms, true), host = drawn("cast", kind, temperature, draft_ms, false);
+  const auto expect_nearly = [&](const char* kind, float temperature, double draft_ms, const char* tree = "cast") {
+    SCOPED_TRACE(std::string(tree) + " of " + kind + " at " + std::to_string(temperature) + " for " + std::to_string(draft_ms));
+    const auto device = drawn(tree, kind, temperature, draft_ms, true), host = drawn(tree, kind, temperature, draft_ms, false);
     EXPECT_EQ(device.first.first, host.first.first);
     const auto verified = static_cast<double>(device.first.second[2]), all = static_cast<double>(host.first.second[2]);
     EXPECT_LE(verified, all);
@@ -84,9 +83,10 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
     EXPECT_GT(device.second, 0.95 * host.second);
     return verified < all;
   };
-  for (const auto& [temperature, draft_ms] : {std::pair{0.0f, 0.02}, {0.9f, 0.02}, {0.9f, 0.15}})  // deep trees, and some not worth it
-    EXPECT_EQ(drawn("auto", "eagle3", temperature, draft_ms, true).first, drawn("auto", "eagle3", temperature, draft_ms, false).first)
-        << temperature << " for " << draft_ms;
+  for (const char* kind : {"eagle3", "fasteagle"}) {
+    EXPECT_EQ(drawn("auto", kind, 0, 0.02, true), drawn("auto", kind, 0, 0.02, false)) << kind;
+    for (const double draft_ms : {0.02, 0.15}) EXPECT_TRUE(expect_nearly(kind, 0.9f, draft_ms, "auto"));  // deep trees, and some not worth it
+  }
   EXPECT_EQ(drawn("cast", "eagle3", 0, 0.02, true), drawn("cast", "eagle3", 0, 0.02, false));
   EXPECT_FALSE(expect_nearly("eagle3", 0.9f, 0.02));
   EXPECT_TRUE(expect_nearly("eagle3", 0.9f, 0.15));

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "core/policy/node_values.h"
 #include "core/policy/tree_layout.h"
 #include "core/tree/level_product.h"
 #include "kernels/device.h"
@@ -61,11 +62,12 @@ struct DeviceTree {
   std::vector<std::vector<int32_t>> frontiers;  // places
   Tokens token = Tokens(128, -7), position = token, tail_len = token, walk_token = token, first_child = token,
          next_sibling = token, tails, draft_token, draft_parent, draft_tails;
-  std::vector<int32_t> out = std::vector<int32_t>(4 + 4 * 128, -9);
+  static constexpr size_t kHead = sizeof(kernels::TreeOut) / sizeof(int32_t);
+  std::vector<int32_t> out = std::vector<int32_t>(kHead + 4 * 128, -9);
   int32_t rows = 1;
   const kernels::TreeOut& head() const { return *reinterpret_cast<const kernels::TreeOut*>(out.data()); }
   const kernels::TreeNode& node(int32_t i) const {
-    return reinterpret_cast<const kernels::TreeNode*>(out.data() + 4)[i];
+    return reinterpret_cast<const kernels::TreeNode*>(out.data() + kHead)[i];
   }
   Tokens path_to(int32_t place) const {
     Tokens path;
@@ -97,12 +99,14 @@ inline void expect_draft_rows(const DeviceTree& t, int32_t depth, int32_t rows, 
   }
 }
 
-inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool one_list, uint32_t seed) {
+inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool one_list, uint32_t seed, bool ties) {
   DeviceTree t;
   std::iota(t.fed_slots.begin(), t.fed_slots.end(), 3000);
   std::iota(t.row_slots.begin(), t.row_slots.end(), 5000);
   TreeLayout layout;
-  EXPECT_TRUE(layout.lay(shape, false));
+  EXPECT_TRUE(layout.lay(shape, one_list));
+  std::vector<kernels::Beliefs> beliefs;  // not on the stack, where no device looks
+  if (shape.weighing && shape.weighing->beliefs) beliefs.push_back(*shape.weighing->beliefs);
   for (int32_t level = 0; level < shape.levels; ++level) {
     const auto at = static_cast<size_t>(level);
     const int32_t rows = layout.rows[at];
@@ -114,7 +118,7 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     for (int32_t r = 0; r < (one_list ? 1 : rows); ++r) {
       const bool blank = level > 0 && frontier[static_cast<size_t>(r)] < 0 && !one_list;
       const Tokens path = one_list ? Tokens(static_cast<size_t>(level), 1) : t.path_to(frontier[static_cast<size_t>(r)]);
-      Candidates c = candidates_after(path, shape.width, seed, !one_list);
+      Candidates c = candidates_after(path, shape.width, seed, ties);
       if (blank) c.token.assign(c.token.size(), 77777777), c.logp.assign(c.logp.size(), NAN);  // nobody looks
       tokens.insert(tokens.end(), c.token.begin(), c.token.end());
       logp.insert(logp.end(), c.logp.begin(), c.logp.end());
@@ -135,17 +139,20 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     op.logp = logp.data();
     op.one_list = one_list;
     op.vocab_used = kVocabulary;
-    op.keep = shape.beam > 0 ? shape.keep : 0;
+    op.beliefs = beliefs.empty() ? nullptr : beliefs.data();
+    op.keep = shape.beam == 0 ? 0 : one_list && shape.among > 0 ? shape.among : shape.keep;
     if (next_rows > 0 && !layout.expanded[at].empty()) op.slots = layout.expanded[at].data();
     op.next = next_rows > 0 ? t.next.data() : nullptr;
     op.next_rows = next_rows;
     Tokens flag(1, 0);  // not on the stack, where no device looks
     op.wanted = flag.data();
-    if (shape.weighing && !one_list) {
-      op.weigh = {shape.weighing->draft.data(), shape.weighing->draft_threshold};
-      op.gain = next_rows > 0 ? shape.weighing->gain[at + 1] : 0;
-      op.stop_below = shape.weighing->stop_below;
-      op.next_rows = std::min(shape.beam, rows * shape.width);
+    if (const TreeWeighing* w = one_list ? nullptr : shape.weighing) {
+      op.weigh = {w->draft.data() + (next_rows > 0 ? level * w->draft_step : 0), w->draft_threshold};
+      op.gain = next_rows > 0 ? w->gain[at + 1] : 0;
+      op.stop_below = w->stop_below;
+      op.gain_by_best = w->beliefs && next_rows > 0 ? w->gain_by_best.data() + at + 1 : nullptr;
+      op.explore = w->explore;
+      op.next_rows = w->beliefs && next_rows == 0 ? 0 : std::min(shape.beam, rows * shape.width);
     }
     if (next_rows > 0 && !one_list)
       op.draft = {t.draft_token.data(), t.draft_parent.data(), t.draft_tails.data(), t.fed_slots.data(), DeviceTree::kNodeBase, layout.stride};
@@ -164,8 +171,9 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
   op.keep = t.rows - 1;
   op.slots = layout.chosen.empty() ? nullptr : layout.chosen.data();
   op.width = shape.width;
-  if (shape.weighing) op.weigh = {shape.weighing->target.data(), shape.weighing->target_threshold};
-  op.kept_only = shape.weighing && !one_list;
+  if (shape.weighing) op.weigh = {shape.weighing->target.data(), shape.weighing->target_threshold, shape.weighing->or_none};
+  op.kept_only = shape.weighing && !shape.weighing->beliefs && !one_list;
+  op.among = one_list ? shape.among : 0;
   op.rows = t.rows;
   op.first_row = DeviceTree::kFirstRow;
   op.tail_room = shape.levels;
@@ -225,6 +233,65 @@ inline std::unique_ptr<TreePolicy> random_static_tree(std::mt19937& random, int3
   return std::move(make_static_policy(listed)).value();
 }
 
+// The policy's tree of this cycle, node for node, level by level.
+inline void expect_the_policys(kernels::Device& device, const Draft& want, const TreeShape& shape, uint32_t seed, bool ties = true) {
+  const DeviceTree got = draw_on(device, shape, false, seed, ties);
+  expect_tree(got, want, shape);
+  ASSERT_EQ(got.head().proposed, want.tree.size() - 1);
+  for (size_t level = 0; level < want.frontiers.size(); ++level) {
+    std::vector<Tokens> asked;
+    ASSERT_LT(level, got.frontiers.size());
+    for (const int32_t place : got.frontiers[level])
+      if (level == 0 || place >= 0) asked.push_back(got.path_to(place));
+    ASSERT_EQ(asked, paths_of(want.tree, want.frontiers[level])) << level;
+  }
+  for (size_t level = want.frontiers.size(); level < got.frontiers.size(); ++level)
+    ASSERT_TRUE(std::all_of(got.frontiers[level].begin(), got.frontiers[level].end(), [](int32_t place) { return place < 0; })) << level;
+}
+
+// The same of a drafter that answers all levels at once: the best nodes of the product of its lists. Where nodes are worth the
+// same the host takes what it met first. By auto's beliefs many are: then nodes of the same worth.
+inline void expect_the_products(kernels::Device& device, TreePolicy& again, TreeShape shape, uint32_t seed) {
+  Draft product;
+  product.tree.reset(1000);
+  std::vector<Answer> answers;
+  std::vector<LevelList> lists;
+  for (int32_t level = 0; level < shape.levels; ++level)
+    answers.push_back(host_drafter(seed, false)(Tokens(static_cast<size_t>(level), 1), shape.width));
+  for (const Answer& a : answers) lists.push_back({a.token, a.confidence});
+  if (std::any_of(answers.begin(), answers.end(), [](const Answer& a) {  // the product of lists with equal tokens is undefined
+        return std::set<int32_t>(a.token.begin(), a.token.end()).size() != a.token.size();
+      }))
+    return;
+  LevelProduct grower;
+  grower.grow(&product.tree, lists, again.best_nodes());
+  again.select(product.tree, &product.selected);
+  const DeviceTree flat = draw_on(device, shape, true, seed, false);
+  ASSERT_EQ(flat.head().rows, static_cast<int32_t>(product.selected.size()) + 1);
+  if (shape.weighing && shape.weighing->beliefs) {
+    NodeValues values;
+    values.beliefs = *shape.weighing->beliefs;
+    values.update(product.tree);
+    std::vector<double> host, drawn;
+    for (const int32_t n : product.selected) host.push_back(values.of(n));
+    for (int32_t i = 1; i < flat.head().rows; ++i) drawn.push_back(static_cast<double>(flat.places[static_cast<size_t>(flat.node(i).place)].worth));
+    std::sort(host.begin(), host.end());
+    std::sort(drawn.begin(), drawn.end());
+    ASSERT_EQ(drawn, host);
+    return;
+  }
+  std::vector<Tokens> chosen;
+  for (int32_t i = 1; i < flat.head().rows; ++i) {
+    Tokens path;
+    for (int32_t a = i; a > 0; a = flat.node(a).parent) path.insert(path.begin(), flat.node(a).token);
+    chosen.push_back(path);
+  }
+  std::vector<Tokens> wanted = paths_of(product.tree, product.selected);
+  std::sort(chosen.begin(), chosen.end());
+  std::sort(wanted.begin(), wanted.end());
+  ASSERT_EQ(chosen, wanted);
+}
+
 // Random policies: all that have a shape, in ample and in little room.
 inline void expect_policies_trees(kernels::Device& device, int trials) {
   std::mt19937 random(5);
@@ -269,49 +336,74 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     again->costs(costs);
     TreeShape shape;
     ASSERT_TRUE(again->shape(&shape));
-    const DeviceTree got = draw_on(device, shape, false, seed);
-    expect_tree(got, want, shape);
-    ASSERT_EQ(got.head().proposed, want.tree.size() - 1);
-    for (size_t level = 0; level < want.frontiers.size(); ++level) {
-      std::vector<Tokens> asked;
-      ASSERT_LT(level, got.frontiers.size());
-      for (const int32_t place : got.frontiers[level])
-        if (level == 0 || place >= 0) asked.push_back(got.path_to(place));
-      ASSERT_EQ(asked, paths_of(want.tree, want.frontiers[level])) << level;
-    }
-    for (size_t level = want.frontiers.size(); level < got.frontiers.size(); ++level)
-      ASSERT_TRUE(std::all_of(got.frontiers[level].begin(), got.frontiers[level].end(), [](int32_t place) { return place < 0; })) << level;
-    if (shape.beam == 0) continue;
-    // A drafter that answers all levels at once: the best nodes of the product of its lists. Where values are equal the
-    // host takes what it met first.
-    Draft product;
-    product.tree.reset(1000);
-    std::vector<Answer> answers;
-    std::vector<LevelList> lists;
-    for (int32_t level = 0; level < shape.levels; ++level)
-      answers.push_back(host_drafter(seed, false)(Tokens(static_cast<size_t>(level), 1), shape.width));
-    for (const Answer& a : answers) lists.push_back({a.token, a.confidence});
-    if (std::any_of(answers.begin(), answers.end(), [](const Answer& a) {  // the product of lists with equal tokens is undefined
-          return std::set<int32_t>(a.token.begin(), a.token.end()).size() != a.token.size();
-        }))
-      continue;
-    LevelProduct grower;
-    grower.grow(&product.tree, lists, again->best_nodes());
-    again->select(product.tree, &product.selected);
-    shape.beam = shape.keep;
-    const DeviceTree flat = draw_on(device, shape, true, seed);
-    ASSERT_EQ(flat.head().rows, static_cast<int32_t>(product.selected.size()) + 1);
-    std::vector<Tokens> chosen;
-    for (int32_t i = 1; i < flat.head().rows; ++i) {
-      Tokens path;
-      for (int32_t a = i; a > 0; a = flat.node(a).parent) path.insert(path.begin(), flat.node(a).token);
-      chosen.push_back(path);
-    }
-    std::vector<Tokens> wanted = paths_of(product.tree, product.selected);
-    std::sort(chosen.begin(), chosen.end());
-    std::sort(wanted.begin(), wanted.end());
-    ASSERT_EQ(chosen, wanted);
+    expect_the_policys(device, want, shape, seed);
+    if (shape.beam > 0) expect_the_products(device, *again, shape, seed);
+    if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+// auto, which goes on learning: every cycle's tree is drawn by both from what it has learned so far, in ample and in little
+// room, at costs that change, in texts that follow the drafter for a while and then do not.
+inline void expect_autos_trees(kernels::Device& device, int cycles) {
+  std::mt19937 random(11);
+  const auto policy = make_auto_policy();
+  std::vector<double> memory = policy->memory();
+  memory.back() = 40;  // levels that did not pay, of which one in 48 is asked for all the same
+  EXPECT_TRUE(policy->recall(memory));
+  std::vector<double> target(kMaxTreeNodes + 1), draft(kMaxTreeNodes + 1);
+  size_t drawn = 0, stopped = 0, nodes = 0, explored = 0;
+  for (int cycle = 0; cycle < cycles; ++cycle) {
+    SCOPED_TRACE("cycle " + std::to_string(cycle));
+    const double row = cycle / 10 % 2 ? 0.002 : 0.02, level = cycle / 20 % 3 ? 0.4 : 0.02;
+    target[1] = 1, draft[1] = level;
+    for (size_t n = 2; n < target.size(); ++n) {
+      target[n] = target[n - 1] + row * static_cast<double>(random() % 3);
+      draft[n] = draft[n - 1] + level / 20 * static_cast<double>(random() % 3);
+    }
+    CycleLimits limits;
+    limits.max_depth = static_cast<int32_t>(1 + random() % 4 * 2);
+    if (random() % 3 == 0) limits.max_nodes = 1 + static_cast<int32_t>(random() % 40);
+    policy->begin(limits);
+    policy->costs({.target = target.data(), .draft = draft.data(), .draft_root = draft[1]});
+    const auto again = policy->clone();
+    TreeShape shape;
+    if (!again->shape(&shape)) {
+      ASSERT_TRUE(policy->resting());
+      policy->idle(1);
+      continue;
+    }
+    if (random() % 3 == 0) {  // cut
+      shape.keep = 1 + static_cast<int32_t>(random() % static_cast<uint32_t>(shape.keep));
+      shape.levels = 1 + static_cast<int32_t>(random() % static_cast<uint32_t>(shape.levels));
+    }
+    again->drawn_in(shape.keep + 1, shape.levels);
+    const uint32_t seed = random();
+    const Draft want = drive(*policy, host_drafter(seed, cycle % 2 == 0), limits,
+                             [&](DraftTree&) { policy->drawn_in(shape.keep + 1, shape.levels); });
+    expect_the_policys(device, want, shape, seed, cycle % 2 == 0);
+    expect_the_products(device, *again, shape, seed);
+    if (testing::Test::HasFatalFailure()) return;
+    ++drawn;
+    nodes += want.selected.size();
+    stopped += static_cast<int32_t>(want.frontiers.size()) < shape.levels;
+    explored += shape.weighing->explore;
+    std::vector<int32_t> path{0};
+    int32_t last = -1;
+    for (int32_t child = want.tree.first_child(0); child >= 0; child = want.tree.first_child(child)) {
+      while (random() % 4 == 0 && want.tree.next_sibling(child) >= 0) child = want.tree.next_sibling(child);
+      last = want.tree[child].token;
+      const bool follows = random() % 100 < (cycle / 40 % 2 ? 90 : 40);
+      if (!follows || std::find(want.selected.begin(), want.selected.end(), child) == want.selected.end()) break;
+      path.push_back(child);
+      last = -1;
+    }
+    std::vector<double> draft_ms(want.frontiers.size(), level);
+    policy->outcome(want.tree, {path, last, 1 + level * static_cast<double>(draft_ms.size()), draft_ms});
+  }
+  EXPECT_GT(drawn, static_cast<size_t>(cycles) / 2);
+  EXPECT_GT(nodes, 2 * drawn);
+  EXPECT_GT(stopped, drawn / 10);
+  EXPECT_GT(explored, 0u) << stopped << " of " << drawn;
 }
 
 // A drafter's pass that gave nonsense leaves the root alone.

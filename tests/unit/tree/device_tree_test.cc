@@ -7,10 +7,12 @@ namespace {
 
 TEST(DeviceTree, IsThePolicysOnTheReference) { expect_policies_trees(*kernels::make_reference_device(), 400); }
 TEST(DeviceTree, IsThePolicysOnTheCpu) { expect_policies_trees(*kernels::make_cpu_device({.threads = 1}).value(), 50); }
+TEST(DeviceTree, IsAutosOnTheReference) { expect_autos_trees(*kernels::make_reference_device(), 1200); }
+TEST(DeviceTree, IsAutosOnTheCpu) { expect_autos_trees(*kernels::make_cpu_device({.threads = 1}).value(), 250); }
 TEST(DeviceTree, NonsenseIsRefused) { expect_nonsense_is_refused(*kernels::make_reference_device()); }
 TEST(DeviceTree, WalkedRowsHaveSlots) { expect_path_slots(*kernels::make_reference_device()); }
 
-// Those that weigh costs have no shape before they are told any; auto has none.
+// Those that weigh costs have no shape before they are told any.
 TEST(DeviceTree, OnlyTreesOfTheCandidatesAndKnownCosts) {
   TreeShape shape;
   for (const char* name : {"cast", "auto"}) {
