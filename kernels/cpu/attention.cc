@@ -85,6 +85,14 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
       }
       for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, n);
     }
+    // The keys read next, of this sequence or the one behind it, are fetched meanwhile.
+    int64_t row = t.end - 1, at = first + kPageSlots;
+    if (at >= std::min(paged, start + kSpanSlots)) ++row, at = start;
+    if (row < op.out.rows && at < a.ctx_len[row]) {
+      const int64_t slot = int64_t{a.pages[a.seq[row] * a.page_stride + at / kPageSlots]} * kPageSlots;
+      for (int64_t j = 0; j < std::min<int64_t>(a.ctx_len[row] - at, kPageSlots); ++j)
+        for (int64_t i = 0; i < dim; i += kLineValues<T>) AERIE_PREFETCH(keys.row(slot + j).at + i);
+    }
     Block(m.queries, count, block.values(), dim, op.scale, m);
   }
   for (int64_t r = t.begin; r < t.end; ++r) {

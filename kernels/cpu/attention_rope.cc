@@ -50,7 +50,7 @@ HWY_EXPORT(rotate_heads);
 
 namespace {
 
-constexpr int64_t kAngleRows = 8, kRopeRows = 16;  // of a task
+constexpr int64_t kTaskRows = 8;
 
 uint16_t to_bf16(float v) {
   const auto u = std::bit_cast<uint32_t>(v);
@@ -103,12 +103,12 @@ void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
 }  // namespace
 
 int32_t tasks(const RopeAngles& op, int) {
-  return static_cast<int32_t>((op.angles.rows + kAngleRows - 1) / kAngleRows);
+  return static_cast<int32_t>((op.angles.rows + kTaskRows - 1) / kTaskRows);
 }
 void run(const RopeAngles& op, int32_t task, int, Scratch&) {
   const int64_t half = op.inv_freq.cols;
   const float* inv_freq = static_cast<const float*>(op.inv_freq.data);
-  for (int64_t r = task * kAngleRows; r < std::min(op.angles.rows, (task + 1) * kAngleRows); ++r) {
+  for (int64_t r = task * kTaskRows; r < std::min(op.angles.rows, (task + 1) * kTaskRows); ++r) {
     float* out = static_cast<float*>(op.angles.data) + r * op.angles.stride;
     for (int64_t i = 0; i < half; ++i) {
       const double angle = static_cast<double>(op.positions[r]) * inv_freq[i];
@@ -118,12 +118,12 @@ void run(const RopeAngles& op, int32_t task, int, Scratch&) {
   }
 }
 
-int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kRopeRows - 1) / kRopeRows); }
+int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kTaskRows - 1) / kTaskRows); }
 void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   const KvCache& c = op.cache;
   const int64_t dim = c.head_dim, width = c.kv_heads * dim;
   const int64_t base = int64_t{op.layer} * 2 * c.slots * width;
-  for (int64_t r = task * kRopeRows; r < std::min(op.qkv.rows, (task + 1) * kRopeRows); ++r) {
+  for (int64_t r = task * kTaskRows; r < std::min(op.qkv.rows, (task + 1) * kTaskRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
     HWY_DYNAMIC_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);

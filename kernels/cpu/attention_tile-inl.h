@@ -6,6 +6,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/attention_tile.h"
 #include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/prefetch.h"
 
 #if defined(AERIE_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_ATTENTION_TILE_INL_H_
@@ -50,9 +51,10 @@ HWY_INLINE VF LoadBlocks(const KvRow<T>* row, int64_t i) {
 }
 
 // keys[i * kPageSlots + j] = row[j][i] for begin <= j < end, whole vectors: lanes are positions, so that a score needs
-// no horizontal sum.
+// no horizontal sum. The same positions' values, which are read next, are fetched meanwhile.
 template <class T>
-void TransposeKeys(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT keys) {
+void TransposeKeys(const KvRow<T>* row, const KvRow<T>* value, int64_t begin, int64_t end, int64_t dim,
+                   float* HWY_RESTRICT keys) {
   const F d;
   const hn::RepartitionToWide<F> pairs;
   const auto lower = [&](VF a, VF b) {
@@ -64,6 +66,8 @@ void TransposeKeys(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim,
   for (int64_t j = begin; j < end; j += kLanes) {
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
+      constexpr int64_t kLine = kLineValues<T>, kRows = static_cast<int64_t>(kLanes) * 4 / kLine;  // at a time
+      for (int64_t l = 0; l < kRows; ++l) AERIE_PREFETCH(value[j + i % kLine / 4 * kRows + l].at + i / kLine * kLine);
       const VF a = LoadBlocks(row + j, i), b = LoadBlocks(row + j + 1, i), c = LoadBlocks(row + j + 2, i),
                e = LoadBlocks(row + j + 3, i);
       const VF ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
@@ -254,18 +258,18 @@ class BlockRows {
     int64_t begin = std::mismatch(slots, slots + std::min(n, n_), slots_).first - slots;
     begin = begin / static_cast<int64_t>(kLanes) * static_cast<int64_t>(kLanes);
     const int64_t end = round_up(n, kLanes);
-    KvRow<T> row[kPageSlots];
+    KvRow<T> row[kPageSlots], value[kPageSlots];
     for (int64_t j = begin; j < end; ++j) {  // behind n: read, not used
       slots_[j] = slots[std::min(j, n - 1)];
       row[j] = keys_.row(slots_[j]);
+      value[j] = values_.row(slots_[j]);
     }
     n_ = n;
-    TransposeKeys(row, begin, end, dim_, m_.keys);
+    TransposeKeys(row, value, begin, end, dim_, m_.keys);
     if (sizeof(T) == 4 && dim_ % 16 == 0) {
-      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(values_.row(slots_[j]).at);
+      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(value[j].at);
     } else {
-      for (int64_t j = begin; j < n; ++j) row[j] = values_.row(slots_[j]);
-      ExpandValues(row, begin, n, dim_, m_.values);
+      ExpandValues(value, begin, n, dim_, m_.values);
       for (int64_t j = begin; j < n; ++j) at_[j] = m_.values + j * padded_dim(dim_);
     }
   }

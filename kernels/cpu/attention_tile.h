@@ -25,6 +25,9 @@ struct KvRow<int8_t> {
   float scale;
 };
 
+template <class T>
+constexpr int64_t kLineValues = 64 / static_cast<int64_t>(sizeof(T));  // in a line of the CPU's caches
+
 // The keys (which = 0) or values (1) of one kv head in one layer.
 template <class T>
 class KvHead {

@@ -36,7 +36,7 @@ constexpr TileRows rows_for(DType t) {
   if (kV == 2) return {6, 6};
   return is_integer(t) ? TileRows{3, 3} : TileRows{2, 2};
 }
-// Not every number has a tile of its own: the next larger one serves, with rows of zeros. 13 has: one of 14 leaves no
+// Not every number has a tile of its own: the next larger one serves, with rows nobody asked for. 13 has: one of 14 leaves no
 // register free.
 constexpr int64_t tile_rows(int64_t m) { return m <= 8 || m == 13 ? m : m <= 14 ? round_up(m, 2) : 16; }
 // Panels at once: enough independent chains to hide the FMA latency, few enough registers.
@@ -215,7 +215,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
       HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype, q, offsets, scale);
     done.rows = {nullptr, q, offsets, scale};
   } else {
-    if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4));
+    if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4 + 12));
     auto* interleaved = reinterpret_cast<float*>(static_cast<char*>(done.room) + before);
     if (!done.kept) HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, op.w.dtype, interleaved);
     done.rows.x = interleaved;

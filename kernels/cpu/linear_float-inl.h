@@ -176,16 +176,33 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
   finish_tile<M, P>(t, acc);
 }
 
-// dst[k][row] of m rows, zeros up to n; a few columns at a time so that both sides stay in the cache.
+// dst[k][row] of m rows and some more, n in all, whose outputs nobody reads. Squares of four are turned at once; those at
+// the rows' end write into what lies behind it, which is written later: up to three floats behind the tile too.
 inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t n, int64_t k, float* dst) {
-  constexpr int64_t kColumns = 16;
-  for (int64_t first = 0; first < k; first += kColumns) {
-    const int64_t end = first + kColumns < k ? first + kColumns : k;
-    for (int64_t r = 0; r < m; ++r)
-      for (int64_t i = first; i < end; ++i) dst[i * n + r] = src[r * stride + i];
-    for (int64_t r = m; r < n; ++r)
-      for (int64_t i = first; i < end; ++i) dst[i * n + r] = 0.0f;
-  }
+  const hn::FixedTag<float, 4> d;
+  const hn::RepartitionToWide<decltype(d)> pairs;
+  const auto lower = [&](auto a, auto b) {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto upper = [&](auto a, auto b) {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto row = [&](int64_t r) { return src + (r < m ? r : m - 1) * stride; };
+  int64_t i = 0;
+  for (; i + 4 <= k; i += 4)
+    for (int64_t r = (n - 1) / 4 * 4; r >= 0; r -= 4) {
+      const auto x0 = hn::LoadU(d, row(r) + i), x1 = hn::LoadU(d, row(r + 1) + i), x2 = hn::LoadU(d, row(r + 2) + i),
+                 x3 = hn::LoadU(d, row(r + 3) + i);
+      const auto a = hn::InterleaveLower(d, x0, x1), b = hn::InterleaveLower(d, x2, x3);
+      const auto c = hn::InterleaveUpper(d, x0, x1), e = hn::InterleaveUpper(d, x2, x3);
+      float* out = dst + i * n + r;
+      hn::StoreU(lower(a, b), d, out);
+      hn::StoreU(upper(a, b), d, out + n);
+      hn::StoreU(lower(c, e), d, out + 2 * n);
+      hn::StoreU(upper(c, e), d, out + 3 * n);
+    }
+  for (; i < k; ++i)
+    for (int64_t r = 0; r < n; ++r) dst[i * n + r] = row(r)[i];
 }
 
 }  // namespace HWY_NAMESPACE

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/prefetch.h"
 #include "kernels/ops.h"
 
 // Accumulators in an array stay in registers only if every loop over it is unrolled early.
@@ -37,13 +38,10 @@ struct LinearTile {
   const Linear* op;
   const PackedRows* x;
   int64_t row;     // the first of the tile's
-  int64_t rows;    // that count: a tile may be wider, its packed rows behind them are zeros
+  int64_t rows;    // that count: a tile may be wider, what it makes of the others is not used
   int64_t packed;  // rows of the tiles before this one, as packed
   int64_t panel;   // the first
   Ahead ahead;
 };
-
-// A macro: GCC 12 takes a function that only prefetches for one without effects, and drops its calls.
-#define AERIE_PREFETCH(p) __builtin_prefetch(p)
 
 }  // namespace aerie::kernels::cpu
