@@ -25,9 +25,10 @@ EOF
   passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
-program() {  # one test program; its output and its status go to files
+program() {  # one test program; its output, its status and what it makes on the way go to files
   local name=$1
-  "$2" --gtest_brief=1 --gtest_output=json:"$out/$name.json" </dev/null >"$out/$name.log" 2>&1
+  mkdir "$out/$name.tmp"
+  TMPDIR=$out/$name.tmp "$2" --gtest_brief=1 --gtest_output=json:"$out/$name.json" </dev/null >"$out/$name.log" 2>&1
   echo $? >"$out/$name.status"
 }
 
@@ -49,6 +50,10 @@ programs() {  # every test program of a build, two at a time, those that take mi
     if [ -s "$report" ]; then count "$report"; fi
     if [ "$rc" -ne 0 ] && ! { [ -s "$report" ] && grep -q '"failures": [1-9]' "$report"; }; then
       echo "$name ended with status $rc"
+      failed=$((failed + 1))
+    fi
+    if [ -n "$(ls -A "$out/$name.tmp")" ]; then
+      echo "$name left behind: $(ls -A "$out/$name.tmp" | head -n 5 | tr '\n' ' ')"
       failed=$((failed + 1))
     fi
   done

@@ -51,7 +51,7 @@ Result<Header> decode_header(std::span<const uint8_t> file) {
   if (file.size() >= kMagic.size() && !std::equal(kMagic.begin(), kMagic.end(), file.begin())) {
     if (std::memcmp(file.data(), kMagic.data(), 5) == 0)
       return bad("magic", "damaged as if it had been copied as text; copy it as binary");
-    return bad("magic", "this is not an Aerie package");
+    return bad("magic", "this is not an Aerie package; aerie convert makes one of a checkpoint");
   }
   if (file.size() < kHeaderBytes) return bad("length", std::to_string(file.size()) + " bytes, shorter than the header");
   const uint8_t* b = file.data();

@@ -99,6 +99,8 @@ Snapshot Session::describe() const {
 Status Session::save(std::span<uint8_t> out, size_t* size) {
   discard();
   const Snapshot s = describe();
+  if (s.stop_bytes > kMaxStopBytes)
+    return error(Code::limit, "save: stop bytes: " + std::to_string(s.stop_bytes) + ", the most is " + std::to_string(kMaxStopBytes));
   *size = encoded_size(s);
   if (out.empty()) return {};
   if (out.size() < *size)

@@ -168,7 +168,7 @@ Status read_drafter(Reader& r, const Snapshot& s, SavedDrafter* d) {
   AERIE_TRY(r.string("drafter package", &d->package));
   AERIE_TRY(r.string("drafter weights", &d->weights));
   const int64_t next = s.kv.positions + 1;
-  AERIE_TRY(r.i64("drafter observed", next, &d->first));
+  AERIE_TRY(r.i64("drafter first", next, &d->first));
   AERIE_TRY(r.i64("drafter observed", next, &d->observed));
   const auto disagrees = [&] {
     return bad("drafter observed", std::to_string(d->first) + " to " + std::to_string(d->observed) + " does not agree with the text");
@@ -210,7 +210,10 @@ Status read_body(Reader& r, Snapshot* s) {
   uint32_t finish = 0, drafters = 0;
   AERIE_TRY(r.u32("finish", static_cast<uint32_t>(SavedFinish::stop_string), &finish));
   s->finish = static_cast<SavedFinish>(finish);
-  AERIE_TRY(r.i32("stop bytes", INT32_MAX, &s->stop_bytes));
+  // A host cuts as many from what it shows.
+  AERIE_TRY(r.i32("stop bytes", kMaxStopBytes, &s->stop_bytes));
+  if ((s->stop_bytes > 0) != (s->finish == SavedFinish::stop_string))
+    return bad("stop bytes", std::to_string(s->stop_bytes) + " of a text that " + (s->stop_bytes > 0 ? "has met no" : "ended with a") + " stop string");
   AERIE_TRY(read_kv(r, "kv", &s->kv));
   if (s->kv.positions > std::max<int64_t>(0, n - 1)) return bad("kv positions", "more than the text has");
   for (double* rate : {&s->cycle_tokens, &s->cycle_passes}) {

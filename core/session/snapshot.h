@@ -39,12 +39,14 @@ struct SavedDrafter {
 
 enum class SavedFinish : uint32_t { none = 0, eos = 1, stop_token = 2, stop_string = 3 };
 
+constexpr int32_t kMaxStopBytes = 1 << 20;
+
 struct Snapshot {
   SnapshotKey key;
   std::vector<int32_t> text;
   int64_t generated_from = 0;  // first token of the running generation
   SavedFinish finish = SavedFinish::none;
-  int32_t stop_bytes = 0;
+  int32_t stop_bytes = 0;      // 1 .. kMaxStopBytes of a stop string, else 0
   SavedKv kv;
   double cycle_tokens = 0, cycle_passes = 0;  // lately, where several drafters are chosen from
   std::vector<SavedDrafter> drafters;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -180,16 +181,24 @@ bool possible(aerie_model* model, const Options& o, const Row& row) {
   return owner != nullptr;
 }
 
+// Of keys and values for `most` sessions: a token is a byte at least; besides, each has 128 positions for its trees.
+int batch_positions(const Options& o, int most, const std::vector<std::string>& texts) {
+  size_t longest = 0;
+  for (const std::string& t : texts) longest = std::max(longest, t.size());
+  const uint64_t positions = static_cast<uint64_t>(most) * (uint64_t{longest} + static_cast<uint64_t>(o.max_tokens) + 384);
+  if (positions > INT_MAX)
+    throw Failure("--batch " + std::to_string(most) + ": prompts of up to " + std::to_string(longest) + " bytes and --max-tokens " +
+                  std::to_string(o.max_tokens) + " take keys and values of " + std::to_string(positions) + " tokens, the most is " +
+                  std::to_string(INT_MAX));
+  return std::max(4096, static_cast<int>(positions));
+}
+
 int bench(const Options& o) {
   const Runtime runtime = open_runtime(o.model);
   const std::vector<std::string> texts = read_prompts(o.prompts, o.limit);
   const int most = *std::max_element(o.batches.begin(), o.batches.end());
   ModelOptions m = o.model;
-  if (most > 1) {  // a token is a byte at least; besides, each session has 128 positions for its trees
-    size_t longest = 0;
-    for (const std::string& t : texts) longest = std::max(longest, t.size());
-    m.kv_positions = std::max(4096, most * (static_cast<int>(longest) + o.max_tokens + 384));
-  }
+  if (most > 1) m.kv_positions = batch_positions(o, most, texts);
   const Model model = open_model(runtime.get(), m);
   const Tokenizer tokenizer = open_tokenizer(model.get());
   if (!tokenizer) throw Failure("bench needs a model with a tokenizer");
@@ -283,9 +292,9 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
-  c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--max-tokens", o->max_tokens, "tokens generated after each prompt")->capture_default_str()->check(CLI::Range(1, 1 << 20));
-  c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_flag("--together", o->together, "one more row: auto, which chooses between all drafters for every cycle");
   c->add_flag("--json", o->json, "one JSON object");
   c->callback([o, run] {

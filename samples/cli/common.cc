@@ -62,7 +62,7 @@ int32_t tree_policy(const std::string& name) {
 
 std::string tree_error(const std::string& name) {
   if (find_tree(name)) return {};
-  return "--tree " + name + ": there are chain, static, eagle2, backbone, cast and auto";
+  return "there are chain, static, eagle2, backbone, cast and auto, not " + name;
 }
 
 void ModelOptions::add_to(CLI::App& app) {
@@ -182,6 +182,9 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   m.keep_prefixes = o.keep_prefixes ? 0 : -1;
   m.prefill = o.prefill == "fast" ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;
   if (progress) show_progress(&m, "loading");
+  std::error_code none;
+  if (std::filesystem::is_directory(o.model, none))
+    throw Failure(o.model + ": is a folder, not a package; aerie convert makes one of a Hugging Face folder");
   aerie_model* model = nullptr;
   check([&](aerie_error* e) { return aerie_model_open(runtime, o.model.c_str(), &m, &model, e); });
   if (progress && m.prefill == AERIE_PREFILL_FAST)
@@ -238,6 +241,19 @@ std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Failure(path + ": cannot be read: " + std::strerror(errno));
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void check_output(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (fs::is_directory(path, none)) throw Failure(path + ": is a folder");
+  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) throw Failure(path + ": is not a regular file");
+  // The library too writes a neighbour and renames it.
+  std::string neighbour = fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-XXXXXX");
+  const int fd = mkstemp(neighbour.data());
+  if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));
+  close(fd);
+  unlink(neighbour.c_str());
 }
 
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens) {

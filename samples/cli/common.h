@@ -125,6 +125,8 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
 Tokenizer open_tokenizer(aerie_model* model);  // null: the package has none
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos = true);
 std::string read_text(const std::string& path);
+// Before long work: a file can be made there later. What is there stays, and nothing is left behind.
+void check_output(const std::string& path);
 
 struct Generated {
   std::vector<int32_t> tokens;

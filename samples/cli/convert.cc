@@ -29,7 +29,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   c->add_option("--candidate-head", o->candidate_rank,
                 "targets: add a low-rank head of this rank, through which drafters look for tokens (0: none)")
       ->type_name("RANK")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 24));
   c->callback([o, run] {
     *run = [o] {
       aerie_convert_options a;

@@ -33,6 +33,11 @@ std::string command(const CLI::App* app) {
   return words;
 }
 
+std::string what_is_wrong(const CLI::Error& e) {
+  const std::string what = e.what(), prefix = "Could not convert: ";  // "--seed = abc": all that are converted are numbers
+  return what.compare(0, prefix.size(), prefix) == 0 ? what.substr(prefix.size()) + ": is no number, or too large a one" : what;
+}
+
 int failed(const char* why) {
   std::fprintf(stderr, "%saerie: %s\n", isatty(2) ? "\r\033[K" : "", why);  // over what a progress line has left
   return 1;
@@ -46,7 +51,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version());
   app.failure_message([](const CLI::App* a, const CLI::Error& e) {
-    return std::string("aerie: ") + e.what() + " (" + command(a) + " --help)\n";
+    return "aerie: " + what_is_wrong(e) + " (" + command(a) + " --help)\n";
   });
   std::function<int()> run;
   cli::add_convert(app, &run);

@@ -2,11 +2,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 namespace cli {
 
+namespace {
+bool wants_no_colour() {  // https://no-color.org
+  const char* const set = std::getenv("NO_COLOR");
+  return set && *set;
+}
+}  // namespace
+
 Printer::Printer(aerie_tokenizer* tokenizer, bool quiet, std::vector<std::string> stops)
-    : quiet_(quiet), colour_(isatty(1)), stops_(std::move(stops)) {
+    : quiet_(quiet), colour_(isatty(1) && !wants_no_colour()), stops_(std::move(stops)) {
   for (const std::string& s : stops_) hold_ = std::max(hold_, s.size() - 1);
   if (!tokenizer) return;
   aerie_decoder* d = nullptr;

@@ -1,5 +1,6 @@
 // aerie profile: measure, print, keep.
 #include <cctype>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -28,7 +29,23 @@ void print(const char* what, const nlohmann::json& points) {
                 p.value("pass", "") == "root" ? "  root" : "");
 }
 
+// Where the tables go; empty: nowhere. That it cannot be written is found before anything is measured.
+std::string output_file(const Options& o, const aerie_runtime* runtime, const aerie_model* model) {
+  if (!o.output.empty()) return o.output;  // checked
+  const std::string path = default_profile(runtime, model, o.model);
+  if (path.empty()) return path;
+  std::error_code ignored;  // the check says what is wrong
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  try {
+    check_output(path);
+  } catch (const Failure& e) {
+    throw Failure(std::string(e.what()) + "; -o names another file");
+  }
+  return path;
+}
+
 int profile(const Options& o) {
+  if (!o.output.empty()) check_output(o.output);
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
   std::vector<Drafter> drafters;
@@ -37,6 +54,7 @@ int profile(const Options& o) {
     drafters.push_back(open_drafter(model.get(), d));
     handles.push_back(drafters.back().get());
   }
+  const std::string output = output_file(o, runtime.get(), model.get());
   aerie_profile_options p;
   AERIE_INIT(p);
   p.quick = o.quick;
@@ -51,11 +69,6 @@ int profile(const Options& o) {
   check([&](aerie_error* e) { return aerie_profile_create(&raw, e); });
   const Profile profile(raw);
   check([&](aerie_error* e) { return aerie_profile_measure(raw, model.get(), &p, e); });
-  const std::string output = o.output.empty() ? default_profile(runtime.get(), model.get(), o.model) : o.output;
-  if (o.output.empty() && !output.empty()) {
-    std::error_code ignored;  // saving says what is wrong
-    std::filesystem::create_directories(std::filesystem::path(output).parent_path(), ignored);
-  }
   if (!output.empty()) check([&](aerie_error* e) { return aerie_profile_save(raw, output.c_str(), e); });
   const char* text = nullptr;
   check([&](aerie_error* e) { return aerie_profile_json(raw, &text, nullptr, e); });
@@ -122,7 +135,7 @@ void add_profile(CLI::App& app, std::function<int()>* run) {
   c->add_option("--batch", o->batches, "sequences in a target pass, comma separated (1)")->delimiter(',')->check(CLI::Range(1, 64));
   c->add_option("--context", o->contexts, "tokens behind each, comma separated (32, 128, ... and the longest)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, INT_MAX));
   c->add_option("-o,--output", o->output, "file for the tables; default: one in the cache folder, which run and bench look for");
   c->add_flag("--json", o->json, "the tables as one JSON object");
   c->add_flag("--quick", o->quick, "about a second for the target and for each drafter");

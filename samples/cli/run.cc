@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -100,7 +101,7 @@ void print_json(const Options& o, const Generated& g, const Generated& plain, co
 
 void print_summary(const Options& o, const Generated& g, const Generated& plain, const char* runtime) {
   const aerie_statistics& s = g.statistics;
-  std::fprintf(stderr, "\n%zu tokens, %.0f tokens/s", g.tokens.size(), g.tokens_per_second());
+  std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s", g.tokens_per_second());
   if (!o.drafters.empty())
     std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
                  static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
@@ -174,7 +175,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
   auto* file = c->add_option("--prompt-file", o->prompt_file, "file with UTF-8 text; -: standard input")->excludes(text);
   c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file);
-  c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
   c->add_flag("--ignore-eos", o->ignore_eos, "go on after the model's end of text");
   c->add_flag("--json", o->json, "one JSON object");
@@ -183,6 +184,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
   c->callback([o, run] {
     o->tree.check({o->tree.tree});
+    if (o->compare && o->drafters.empty()) throw CLI::ValidationError("--compare", "is with and without a drafter: give --drafter");
     if (o->drafters.size() > 1 && o->tree.tree != "default" && o->tree.tree != "auto")
       throw CLI::ValidationError("--drafter", "only --tree auto uses more than one");
     *run = [o] { return run_command(*o); };

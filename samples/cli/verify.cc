@@ -1,5 +1,6 @@
 // Proves "same seed, same text" on this machine: every combination must give plain decode's tokens.
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <iterator>
 #include <random>
@@ -377,8 +378,8 @@ void add_verify(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("verify", "prove that drafters change no token on this machine");
   o->model.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated")->required();
-  c->add_option("--tokens", o->tokens, "tokens to compare")->capture_default_str()->check(CLI::PositiveNumber);
-  c->add_option("--length", o->length, "tokens a text")->capture_default_str()->check(CLI::PositiveNumber);
+  c->add_option("--tokens", o->tokens, "tokens to compare")->capture_default_str()->check(CLI::Range(int64_t{1}, INT64_MAX));
+  c->add_option("--length", o->length, "tokens a text")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--seed", o->seed, "of the prompts, settings and twists that are tried")->capture_default_str();
   c->callback([o, run] { *run = [o] { return verify(*o); }; });
 }

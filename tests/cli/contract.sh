@@ -91,3 +91,24 @@ expect 1 "cut.costs: checksum: " "$aerie" run --model "$model" --profile "$tmp/c
 expect 1 "not a cost table" "$aerie" run --model "$model" --profile "$model" --prompt x
 expect 1 "contexts: 100000" "$aerie" profile --model "$model" --context 100000
 expect 2 "" "$aerie" profile --model "$model" --batch 0
+# What could not be kept is not measured first: nothing is said of the context.
+profile() { expect 1 "$1" "$aerie" profile --model "$model" --context 100000 "${@:2}"; }
+mkdir "$tmp/costs"
+echo precious >"$tmp/costs/old"
+profile "no/such.costs: cannot create: No such file" -o "$tmp/no/such.costs"
+profile "costs: is a folder" -o "$tmp/costs"
+profile "/dev/null: is not a regular file" -o /dev/null
+XDG_CACHE_HOME=$tmp/costs/old profile "cannot create: Not a directory; -o names another file"
+profile "contexts: 100000" -o "$tmp/costs/old"
+profile "contexts: 100000" -o "$tmp/costs/new"
+[ "$(ls -A "$tmp/costs")" = old ] && [ "$(cat "$tmp/costs/old")" = precious ]
+# Sizes that no number of positions holds.
+python3 -c 'import json, sys; json.dump({"prompt": "a" * 34_000_000}, open(sys.argv[1], "w"))' "$tmp/long.jsonl"
+expect 1 "--batch 64: prompts of up to 34000000 bytes" "$aerie" bench --model "$model" --prompts "$tmp/long.jsonl" --batch 64
+# What a newcomer types: the answer names the option or the file, and what would do.
+expect 2 "--temperature = abc: is no number" "$aerie" run --model "$model" --temperature abc --prompt x
+expect 2 "--max-tokens: Value 0 not in range 1 to 2147483647 " "$aerie" run --model "$model" --max-tokens 0 --prompt x
+expect 2 "--tree: there are chain.*, not chian " "$aerie" run --model "$model" --tree chian --prompt x
+expect 2 "--compare: .*give --drafter" "$aerie" run --model "$model" --compare --prompt x
+expect 1 "is a folder, not a package; aerie convert" "$aerie" run --model "$root/samples/models" --prompt x
+expect 1 "not an Aerie package; aerie convert" "$aerie" run --model "$root/README.md" --prompt x

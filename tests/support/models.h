@@ -14,6 +14,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,9 @@ inline bool exists(const std::string& path) { return std::filesystem::exists(pat
 // A directory that goes with the test program.
 inline const std::string& scratch_dir() {
   struct Dir {
-    std::string path;
+    std::string path = std::filesystem::temp_directory_path() / "aerie-test-XXXXXX";
     Dir() {
-      char name[] = "/tmp/aerie-test-XXXXXX";
-      path = mkdtemp(name);
+      if (!mkdtemp(path.data())) throw std::runtime_error(path);
     }
     ~Dir() { std::filesystem::remove_all(path); }
   };

@@ -77,7 +77,7 @@ struct World {
   aerie_model* model = nullptr;
   aerie_drafter_handle* drafter = nullptr;
   std::vector<uint8_t> saved;
-  const std::string file = "/tmp/aerie-memory-" + std::to_string(getpid());
+  const std::string file = std::filesystem::temp_directory_path() / ("aerie-memory-" + std::to_string(getpid()));
   aerie_error err;
 
   World() {
@@ -235,7 +235,7 @@ aerie_profile_options quick() {
 
 // A file with the costs of the demo model and its head.
 struct Measured {
-  const std::string path = "/tmp/aerie-memory-costs-" + std::to_string(getpid());
+  const std::string path = std::filesystem::temp_directory_path() / ("aerie-memory-costs-" + std::to_string(getpid()));
   Measured() {
     World w;
     w.begin(false);

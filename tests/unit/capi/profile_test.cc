@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -30,7 +31,9 @@ aerie_profile_options quick(aerie_drafter_handle* const* drafters, int32_t n) {
   return o;
 }
 
-std::string scratch_file(const char* name) { return "/tmp/aerie-profile-" + std::to_string(getpid()) + name; }
+std::string scratch_file(const char* name) {
+  return std::filesystem::temp_directory_path() / ("aerie-profile-" + std::to_string(getpid()) + name);
+}
 
 void open(Host* host, int32_t threads, bool with_drafter) {
   const aerie_runtime_options o = with_threads(threads);
@@ -110,7 +113,7 @@ TEST(Profile, CancelledFromAnotherThreadItKeepsWhatItHeld) {
   int32_t busy = -1;
   std::thread other([&] {
     while (points == 0) std::this_thread::yield();
-    busy = aerie_profile_save(profile.p, "/tmp/never-written", nullptr);
+    busy = aerie_profile_save(profile.p, scratch_file("never-written").c_str(), nullptr);
     aerie_profile_cancel(profile.p);
   });
   EXPECT_EQ(aerie_profile_measure(profile.p, host.model, &slow, &profile.err), AERIE_E_CANCELLED) << profile.err.message;

@@ -13,8 +13,8 @@ namespace {
 class CapiSave : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/aerie-save-XXXXXX";
-    folder_ = mkdtemp(name);
+    folder_ = std::filesystem::temp_directory_path() / "aerie-save-XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     const aerie_runtime_options o = with_threads(1);
     ASSERT_EQ(host_.open(&o, true), AERIE_OK) << host_.err.message;
     ASSERT_EQ(host_.text(10, &before_), AERIE_OK) << host_.err.message;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +26,7 @@ bool same(const CostGrid& a, const CostGrid& b) {
 
 TEST(CostFile, RoundTrip) {
   const CostTable t = some_table();
-  const std::string path = "/tmp/aerie-cost-test-" + std::to_string(getpid());
+  const std::string path = std::filesystem::temp_directory_path() / ("aerie-cost-test-" + std::to_string(getpid()));
   ASSERT_TRUE(save_cost_table(t, path).ok());
   const Result<CostTable> back = load_cost_table(path);
   unlink(path.c_str());

@@ -111,12 +111,16 @@ TEST_F(SaveDamage, CountsThatCannotBe) {
   expect_refused(with([](Snapshot& s) { s.text.back() = -1; }), Code::bad_format, "token");
   expect_refused(with([](Snapshot& s) { s.generated_from = 1000; }), Code::bad_format, "generated from");
   expect_refused(with([](Snapshot& s) { s.finish = static_cast<SavedFinish>(9); }), Code::bad_format, "finish");
+  expect_refused(with([](Snapshot& s) { s.finish = SavedFinish::stop_string; s.stop_bytes = INT32_MAX; }), Code::bad_format, "stop bytes: 2147483647, the most is");
+  expect_refused(with([](Snapshot& s) { s.finish = SavedFinish::stop_string; }), Code::bad_format, "stop bytes");
+  expect_refused(with([](Snapshot& s) { s.finish = SavedFinish::eos; s.stop_bytes = 3; }), Code::bad_format, "stop bytes");
   expect_refused(with([](Snapshot& s) { s.text.resize(s.text.size() - 3); s.generated_from = 0; }), Code::bad_format, "kv positions");
   expect_refused(with([](Snapshot& s) { s.kv.shape.layers = 1 << 20; s.kv.positions = 0; }), Code::bad_format, "kv layers");
   expect_refused(with([](Snapshot& s) { s.kv.shape.layers += 1; }), Code::bad_format, "kv: its shape");
   expect_refused(with([](Snapshot& s) { s.drafters[0].observed += 1; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.drafters[0].waiting = 100; }), Code::bad_format, "drafter observed");
   expect_refused(with([](Snapshot& s) { s.drafters[0].first = s.drafters[0].observed + 1; }), Code::bad_format, "drafter observed");
+  expect_refused(with([](Snapshot& s) { s.drafters[0].first = 1000; }), Code::bad_format, "drafter first");
   expect_refused(with([](Snapshot& s) { s.cycle_passes = -1; }), Code::bad_format, "cycle rate");
   expect_refused(with([](Snapshot& s) { s.cycle_tokens = NAN; }), Code::bad_format, "cycle rate");
   expect_refused(with([](Snapshot& s) { s.drafters[0].memory = {1, INFINITY}; s.drafters[0].policy = "auto shared"; }), Code::bad_format, "policy memory");

@@ -263,6 +263,25 @@ TEST_F(Save, StopStringsReachBack) {
   EXPECT_EQ(generate(*restored, 40), next);
   EXPECT_EQ(restored->result().finish, Finish::stop_string);
   EXPECT_EQ(restored->result().stop_bytes, static_cast<int32_t>(stop.size()));
+  auto ended = must(Session::restore(model, o, saved(*restored)));
+  EXPECT_TRUE(generate(*ended, 1).empty());
+  EXPECT_EQ(ended->result().finish, Finish::stop_string);
+  EXPECT_EQ(ended->result().stop_bytes, static_cast<int32_t>(stop.size()));
+}
+
+// What no restore would take is not written.
+TEST_F(Save, AStopStringWithMoreBehindItThanTheFormatHolds) {
+  const auto model = open_model(*target_, cpu(1));
+  auto session = must(Session::create(model, options_for(nullptr, "chain", 0)));
+  must(session->append(kSavedPrompt));
+  static const std::string token = "." + std::string(kMaxStopBytes, 'x');
+  session->set_stop_strings({"."}, [](int32_t, int32_t, std::string_view* out) { return *out = token, true; });
+  EXPECT_EQ(generate(*session, 2).size(), 1u);
+  ASSERT_EQ(session->result().stop_bytes, kMaxStopBytes + 1);
+  size_t size = 0;
+  const Status s = session->save({}, &size);
+  EXPECT_EQ(s.code(), Code::limit);
+  EXPECT_EQ(s.message(), "save: stop bytes: 1048577, the most is 1048576");
 }
 
 }  // namespace
