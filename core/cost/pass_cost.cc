@@ -21,6 +21,7 @@ void PassCost::seed(int32_t rows, double ms, double unsure) {
   const auto at = static_cast<size_t>(rows);
   base_[at] = ms;
   local_[at] = -global_;  // it is what it is
+  correct_own(at);
   unsure_[at] = unsure * unsure;
   if (!known_) resume();
   known_ = true;
@@ -51,6 +52,7 @@ void PassCost::measured(int32_t rows, double ms) {
   correct(1, &global_, &global_unsure_);
   correct(more, &each_, &each_unsure_);
   each_ = std::max(each_, 0.0);
+  correct_own(at);
   rebuild();
 }
 
@@ -72,33 +74,35 @@ void PassCost::resume() { global_unsure_ = kPause * kPause; }
 
 void PassCost::rebase(const Curve& from, const Curve& to) {
   if (!known_) return;
-  for (size_t n = 1; n < base_.size(); ++n)
+  for (size_t n = 1; n < base_.size(); ++n) {
     if (from[n] > 0 && to[n] > 0) base_[n] *= to[n] / from[n];
+    correct_own(n);
+  }
   rebuild();
 }
 
 // Straight lines between measured row counts. Before the first one: its value; after the last: the mean cost of a row
 // beyond the first measured count goes on.
 void PassCost::rebuild() {
-  Curve point{};
-  for (size_t n = 1; n < point.size(); ++n)
-    if (base_[n] > 0) point[n] = std::exp(global_) * (base_[n] * std::exp(local_[n]) + extra(static_cast<int32_t>(n)));
-  int32_t before = 0;
-  for (int32_t n = 1; n <= kMaxCostRows; ++n) {
-    const auto at = static_cast<size_t>(n);
-    if (point[at] == 0) continue;
-    for (int32_t i = before + 1; i <= n; ++i) {
-      const double left = before ? curve_[static_cast<size_t>(before)] : point[at];
-      const double share = before ? static_cast<double>(i - before) / (n - before) : 1.0;
-      curve_[static_cast<size_t>(i)] = left + (std::max(point[at], left) - left) * share;
+  const double all = std::exp(global_);
+  size_t first = 0, before = 0;
+  const auto line = [&](size_t to, double step) {
+    for (size_t i = before + 1; i < to; ++i) curve_[i] = curve_[before] + step * static_cast<double>(i - before);
+  };
+  for (size_t n = 1; n < curve_.size(); ++n) {
+    if (base_[n] == 0) continue;
+    const double point = all * (own_[n] + extra(static_cast<int32_t>(n)));
+    if (before == 0) {
+      first = n;
+      std::fill_n(curve_.begin() + 1, n, point);
+    } else {
+      curve_[n] = std::max(point, curve_[before]);
+      line(n, (curve_[n] - curve_[before]) / static_cast<double>(n - before));
     }
     before = n;
   }
-  int32_t first = 1;
-  while (first < before && point[static_cast<size_t>(first)] == 0) ++first;
-  const double last = curve_[static_cast<size_t>(before)];
-  const double slope = before > first ? (last - curve_[static_cast<size_t>(first)]) / (before - first) : last * 0.1;
-  for (int32_t i = before + 1; i <= kMaxCostRows; ++i) curve_[static_cast<size_t>(i)] = last + slope * (i - before);
+  const double last = curve_[before];
+  line(curve_.size(), before > first ? (last - curve_[first]) / static_cast<double>(before - first) : last * 0.1);
   curve_[0] = 0;
 }
 

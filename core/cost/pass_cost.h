@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 namespace aerie {
@@ -37,11 +38,13 @@ class PassCost {
 
  private:
   void rebuild();
+  void correct_own(size_t at) { own_[at] = base_[at] * std::exp(local_[at]); }
   int32_t further(int32_t rows) const { return std::min(rows, sequences_) - 1; }  // sequences in a pass, the first one aside
   double first_ms() const;           // of the least row count, before the correction of all; likewise:
   double extra(int32_t rows) const;  // what further sequences add
   Curve base_{};       // expected where seeded or seen; 0: not
   Curve local_{};      // log of a row count's own correction
+  Curve own_{};        // base_ with it
   double global_ = 0;  // log of the correction of all
   Curve unsure_{};     // variances of the local ones
   double global_unsure_ = 0;  // variance

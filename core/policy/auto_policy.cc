@@ -31,17 +31,21 @@ constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
-// About a drafter, whatever the text.
-struct Learned {
-  Calibration calibration, together;  // of a child alone, and of it with all before it on its path
-  Mood mood;
-  Stretch stretch;  // how a text begins: as the last one went on
-  LevelGain gain;
+// How a drafter does.
+struct Standing {
   Trial trial;
   CycleRate rate;       // running means of a drafting cycle, its milliseconds counted in passes of plain decode
   double spread = 0.1;  // of a cycle's tokens about what its cost pays for: the mean square
   double unsure = kNothing;  // the mean square that the means may be wrong by, beside `spread`
   Company company;
+};
+
+// About a drafter, whatever the text.
+struct Learned : Standing {
+  Calibration calibration, together;  // of a child alone, and of it with all before it on its path
+  Mood mood;
+  Stretch stretch;  // how a text begins: as the last one went on
+  LevelGain gain;
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     constexpr double kMost = 1e12;
@@ -122,12 +126,14 @@ class AutoPolicy final : public TreePolicy {
   double doubt() const override { return 2 * std::sqrt(now_.spread * now_.unsure); }
   void wake() override {
     if (!resting()) return;
-    const std::lock_guard lock(shared_->mutex);
-    if (shared_->learned.trial.resting()) {
-      shared_->learned.trial.start();
-      begin_anew(&shared_->learned);
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->learned.trial.resting()) {
+        shared_->learned.trial.start();
+        begin_anew(&shared_->learned);
+      }
     }
-    now_.trial = shared_->learned.trial;
+    look_up();
   }
   void idle(double tokens) override {
     const std::lock_guard lock(shared_->mutex);
@@ -144,15 +150,13 @@ class AutoPolicy final : public TreePolicy {
     room_ = {limits.max_nodes, limits.max_depth};
     values_.begin();
     asked_.clear();
-    const std::lock_guard lock(shared_->mutex);
-    now_ = shared_->learned;
-    values_.beliefs.child = now_.calibration.curves();
-    values_.beliefs.path = now_.together.curves();
-    values_.beliefs.mood = now_.mood.in(stretch_);
+    look_up();
   }
   void costs(const CycleCosts& costs) override {
+    const bool rested = resting();
     costs_ = costs;
     free_ = !costs.draft && costs.draft_root == 0;
+    if (rested && !resting()) look_up();
   }
 
   // After costs(): what expand() and select() would say, as numbers.
@@ -272,6 +276,17 @@ class AutoPolicy final : public TreePolicy {
   struct Asked {
     double best, mass, so_far, draft_ms;
   };
+
+  // What is known by now; who rests asks for no beliefs, which are thousands of numbers.
+  void look_up() {
+    const std::lock_guard lock(shared_->mutex);
+    static_cast<Standing&>(now_) = shared_->learned;
+    if (resting()) return;
+    now_ = shared_->learned;
+    values_.beliefs.child = now_.calibration.curves();
+    values_.beliefs.path = now_.together.curves();
+    values_.beliefs.mood = now_.mood.in(stretch_);
+  }
 
   double draft_cost(int32_t nodes, int32_t level) const { return costs_.draft_ms(nodes) * now_.company.times(level); }
   double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }

@@ -5,6 +5,11 @@
 
 namespace aerie {
 
+namespace {
+// Who rests asks what passes cost in every fourth cycle: of a small model's pass, telling it each time takes a hundredth.
+constexpr uint32_t kLooksAtRest = 4;
+}  // namespace
+
 Status Session::open_sides() {
   std::vector<std::shared_ptr<Drafter>> all = options_.more_drafters;
   if (options_.drafter) all.insert(all.begin(), options_.drafter);
@@ -94,15 +99,17 @@ void Session::peek(DraftSide& side) {
 void Session::choose(int32_t max_depth) {
   max_depth_ = max_depth;
   for (const auto& side : sides_) side->peeked = false;
-  const auto begin = [&](DraftSide* side, TreePolicy& policy) {
-    policy.begin(limits_with(side, max_depth));
-    tell_costs(side, policy);
-  };
+  weighs_ = true;
   if (!choosing_) {
-    begin(side_, *policy_);
+    policy_->begin(limits_with(side_, max_depth));
+    weighs_ = !policy_->resting() || rested_++ % kLooksAtRest == 0;
+    if (weighs_) tell_costs(side_, *policy_);
     plain_ = policy_->resting();
   } else {
-    for (const auto& side : sides_) begin(side.get(), *side->policy);
+    for (const auto& side : sides_) {
+      side->policy->begin(limits_with(side.get(), max_depth));
+      tell_costs(side.get(), *side->policy);
+    }
     const bool known = target_cost_.known() && max_depth >= 1;
     for (size_t i = 0; i < sides_.size(); ++i) {
       DraftSide& side = *sides_[i];

@@ -97,14 +97,12 @@ void Session::guess_drafts() {
 const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const {
   if (beside_ <= 1) return alone.data();
   const double row = (alone[kMaxCostRows] - alone[kMaxCostRows / 2]) / (kMaxCostRows / 2);
-  const auto ms = [&](int32_t rows) {
-    const int32_t measured = std::min(rows, kMaxCostRows);
-    return alone[static_cast<size_t>(measured)] + row * (rows - measured);
-  };
+  const auto beyond = [&](int32_t rows) { return alone[kMaxCostRows] + row * (rows - kMaxCostRows); };
   for (int32_t n = 0; n <= kMaxCostRows; ++n) {
-    const int32_t around = n > 1 && n * beside_ < kMaxCostRows ? beside_ / 2 : 0;
+    const int32_t rows = n * beside_, around = n > 1 && rows < kMaxCostRows ? beside_ / 2 : 0;
     double sum = 0;
-    for (int32_t rows = n * beside_ - around; rows <= n * beside_ + around; ++rows) sum += ms(rows);
+    for (int32_t r = rows - around; r <= std::min(rows + around, kMaxCostRows); ++r) sum += alone[static_cast<size_t>(r)];
+    for (int32_t r = std::max(rows - around, kMaxCostRows + 1); r <= rows + around; ++r) sum += beyond(r);
     (*curve)[static_cast<size_t>(n)] = sum / (2 * around + 1);
   }
   return curve->data();
@@ -161,7 +159,7 @@ void Session::pass_done(double ms, int32_t rows) {
   if (phase_ != Phase::verify) return;
   if (options_.pass_ms) ms = options_.pass_ms(nullptr, rows);
   cycle_ms_ += share_of_verifying(ms, rows);
-  if (!policy_->wants_costs()) return;
+  if (!policy_->wants_costs() || !weighs_) return;
   const bool first = !target_cost_.known();
   target_cost_.measured(rows, ms);
   if (first) guess_drafts();

@@ -271,6 +271,8 @@ class Session {
   DrafterChoice chooser_;
   std::vector<DrafterOption> choice_options_;
   bool plain_ = false;              // this cycle is plain decode by choice
+  bool weighs_ = true;              // costs are told, and measured, in this cycle
+  uint32_t rested_ = 0;             // cycles at rest
   StopScanner stops_;
   bool stops_stale_ = false;        // they are to be shown what was generated once more
 
