@@ -22,14 +22,14 @@ class Trial {
   // A cycle with it: tokens ahead of the alternative as its costs are on the whole, and as they were this time.
   void drafted(double ahead, double ahead_this_time, double weight = 1) {
     cycles_ += weight;
-    since_ += weight;
+    since_ += weight * weight;
     unused_ = 0;
     lost_ = std::max(0.0, lost_ - weight * ahead);
     earn(weight * ahead_this_time);
     if (lost_ > kLoss) rest_ = std::max(kShortRest, until_paid());
   }
-  // The alternative goes unseen while a drafter drafts, which is so many times as fast: now and then two tokens go without it,
-  // the more often the more it is in question.
+  // The alternative goes unseen while a drafter drafts, which is so many times as fast: now and then a few passes go without it,
+  // the more often the more it is in question. A few, since the first one finds the drafter's weights in the caches.
   void glance(double times) {
     if (resting() || times > kBeyondQuestion || since_ < (times > kClear ? kSeldom : kOften)) return;
     glance_ = kGlance;
@@ -40,7 +40,7 @@ class Trial {
     tokens *= weight;
     earn(kShare * tokens);
     if (glance_ > 0) {
-      glance_ -= tokens;
+      glance_ -= weight * weight;
     } else if (resting()) {
       if ((rest_ -= tokens) <= 0) start();
     } else if (!on() && (unused_ += tokens) > std::max(kLongRest, until_paid())) {  // others are better; still?
@@ -63,15 +63,14 @@ class Trial {
   static constexpr double kShare = 0.007;                            // of all tokens
   static constexpr double kShortRest = 16, kLongRest = 256;          // tokens
   static constexpr double kClear = 1.1, kBeyondQuestion = 1.3;
-  static constexpr double kOften = 48, kSeldom = 256;                // cycles
-  static constexpr double kGlance = 2;                               // tokens
+  static constexpr double kOften = 48, kSeldom = 256, kGlance = 4;   // passes, of a weight's square of each session that shares it
   void earn(double tokens) { account_ = std::min(kMost, account_ + tokens); }
   double until_paid() const { return (kLoss - account_) / kShare; }  // tokens until it can afford another trial
 
   double cycles_ = 0;  // of this trial
   double lost_ = 0, account_ = kFirst;
   double rest_ = 0, unused_ = 0;  // tokens left until the next trial; that others wrote meanwhile
-  double since_ = 0, glance_ = 0;  // cycles since the last glance; tokens left of this one
+  double since_ = 0, glance_ = 0;  // passes since the last glance; left of this one
 };
 
 }  // namespace aerie

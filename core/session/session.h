@@ -273,6 +273,7 @@ class Session {
   bool plain_ = false;              // this cycle is plain decode by choice
   bool weighs_ = true;              // costs are told, and measured, in this cycle
   uint32_t rested_ = 0;             // cycles at rest
+  bool behind_drafts_ = false;      // a drafter's pass was among the last ones
   StopScanner stops_;
   bool stops_stale_ = false;        // they are to be shown what was generated once more
 

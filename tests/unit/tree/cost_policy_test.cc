@@ -299,8 +299,8 @@ TEST(Trial, GlancesAtTheAlternativeWhileItIsInQuestion) {
     EXPECT_FALSE(trial.on()) << "a glance is no new trial";
     return without;
   };
-  EXPECT_EQ(tokens_without(1.02), 80);
-  EXPECT_EQ(tokens_without(1.2), 14);
+  EXPECT_EQ(tokens_without(1.02), 152);
+  EXPECT_EQ(tokens_without(1.2), 28);
   EXPECT_EQ(tokens_without(2), 0);
 }
 
