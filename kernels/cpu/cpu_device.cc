@@ -11,7 +11,6 @@
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
-#include "kernels/cpu/sharing.h"
 #include "kernels/cpu/thread_pool.h"
 
 // After the choice of targets.
@@ -69,9 +68,6 @@ class TaskScratch {
   static inline thread_local constinit bool ended_ = false;
 };
 
-// Nanoseconds of work: handing tasks to a job system of the host's and hearing from it takes some microseconds.
-constexpr int64_t kWorthTheHost = 10000;
-
 class CpuDevice;
 
 class CpuQueue final : public Queue {
@@ -90,7 +86,7 @@ class CpuQueue final : public Queue {
   void abandon() override { state_ = RunState::idle; }
 
  private:
-  Status run_tasks(int32_t count, int32_t of);
+  Status run_tasks(int32_t count);
 
   CpuDevice& device_;
   RunState state_ = RunState::idle;
@@ -131,18 +127,10 @@ class CpuDevice final : public Device {
   }
 
   int threads() const override { return threads_; }
-  // Tasks of an op of a kind that take one thread about `work` nanoseconds in all.
-  void run(int32_t n, ThreadPool::Task fn, void* context, size_t kind, int64_t work) {
-    const auto alone = [&] {
-      for (int32_t i = 0; i < n; ++i) fn(context, i);
-    };
-    if (n == 1 || threads_ == 1) return alone();
-    if (options_.host_parallel_for) return work < kWorthTheHost ? alone() : options_.host_parallel_for(options_.host_user, fn, context, n);
-    const Sharing::Turn turn = sharing_.next(kind, work);
-    const Clock::time_point begin = turn.timed ? Clock::now() : Clock::time_point();
-    if (!turn.share) alone();
-    else if (!pool_.run(n, fn, context)) return;
-    if (turn.timed) sharing_.took(turn, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+  void run(int32_t n, ThreadPool::Task fn, void* context) {
+    if (n == 1) fn(context, 0);
+    else if (options_.host_parallel_for) options_.host_parallel_for(options_.host_user, fn, context, n);
+    else pool_.run(n, fn, context);
   }
 
  private:
@@ -152,7 +140,6 @@ class CpuDevice final : public Device {
   }
   CpuOptions options_;
   ThreadPool pool_;
-  Sharing sharing_;
   int threads_ = 1;
   std::string isa_;
 };
@@ -185,10 +172,16 @@ int64_t tasks_that_fit(Clock::duration left, Clock::duration task) {
   return std::max<int64_t>(1, left / 2 / std::max(task, Clock::duration(1)));
 }
 
-Status CpuQueue::run_tasks(int32_t count, int32_t of) {
+// Handing tasks to another core and hearing from it takes some microseconds.
+constexpr int64_t kWorthSharing = 10000;
+
+Status CpuQueue::run_tasks(int32_t count) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
-  const int64_t all = std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]);
-  device_.run(count, run_one, &batch, ops_[op_].index(), count == of ? all : all / of * count);
+  if (std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]) < kWorthSharing) {
+    for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
+  } else {
+    device_.run(count, run_one, &batch);
+  }
   task_ += count;
   if (!batch.failed.load(std::memory_order_relaxed)) return {};
   state_ = RunState::idle;
@@ -212,7 +205,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
     int64_t round = 1;  // tasks a thread; the first one also says how long they are
     while (task_ < n) {
       const auto count = static_cast<int32_t>(timed ? std::min<int64_t>(n - task_, round * threads) : n - task_);
-      AERIE_TRY(run_tasks(count, n));
+      AERIE_TRY(run_tasks(count));
       if (!timed) continue;
       const Clock::time_point start = std::exchange(now, Clock::now());
       if ((task_ < n || op_ + 1 < ops_.size()) && now >= deadline) {

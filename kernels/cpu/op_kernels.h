@@ -91,9 +91,6 @@ void run(const MergeTopK&, int32_t task, int threads, Scratch&);
 // core takes longer. Ops without: as long as their tasks say.
 int64_t estimate(const Linear&);
 int64_t estimate(const Attention&);
-inline int64_t estimate(const RmsNorm& op) { return op.out.rows * op.out.cols / 4; }
-inline int64_t estimate(const GatedActivate& op) { return op.out.rows * op.out.cols / 2; }
-inline int64_t estimate(const RopeAndStore& op) { return op.qkv.rows * op.qkv.cols / 2; }
 constexpr int64_t estimate(const auto&) { return INT64_MAX; }
 // kernels/cpu/candidates.cc
 int32_t tasks(const LinearRows&, int threads);

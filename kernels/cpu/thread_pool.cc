@@ -96,11 +96,11 @@ void ThreadPool::work(size_t self) {
   }
 }
 
-bool ThreadPool::run(int32_t n, Task fn, void* context) {
+void ThreadPool::run(int32_t n, Task fn, void* context) {
   std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
   if (n <= 1 || workers_.empty() || !owner.try_lock()) {
     for (int32_t i = 0; i < n; ++i) fn(context, i);
-    return false;
+    return;
   }
   fn_ = fn;
   context_ = context;
@@ -119,7 +119,6 @@ bool ThreadPool::run(int32_t n, Task fn, void* context) {
     else
       std::this_thread::yield();
   }
-  return true;
 }
 
 }  // namespace aerie::kernels::cpu

@@ -22,9 +22,9 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  // fn(context, i) for i in [0, n). Several threads may call; whoever finds the workers taken, or none, does all of its own
-  // tasks: false.
-  bool run(int32_t n, Task fn, void* context);
+  // fn(context, i) for i in [0, n). Several threads may call; whoever finds the workers taken does its
+  // own tasks.
+  void run(int32_t n, Task fn, void* context);
 
  private:
   // Tasks [first, end) not yet taken of one thread's share, in one word. Its owner takes from the front, so
