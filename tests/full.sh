@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The long tests: 200,000 tokens of exactness for every weight dtype, ThreadSanitizer, fuzzing, the kernels and the
-# command line on an emulated 64-bit ARM; the Debian packages in a clean system, and a newcomer's first steps there.
-# Not part of CI. Usage: tests/full.sh [exactness|tsan|fuzz|aarch64|debian|newcomer]... (all of them by default)
+# The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
+# ThreadSanitizer, fuzzing, the kernels and the command line on an emulated 64-bit ARM; the Debian packages in a clean system, and
+# a newcomer's first steps there.
+# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|aarch64|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness tsan fuzz aarch64 debian newcomer}
+what=${*:-exactness sanitize tsan fuzz aarch64 debian newcomer}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -39,6 +40,16 @@ if [[ " $what " == *" exactness "* ]]; then
     check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/extra_rows.so" \
       --drafter $id --tokens 5000
   done
+fi
+if [[ " $what " == *" sanitize "* ]]; then
+  if cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
+    for t in build/sanitize/bin/test_{session,cuda,capi}; do
+      check "sanitized $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$(paste -sd: tests/long_sanitized.txt)"
+    done
+  else
+    tail -n 40 "$tmp/sanitize.log"
+    failed=$((failed + 1))
+  fi
 fi
 if [[ " $what " == *" tsan "* ]]; then
   if cmake --preset tsan >/dev/null && cmake --build --preset tsan -- -j2 >"$tmp/tsan.log"; then

@@ -104,6 +104,8 @@ else
 fi
 check "sanitizer build" sanitized
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+# Those that take half a minute each with sanitizers have run without them; tests/full.sh runs them with.
+export GTEST_FILTER="-$(paste -sd: tests/long_sanitized.txt)"
 programs build/sanitize
 
 echo "$passed passed, $failed failed, $skipped skipped"
