@@ -102,6 +102,12 @@ echo "\`isa_speed\`, random weights, $threads threads, medians of $repeats round
 echo
 for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs "$build/bin/isa_speed" "$threads" "$repeats"
 
+say "threads"
+echo
+cat "$here/threads.md.in"
+echo
+python3 "$here/threads.py" "$build"
+
 say "under load"
 echo
 echo "## While other programs want the cores"
