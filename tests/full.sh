@@ -43,7 +43,7 @@ if [[ " $what " == *" exactness "* ]]; then
 fi
 if [[ " $what " == *" sanitize "* ]]; then
   if cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
-    for t in build/sanitize/bin/test_{session,cuda,capi}; do
+    for t in build/sanitize/bin/test_{session,cuda}; do
       check "sanitized $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$(paste -sd: tests/long_sanitized.txt)"
     done
   else

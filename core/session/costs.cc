@@ -156,7 +156,8 @@ double Session::share_of_verifying(double ms, int32_t rows) const {
 // A pass has run to its end, or what was left of it behind the draft passes of device-drawn trees.
 void Session::pass_done(double ms, int32_t rows) {
   if (phase_ == Phase::draft && !device_.on()) draft_pass_done(ms, pass_rows(), rows, frontier_[0] == 0);
-  if (phase_ != Phase::verify) return void(behind_drafts_ = behind_drafts_ || phase_ == Phase::draft);
+  if (phase_ == Phase::draft) behind_drafts_ = true;
+  if (phase_ != Phase::verify) return;
   if (options_.pass_ms) ms = options_.pass_ms(nullptr, rows);
   cycle_ms_ += share_of_verifying(ms, rows);
   // The first pass of plain decode behind drafts finds the drafter's weights in the caches, and takes a tenth longer.
