@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/policy/calibration.h"
-#include "core/policy/company.h"
 #include "core/policy/level_gain.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
@@ -24,11 +23,12 @@ namespace {
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
 constexpr int32_t kMaxDepth = LevelGain::kDepths;
 constexpr double kMemory = 0.015;         // weight of the newest cycle in the running means
-constexpr uint32_t kExplore = 48;         // of so many levels that do not seem to pay, one is asked for
+constexpr double kExplore = 48;           // of so many levels that do not seem to pay, one is asked for
 constexpr double kSlack = 0.01;           // who loses so little need not rest
 constexpr double kNothing = 1e6;          // nothing is known
 constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
+constexpr double kTrifle = 1.0 / 64;      // a node worth less than this share of a plain pass is never verified in a batch
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // How a drafter does.
@@ -37,7 +37,6 @@ struct Standing {
   CycleRate rate;       // running means of a drafting cycle, its milliseconds counted in passes of plain decode
   double spread = 0.1;  // of a cycle's tokens about what its cost pays for: the mean square
   double unsure = kNothing;  // the mean square that the means may be wrong by, beside `spread`
-  Company company;
 };
 
 // About a drafter, whatever the text.
@@ -59,7 +58,6 @@ struct Learned : Standing {
     f(self.rate.ms, 0, kMost);
     f(self.spread, 0, kMost);
     f(self.unsure, 0, kNothing);
-    Company::fields(self.company, f);
   }
 };
 
@@ -100,7 +98,7 @@ class AutoPolicy final : public TreePolicy {
     MemoryWriter write;
     Learned::fields(std::as_const(shared_->learned), write);
     Stretch::fields(stretch_, write);
-    write(declined_, 0, UINT32_MAX);
+    write(declined_, 0, kExplore);
     return write.take();
   }
   // What it recalls is its own, whatever others have learned since.
@@ -108,10 +106,10 @@ class AutoPolicy final : public TreePolicy {
     MemoryReader read(numbers);
     auto then = std::make_shared<Shared>();
     Stretch stretch;
-    uint32_t declined = 0;
+    double declined = 0;
     Learned::fields(then->learned, read);
     Stretch::fields(stretch, read);
-    read(declined, 0, UINT32_MAX);
+    read(declined, 0, kExplore);
     if (!read.done()) return false;
     then->learned.calibration.refit();
     then->learned.together.refit();
@@ -166,9 +164,7 @@ class AutoPolicy final : public TreePolicy {
     TreeWeighing& w = weighing_;
     w.beliefs = &values_.beliefs;
     w.draft.clear();
-    for (int32_t level = 1; level < levels; ++level)
-      for (int32_t n = 1; n <= kTopK; ++n) w.draft.push_back(draft_cost(n, level));
-    w.draft_step = kTopK;
+    for (int32_t n = 1; n <= kTopK; ++n) w.draft.push_back(costs_.draft_ms(n));
     w.target.clear();
     for (int32_t n = 0; n <= limits_.max_nodes; ++n) w.target.push_back(costs_.target_ms(n + 1));
     w.or_none = true;
@@ -176,19 +172,27 @@ class AutoPolicy final : public TreePolicy {
     w.gain_by_best.resize(static_cast<size_t>(levels));
     now_.gain.all(levels - 1, w.gain_by_best);
     w.draft_threshold = w.target_threshold = w.stop_below = aim();
-    w.explore = (declined_ + 1) % kExplore == 0;
+    w.explore = explores();
     *out = {kTopK, kTopK, levels, limits_.max_nodes, {}, &w, best_nodes()};
     return true;
   }
   void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels}; }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
+    LevelOffer alone;
+    if (!offer(tree, frontier, &alone)) return false;
+    decided(alone.pays(), alone.ms);
+    if (!alone.pays()) frontier->clear();
+    return alone.pays();
+  }
+  bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) override {
     frontier->clear();
     if (resting() || limits_.max_nodes < 1 || limits_.max_depth < 1) return false;
     if (level_ == 0) {
       if (tree.first_child(0) >= 0) return false;
-      ++level_;
-      asked_.push_back({1, 1, 1 - aim() * costs_.target_ms(1), costs_.draft_root});
+      offered_ = {1, 1, 1 - aim() * costs_.target_ms(1), costs_.draft_root};
+      explored_ = false;
+      *offer = {};
       frontier->push_back(0);
       return true;
     }
@@ -208,21 +212,29 @@ class AutoPolicy final : public TreePolicy {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       mass += values_.of(nodes_[k]);
       utility_.push_back(mass * gain);
-      cost_.push_back(draft_cost(static_cast<int32_t>(k) + 1, level_));
+      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1));
     }
     auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
-    if (!kernels::pays(utility_[n - 1], cost_[n - 1], aim())) {
-      if (++declined_ % kExplore != 0) return false;  // now and then see what it would bring
-      n = 1;
-    }
-    asked_.push_back({best, 0, so_far, cost_[n - 1]});
+    explored_ = explores() && !kernels::pays(utility_[n - 1], cost_[n - 1], aim());
+    if (explored_) n = 1;
+    *offer = {utility_[n - 1], aim(), cost_[n - 1], static_cast<int32_t>(n), explored_};
+    offered_ = {best, 0, so_far, cost_[n - 1]};
     nodes_.resize(n);
-    for (const int32_t node : nodes_) asked_.back().mass += values_.of(node);
-    ++level_;
+    for (const int32_t node : nodes_) offered_.mass += values_.of(node);
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
     return true;
   }
+  void decided(bool asks, double ms) override {
+    if (explored_ && asks) declined_ = 0;
+    if (!asks) {
+      declined_ = std::min(kExplore, declined_ + 1.0 / costs_.beside);
+      return;
+    }
+    if (level_++ > 0) offered_.draft_ms = ms;
+    asked_.push_back(offered_);
+  }
+  double level_ms(int32_t rows) const override { return costs_.of_all(costs_.draft, rows); }
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t kept = rank(tree);
@@ -233,6 +245,27 @@ class AutoPolicy final : public TreePolicy {
     selected->assign(nodes_.begin(), nodes_.begin() + (kept - 1));
     std::sort(selected->begin(), selected->end());
   }
+
+  bool offer_rows(const DraftTree& tree, std::vector<double>* worth) override {
+    worth->clear();
+    const double speed = aim(), least = kTrifle * costs_.target_ms(1);
+    if (!(speed > 0)) return false;
+    rank(tree);
+    for (const int32_t node : nodes_) {
+      if (values_.of(node) / speed < least) break;
+      worth->push_back(values_.of(node) / speed);
+    }
+    return true;
+  }
+  void rows_decided(int32_t nodes, double node_ms, std::vector<int32_t>* selected) override {
+    expected_ = utility_[static_cast<size_t>(nodes)];
+    reached_ = net(nodes + 1);
+    spent_ = costs_.target_ms(1) + nodes * node_ms;
+    for (const Asked& a : asked_) spent_ += a.draft_ms;
+    selected->assign(nodes_.begin(), nodes_.begin() + nodes);
+    std::sort(selected->begin(), selected->end());
+  }
+  double verify_ms(int32_t rows) const override { return costs_.of_all(costs_.target, rows); }
 
   CycleRate expected(const DraftTree& tree) override {
     const auto n = static_cast<size_t>(rank(tree) - 1);
@@ -257,7 +290,6 @@ class AutoPolicy final : public TreePolicy {
       (void)learn(&learned, tree, o.path[i], i + 1 < o.path.size() ? tree[o.path[i + 1]].token : o.last_token);
     learned.calibration.refit();
     learn_together(&learned.together, tree, o);
-    learn_company(&learned.company, o.draft_ms);
     const auto came = static_cast<double>(o.path.size());
     const bool drafted = expected_ > 0;
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
@@ -288,7 +320,7 @@ class AutoPolicy final : public TreePolicy {
     values_.beliefs.mood = now_.mood.in(stretch_);
   }
 
-  double draft_cost(int32_t nodes, int32_t level) const { return costs_.draft_ms(nodes) * now_.company.times(level); }
+  bool explores() const { return declined_ + 1.0 / costs_.beside >= kExplore; }  // the level that does not seem to pay
   double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }
   // Noise in what all sessions of a batch come to grows with the root of their number.
   double weight() const { return 1 / std::sqrt(static_cast<double>(costs_.beside)); }
@@ -310,15 +342,6 @@ class AutoPolicy final : public TreePolicy {
   // What it was like says less now.
   static void begin_anew(Learned* l) { l->unsure = std::max(l->unsure, kAnew); }
   static void forget(Learned* l) { l->unsure = std::min(kNothing, l->unsure + kMemory * kMemory); }
-
-  void learn_company(Company* company, std::span<const double> ms) const {
-    for (size_t level = std::max<size_t>(asked_.size(), 1); level <= Company::kLevels; ++level)
-      company->unasked(static_cast<int32_t>(level), std::max(1, costs_.beside));
-    for (size_t level = 1; level < std::min(asked_.size(), ms.size()); ++level) {
-      const double alike = asked_[level].draft_ms / now_.company.times(static_cast<int32_t>(level));
-      if (alike > 0) company->learn(static_cast<int32_t>(level), ms[level] / alike);
-    }
-  }
 
   // Of every node it is known whether all of its path came true, but of those behind the last token, where it is in the tree.
   void learn_together(Calibration* together, const DraftTree& tree, const CycleOutcome& o) {
@@ -396,9 +419,11 @@ class AutoPolicy final : public TreePolicy {
   std::vector<uint8_t> fate_;
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth
+  Asked offered_{};           // the next one
+  bool explored_ = false;     // does not seem to pay
   int32_t level_ = 0;
   double expected_ = 0, reached_ = 0, spent_ = 0;  // of the selected tree: tokens, net of their cost, milliseconds
-  uint32_t declined_ = 0;
+  double declined_ = 0;  // levels of a batch count once
   bool free_ = false;  // its tree costs no pass
 };
 

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "core/policy/batch_vote.h"
 #include "core/tree/draft_tree.h"
 #include "kernels/beliefs.h"
 #include "kernels/status.h"
@@ -44,15 +45,21 @@ struct CycleCosts {
   double reached = 0, instead = 0;
   double target_ms(int32_t rows) const { return target[rows < 128 ? rows : 128]; }
   double draft_ms(int32_t rows) const { return draft ? draft[rows < 128 ? rows : 128] : 0; }
+  // A pass over `rows` of all that step together, of whom fewer may ask than the curve is for.
+  double of_all(const double* curve, int32_t rows) const {
+    if (!curve) return 0;
+    const double each = static_cast<double>(rows) / beside;
+    const auto n = static_cast<int32_t>(std::clamp(each, 1.0, 127.0));
+    return std::max(curve[n] + (each - n) * (curve[n + 1] - curve[n]), curve[1] / beside);
+  }
 };
 
 // How a cycle ended: the nodes walked through (the root first), the token emitted after the last of them, and what
-// the cycle took from its first draft pass on.
+// the cycle took from its first draft pass on; in a batch, for this session's sake.
 struct CycleOutcome {
   std::span<const int32_t> path;
   int32_t last_token = -1;
   double ms = 0;
-  std::span<const double> draft_ms = {};  // of it each draft pass; in a batch this session's share
 };
 
 // Tokens of a cycle and milliseconds it takes. ms 0: not known.
@@ -75,11 +82,10 @@ struct TreeWeighing {
   std::vector<double> gain;                      // by depth of the nodes drafted from, from 1 on
   double stop_below = -std::numeric_limits<double>::infinity();  // so: every level is asked for
   // Of auto's alone: what nodes are worth instead of the product of confidences; gains by depth likewise, which a level's nodes
-  // are weighed with; `draft` has lists for each depth from 1 on, so far apart; `target` begins with that of no node; the first
-  // level that does not pay is asked for all the same, from its best node alone.
+  // are weighed with; `target` begins with that of no node; the first level that does not pay is asked for all the same, from its
+  // best node alone.
   const kernels::Beliefs* beliefs = nullptr;
   std::vector<kernels::GainByBest> gain_by_best;
-  int32_t draft_step = 0;
   bool or_none = false, explore = false;
 };
 
@@ -117,6 +123,20 @@ class TreePolicy {
   // Choose the next frontier (nodes of one depth, in tree order; the first call answers {0} unless
   // the root has children already). False: nothing more to ask.
   virtual bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) = 0;
+  // The same where sessions that step together decide together (batch_vote.h): the frontier is what it would ask about. Then,
+  // unless that is empty, whether it is asked about, and what of the pass is for this session's sake.
+  virtual bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) {
+    *offer = {};
+    return expand(tree, frontier);
+  }
+  virtual void decided(bool /*asks*/, double /*ms*/) {}
+  // What passes over so many rows of all of them take. 0: it does not ask.
+  virtual double level_ms(int32_t /*rows*/) const { return 0; }
+  virtual double verify_ms(int32_t /*rows*/) const { return 0; }
+  // Likewise what it would have verified: what its nodes are worth in milliseconds, best first. False: it selects by itself.
+  // Then how many of these are, for it to name as select() does, and what each of them adds to the pass.
+  virtual bool offer_rows(const DraftTree&, std::vector<double>* /*worth*/) { return false; }
+  virtual void rows_decided(int32_t /*nodes*/, double /*node_ms*/, std::vector<int32_t>* /*selected*/) {}
   // Nodes to verify, parents before children, at most limits.max_nodes. The root is not listed.
   virtual void select(const DraftTree& tree, std::vector<int32_t>* selected) = 0;
   // The tree's shape does not depend on the candidates' scores, and siblings are kept from rank 0 on

@@ -173,7 +173,6 @@ void Session::draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool ro
   if (options_.pass_ms) ms = options_.pass_ms(&side_->drafter(), rows);
   const double share = beside_ > 1 && rows > 0 ? ms * own_rows * beside_ / rows : ms;
   cycle_ms_ += share;
-  draft_ms_.push_back(share);
   if (!policy_->wants_costs()) return;
   if (!root) side_->cost.measured(rows, ms);
   else if (side_->root_rows <= kCatchUpRows) side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
@@ -183,7 +182,7 @@ void Session::tell_outcome() {
   if (!policy_->wants_costs()) return;
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_, draft_ms_});
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
   if (choosing_) tell_others();
 }
 

@@ -78,7 +78,7 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t*
   op.next = last ? nullptr : frontier_;
   op.next_rows = last ? 0 : layout_.rows[at + 1];
   if (const TreeWeighing* w = one_pass_ ? nullptr : shape_.weighing) {
-    op.weigh = {draft_cost_ + (last ? 0 : level * w->draft_step), w->draft_threshold};
+    op.weigh = {draft_cost_, w->draft_threshold};
     op.gain = last ? 0 : w->gain[at + 1];
     op.stop_below = w->stop_below;
     op.gain_by_best = gain_by_best_ && !last ? gain_by_best_ + at + 1 : nullptr;

@@ -45,7 +45,6 @@ Status Session::start_cycle(bool any_rows) {
   tree_.reset(text_.back());
   drawn_.reset();
   cycle_ms_ = 0;
-  draft_ms_.clear();
   asked_levels_ = 0;
   host_proposed_ = false;
   device_.end();
@@ -77,26 +76,39 @@ Status Session::start_cycle(bool any_rows) {
 
 Status Session::next_draft_level() {
   for (;;) {
-    if (!policy_->expand(tree_, &frontier_) || frontier_.empty()) {
-      side_->habit.asked(asked_levels_);
-      return start_verify();
-    }
+    if (!policy_->offer(tree_, &frontier_, &offer_) || frontier_.empty()) return end_draft();
+    const bool ahead = device_.has(tree_, frontier_);
+    if (!ahead && (!one_pass() || frontier_[0] == 0)) break;
+    policy_->decided(offer_.pays(), offer_.ms);  // no pass, nobody waits
+    if (!offer_.pays()) return end_draft();
     ++asked_levels_;
-    if (device_.has(tree_, frontier_)) {  // drawn ahead
+    if (ahead) {
       count_proposed(device_.answer(&tree_, frontier_));
       continue;
     }
-    if (!one_pass() || frontier_[0] == 0) break;
     const Status s = take_candidates();  // it has answered this level already
     if (s.ok()) continue;
     drafter_failed(s, false);
     drop_draft();
     return start_verify();
   }
-  draft_ms_.resize(std::min(draft_ms_.size(), static_cast<size_t>(tree_[frontier_[0]].depth)));  // others were drawn in vain
   phase_ = Phase::draft;
-  recorded_ = false;
+  recorded_ = offer_decided_ = false;
   return {};
+}
+
+// What the sessions of a batch have decided about the level that this one would ask for.
+Status Session::level_decided(bool asks, double ms) {
+  offer_decided_ = true;
+  policy_->decided(asks, ms);
+  if (!asks) return end_draft();
+  ++asked_levels_;
+  return {};
+}
+
+Status Session::end_draft() {
+  side_->habit.asked(asked_levels_);
+  return start_verify();
 }
 
 DraftDraw Session::draft_draw() const {

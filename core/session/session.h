@@ -171,6 +171,7 @@ class Session {
   bool align_drafters();             // make the next pass bring what a drafter misses
   Status start_cycle(bool any_rows);
   Status next_draft_level();
+  Status end_draft();
   DraftDraw draft_draw() const;
   Status add_draft(Plan& plan, DraftCalls* calls);
   Status draft_failed(const Status& why, bool lost_sync, bool strike);
@@ -199,6 +200,12 @@ class Session {
   void offer_nodes(std::vector<RankedNode>* nodes) const;
   void keep_nodes(std::span<const RankedNode> nodes);
   void read_at_most(int32_t rows);
+  // batch_vote.cc: the level that it would ask its drafter for, in phase draft; null: nothing is to be decided
+  const LevelOffer* level_offer() const { return phase_ == Phase::draft && !device_.on() && !offer_decided_ ? &offer_ : nullptr; }
+  bool shares_level(const Session& other) const;
+  Status level_decided(bool asks, double ms);
+  bool offers_rows();
+  Status rows_decided(double node_ms);
   // costs.cc: what cost-aware policies are told
   void measure_drafters() const;      // where no table says what their passes cost
   PassCost told_cost(const Drafter* drafter) const;  // by options_.pass_ms
@@ -238,6 +245,7 @@ class Session {
   // verify.cc
   Status reserve_tree();
   Status start_verify();
+  Status build_rows();
   // Show drafters what they have not seen. *failed: which one would not have it.
   Status add_missed(Plan& plan, DraftCalls* calls, Drafter** failed);
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
@@ -305,6 +313,10 @@ class Session {
   MultiRound multi_round_;
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_;
+  LevelOffer offer_;
+  bool offer_decided_ = false, rows_decided_ = false;
+  std::vector<double> row_worth_;  // of the nodes that the batch decides about
+  int32_t rows_taken_ = 0;         // of them
   std::vector<char> kept_;
   int32_t max_emit_ = 0, max_depth_ = 0, asked_levels_ = 0;
   bool cut_ = false;  // the walk went further than what is kept of it
@@ -323,7 +335,6 @@ class Session {
   LiveCost target_cost_;
   PassCost::Curve target_curve_{};
   int32_t beside_ = 1;  // sessions that verify in this cycle's pass, this one included
-  std::vector<double> draft_ms_;  // of the cycle's draft passes, this session's share
   double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 
   std::vector<EmittedToken> emitted_;

@@ -121,6 +121,7 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
 void Stepper::record_draft(const std::vector<Session*>& sessions) {
   for (Session* s : sessions)
     if (s->active() && s->phase_ == Session::Phase::draft) flight_.push_back(s);
+  decide_levels();
   drafting_ = true;
   while (!flight_.empty()) {
     if (try_draft()) {
@@ -180,6 +181,7 @@ void Stepper::record_target(const std::vector<Session*>& sessions) {
     for (Session* s : sessions)
       if (s->active() && s->phase_ == phase) flight_.push_back(s);
   drafting_ = false;
+  decide_rows();
   if (flight_.empty()) return;
   share_rows();
   while (!try_target()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/model/model.h"
+#include "core/policy/batch_vote.h"
 #include "core/session/draft_calls.h"
 #include "core/session/pass_clock.h"
 #include "core/session/walks.h"
@@ -54,6 +55,8 @@ class Stepper {
   void record_draft(const std::vector<Session*>& sessions);
   void record_target(const std::vector<Session*>& sessions);
   void share_rows();  // row_budget.cc
+  void decide_levels();  // batch_vote.cc
+  void decide_rows();
   bool try_draft();
   bool try_target();
   // device_cycle.cc
@@ -72,6 +75,11 @@ class Stepper {
   std::shared_ptr<Model> model_;
   int32_t max_rows_;
   std::vector<RankedNode> ranked_;
+  std::vector<Session*> asking_;
+  std::vector<LevelOffer> offers_;
+  std::vector<size_t> best_first_;
+  std::vector<std::pair<double, Session*>> nodes_;
+  std::vector<double> worth_;
   std::unique_ptr<Plan> plan_;
   size_t index_bytes_ = 0;
   std::unique_ptr<kernels::Queue> queue_;

@@ -40,11 +40,16 @@ Status Session::reserve_tree() {
   return {};
 }
 
+Status Session::build_rows() {
+  rows_.build(tree_, selected_);
+  return reserve_tree();
+}
+
 Status Session::start_verify() {
   selected_.clear();
-  if (tree_.size() > 1) policy_->select(tree_, &selected_);
-  rows_.build(tree_, selected_);
-  AERIE_TRY(reserve_tree());
+  rows_decided_ = !offers_rows();
+  if (rows_decided_ && tree_.size() > 1) policy_->select(tree_, &selected_);
+  AERIE_TRY(build_rows());
   const auto size = static_cast<int64_t>(text_.size());
   // A drafter that is not asked waits. Otherwise, without a draft, it is shown what it has missed all the same, before
   // this pass overwrites the features.
@@ -60,7 +65,7 @@ Status Session::start_verify() {
     }
     side->shows = side->sequence().observed() < size && (!side->features() || side->waiting() > 0);
   }
-  ask_extra_rows();
+  if (rows_decided_) ask_extra_rows();
   phase_ = Phase::verify;
   recorded_ = false;
   return {};

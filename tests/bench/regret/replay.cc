@@ -1,7 +1,6 @@
 #include "tests/bench/regret/replay.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace aerie::bench {
 
@@ -39,32 +38,35 @@ double Replay::catch_up_ms(const ReplayDrafter& d, int32_t batch, int64_t contex
   return ms(std::max(behind, kUsualRoot)) - ms(kUsualRoot);
 }
 
-void Replay::copy_children(const WideTree& wide, int32_t node, bool bad) {
-  const WideNode& from = wide.nodes[static_cast<size_t>(wide_[static_cast<size_t>(node)])];
+void Replay::copy_children(Draft* d, int32_t node) {
+  const WideTree& wide = wide_of(*d);
+  const WideNode& from = wide.nodes[static_cast<size_t>(d->wide[static_cast<size_t>(node)])];
   for (int32_t i = 0; i < from.children; ++i) {
     const WideNode& child = wide.nodes[static_cast<size_t>(from.first_child + i)];
-    const int32_t token = child.token + (bad ? kWrong : 0);
-    if (tree_.add_children(node, {&token, 1}, {&child.confidence, 1}) == 1) wide_.push_back(from.first_child + i);
+    const int32_t token = child.token + (d->bad ? kWrong : 0);
+    if (d->tree.add_children(node, {&token, 1}, {&child.confidence, 1}) == 1) d->wide.push_back(from.first_child + i);
   }
 }
 
-void Replay::fill_all(const WideTree& wide, bool bad) {
-  for (int32_t node = 0; node < tree_.size(); ++node) copy_children(wide, node, bad);
+void Replay::fill_all(Draft* d) {
+  for (int32_t node = 0; node < d->tree.size(); ++node) copy_children(d, node);
 }
 
-void Replay::grow_product(const WideTree& wide, TreePolicy& policy, int32_t max_depth, bool bad) {
+void Replay::grow_product(Draft* d, int32_t max_depth) {
   // The first node of a level has its children; all others would have the same.
+  const WideTree& wide = wide_of(*d);
   std::vector<std::pair<size_t, size_t>> levels;
   tokens_scratch_.clear();
   confidence_.clear();
   for (int32_t at = 0, depth = 0; depth < max_depth; ++depth) {
     const WideNode& n = wide.nodes[static_cast<size_t>(at)];
     if (n.children == 0) break;
-    levels.emplace_back(tokens_scratch_.size(), static_cast<size_t>(std::min(n.children, policy.width())));
+    const int32_t width = std::min(n.children, d->policy->width());
+    levels.emplace_back(tokens_scratch_.size(), static_cast<size_t>(width));
     int32_t next = n.first_child;
-    for (int32_t i = 0; i < std::min(n.children, policy.width()); ++i) {
+    for (int32_t i = 0; i < width; ++i) {
       const WideNode& child = wide.nodes[static_cast<size_t>(n.first_child + i)];
-      tokens_scratch_.push_back(child.token + (bad ? kWrong : 0));
+      tokens_scratch_.push_back(child.token + (d->bad ? kWrong : 0));
       confidence_.push_back(child.confidence);
       if (child.children > 0) next = n.first_child + i;
     }
@@ -73,89 +75,150 @@ void Replay::grow_product(const WideTree& wide, TreePolicy& policy, int32_t max_
   std::vector<LevelList> lists;
   for (const auto& [first, n] : levels)
     lists.push_back({{tokens_scratch_.data() + first, n}, {confidence_.data() + first, n}});
-  product_.grow(&tree_, lists, policy.best_nodes());
+  product_.grow(&d->tree, lists, d->policy->best_nodes());
 }
 
-Cycle Replay::walk(TreePolicy& policy, size_t drafter, const Place& p) {
-  Cycle c;
-  c.drafter = static_cast<int32_t>(drafter);
-  c.level_rows = level_rows_;
-  selected_.clear();
-  if (tree_.size() > 1) policy.select(tree_, &selected_);
-  c.nodes = static_cast<int32_t>(selected_.size());
-  const std::vector<int32_t>& truth = text(drafters_[drafter], p).truth;
-  path_.assign(1, 0);
-  for (;;) {
-    last_token_ = truth[p.at + path_.size() - 1];
-    if (p.at + path_.size() == truth.size()) break;
-    int32_t child = tree_.first_child(path_.back());
-    while (child >= 0 && (tree_[child].token != last_token_ || std::find(selected_.begin(), selected_.end(), child) == selected_.end()))
-      child = tree_.next_sibling(child);
-    if (child < 0) break;
-    path_.push_back(child);
+// As Stepper::decide_rows.
+void Replay::select_all(std::span<Draft> drafts, std::span<TreePolicy* const> policies) {
+  nodes_.clear();
+  const TreePolicy* weighs = nullptr;
+  auto rows = static_cast<int32_t>(drafts.size());
+  for (size_t s = 0; s < drafts.size(); ++s) {
+    Draft& d = drafts[s];
+    d.selected.clear();
+    d.worth.clear();
+    if (!policies[s] || d.tree.size() <= 1) continue;
+    if (drafts.size() > 1 && policies[s]->offer_rows(d.tree, &d.worth)) {
+      weighs = policies[s];
+      for (const double w : d.worth) nodes_.push_back({w, s});
+    } else {
+      policies[s]->select(d.tree, &d.selected);
+      rows += static_cast<int32_t>(d.selected.size());
+    }
   }
-  c.tokens = static_cast<int32_t>(path_.size());
+  if (!weighs) return;
+  std::stable_sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.worth > b.worth; });
+  worth_.clear();
+  for (const Node& n : nodes_) worth_.push_back(n.worth);
+  const RowVote vote = aerie::decide_rows(worth_, rows, static_cast<int32_t>(drafts.size()), [&](int32_t n) { return weighs->verify_ms(n); });
+  taken_.assign(drafts.size(), 0);
+  for (size_t i = 0; i < vote.taken; ++i) ++taken_[nodes_[i].session];
+  for (size_t s = 0; s < drafts.size(); ++s)
+    if (!drafts[s].worth.empty()) policies[s]->rows_decided(taken_[s], vote.node_ms, &drafts[s].selected);
+}
+
+Cycle Replay::walk(Draft* d) {
+  Cycle c;
+  c.drafter = static_cast<int32_t>(d->drafter);
+  c.level_rows = d->level_rows;
+  c.nodes = static_cast<int32_t>(d->selected.size());
+  const std::vector<int32_t>& truth = text(drafters_[d->drafter], d->place).truth;
+  const size_t at = d->place.at;
+  d->path.assign(1, 0);
+  for (;;) {
+    d->last_token = truth[at + d->path.size() - 1];
+    if (at + d->path.size() == truth.size()) break;
+    int32_t child = d->tree.first_child(d->path.back());
+    while (child >= 0 && (d->tree[child].token != d->last_token || std::find(d->selected.begin(), d->selected.end(), child) == d->selected.end()))
+      child = d->tree.next_sibling(child);
+    if (child < 0) break;
+    d->path.push_back(child);
+  }
+  c.tokens = static_cast<int32_t>(d->path.size());
   return c;
 }
 
-Cycle Replay::draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad) {
-  const Recording& r = *drafters_[drafter].recording;
-  const WideTree& wide = r.texts[p.text].trees[p.at];
-  level_rows_.clear();
-  tree_.reset(-1);
-  wide_.assign(1, 0);
-  if (r.kind == DrafterKind::host) {
-    fill_all(wide, bad);
-    return walk(policy, drafter, p);
-  }
-  while (policy.expand(tree_, &frontier_) && !frontier_.empty()) {
-    if (r.kind == DrafterKind::levels || frontier_[0] == 0) level_rows_.push_back(static_cast<int32_t>(frontier_.size()));
-    if (r.kind == DrafterKind::one_pass && policy.best_nodes() > 0) {
-      grow_product(wide, policy, std::min(r.max_depth, policy.best_depth()), bad);
-      break;
-    }
-    for (const int32_t node : frontier_) {
-      if (r.kind == DrafterKind::one_pass) {  // as the first node of that depth
-        int32_t at = 0;
-        for (int32_t d = 0; d < tree_[node].depth; ++d) {
-          int32_t next = wide.nodes[static_cast<size_t>(at)].first_child;
-          for (int32_t i = 0; next >= 0 && i < wide.nodes[static_cast<size_t>(at)].children; ++i)
-            if (const int32_t c = wide.nodes[static_cast<size_t>(at)].first_child + i; wide.nodes[static_cast<size_t>(c)].children > 0) next = c;
-          if (next < 0) break;
-          at = next;
-        }
-        wide_[static_cast<size_t>(node)] = at;
-      }
-      copy_children(wide, node, bad);
-    }
-  }
-  return walk(policy, drafter, p);
+void Replay::start(Draft* d, TreePolicy& policy, size_t drafter, const Place& p, bool bad) {
+  d->policy = &policy;
+  d->drafter = drafter;
+  d->place = p;
+  d->bad = bad;
+  d->level_rows.clear();
+  d->tree.reset(-1);
+  d->wide.assign(1, 0);
+  if (kind_of(*d) != DrafterKind::host) return;
+  fill_all(d);
+  d->policy = nullptr;
 }
 
-Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[], std::span<const double> behind)>& cycle,
-                      const Told& told) {
+// The children of the frontier, or all of the tree.
+void Replay::take_level(Draft* d) {
+  const DrafterKind kind = kind_of(*d);
+  if (kind == DrafterKind::levels || d->frontier[0] == 0) d->level_rows.push_back(static_cast<int32_t>(d->frontier.size()));
+  if (kind == DrafterKind::one_pass && d->policy->best_nodes() > 0) {
+    grow_product(d, std::min(drafters_[d->drafter].recording->max_depth, d->policy->best_depth()));
+    d->policy = nullptr;
+    return;
+  }
+  const WideTree& wide = wide_of(*d);
+  for (const int32_t node : d->frontier) {
+    if (kind == DrafterKind::one_pass) {  // as the first node of that depth
+      int32_t at = 0;
+      for (int32_t depth = 0; depth < d->tree[node].depth; ++depth) {
+        int32_t next = wide.nodes[static_cast<size_t>(at)].first_child;
+        for (int32_t i = 0; next >= 0 && i < wide.nodes[static_cast<size_t>(at)].children; ++i)
+          if (const int32_t c = wide.nodes[static_cast<size_t>(at)].first_child + i; wide.nodes[static_cast<size_t>(c)].children > 0) next = c;
+        if (next < 0) break;
+        at = next;
+      }
+      d->wide[static_cast<size_t>(node)] = at;
+    }
+    copy_children(d, node);
+  }
+}
+
+// As Stepper::decide_levels.
+void Replay::decide_level(std::span<Draft> drafts, size_t drafter) {
+  asking_.clear();
+  offers_.clear();
+  for (Draft& d : drafts) {
+    if (!d.policy || d.drafter != drafter) continue;
+    if (!d.policy->offer(d.tree, &d.frontier, &d.offer) || d.frontier.empty()) {
+      d.policy = nullptr;
+      continue;
+    }
+    asking_.push_back(&d);
+    offers_.push_back(d.offer);
+  }
+  if (asking_.empty()) return;
+  const TreePolicy& policy = *asking_[0]->policy;
+  const auto sessions = static_cast<int32_t>(drafts.size());
+  const LevelVote vote = aerie::decide_level(offers_, sessions, [&](int32_t rows) { return policy.level_ms(rows); }, &best_first_);
+  for (size_t i = 0; i < asking_.size(); ++i) {
+    Draft& d = *asking_[best_first_[i]];
+    d.policy->decided(i < vote.taken, vote.row_ms * d.offer.rows);
+    if (i < vote.taken) take_level(&d);
+    else d.policy = nullptr;
+  }
+}
+
+void Replay::draft_all(std::span<Draft> drafts) {
+  const auto open = [](const Draft& d) { return d.policy != nullptr; };
+  while (std::any_of(drafts.begin(), drafts.end(), open))
+    for (size_t drafter = 0; drafter < drafters_.size(); ++drafter) decide_level(drafts, drafter);
+}
+
+Outcome Replay::drive(int32_t batch, const Cycles& begin, const Told& told) {
   const std::vector<RecordedText>& texts = drafters_[0].recording->texts;
   const size_t length = texts[0].trees.size();
-  std::vector<Place> places(static_cast<size_t>(batch));
-  std::vector<double> done(places.size(), 0);
-  std::vector<std::vector<double>> spent(places.size());  // by draft pass
-  std::vector<double> root_ms(places.size());
-  std::vector<std::vector<double>> behind(places.size(), std::vector<double>(drafters_.size(), 1));  // not shown yet
-  for (size_t s = 0; s < places.size(); ++s) places[s] = {s % texts.size(), (s / texts.size() * 37) % length};
-  std::vector<Cycle> cycles(places.size());
+  std::vector<Now> now(static_cast<size_t>(batch));
+  std::vector<double> done(now.size(), 0), spent(now.size()), root_ms(now.size());
+  for (size_t s = 0; s < now.size(); ++s)
+    now[s] = {{s % texts.size(), (s / texts.size() * 37) % length}, std::vector<uint8_t>(drafters_.size()), std::vector<double>(drafters_.size(), 1)};
+  std::vector<Cycle> cycles(now.size());
   Outcome out;
   for (double emitted = 0; emitted < static_cast<double>(tokens_) * batch;) {
     double context = 0, clock = 0;
     int32_t rows = 0;
     size_t deepest = 0;
-    for (const Place& p : places) context += static_cast<double>(texts[p.text].prompt) + static_cast<double>(p.at);
+    for (size_t s = 0; s < now.size(); ++s) {
+      context += static_cast<double>(texts[now[s].place.text].prompt) + static_cast<double>(now[s].place.at);
+      for (size_t d = 0; d < drafters_.size(); ++d) now[s].bad[d] = done[s] >= drafters_[d].good_until * tokens_;
+    }
     const auto c = static_cast<double>(rounded(context / batch));
-    for (size_t s = 0; s < places.size(); ++s) {
-      bool bad[16] = {};
-      for (size_t d = 0; d < drafters_.size(); ++d) bad[d] = done[s] >= drafters_[d].good_until * tokens_;
-      cycles[s] = cycle(static_cast<int32_t>(s), places[s], bad, behind[s]);
-      spent[s].clear();
-      root_ms[s] = 0;
+    begin(now, cycles);
+    for (size_t s = 0; s < now.size(); ++s) {
+      spent[s] = root_ms[s] = 0;
       rows += 1 + cycles[s].nodes;
       deepest = std::max(deepest, cycles[s].level_rows.size());
     }
@@ -165,28 +228,27 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
       const bool host = drafter.recording->kind == DrafterKind::host;
       for (size_t l = 0; l < deepest || (host && l == 0); ++l) {
         double n = 0;
-        for (size_t s = 0; s < places.size(); ++s)
+        for (size_t s = 0; s < now.size(); ++s)
           if (cycles[s].drafter == static_cast<int32_t>(d) && (host || l < cycles[s].level_rows.size()))
-            n += host ? 1 : l == 0 ? behind[s][d] : cycles[s].level_rows[l];
+            n += host ? 1 : l == 0 ? now[s].behind[d] : cycles[s].level_rows[l];
         if (n == 0) continue;
         const double ms = host ? n * drafter.costs->roots.ms(1, c, 1) : (l == 0 ? drafter.costs->roots : drafter.costs->levels).ms(1, c, n);
         clock += ms;
         if (host) continue;  // a session does not count the time of a call on the host
-        for (size_t s = 0; s < places.size(); ++s) {
+        for (size_t s = 0; s < now.size(); ++s) {
           if (cycles[s].drafter != static_cast<int32_t>(d) || l >= cycles[s].level_rows.size()) continue;
-          spent[s].push_back(ms * (l == 0 ? behind[s][d] : cycles[s].level_rows[l]) * batch / n);  // Session::share_of
-          if (l == 0 && behind[s][d] <= kCatchUpRows) root_ms[s] = ms;
+          spent[s] += ms * (l == 0 ? now[s].behind[d] : cycles[s].level_rows[l]) * batch / n;  // Session::share_of
+          if (l == 0 && now[s].behind[d] <= kCatchUpRows) root_ms[s] = ms;
         }
       }
-      for (size_t s = 0; s < places.size(); ++s)
-        if (cycles[s].drafter == static_cast<int32_t>(d)) behind[s][d] = 0;
+      for (size_t s = 0; s < now.size(); ++s)
+        if (cycles[s].drafter == static_cast<int32_t>(d)) now[s].behind[d] = 0;
     }
     const double verify = target_.ms(batch, c, static_cast<double>(rows) / batch);
     clock += verify;
-    for (size_t s = 0; s < places.size(); ++s) {
+    for (size_t s = 0; s < now.size(); ++s) {
       const double plain = target_.ms(batch, c, 1), nodes = rows - batch;
-      const double drafts = std::accumulate(spent[s].begin(), spent[s].end(), 0.0);
-      told(static_cast<int32_t>(s), drafts + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify), spent[s], root_ms[s]);
+      told(static_cast<int32_t>(s), spent[s] + (nodes > 0 ? plain + (verify - plain) * cycles[s].nodes * batch / nodes : verify), root_ms[s]);
       const int32_t n = cycles[s].tokens;
       out.tokens += n;
       out.cycles += 1;
@@ -194,9 +256,10 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
       out.plain += cycles[s].drafter < 0;
       emitted += n;
       done[s] += n;
-      for (double& b : behind[s]) b = std::min(b + n, kBehind);
-      places[s].at += static_cast<size_t>(n);
-      if (places[s].at >= length) places[s] = {(places[s].text + 1) % texts.size(), 0};
+      for (double& b : now[s].behind) b = std::min(b + n, kBehind);
+      Place& place = now[s].place;
+      place.at += static_cast<size_t>(n);
+      if (place.at >= length) place = {(place.text + 1) % texts.size(), 0};
     }
     out.ms += clock;
   }
@@ -204,30 +267,34 @@ Outcome Replay::drive(int32_t batch, const std::function<Cycle(int32_t s, const 
 }
 
 Outcome Replay::run_plain(int32_t batch) {
-  return drive(batch, [](int32_t, const Place&, bool*, std::span<const double>) { return Cycle{}; }, [](int32_t, double, std::span<const double>, double) {});
+  return drive(batch, [](std::span<const Now>, std::span<Cycle> cycles) { std::fill(cycles.begin(), cycles.end(), Cycle{}); },
+               [](int32_t, double, double) {});
 }
 
 std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int32_t>& batches) {
   const size_t length = drafters_[0].recording->texts[0].trees.size();
   std::vector<Cycle> known(drafters_[0].recording->texts.size() * length, Cycle{-1, {}, 0, 0});
   const auto policy = make();
+  Draft draft;
+  const auto cycles = [&](std::span<const Now> now, std::span<Cycle> cycles) {
+    for (size_t s = 0; s < now.size(); ++s) {
+      Cycle& c = known[now[s].place.text * length + now[s].place.at];
+      if (c.tokens == 0) {
+        CycleLimits limits;
+        limits.max_depth = std::min(limits.max_depth, drafters_[0].recording->max_depth);
+        policy->begin(limits);
+        start(&draft, *policy, 0, now[s].place, false);
+        draft_all({&draft, 1});
+        TreePolicy* const one = policy.get();
+        select_all({&draft, 1}, {&one, 1});
+        c = walk(&draft);
+      }
+      cycles[s] = c;
+      if (now[s].bad[0]) cycles[s].tokens = 1;  // the shape of the tree follows the confidences, which are what they were
+    }
+  };
   std::vector<Outcome> out;
-  for (const int32_t batch : batches)
-    out.push_back(drive(
-        batch,
-        [&](int32_t, const Place& p, bool* bad, std::span<const double>) {
-          Cycle& c = known[p.text * length + p.at];
-          if (c.tokens == 0) {
-            CycleLimits limits;
-            limits.max_depth = std::min(limits.max_depth, drafters_[0].recording->max_depth);
-            policy->begin(limits);
-            c = draft(*policy, 0, p, false);
-          }
-          Cycle copy = c;
-          if (bad[0]) copy.tokens = 1;  // the shape of the tree follows the confidences, which are what they were
-          return copy;
-        },
-        [](int32_t, double, std::span<const double>, double) {}));
+  for (const int32_t batch : batches) out.push_back(drive(batch, cycles, [](int32_t, double, double) {}));
   return out;
 }
 
@@ -236,15 +303,16 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     std::vector<std::unique_ptr<TreePolicy>> policies;
     DrafterChoice choice;
     std::vector<DrafterOption> options;
-    std::vector<DraftTree> peeks;
-    std::vector<int32_t> path, told;
-    DraftTree tree;
+    std::vector<Draft> peeks;
+    std::vector<int32_t> told;
     std::vector<double> root_ms;  // by drafter, 0: not seen yet
-    int32_t chosen = -1, last = -1;
+    int32_t chosen = -1;
     double plain_ms = 0;
   };
   const bool several = drafters_.size() > 1;
   std::vector<Mind> minds(static_cast<size_t>(batch));
+  std::vector<Draft> drafts(minds.size());
+  std::vector<TreePolicy*> who(minds.size());
   for (Mind& m : minds) {
     for (size_t d = 0; d < drafters_.size(); ++d) m.policies.push_back(make());
     for (size_t d = 0; d < drafters_.size(); ++d)
@@ -253,73 +321,78 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     m.root_ms.assign(drafters_.size(), 0);
     m.peeks.resize(drafters_.size());
   }
+  const auto choose = [&](Mind* m, const Now& now) {
+    const Place& p = now.place;
+    const auto context = rounded(static_cast<double>(text(drafters_[0], p).prompt) + static_cast<double>(p.at));
+    const auto host = [&](size_t d) { return drafters_[d].recording->kind == DrafterKind::host; };
+    const auto catch_up = [&](size_t d) { return host(d) ? 0 : catch_up_ms(drafters_[d], batch, context, now.behind[d]); };
+    for (size_t d = 0; d < drafters_.size(); ++d) {
+      CycleLimits limits;
+      limits.max_depth = std::min(limits.max_depth, drafters_[d].recording->max_depth);
+      CycleCosts c = costs(drafters_[d], batch, context);
+      if (m->root_ms[d] == 0) m->root_ms[d] = c.draft_root;
+      c.draft_root = m->root_ms[d];
+      c.catch_up = catch_up(d);
+      m->plain_ms = c.target_ms(1);
+      if (several) {
+        c.reached = m->choice.speed(m->options, m->plain_ms);
+        c.instead = DrafterChoice::instead(m->options, d, c.reached, m->plain_ms);
+      }
+      m->policies[d]->begin(limits);
+      m->policies[d]->costs(c);
+    }
+    if (!several) return m->policies[0]->resting() ? -1 : 0;
+    for (size_t d = 0; d < drafters_.size(); ++d) {
+      if (host(d)) start(&m->peeks[d], *m->policies[d], d, p, now.bad[d]);
+      m->options[d] = {m->policies[d].get(), true, host(d) ? &m->peeks[d].tree : nullptr, catch_up(d)};
+    }
+    return m->choice.choose(m->options, m->plain_ms);
+  };
   return drive(
       batch,
-      [&](int32_t s, const Place& p, bool* bad, std::span<const double> behind) {
-        Mind& m = minds[static_cast<size_t>(s)];
-        const auto context = rounded(static_cast<double>(text(drafters_[0], p).prompt) + static_cast<double>(p.at));
-        double& plain_ms = m.plain_ms;
-        for (size_t d = 0; d < drafters_.size(); ++d) {
-          CycleLimits limits;
-          limits.max_depth = std::min(limits.max_depth, drafters_[d].recording->max_depth);
-          CycleCosts c = costs(drafters_[d], batch, context);
-          if (m.root_ms[d] == 0) m.root_ms[d] = c.draft_root;
-          c.draft_root = m.root_ms[d];
-          c.catch_up = drafters_[d].recording->kind == DrafterKind::host ? 0 : catch_up_ms(drafters_[d], batch, context, behind[d]);
-          plain_ms = c.target_ms(1);
-          if (several) {
-            c.reached = m.choice.speed(m.options, plain_ms);
-            c.instead = DrafterChoice::instead(m.options, d, c.reached, plain_ms);
+      [&](std::span<const Now> now, std::span<Cycle> cycles) {
+        for (size_t s = 0; s < minds.size(); ++s) {
+          Mind& m = minds[s];
+          m.chosen = choose(&m, now[s]);
+          drafts[s].policy = nullptr;
+          const auto at = static_cast<size_t>(m.chosen);
+          if (m.chosen >= 0) start(&drafts[s], *m.policies[at], at, now[s].place, now[s].bad[at]);
+        }
+        draft_all(drafts);
+        for (size_t s = 0; s < minds.size(); ++s)
+          who[s] = minds[s].chosen < 0 ? nullptr : minds[s].policies[static_cast<size_t>(minds[s].chosen)].get();
+        select_all(drafts, who);
+        for (size_t s = 0; s < minds.size(); ++s) {
+          Mind& m = minds[s];
+          const std::vector<int32_t>& truth = text(drafters_[0], now[s].place).truth;
+          const auto first = truth.begin() + static_cast<std::ptrdiff_t>(now[s].place.at);
+          if (m.chosen >= 0) {
+            cycles[s] = walk(&drafts[s]);
+          } else {
+            cycles[s] = {};
+            drafts[s].tree.reset(-1);
+            drafts[s].path.assign(1, 0);
+            drafts[s].last_token = *first;
           }
-          m.policies[d]->begin(limits);
-          m.policies[d]->costs(c);
+          m.told.assign(first, first + cycles[s].tokens);
         }
-        m.chosen = 0;
-        if (several) {
-          for (size_t d = 0; d < drafters_.size(); ++d) {
-            const bool host = drafters_[d].recording->kind == DrafterKind::host;
-            if (host) {
-              tree_.reset(-1);
-              wide_.assign(1, 0);
-              fill_all(drafters_[d].recording->texts[p.text].trees[p.at], bad[d]);
-              m.peeks[d] = tree_;
-            }
-            m.options[d] = {m.policies[d].get(), true, host ? &m.peeks[d] : nullptr, host ? 0 : catch_up_ms(drafters_[d], batch, context, behind[d])};
-          }
-          m.chosen = m.choice.choose(m.options, plain_ms);
-        } else if (m.policies[0]->resting()) {
-          m.chosen = -1;
-        }
-        Cycle c;
-        if (m.chosen >= 0) {
-          c = draft(*m.policies[static_cast<size_t>(m.chosen)], static_cast<size_t>(m.chosen), p, bad[m.chosen]);
-        } else {
-          tree_.reset(-1);
-          path_.assign(1, 0);
-          last_token_ = text(drafters_[0], p).truth[p.at];
-        }
-        m.tree = tree_;
-        m.path = path_;
-        m.last = last_token_;
-        const std::vector<int32_t>& truth = text(drafters_[0], p).truth;
-        m.told.assign(truth.begin() + static_cast<std::ptrdiff_t>(p.at), truth.begin() + static_cast<std::ptrdiff_t>(p.at) + c.tokens);
-        return c;
       },
-      [&](int32_t s, double ms, std::span<const double> draft_ms, double root_ms) {
+      [&](int32_t s, double ms, double root_ms) {
         Mind& m = minds[static_cast<size_t>(s)];
+        const Draft& draft = drafts[static_cast<size_t>(s)];
         if (root_ms > 0) {
           double& usual = m.root_ms[static_cast<size_t>(m.chosen)];
           usual += kNewest * (root_ms - usual);
         }
         if (!several || m.chosen >= 0)
-          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(m.tree, {m.path, m.last, ms, draft_ms});
+          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(draft.tree, {draft.path, draft.last_token, ms});
         if (!several) return;
         for (size_t d = 0; d < drafters_.size(); ++d) {
           if (static_cast<int32_t>(d) == m.chosen) continue;
-          if (m.options[d].tree) m.policies[d]->witness(m.peeks[d], m.told);
+          if (m.options[d].tree) m.policies[d]->witness(m.peeks[d].tree, m.told);
           m.policies[d]->idle(static_cast<double>(m.told.size()) / static_cast<double>(drafters_.size()));
         }
-        m.choice.outcome(static_cast<double>(m.path.size()), ms, m.plain_ms);
+        m.choice.outcome(static_cast<double>(draft.path.size()), ms, m.plain_ms);
       });
 }
 

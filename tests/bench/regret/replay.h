@@ -58,28 +58,59 @@ class Replay {
   const RecordedText& text(const ReplayDrafter& d, const Place& p) const { return d.recording->texts[p.text]; }
   // What a session hears of its cycle: milliseconds of it, of each draft pass its share, and of the whole first one, 0 where
   // that caught up with too much to be a usual one.
-  using Told = std::function<void(int32_t s, double ms, std::span<const double> draft_ms, double root_ms)>;
-  Outcome drive(int32_t batch, const std::function<Cycle(int32_t s, const Place& p, bool bad[], std::span<const double> behind)>& cycle,
-                const Told& told);
+  using Told = std::function<void(int32_t s, double ms, double root_ms)>;
+  // A session: where it is, which drafters are wrong by now, what each has not been shown yet.
+  struct Now {
+    Place place;
+    std::vector<uint8_t> bad;
+    std::vector<double> behind;
+  };
+  using Cycles = std::function<void(std::span<const Now> sessions, std::span<Cycle> cycles)>;
+  Outcome drive(int32_t batch, const Cycles& cycles, const Told& told);
   CycleCosts costs(const ReplayDrafter& d, int32_t batch, int64_t context);
   double catch_up_ms(const ReplayDrafter& d, int32_t batch, int64_t context, double behind) const;
-  // The tree that `policy` draws at this place and what the target takes of it.
-  Cycle draft(TreePolicy& policy, size_t drafter, const Place& p, bool bad);
-  void copy_children(const WideTree& wide, int32_t node, bool bad);
-  void fill_all(const WideTree& wide, bool bad);
-  void grow_product(const WideTree& wide, TreePolicy& policy, int32_t max_depth, bool bad);
-  Cycle walk(TreePolicy& policy, size_t drafter, const Place& p);
+  // A tree that `policy` draws at a place, and what the target takes of it.
+  struct Draft {
+    TreePolicy* policy = nullptr;  // null: nothing more to ask
+    size_t drafter = 0;
+    Place place;
+    bool bad = false;
+    DraftTree tree;
+    std::vector<int32_t> wide;      // tree node -> recorded node
+    std::vector<int32_t> frontier, level_rows, path;
+    LevelOffer offer;
+    int32_t last_token = -1;
+    std::vector<int32_t> selected;
+    std::vector<double> worth;
+  };
+  const WideTree& wide_of(const Draft& d) const { return text(drafters_[d.drafter], d.place).trees[d.place.at]; }
+  DrafterKind kind_of(const Draft& d) const { return drafters_[d.drafter].recording->kind; }
+  void start(Draft* d, TreePolicy& policy, size_t drafter, const Place& p, bool bad);
+  void draft_all(std::span<Draft> drafts);  // level by level
+  void decide_level(std::span<Draft> drafts, size_t drafter);
+  void take_level(Draft* d);
+  void copy_children(Draft* d, int32_t node);
+  void fill_all(Draft* d);
+  void grow_product(Draft* d, int32_t max_depth);
+  struct Node {
+    double worth;
+    size_t session;
+  };
+  void select_all(std::span<Draft> drafts, std::span<TreePolicy* const> policies);  // null: plain
+  Cycle walk(Draft* d);
 
   const CostGrid& target_;
   std::vector<ReplayDrafter> drafters_;
   int32_t tokens_;
-  DraftTree tree_;
-  std::vector<int32_t> wide_;  // tree node -> recorded node
-  std::vector<int32_t> frontier_, selected_, path_, tokens_scratch_;
+  std::vector<int32_t> tokens_scratch_;
+  std::vector<Node> nodes_;
+  std::vector<double> worth_;
+  std::vector<int32_t> taken_;
   std::vector<float> confidence_;
   LevelProduct product_;
-  int32_t last_token_ = -1;
-  std::vector<int32_t> level_rows_;
+  std::vector<Draft*> asking_;
+  std::vector<LevelOffer> offers_;
+  std::vector<size_t> best_first_;
   std::map<std::tuple<const CostGrid*, int32_t, int64_t>, PassCost::Curve> curves_;
 };
 

@@ -416,6 +416,94 @@ class ToldCompany final : public TreePolicy {
   std::unique_ptr<TreePolicy> inner_;
 };
 
+// Offers chains of two levels, the second for so many tokens, and to verify them for as many milliseconds; a draft pass takes 1 ms,
+// however many rows it has, a verify pass 1 ms for each four.
+class Offering final : public TreePolicy {
+ public:
+  explicit Offering(double tokens, bool rows = false) : tokens_(tokens), rows_(rows), inner_(make_chain_policy(2)) {}
+  const char* name() const override { return "offering"; }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Offering>(tokens_, rows_); }
+  int32_t width() const override { return inner_->width(); }
+  bool draw_order() const override { return false; }
+  void begin(const CycleLimits& limits) override { inner_->begin(limits); }
+  bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override { return inner_->expand(tree, frontier); }
+  bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) override {
+    if (!expand(tree, frontier)) return false;
+    *offer = tree.size() > 1 ? LevelOffer{tokens_, 1, 1, 1, false} : LevelOffer{};
+    return true;
+  }
+  bool offer_rows(const DraftTree& tree, std::vector<double>* worth) override {
+    if (rows_) worth->assign(static_cast<size_t>(tree.size() - 1 > 2 ? 2 : tree.size() - 1), tokens_);
+    inner_->select(tree, &best_);
+    return rows_;
+  }
+  void rows_decided(int32_t nodes, double, std::vector<int32_t>* selected) override {
+    selected->assign(best_.begin(), best_.begin() + nodes);
+  }
+  double level_ms(int32_t) const override { return 1; }
+  double verify_ms(int32_t rows) const override { return (rows + 3) / 4; }
+  void select(const DraftTree& tree, std::vector<int32_t>* selected) override { inner_->select(tree, selected); }
+
+ private:
+  double tokens_;
+  bool rows_;
+  std::vector<int32_t> best_;
+  std::unique_ptr<TreePolicy> inner_;
+};
+
+TEST_F(BatchTest, RowsGoToTheSessionsWhoseNodesAreWorthMost) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto drafter = open_drafter(model, "eagle", *eagle_);
+  const auto nodes = [&](const std::vector<double>& worth) {  // verified in a cycle, by session
+    std::vector<std::unique_ptr<Session>> sessions;
+    auto batch = must(Batch::create(model));
+    for (size_t i = 0; i < worth.size(); ++i) {
+      SessionOptions o;
+      o.drafter = drafter;
+      o.policy = [&worth, i] { return std::make_unique<Offering>(worth[i], true); };
+      sessions.push_back(start(model, i, o));
+      must(batch->add(*sessions.back()));
+    }
+    for (int n = 0; n < 6; ++n) must(batch->step(0, kNoLimit));
+    std::vector<int32_t> out;
+    for (const auto& s : sessions) out.push_back(s->statistics().chosen_nodes);
+    return out;
+  };
+  using Nodes = std::vector<int32_t>;
+  EXPECT_EQ(nodes({4, 4, 4}), (Nodes{2, 2, 2})) << "a third millisecond for one row is worth 3 x 1";
+  EXPECT_EQ(nodes({4, 2, 1.5}), (Nodes{2, 2, 1})) << "a second four of rows, and it is filled";
+  EXPECT_EQ(nodes({2, 0.7, 1.5}), (Nodes{2, 1, 2}));
+  EXPECT_EQ(nodes({0.2, 1, 0.2}), (Nodes{0, 1, 0})) << "a row is free, and goes to the best";
+}
+
+TEST_F(BatchTest, SessionsDecideTogetherOnALevelThatAllWaitFor) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto drafter = open_drafter(model, "eagle", *eagle_);
+  const auto passes = [&](const std::vector<double>& tokens) {  // each session's draft passes in a cycle
+    std::vector<std::unique_ptr<Session>> sessions;
+    auto batch = must(Batch::create(model));
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      SessionOptions o;
+      o.drafter = drafter;
+      o.policy = [&tokens, i] { return std::make_unique<Offering>(tokens[i]); };
+      sessions.push_back(start(model, i, o));
+      must(batch->add(*sessions.back()));
+    }
+    for (int n = 0; n < 5; ++n) must(batch->step(0, kNoLimit));
+    std::vector<uint64_t> before, after;
+    for (const auto& s : sessions) before.push_back(s->statistics().draft_passes);
+    must(batch->step(0, kNoLimit));
+    for (size_t i = 0; i < sessions.size(); ++i) after.push_back(sessions[i]->statistics().draft_passes - before[i]);
+    return after;
+  };
+  using Passes = std::vector<uint64_t>;
+  EXPECT_EQ(passes({1.1}), Passes{2});
+  EXPECT_EQ(passes({0.9}), Passes{1});
+  EXPECT_EQ(passes({1.1, 1.1, 1.1}), (Passes{2, 2, 2}));
+  EXPECT_EQ(passes({2.5, 0.1, 0.1}), (Passes{1, 1, 1})) << "three wait for what one gains";
+  EXPECT_EQ(passes({2.5, 0.6, 0.1}), (Passes{2, 2, 2})) << "rows are free here";
+}
+
 // Passes for several cost more than for one: who takes the first cycle for one of its own would find that drafting loses.
 TEST_F(BatchTest, EveryCycleKnowsItsCompanyAlsoTheFirst) {
   const auto model = open_model(*target_, cpu(1));

@@ -9,8 +9,8 @@
 
 #include "core/cost/pass_cost.h"
 #include "core/policy/calibration.h"
-#include "core/policy/company.h"
 #include "core/policy/level_gain.h"
+#include "core/policy/batch_vote.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
 #include "core/policy/trial.h"
@@ -209,23 +209,52 @@ TEST(LevelGain, ALevelNotSeenYetIsAsTheOneBefore) {
   EXPECT_NEAR(gain.of(1, 0.8), 0.1, 0.04);
 }
 
-TEST(Company, APassThatFewAskForCostsThemMore) {
-  Company company;
-  EXPECT_EQ(company.times(3), 1) << "at first all are expected to ask";
-  for (int i = 0; i < 200; ++i) company.learn(3, 4);
-  EXPECT_NEAR(company.times(3), 4, 0.01);
-  EXPECT_EQ(company.times(2), 1);
-  for (int i = 0; i < 200; ++i) company.learn(3, 1);
-  EXPECT_NEAR(company.times(3), 1, 0.01);
+// A pass takes 1 ms and 0.1 ms a row; `sessions` wait for it. The places of the offers taken.
+std::vector<size_t> taken(const std::vector<LevelOffer>& offers, int32_t sessions) {
+  std::vector<size_t> order;
+  order.resize(decide_level(offers, sessions, [](int32_t rows) { return 1 + 0.1 * rows; }, &order).taken);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+using Places = std::vector<size_t>;
+
+TEST(BatchVote, AllWhoWaitForAPassDecideTogether) {
+  const auto offer = [](double tokens) { return LevelOffer{tokens, 1, 1.4, 1, false}; };
+  EXPECT_EQ(taken({offer(1.5), offer(1.5), offer(1.5), offer(1.5)}, 4), (Places{0, 1, 2, 3}));
+  EXPECT_EQ(taken({offer(3), offer(0.1), offer(0.1), offer(0.1)}, 4), Places{}) << "four wait, and one gains";
+  EXPECT_EQ(taken({offer(5), offer(0.1), offer(0.1), offer(0.1)}, 4), Places{0}) << "who has enough of it";
+  EXPECT_EQ(taken({offer(2), offer(0.3), offer(2), offer(2)}, 4), (Places{0, 2, 3})) << "a row must pay for itself";
+  EXPECT_EQ(taken({offer(2), offer(2), offer(2)}, 8), Places{}) << "others wait who do not ask";
 }
 
-// A pass that one of sixteen asked for alone, because none of them expected another to, is tried again by all.
-TEST(Company, WhatNobodyAsksForIsForgotten) {
-  Company company;
-  for (int i = 0; i < 200; ++i) company.learn(3, 16);
-  for (int i = 0; i < 16 * 500; ++i) company.unasked(3, 16);
-  EXPECT_LT(company.times(3), 1.2);
-  EXPECT_GE(company.times(3), 1);
+TEST(BatchVote, WhoAsksWhateverItCostsPaysForThePass) {
+  const LevelOffer always, little{0.5, 1, 1.4, 1, false}, less{0.3, 1, 1.4, 1, false};
+  EXPECT_EQ(taken({less, always, little, little}, 4), (Places{1, 2, 3}));
+  EXPECT_EQ(taken({less, little, little, little}, 4), Places{});
+}
+
+TEST(BatchVote, WhatDoesNotPayIsTriedByAllTogether) {
+  const LevelOffer little{0.2, 1, 1.4, 1, false}, curious{0.1, 1, 1.4, 1, true};
+  EXPECT_EQ(taken({little, curious, little}, 3), (Places{0, 1, 2}));
+}
+
+TEST(BatchVote, EachRowPaysAlike) {
+  std::vector<size_t> order;
+  const std::vector<LevelOffer> offers{{4, 1, 1, 3, false}, {9, 1, 1, 1, false}};
+  const LevelVote vote = decide_level(offers, 2, [](int32_t rows) { return 1 + 0.25 * rows; }, &order);
+  EXPECT_EQ(vote.taken, 2u);
+  EXPECT_DOUBLE_EQ(vote.row_ms * 4, 2 * 2.0) << "both wait for the pass of four rows";
+}
+
+TEST(BatchVote, RowsGoToTheNodesThatAreWorthMost) {
+  const auto steps = [](int32_t rows) { return rows <= 4 ? 1.0 : rows <= 8 ? 2.0 : 2 + 0.5 * (rows - 8); };  // as tiles of kernels are
+  const std::vector<double> worth{1.5, 1, 0.9, 0.7, 0.6, 0.4, 0.3, 0.2};
+  const RowVote two = decide_rows(worth, 2, 2, steps);
+  EXPECT_EQ(two.taken, 6u) << "a second tile for 2 x 1 ms is worth it, and filled";
+  EXPECT_DOUBLE_EQ(two.node_ms, 2.0 / 6);
+  EXPECT_EQ(decide_rows(worth, 2, 3, steps).taken, 2u) << "not where three wait";
+  EXPECT_EQ(decide_rows({}, 2, 2, steps).taken, 0u);
+  EXPECT_EQ(decide_rows({{0.1}}, 4, 4, steps).taken, 0u);
 }
 
 // Whatever a trial costs, trials cost a small share of the tokens.
@@ -334,10 +363,8 @@ struct World {
       tree.reset(1000);
       double spent = 0;
       std::vector<int32_t> frontier, selected;
-      std::vector<double> drafts;
       while (!policy.resting() && policy.expand(tree, &frontier)) {
-        drafts.push_back(draft[1] * (drafts.empty() ? 1 : alone));
-        spent += drafts.back();
+        spent += draft[1];
         ++passes;
         for (const int32_t node : frontier) {
           const int32_t token[] = {1, 2};
@@ -362,13 +389,12 @@ struct World {
       }
       tokens += static_cast<double>(path.size());
       ms += spent;
-      policy.outcome(tree, {path, next, i == held_up ? 1000 * spent : spent, drafts});
+      policy.outcome(tree, {path, next, i == held_up ? 1000 * spent : spent});
     }
     return tokens / ms;
   }
   double claimed = 0.7;
   int held_up = -1;  // this cycle takes much longer
-  double alone = 1;  // a draft pass below the first level costs so many times what is expected of it
   PassCost* believed = nullptr;  // what the policy is told instead of the truth, and what corrects it
   int passes = 0, rests = 0;
 };
@@ -466,19 +492,6 @@ TEST(Auto, DoubtFallsWithCyclesAndGrowsWithoutThem) {
   automatic->begin({});
   EXPECT_GT(automatic->doubt(), 1.5 * late);
   EXPECT_LT(automatic->doubt(), 4 * late);
-}
-
-// In a batch whose other sessions never ask for a second level, such a pass is this one's alone.
-TEST(Auto, LevelsThatNobodySharesAreLeft) {
-  const auto levels = [](double alone) {
-    World world(0.3, 0.6, 0.85);
-    world.alone = alone;
-    auto automatic = make_auto_policy();
-    world.speed(*automatic, 2000);
-    return static_cast<double>(world.passes) / 2000;
-  };
-  EXPECT_GT(levels(1), 2.5);
-  EXPECT_LT(levels(16), 0.7 * levels(1));
 }
 
 TEST(Auto, WhatOneSessionLearnedServesTheNext) {

@@ -147,7 +147,7 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     Tokens flag(1, 0);  // not on the stack, where no device looks
     op.wanted = flag.data();
     if (const TreeWeighing* w = one_list ? nullptr : shape.weighing) {
-      op.weigh = {w->draft.data() + (next_rows > 0 ? level * w->draft_step : 0), w->draft_threshold};
+      op.weigh = {w->draft.data(), w->draft_threshold};
       op.gain = next_rows > 0 ? w->gain[at + 1] : 0;
       op.stop_below = w->stop_below;
       op.gain_by_best = w->beliefs && next_rows > 0 ? w->gain_by_best.data() + at + 1 : nullptr;
@@ -397,8 +397,7 @@ inline void expect_autos_trees(kernels::Device& device, int cycles) {
       path.push_back(child);
       last = -1;
     }
-    std::vector<double> draft_ms(want.frontiers.size(), level);
-    policy->outcome(want.tree, {path, last, 1 + level * static_cast<double>(draft_ms.size()), draft_ms});
+    policy->outcome(want.tree, {path, last, 1 + level * static_cast<double>(want.frontiers.size())});
   }
   EXPECT_GT(drawn, static_cast<size_t>(cycles) / 2);
   EXPECT_GT(nodes, 2 * drawn);

@@ -1,0 +1,80 @@
+// The sessions of a batch decide together what they draft and verify (core/policy/batch_vote.h).
+#include <algorithm>
+
+#include "core/session/session.h"
+#include "core/session/stepper.h"
+
+namespace aerie {
+
+// Those of one drafter and level share a pass.
+void Stepper::decide_levels() {
+  const auto undecided = [](const Session* s) { return s->level_offer() != nullptr; };
+  for (;;) {
+    const auto first = std::find_if(flight_.begin(), flight_.end(), undecided);
+    if (first == flight_.end()) return;
+    const Session& leader = **first;
+    asking_.clear();
+    offers_.clear();
+    for (Session* s : flight_) {
+      if (!undecided(s) || !s->shares_level(leader)) continue;
+      asking_.push_back(s);
+      offers_.push_back(*s->level_offer());
+    }
+    const auto weighs = std::find_if(offers_.begin(), offers_.end(), [](const LevelOffer& o) { return o.aim > 0; });
+    const TreePolicy& policy = *asking_[weighs == offers_.end() ? 0 : static_cast<size_t>(weighs - offers_.begin())]->policy_;
+    const LevelVote vote = decide_level(offers_, leader.beside_, [&](int32_t rows) { return policy.level_ms(rows); }, &best_first_);
+    for (size_t i = 0; i < asking_.size(); ++i) {
+      const size_t at = best_first_[i];
+      const Status status = asking_[at]->level_decided(i < vote.taken, vote.row_ms * offers_[at].rows);
+      if (i >= vote.taken) std::erase(flight_, asking_[at]);
+      if (!status.ok()) asking_[at]->give_up(status);
+    }
+  }
+}
+
+// Of the nodes that they have drafted, those that are worth most.
+void Stepper::decide_rows() {
+  nodes_.clear();
+  asking_.clear();
+  int32_t rows = 0;
+  for (Session* s : flight_) {
+    if (s->phase_ != Session::Phase::verify) continue;
+    rows += s->pass_rows();
+    if (s->rows_decided_) continue;
+    asking_.push_back(s);
+    s->rows_taken_ = 0;
+    for (const double worth : s->row_worth_) nodes_.emplace_back(worth, s);
+  }
+  if (asking_.empty()) return;
+  std::stable_sort(nodes_.begin(), nodes_.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  worth_.clear();
+  for (const auto& [worth, session] : nodes_) worth_.push_back(worth);
+  const TreePolicy& policy = *asking_[0]->policy_;
+  const RowVote vote = aerie::decide_rows(worth_, rows, asking_[0]->beside_, [&](int32_t n) { return policy.verify_ms(n); });
+  for (size_t i = 0; i < vote.taken; ++i) ++nodes_[i].second->rows_taken_;
+  for (Session* s : asking_) {
+    if (const Status status = s->rows_decided(vote.node_ms); !status.ok()) {
+      std::erase(flight_, s);
+      s->give_up(status);
+    }
+  }
+}
+
+// The rule of the sampled draft forbids dropping nodes by score.
+bool Session::offers_rows() {
+  return beside_ > 1 && tree_.size() > 1 && !options_.sampled_rule && policy_->offer_rows(tree_, &row_worth_);
+}
+
+Status Session::rows_decided(double node_ms) {
+  rows_decided_ = true;
+  policy_->rows_decided(rows_taken_, node_ms, &selected_);
+  AERIE_TRY(build_rows());
+  ask_extra_rows();
+  return {};
+}
+
+bool Session::shares_level(const Session& other) const {
+  return &side_->drafter() == &other.side_->drafter() && tree_[frontier_[0]].depth == other.tree_[other.frontier_[0]].depth;
+}
+
+}  // namespace aerie
