@@ -234,7 +234,7 @@ class AutoPolicy final : public TreePolicy {
     if (level_++ > 0) offered_.draft_ms = ms;
     asked_.push_back(offered_);
   }
-  double level_ms(int32_t rows) const override { return costs_.of_all(costs_.draft, rows); }
+  double level_ms(int32_t rows) const override { return costs_.draft_all_ms(rows); }
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t kept = rank(tree);
@@ -265,7 +265,7 @@ class AutoPolicy final : public TreePolicy {
     selected->assign(nodes_.begin(), nodes_.begin() + nodes);
     std::sort(selected->begin(), selected->end());
   }
-  double verify_ms(int32_t rows) const override { return costs_.of_all(costs_.target, rows); }
+  double verify_ms(int32_t rows) const override { return costs_.target_all_ms(rows); }
 
   CycleRate expected(const DraftTree& tree) override {
     const auto n = static_cast<size_t>(rank(tree) - 1);

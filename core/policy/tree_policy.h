@@ -37,6 +37,8 @@ struct CycleLimits {
 struct CycleCosts {
   const double* target = nullptr;  // a verify pass; the root is a row
   const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
+  // The same passes by the rows of all that step together, where these curves are for n rows of each; null: that is not known.
+  const double *target_of_all = nullptr, *draft_of_all = nullptr;
   double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
   double catch_up = 0;             // so much longer it takes this time: the drafter has missed something
   int32_t beside = 1;              // sessions that step together, this one among them
@@ -45,9 +47,12 @@ struct CycleCosts {
   double reached = 0, instead = 0;
   double target_ms(int32_t rows) const { return target[rows < 128 ? rows : 128]; }
   double draft_ms(int32_t rows) const { return draft ? draft[rows < 128 ? rows : 128] : 0; }
-  // A pass over `rows` of all that step together, of whom fewer may ask than the curve is for.
-  double of_all(const double* curve, int32_t rows) const {
-    if (!curve) return 0;
+  double target_all_ms(int32_t rows) const { return all_ms(target_of_all, target, rows); }
+  double draft_all_ms(int32_t rows) const { return draft ? all_ms(draft_of_all, draft, rows) : 0; }
+
+ private:
+  double all_ms(const double* of_all, const double* curve, int32_t rows) const {
+    if (of_all && rows <= 128) return of_all[rows];
     const double each = static_cast<double>(rows) / beside;
     const auto n = static_cast<int32_t>(std::clamp(each, 1.0, 127.0));
     return std::max(curve[n] + (each - n) * (curve[n + 1] - curve[n]), curve[1] / beside);

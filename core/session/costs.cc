@@ -109,19 +109,21 @@ const double* Session::in_batch(const PassCost::Curve& alone, PassCost::Curve* c
 }
 
 // A table knows such passes.
-const double* Session::in_batch(LiveCost& cost, PassCost::Curve* curve) const {
+const double* Session::in_batch(LiveCost& cost, PassCost::Curve* curve, const double** of_all) const {
   const bool together = cost.at(static_cast<int64_t>(text_.size()), beside_);
+  *of_all = together ? nullptr : cost.curve().data();
   return together ? cost.curve().data() : in_batch(cost.curve(), curve);
 }
 
 void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   if (!policy.wants_costs()) return;
   CycleCosts c;
-  c.target = in_batch(target_cost_, &target_curve_);
+  c.target = in_batch(target_cost_, &target_curve_, &c.target_of_all);
   plain_ms_ = c.target_ms(1);
   c.beside = std::max(1, beside_);
   if (side && !side->host_tokens()) {
-    c.draft = side->cost.known() ? in_batch(side->cost, &side->curve) : in_batch(side->guess.curve(), &side->curve);
+    c.draft_of_all = side->guess.curve().data();
+    c.draft = side->cost.known() ? in_batch(side->cost, &side->curve, &c.draft_of_all) : in_batch(side->guess.curve(), &side->curve);
     c.draft_root = side->root_ms > 0 ? side->root_ms : side->guess.ms(1);
     c.catch_up = catch_up_ms(*side);
   }

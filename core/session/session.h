@@ -217,7 +217,7 @@ class Session {
   void guess_drafts();
   double catch_up_ms(const DraftSide& side) const;
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
-  const double* in_batch(LiveCost& cost, PassCost::Curve* curve) const;
+  const double* in_batch(LiveCost& cost, PassCost::Curve* curve, const double** of_all) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);
   double share_of_verifying(double ms, int32_t rows) const;
   // `rows`: of all sessions in it.

@@ -19,16 +19,19 @@ int64_t rounded(double context) { return std::max<int64_t>(1, static_cast<int64_
 }  // namespace
 
 CycleCosts Replay::costs(const ReplayDrafter& d, int32_t batch, int64_t context) {
-  const auto curve = [&](const CostGrid& grid) {
-    const auto key = std::make_tuple(&grid, batch, context);
+  const auto curve = [&](const CostGrid& grid, int32_t sessions) {
+    const auto key = std::make_tuple(&grid, sessions, context);
     const auto at = curves_.find(key);
-    return (at != curves_.end() ? at : curves_.emplace(key, grid.curve(batch, context)).first)->second.data();
+    return (at != curves_.end() ? at : curves_.emplace(key, grid.curve(sessions, context)).first)->second.data();
   };
   CycleCosts c;
-  c.target = curve(target_);
+  c.target = curve(target_, batch);
   c.beside = batch;
   if (d.recording->kind == DrafterKind::host) return c;
-  if (!d.costs->levels.empty()) c.draft = curve(d.costs->levels);
+  if (!d.costs->levels.empty()) {
+    c.draft = curve(d.costs->levels, batch);
+    c.draft_of_all = curve(d.costs->levels, 1);  // what drive() takes
+  }
   c.draft_root = d.costs->roots.ms(1, static_cast<double>(context), kUsualRoot);
   return c;
 }
