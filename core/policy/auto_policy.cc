@@ -181,7 +181,7 @@ class AutoPolicy final : public TreePolicy {
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     LevelOffer alone;
     if (!offer(tree, frontier, &alone)) return false;
-    decided(alone.pays(), alone.ms);
+    decided(alone.pays(), alone.ms, 1);
     if (!alone.pays()) frontier->clear();
     return alone.pays();
   }
@@ -225,13 +225,13 @@ class AutoPolicy final : public TreePolicy {
     std::sort(frontier->begin(), frontier->end());
     return true;
   }
-  void decided(bool asks, double ms) override {
+  void decided(bool asks, double ms, double share) override {
     if (explored_ && asks) declined_ = 0;
     if (!asks) {
       declined_ = std::min(kExplore, declined_ + 1.0 / costs_.beside);
       return;
     }
-    if (level_++ > 0) offered_.draft_ms = ms;
+    offered_.draft_ms = level_++ > 0 ? ms : share * costs_.draft_root;
     asked_.push_back(offered_);
   }
   double level_ms(int32_t rows) const override { return costs_.draft_all_ms(rows); }

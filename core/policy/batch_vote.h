@@ -26,7 +26,8 @@ struct LevelOffer {
 
 struct LevelVote {
   size_t taken = 0;   // so many of the offers, best first
-  double row_ms = 0;  // what each row of theirs costs, counted once for every session that waits
+  int32_t rows = 0;   // of these
+  double ms = 0;      // of their pass
 };
 
 // Which of the offers to take, when `sessions` wait for the pass and one over n rows takes pass_ms(n): those that are worth the most for
@@ -35,7 +36,7 @@ template <class PassMs>
 LevelVote decide_level(std::span<const LevelOffer> offers, int32_t sessions, const PassMs& pass_ms, std::vector<size_t>* best_first) {
   best_first->resize(offers.size());
   std::iota(best_first->begin(), best_first->end(), size_t{0});
-  if (sessions <= 1 && offers.size() == 1) return {offers[0].pays() ? size_t{1} : 0, offers[0].ms / offers[0].rows};
+  if (sessions <= 1 && offers.size() == 1) return offers[0].pays() ? LevelVote{1, offers[0].rows, offers[0].ms} : LevelVote{};
   std::sort(best_first->begin(), best_first->end(), [&](size_t a, size_t b) {
     const double x = offers[a].worth() / offers[a].rows, y = offers[b].worth() / offers[b].rows;
     return x != y ? x > y : a < b;
@@ -55,7 +56,7 @@ LevelVote decide_level(std::span<const LevelOffer> offers, int32_t sessions, con
     const bool all = explore && count == offers.size() && vote.taken == 0;
     if (o.aim > 0 && worth - (ms - paid) < best && !all) continue;
     best = worth - (ms - paid);
-    vote = {count, ms / rows};
+    vote = {count, rows, ms / sessions};
   }
   return vote;
 }

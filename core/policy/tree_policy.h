@@ -129,12 +129,12 @@ class TreePolicy {
   // the root has children already). False: nothing more to ask.
   virtual bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) = 0;
   // The same where sessions that step together decide together (batch_vote.h): the frontier is what it would ask about. Then,
-  // unless that is empty, whether it is asked about, and what of the pass is for this session's sake.
+  // unless that is empty, whether it is asked about, what of the pass is for this session's sake, and the share of it that this is.
   virtual bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) {
     *offer = {};
     return expand(tree, frontier);
   }
-  virtual void decided(bool /*asks*/, double /*ms*/) {}
+  virtual void decided(bool /*asks*/, double /*ms*/, double /*share*/) {}
   // What passes over so many rows of all of them take. 0: it does not ask.
   virtual double level_ms(int32_t /*rows*/) const { return 0; }
   virtual double verify_ms(int32_t /*rows*/) const { return 0; }

@@ -25,7 +25,8 @@ void Stepper::decide_levels() {
     const LevelVote vote = decide_level(offers_, leader.beside_, [&](int32_t rows) { return policy.level_ms(rows); }, &best_first_);
     for (size_t i = 0; i < asking_.size(); ++i) {
       const size_t at = best_first_[i];
-      const Status status = asking_[at]->level_decided(i < vote.taken, vote.row_ms * offers_[at].rows);
+      const double share = vote.rows > 0 ? static_cast<double>(offers_[at].rows) * leader.beside_ / vote.rows : 0;  // all of them wait
+      const Status status = asking_[at]->level_decided(i < vote.taken, vote.ms * share, share);
       if (i >= vote.taken) std::erase(flight_, asking_[at]);
       if (!status.ok()) asking_[at]->give_up(status);
     }

@@ -79,7 +79,7 @@ Status Session::next_draft_level() {
     if (!policy_->offer(tree_, &frontier_, &offer_) || frontier_.empty()) return end_draft();
     const bool ahead = device_.has(tree_, frontier_);
     if (!ahead && (!one_pass() || frontier_[0] == 0)) break;
-    policy_->decided(offer_.pays(), offer_.ms);  // no pass, nobody waits
+    policy_->decided(offer_.pays(), offer_.ms, 1);  // no pass, nobody waits
     if (!offer_.pays()) return end_draft();
     ++asked_levels_;
     if (ahead) {
@@ -98,9 +98,9 @@ Status Session::next_draft_level() {
 }
 
 // What the sessions of a batch have decided about the level that this one would ask for.
-Status Session::level_decided(bool asks, double ms) {
+Status Session::level_decided(bool asks, double ms, double share) {
   offer_decided_ = true;
-  policy_->decided(asks, ms);
+  policy_->decided(asks, ms, share);
   if (!asks) return end_draft();
   ++asked_levels_;
   return {};

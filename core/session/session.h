@@ -203,7 +203,7 @@ class Session {
   // batch_vote.cc: the level that it would ask its drafter for, in phase draft; null: nothing is to be decided
   const LevelOffer* level_offer() const { return phase_ == Phase::draft && !device_.on() && !offer_decided_ ? &offer_ : nullptr; }
   bool shares_level(const Session& other) const;
-  Status level_decided(bool asks, double ms);
+  Status level_decided(bool asks, double ms, double share);
   bool offers_rows();
   Status rows_decided(double node_ms);
   // costs.cc: what cost-aware policies are told

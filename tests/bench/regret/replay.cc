@@ -189,7 +189,8 @@ void Replay::decide_level(std::span<Draft> drafts, size_t drafter) {
   const LevelVote vote = aerie::decide_level(offers_, sessions, [&](int32_t rows) { return policy.level_ms(rows); }, &best_first_);
   for (size_t i = 0; i < asking_.size(); ++i) {
     Draft& d = *asking_[best_first_[i]];
-    d.policy->decided(i < vote.taken, vote.row_ms * d.offer.rows);
+    const double share = vote.rows > 0 ? static_cast<double>(d.offer.rows) * sessions / vote.rows : 0;
+    d.policy->decided(i < vote.taken, vote.ms * share, share);
     if (i < vote.taken) take_level(&d);
     else d.policy = nullptr;
   }

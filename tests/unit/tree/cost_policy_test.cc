@@ -238,12 +238,13 @@ TEST(BatchVote, WhatDoesNotPayIsTriedByAllTogether) {
   EXPECT_EQ(taken({little, curious, little}, 3), (Places{0, 1, 2}));
 }
 
-TEST(BatchVote, EachRowPaysAlike) {
+TEST(BatchVote, TellsThePassOfThoseWhoAsk) {
   std::vector<size_t> order;
   const std::vector<LevelOffer> offers{{4, 1, 1, 3, false}, {9, 1, 1, 1, false}};
   const LevelVote vote = decide_level(offers, 2, [](int32_t rows) { return 1 + 0.25 * rows; }, &order);
   EXPECT_EQ(vote.taken, 2u);
-  EXPECT_DOUBLE_EQ(vote.row_ms * 4, 2 * 2.0) << "both wait for the pass of four rows";
+  EXPECT_EQ(vote.rows, 4);
+  EXPECT_DOUBLE_EQ(vote.ms, 2);
 }
 
 TEST(BatchVote, RowsGoToTheNodesThatAreWorthMost) {
