@@ -22,6 +22,7 @@ TREES = ["chain", "static", "eagle2", "backbone", "cast", "auto"]
 COLUMNS = ["plain"] + TREES
 T975 = [0, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
 MOST_ROUNDS = 40
+PROCESSES = 5  # that a cell's rounds are spread over: where memory lies, and what `auto` saw first, differs by process
 CONTENDER = 0.75  # of the fastest in the first round: what is slower is not raced against
 EAGLE2_ROUNDS = 3
 PROMPTS = ["It was a bright morning, and the old man", "def read_lines(path):\n    ", "\"I do not believe you,\" said the girl,",
@@ -71,15 +72,16 @@ def bench(args: argparse.Namespace, cell: dict, repeats: int, trees: list) -> li
 
 
 def judge(cell: dict) -> None:
-    rounds = cell["rounds"]
-    slow = cell["eagle2_rounds"] or [cell["first"]]
-    measured = {c: [r[c] for r in next(rs for rs in (rounds, slow, [cell["first"]]) if c in rs[0])] for c in COLUMNS}
+    races = cell["races"] or [[cell["first"]]]
+    slow = [[r] for r in cell["eagle2_rounds"] or [cell["first"]]]
+    mean = lambda race, value: statistics.fmean(value(r) for r in race)  # rounds of one process are no independent observations
+    measured = {c: [mean(race, lambda r: r[c]) for race in next(rs for rs in (races, slow, [[cell["first"]]]) if c in rs[0][0])] for c in COLUMNS}
     cell["tokens_per_second"] = {c: interval(v) for c, v in measured.items()}
     # The best other one by its median: the best of each round would be luck.
-    best = max((c for c in rounds[0] if c != "auto"), key=lambda c: statistics.median(measured[c]))
+    best = max((c for c in races[0][0] if c != "auto"), key=lambda c: statistics.median(measured[c]))
     cell["best_other"] = best
-    cell["auto_over_best_other"] = interval([r["auto"] / r[best] for r in rounds])
-    cell["cast_over_eagle2"] = interval([r["cast"] / r["eagle2"] for r in slow])
+    cell["auto_over_best_other"] = interval([mean(race, lambda r: r["auto"] / r[best]) for race in races])
+    cell["cast_over_eagle2"] = interval([r["cast"] / r["eagle2"] for (r,) in slow])
 
 
 def seconds(cell: dict, columns: list) -> float:
@@ -91,9 +93,9 @@ def race(args: argparse.Namespace, cell: dict, share: float) -> None:
     """As many rounds as the time allows of whoever might be the fastest; what is learned about a drafter is learned in one before."""
     fastest = max(cell["first"].values())
     trees = [t for t in TREES if t in ("cast", "auto") or cell["first"][t] >= CONTENDER * fastest]
-    n = min(2 if args.smoke else MOST_ROUNDS, int(share / seconds(cell, ["plain"] + trees)) - 1)
-    if n >= 2:
-        cell["rounds"] = bench(args, cell, n + 1, trees)[1:]
+    n = min(2 if args.smoke else MOST_ROUNDS // PROCESSES, int(share / PROCESSES / seconds(cell, ["plain"] + trees)) - 1)
+    if n >= 1:
+        cell["races"] = [bench(args, cell, n + 1, trees)[1:] for _ in range(2 if args.smoke else PROCESSES)]
 
 
 def measure(args: argparse.Namespace) -> dict:
@@ -108,7 +110,7 @@ def measure(args: argparse.Namespace) -> dict:
         start = time.monotonic()
         c["first"] = bench(args, c, 1, TREES)[0]
         c["seconds"] = time.monotonic() - start
-        c["rounds"], c["eagle2_rounds"] = [c["first"]], []
+        c["races"], c["eagle2_rounds"] = [], []
         note(args, results, c)
     large = [c for c in cells if c["batch"] >= 4]
     kept = EAGLE2_ROUNDS * sum(seconds(c, ["plain", "cast", "eagle2"]) for c in large)
@@ -131,8 +133,12 @@ def measure(args: argparse.Namespace) -> dict:
 def note(args: argparse.Namespace, results: dict, c: dict) -> None:
     judge(c)
     args.json.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"{c['shape']:5} T {c['temperature']} batch {c['batch']:2} rounds {len(c['rounds']):2}: auto / {c['best_other']} {c['auto_over_best_other']['mean']:.3f}, "
+    print(f"{c['shape']:5} T {c['temperature']} batch {c['batch']:2} rounds {raced(c):5}: auto / {c['best_other']} {c['auto_over_best_other']['mean']:.3f}, "
           f"cast / eagle2 {c['cast_over_eagle2']['mean']:.2f}", flush=True)
+
+
+def raced(cell: dict) -> str:
+    return f"{len(cell['races'])} x {len(cell['races'][0])}" if cell["races"] else "1"
 
 
 def machine() -> str:
@@ -150,14 +156,14 @@ def shown(i: dict, digits: int) -> str:
 
 
 def page(r: dict) -> str:
-    measured = [c for c in r["cells"] if len(c["rounds"]) > 1]
+    measured = [c for c in r["cells"] if c["races"]]
     above = [c for c in measured if c["auto_over_best_other"]["low"] >= 0.98]
     below = [c for c in measured if c["auto_over_best_other"]["high"] < 0.98]
     large = [c for c in r["cells"] if c["batch"] >= 4]
     won = [c for c in large if (c["cast_over_eagle2"]["low"] or 0) > 1]
     out = ["# Tree policies in wall-clock", "",
            f"Written by `tests/bench/policies.py` ([how](benchmarking.md#tree-policies-in-wall-clock)) on {r['machine']}, load average {r['load']:.1f} at the",
-           f"start, with the drafter {r['drafter']}: tokens a second of all texts together, mean over the rounds ± half of a 95 % interval. 110M and 1B are the demo",
+           f"start, with the drafter {r['drafter']}: tokens a second of all texts together, mean ± half of a 95 % interval over {PROCESSES} processes. 110M and 1B are the demo",
            f"model *inflated* ({r['dtype']}): they say what it says at the cost of such shapes. *Best* is the fastest of all but `auto` by its median, chosen",
            f"afterwards. Who is slower than {CONTENDER} of the fastest in a first round of all is not raced against: its number is of that round alone; of",
            f"`eagle2` from batch 4 on of {EAGLE2_ROUNDS} rounds beside `cast`. chain, static, eagle2, backbone and cast are in their published sizes; what fixed trees",
@@ -166,7 +172,7 @@ def page(r: dict) -> str:
            f"faster than `eagle2` in {len(won)} of {len(large)} of batch 4 and more, the whole interval above 1.", "",
            "| shape | T | batch | rounds | " + " | ".join(COLUMNS) + " | best | auto / best | cast / eagle2 |", "|---" * (len(COLUMNS) + 7) + "|"]
     for c in r["cells"]:
-        out.append(f"| {c['shape']} | {c['temperature']} | {c['batch']} | {len(c['rounds'])} | " + " | ".join(shown(c["tokens_per_second"][k], 0) for k in COLUMNS) +
+        out.append(f"| {c['shape']} | {c['temperature']} | {c['batch']} | {raced(c)} | " + " | ".join(shown(c["tokens_per_second"][k], 0) for k in COLUMNS) +
                    f" | {c['best_other']} | {shown(c['auto_over_best_other'], 3)} | {shown(c['cast_over_eagle2'], 2)} |")
     return "\n".join(out) + "\n"
 
