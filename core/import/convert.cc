@@ -15,7 +15,7 @@ namespace {
 
 using Importer = Status (*)(const ConvertOptions&, Sink&);
 
-Status unsupported(const std::string& source, const std::string& what) {
+Status not_read(const std::string& source, const std::string& what) {
   return error(Code::unsupported, source + ": " + what);
 }
 
@@ -32,10 +32,10 @@ Result<Importer> recognise_tensors(const std::string& path) {
   if (t.count("fc_in.weight")) return Importer{import_fasteagle};
   if (any("hydra_mlp.")) return Importer{import_hydra};
   if (any("medusa_head.") || t.count("0.linear.weight"))
-    return unsupported(path, "an unknown kind of Medusa heads; {head}.{block}.linear.weight is read");
+    return not_read(path, "an unknown kind of Medusa heads; {head}.{block}.linear.weight is read");
   if (t.count("0.0.linear.weight")) return Importer{import_medusa};
   if (t.count("fc.weight")) return Importer{import_eagle};
-  return unsupported(path,
+  return not_read(path,
                      "neither a Llama model (model.embed_tokens.weight) nor a drafter head (fc.weight, hydra_mlp., 0.0.linear.weight); "
                      "it holds " +
                          (t.empty() ? std::string("nothing") : t.begin()->first + " ..."));
@@ -49,10 +49,10 @@ Result<Importer> recognise(const ConvertOptions& o) {
     return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
   };
   if (begins("AERIE")) return Importer{import_package};
-  if (begins("GGUF")) return unsupported(o.source, "GGUF is not read yet");
+  if (begins("GGUF")) return not_read(o.source, "GGUF is not read yet");
   if (begins("PK\x03\x04") || begins("\x80\x02"))
-    return unsupported(o.source, "a PyTorch pickle, which can run code when it is read; " + std::string(kPickleAdvice));
-  if (begins("24ka")) return unsupported(o.source, "a llama2.c export of version 1 or later; export with --version 0");
+    return not_read(o.source, "a PyTorch pickle, which can run code when it is read; " + std::string(kPickleAdvice));
+  if (begins("24ka")) return not_read(o.source, "a llama2.c export of version 1 or later; export with --version 0");
   // safetensors: a JSON object after its length. (A llama2.c file of 123 layers has the '{', not the quote.)
   if (bytes.size() > 9 && bytes[8] == '{' && (bytes[9] == '"' || bytes[9] == '}' || bytes[9] == ' '))
     return recognise_tensors(o.source);

@@ -238,12 +238,7 @@ class AutoPolicy final : public TreePolicy {
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t kept = rank(tree);
-    expected_ = utility_[static_cast<size_t>(kept) - 1];
-    reached_ = net(kept);
-    spent_ = cost_[static_cast<size_t>(kept) - 1];
-    for (const Asked& a : asked_) spent_ += a.draft_ms;
-    selected->assign(nodes_.begin(), nodes_.begin() + (kept - 1));
-    std::sort(selected->begin(), selected->end());
+    keep(kept - 1, cost_[static_cast<size_t>(kept) - 1], selected);
   }
 
   bool offer_rows(const DraftTree& tree, std::vector<double>* worth) override {
@@ -258,12 +253,7 @@ class AutoPolicy final : public TreePolicy {
     return true;
   }
   void rows_decided(int32_t nodes, double node_ms, std::vector<int32_t>* selected) override {
-    expected_ = utility_[static_cast<size_t>(nodes)];
-    reached_ = net(nodes + 1);
-    spent_ = costs_.target_ms(1) + nodes * node_ms;
-    for (const Asked& a : asked_) spent_ += a.draft_ms;
-    selected->assign(nodes_.begin(), nodes_.begin() + nodes);
-    std::sort(selected->begin(), selected->end());
+    keep(nodes, costs_.target_ms(1) + nodes * node_ms, selected);
   }
   double verify_ms(int32_t rows) const override { return costs_.target_all_ms(rows); }
 
@@ -401,6 +391,15 @@ class AutoPolicy final : public TreePolicy {
       cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2));
     }
     return worth_keeping(utility_, cost_, aim());
+  }
+  // After rank(): so many nodes are verified, in a pass that takes so long.
+  void keep(int32_t nodes, double ms, std::vector<int32_t>* selected) {
+    expected_ = utility_[static_cast<size_t>(nodes)];
+    reached_ = net(nodes + 1);
+    spent_ = ms;
+    for (const Asked& a : asked_) spent_ += a.draft_ms;
+    selected->assign(nodes_.begin(), nodes_.begin() + nodes);
+    std::sort(selected->begin(), selected->end());
   }
   // After rank(): what the tree is worth with so many rows, at the speed aimed at.
   double net(int32_t rows) const { return utility_[static_cast<size_t>(rows) - 1] - aim() * cost_[static_cast<size_t>(rows) - 1]; }

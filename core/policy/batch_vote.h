@@ -30,7 +30,7 @@ struct LevelVote {
   double ms = 0;      // of their pass
 };
 
-// Which of the offers to take, when `sessions` wait for the pass and one over n rows takes pass_ms(n): those that are worth the most for
+// Which of the offers to take, when `sessions` wait for the pass and one over n rows takes pass_ms(n): those worth most for
 // each of their rows, as far as all of them together are worth most above its cost; or none. `best_first`: their places.
 template <class PassMs>
 LevelVote decide_level(std::span<const LevelOffer> offers, int32_t sessions, const PassMs& pass_ms, std::vector<size_t>* best_first) {

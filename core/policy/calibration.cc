@@ -7,7 +7,7 @@ namespace aerie {
 namespace {
 
 constexpr double kPrior = 3;     // tries that the confidence itself counts for
-constexpr double kMemory = 400;  // tries a bin remembers
+constexpr double kTriesKept = 400;  // tries a bin remembers
 
 }  // namespace
 
@@ -22,9 +22,9 @@ void Calibration::learn(float confidence, int32_t depth, bool best, bool taken) 
   const int row = kernels::calibration_row(depth, best);
   const double at = std::clamp(kernels::calibration_bin(confidence), 0.0, kBins - 1.0);
   Bin& bin = bins_[static_cast<size_t>(row)][static_cast<size_t>(at)];
-  if (bin.tried > kMemory) {
-    bin.taken *= kMemory / (kMemory + 1);
-    bin.tried *= kMemory / (kMemory + 1);
+  if (bin.tried > kTriesKept) {
+    bin.taken *= kTriesKept / (kTriesKept + 1);
+    bin.tried *= kTriesKept / (kTriesKept + 1);
   }
   bin.tried += 1;
   bin.taken += taken;

@@ -14,7 +14,7 @@ namespace aerie {
 namespace {
 
 constexpr size_t kBuffer = 32;    // R, gains remembered a level (the paper does not say)
-constexpr int32_t kExplore = 64;  // one cycle in so many ignores depth pruning, or a pruned level would never be judged again
+constexpr int32_t kUnpruned = 64;  // one cycle in so many ignores depth pruning, or a pruned level would never be judged again
 
 class CastPolicy final : public TreePolicy {
  public:
@@ -64,7 +64,7 @@ class CastPolicy final : public TreePolicy {
     level_ = 0;
     kept_.clear();
     last_utility_ = 0;
-    explore_ = ++cycles_ % kExplore == 0;
+    explore_ = ++cycles_ % kUnpruned == 0;
   }
   void costs(const CycleCosts& costs) override { costs_ = costs; }
 

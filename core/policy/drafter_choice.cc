@@ -5,7 +5,7 @@
 namespace aerie {
 
 namespace {
-constexpr double kMemory = 0.005;  // weight of the newest cycle in the running means
+constexpr double kChoiceMemory = 0.005;  // weight of the newest cycle in the running means
 constexpr double kWorth = 0.5;    // tokens that a tree in hand has to bring more than the others, to be worth more than a trial
 constexpr double kWake = 1.03;    // one that rests is tried again when it used to be so much faster than who is left
 constexpr double kStay = 16;     // cycles that catching up is to pay for itself in
@@ -74,12 +74,12 @@ int32_t DrafterChoice::choose(std::span<const DrafterOption> options, double pla
 
 void DrafterChoice::recall(const CycleRate& rate) {
   rate_ = rate;
-  seen_ = static_cast<int64_t>(1 / kMemory);
+  seen_ = static_cast<int64_t>(1 / kChoiceMemory);
 }
 
 void DrafterChoice::outcome(double tokens, double ms, double plain_ms) {
   if (!(ms > 0) || !(plain_ms > 0)) return;
-  const double weight = std::max(kMemory, 1.0 / ++seen_);
+  const double weight = std::max(kChoiceMemory, 1.0 / ++seen_);
   rate_.tokens += weight * (tokens - rate_.tokens);
   rate_.ms += weight * (ms / plain_ms - rate_.ms);
 }

@@ -11,7 +11,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct BenchOptions {
   ModelOptions model;
   SamplingOptions sampling;
   TreeOptions tree;
@@ -96,12 +96,12 @@ struct Row {
   }
 };
 
-std::vector<std::string> trees(const Options& o) {
+std::vector<std::string> trees(const BenchOptions& o) {
   return o.trees.empty() ? std::vector<std::string>{"chain", "static", "eagle2", "backbone", "cast", "auto"} : o.trees;
 }
 
 // Each tree takes the sizes that it has.
-SessionSettings settings(const Options& o, const Row& row) {
+SessionSettings settings(const BenchOptions& o, const Row& row) {
   TreeOptions t = o.tree;
   t.tree = !row.handles.empty() ? row.tree : "default";
   SessionSettings s(row.handles, o.sampling, t);
@@ -126,7 +126,7 @@ void count(aerie_session* session, const std::vector<int32_t>& tokens, Row* row,
 
 // row->batch texts at once. Timed while all of them are at it: from where the last one has its first token to where the first
 // one has `max_tokens`.
-void run_batch(aerie_model* model, const Options& o, const std::vector<const std::vector<int32_t>*>& prompts, Row* row, Sum* sum) {
+void run_batch(aerie_model* model, const BenchOptions& o, const std::vector<const std::vector<int32_t>*>& prompts, Row* row, Sum* sum) {
   using Clock = std::chrono::steady_clock;
   aerie_batch* handle = nullptr;
   check([&](aerie_error* e) { return aerie_batch_create(model, nullptr, &handle, e); });
@@ -173,7 +173,7 @@ void run_batch(aerie_model* model, const Options& o, const std::vector<const std
 }
 
 // The sampled rule needs a tree of fixed shape and a drafter that gives distributions.
-bool possible(aerie_model* model, const Options& o, const Row& row) {
+bool possible(aerie_model* model, const BenchOptions& o, const Row& row) {
   if (row.noise != "sampled") return true;
   const SessionSettings s = settings(o, row);
   aerie_session* session = nullptr;
@@ -182,7 +182,7 @@ bool possible(aerie_model* model, const Options& o, const Row& row) {
 }
 
 // Of keys and values for `most` sessions: a token is a byte at least; besides, each has 128 positions for its trees.
-int batch_positions(const Options& o, int most, const std::vector<std::string>& texts) {
+int batch_positions(const BenchOptions& o, int most, const std::vector<std::string>& texts) {
   size_t longest = 0;
   for (const std::string& t : texts) longest = std::max(longest, t.size());
   const uint64_t positions = static_cast<uint64_t>(most) * (uint64_t{longest} + static_cast<uint64_t>(o.max_tokens) + 384);
@@ -193,7 +193,7 @@ int batch_positions(const Options& o, int most, const std::vector<std::string>& 
   return std::max(4096, static_cast<int>(positions));
 }
 
-int bench(const Options& o) {
+int bench(const BenchOptions& o) {
   const Runtime runtime = open_runtime(o.model);
   const std::vector<std::string> texts = read_prompts(o.prompts, o.limit);
   const int most = *std::max_element(o.batches.begin(), o.batches.end());
@@ -280,7 +280,7 @@ int bench(const Options& o) {
 }  // namespace
 
 void add_bench(CLI::App& app, std::function<int()>* run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchOptions>();
   CLI::App* c = app.add_subcommand("bench", "measure drafters and trees against plain decode");
   o->model.add_to(*c);
   o->sampling.add_to(*c);

@@ -13,7 +13,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct ProfileOptions {
   ModelOptions model;
   std::vector<std::string> drafters;
   std::vector<int32_t> batches, contexts;
@@ -30,7 +30,7 @@ void print(const char* what, const nlohmann::json& points) {
 }
 
 // Where the tables go; empty: nowhere. That it cannot be written is found before anything is measured.
-std::string output_file(const Options& o, const aerie_runtime* runtime, const aerie_model* model) {
+std::string output_file(const ProfileOptions& o, const aerie_runtime* runtime, const aerie_model* model) {
   if (!o.output.empty()) return o.output;  // checked
   const std::string path = default_profile(runtime, model, o.model);
   if (path.empty()) return path;
@@ -44,7 +44,7 @@ std::string output_file(const Options& o, const aerie_runtime* runtime, const ae
   return path;
 }
 
-int profile(const Options& o) {
+int profile(const ProfileOptions& o) {
   if (!o.output.empty()) check_output(o.output);
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
@@ -128,7 +128,7 @@ void attach_profile(const std::string& given, const aerie_runtime* runtime, aeri
 }
 
 void add_profile(CLI::App& app, std::function<int()>* run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProfileOptions>();
   CLI::App* c = app.add_subcommand("profile", "measure what passes cost on this device, for --profile of run and bench");
   o->model.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated");

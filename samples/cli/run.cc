@@ -13,7 +13,7 @@ namespace cli {
 
 namespace {
 
-struct Options {
+struct RunOptions {
   ModelOptions model;
   TreeOptions tree;
   SamplingOptions sampling;
@@ -38,7 +38,7 @@ std::vector<int32_t> parse_tokens(const std::string& list) {
   return ids;
 }
 
-Session make_session(const Options& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
+Session make_session(const RunOptions& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
   SessionSettings settings(drafters, o.sampling, o.tree);
   aerie_session_options& s = settings.options;
   s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
@@ -59,7 +59,7 @@ Session make_session(const Options& o, aerie_model* model, const std::vector<aer
   return out;
 }
 
-std::vector<int32_t> read_prompt(const Options& o, aerie_model* model, aerie_tokenizer* tokenizer) {
+std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_tokenizer* tokenizer) {
   std::vector<int32_t> prompt;
   if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
   else {
@@ -76,7 +76,7 @@ std::vector<int32_t> read_prompt(const Options& o, aerie_model* model, aerie_tok
 }
 
 // `plain`: the same text without a drafter; empty where none was asked for.
-void print_json(const Options& o, const Generated& g, const Generated& plain, const std::string& text) {
+void print_json(const RunOptions& o, const Generated& g, const Generated& plain, const std::string& text) {
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   const aerie_statistics& s = g.statistics;
   nlohmann::ordered_json j;
@@ -99,7 +99,7 @@ void print_json(const Options& o, const Generated& g, const Generated& plain, co
   std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-void print_summary(const Options& o, const Generated& g, const Generated& plain, const char* runtime) {
+void print_summary(const RunOptions& o, const Generated& g, const Generated& plain, const char* runtime) {
   const aerie_statistics& s = g.statistics;
   std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s", g.tokens_per_second());
   if (!o.drafters.empty())
@@ -114,7 +114,7 @@ void print_summary(const Options& o, const Generated& g, const Generated& plain,
                  plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
 }
 
-int run_command(const Options& o) {
+int run_command(const RunOptions& o) {
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
   const Tokenizer tokenizer = open_tokenizer(model.get());
@@ -164,7 +164,7 @@ int run_command(const Options& o) {
 }  // namespace
 
 void add_run(CLI::App& app, std::function<int()>* run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<RunOptions>();
   CLI::App* c = app.add_subcommand("run", "generate text");
   o->model.add_to(*c);
   o->tree.add_to(*c);

@@ -14,7 +14,7 @@ namespace {
 
 using Handles = std::vector<aerie_drafter_handle*>;
 
-struct Options {
+struct VerifyOptions {
   ModelOptions model;
   std::vector<std::string> drafters;
   int64_t tokens = 5000;
@@ -234,7 +234,7 @@ void check_sliced(const Bench& b, size_t d, bool all, const Case& c, const std::
 }
 
 // For 1 to 4 threads; every second one keeps prefixes.
-std::vector<Bench> open_benches(const Options& o) {
+std::vector<Bench> open_benches(const VerifyOptions& o) {
   std::vector<Bench> benches;
   for (int threads = 1; threads <= 4; ++threads) {
     Bench b;
@@ -258,7 +258,7 @@ constexpr Sampler kSamplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1,
 // Everything that is compared, counted.
 class Verification {
  public:
-  explicit Verification(const Options& o)
+  explicit Verification(const VerifyOptions& o)
       : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get())), checked_(o.drafters.size(), 0) {
     AERIE_INIT(info_);
     check([&](aerie_error* e) { return aerie_model_info_get(benches_[0].model.get(), &info_, e); });
@@ -274,7 +274,7 @@ class Verification {
   void text();
   void compare(Case& c, size_t d, const Tree& tree, const char* noise);
 
-  const Options& o_;
+  const VerifyOptions& o_;
   std::mt19937_64 random_;
   std::vector<Bench> benches_;
   Tokenizer tokenizer_;
@@ -363,7 +363,7 @@ void Verification::report() const {
   std::printf("%llu tokens equal plain decode in batches of up to 4 sessions with different drafters and trees\n", n(in_batches_));
 }
 
-int verify(const Options& o) {
+int verify(const VerifyOptions& o) {
   if (o.model.prefill != "exact") throw Failure("verify: --prefill fast is not bit-exact, so there is nothing to prove");
   Verification all(o);
   all.run();
@@ -374,7 +374,7 @@ int verify(const Options& o) {
 }  // namespace
 
 void add_verify(CLI::App& app, std::function<int()>* run) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<VerifyOptions>();
   CLI::App* c = app.add_subcommand("verify", "prove that drafters change no token on this machine");
   o->model.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated")->required();
