@@ -171,7 +171,7 @@ class CastPolicy final : public TreePolicy {
 }  // namespace
 
 Result<std::unique_ptr<TreePolicy>> make_cast_policy(const CastOptions& o) {
-  AERIE_TRY(in_range("cast: total", o.total, 2, kMaxTreeNodes));
+  AERIE_TRY(in_range("cast: nodes", o.total, 2, kMaxTreeNodes));
   AERIE_TRY(in_range("cast: depth", o.depth, 1, kMaxTreeLevels));
   AERIE_TRY(in_range("cast: top_k", o.top_k, 1, kMaxTreeWidth));
   AERIE_TRY(in_range("cast: threshold", o.threshold, 1e-6, 1e6));

@@ -95,7 +95,7 @@ class Eagle2Policy final : public TreePolicy {
 }  // namespace
 
 Result<std::unique_ptr<TreePolicy>> make_eagle2_policy(const Eagle2Options& options) {
-  AERIE_TRY(in_range("eagle2: total", options.total, 2, kMaxTreeNodes));
+  AERIE_TRY(in_range("eagle2: nodes", options.total, 2, kMaxTreeNodes));
   AERIE_TRY(in_range("eagle2: depth", options.depth, -1, kMaxTreeLevels));
   AERIE_TRY(in_range("eagle2: top_k", options.top_k, 1, kMaxTreeWidth));
   return std::unique_ptr<TreePolicy>(std::make_unique<Eagle2Policy>(options));

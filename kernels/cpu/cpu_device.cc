@@ -129,7 +129,7 @@ class CpuDevice final : public Device {
   int threads() const override { return threads_; }
   void run(int32_t n, ThreadPool::Task fn, void* context) {
     if (n == 1) fn(context, 0);
-    else if (options_.host_parallel_for) options_.host_parallel_for(options_.host_user, fn, context, n);
+    else if (options_.host_parallel_for && threads_ > 1) options_.host_parallel_for(options_.host_user, fn, context, n);
     else pool_.run(n, fn, context);
   }
 

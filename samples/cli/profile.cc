@@ -69,18 +69,19 @@ int profile(const ProfileOptions& o) {
   check([&](aerie_error* e) { return aerie_profile_create(&raw, e); });
   const Profile profile(raw);
   check([&](aerie_error* e) { return aerie_profile_measure(raw, model.get(), &p, e); });
-  if (!output.empty()) check([&](aerie_error* e) { return aerie_profile_save(raw, output.c_str(), e); });
   const char* text = nullptr;
   check([&](aerie_error* e) { return aerie_profile_json(raw, &text, nullptr, e); });
   if (o.json) {
     std::printf("%s\n", text);
-    return 0;
+  } else {
+    const auto j = nlohmann::json::parse(text);
+    std::printf("%s, %s\n", j["device"].get<std::string>().c_str(), aerie_runtime_description(runtime.get()));
+    print("target", j["target"]);
+    for (const auto& [name, points] : j["drafters"].items()) print(name.c_str(), points);
   }
-  const auto j = nlohmann::json::parse(text);
-  std::printf("%s, %s\n", j["device"].get<std::string>().c_str(), aerie_runtime_description(runtime.get()));
-  print("target", j["target"]);
-  for (const auto& [name, points] : j["drafters"].items()) print(name.c_str(), points);
-  if (o.output.empty() && !output.empty()) std::printf("kept in %s, where run and bench look for it\n", output.c_str());
+  // Last: a file that cannot be written costs the minutes of measuring no more than the file.
+  if (!output.empty()) check([&](aerie_error* e) { return aerie_profile_save(raw, output.c_str(), e); });
+  if (!o.json && o.output.empty() && !output.empty()) std::printf("kept in %s, where run and bench look for it\n", output.c_str());
   return 0;
 }
 

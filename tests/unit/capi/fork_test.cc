@@ -35,6 +35,26 @@ TEST(Fork, GoesOnAsItsSessionWould) {
   EXPECT_EQ(aerie_session_fork(fork.session, nullptr, nullptr, &fork.err), AERIE_E_INVALID_ARGUMENT);
 }
 
+// The number that a fork has for its dice when it is given none, and the same at every run.
+TEST(Fork, ItsOwnStreamsAreCountedFrom2ToThe31) {
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_session_append(host.session, kPrompt.data(), kPrompt.size(), &host.err), AERIE_OK);
+  Host forks[2];
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(aerie_session_fork(host.session, nullptr, &forks[i].session, &host.err), AERIE_OK);
+    std::vector<int32_t> text, same;
+    ASSERT_EQ(forks[i].more(16, &text), AERIE_OK);
+    Settings settings;
+    settings.sampling.stream = 0x80000000u + i;
+    Host other;
+    ASSERT_EQ(settings.create(host.model, &other.session, &other.err), AERIE_OK);
+    ASSERT_EQ(other.text(16, &same), AERIE_OK);
+    EXPECT_EQ(text, same) << i;
+  }
+}
+
 TEST(Fork, CountsAsASessionOfTheDrafter) {
   Host host;
   const aerie_runtime_options o = with_threads(1);
@@ -98,6 +118,27 @@ TEST(Budget, PrefixesAreKeptUnlessTurnedOff) {
   }
   Budget host;
   EXPECT_EQ(host.open_with(1024, 1, nullptr), AERIE_E_INVALID_ARGUMENT);
+}
+
+TEST(Budget, AHostThatHasNoRoomIsAskedAgainUntilTheStepIsCancelled) {
+  Budget host;
+  const aerie_kv_full_fn full = [](void* user, int32_t) -> int32_t {
+    auto& h = *static_cast<Budget*>(user);
+    if (++h.asked == 20) aerie_session_cancel(h.session);
+    return h.asked < 1000;
+  };
+  ASSERT_EQ(host.open_with(320, -1, full), AERIE_OK) << host.err.message;
+  std::vector<int32_t> prompt(100, 300), out;
+  ASSERT_EQ(aerie_session_append(host.session, prompt.data(), prompt.size(), &host.err), AERIE_OK);
+  EXPECT_EQ(host.more(400, &out), AERIE_E_CANCELLED);
+  EXPECT_GE(host.asked, 20);
+  EXPECT_LE(host.asked, 21);
+  EXPECT_GT(out.size(), 0u);
+  const int32_t* tokens = nullptr;
+  size_t n = 0;
+  ASSERT_EQ(aerie_session_tokens(host.session, &tokens, &n, &host.err), AERIE_OK);
+  EXPECT_EQ(n, prompt.size() + out.size());
+  EXPECT_TRUE(std::equal(out.begin(), out.end(), tokens + prompt.size())) << "nothing is lost";
 }
 
 // The host is asked on the stepping thread, while its batch is in a step, and lets members go all the same.

@@ -118,6 +118,68 @@ TEST(Hooks, TheHostsJobSystemGivesTheSameText) {
   EXPECT_GT(jobs.calls, 100);
 }
 
+TEST(Hooks, AJobSystemOfOneThreadIsNotAsked) {
+  Jobs jobs;
+  aerie_runtime_options o = with_threads(1);
+  o.parallel_for = Jobs::run;
+  o.parallel_user = &jobs;
+  Host host;
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(out, plain_text());
+  EXPECT_EQ(jobs.calls, 0);
+}
+
+// Whatever a hook of a step calls with the session that is stepped, on the thread that steps it.
+TEST(Hooks, OneThatCallsItsOwnSessionIsToldThatItIsBusy) {
+  struct Meddler : Numbers {
+    aerie_session* session = nullptr;
+    std::vector<int32_t> codes;
+    void meddle() {
+      aerie_step_result r;
+      AERIE_INIT(r);
+      aerie_statistics statistics;
+      AERIE_INIT(statistics);
+      const int32_t* tokens = nullptr;
+      size_t n = 0;
+      aerie_session* fork = nullptr;
+      const Settings settings;
+      codes = {aerie_session_step(session, nullptr, &r, nullptr),
+               aerie_session_result(session, &r, nullptr),
+               aerie_session_append(session, kPrompt.data(), 1, nullptr),
+               aerie_session_rewind(session, 1, nullptr),
+               aerie_session_set_sampling(session, &settings.sampling, nullptr),
+               aerie_session_set_tree(session, &settings.tree, nullptr),
+               aerie_session_set_stop_strings(session, nullptr, 0, nullptr, nullptr),
+               aerie_session_tokens(session, &tokens, &n, nullptr),
+               aerie_session_save(session, nullptr, 0, &n, nullptr),
+               aerie_session_statistics(session, &statistics, nullptr),
+               aerie_session_fork(session, nullptr, &fork, nullptr)};
+      EXPECT_EQ(fork, nullptr);
+    }
+  } meddler;
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+  meddler.session = host.session;
+  aerie_token_source source = meddler.source();
+  source.user = &meddler;
+  source.hold = source.release = nullptr;
+  source.bytes = [](void* user, int32_t token, int32_t, const char** bytes) -> int32_t {
+    auto& me = *static_cast<Meddler*>(user);
+    if (me.codes.empty()) me.meddle();
+    *bytes = me.words[static_cast<size_t>(token)].data();
+    return static_cast<int32_t>(me.words[static_cast<size_t>(token)].size());
+  };
+  const char* never = "no such text";
+  ASSERT_EQ(aerie_session_set_stop_strings(host.session, &never, 1, &source, &host.err), AERIE_OK) << host.err.message;
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(out, plain_text());
+  EXPECT_EQ(meddler.codes, std::vector<int32_t>(11, AERIE_E_BUSY));
+}
+
 TEST(Threads, ASecondThreadIsToldThatTheSessionIsBusy) {
   struct Intruder {
     aerie_session* session = nullptr;

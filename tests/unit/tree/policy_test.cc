@@ -196,8 +196,8 @@ TEST(MakePolicy, ByNameWithClearErrors) {
   EXPECT_EQ(made({.name = "eagle2"}), "eagle2");
   EXPECT_EQ(made({.name = "chain", .length = 0}), "chain: length 0 is not in 1..127");
   EXPECT_EQ(made({.name = "chain", .length = 128}), "chain: length 128 is not in 1..127");
-  EXPECT_EQ(made({.name = "eagle2", .total = 1}), "eagle2: total 1 is not in 2..128");
-  EXPECT_EQ(made({.name = "eagle2", .total = 129}), "eagle2: total 129 is not in 2..128");
+  EXPECT_EQ(made({.name = "eagle2", .total = 1}), "eagle2: nodes 1 is not in 2..128");
+  EXPECT_EQ(made({.name = "eagle2", .total = 129}), "eagle2: nodes 129 is not in 2..128");
   EXPECT_EQ(made({.name = "eagle2", .depth = -2}), "eagle2: depth -2 is not in -1..64");
   EXPECT_EQ(made({.name = "eagle2", .depth = 65}), "eagle2: depth 65 is not in -1..64");
   EXPECT_EQ(made({.name = "eagle2", .top_k = 0}), "eagle2: top_k 0 is not in 1..128");
