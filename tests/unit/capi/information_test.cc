@@ -33,7 +33,7 @@ TEST(Information, OfAModelItsShapeAndItsStrings) {
   EXPECT_GT(std::strlen(info.name), 0u);
   EXPECT_GT(std::strlen(info.fingerprint), 0u);
   EXPECT_EQ(std::strspn(info.fingerprint, "0123456789abcdef"), std::strlen(info.fingerprint));
-  EXPECT_EQ(info.heads * info.head_dim % info.kv_heads, 0);
+  EXPECT_EQ(info.heads % info.kv_heads, 0);
   EXPECT_EQ(info.kv_bytes_per_token, uint64_t{2} * 4 * static_cast<uint64_t>(info.layers * info.kv_heads * info.head_dim));
   ASSERT_GT(info.n_eos, 0);
   for (int32_t i = 0; i < info.n_eos; ++i) {
