@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
@@ -68,6 +69,12 @@ class TaskScratch {
   static inline thread_local constinit bool ended_ = false;
 };
 
+// The one that runs: with the tests' choice.
+Isa used_isa() {
+  const int64_t all = hwy::SupportedTargets() & HWY_TARGETS, best = all & -all;
+  return {best, use_byte_dots(best)};
+}
+
 class CpuDevice;
 
 class CpuQueue final : public Queue {
@@ -102,7 +109,7 @@ class CpuDevice final : public Device {
       : options_(options), pool_(options.host_parallel_for ? 1 : options.threads > 0 ? options.threads : usable_cores()) {
     threads_ = options.host_parallel_for && options.threads > 0 ? options.threads : pool_.threads();
     if (options.host_parallel_for && options.threads <= 0) threads_ = usable_cores();
-    isa_ = hwy::TargetName(best_target());
+    isa_ = used_isa().name();
     isa_ += ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
   }
 
@@ -134,10 +141,6 @@ class CpuDevice final : public Device {
   }
 
  private:
-  static int64_t best_target() {
-    const int64_t t = hwy::SupportedTargets() & HWY_TARGETS;  // with the tests' mask
-    return t & -t;  // Highway numbers the best targets lowest
-  }
   CpuOptions options_;
   ThreadPool pool_;
   int threads_ = 1;
@@ -230,14 +233,31 @@ Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
   return std::unique_ptr<Device>(new cpu::CpuDevice(options));
 }
 
-void set_isa_mask(int64_t targets) {
-  supported_isas();  // sees the machine before the mask
-  hwy::SetSupportedTargetsForTest(targets);
+const char* Isa::name() const {
+  if (!byte_dots) return hwy::TargetName(target);
+  return target == HWY_AVX3 ? "AVX3_VNNI" : target == HWY_AVX2 ? "AVX2_VNNI" : "NEON_DOTPROD";
 }
 
-int64_t supported_isas() {
-  static const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;
-  return all;
+std::vector<Isa> supported_isas() {
+  static const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;  // before any test has a say
+  std::vector<Isa> isas;
+  for (int64_t left = all; left != 0; left &= left - 1) {
+    const int64_t target = left & -left;  // Highway numbers the best targets lowest
+    if (cpu::has_byte_dots(target)) isas.push_back({target, true});
+    isas.push_back({target, false});
+  }
+  return isas;
+}
+
+void set_isa(const Isa& isa) {
+  supported_isas();
+  hwy::SetSupportedTargetsForTest(isa.target);
+  cpu::allow_byte_dots(isa.byte_dots);
+}
+
+void reset_isa() {
+  hwy::SetSupportedTargetsForTest(0);
+  cpu::allow_byte_dots(true);
 }
 
 }  // namespace aerie::kernels

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "kernels/device.h"
 
@@ -29,10 +30,18 @@ std::unique_ptr<Device> make_reference_device();
 // Asynchronous device over `inner` whose addresses fault when the host touches them.
 std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
 
-// Tests only: restrict dispatch to these Highway targets (0 = all again).
-void set_isa_mask(int64_t highway_targets);
-// Highway targets compiled in and supported by this machine.
-int64_t supported_isas();
+// An instruction set that kernels are compiled for: a Highway target, and whether an instruction for products of bytes is used
+// that goes with it on some machines (byte_dots.h).
+struct Isa {
+  int64_t target;
+  bool byte_dots;
+  const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
+};
+// Those of this machine, best first.
+std::vector<Isa> supported_isas();
+// Tests only: run this one; until the best one may run again.
+void set_isa(const Isa& isa);
+void reset_isa();
 
 // Pack row-major f32 weights (N, K) to panel16; `data`/`scales` sized by data_bytes/scale_bytes.
 void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data, void* scales);

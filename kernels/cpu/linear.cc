@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
+#include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
 
@@ -43,67 +45,73 @@ constexpr int64_t tile_rows(int64_t m) { return m <= 8 || m == 13 ? m : m <= 14 
 constexpr int panels_for_float(int m) {
   return kV == 1 ? (m <= 4 ? 4 : m <= 12 ? 2 : 1) : kV == 2 ? (m == 1 ? 4 : m == 2 ? 2 : 1) : 1;
 }
-constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 14 ? 2 : 1) : 1; }
-constexpr int panels_for_int4(int m) { return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1; }  // sums twice: of a block, of all
+constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 14 ? 2 : 1) : kV == 2 && m <= 2 ? 2 : 1; }
+template <class Dots>
+constexpr int panels_for_int4(int m) {  // sums twice: of a block, of all
+  if (kV == 2) return m == 2 || (m == 1 && std::is_same_v<Dots, ByteDots>) ? 2 : 1;
+  return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1;
+}
+template <class Dots>
 constexpr int panels_for(DType t, int m) {
-  return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4(m) : panels_for_float(m);
+  return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4<Dots>(m) : panels_for_float(m);
 }
 constexpr int64_t kChunkBytes = 256 << 10;
 // Far enough for DRAM's latency, in each of the panels at once. Four of them are read by one to four rows, at the
 // speed of memory: more under way than the caches' queues hold costs a tenth (measured at 45 GB/s a core).
 constexpr int64_t ahead_bytes(bool integer, int panels) { return panels < 4 ? 4096 : integer ? 1024 : 1536; }
 
-template <DType T, int M, int P>
+template <DType T, class Dots, int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
   if constexpr (T == DType::f32) tile_f32<M, P>(t);
   else if constexpr (T == DType::bf16) tile_bf16<M, P>(t);
   else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
-  else if constexpr (T == DType::int8) tile_int8<M, P>(t);
-  else tile_int4<M, P>(t);
+  else if constexpr (T == DType::int8) tile_int8<Dots, M, P>(t);
+  else tile_int4<Dots, M, P>(t);
 }
 
 // All rows against panels [t.panel, last), several at a time, then one by one. t is moved on in place: a copy of it would
 // be read in wider pieces than it was just written in, hence only after all stores before it, the last tile's outputs.
-template <DType T, int M>
+template <DType T, class Dots, int M>
 void sweep(LinearTile& t, int64_t last) {
   if constexpr (M <= tile_rows(rows_for(T).most)) {
-    constexpr int P = panels_for(T, M);
-    for (; t.panel + P <= last; t.panel += P) tile<T, M, P>(t);
+    constexpr int P = panels_for<Dots>(T, M);
+    for (; t.panel + P <= last; t.panel += P) tile<T, Dots, M, P>(t);
     if constexpr (P > 2 && M > 4) {  // of several tiles, whose chunks may be that short
-      for (; t.panel + 2 <= last; t.panel += 2) tile<T, M, 2>(t);
+      for (; t.panel + 2 <= last; t.panel += 2) tile<T, Dots, M, 2>(t);
     }
     if constexpr (P > 1) {
-      for (; t.panel < last; ++t.panel) tile<T, M, 1>(t);
+      for (; t.panel < last; ++t.panel) tile<T, Dots, M, 1>(t);
     }
   }
 }
 
-template <int M>
+template <class Dots, int M>
 void panels(LinearTile& t, int64_t last) {
   switch (t.op->w.dtype) {
-    case DType::int8: return sweep<DType::int8, M>(t, last);
-    case DType::int4: return sweep<DType::int4, M>(t, last);
-    case DType::bf16: return sweep<DType::bf16, M>(t, last);
-    case DType::fp8: return sweep<DType::fp8, M>(t, last);
-    default: return sweep<DType::f32, M>(t, last);
+    case DType::int8: return sweep<DType::int8, Dots, M>(t, last);
+    case DType::int4: return sweep<DType::int4, Dots, M>(t, last);
+    case DType::bf16: return sweep<DType::bf16, OtherDots, M>(t, last);
+    case DType::fp8: return sweep<DType::fp8, OtherDots, M>(t, last);
+    default: return sweep<DType::f32, OtherDots, M>(t, last);
   }
 }
 
+template <class Dots>
 void rows_of(LinearTile& t, int64_t last) {
   switch (tile_rows(t.rows)) {
-    case 1: return panels<1>(t, last);
-    case 2: return panels<2>(t, last);
-    case 3: return panels<3>(t, last);
-    case 4: return panels<4>(t, last);
-    case 5: return panels<5>(t, last);
-    case 6: return panels<6>(t, last);
-    case 7: return panels<7>(t, last);
-    case 8: return panels<8>(t, last);
-    case 10: return panels<10>(t, last);
-    case 12: return panels<12>(t, last);
-    case 13: return panels<13>(t, last);
-    case 14: return panels<14>(t, last);
-    case 16: return panels<16>(t, last);
+    case 1: return panels<Dots, 1>(t, last);
+    case 2: return panels<Dots, 2>(t, last);
+    case 3: return panels<Dots, 3>(t, last);
+    case 4: return panels<Dots, 4>(t, last);
+    case 5: return panels<Dots, 5>(t, last);
+    case 6: return panels<Dots, 6>(t, last);
+    case 7: return panels<Dots, 7>(t, last);
+    case 8: return panels<Dots, 8>(t, last);
+    case 10: return panels<Dots, 10>(t, last);
+    case 12: return panels<Dots, 12>(t, last);
+    case 13: return panels<Dots, 13>(t, last);
+    case 14: return panels<Dots, 14>(t, last);
+    case 16: return panels<Dots, 16>(t, last);
     default: break;
   }
 }
@@ -132,9 +140,10 @@ int64_t packed_rows(DType t, int64_t m) {
   return wider * tile_rows(least + 1) + (tiles - wider) * tile_rows(least);
 }
 
-void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
+template <class Dots>
+void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
-  const Ahead alone{ahead_bytes(x.q, panels_for(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
+  const Ahead alone{ahead_bytes(x.q, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while each of them
   // fetches its share of the next chunk. A short one leaves little unfetched where it begins; many tiles' activations come
   // from afar for every chunk.
@@ -147,9 +156,14 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
       // Rounded up: one line in a hundred that comes unfetched costs more than the fetches.
       const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false};
       LinearTile t{&op, &x, row, n, packed, at, ahead};
-      rows_of(t, end);
+      rows_of<Dots>(t, end);
     });
   }
+}
+
+void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
+  if (use_byte_dots(HWY_TARGET)) all_panels<ByteDots>(op, first, last, x);
+  else all_panels<OtherDots>(op, first, last, x);
 }
 
 void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {

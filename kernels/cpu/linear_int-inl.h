@@ -40,11 +40,11 @@ struct BlockCursor {
   }
 };
 
-template <bool kInt4, int M, size_t N>
+template <class Dots, bool kInt4, int M, size_t N>
 HWY_INLINE void begin_sums(const int32_t* offsets, VI (&sum)[M][N]) {
   const hn::RebindToSigned<D> di;
   AERIE_UNROLL for (int m = 0; m < M; ++m)
-    AERIE_UNROLL for (auto& s : sum[m]) s = kOffsets<kInt4> ? hn::Set(di, offsets[m]) : hn::Zero(di);
+    AERIE_UNROLL for (auto& s : sum[m]) s = Dots::template kOffsets<kInt4> ? hn::Set(di, offsets[m]) : hn::Zero(di);
 }
 
 // acc times the scales of the rows, to the output.
@@ -58,16 +58,16 @@ HWY_INLINE void scale_and_finish(const LinearTile& t, V (&acc)[M][P * kV]) {
 }
 
 // One integer sum over all of K, times the scale of the weights' row.
-template <int M, int P>
+template <class Dots, int M, int P>
 HWY_NOINLINE void tile_int8(const LinearTile& t) {
   const D d;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
   VI sum[M][P * kV];
-  begin_sums<false>(t.x->offsets + t.packed * blocks, sum);
+  begin_sums<Dots, false>(t.x->offsets + t.packed * blocks, sum);
   BlockCursor<false, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave()) {
     at.enter(b);
-    add_block<false, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
+    Dots::template add_block<false, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
   }
   const float* scales = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
   V acc[M][P * kV];
@@ -79,7 +79,7 @@ HWY_NOINLINE void tile_int8(const LinearTile& t) {
 }
 
 // An integer sum for each block, then one FMA chain over the blocks ascending.
-template <int M, int P>
+template <class Dots, int M, int P>
 HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const D d;
   const hn::Rebind<hwy::float16_t, D> d16;
@@ -93,8 +93,8 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   for (int64_t b = 0; b < blocks; ++b, at.leave(), offsets += M, scales += kPanel) {
     at.enter(b);
     VI sum[M][P * kV];
-    begin_sums<true>(offsets, sum);
-    add_block<true, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
+    begin_sums<Dots, true>(offsets, sum);
+    Dots::template add_block<true, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const hwy::float16_t* of_panel = scales + static_cast<int64_t>(p) * blocks * kPanel;
       AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);

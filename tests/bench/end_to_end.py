@@ -75,8 +75,8 @@ def prepare(args, dtype: str) -> None:
                             "--dtype", kind, "-o", folder], check=True, stdout=subprocess.DEVNULL)
         return folder
 
-    inflate(dtype, HEADS)
     bits16 = inflate("bf16", [*HEADS, "demo-small"])
+    inflate(dtype, HEADS)
     gguf = vs_llama_cpp.PAIRS[dtype][1]
     vocab = int(args.shape.rsplit("vocab=", 1)[1].split(",")[0])
     about = gguf_package.write(args.build, bits16 / "target.aerie", {gguf: args.models / f"{gguf}.gguf"})

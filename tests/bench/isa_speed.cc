@@ -15,11 +15,11 @@ using namespace aerie;
 
 constexpr int32_t kRows[] = {1, 8};
 
-struct Isa {
-  int64_t mask;
-  std::string name;
-  std::shared_ptr<Model> model;
-  std::vector<double> ms[std::size(kRows)];
+struct Measured {
+  kernels::Isa isa;
+  std::string name = {};
+  std::shared_ptr<Model> model = {};
+  std::vector<double> ms[std::size(kRows)] = {};
 };
 
 double median(std::vector<double> v) {
@@ -27,27 +27,27 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-Status measure(const char* path, int threads, int rounds, std::vector<Isa>& isas) {
+Status measure(const char* path, int threads, int rounds, std::vector<Measured>& isas) {
   AERIE_ASSIGN(const std::shared_ptr<const Package> package, Package::open(path));
-  for (Isa& isa : isas) {
-    kernels::set_isa_mask(isa.mask);
+  for (Measured& m : isas) {
+    kernels::set_isa(m.isa);
     kernels::CpuOptions cpu;
     cpu.threads = threads;
     AERIE_ASSIGN(auto device, kernels::make_cpu_device(cpu));
-    isa.name = device->isa();
+    m.name = device->isa();
     ModelOptions options;
     options.kv_positions = 1024;
-    AERIE_ASSIGN(isa.model, Model::open(std::move(device), package, options));
+    AERIE_ASSIGN(m.model, Model::open(std::move(device), package, options));
   }
   MeasureOptions once;
   once.contexts = {192};
   once.rows.assign(std::begin(kRows), std::end(kRows));
   once.least_samples = once.most_samples = 1;  // behind one that warms up
   for (int round = 0; round < rounds; ++round)
-    for (Isa& isa : isas) {
-      kernels::set_isa_mask(isa.mask);
-      AERIE_ASSIGN(const CostGrid grid, measure_target(*isa.model, once));
-      for (size_t i = 0; i < std::size(kRows); ++i) isa.ms[i].push_back(grid.points()[i].ms);
+    for (Measured& m : isas) {
+      kernels::set_isa(m.isa);
+      AERIE_ASSIGN(const CostGrid grid, measure_target(*m.model, once));
+      for (size_t i = 0; i < std::size(kRows); ++i) m.ms[i].push_back(grid.points()[i].ms);
     }
   return {};
 }
@@ -59,15 +59,14 @@ int main(int argc, char** argv) {
   if (threads < 1 || rounds < 1) return std::fprintf(stderr, "usage: isa_speed THREADS ROUNDS MODEL.aerie...\n"), 1;
   std::printf("| model | instructions | tokens/s, 1 row | of the best | 8 rows, ms | t(8)/t(1) |\n|---|---|---|---|---|---|\n");
   for (int i = 3; i < argc; ++i) {
-    std::vector<Isa> isas;
-    const int64_t all = kernels::supported_isas();
-    for (int64_t left = all; left != 0; left &= left - 1) isas.push_back({left & -left, {}, {}, {}});  // the lowest bit is the best
+    std::vector<Measured> isas;
+    for (const kernels::Isa& isa : kernels::supported_isas()) isas.push_back({isa});
     if (const Status s = measure(argv[i], threads, rounds, isas); !s.ok()) return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
     const std::string path = argv[i];
     const double best = median(isas[0].ms[0]);
-    for (const Isa& isa : isas) {
-      const double one = median(isa.ms[0]), eight = median(isa.ms[1]);
-      std::printf("| %s | %s | %.1f | %.0f %% | %.1f | %.2f |\n", path.substr(path.rfind('/') + 1).c_str(), isa.name.c_str(), 1e3 / one,
+    for (const Measured& m : isas) {
+      const double one = median(m.ms[0]), eight = median(m.ms[1]);
+      std::printf("| %s | %s | %.1f | %.0f %% | %.1f | %.2f |\n", path.substr(path.rfind('/') + 1).c_str(), m.name.c_str(), 1e3 / one,
                   100 * best / one, eight, eight / one);
     }
   }

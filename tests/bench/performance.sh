@@ -98,9 +98,24 @@ say "other instruction sets"
 echo
 echo "## With other instruction sets"
 echo
-echo "\`isa_speed\`, random weights, $threads threads, medians of $repeats rounds in turn; AVX3 is AVX-512 without VNNI, AVX3_DL with it."
+echo "\`isa_speed\`, random weights, $threads threads, medians of $repeats rounds in turn; AVX3 is AVX-512, AVX3_DL what Ice Lake and Zen 4 brought, VNNI with it."
 echo
-for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs "$build/bin/isa_speed" "$threads" "$repeats"
+for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs "$build/bin/isa_speed" "$threads" "$repeats" | tee "$out/isas"
+echo
+echo "16 rows against the roofs of each set, that of its multiply-adds and that of memory (\`roofline --isa\`, \`pass_profile --isa\`):"
+echo
+echo "| instructions | model | DRAM read, GB/s | peak, GMAC/s | 16 rows, ms | compute roof, ms | times it | memory roof, ms |"
+echo "|---|---|---|---|---|---|---|---|"
+for isa in $(grep -o '| [A-Z0-9_]*, ' "$out/isas" | tr -d '|, ' | grep -v SSE4 | awk '!seen[$0]++'); do
+  for d in ${dtypes//,/ }; do
+    "$build/bin/roofline" --isa "$isa" --threads "$threads" --rounds 3 >"$out/roofline.isa"
+    "$build/bin/pass_profile" --isa "$isa" "$models/$shape/$d.aerie" "$threads" 16 >"$out/profile.isa"
+    awk -v isa="$isa" -v d="$d" -v peak="$([ "$d" = bf16 ] && echo f32 || echo "$d")" -v bytes="$(stat -c %s "$models/$shape/$d.aerie")" '
+      NR == FNR { if ($1 == "dram_read") read = $3; if ($1 == peak) roof = $3; next }
+      $1 == "all" { printf "| %s | %s | %.1f | %.0f | %.1f | %.1f | %.2f | %.1f |\n", isa, d, read, roof, $2, $2 * $3 / roof, roof / $3, bytes / read * 1e-6 }' \
+      "$out/roofline.isa" "$out/profile.isa"
+  done
+done
 
 say "threads"
 echo

@@ -1,6 +1,6 @@
 // What this machine can do at most: read bandwidth (DRAM with 1 and 4 row streams, L3, L2) and the peak
 // of the inner loops that Linear is made of (f32 FMA, bf16, int8 and int4 weights out of the L1 cache).
-//   roofline [--threads N]... [--json] [--seconds S]
+//   roofline [--threads N]... [--rounds N] [--isa NAME] [--json]
 // Every figure is the best and the median of several rounds; all are interleaved, round after round.
 #include <algorithm>
 #include <atomic>
@@ -22,6 +22,8 @@
 #define HWY_TARGET_INCLUDE "tests/bench/roofline.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/byte_dots.h"
+#include "tests/bench/choose_isa.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace roofline {
@@ -75,67 +77,95 @@ double fma_f32(const uint8_t* memory, int64_t rounds) {
 }
 
 #define ROOFLINE_UNROLL _Pragma("GCC unroll 16")
-#if HWY_TARGET == HWY_AVX3_DL
+#if HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+using D8 = hn::ScalableTag<uint8_t>;
+using Bytes = hn::Vec<D8>;
+constexpr size_t kBytes = hn::MaxLanes(D8());
+HWY_INLINE void add_dots(Bytes& sum, Bytes w, Bytes x) {
+#if HWY_TARGET == HWY_AVX2
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum.raw) : "x"(w.raw), "x"(x.raw));
+#else
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(w.raw), "v"(x.raw));
+#endif
+}
 // Twelve sums in registers, weights from L1, one broadcast activation for two weights: the int8 tile's loop.
-HWY_INLINE void group(__m512i w0, __m512i w1, const uint8_t* x, __m512i (&sum)[6][2]) {
+HWY_INLINE void group(Bytes w0, Bytes w1, const uint8_t* x, Bytes (&sum)[6][2]) {
   ROOFLINE_UNROLL for (int m = 0; m < 6; ++m) {
     int32_t four;
     std::memcpy(&four, x + 64 * m, 4);
-    const __m512i a = _mm512_set1_epi32(four);
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum[m][0]) : "v"(w0), "v"(a));
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum[m][1]) : "v"(w1), "v"(a));
+    const Bytes a = hn::BitCast(D8(), hn::Set(hn::Repartition<int32_t, D8>(), four));
+    add_dots(sum[m][0], w0, a);
+    add_dots(sum[m][1], w1, a);
   }
 }
 template <bool kNibbles>
-double dot_rounds(const uint8_t* memory, int64_t rounds) {
-  __m512i sum[6][2];
-  ROOFLINE_UNROLL for (int m = 0; m < 6; ++m) sum[m][0] = sum[m][1] = _mm512_set1_epi32(m);
-  const __m512i low = _mm512_set1_epi8(15);
+double byte_dots(const uint8_t* memory, int64_t rounds) {
+  const D8 d;
+  const auto high = [&](Bytes b) { return hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(hn::Repartition<uint16_t, D8>(), b))); };
+  Bytes sum[6][2];
+  ROOFLINE_UNROLL for (int m = 0; m < 6; ++m) sum[m][0] = sum[m][1] = hn::Set(d, static_cast<uint8_t>(m));
+  const Bytes low = hn::Set(d, 15);
   for (int64_t r = 0; r < rounds; ++r) {
     const uint8_t *p = memory + (r & 15) * 256, *x = memory + 8192 + (r & 7) * 8;
     ROOFLINE_UNROLL for (int j = 0; j < 2; ++j) {
-      const __m512i b0 = _mm512_loadu_si512(p + 128 * j), b1 = _mm512_loadu_si512(p + 128 * j + 64);
+      const Bytes b0 = hn::LoadU(d, p + 128 * j), b1 = hn::LoadU(d, p + 128 * j + 64);
       if constexpr (kNibbles) {
-        group(_mm512_and_si512(b0, low), _mm512_and_si512(b1, low), x + 4 * j, sum);
-        group(_mm512_and_si512(_mm512_srli_epi16(b0, 4), low), _mm512_and_si512(_mm512_srli_epi16(b1, 4), low), x + 16 + 4 * j, sum);
+        group(hn::And(b0, low), hn::And(b1, low), x + 4 * j, sum);
+        group(hn::And(high(b0), low), hn::And(high(b1), low), x + 16 + 4 * j, sum);
       } else {
         group(b0, b1, x + 4 * j, sum);
       }
     }
   }
-  static volatile int32_t sink;
-  ROOFLINE_UNROLL for (auto& s : sum) sink = sink + _mm_cvtsi128_si32(_mm512_castsi512_si128(_mm512_add_epi32(s[0], s[1])));
-  return static_cast<double>(rounds) * 4 * 6 * 64 * (kNibbles ? 2 : 1);
+  static volatile uint8_t sink;
+  ROOFLINE_UNROLL for (auto& s : sum) sink = sink + hn::GetLane(hn::Add(s[0], s[1]));
+  return static_cast<double>(rounds) * 4 * 6 * static_cast<double>(kBytes) * (kNibbles ? 2 : 1);
 }
-double dot_int(const uint8_t* memory, int64_t rounds, bool nibbles) {
-  return nibbles ? dot_rounds<true>(memory, rounds) : dot_rounds<false>(memory, rounds);
-}
-#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-double dot_int(const uint8_t* memory, int64_t rounds, bool nibbles) {
-  __m256i acc[4];
-  for (int m = 0; m < 4; ++m) acc[m] = _mm256_set1_epi32(m);
-  const __m256i low = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+#endif
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+HWY_INLINE Bytes fours(Bytes w, Bytes x) { return Bytes{_mm512_madd_epi16(_mm512_maddubs_epi16(w.raw, x.raw), _mm512_set1_epi16(1))}; }
+#else
+HWY_INLINE Bytes fours(Bytes w, Bytes x) { return Bytes{_mm256_madd_epi16(_mm256_maddubs_epi16(w.raw, x.raw), _mm256_set1_epi16(1))}; }
+#endif
+double pairs(const uint8_t* memory, int64_t rounds, bool nibbles) {
+  const D8 d;
+  const hn::Repartition<uint16_t, D8> d16;
+  const hn::Repartition<int32_t, D8> d32;
+  hn::Vec<hn::Repartition<int32_t, D8>> acc[4];
+  for (int m = 0; m < 4; ++m) acc[m] = hn::Set(d32, m);
+  const Bytes low = hn::Set(d, 15);
   for (int64_t r = 0; r < rounds; ++r) {
-    const uint8_t* p = memory + (r & 15) * 128;
-    for (int j = 0; j < 4; ++j) {
-      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32 * j));
+    const uint8_t* p = memory + (r & 15) * 256;
+    for (size_t j = 0; j < 4; ++j) {
+      const Bytes b = hn::LoadU(d, p + kBytes * j);
       for (int half = 0; half < (nibbles ? 2 : 1); ++half) {
-        const __m256i w = nibbles ? _mm256_and_si256(half ? _mm256_srli_epi16(b, 4) : b, low) : b;
+        const Bytes shifted = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, b)));
+        const Bytes w = nibbles ? hn::And(half ? shifted : b, low) : b;
         for (int m = 0; m < 4; ++m) {
           int32_t four;
           std::memcpy(&four, memory + 8192 + 64 * m + 4 * j, 4);
-          acc[m] = _mm256_add_epi32(acc[m], _mm256_madd_epi16(_mm256_maddubs_epi16(w, _mm256_set1_epi32(four)), ones));
+          acc[m] = hn::Add(acc[m], hn::BitCast(d32, fours(w, hn::BitCast(d, hn::Set(d32, four)))));
         }
       }
     }
   }
   static volatile int32_t sink;
-  for (auto& a : acc) sink = _mm_cvtsi128_si32(_mm256_castsi256_si128(a));
-  return static_cast<double>(rounds) * 4 * 4 * 32 * (nibbles ? 2 : 1);
+  for (auto& a : acc) sink = hn::GetLane(a);
+  return static_cast<double>(rounds) * 4 * 4 * static_cast<double>(kBytes) * (nibbles ? 2 : 1);
 }
-#else
-double dot_int(const uint8_t*, int64_t, bool) { return 0; }  // no integer dot of this set is worth a roof
 #endif
+
+double dot_int([[maybe_unused]] const uint8_t* memory, [[maybe_unused]] int64_t rounds, [[maybe_unused]] bool nibbles) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  if (!aerie::kernels::cpu::use_byte_dots(HWY_TARGET)) return pairs(memory, rounds, nibbles);
+#endif
+#if HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  return nibbles ? byte_dots<true>(memory, rounds) : byte_dots<false>(memory, rounds);
+#else
+  return 0;  // no integer dot of this set is worth a roof
+#endif
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace roofline
@@ -198,13 +228,17 @@ int main(int argc, char** argv) {
   using namespace roofline;
   std::vector<int> threads;
   bool json = false;
+  std::string isa = aerie::kernels::supported_isas().front().name();
   int rounds = 9;
   for (int i = 1; i < argc; ++i) {
     const std::string a = argv[i];
     if (a == "--json") json = true;
     else if (a == "--threads" && i + 1 < argc) threads.push_back(std::atoi(argv[++i]));
     else if (a == "--rounds" && i + 1 < argc) rounds = std::max(1, std::atoi(argv[++i]));
-    else return std::fprintf(stderr, "usage: roofline [--threads N]... [--rounds N] [--json]\n"), 1;
+    else if (a == "--isa" && i + 1 < argc) {
+      isa = argv[++i];
+      if (!choose_isa(isa)) return 1;
+    } else return std::fprintf(stderr, "usage: roofline [--threads N]... [--rounds N] [--isa NAME] [--json]\n"), 1;
   }
   if (threads.empty()) {
     const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -254,7 +288,7 @@ int main(int argc, char** argv) {
       const double v = f.measure();
       if (r > 0) f.seen.push_back(v);  // the first round warms up
     }
-  if (json) std::printf("{\"isa\": \"%s\", \"figures\": [\n", hwy::TargetName(hwy::SupportedTargets() & HWY_TARGETS & -(hwy::SupportedTargets() & HWY_TARGETS)));
+  if (json) std::printf("{\"isa\": \"%s\", \"figures\": [\n", isa.c_str());
   else std::printf("%-20s %8s %10s %10s %10s\n", "", "threads", "median", "least", "most");
   for (size_t i = 0; i < figures.size(); ++i) {
     Figure& f = figures[i];

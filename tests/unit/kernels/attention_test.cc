@@ -140,9 +140,7 @@ TEST(Attention, MatchesTheReferenceOnEveryIsa) {
     const int64_t width = int64_t{s.heads} * s.dim;
     Floats q = random_floats(static_cast<size_t>(n * width), 3, 2.0f), want(q.size()), on_fused;
     run_reference(Attention{view(q, n, width), s.heads, c.kv, 1, rows.view(), 0.2f, view(want, n, width), {}});
-    for (const int64_t isa : all_isas()) {
-      SCOPED_TRACE(hwy::TargetName(isa));
-      set_isa_mask(isa);
+    each_isa([&](const Isa& isa) {
       const Floats got = attend(c, rows, q, 1);
       expect_near(got, want, 2e-5f);
       EXPECT_TRUE(same_bits(got, attend(c, rows, q, 1, 40)));  // other tasks
@@ -150,8 +148,7 @@ TEST(Attention, MatchesTheReferenceOnEveryIsa) {
         if (on_fused.empty()) on_fused = got;
         EXPECT_TRUE(same_bits(got, on_fused));
       }
-    }
-    set_isa_mask(0);
+    });
   }
 }
 

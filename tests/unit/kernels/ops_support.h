@@ -59,25 +59,19 @@ void run_reference(const O& op) {
   run_plan(*make_reference_device(), plan);
 }
 
-inline std::vector<int64_t> all_isas() {
-  set_isa_mask(0);
-  std::vector<int64_t> isas;
-  for (int64_t left = supported_isas(); left != 0; left &= left - 1) isas.push_back(left & -left);
-  return isas;
-}
-
-// f() once on every ISA of this machine.
+// f(isa) once on every ISA of this machine.
 template <class F>
 void each_isa(F&& f) {
-  for (const int64_t isa : all_isas()) {
-    SCOPED_TRACE(hwy::TargetName(isa));
-    set_isa_mask(isa);
-    f();
+  for (const Isa& isa : supported_isas()) {
+    SCOPED_TRACE(isa.name());
+    set_isa(isa);
+    if constexpr (std::is_invocable_v<F, const Isa&>) f(isa);
+    else f();
   }
-  set_isa_mask(0);
+  reset_isa();
 }
 
-inline bool fused(int64_t isa) { return isa != HWY_SSE4; }
+inline bool fused(const Isa& isa) { return isa.target != HWY_SSE4; }
 
 inline void expect_near(const Floats& got, const Floats& want, float tolerance) {
   ASSERT_EQ(got.size(), want.size());

@@ -86,9 +86,7 @@ TEST(Rows, RmsNormMatchesTheReference) {
            want(x.size());
     run_reference(RmsNorm{view(x, 5, n), view(w, 1, n), 1e-5f, view(want, 5, n)});
     Floats on_fused;
-    for (const int64_t isa : all_isas()) {
-      SCOPED_TRACE(hwy::TargetName(isa));
-      set_isa_mask(isa);
+    each_isa([&](const Isa& isa) {
       Floats got(x.size());
       const RmsNorm op{view(x, 5, n), view(w, 1, n), 1e-5f, view(got, 5, n)};
       run_cpu(op);
@@ -103,8 +101,7 @@ TEST(Rows, RmsNormMatchesTheReference) {
       Floats alone(static_cast<size_t>(n));
       run_cpu(RmsNorm{rows(view(x, 5, n), 3, 1), view(w, 1, n), 1e-5f, view(alone, 1, n)});
       EXPECT_TRUE(same_bits(alone.data(), got.data() + 3 * n, static_cast<size_t>(n) * 4));
-    }
-    set_isa_mask(0);
+    });
   }
 }
 
