@@ -49,7 +49,7 @@ Result<Importer> recognise(const ConvertOptions& o) {
     return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
   };
   if (begins("AERIE")) return Importer{import_package};
-  if (begins("GGUF")) return not_read(o.source, "GGUF is not read yet");
+  if (begins("GGUF")) return Importer{import_gguf};
   if (begins("PK\x03\x04") || begins("\x80\x02"))
     return not_read(o.source, "a PyTorch pickle, which can run code when it is read; " + std::string(kPickleAdvice));
   if (begins("24ka")) return not_read(o.source, "a llama2.c export of version 1 or later; export with --version 0");
@@ -66,14 +66,15 @@ Status run(const ConvertOptions& o) {
   if (o.dtype == DType::i32 || o.dtype > DType::fp8)
     return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8 or int4");
   AERIE_ASSIGN(const Importer importer, recognise(o));
-  const bool head = importer != import_llama_directory && importer != import_llama2c && importer != import_package;
+  const auto is = [&](std::initializer_list<Importer> any) { return std::find(any.begin(), any.end(), importer) != any.end(); };
+  const bool head = !is({import_llama_directory, import_gguf, import_llama2c, import_package});
   if (head && o.drafter_for.empty())
     return error(Code::invalid_argument, o.source + ": a drafter head; name its target with --drafter-for");
   if (!head && importer != import_package && !o.drafter_for.empty())
     return error(Code::mismatch, o.source + ": a target model, not a drafter for " + o.drafter_for);
   if ((head || importer == import_package) && !o.tokenizer.empty())
-    return error(Code::unsupported, o.tokenizer + ": a tokenizer goes into a package made of a Hugging Face directory or a llama2.c "
-                                                  "checkpoint, not of " + o.source);
+    return error(Code::unsupported, o.tokenizer + ": a tokenizer goes into a package made of a Hugging Face directory, a GGUF file or a "
+                                                  "llama2.c checkpoint, not of " + o.source);
   if (o.candidate_rank < -1)
     return error(Code::invalid_argument, "convert: candidate head: rank " + std::to_string(o.candidate_rank));
   if (head && o.candidate_rank != 0)

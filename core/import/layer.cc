@@ -17,13 +17,13 @@ Result<std::vector<float>> LayerImport::take(const std::string& name, int64_t ro
 }
 
 Result<std::vector<float>> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts,
-                                              int64_t cols) {
+                                              const char* what, int64_t cols) {
   AERIE_TRY(step());
   std::vector<float> all;
   for (const Part& p : parts) {
     std::vector<int64_t> shape{p.rows};
     if (cols) shape.push_back(cols);
-    AERIE_ASSIGN(const auto part, taker_.take(from + p.name, shape));
+    AERIE_ASSIGN(const auto part, taker_.take(from + p.name + what, shape));
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -42,32 +42,56 @@ Status LayerImport::vector(const std::string& to, const std::string& from, int64
 
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
   const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+  const DecoderNames& n = names_;
   {
-    AERIE_ASSIGN(
-        const auto qkv,
-        stack(from, {{"self_attn.q_proj.weight", q}, {"self_attn.k_proj.weight", kv}, {"self_attn.v_proj.weight", kv}},
-              in));
+    AERIE_ASSIGN(const auto qkv, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, ".weight", in));
     AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, in));
   }
   if (c.qkv_bias) {
-    AERIE_ASSIGN(
-        const auto bias,
-        stack(from, {{"self_attn.q_proj.bias", q}, {"self_attn.k_proj.bias", kv}, {"self_attn.v_proj.bias", kv}}, 0));
+    AERIE_ASSIGN(const auto bias, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, ".bias", 0));
     AERIE_TRY(sink_.vector(to + "attn.qkv.bias", bias));
     // Llama's attention_bias gives o_proj one, too. There is no op for it, and a zero one changes nothing.
-    if (const std::string o_bias = from + "self_attn.o_proj.bias"; taker_.has(o_bias)) {
+    if (const std::string o_bias = from + n.o + ".bias"; taker_.has(o_bias)) {
       AERIE_ASSIGN(const auto values, taker_.take(o_bias, {h}));
       if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
         return error(Code::unsupported, options_.source + ": tensor " + o_bias + ": an output bias that is not zero");
     }
   }
-  AERIE_TRY(weight(to + "attn.o", from + "self_attn.o_proj.weight", h, q));
-  AERIE_TRY(vector(to + "mlp_norm", from + "post_attention_layernorm.weight", h));
+  AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
+  AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   {
-    AERIE_ASSIGN(const auto gate_up, stack(from, {{"mlp.gate_proj.weight", f}, {"mlp.up_proj.weight", f}}, h));
+    AERIE_ASSIGN(const auto gate_up, stack(from, {{n.gate, f}, {n.up, f}}, ".weight", h));
     AERIE_TRY(sink_.weight(to + "mlp.gate_up", gate_up, 2 * f, h));
   }
-  return weight(to + "mlp.down", from + "mlp.down_proj.weight", h, f);
+  return weight(to + "mlp.down", from + n.down + ".weight", h, f);
+}
+
+Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, const DecoderNames& names, bool tied, LlamaConfig* c) {
+  const std::string embed_name = names.embed + std::string(".weight"), head_name = names.lm_head + std::string(".weight");
+  c->tied = !take.has(head_name);
+  if (c->tied && !tied)
+    return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
+  c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
+  LayerImport import(o, sink, take, c->layers * 7 + 3, names);
+  AERIE_ASSIGN(std::vector<float> embed, import.take(embed_name, c->vocab_size, c->hidden));
+  AERIE_TRY(sink.weight("embed", embed, c->vocab_size, c->hidden));
+  if (c->tied || !tied) embed = {};  // nothing to compare it with later
+  for (int32_t i = 0; i < c->layers; ++i) {
+    const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
+    AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
+    AERIE_TRY(import.layer(from, to, *c));
+  }
+  AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
+  if (!c->tied) {
+    AERIE_ASSIGN(const auto head, import.take(head_name, c->vocab_size, c->hidden));
+    // transformers would use the embedding; a head that differs from it says that the config lies.
+    if (tied && head != embed)
+      return error(Code::mismatch,
+                   o.source + ": tensor " + head_name + ": is not the embedding, but tie_word_embeddings is true");
+    c->tied = tied;
+    if (!c->tied) AERIE_TRY(sink.weight("lm_head", head, c->vocab_size, c->hidden));
+  }
+  return take.nothing_left();
 }
 
 }  // namespace aerie

@@ -1,4 +1,4 @@
-// What Llama models and EAGLE heads have in common: a decoder layer under Hugging Face's names.
+// What Llama models and EAGLE heads have in common: decoder layers, under the names of their format.
 #pragma once
 
 #include <string>
@@ -9,17 +9,30 @@
 
 namespace aerie {
 
+// Without .weight and .bias.
+struct DecoderNames {
+  const char *embed, *norm, *lm_head, *layers;                              // layers: what the layers' names begin with
+  const char *attn_norm, *q, *k, *v, *o, *mlp_norm, *gate, *up, *down;      // in a layer
+};
+inline constexpr DecoderNames kHuggingFaceNames{
+    "model.embed_tokens", "model.norm", "lm_head", "model.layers.", "input_layernorm", "self_attn.q_proj", "self_attn.k_proj",
+    "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"};
+inline constexpr DecoderNames kGgufNames{
+    "token_embd", "output_norm", "output", "blk.", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate",
+    "ffn_up", "ffn_down"};
+
 class LayerImport {
  public:
   // `steps` tensors or groups of them will be taken: the unit of progress.
-  LayerImport(const ConvertOptions& options, Sink& sink, TensorTaker& taker, int64_t steps)
-      : options_(options), sink_(sink), taker_(taker), steps_(static_cast<uint64_t>(steps)) {}
+  LayerImport(const ConvertOptions& options, Sink& sink, TensorTaker& taker, int64_t steps,
+              const DecoderNames& names = kHuggingFaceNames)
+      : options_(options), sink_(sink), taker_(taker), names_(names), steps_(static_cast<uint64_t>(steps)) {}
 
   Result<std::vector<float>> take(const std::string& name, int64_t rows, int64_t cols);
   // One source tensor under another name.
   Status weight(const std::string& to, const std::string& from, int64_t rows, int64_t cols);
   Status vector(const std::string& to, const std::string& from, int64_t n);
-  // qkv (and bias when c.qkv_bias), o, mlp_norm, gate_up, down: from `from`self_attn.q_proj... to `to`attn.qkv...
+  // qkv (and bias when c.qkv_bias), o, mlp_norm, gate_up, down: from names that begin with `from` to `to`attn.qkv...
   // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
   Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0);
 
@@ -28,14 +41,20 @@ class LayerImport {
     const char* name;
     int64_t rows;
   };
-  // Source tensors stacked by rows; cols 0: vectors joined.
-  Result<std::vector<float>> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
+  // Source tensors (`from` + name + `what`) stacked by rows; cols 0: vectors joined.
+  Result<std::vector<float>> stack(const std::string& from, std::initializer_list<Part> parts, const char* what, int64_t cols);
   Status step();
 
   const ConvertOptions& options_;
   Sink& sink_;
   TensorTaker& taker_;
+  const DecoderNames& names_;
   uint64_t steps_, done_ = 0;
 };
+
+// All tensors of a target, which must be all that there are. Sets c->tied and c->qkv_bias by what there is; `tied`: what the
+// config says of the former, which may only agree.
+Status import_decoder(const ConvertOptions& options, Sink& sink, TensorTaker& taker, const DecoderNames& names, bool tied,
+                      LlamaConfig* c);
 
 }  // namespace aerie

@@ -1,10 +1,10 @@
-// llama2.c checkpoints (run.c, legacy export): seven int32, then f32 weights. Rotary pairs are
-// interleaved there; q and k rows are put in rotate-half order, which leaves every dot product as it was.
+// llama2.c checkpoints (run.c, legacy export): seven int32, then f32 weights. Rotary pairs are neighbours there.
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
+#include "core/import/rotary_order.h"
 #include "core/import/sink.h"
 #include "core/import/taps.h"
 #include "core/package/validate.h"
@@ -45,17 +45,6 @@ class Weights {
   std::span<const uint8_t> bytes_;
   uint64_t end_ = 0;  // at most a few times 2^44: the config was checked
 };
-
-std::vector<float> rotate_half_order(const std::vector<float>& w, int64_t heads, int64_t head_dim, int64_t cols) {
-  std::vector<float> out(w.size());
-  for (int64_t h = 0; h < heads; ++h)
-    for (int64_t i = 0; i < head_dim; ++i) {
-      const int64_t from = h * head_dim + i, to = h * head_dim + (i % 2) * (head_dim / 2) + i / 2;
-      std::memcpy(&out[static_cast<size_t>(to * cols)], &w[static_cast<size_t>(from * cols)],
-                  static_cast<size_t>(cols) * 4);
-    }
-  return out;
-}
 
 std::vector<float> concat(std::vector<float> a, const std::vector<float>& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -74,35 +74,10 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(read_end_ids(directory, &c));
   AERIE_TRY(package::check_config(c).at(config_path));
 
-  // Whether the head is tied and q, k, v have biases is what the file holds; the config may only agree.
   bool tied = false;
   AERIE_TRY(config.boolean("tie_word_embeddings", &tied, false).at(config_path));
-  c.tied = !take.has("lm_head.weight");
-  if (c.tied && !tied)
-    return error(Code::bad_format, o.source + ": tensor lm_head.weight: missing (tie_word_embeddings is not true)");
-  c.qkv_bias = take.has("model.layers.0.self_attn.q_proj.bias");
   take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });  // computed from theta
-
-  LayerImport import(o, sink, take, c.layers * 7 + 3);
-  AERIE_ASSIGN(std::vector<float> embed, import.take("model.embed_tokens.weight", c.vocab_size, c.hidden));
-  AERIE_TRY(sink.weight("embed", embed, c.vocab_size, c.hidden));
-  if (c.tied || !tied) embed = {};  // nothing to compare it with later
-  for (int32_t i = 0; i < c.layers; ++i) {
-    const std::string number = "layers." + std::to_string(i) + ".";
-    AERIE_TRY(import.vector(number + "attn_norm", "model." + number + "input_layernorm.weight", c.hidden));
-    AERIE_TRY(import.layer("model." + number, number, c));
-  }
-  AERIE_TRY(import.vector("norm", "model.norm.weight", c.hidden));
-  if (!c.tied) {
-    AERIE_ASSIGN(const auto head, import.take("lm_head.weight", c.vocab_size, c.hidden));
-    // transformers would use the embedding; a head that differs from it says that the config lies.
-    if (tied && head != embed)
-      return error(Code::mismatch,
-                   o.source + ": tensor lm_head.weight: is not the embedding, but tie_word_embeddings is true");
-    c.tied = tied;
-    if (!c.tied) AERIE_TRY(sink.weight("lm_head", head, c.vocab_size, c.hidden));
-  }
-  AERIE_TRY(take.nothing_left());
+  AERIE_TRY(import_decoder(o, sink, take, kHuggingFaceNames, tied, &c));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);
   return {};

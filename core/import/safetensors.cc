@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/import/half.h"
 #include "core/import/json.h"
 #include "core/import/source.h"
 #include "core/platform/dynamic_library.h"
@@ -16,18 +17,6 @@ namespace {
 
 constexpr uint64_t kMaxHeader = 100u << 20;  // the format's own cap
 using nlohmann::json;
-
-float half_to_float(uint16_t h) {
-  const int sign = h >> 15, exponent = h >> 10 & 31, fraction = h & 1023;
-  float v;
-  if (exponent == 31)
-    v = fraction ? NAN : INFINITY;
-  else if (exponent == 0)
-    v = std::ldexp(static_cast<float>(fraction), -24);
-  else
-    v = std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
-  return sign ? -v : v;
-}
 
 struct Format {
   const char* name;

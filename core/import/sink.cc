@@ -138,7 +138,7 @@ void Sink::finish_drafter(const std::string& name, const DrafterConfig& c) {
 
 std::string name_from_path(const std::string& path) {
   std::string name = platform::file_name(path);
-  for (const char* extension : {".safetensors", ".aerie", ".bin"})
+  for (const char* extension : {".safetensors", ".aerie", ".gguf", ".bin"})
     if (name.ends_with(extension) && name != extension) name.resize(name.size() - std::string(extension).size());
   for (char& c : name)
     if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';

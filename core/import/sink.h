@@ -60,6 +60,7 @@ std::string name_from_path(const std::string& path);
 
 // What each kind of source does (one file each).
 Status import_llama_directory(const ConvertOptions& options, Sink& sink);
+Status import_gguf(const ConvertOptions& options, Sink& sink);
 Status import_llama2c(const ConvertOptions& options, Sink& sink);
 Status import_eagle(const ConvertOptions& options, Sink& sink);
 Status import_eagle3(const ConvertOptions& options, Sink& sink);

@@ -20,7 +20,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   };
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
-  c->add_option("source", o->source, "Hugging Face or EAGLE directory, llama2.c .bin, or .aerie")->required();
+  c->add_option("source", o->source, "Hugging Face or head directory, GGUF, llama2.c .bin, or .aerie")->required();
   c->add_option("-o,--output", o->output, "package to write")->required();
   c->add_option("--dtype", o->dtype, "of the weights")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "fp8", "int8", "int4"}));
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");

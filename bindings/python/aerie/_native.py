@@ -386,10 +386,10 @@ class aerie_convert_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("dtype", c_int32),  # AERIE_WEIGHTS_*
-        ("source", c_char_p),  # Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie
+        ("source", c_char_p),  # Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie
         ("output", c_char_p),  # written under a temporary name, renamed when whole
         ("drafter_for", c_char_p),  # drafters: the target package
-        ("tokenizer", c_char_p),  # llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json
+        ("tokenizer", c_char_p),  # llama2.c's tokenizer.bin, or a tokenizer.json; NULL: what the source has
         ("compress", c_int32),  # nonzero: zstd chunks (smaller file, unpacked at load)
         ("reserved", c_int32),
         ("progress", aerie_progress_fn),  # NULL: none

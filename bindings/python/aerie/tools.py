@@ -18,7 +18,7 @@ PathLike = str | os.PathLike[str]
 def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", drafter_for: PathLike | None = None,
             tokenizer: PathLike | None = None, compress: bool = False, candidate_rank: int = 0,
             progress: ProgressFunction | None = None, log: LogFunction | None = None) -> None:
-    """A package from a Hugging Face directory, a llama2.c file, a drafter's directory (`drafter_for`: its target's
+    """A package from a Hugging Face directory, a GGUF or llama2.c file, a drafter's directory (`drafter_for`: its target's
     package) or another package. `output` appears whole or not at all; `log` hears what a user should know."""
     if dtype not in _DTYPES:
         raise ValueError(f"dtype: {dtype!r} is none of {', '.join(_DTYPES)}")

@@ -15,10 +15,10 @@ enum { AERIE_WEIGHTS_DEFAULT = 0 /* bf16 */, AERIE_WEIGHTS_F32 = 1, AERIE_WEIGHT
 typedef struct aerie_convert_options {
   uint32_t struct_size;
   int32_t dtype;             /* AERIE_WEIGHTS_* */
-  const char *source;        /* Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie */
+  const char *source;        /* Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie */
   const char *output;        /* written under a temporary name, renamed when whole */
   const char *drafter_for;   /* drafters: the target package */
-  const char *tokenizer;     /* llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json */
+  const char *tokenizer;     /* llama2.c's tokenizer.bin, or a tokenizer.json; NULL: what the source has */
   int32_t compress;          /* nonzero: zstd chunks (smaller file, unpacked at load) */
   int32_t reserved;
   aerie_progress_fn progress; /* NULL: none */

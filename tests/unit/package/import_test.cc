@@ -424,7 +424,7 @@ TEST(ImportRecognise, ByContent) {
     EXPECT_FALSE(fs::exists(o.output));
     return s;
   };
-  EXPECT_NE(status("a.aerie", std::string("GGUF\3\0\0\0", 8)).message().find("GGUF"), std::string::npos);
+  EXPECT_NE(status("a.aerie", std::string("GGUF\3\0\0\0", 8)).message().find("GGUF header"), std::string::npos);
   EXPECT_NE(status("b.safetensors", std::string("PK\3\4....", 8)).message().find("weights_only"), std::string::npos);
   EXPECT_NE(status("c.bin", std::string("\x80\x02}q\0", 5)).message().find("pickle"), std::string::npos);
   EXPECT_EQ(status("d.bin", std::string("24ka\1\0\0\0", 8)).code(), Code::unsupported);

@@ -406,13 +406,13 @@ namespace Aerie.Native
         internal uint struct_size;
         /// <summary>AERIE_WEIGHTS_*</summary>
         internal int dtype;
-        /// <summary>Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie</summary>
+        /// <summary>Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie</summary>
         internal byte* source;
         /// <summary>written under a temporary name, renamed when whole</summary>
         internal byte* output;
         /// <summary>drafters: the target package</summary>
         internal byte* drafter_for;
-        /// <summary>llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json</summary>
+        /// <summary>llama2.c's tokenizer.bin, or a tokenizer.json; NULL: what the source has</summary>
         internal byte* tokenizer;
         /// <summary>nonzero: zstd chunks (smaller file, unpacked at load)</summary>
         internal int compress;

@@ -28,13 +28,13 @@ pub struct aerie_convert_options {
     pub struct_size: u32,
     /// AERIE_WEIGHTS_\*
     pub dtype: i32,
-    /// Hugging Face directory, llama2.c .bin, EAGLE head directory, or .aerie
+    /// Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie
     pub source: *const c_char,
     /// written under a temporary name, renamed when whole
     pub output: *const c_char,
     /// drafters: the target package
     pub drafter_for: *const c_char,
-    /// llama2.c: its tokenizer.bin; NULL: none, or the directory's tokenizer.json
+    /// llama2.c's tokenizer.bin, or a tokenizer.json; NULL: what the source has
     pub tokenizer: *const c_char,
     /// nonzero: zstd chunks (smaller file, unpacked at load)
     pub compress: i32,

@@ -1,0 +1,167 @@
+#include "core/import/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/text/sentencepiece.h"
+
+namespace aerie {
+
+namespace {
+
+using Texts = std::vector<std::string_view>;
+using Made = Result<std::shared_ptr<const text::Tokenizer>>;
+
+enum Type : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+struct Vocabulary {
+  Texts tokens;
+  std::vector<int32_t> types;
+};
+
+Status bad(const GgufFile& file, const std::string& what) { return error(Code::bad_format, file.name() + ": " + what); }
+Status refuse(const GgufFile& file, const std::string& what) {
+  return error(Code::unsupported, file.name() + ": " + what + "; give the model's tokenizer.json with --tokenizer");
+}
+
+Result<Vocabulary> read_vocabulary(const GgufFile& file) {
+  Vocabulary v;
+  AERIE_ASSIGN(v.tokens, file.texts("tokenizer.ggml.tokens"));
+  v.types.assign(v.tokens.size(), kNormal);
+  if (file.has("tokenizer.ggml.token_type")) {
+    AERIE_ASSIGN(auto types, file.integers("tokenizer.ggml.token_type"));
+    v.types.swap(types);
+  }
+  if (v.types.size() != v.tokens.size())
+    return bad(file, "tokenizer.ggml.token_type: " + std::to_string(v.types.size()) + " types of " +
+                         std::to_string(v.tokens.size()) + " tokens");
+  return v;
+}
+
+// The model names a pre-tokenizer; what it does is written down in llama.cpp (llama-vocab.cpp) and in the tokenizer.json of the
+// models that gave it its name.
+#define SPLIT(regex) R"({"type":"Split","pattern":{"Regex":")" regex R"("},"behavior":"Isolated","invert":false},)"
+#define WORDS R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|)"
+#define REST R"(| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)"
+constexpr const char* kBytes = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})";
+constexpr const char* kGpt2 = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":true})";
+constexpr const char* kDigits = R"({"type":"Digits","individual_digits":true},)";
+constexpr const char* kLlama3 = SPLIT(WORDS R"(\\p{N}{1,3})" REST);
+constexpr const char* kQwen2 = SPLIT(WORDS R"(\\p{N})" REST);
+constexpr const char* kNfc = R"({"type":"NFC"})";
+#undef SPLIT
+#undef WORDS
+#undef REST
+struct Steps {
+  const char *first, *last;
+};
+struct Known {
+  const char* name;
+  const char* normalizer;
+  Steps steps;
+  bool ignore_merges;
+  bool bos;  // put in front unless the file says otherwise
+};
+constexpr Known kKnown[] = {
+    {"gpt-2", "null", {"", kGpt2}, false, false},
+    {"llama-bpe", "null", {kLlama3, kBytes}, true, true},
+    {"llama3", "null", {kLlama3, kBytes}, true, true},
+    {"llama-v3", "null", {kLlama3, kBytes}, true, true},
+    {"qwen2", kNfc, {kQwen2, kBytes}, false, false},
+    {"deepseek-r1-qwen", kNfc, {kQwen2, kBytes}, false, false},
+    {"smollm", "null", {kDigits, kGpt2}, false, false},
+};
+
+// As JSON. A token need not be UTF-8: the reader of the whole says so.
+std::string quoted(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// By way of the tokenizer.json that the file was made of: what is known of those is known here.
+Made byte_bpe(const GgufFile& file) {
+  std::string_view pre = "default";
+  if (file.has("tokenizer.ggml.pre")) AERIE_TRY(file.text("tokenizer.ggml.pre", &pre));
+  const auto known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.name == pre; });
+  if (known == std::end(kKnown)) return refuse(file, "tokenizer.ggml.pre: \"" + std::string(pre) + "\" is not supported");
+  AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
+  AERIE_ASSIGN(const Texts merges, file.texts("tokenizer.ggml.merges"));
+
+  std::string vocab, added, pairs;
+  for (size_t id = 0; id < v.tokens.size(); ++id) {
+    const int32_t type = v.types[id];
+    if (type == kUnused) continue;
+    if (type == kNormal) {
+      vocab += (vocab.empty() ? "" : ",") + quoted(v.tokens[id]) + ":" + std::to_string(id);
+    } else if (type == kControl || type == kUserDefined || type == kUnknown) {
+      added += (added.empty() ? "" : ",") + std::string("{\"id\":") + std::to_string(id) + ",\"content\":" + quoted(v.tokens[id]) +
+               ",\"normalized\":false,\"special\":" + (type == kUserDefined ? "false}" : "true}");
+    } else {
+      return bad(file, "tokenizer.ggml.token_type: " + std::to_string(type) + " of token " + std::to_string(id));
+    }
+  }
+  for (const std::string_view merge : merges) pairs += (pairs.empty() ? "" : ",") + quoted(merge);
+  std::string post = "null";
+  bool add_bos = known->bos;
+  AERIE_TRY(file.boolean("tokenizer.ggml.add_bos_token", &add_bos, known->bos));
+  if (add_bos) {
+    int32_t bos = -1;
+    AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos));
+    post = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"bos","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],)"
+           R"("pair":[],"special_tokens":{"bos":{"id":"bos","ids":[)" +
+           std::to_string(bos) + R"(],"tokens":["bos"]}}})";
+  }
+  const std::string json = std::string(R"({"model":{"type":"BPE","ignore_merges":)") + (known->ignore_merges ? "true" : "false") +
+                           ",\"vocab\":{" + vocab + "},\"merges\":[" + pairs + "]},\"added_tokens\":[" + added +
+                           "],\"normalizer\":" + known->normalizer + R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
+                           known->steps.first + known->steps.last + "]},\"post_processor\":" + post +
+                           R"(,"decoder":{"type":"ByteLevel"}})";
+  Made made = text::Tokenizer::from_hf_json(json);
+  if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.*, read as a");
+  return made;
+}
+
+// Pieces with scores; a space is written as U+2581.
+Made sentencepiece(const GgufFile& file) {
+  AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
+  AERIE_ASSIGN(const std::vector<float> scores, file.numbers("tokenizer.ggml.scores"));
+  if (scores.size() != v.tokens.size())
+    return bad(file, "tokenizer.ggml.scores: " + std::to_string(scores.size()) + " of " + std::to_string(v.tokens.size()) + " tokens");
+  for (const auto& [key, usual] : {std::pair{"tokenizer.ggml.add_space_prefix", true}, {"tokenizer.ggml.add_bos_token", true},
+                                   {"tokenizer.ggml.remove_extra_whitespaces", false}}) {
+    bool value = usual;
+    AERIE_TRY(file.boolean(key, &value, usual));
+    if (value != usual) return refuse(file, std::string(key) + ": " + (value ? "true" : "false") + " is not supported");
+  }
+  int32_t bos = 1;
+  AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos, 1));
+  if (bos != 1) return refuse(file, "tokenizer.ggml.bos_token_id: " + std::to_string(bos) + " (1 is supported)");
+  constexpr std::string_view kSpace = "\xe2\x96\x81";
+  std::vector<text::SentencePiece::Piece> pieces(v.tokens.size());
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    if (v.types[id] == kUserDefined)
+      return refuse(file, "tokenizer.ggml.tokens: the added token \"" + std::string(v.tokens[id]) + "\" is not supported");
+    pieces[id].score = scores[id];
+    // Text never spells a control token, nor one out of use; those behind the bytes would be pieces like others.
+    if (id > 2 && (v.types[id] == kControl || v.types[id] == kUnused)) continue;
+    std::string& bytes = pieces[id].bytes;
+    bytes = v.tokens[id];
+    for (size_t at = 0; v.types[id] == kNormal && (at = bytes.find(kSpace, at)) != std::string::npos;) bytes.replace(at, kSpace.size(), " ");
+  }
+  Made made = text::SentencePiece::make(std::move(pieces));
+  if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.tokens");
+  return made;
+}
+
+}  // namespace
+
+Made gguf_tokenizer(const GgufFile& file) {
+  if (!file.has("tokenizer.ggml.model")) return Made(nullptr);
+  std::string_view model;
+  AERIE_TRY(file.text("tokenizer.ggml.model", &model));
+  if (model == "no_vocab" || model == "none") return Made(nullptr);
+  if (model == "gpt2") return byte_bpe(file);
+  if (model == "llama") return sentencepiece(file);
+  return refuse(file, "tokenizer.ggml.model: \"" + std::string(model) + "\" is not supported");
+}
+
+}  // namespace aerie

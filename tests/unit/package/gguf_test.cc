@@ -1,0 +1,222 @@
+// GGUF files become the packages that the checkpoints they were made of become; others are refused by name.
+#include "unit/package/gguf_fixtures.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "core/import/convert.h"
+#include "core/import/gguf_file.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+struct Conversion {
+  Folder folder;
+  LlamaConfig config = small_config();
+  Sources sources = llama_sources(config);
+  ConvertOptions options;
+  std::vector<std::string> warnings;
+
+  Conversion() {
+    options.source = folder / "model.gguf";
+    options.output = folder / "out.aerie";
+    options.dtype = DType::f32;
+    options.warnings = &warnings;
+  }
+  Gguf file(const std::string& arch = "llama") const { return gguf_of(sources, config, arch); }
+  Status run(const Gguf& g) {
+    spit(options.source, g.bytes());
+    return convert(options);
+  }
+  // Fails with this code, says all these words, and leaves no output.
+  void refused(const Gguf& g, Code code, std::initializer_list<const char*> words) {
+    const Status s = run(g);
+    EXPECT_EQ(s.code(), code) << s.message();
+    for (const char* w : words) EXPECT_NE(s.message().find(w), std::string::npos) << w << " / " << s.message();
+    EXPECT_EQ(folder.names(), std::vector<std::string>{"model.gguf"});
+  }
+  std::shared_ptr<const Package> open() {
+    auto p = Package::open(options.output);
+    EXPECT_TRUE(p.ok()) << p.status().message();
+    return p.ok() ? *p : nullptr;
+  }
+};
+
+TEST(ImportGguf, IsTheModelOfTheHuggingFaceCheckpoint) {
+  for (const bool bias : {false, true})
+    for (const char* arch : {"llama", "qwen2"})
+      for (const bool tied : {false, true}) {
+        SCOPED_TRACE(std::string(arch) + (bias ? ", bias" : "") + (tied ? ", tied" : ""));
+        Conversion c;
+        c.config.qkv_bias = bias;
+        c.config.tied = tied;
+        c.sources = llama_sources(c.config);
+        ConvertOptions hf = c.options;
+        hf.source = c.folder / "hf";
+        hf.output = c.folder / "hf.aerie";
+        spit(hf.source + "/config.json", llama_json(c.config));
+        spit(hf.source + "/model.safetensors", safetensors(c.sources));
+        const Status s = convert(hf);
+        ASSERT_TRUE(s.ok()) << s.message();
+        const Status t = c.run(c.file(arch));
+        ASSERT_TRUE(t.ok()) << t.message();
+        const auto p = c.open();
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->fingerprint(), (*Package::open(hf.output))->fingerprint());
+        EXPECT_EQ(p->name(), "model");
+        EXPECT_EQ(p->target()->tied, tied);
+        EXPECT_EQ(p->target()->max_context, c.config.max_context);
+        EXPECT_EQ(p->target()->tap_layers, c.config.tap_layers);
+      }
+}
+
+TEST(ImportGguf, BlocksHaveLlamaCppsValues) {
+  const auto golden = nlohmann::json::parse(slurp(std::string(AERIE_SOURCE_DIR) + "/tests/golden/gguf/blocks.json"));
+  EXPECT_EQ(golden.size(), 8u);
+  for (const auto& [name, entry] : golden.items()) {
+    const GgufType* type = gguf_type(entry["id"].get<uint32_t>());
+    ASSERT_TRUE(type && type->read);
+    EXPECT_EQ(type->name, name);
+    Bytes bytes;
+    const auto hex = entry["bytes"].get<std::string>();
+    for (size_t i = 0; i < hex.size(); i += 2) bytes.push_back(static_cast<uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    const auto want = entry["values"].get<std::vector<float>>();
+    const auto blocks = static_cast<int64_t>(bytes.size()) / type->bytes;
+    ASSERT_EQ(static_cast<size_t>(blocks * type->elements), want.size()) << name;
+    std::vector<float> got(want.size());
+    type->read(bytes.data(), blocks, got.data());
+    for (size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-6 * (1 + std::fabs(want[i]))) << name << " " << i;
+  }
+}
+
+// A block of Q4_0 whose extreme value is at -8, as llama.cpp chooses its scale, is one of ours.
+TEST(ImportGguf, Q4_0BecomesInt4WithoutLoss) {
+  Conversion c;
+  c.config.hidden = c.config.ffn = 32;
+  c.config.heads = 8;
+  c.config.kv_heads = 4;
+  c.sources = llama_sources(c.config);
+  Gguf g = c.file();
+  std::string blocks;
+  for (int row = 0; row < 20; ++row) {
+    blocks += std::string("\x34\x22", 2);  // 0.0121, and other scales
+    blocks.back() = static_cast<char>(0x20 + row % 7);
+    for (int i = 0; i < 16; ++i) blocks += static_cast<char>(i == row % 16 ? 0x50 : 17 * (row + 3 * i) + i);
+  }
+  g.tensor("token_embd.weight", {20, 32}, 2, blocks);
+  c.options.dtype = DType::int4;
+  const Status s = c.run(g);
+  ASSERT_TRUE(s.ok()) << s.message();
+  std::vector<float> want(20 * 32);
+  gguf_type(2)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 20, want.data());
+  const auto p = c.open();
+  const auto embed = p->tensor("embed");
+  ASSERT_TRUE(embed.ok());
+  for (int64_t i = 0; i < 20 * 32; ++i) ASSERT_EQ(kernels::panel16_at(*embed, i / 32, i % 32), want[static_cast<size_t>(i)]) << i;
+}
+
+TEST(ImportGguf, ScalingOfRotaryFrequencies) {
+  Conversion c;
+  c.config.heads = 1;
+  c.config.kv_heads = 1;
+  c.config.hidden = c.config.head_dim = 64;
+  c.config.rope_theta = 500000;
+  c.sources = llama_sources(c.config);
+  Gguf g = c.file();
+  std::vector<float> divisors(32);
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    const double wave = 2 * std::numbers::pi * std::pow(500000.0, static_cast<double>(i) / 32);
+    const double smooth = (8192 / wave - 1) / 3;
+    divisors[i] = static_cast<float>(wave < 2048 ? 1 : wave > 8192 ? 32 : 1 / ((1 - smooth) / 32 + smooth));
+  }
+  g.tensor("rope_freqs.weight", {32}, divisors);
+  ASSERT_TRUE(c.run(g).ok());
+  const RopeScaling r = c.open()->target()->rope_scaling;
+  EXPECT_EQ(r.kind, RopeScaling::Kind::llama3);
+  EXPECT_EQ(r.factor, 32);
+  EXPECT_EQ(r.original_context, 8192);
+  fs::remove(c.options.output);
+  divisors[20] *= 1.1f;
+  g.tensor("rope_freqs.weight", {32}, divisors);
+  c.refused(g, Code::unsupported, {"rope_freqs.weight"});
+  g.forget_tensor("rope_freqs.weight");
+  g.text("llama.rope.scaling.type", "linear");
+  c.refused(g, Code::bad_format, {"llama.rope.scaling.factor", "missing"});
+  g.f32("llama.rope.scaling.factor", 4);
+  ASSERT_TRUE(c.run(g).ok());
+  EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
+  EXPECT_EQ(c.open()->target()->rope_scaling.factor, 4);
+  fs::remove(c.options.output);
+  g.text("llama.rope.scaling.type", "yarn");
+  c.refused(g, Code::unsupported, {"yarn"});
+}
+
+TEST(ImportGguf, WhatWouldBeAnotherModelIsRefused) {
+  const Conversion fine;
+  const auto with = [&](auto change) {
+    Gguf g = fine.file();
+    change(g);
+    return g;
+  };
+  Conversion c;
+  c.refused(with([](Gguf& g) { g.text("general.architecture", "gemma2"); }), Code::unsupported, {"general.architecture", "gemma2"});
+  c.refused(with([](Gguf& g) { g.u32("llama.expert_count", 8); }), Code::unsupported, {"llama.expert_count"});
+  c.refused(with([](Gguf& g) { g.f32("llama.logit_scale", 2); }), Code::unsupported, {"llama.logit_scale"});
+  c.refused(with([](Gguf& g) { g.u32("llama.attention.sliding_window", 8); }), Code::unsupported, {"sliding_window"});
+  c.refused(with([](Gguf& g) { g.u32("llama.rope.dimension_count", 2); }), Code::unsupported, {"rope.dimension_count"});
+  c.refused(with([](Gguf& g) { g.u32("llama.attention.value_length", 8); }), Code::unsupported, {"value_length"});
+  c.refused(with([](Gguf& g) { g.u32("split.count", 3); }), Code::unsupported, {"split.count", "--merge"});
+  c.refused(with([](Gguf& g) { g.version = 1; }), Code::unsupported, {"version 1"});
+  c.refused(with([](Gguf& g) { g.version = 0x03000000; }), Code::unsupported, {"big-endian"});
+  c.refused(with([](Gguf& g) { g.forget("llama.block_count"); }), Code::bad_format, {"llama.block_count", "missing"});
+  c.refused(with([](Gguf& g) { g.i32s("llama.attention.head_count_kv", {1, 1}); }), Code::bad_format, {"head_count_kv", "list"});
+  c.refused(with([](Gguf& g) { g.text("llama.context_length", "long"); }), Code::bad_format, {"context_length", "integer"});
+  c.refused(with([](Gguf& g) { g.u32("llama.attention.head_count", 0); }), Code::bad_format, {"head_count"});
+  c.refused(with([](Gguf& g) { g.u32("llama.embedding_length", 4000000000u); }), Code::bad_format, {"embedding_length", "4000000000"});
+  c.refused(with([](Gguf& g) { g.forget_tensor("blk.1.attn_q.weight"); }), Code::bad_format, {"blk.1.attn_q.weight", "missing"});
+  c.refused(with([](Gguf& g) { g.tensor("blk.7.extra", {4}, {1, 2, 3, 4}); }), Code::bad_format, {"blk.7.extra", "unexpected"});
+  c.refused(with([](Gguf& g) { g.tensor("output_norm.weight", {4}, {1, 2, 3, 4}); }), Code::bad_format, {"output_norm.weight", "shape"});
+  c.refused(with([](Gguf& g) { g.tensor("output_norm.weight", {8}, std::vector<float>(8, NAN)); }), Code::bad_format, {"not finite"});
+  c.refused(with([](Gguf& g) { g.tensor("blk.0.ffn_up.weight", {12, 8}, 99, std::string(400, 'x')); }), Code::unsupported, {"type 99"});
+  c.refused(with([](Gguf& g) { g.tensor("blk.0.ffn_up.weight", {12, 8}, 8, std::string(400, 'x')); }), Code::bad_format, {"Q8_0", "blocks"});
+  c.refused(with([](Gguf& g) { g.tensor("blk.0.ffn_up.weight", {12, 256}, 10, std::string(84 * 12, 'x')); }), Code::bad_format, {"ffn_up", "shape"});
+  c.refused(with([](Gguf& g) { g.u32("general.alignment", 3); }), Code::bad_format, {"general.alignment"});
+}
+
+TEST(ImportGguf, AnUnreadTypeIsNamed) {
+  Conversion c;
+  c.config.hidden = c.config.head_dim = 256;
+  c.config.heads = c.config.kv_heads = 1;
+  c.sources = llama_sources(c.config);
+  Gguf g = c.file();
+  g.tensor("blk.0.attn_q.weight", {256, 256}, 11, std::string(256 * 110, 'x'));
+  c.refused(g, Code::unsupported, {"blk.0.attn_q.weight", "Q3_K", "Q4_K"});
+}
+
+TEST(ImportGguf, TruncatedOrChangedAnywhere) {
+  Conversion c;
+  const std::string file = c.file().bytes();
+  for (size_t n = 4; n < file.size(); n += n < 1024 ? 1 : 97) {
+    spit(c.options.source, file.substr(0, n));
+    const Status s = convert(c.options);
+    ASSERT_EQ(s.code(), Code::bad_format) << n << ": " << s.message();
+  }
+  uint64_t state = 7;
+  for (int round = 0; round < 4000; ++round) {  // whatever comes of it, it is said or it is a package
+    std::string other = file;
+    for (int i = 0; i < 3; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      other[(state >> 33) % std::min<size_t>(other.size(), 2500)] = static_cast<char>(state >> 20);
+    }
+    spit(c.options.source, other);
+    const Status s = convert(c.options);
+    ASSERT_EQ(fs::exists(c.options.output), s.ok()) << s.message();
+    fs::remove(c.options.output);
+  }
+}
+
+}  // namespace
+}  // namespace aerie::test

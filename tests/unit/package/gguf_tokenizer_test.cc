@@ -1,0 +1,160 @@
+// The tokenizers inside GGUF files give the ids that the tokenizer.json they were made of gives.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/import/gguf_tokenizer.h"
+#include "unit/package/gguf_fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+using Ids = std::vector<int32_t>;
+constexpr int32_t kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
+
+Result<std::shared_ptr<const text::Tokenizer>> read(const Gguf& g) {
+  const Folder folder;
+  spit(folder / "t.gguf", g.bytes());
+  const auto file = GgufFile::open(folder / "t.gguf");
+  if (!file.ok()) return file.status();
+  return gguf_tokenizer(**file);
+}
+
+nlohmann::json golden(const std::string& name) {
+  return nlohmann::json::parse(slurp(std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/" + name));
+}
+
+Gguf of_tokenizer_json(const std::string& name, const std::string& pre) {
+  const auto j = golden(name + "/tokenizer.json");
+  std::vector<std::string> tokens, merges;
+  std::vector<int32_t> types;
+  const auto place = [&](const std::string& token, size_t id, int32_t type) {
+    for (; tokens.size() <= id; types.push_back(kUnused)) tokens.push_back("[PAD" + std::to_string(tokens.size()) + "]");
+    tokens[id] = token;
+    types[id] = type;
+  };
+  for (const auto& [token, id] : j["model"]["vocab"].items()) place(token, id, kNormal);
+  for (const auto& t : j["added_tokens"]) place(t["content"], t["id"], t["special"] ? kControl : kUserDefined);
+  for (const auto& m : j["model"]["merges"])
+    merges.push_back(m.is_string() ? m.get<std::string>() : m[0].get<std::string>() + " " + m[1].get<std::string>());
+  tokens.push_back("[PAD at the end]");  // a padded vocabulary
+  types.push_back(kUnused);
+  Gguf g;
+  g.text("tokenizer.ggml.model", "gpt2");
+  g.text("tokenizer.ggml.pre", pre);
+  g.texts("tokenizer.ggml.tokens", tokens);
+  g.i32s("tokenizer.ggml.token_type", types);
+  g.texts("tokenizer.ggml.merges", merges);
+  g.u32("tokenizer.ggml.bos_token_id", 0);
+  return g;
+}
+
+TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
+  for (const auto& [name, pre] : {std::pair{"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"digits", "smollm"}}) {
+    SCOPED_TRACE(name);
+    const auto t = read(of_tokenizer_json(name, pre));
+    ASSERT_TRUE(t.ok()) << t.status().message();
+    const bool bos = std::string(name) == "llama3";
+    EXPECT_EQ((*t)->bos_id(), bos ? 0 : -1);
+    Ids strange;  // tokens that swallow spaces, or are found after normalization: GGUF does not say so
+    const auto original = golden(std::string(name) + "/tokenizer.json");
+    for (const auto& a : original["added_tokens"])
+      if (a["lstrip"] || a["rstrip"] || a["normalized"]) strange.push_back(a["id"]);
+    int compared = 0;
+    for (const auto& row : golden(std::string(name) + "/golden.json")) {
+      const auto text = row["text"].get<std::string>();
+      const auto plain = row["plain"].get<Ids>(), special = row["special"].get<Ids>();
+      if (std::find_first_of(special.begin(), special.end(), strange.begin(), strange.end()) != special.end()) continue;
+      EXPECT_EQ(*(*t)->encode(text, {.add_bos = true, .parse_special = false}), plain) << text;
+      EXPECT_EQ(*(*t)->encode(text, {.add_bos = true, .parse_special = true}), special) << text;
+      ++compared;
+    }
+    EXPECT_GT(compared, 50);
+  }
+}
+
+TEST(GgufTokenizer, BosIsTheFilesAffair) {
+  Gguf g = of_tokenizer_json("llama3", "llama-bpe");
+  g.boolean("tokenizer.ggml.add_bos_token", false);
+  EXPECT_EQ((*read(g))->bos_id(), -1);
+  g.boolean("tokenizer.ggml.add_bos_token", true);
+  g.u32("tokenizer.ggml.bos_token_id", 99999);
+  EXPECT_EQ(read(g).status().code(), Code::bad_format);
+  g.forget("tokenizer.ggml.bos_token_id");
+  EXPECT_NE(read(g).status().message().find("bos_token_id"), std::string::npos);
+}
+
+Gguf pieces() {
+  std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+  std::vector<int32_t> types = {2, kControl, kControl};
+  for (int b = 0; b < 256; ++b) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(b));
+    tokens.push_back(name);
+    types.push_back(kByte);
+  }
+  for (const char* t : {"\u2581", "a", "b", "\u2581a", "ab", "\u2581ab"}) {
+    tokens.push_back(t);
+    types.push_back(kNormal);
+  }
+  tokens.push_back("<|im_start|>");
+  types.push_back(kControl);
+  std::vector<float> scores(tokens.size());
+  for (size_t i = 259; i < scores.size(); ++i) scores[i] = -static_cast<float>(i);
+  Gguf g;
+  g.text("tokenizer.ggml.model", "llama");
+  g.texts("tokenizer.ggml.tokens", tokens);
+  g.i32s("tokenizer.ggml.token_type", types);
+  g.f32s("tokenizer.ggml.scores", scores);
+  return g;
+}
+
+TEST(GgufTokenizer, SentencePiece) {
+  const auto t = read(pieces());
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  // " a" joins before "ab" (its score is higher), then with "b"; a byte token for what is no piece.
+  EXPECT_EQ(*(*t)->encode("ab c", {}), (Ids{1, 264, 259, 3 + 'c'}));
+  EXPECT_EQ(*(*t)->encode("aab", {}), (Ids{1, 262, 263}));
+  // A control token behind the bytes is never spelled by a text, and has none.
+  for (const int32_t id : *(*t)->encode("<|im_start|>", {})) EXPECT_NE(id, 265);
+  EXPECT_EQ((*t)->token_bytes(265, 259), "");
+  EXPECT_EQ((*t)->token_bytes(262, 259), " a");
+}
+
+TEST(GgufTokenizer, OthersAreRefusedByName) {
+  const auto said = [](const Gguf& g, Code code, const char* word) {
+    const Status s = read(g).status();
+    EXPECT_EQ(s.code(), code) << s.message();
+    EXPECT_NE(s.message().find(word), std::string::npos) << s.message();
+    if (code != Code::unsupported) return;
+    EXPECT_NE(s.message().find("--tokenizer"), std::string::npos) << s.message();
+  };
+  Gguf g = of_tokenizer_json("gpt2", "tekken");
+  said(g, Code::unsupported, "tekken");
+  g.forget("tokenizer.ggml.pre");
+  said(g, Code::unsupported, "default");
+  g = of_tokenizer_json("gpt2", "gpt-2");
+  g.i32s("tokenizer.ggml.token_type", {1, 1});
+  said(g, Code::bad_format, "token_type");
+  g = of_tokenizer_json("gpt2", "gpt-2");
+  g.texts("tokenizer.ggml.merges", {"no such"});
+  said(g, Code::bad_format, "merge");
+  g = pieces();
+  g.f32s("tokenizer.ggml.scores", {1});
+  said(g, Code::bad_format, "scores");
+  g = pieces();
+  g.boolean("tokenizer.ggml.add_space_prefix", false);
+  said(g, Code::unsupported, "add_space_prefix");
+  g = pieces();
+  g.u32("tokenizer.ggml.bos_token_id", 2);
+  said(g, Code::unsupported, "bos_token_id");
+  g = pieces();
+  g.text("tokenizer.ggml.model", "t5");
+  said(g, Code::unsupported, "t5");
+  g.forget("tokenizer.ggml.model");
+  const auto none = read(g);
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(*none, nullptr);
+}
+
+}  // namespace
+}  // namespace aerie::test
