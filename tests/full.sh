@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
-# ThreadSanitizer, fuzzing, each file compiled by itself, the kernels and the command line on an emulated 64-bit ARM; the Debian
-# packages in a clean system, and a newcomer's first steps there.
-# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|files|aarch64|debian|newcomer]... (all of them by default)
+# ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, the kernels and the command line on an
+# emulated 64-bit ARM, the Debian packages in a clean system, and a newcomer's first steps there.
+# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness sanitize tsan fuzz files aarch64 debian newcomer}
+what=${*:-exactness sanitize tsan fuzz vocabularies files aarch64 debian newcomer}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -76,6 +76,16 @@ if [[ " $what " == *" fuzz "* ]]; then
     cp tests/golden/text/*/tokenizer.json samples/models/*.aerie "$tmp/corpus-$name/" 2>/dev/null
     check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"
   done
+fi
+if [[ " $what " == *" vocabularies "* ]]; then  # in the source distribution that tests/bench/vs_llama_cpp/build.sh takes, too
+  if python3 -m pip download -q --no-deps --no-binary llama-cpp-python llama-cpp-python==0.3.36 -d "$tmp"; then
+    tar -xzf "$tmp"/llama_cpp_python-*.tar.gz -C "$tmp"
+    check "llama.cpp's tokenizer tests" env AERIE_LLAMA_CPP_MODELS="$(echo "$tmp"/llama_cpp_python-*/vendor/llama.cpp/models)" \
+      build/tests/bin/test_package --gtest_filter='GgufTokenizer.GivesLlamaCppsIds'
+  else
+    echo "== llama.cpp's tokenizer tests: skipped, PyPI cannot be reached"
+    skipped=$((skipped + 1))
+  fi
 fi
 if [[ " $what " == *" files "* ]]; then  # each has what it includes
   check "files" bash -c "cmake --preset release -B $tmp/files -DCMAKE_UNITY_BUILD=OFF >/dev/null && cmake --build $tmp/files -- -j2 >$tmp/files.log || ! tail -n 40 $tmp/files.log"

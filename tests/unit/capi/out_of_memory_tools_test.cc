@@ -10,6 +10,7 @@
 #include "aerie/tools.h"
 #include "tests/unit/capi/capi_fixtures.h"
 #include "tests/unit/capi/shortage.h"
+#include "tests/unit/package/gguf_builder.h"
 
 namespace aerie_capi_test {
 namespace {
@@ -36,7 +37,8 @@ std::string weights(size_t n) {
   return bytes;
 }
 
-// Checkpoints of one small model: a folder in two shards with a tokenizer and a chat template, and a llama2.c file.
+// Checkpoints of one small model: a folder in two shards with a tokenizer and a chat template, a llama2.c file, and GGUF files with
+// a tokenizer of each kind.
 struct Checkpoints {
   const fs::path folder = fs::temp_directory_path() / ("aerie-tools-memory-" + std::to_string(getpid()));
   static constexpr int kVocab = 1024, kHidden = 8, kFfn = 12;
@@ -45,6 +47,7 @@ struct Checkpoints {
     fs::create_directories(folder / "out");
     hugging_face();
     llama2c();
+    gguf();
   }
   ~Checkpoints() {
     std::error_code ignored;
@@ -98,6 +101,54 @@ struct Checkpoints {
     }
     write(folder / "tokenizer.bin", pieces);
   }
+  void gguf() {
+    constexpr int64_t kTokens = 300, h = kHidden, f = kFfn;
+    aerie::test::Gguf g;
+    g.text("general.architecture", "llama");
+    for (const auto& [key, value] : {std::pair{"embedding_length", kHidden}, {"block_count", 1}, {"feed_forward_length", kFfn},
+                                     {"attention.head_count", 2}, {"attention.head_count_kv", 1}, {"context_length", 32}})
+      g.u32(std::string("llama.") + key, static_cast<uint32_t>(value));
+    g.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    g.text("tokenizer.chat_template", "{{ a template that is not short }}");
+    const auto tensor = [&](const std::string& name, std::vector<int64_t> shape) {
+      g.tensor(name, shape, 0, weights(static_cast<size_t>(shape[0] * (shape.size() > 1 ? shape[1] : 1))));
+    };
+    for (const char* name : {"token_embd.weight", "output.weight"}) tensor(name, {kTokens, h});
+    for (const char* name : {"output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"}) tensor(name, {h});
+    for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"}) tensor(name, {h, h});
+    for (const char* name : {"blk.0.attn_k.weight", "blk.0.attn_v.weight"}) tensor(name, {4, h});
+    for (const char* name : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight"}) tensor(name, {f, h});
+    tensor("blk.0.ffn_down.weight", {h, f});
+    std::vector<std::string> pieces, letters;
+    std::vector<float> scores;
+    for (int i = 0; i < kTokens; ++i) {
+      char byte[8];
+      std::snprintf(byte, sizeof byte, "<0x%02X>", (i - 3) & 255);
+      pieces.push_back(i < 3 ? "<" + std::to_string(i) + ">" : i < 259 ? byte : "\u2581piece" + std::to_string(i));
+      scores.push_back(static_cast<float>(-i));
+    }
+    std::vector<int32_t> types(static_cast<size_t>(kTokens), 6);
+    for (size_t i = 0; i < types.size(); ++i) types[i] = i < 3 ? 3 : i < 259 ? 6 : 1;
+    for (uint32_t b = 0, next = 256; b < 256; ++b) {  // GPT-2's characters for bytes
+      const uint32_t c = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD) ? b : next++;
+      letters.push_back(c < 128 ? std::string(1, static_cast<char>(c))
+                                : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))});
+    }
+    g.text("tokenizer.ggml.model", "llama");
+    g.texts("tokenizer.ggml.tokens", pieces);
+    g.i32s("tokenizer.ggml.token_type", types);
+    g.f32s("tokenizer.ggml.scores", scores);
+    write(folder / "pieces.gguf", g.bytes());
+    letters.insert(letters.end(), {"ab", "<|a control token|>"});
+    types.assign(letters.size(), 1);
+    types.back() = 3;
+    g.text("tokenizer.ggml.model", "gpt2");
+    g.text("tokenizer.ggml.pre", "qwen2");
+    g.texts("tokenizer.ggml.tokens", letters);
+    g.i32s("tokenizer.ggml.token_type", types);
+    g.texts("tokenizer.ggml.merges", {"a b"});
+    write(folder / "letters.gguf", g.bytes());
+  }
 };
 
 struct Conversion {
@@ -132,6 +183,8 @@ const Conversion kConversions[] = {
     {"Directory", "hf", nullptr, nullptr, AERIE_WEIGHTS_INT8},
     {"DirectoryWithACandidateHead", "hf", nullptr, nullptr, AERIE_WEIGHTS_INT4, 1, 4},
     {"Llama2c", "stories.bin", nullptr, "tokenizer.bin", AERIE_WEIGHTS_FP8, 1},
+    {"GgufOfPieces", "pieces.gguf", nullptr, nullptr, AERIE_WEIGHTS_INT4},
+    {"GgufOfBytes", "letters.gguf", nullptr, nullptr, AERIE_WEIGHTS_INT8},
     {"Package", "target.aerie", nullptr, nullptr, AERIE_WEIGHTS_INT8, 1, 8},
     {"Eagle", "/heads/eagle", "target.aerie"},
     {"Eagle3", "/heads/eagle3", "target.aerie"},

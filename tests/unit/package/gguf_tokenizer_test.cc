@@ -1,6 +1,10 @@
 // The tokenizers inside GGUF files give the ids that the tokenizer.json they were made of gives.
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/import/gguf_tokenizer.h"
 #include "unit/package/gguf_fixtures.h"
@@ -72,6 +76,31 @@ TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
   }
 }
 
+// llama.cpp's own test: whole vocabularies, texts and the ids they should give (models/ggml-vocab-*.gguf{,.inp,.out}).
+TEST(GgufTokenizer, GivesLlamaCppsIds) {
+  const char* folder = std::getenv("AERIE_LLAMA_CPP_MODELS");
+  if (!folder) GTEST_SKIP() << "AERIE_LLAMA_CPP_MODELS: llama.cpp's folder models (tests/full.sh vocabularies gets it)";
+  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "qwen2"}) {
+    SCOPED_TRACE(name);
+    const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".gguf", between = "\n__ggml_vocab_test__\n";
+    const auto file = GgufFile::open(path);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    const auto t = gguf_tokenizer(**file);
+    ASSERT_TRUE(t.ok()) << t.status().message();
+    const Bytes in = slurp(path + ".inp");
+    std::string texts(in.begin(), in.end()), line;
+    std::ifstream out(path + ".out");
+    int compared = 0;
+    for (; std::getline(out, line); ++compared) {
+      const std::string text = texts.substr(0, texts.find(between));
+      texts.erase(0, text.size() + between.size());
+      std::istringstream ids(line);
+      EXPECT_EQ(*(*t)->encode(text, {.add_bos = false, .parse_special = false}), Ids(std::istream_iterator<int32_t>(ids), {})) << text;
+    }
+    EXPECT_GT(compared, 40);
+  }
+}
+
 TEST(GgufTokenizer, BosIsTheFilesAffair) {
   Gguf g = of_tokenizer_json("llama3", "llama-bpe");
   g.boolean("tokenizer.ggml.add_bos_token", false);
@@ -115,7 +144,8 @@ TEST(GgufTokenizer, SentencePiece) {
   EXPECT_EQ(*(*t)->encode("ab c", {}), (Ids{1, 264, 259, 3 + 'c'}));
   EXPECT_EQ(*(*t)->encode("aab", {}), (Ids{1, 262, 263}));
   // A control token behind the bytes is never spelled by a text, and has none.
-  for (const int32_t id : *(*t)->encode("<|im_start|>", {})) EXPECT_NE(id, 265);
+  const auto ids = (*t)->encode("<|im_start|>", {});
+  EXPECT_EQ(std::count(ids->begin(), ids->end(), 265), 0);
   EXPECT_EQ((*t)->token_bytes(265, 259), "");
   EXPECT_EQ((*t)->token_bytes(262, 259), " a");
 }
