@@ -10,13 +10,16 @@
 
 namespace aerie {
 
+// Instead of a tokenizer's file: the package is to speak token ids only.
+inline constexpr const char* kNoTokenizer = "none";
+
 struct ConvertOptions {
   // Hugging Face Llama directory, head directory (or the .safetensors file in either), GGUF, llama2.c .bin, or .aerie.
   std::string source;
   std::string output;
   kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, fp8, int8 or int4
   std::string drafter_for;                      // drafters: the target's package
-  std::string tokenizer;  // llama2.c's tokenizer.bin, or a tokenizer.json; else what the source has
+  std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json, or kNoTokenizer; else what the source has
   bool compress = false;
   // Targets: rank of the candidate head (candidate_head.h) to add. 0: what the source has (.aerie); -1: none.
   int32_t candidate_rank = 0;

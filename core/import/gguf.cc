@@ -41,11 +41,15 @@ Status refuse_other_models(const GgufFile& file, const std::string& arch) {
   AERIE_TRY(file.integer("split.count", &parts, 1));
   if (parts > 1)
     return unsupported(file, "split.count: one of " + std::to_string(parts) + " files; join them (llama-gguf-split --merge)");
+  bool causal = true;
+  AERIE_TRY(file.boolean(arch + "attention.causal", &causal, true));
+  if (!causal) return unsupported(file, arch + "attention.causal: false");
   int32_t experts = 0;
   AERIE_TRY(file.integer(arch + "expert_count", &experts, 0));
   if (experts > 0) return unsupported(file, arch + "expert_count: " + std::to_string(experts));
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale", "attn_logit_softcapping",
-                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"})
+                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon",
+                          "rope.scaling.attn_factor"})
     if (file.has(arch + key)) return unsupported(file, arch + key + ": is set");
   return {};
 }
@@ -65,7 +69,9 @@ Status read_rope_divisors(const GgufFile& file, TensorTaker& take, LlamaConfig* 
     if (!(std::fabs(divisors[i] - divisor) <= 1e-3 * divisor))
       return unsupported(file, "tensor " + name + ": not the scaling of Llama 3 (of " + std::to_string(s.original_context) + " positions)");
   }
-  if (s.factor != 1) c->rope_scaling = s;
+  if (s.factor == 1) return {};
+  if (c->rope_scaling.kind != RopeScaling::Kind::none) return unsupported(file, "tensor " + name + ": beside another scaling");
+  c->rope_scaling = s;
   return {};
 }
 
@@ -75,13 +81,17 @@ Status read_rope(const GgufFile& file, const std::string& arch, LlamaConfig* c) 
   AERIE_TRY(file.integer(arch + "rope.dimension_count", &rotated, c->head_dim));
   if (rotated != c->head_dim)
     return unsupported(file, arch + "rope.dimension_count: " + std::to_string(rotated) + " of a head's " + std::to_string(c->head_dim));
-  std::string_view type = "none";
+  // As llama.cpp has it: linear unless it says otherwise, by the newer key or the older one.
+  std::string_view type = "linear";
   if (file.has(arch + "rope.scaling.type")) AERIE_TRY(file.text(arch + "rope.scaling.type", &type));
-  if (type == "linear") {
-    c->rope_scaling.kind = RopeScaling::Kind::linear;
-    return file.number(arch + "rope.scaling.factor", &c->rope_scaling.factor);
-  }
-  if (type != "none") return unsupported(file, arch + "rope.scaling.type: \"" + std::string(type) + "\" (none and linear are supported)");
+  if (type == "none") return {};
+  if (type != "linear") return unsupported(file, arch + "rope.scaling.type: \"" + std::string(type) + "\" (none and linear are supported)");
+  float factor = 0;
+  AERIE_TRY(file.number(arch + "rope.scale_linear", &factor, 0));
+  AERIE_TRY(file.number(arch + "rope.scaling.factor", &factor, factor));
+  if (factor == 0 || factor == 1) return {};
+  c->rope_scaling.kind = RopeScaling::Kind::linear;
+  c->rope_scaling.factor = factor;
   return {};
 }
 
@@ -110,15 +120,13 @@ Status read_config(const GgufFile& file, const std::string& arch, LlamaConfig* c
     return error(Code::bad_format, file.name() + ": tensor token_embd.weight: missing, or not a matrix");
   c->vocab_size = c->vocab_used = static_cast<int32_t>(std::min<int64_t>(embed->second.shape[0], INT32_MAX));
   if (c->layers > 0) c->tap_layers = default_taps(c->layers);
-  for (const char* key : {"eos", "eot", "eom"}) {
-    int32_t id = -1;
-    AERIE_TRY(file.integer(std::string("tokenizer.ggml.") + key + "_token_id", &id, -1));
-    if (id >= 0 && std::find(c->eos_ids.begin(), c->eos_ids.end(), id) == c->eos_ids.end()) c->eos_ids.push_back(id);
-  }
+  AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &c->bos_id, -1));
+  AERIE_TRY(gguf_end_ids(file, &c->eos_ids));
   return package::check_config(*c).at(file.name());
 }
 
 Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, LlamaConfig* c) {
+  if (o.tokenizer == kNoTokenizer) return {};
   if (!o.tokenizer.empty()) {
     AERIE_ASSIGN(const auto bytes, platform::read_file(o.tokenizer, 64u << 20));
     const auto tokenizer = text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -130,7 +138,7 @@ Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, Llama
       sink.warn(o.source + ": no tokenizer inside: the package speaks token ids only");
       return {};
     }
-    AERIE_TRY(sink.tokenizer(*tokenizer, tokenizer->serialize(), c).at(o.source + ": tokenizer.ggml.tokens"));
+    AERIE_TRY(sink.tokenizer(*tokenizer, file.raw("tokenizer.ggml."), c).at(o.source + ": tokenizer.ggml.tokens"));
   }
   std::string_view chat;
   if (file.has("tokenizer.chat_template")) AERIE_TRY(file.text("tokenizer.chat_template", &chat));
@@ -151,7 +159,9 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   const TensorSource& source = arch == "llama" ? static_cast<const TensorSource&>(halves) : *file;
   TensorTaker take(source);
   AERIE_TRY(read_rope_divisors(*file, take, &c));
-  AERIE_TRY(import_decoder(o, sink, take, kGgufNames, !take.has("output.weight"), &c));
+  // Some files of a tied model have the embedding twice.
+  const bool tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
+  AERIE_TRY(import_decoder(o, sink, take, kGgufNames, tied, &c));
   AERIE_TRY(add_text(o, *file, sink, &c));
   sink.finish_target(o.source, c);
   return {};

@@ -118,7 +118,8 @@ constexpr GgufType kTypes[] = {
     {16, "IQ2_XXS", 256, 66, nullptr}, {17, "IQ2_XS", 256, 74, nullptr}, {18, "IQ3_XXS", 256, 98, nullptr}, {19, "IQ1_S", 256, 50, nullptr},
     {20, "IQ4_NL", 32, 18, nullptr}, {21, "IQ3_S", 256, 110, nullptr}, {22, "IQ2_S", 256, 82, nullptr}, {23, "IQ4_XS", 256, 136, nullptr},
     {24, "I8", 1, 1, nullptr},     {25, "I16", 1, 2, nullptr},    {26, "I32", 1, 4, nullptr},    {27, "I64", 1, 8, nullptr},
-    {28, "F64", 1, 8, nullptr},    {30, "BF16", 1, 2, bf16},
+    {28, "F64", 1, 8, nullptr},    {29, "IQ1_M", 256, 56, nullptr}, {30, "BF16", 1, 2, bf16},  {34, "TQ1_0", 256, 54, nullptr},
+    {35, "TQ2_0", 256, 66, nullptr}, {39, "MXFP4", 32, 17, nullptr},
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct GgufType {
   void (*read)(const uint8_t* data, int64_t blocks, float* out);
 };
 
-// Null: not a type of ggml's.
+// Null: not known here.
 const GgufType* gguf_type(uint32_t id);
 
 }  // namespace aerie

@@ -155,6 +155,24 @@ Status GgufFile::read_tensors(Reader& in, uint64_t count) {
   return {};
 }
 
+bool GgufFile::same(const std::string& a, const std::string& b) const {
+  const auto x = located_.find(a), y = located_.find(b);
+  if (x == located_.end() || y == located_.end() || x->second.type != y->second.type || tensors_.at(a).shape != tensors_.at(b).shape)
+    return false;
+  const GgufType& type = *x->second.type;
+  return std::memcmp(x->second.data, y->second.data, static_cast<size_t>(tensors_.at(a).elements() / type.elements * type.bytes)) == 0;
+}
+
+std::vector<uint8_t> GgufFile::raw(const std::string& prefix) const {
+  std::vector<uint8_t> all;
+  for (auto it = values_.lower_bound(prefix); it != values_.end() && it->first.starts_with(prefix); ++it) {
+    all.insert(all.end(), it->first.begin(), it->first.end());
+    all.push_back(0);
+    all.insert(all.end(), it->second.bytes.begin(), it->second.bytes.end());
+  }
+  return all;
+}
+
 Result<std::vector<float>> GgufFile::read(const std::string& tensor) const {
   const Located& at = located_.at(tensor);
   if (!at.type->read)
@@ -262,7 +280,7 @@ Result<std::vector<float>> GgufFile::numbers(const std::string& key) const {
   AERIE_ASSIGN(const Value* const v, find(key, true));
   if (v->kind != Kind::f32) return bad(key + ": is not a list of fractions");
   std::vector<float> all(v->count);
-  std::memcpy(all.data(), v->bytes.data(), v->bytes.size());
+  if (v->count > 0) std::memcpy(all.data(), v->bytes.data(), v->bytes.size());
   return all;
 }
 

@@ -22,6 +22,9 @@ class GgufFile final : public TensorSource {
   Result<std::vector<float>> read(const std::string& tensor) const override;
   Result<std::vector<int64_t>> read_integers(const std::string& tensor) const override;
 
+  // Whether two tensors are the same bytes.
+  bool same(const std::string& a, const std::string& b) const;
+
   // Metadata. Messages are "FILE: KEY: what".
   bool has(const std::string& key) const { return values_.count(key) != 0; }
   Status integer(const std::string& key, int32_t* out) const;  // required
@@ -33,6 +36,8 @@ class GgufFile final : public TensorSource {
   Result<std::vector<std::string_view>> texts(const std::string& key) const;
   Result<std::vector<int32_t>> integers(const std::string& key) const;
   Result<std::vector<float>> numbers(const std::string& key) const;
+  // All values whose keys begin so, as bytes: what they say, not what is made of it.
+  std::vector<uint8_t> raw(const std::string& prefix) const;
 
  private:
   // As GGUF numbers them.

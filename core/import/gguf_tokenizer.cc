@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "core/text/sentencepiece.h"
+#include "core/text/utf8.h"
 
 namespace aerie {
 
@@ -21,7 +23,7 @@ struct Vocabulary {
 
 Status bad(const GgufFile& file, const std::string& what) { return error(Code::bad_format, file.name() + ": " + what); }
 Status refuse(const GgufFile& file, const std::string& what) {
-  return error(Code::unsupported, file.name() + ": " + what + "; give the model's tokenizer.json with --tokenizer");
+  return error(Code::unsupported, file.name() + ": " + what + "; --tokenizer takes a tokenizer.json instead, or \"none\"");
 }
 
 Result<Vocabulary> read_vocabulary(const GgufFile& file) {
@@ -35,6 +37,13 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
   if (v.types.size() != v.tokens.size())
     return bad(file, "tokenizer.ggml.token_type: " + std::to_string(v.types.size()) + " types of " +
                          std::to_string(v.tokens.size()) + " tokens");
+  if (v.tokens.size() > text::kMaxVocab) return bad(file, "tokenizer.ggml.tokens: " + std::to_string(v.tokens.size()) + " of them");
+  for (size_t id = 0; id < v.tokens.size(); ++id) {
+    const std::string at = "tokenizer.ggml.tokens: token " + std::to_string(id) + ": ";
+    if (v.types[id] < kNormal || v.types[id] > kByte) return bad(file, at + "type " + std::to_string(v.types[id]));
+    if (v.tokens[id].size() > text::kMaxTokenBytes) return bad(file, at + std::to_string(v.tokens[id].size()) + " bytes");
+    if (text::utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return bad(file, at + "is not UTF-8");
+  }
   return v;
 }
 
@@ -72,7 +81,7 @@ constexpr Known kKnown[] = {
     {"smollm", "null", {kDigits, kGpt2}, false, false},
 };
 
-// As JSON. A token need not be UTF-8: the reader of the whole says so.
+// As JSON. Merges that are not UTF-8 become merges of what is not a token.
 std::string quoted(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -86,10 +95,14 @@ Made byte_bpe(const GgufFile& file) {
   AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
   AERIE_ASSIGN(const Texts merges, file.texts("tokenizer.ggml.merges"));
 
+  if (merges.size() > text::kMaxMerges) return bad(file, "tokenizer.ggml.merges: " + std::to_string(merges.size()) + " of them");
+
   std::string vocab, added, pairs;
+  std::unordered_set<std::string_view> seen;
   for (size_t id = 0; id < v.tokens.size(); ++id) {
     const int32_t type = v.types[id];
     if (type == kUnused) continue;
+    if (!seen.insert(v.tokens[id]).second) return bad(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": is there twice");
     if (type == kNormal) {
       vocab += (vocab.empty() ? "" : ",") + quoted(v.tokens[id]) + ":" + std::to_string(id);
     } else if (type == kControl || type == kUserDefined || type == kUnknown) {
@@ -135,17 +148,24 @@ Made sentencepiece(const GgufFile& file) {
   int32_t bos = 1;
   AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos, 1));
   if (bos != 1) return refuse(file, "tokenizer.ggml.bos_token_id: " + std::to_string(bos) + " (1 is supported)");
+  for (const auto& [id, usual] : {std::pair<size_t, const char*>{1, "<s>"}, {2, "</s>"}})
+    if (v.tokens.size() <= id || v.tokens[id] != usual)
+      return refuse(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + " is not \"" + usual + "\"");
   constexpr std::string_view kSpace = "\xe2\x96\x81";
-  std::vector<text::SentencePiece::Piece> pieces(v.tokens.size());
+  using Piece = text::SentencePiece::Piece;
+  std::vector<Piece> pieces(v.tokens.size());
   for (size_t id = 0; id < pieces.size(); ++id) {
-    if (v.types[id] == kUserDefined)
-      return refuse(file, "tokenizer.ggml.tokens: the added token \"" + std::string(v.tokens[id]) + "\" is not supported");
-    pieces[id].score = scores[id];
-    // Text never spells a control token, nor one out of use; those behind the bytes would be pieces like others.
-    if (id > 2 && (v.types[id] == kControl || v.types[id] == kUnused)) continue;
-    std::string& bytes = pieces[id].bytes;
-    bytes = v.tokens[id];
-    for (size_t at = 0; v.types[id] == kNormal && (at = bytes.find(kSpace, at)) != std::string::npos;) bytes.replace(at, kSpace.size(), " ");
+    Piece& piece = pieces[id];
+    piece.score = scores[id];
+    if (v.types[id] == kUnused) continue;  // matches nothing, gives nothing
+    piece.bytes = v.tokens[id];
+    piece.type = v.types[id] == kByte          ? text::SentencePiece::Type::byte
+                 : v.types[id] == kUserDefined ? text::SentencePiece::Type::user
+                 : v.types[id] == kNormal      ? text::SentencePiece::Type::normal
+                                               : text::SentencePiece::Type::control;
+    if (id <= 2) piece.type = text::SentencePiece::Type::control;
+    for (size_t at = 0; v.types[id] == kNormal && (at = piece.bytes.find(kSpace, at)) != std::string::npos;)
+      piece.bytes.replace(at, kSpace.size(), " ");
   }
   Made made = text::SentencePiece::make(std::move(pieces));
   if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.tokens");
@@ -162,6 +182,25 @@ Made gguf_tokenizer(const GgufFile& file) {
   if (model == "gpt2") return byte_bpe(file);
   if (model == "llama") return sentencepiece(file);
   return refuse(file, "tokenizer.ggml.model: \"" + std::string(model) + "\" is not supported");
+}
+
+Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
+  const auto add = [&](int32_t id) {
+    if (id >= 0 && std::find(ids->begin(), ids->end(), id) == ids->end()) ids->push_back(id);
+  };
+  for (const char* key : {"eos", "eot", "eom"}) {
+    int32_t id = -1;
+    AERIE_TRY(file.integer(std::string("tokenizer.ggml.") + key + "_token_id", &id, -1));
+    add(id);
+  }
+  if (!file.has("tokenizer.ggml.tokens")) return {};
+  AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
+  static constexpr std::string_view kEnds[] = {"<|eot_id|>", "<|im_end|>",        "<|endoftext|>", "<|eom_id|>",
+                                               "<|end|>",    "<|end_of_text|>", "<EOT>"};
+  for (size_t id = 0; id < v.tokens.size(); ++id)
+    if ((v.types[id] == kControl || v.types[id] == kUserDefined) && std::find(std::begin(kEnds), std::end(kEnds), v.tokens[id]) != std::end(kEnds))
+      add(static_cast<int32_t>(id));
+  return {};
 }
 
 }  // namespace aerie

@@ -110,12 +110,13 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
   if (!c.tied) AERIE_TRY(sink.weight("lm_head", w.read(head, v * h), v, h));
   AERIE_TRY(w.status.at(o.source));
 
-  if (!o.tokenizer.empty()) {
+  const bool no_tokenizer = o.tokenizer == kNoTokenizer;
+  if (!o.tokenizer.empty() && !no_tokenizer) {
     AERIE_ASSIGN(const auto blob, platform::read_file(o.tokenizer, 64u << 20));
     const auto tokenizer = text::Tokenizer::from_llama2c(blob, c.vocab_size);
     if (!tokenizer.ok()) return tokenizer.status().at(o.tokenizer);
     AERIE_TRY(sink.tokenizer(**tokenizer, blob, &c).at(o.tokenizer));
-  } else {
+  } else if (!no_tokenizer) {
     sink.warn(o.source +
               ": no tokenizer given (llama2.c keeps it in a file of its own): the package speaks token ids only");
   }

@@ -47,6 +47,7 @@ Result<std::string> chat_template(const std::string& directory) {
 }
 
 Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sink, LlamaConfig* c) {
+  if (o.tokenizer == kNoTokenizer) return {};
   const std::string path = o.tokenizer.empty() ? platform::join_path(directory, "tokenizer.json") : o.tokenizer;
   if (o.tokenizer.empty() && platform::path_kind(path) != PathKind::file) {
     sink.warn(o.source + ": no tokenizer.json: the package speaks token ids only");

@@ -77,7 +77,10 @@ Status ByteBpe::index_tokens() {
     }
   }
   for (int byte = 0; byte < 256; ++byte) {
-    if (byte_ids_[byte] < 0) {
+    // Bytes that text hardly has, or never: some vocabularies (SmolLM's) go without.
+    const bool rare = byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
+    lacks_bytes_ |= byte_ids_[byte] < 0;
+    if (byte_ids_[byte] < 0 && !rare) {
       return error(Code::unsupported,
                    "tokenizer: no token for byte " + byte_name(byte) + " (not a byte-level vocabulary)");
     }
@@ -144,6 +147,9 @@ bool ByteBpe::is_special(int32_t id) const {
 
 Result<std::vector<int32_t>> ByteBpe::encode(std::string_view utf8, const EncodeOptions& options) const {
   if (utf8.size() > kMaxTextBytes) return error(Code::limit, "text to encode is larger than 1 GiB");
+  for (size_t i = 0; lacks_bytes_ && i < utf8.size(); ++i)
+    if (const auto byte = static_cast<uint8_t>(utf8[i]); byte_ids_[byte] < 0)
+      return error(Code::invalid_argument, "text to encode: byte " + byte_name(byte) + " has no token in this vocabulary");
   std::vector<int32_t> ids;
   Scratch scratch;
   if (options.add_bos && spec_.bos >= 0) ids.push_back(spec_.bos);

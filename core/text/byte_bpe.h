@@ -74,6 +74,7 @@ class ByteBpe final : public Tokenizer {
   AddedTokenMatcher raw_added_, normalized_added_;
   std::vector<int32_t> by_bytes_;      // spelled tokens sorted by bytes
   std::array<int32_t, 256> byte_ids_;  // the token of each single byte
+  bool lacks_bytes_ = false;           // some have none, -1
   std::vector<Pair> pairs_;            // sorted by (left, right)
   std::vector<uint32_t> pairs_of_;     // [vocab + 1] where each left token's pairs begin
 };

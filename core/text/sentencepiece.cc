@@ -10,35 +10,73 @@ namespace {
 
 constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
+using Type = SentencePiece::Type;
+
+// In files that do not say it.
+Type assumed(size_t id) { return id < kFirstByte ? Type::control : id < kFirstPiece ? Type::byte : Type::normal; }
 
 std::string byte_token(int byte) {
   static constexpr char kHex[] = "0123456789ABCDEF";
   return std::string("<0x") + kHex[byte >> 4] + kHex[byte & 15] + ">";
 }
 
+// Of a token that byte_token wrote; -1: it did not.
+int byte_of(const std::string& token) {
+  const auto digit = [&](size_t at) { return token[at] <= '9' ? token[at] - '0' : token[at] - 'A' + 10; };
+  if (token.size() != 6) return -1;
+  const int byte = digit(3) << 4 | digit(4);
+  return byte >= 0 && byte < 256 && token == byte_token(byte) ? byte : -1;
+}
+
 }  // namespace
 
+Status SentencePiece::assume_types(std::vector<Piece>* pieces) {
+  if (pieces->size() < kFirstPiece)
+    return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(pieces->size()) + " tokens");
+  for (size_t id = 0; id < pieces->size(); ++id) {
+    Piece& piece = (*pieces)[id];
+    piece.type = assumed(id);
+    const int byte = static_cast<int>(id) - kFirstByte;
+    if (piece.type == Type::byte && piece.bytes != byte_token(byte))
+      return error(Code::unsupported, "tokenizer: token " + std::to_string(id) + " is not " + byte_token(byte) + " (no byte fallback)");
+  }
+  return {};
+}
+
 Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> pieces) {
-  const auto n = static_cast<int32_t>(std::min<size_t>(pieces.size(), kMaxVocab + 1));
-  if (n < kFirstPiece || n > kMaxVocab) {
+  if (pieces.size() <= kFirstByte || pieces.size() > kMaxVocab)
     return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(pieces.size()) + " tokens");
-  }
   auto tokenizer = std::make_shared<SentencePiece>();
-  for (int byte = 0; byte < 256; ++byte) {
-    if (pieces[kFirstByte + byte].bytes != byte_token(byte)) {
-      return error(Code::unsupported, "tokenizer: token " + std::to_string(kFirstByte + byte) + " is not " +
-                                          byte_token(byte) + " (no byte fallback)");
-    }
-    tokenizer->bytes_[byte] = static_cast<char>(byte);
-  }
-  for (int32_t id = 0; id < n; ++id) {
-    if (pieces[id].bytes.size() > kMaxTokenBytes) return error(Code::bad_format, "tokenizer: oversized token");
+  tokenizer->byte_ids_.fill(-1);
+  for (size_t id = 0; id < pieces.size(); ++id) {
+    const Piece& piece = pieces[id];
+    const std::string at = "tokenizer: token " + std::to_string(id);
+    if (piece.bytes.size() > kMaxTokenBytes) return error(Code::bad_format, "tokenizer: oversized token");
+    if (id < kFirstByte && piece.type != Type::control) return error(Code::unsupported, at + " is not a control token");
     // Text never spells a control or byte token, as in SentencePiece itself. (run.c has no such rule
     // but no vocabulary that would show it.) An empty piece can match nothing.
-    if (id >= kFirstPiece && !pieces[id].bytes.empty()) tokenizer->by_bytes_.push_back(id);
+    if (piece.type == Type::byte) {
+      const int byte = byte_of(piece.bytes);
+      if (byte < 0) return error(Code::bad_format, at + " is no byte: \"" + piece.bytes + "\"");
+      tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
+    } else if (piece.type == Type::normal) {
+      if (!piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
+    } else if (id >= kFirstByte && !piece.bytes.empty()) {
+      tokenizer->added_.add({piece.bytes, static_cast<int32_t>(id), piece.type == Type::control});
+    }
   }
+  // run.c's files write them otherwise.
+  tokenizer->added_.add({"<s>", kBos, true});
+  tokenizer->added_.add({"</s>", kEos, true});
+  tokenizer->added_.build();
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (tokenizer->byte_ids_[byte] < 0)
+      return error(Code::unsupported, "tokenizer: no token " + byte_token(static_cast<int>(byte)) + " (no byte fallback)");
+    tokenizer->bytes_[byte] = static_cast<char>(byte);
+  }
+  const auto bytes_of = [&](int32_t id) -> const std::string& { return pieces[static_cast<size_t>(id)].bytes; };
   std::sort(tokenizer->by_bytes_.begin(), tokenizer->by_bytes_.end(), [&](int32_t a, int32_t b) {
-    const int order = pieces[a].bytes.compare(pieces[b].bytes);
+    const int order = bytes_of(a).compare(bytes_of(b));
     return order != 0 ? order < 0 : a < b;
   });
   tokenizer->pieces_ = std::move(pieces);
@@ -47,15 +85,15 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
 
 int32_t SentencePiece::find(std::string_view bytes) const {
   const auto at = std::lower_bound(by_bytes_.begin(), by_bytes_.end(), bytes,
-                                   [&](int32_t id, std::string_view b) { return pieces_[id].bytes < b; });
-  return at != by_bytes_.end() && pieces_[*at].bytes == bytes ? *at : -1;
+                                   [&](int32_t id, std::string_view b) { return of(id).bytes < b; });
+  return at != by_bytes_.end() && of(*at).bytes == bytes ? *at : -1;
 }
 
 std::string_view SentencePiece::token_bytes(int32_t id, int32_t previous) const {
-  if (id < kFirstByte || id >= vocab_size()) return {};
-  if (id < kFirstPiece) return std::string_view(&bytes_[id - kFirstByte], 1);
-  std::string_view piece = pieces_[id].bytes;
-  if (previous == kBos && !piece.empty() && piece[0] == ' ') piece.remove_prefix(1);
+  if (id < 0 || id >= vocab_size() || of(id).type == Type::control) return {};
+  std::string_view piece = of(id).bytes;
+  if (of(id).type == Type::byte) return std::string_view(&bytes_[static_cast<size_t>(byte_of(of(id).bytes))], 1);
+  if (of(id).type == Type::normal && previous == kBos && !piece.empty() && piece[0] == ' ') piece.remove_prefix(1);
   return piece;
 }
 
@@ -63,24 +101,14 @@ Result<std::vector<int32_t>> SentencePiece::encode(std::string_view utf8, const 
   if (utf8.size() > kMaxTextBytes) return error(Code::limit, "text to encode is larger than 1 GiB");
   std::vector<int32_t> ids;
   if (options.add_bos) ids.push_back(kBos);
-  std::string text;
-  text.reserve(utf8.size() + 1);
-  if (!utf8.empty()) text += ' ';  // SentencePiece's add_dummy_prefix
-  text += utf8;
-  std::string_view rest = text;
-  for (size_t at = 0; options.parse_special && (at = rest.find('<', at)) != std::string_view::npos;) {
-    const bool bos = rest.substr(at, 3) == "<s>", eos = rest.substr(at, 4) == "</s>";
-    if (!bos && !eos) {
-      ++at;
-      continue;
-    }
-    // The dummy space belongs to a text; one that opens with a control token has none.
-    if (!(rest.data() == text.data() && at == 1)) encode_text(rest.substr(0, at), &ids);
-    ids.push_back(bos ? kBos : kEos);
-    rest.remove_prefix(at + (bos ? 3 : 4));
-    at = 0;
+  std::vector<Segment> segments;
+  added_.split(utf8, options.parse_special, &segments);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].id >= 0) ids.push_back(segments[i].id);
+    // SentencePiece's add_dummy_prefix: it belongs to a text; one that opens with such a token has none.
+    else if (i == 0) encode_text(" " + std::string(segments[i].text), &ids);
+    else encode_text(segments[i].text, &ids);
   }
-  encode_text(rest, &ids);
   return ids;
 }
 
@@ -95,46 +123,54 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
       scratch.add(id, at, static_cast<uint32_t>(end));
     } else {
       for (size_t i = begin; i < end; ++i) {
-        scratch.add(kFirstByte + static_cast<uint8_t>(text[i]), static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1));
+        scratch.add(byte_ids_[static_cast<uint8_t>(text[i])], static_cast<uint32_t>(i), static_cast<uint32_t>(i + 1));
       }
     }
     begin = end;
   }
   scratch.run(
       [&](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
-        if (left.id < kFirstPiece || right.id < kFirstPiece) return {};  // byte tokens do not join
+        if (of(left.id).type == Type::byte || of(right.id).type == Type::byte) return {};  // they do not join
         const int32_t id = find(text.substr(left.begin, right.end - left.begin));
-        if (id < 0 || !(pieces_[id].score > kLowestScore)) return {};  // refuses NaN as well
-        return {id, -static_cast<double>(pieces_[id].score)};
+        if (id < 0 || !(of(id).score > kLowestScore)) return {};  // refuses NaN as well
+        return {id, -static_cast<double>(of(id).score)};
       },
       ids);
 }
 
-// Packaged form: pieces u32, each score f32 + u16 length + bytes.
+// Packaged form: pieces u32, each score f32 + u16 length + bytes; of the second kind a type u8 each before, too.
 std::vector<uint8_t> SentencePiece::serialize() const {
+  bool typed = pieces_.size() < kFirstPiece;
+  for (size_t id = 0; id < pieces_.size(); ++id)
+    typed |= pieces_[id].type != assumed(id) || (pieces_[id].type == Type::byte && byte_of(pieces_[id].bytes) != static_cast<int>(id) - kFirstByte);
   BlobWriter out;
   out.u32(kBlobMagic);
   out.u32(kBlobVersion);
-  out.u32(static_cast<uint32_t>(BlobKind::sentencepiece));
+  out.u32(static_cast<uint32_t>(typed ? BlobKind::sentencepiece_typed : BlobKind::sentencepiece));
   out.u32(static_cast<uint32_t>(pieces_.size()));
   for (const Piece& piece : pieces_) {
+    if (typed) out.u8(static_cast<uint8_t>(piece.type));
     out.f32(piece.score);
     out.string16(piece.bytes);
   }
   return out.take();
 }
 
-Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob) {
+Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob, bool typed) {
   const uint32_t count = blob->u32();
   if (!blob->ok() || count > static_cast<uint32_t>(kMaxVocab) || count > blob->left() / 6) {
     return error(Code::bad_format, "tokenizer blob: piece count");
   }
   std::vector<Piece> pieces(count);
   for (Piece& piece : pieces) {
+    const uint8_t type = typed ? blob->u8() : uint8_t{0};
+    if (type > static_cast<uint8_t>(Type::user)) return error(Code::bad_format, "tokenizer blob: type of a piece");
+    piece.type = static_cast<Type>(type);
     piece.score = blob->f32();
     piece.bytes = blob->string16();
   }
   if (!blob->ok() || blob->left() != 0) return error(Code::bad_format, "tokenizer blob: size");
+  if (!typed) AERIE_TRY(assume_types(&pieces));
   return make(std::move(pieces));
 }
 

@@ -21,7 +21,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::deserialize(std::span<const 
     case BlobKind::byte_bpe:
       return ByteBpe::read(&reader);
     case BlobKind::sentencepiece:
-      return SentencePiece::read(&reader);
+      return SentencePiece::read(&reader, false);
+    case BlobKind::sentencepiece_typed:
+      return SentencePiece::read(&reader, true);
   }
   return error(Code::unsupported, "tokenizer blob: kind " + std::to_string(kind));
 }
@@ -45,6 +47,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_llama2c(std::span<const
   if (!reader.ok() || reader.left() != 0) {
     return error(Code::bad_format, "llama2.c tokenizer: not a vocabulary of " + std::to_string(vocab_size));
   }
+  AERIE_TRY(SentencePiece::assume_types(&pieces));
   return SentencePiece::make(std::move(pieces));
 }
 

@@ -35,7 +35,11 @@ using VI = hn::Vec<hn::RebindToSigned<D>>;
 #if HWY_ARCH_ARM
 constexpr bool kUnsigned = false;
 HWY_INLINE void add_dots(int32x4_t& sum, uint8x16_t w, int32x4_t x) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  sum = vdotq_s32(sum, vreinterpretq_s8_u8(w), vreinterpretq_s8_s32(x));
+#else
   asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(w), "w"(x));
+#endif
 }
 #else
 constexpr bool kUnsigned = true;

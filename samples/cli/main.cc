@@ -33,9 +33,12 @@ std::string command(const CLI::App* app) {
   return words;
 }
 
-std::string what_is_wrong(const CLI::Error& e) {
+std::string what_is_wrong(const CLI::Error& e, const std::string& command) {
   const std::string what = e.what(), prefix = "Could not convert: ";  // "--seed = abc": all that are converted are numbers
-  return what.compare(0, prefix.size(), prefix) == 0 ? what.substr(prefix.size()) + ": is no number, or too large a one" : what;
+  if (what.compare(0, prefix.size(), prefix) == 0) return what.substr(prefix.size()) + ": is no number, or too large a one";
+  const size_t extra = what.rfind(": ");  // "... not expected: It was"
+  const bool words = dynamic_cast<const CLI::ExtrasError*>(&e) && extra != std::string::npos && what[extra + 2] != '-';
+  return words && command == "aerie run" ? what + "; the text to continue goes behind --prompt" : what;
 }
 
 int failed(const char* why) {
@@ -51,7 +54,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version());
   app.failure_message([](const CLI::App* a, const CLI::Error& e) {
-    return "aerie: " + what_is_wrong(e) + " (" + command(a) + " --help)\n";
+    return "aerie: " + what_is_wrong(e, command(a)) + " (" + command(a) + " --help)\n";
   });
   std::function<int()> run;
   cli::add_convert(app, &run);

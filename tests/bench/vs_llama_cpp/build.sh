@@ -19,6 +19,7 @@ if [ ! -d "$source/vendor/llama.cpp" ]; then
     "llama-cpp-python==$version" -d "$cache" >&2
   tar -xzf "$archive" -C "$cache"
 fi
+grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$here" "$build/CMakeCache.txt" || rm -f "$build/CMakeCache.txt"  # another checkout's
 cmake -S "$here" -B "$build" -DCMAKE_BUILD_TYPE=Release -DLLAMA_SOURCE="$source/vendor/llama.cpp" \
   -DPACKAGE_VERSION="$version" "$@" >&2
 cmake --build "$build" --target "$driver" -- -j2 >&2

@@ -102,52 +102,8 @@ struct Checkpoints {
     write(folder / "tokenizer.bin", pieces);
   }
   void gguf() {
-    constexpr int64_t kTokens = 300, h = kHidden, f = kFfn;
-    aerie::test::Gguf g;
-    g.text("general.architecture", "llama");
-    for (const auto& [key, value] : {std::pair{"embedding_length", kHidden}, {"block_count", 1}, {"feed_forward_length", kFfn},
-                                     {"attention.head_count", 2}, {"attention.head_count_kv", 1}, {"context_length", 32}})
-      g.u32(std::string("llama.") + key, static_cast<uint32_t>(value));
-    g.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-    g.text("tokenizer.chat_template", "{{ a template that is not short }}");
-    const auto tensor = [&](const std::string& name, std::vector<int64_t> shape) {
-      g.tensor(name, shape, 0, weights(static_cast<size_t>(shape[0] * (shape.size() > 1 ? shape[1] : 1))));
-    };
-    for (const char* name : {"token_embd.weight", "output.weight"}) tensor(name, {kTokens, h});
-    for (const char* name : {"output_norm.weight", "blk.0.attn_norm.weight", "blk.0.ffn_norm.weight"}) tensor(name, {h});
-    for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_output.weight"}) tensor(name, {h, h});
-    for (const char* name : {"blk.0.attn_k.weight", "blk.0.attn_v.weight"}) tensor(name, {4, h});
-    for (const char* name : {"blk.0.ffn_gate.weight", "blk.0.ffn_up.weight"}) tensor(name, {f, h});
-    tensor("blk.0.ffn_down.weight", {h, f});
-    std::vector<std::string> pieces, letters;
-    std::vector<float> scores;
-    for (int i = 0; i < kTokens; ++i) {
-      char byte[8];
-      std::snprintf(byte, sizeof byte, "<0x%02X>", (i - 3) & 255);
-      pieces.push_back(i < 3 ? "<" + std::to_string(i) + ">" : i < 259 ? byte : "\u2581piece" + std::to_string(i));
-      scores.push_back(static_cast<float>(-i));
-    }
-    std::vector<int32_t> types(static_cast<size_t>(kTokens), 6);
-    for (size_t i = 0; i < types.size(); ++i) types[i] = i < 3 ? 3 : i < 259 ? 6 : 1;
-    for (uint32_t b = 0, next = 256; b < 256; ++b) {  // GPT-2's characters for bytes
-      const uint32_t c = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD) ? b : next++;
-      letters.push_back(c < 128 ? std::string(1, static_cast<char>(c))
-                                : std::string{static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))});
-    }
-    g.text("tokenizer.ggml.model", "llama");
-    g.texts("tokenizer.ggml.tokens", pieces);
-    g.i32s("tokenizer.ggml.token_type", types);
-    g.f32s("tokenizer.ggml.scores", scores);
-    write(folder / "pieces.gguf", g.bytes());
-    letters.insert(letters.end(), {"ab", "<|a control token|>"});
-    types.assign(letters.size(), 1);
-    types.back() = 3;
-    g.text("tokenizer.ggml.model", "gpt2");
-    g.text("tokenizer.ggml.pre", "qwen2");
-    g.texts("tokenizer.ggml.tokens", letters);
-    g.i32s("tokenizer.ggml.token_type", types);
-    g.texts("tokenizer.ggml.merges", {"a b"});
-    write(folder / "letters.gguf", g.bytes());
+    write(folder / "pieces.gguf", aerie::test::small_gguf(true).bytes());
+    write(folder / "letters.gguf", aerie::test::small_gguf(false).bytes());
   }
 };
 

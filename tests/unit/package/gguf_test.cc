@@ -132,6 +132,7 @@ TEST(ImportGguf, ScalingOfRotaryFrequencies) {
     const double smooth = (8192 / wave - 1) / 3;
     divisors[i] = static_cast<float>(wave < 2048 ? 1 : wave > 8192 ? 32 : 1 / ((1 - smooth) / 32 + smooth));
   }
+  const std::vector<float> divisors_of_llama3 = divisors;
   g.tensor("rope_freqs.weight", {32}, divisors);
   ASSERT_TRUE(c.run(g).ok());
   const RopeScaling r = c.open()->target()->rope_scaling;
@@ -143,13 +144,22 @@ TEST(ImportGguf, ScalingOfRotaryFrequencies) {
   g.tensor("rope_freqs.weight", {32}, divisors);
   c.refused(g, Code::unsupported, {"rope_freqs.weight"});
   g.forget_tensor("rope_freqs.weight");
-  g.text("llama.rope.scaling.type", "linear");
-  c.refused(g, Code::bad_format, {"llama.rope.scaling.factor", "missing"});
-  g.f32("llama.rope.scaling.factor", 4);
   ASSERT_TRUE(c.run(g).ok());
-  EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
-  EXPECT_EQ(c.open()->target()->rope_scaling.factor, 4);
+  EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::none);
+  for (const char* key : {"llama.rope.scale_linear", "llama.rope.scaling.factor"}) {  // the older one, and the one that counts
+    g.f32(key, std::string(key).ends_with("factor") ? 4 : 2);
+    ASSERT_TRUE(c.run(g).ok());
+    EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
+    EXPECT_EQ(c.open()->target()->rope_scaling.factor, std::string(key).ends_with("factor") ? 4 : 2);
+  }
+  g.text("llama.rope.scaling.type", "none");
+  ASSERT_TRUE(c.run(g).ok());
+  EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::none);
   fs::remove(c.options.output);
+  g.text("llama.rope.scaling.type", "linear");
+  g.tensor("rope_freqs.weight", {32}, divisors_of_llama3);
+  c.refused(g, Code::unsupported, {"rope_freqs.weight", "another"});
+  g.forget_tensor("rope_freqs.weight");
   g.text("llama.rope.scaling.type", "yarn");
   c.refused(g, Code::unsupported, {"yarn"});
 }
@@ -164,7 +174,11 @@ TEST(ImportGguf, WhatWouldBeAnotherModelIsRefused) {
   Conversion c;
   c.refused(with([](Gguf& g) { g.text("general.architecture", "gemma2"); }), Code::unsupported, {"general.architecture", "gemma2"});
   c.refused(with([](Gguf& g) { g.u32("llama.expert_count", 8); }), Code::unsupported, {"llama.expert_count"});
-  c.refused(with([](Gguf& g) { g.f32("llama.logit_scale", 2); }), Code::unsupported, {"llama.logit_scale"});
+  for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale", "attn_logit_softcapping",
+                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon",
+                          "rope.scaling.attn_factor"})
+    c.refused(with([&](Gguf& g) { g.f32("llama." + std::string(key), 2); }), Code::unsupported, {key});
+  c.refused(with([](Gguf& g) { g.boolean("llama.attention.causal", false); }), Code::unsupported, {"causal"});
   c.refused(with([](Gguf& g) { g.u32("llama.attention.sliding_window", 8); }), Code::unsupported, {"sliding_window"});
   c.refused(with([](Gguf& g) { g.u32("llama.rope.dimension_count", 2); }), Code::unsupported, {"rope.dimension_count"});
   c.refused(with([](Gguf& g) { g.u32("llama.attention.value_length", 8); }), Code::unsupported, {"value_length"});
@@ -184,6 +198,61 @@ TEST(ImportGguf, WhatWouldBeAnotherModelIsRefused) {
   c.refused(with([](Gguf& g) { g.tensor("blk.0.ffn_up.weight", {12, 8}, 8, std::string(400, 'x')); }), Code::bad_format, {"Q8_0", "blocks"});
   c.refused(with([](Gguf& g) { g.tensor("blk.0.ffn_up.weight", {12, 256}, 10, std::string(84 * 12, 'x')); }), Code::bad_format, {"ffn_up", "shape"});
   c.refused(with([](Gguf& g) { g.u32("general.alignment", 3); }), Code::bad_format, {"general.alignment"});
+}
+
+TEST(ImportGguf, TextAndItsEndsComeAlong) {
+  Conversion c;
+  ASSERT_TRUE(c.run(small_gguf(false)).ok());
+  auto p = c.open();
+  const auto chat = p->blob("chat_template");
+  EXPECT_EQ(std::string(chat.begin(), chat.end()), "{{ a template that is not short }}");
+  EXPECT_EQ(p->target()->eos_ids, (std::vector<int32_t>{2, 257}));  // named, and <|im_end|>
+  EXPECT_EQ(p->target()->vocab_used, 258);
+  EXPECT_EQ(p->target()->bos_id, -1);
+  const std::string own = p->fingerprint();
+  Gguf g = small_gguf(false);
+  g.u32("tokenizer.ggml.bos_token_id", 256);
+  g.u32("tokenizer.ggml.eot_token_id", 257);
+  g.u32("tokenizer.ggml.eom_token_id", 5);
+  ASSERT_TRUE(c.run(g).ok());
+  EXPECT_EQ(c.open()->target()->eos_ids, (std::vector<int32_t>{2, 257, 5}));
+  EXPECT_EQ(c.open()->target()->bos_id, 256);
+  c.options.tokenizer = "none";
+  ASSERT_TRUE(c.run(small_gguf(true)).ok());
+  EXPECT_TRUE(c.open()->blob("tokenizer").empty());
+  EXPECT_EQ(c.open()->target()->vocab_used, 300);
+  EXPECT_NE(c.open()->fingerprint(), own);
+}
+
+// With the original's tokenizer.json it is the original, and runs its drafters.
+TEST(ImportGguf, WithTheOriginalsTokenizerItIsTheOriginal) {
+  Conversion c;
+  c.config.vocab_size = c.config.vocab_used = 1024;
+  c.sources = llama_sources(c.config);
+  const std::string json = std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/llama3/tokenizer.json";
+  ConvertOptions hf = c.options;
+  hf.source = c.folder / "hf";
+  hf.output = c.folder / "hf.aerie";
+  spit(hf.source + "/config.json", llama_json(c.config));
+  spit(hf.source + "/model.safetensors", safetensors(c.sources));
+  spit(hf.source + "/tokenizer.json", slurp(json));
+  const Status s = convert(hf);
+  ASSERT_TRUE(s.ok()) << s.message();
+  c.options.tokenizer = json;
+  const Status t = c.run(c.file());
+  ASSERT_TRUE(t.ok()) << t.message();
+  EXPECT_EQ(c.open()->fingerprint(), (*Package::open(hf.output))->fingerprint());
+}
+
+TEST(ImportGguf, AnEmbeddingThatIsThereTwiceIsTied) {
+  Conversion c;
+  c.sources.at("lm_head.weight") = c.sources.at("model.embed_tokens.weight");
+  ASSERT_TRUE(c.run(c.file()).ok());
+  EXPECT_TRUE(c.open()->target()->tied);
+  fs::remove(c.options.output);
+  c.sources.at("lm_head.weight").values[3] += 1;
+  ASSERT_TRUE(c.run(c.file()).ok());
+  EXPECT_FALSE(c.open()->target()->tied);
 }
 
 TEST(ImportGguf, AnUnreadTypeIsNamed) {
