@@ -133,7 +133,19 @@ Made byte_bpe(const GgufFile& file) {
   return made;
 }
 
-// Pieces with scores; a space is written as U+2581.
+// A space is written as U+2581.
+std::string with_spaces(std::string_view token) {
+  constexpr std::string_view kSpace = "\xe2\x96\x81";
+  std::string out;
+  for (size_t at = 0; at < token.size();) {
+    const bool space = token.substr(at, kSpace.size()) == kSpace;
+    out += space ? ' ' : token[at];
+    at += space ? kSpace.size() : 1;
+  }
+  return out;
+}
+
+// Pieces with scores.
 Made sentencepiece(const GgufFile& file) {
   AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
   AERIE_ASSIGN(const std::vector<float> scores, file.numbers("tokenizer.ggml.scores"));
@@ -151,7 +163,6 @@ Made sentencepiece(const GgufFile& file) {
   for (const auto& [id, usual] : {std::pair<size_t, const char*>{1, "<s>"}, {2, "</s>"}})
     if (v.tokens.size() <= id || v.tokens[id] != usual)
       return refuse(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + " is not \"" + usual + "\"");
-  constexpr std::string_view kSpace = "\xe2\x96\x81";
   using Piece = text::SentencePiece::Piece;
   std::vector<Piece> pieces(v.tokens.size());
   for (size_t id = 0; id < pieces.size(); ++id) {
@@ -164,8 +175,13 @@ Made sentencepiece(const GgufFile& file) {
                  : v.types[id] == kNormal      ? text::SentencePiece::Type::normal
                                                : text::SentencePiece::Type::control;
     if (id <= 2) piece.type = text::SentencePiece::Type::control;
-    for (size_t at = 0; v.types[id] == kNormal && (at = piece.bytes.find(kSpace, at)) != std::string::npos;)
-      piece.bytes.replace(at, kSpace.size(), " ");
+    if (piece.type == text::SentencePiece::Type::normal) piece.bytes = with_spaces(v.tokens[id]);
+  }
+  if (!file.has("tokenizer.ggml.token_type")) {
+    const Status s = text::SentencePiece::assume_types(&pieces);
+    if (!s.ok()) return s.at(file.name() + ": tokenizer.ggml.tokens");
+    for (Piece& piece : pieces)
+      if (piece.type == text::SentencePiece::Type::normal) piece.bytes = with_spaces(piece.bytes);
   }
   Made made = text::SentencePiece::make(std::move(pieces));
   if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.tokens");
@@ -194,12 +210,9 @@ Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
     add(id);
   }
   if (!file.has("tokenizer.ggml.tokens")) return {};
-  AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
-  static constexpr std::string_view kEnds[] = {"<|eot_id|>", "<|im_end|>",        "<|endoftext|>", "<|eom_id|>",
-                                               "<|end|>",    "<|end_of_text|>", "<EOT>"};
-  for (size_t id = 0; id < v.tokens.size(); ++id)
-    if ((v.types[id] == kControl || v.types[id] == kUserDefined) && std::find(std::begin(kEnds), std::end(kEnds), v.tokens[id]) != std::end(kEnds))
-      add(static_cast<int32_t>(id));
+  AERIE_ASSIGN(const Texts tokens, file.texts("tokenizer.ggml.tokens"));
+  for (const std::string_view end : {"<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>", "<EOT>"})
+    if (const auto at = std::find(tokens.begin(), tokens.end(), end); at != tokens.end()) add(static_cast<int32_t>(at - tokens.begin()));
   return {};
 }
 

@@ -10,7 +10,7 @@ namespace aerie {
 // refused by name.
 Result<std::shared_ptr<const text::Tokenizer>> gguf_tokenizer(const GgufFile& file);
 
-// The tokens that end a text: those that the file names, and those that llama.cpp knows by their text.
+// The tokens that end a text: those that the file names, and some that are known by their text.
 Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids);
 
 }  // namespace aerie

@@ -9,6 +9,7 @@ namespace aerie::text {
 namespace {
 
 constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
+constexpr size_t kMaxAddedBytes = 1024;    // of a control or user token: each byte of a text may be compared with all of it
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
 using Type = SentencePiece::Type;
 
@@ -62,6 +63,7 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
     } else if (piece.type == Type::normal) {
       if (!piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
     } else if (id >= kFirstByte && !piece.bytes.empty()) {
+      if (piece.bytes.size() > kMaxAddedBytes) return error(Code::bad_format, at + ": " + std::to_string(piece.bytes.size()) + " bytes");
       tokenizer->added_.add({piece.bytes, static_cast<int32_t>(id), piece.type == Type::control});
     }
   }

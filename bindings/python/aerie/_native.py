@@ -559,7 +559,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         # then. [any]
         ("aerie_tokenizer_source", c_int32, c_void_p, POINTER(aerie_token_source), POINTER(aerie_error)),
         # Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
-        # that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
+        # that is more than capacity (ids may be NULL with capacity 0 to ask), AERIE_E_INVALID_ARGUMENT when the vocabulary has no
+        # token for a byte of it (SmolLM's lacks some that text hardly has). [any]
         ("aerie_tokenizer_encode", c_int32, c_void_p, c_char_p, c_size_t, c_uint32, POINTER(c_int32), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
         # Token ids are below it. [any]
         ("aerie_tokenizer_vocab_size", c_int32, c_void_p),

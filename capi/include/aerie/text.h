@@ -23,7 +23,8 @@ AERIE_API int32_t aerie_tokenizer_source(aerie_tokenizer *tokenizer, aerie_token
 
 enum { AERIE_ENCODE_NO_BOS = 1 << 0, AERIE_ENCODE_SPECIAL = 1 << 1 /* "<|endoftext|>" in the text is that token */ };
 /* Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
- * that is more than capacity (ids may be NULL with capacity 0 to ask). [any] */
+ * that is more than capacity (ids may be NULL with capacity 0 to ask), AERIE_E_INVALID_ARGUMENT when the vocabulary has no
+ * token for a byte of it (SmolLM's lacks some that text hardly has). [any] */
 AERIE_API int32_t aerie_tokenizer_encode(const aerie_tokenizer *tokenizer, const char *text, size_t size,
                                          uint32_t flags, int32_t *ids, size_t capacity, size_t *n, aerie_error *err);
 /* Token ids are below it. [any] */

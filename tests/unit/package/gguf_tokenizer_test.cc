@@ -178,6 +178,32 @@ TEST(GgufTokenizer, BytesMayBeAnywhere) {
   EXPECT_EQ(read(g).status().code(), Code::bad_format);
 }
 
+TEST(GgufTokenizer, PiecesWithoutTypesHaveTheUsualOnes) {
+  Gguf g = pieces();
+  const auto typed = read(g);
+  g.forget("tokenizer.ggml.token_type");
+  const auto assumed = read(g);
+  ASSERT_TRUE(assumed.ok()) << assumed.status().message();
+  EXPECT_EQ(*(*assumed)->encode("ab c", {}), *(*typed)->encode("ab c", {}));
+  EXPECT_EQ((*assumed)->serialize()[8], 2);  // as llama2.c's, which older readers know
+  EXPECT_EQ((*typed)->serialize()[8], 3);
+}
+
+TEST(GgufTokenizer, DamagedBlobsAreRefusedOrRead) {
+  const auto blob = (*read(pieces()))->serialize();
+  for (size_t n = 0; n < blob.size(); ++n)
+    EXPECT_FALSE(text::Tokenizer::deserialize(std::span(blob).first(n)).ok()) << n;
+  int refused = 0;
+  for (size_t at = 0; at < blob.size(); ++at) {
+    auto other = blob;
+    other[at] ^= 0x44;
+    const auto t = text::Tokenizer::deserialize(other);
+    refused += !t.ok();
+    EXPECT_TRUE(!t.ok() || (*t)->encode("ab <user> c", {}).ok());
+  }
+  EXPECT_GT(refused, 1000);
+}
+
 TEST(GgufTokenizer, OthersAreRefusedByName) {
   const auto said = [](const Gguf& g, Code code, const char* word) {
     const Status s = read(g).status();

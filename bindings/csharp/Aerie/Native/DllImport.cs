@@ -331,7 +331,8 @@ namespace Aerie.Native
 
         /// <summary>
         /// Encode UTF-8. Writes at most `capacity` ids and sets *n to the number needed; AERIE_E_LIMIT when
-        /// that is more than capacity (ids may be NULL with capacity 0 to ask). [any]
+        /// that is more than capacity (ids may be NULL with capacity 0 to ask), AERIE_E_INVALID_ARGUMENT when the vocabulary has no
+        /// token for a byte of it (SmolLM's lacks some that text hardly has). [any]
         /// </summary>
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_tokenizer_encode(IntPtr tokenizer, byte* text, UIntPtr size, uint flags, int* ids, UIntPtr capacity, UIntPtr* n, aerie_error* err);

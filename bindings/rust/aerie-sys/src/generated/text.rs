@@ -34,7 +34,8 @@ functions! {
     /// then. \[any\]
     fn aerie_tokenizer_source(tokenizer: *mut aerie_tokenizer, out: *mut aerie_token_source, err: *mut aerie_error) -> i32;
     /// Encode UTF-8. Writes at most `capacity` ids and sets \*n to the number needed; AERIE_E_LIMIT when
-    /// that is more than capacity (ids may be NULL with capacity 0 to ask). \[any\]
+    /// that is more than capacity (ids may be NULL with capacity 0 to ask), AERIE_E_INVALID_ARGUMENT when the vocabulary has no
+    /// token for a byte of it (SmolLM's lacks some that text hardly has). \[any\]
     fn aerie_tokenizer_encode(tokenizer: *const aerie_tokenizer, text: *const c_char, size: usize, flags: u32, ids: *mut i32, capacity: usize, n: *mut usize, err: *mut aerie_error) -> i32;
     /// Token ids are below it. \[any\]
     fn aerie_tokenizer_vocab_size(tokenizer: *const aerie_tokenizer) -> i32;
