@@ -128,10 +128,7 @@ Status read_config(const GgufFile& file, const std::string& arch, LlamaConfig* c
 Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, LlamaConfig* c) {
   if (o.tokenizer == kNoTokenizer) return {};
   if (!o.tokenizer.empty()) {
-    AERIE_ASSIGN(const auto bytes, platform::read_file(o.tokenizer, 64u << 20));
-    const auto tokenizer = text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (!tokenizer.ok()) return tokenizer.status().at(o.tokenizer);
-    AERIE_TRY(sink.tokenizer(**tokenizer, bytes, c).at(o.tokenizer));
+    AERIE_TRY(sink.tokenizer_json(o.tokenizer, c));
   } else {
     AERIE_ASSIGN(const auto tokenizer, gguf_tokenizer(file));
     if (!tokenizer) {

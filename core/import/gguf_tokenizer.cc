@@ -39,10 +39,10 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
                          std::to_string(v.tokens.size()) + " tokens");
   if (v.tokens.size() > text::kMaxVocab) return bad(file, "tokenizer.ggml.tokens: " + std::to_string(v.tokens.size()) + " of them");
   for (size_t id = 0; id < v.tokens.size(); ++id) {
-    const std::string at = "tokenizer.ggml.tokens: token " + std::to_string(id) + ": ";
-    if (v.types[id] < kNormal || v.types[id] > kByte) return bad(file, at + "type " + std::to_string(v.types[id]));
-    if (v.tokens[id].size() > text::kMaxTokenBytes) return bad(file, at + std::to_string(v.tokens[id].size()) + " bytes");
-    if (text::utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return bad(file, at + "is not UTF-8");
+    const auto wrong = [&](const std::string& what) { return bad(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": " + what); };
+    if (v.types[id] < kNormal || v.types[id] > kByte) return wrong("type " + std::to_string(v.types[id]));
+    if (v.tokens[id].size() > text::kMaxTokenBytes) return wrong(std::to_string(v.tokens[id].size()) + " bytes");
+    if (text::utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return wrong("is not UTF-8");
   }
   return v;
 }

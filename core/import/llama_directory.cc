@@ -13,8 +13,6 @@ namespace {
 using nlohmann::json;
 using platform::PathKind;
 
-constexpr uint64_t kMaxTokenizer = 64u << 20;
-
 // The ends of a text are the generation config's where there is one, as in transformers.
 Status read_end_ids(const std::string& directory, LlamaConfig* c) {
   const std::string path = platform::join_path(directory, "generation_config.json");
@@ -53,10 +51,7 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
     sink.warn(o.source + ": no tokenizer.json: the package speaks token ids only");
     return {};
   }
-  AERIE_ASSIGN(const auto bytes, platform::read_file(path, kMaxTokenizer));
-  const auto tokenizer = text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (!tokenizer.ok()) return tokenizer.status().at(path);
-  AERIE_TRY(sink.tokenizer(**tokenizer, bytes, c).at(path));
+  AERIE_TRY(sink.tokenizer_json(path, c));
   AERIE_ASSIGN(const std::string chat, chat_template(directory));
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }

@@ -51,19 +51,19 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
   tokenizer->byte_ids_.fill(-1);
   for (size_t id = 0; id < pieces.size(); ++id) {
     const Piece& piece = pieces[id];
-    const std::string at = "tokenizer: token " + std::to_string(id);
+    const auto wrong = [&](Code code, const std::string& what) { return error(code, "tokenizer: token " + std::to_string(id) + what); };
     if (piece.bytes.size() > kMaxTokenBytes) return error(Code::bad_format, "tokenizer: oversized token");
-    if (id < kFirstByte && piece.type != Type::control) return error(Code::unsupported, at + " is not a control token");
+    if (id < kFirstByte && piece.type != Type::control) return wrong(Code::unsupported, " is not a control token");
     // Text never spells a control or byte token, as in SentencePiece itself. (run.c has no such rule
     // but no vocabulary that would show it.) An empty piece can match nothing.
     if (piece.type == Type::byte) {
       const int byte = byte_of(piece.bytes);
-      if (byte < 0) return error(Code::bad_format, at + " is no byte: \"" + piece.bytes + "\"");
+      if (byte < 0) return wrong(Code::bad_format, " is no byte: \"" + piece.bytes + "\"");
       tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
     } else if (piece.type == Type::normal) {
       if (!piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
     } else if (id >= kFirstByte && !piece.bytes.empty()) {
-      if (piece.bytes.size() > kMaxAddedBytes) return error(Code::bad_format, at + ": " + std::to_string(piece.bytes.size()) + " bytes");
+      if (piece.bytes.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(piece.bytes.size()) + " bytes");
       tokenizer->added_.add({piece.bytes, static_cast<int32_t>(id), piece.type == Type::control});
     }
   }

@@ -205,8 +205,14 @@ TEST(ImportLlama2c, LayoutAndRotaryOrder) {
   EXPECT_EQ(kernels::panel16_at(*p->tensor("lm_head"), 19, 7), v.back());
   spit(folder / "tied.bin", checkpoint(1));
   o.source = folder / "tied.bin";
+  std::vector<std::string> warnings;
+  o.warnings = &warnings;
   ASSERT_TRUE(convert(o).ok());
   EXPECT_TRUE((*Package::open(o.output))->target()->tied);
+  EXPECT_EQ(warnings.size(), 1u);  // no tokenizer
+  o.tokenizer = kNoTokenizer;
+  ASSERT_TRUE(convert(o).ok());
+  EXPECT_EQ(warnings.size(), 1u);
 }
 
 TEST(ImportLlama2c, DamagedFiles) {

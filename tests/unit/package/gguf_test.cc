@@ -5,44 +5,22 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "core/import/convert.h"
 #include "core/import/gguf_file.h"
+#include "unit/package/conversion_fixture.h"
 
 namespace aerie::test {
 namespace {
 
 using kernels::DType;
 
-struct Conversion {
-  Folder folder;
-  LlamaConfig config = small_config();
-  Sources sources = llama_sources(config);
-  ConvertOptions options;
-  std::vector<std::string> warnings;
-
-  Conversion() {
-    options.source = folder / "model.gguf";
-    options.output = folder / "out.aerie";
-    options.dtype = DType::f32;
-    options.warnings = &warnings;
-  }
-  Gguf file(const std::string& arch = "llama") const { return gguf_of(sources, config, arch); }
+struct Conversion : ConversionFixture {
+  Conversion() : ConversionFixture("model.gguf") {}
+  Gguf file(const std::string& arch = "llama") const { return gguf_of(tensors, config, arch); }
   Status run(const Gguf& g) {
     spit(options.source, g.bytes());
     return convert(options);
   }
-  // Fails with this code, says all these words, and leaves no output.
-  void refused(const Gguf& g, Code code, std::initializer_list<const char*> words) {
-    const Status s = run(g);
-    EXPECT_EQ(s.code(), code) << s.message();
-    for (const char* w : words) EXPECT_NE(s.message().find(w), std::string::npos) << w << " / " << s.message();
-    EXPECT_EQ(folder.names(), std::vector<std::string>{"model.gguf"});
-  }
-  std::shared_ptr<const Package> open() {
-    auto p = Package::open(options.output);
-    EXPECT_TRUE(p.ok()) << p.status().message();
-    return p.ok() ? *p : nullptr;
-  }
+  void refused(const Gguf& g, Code code, std::initializer_list<const char*> words) { expect_refused(run(g), code, words); }
 };
 
 TEST(ImportGguf, IsTheModelOfTheHuggingFaceCheckpoint) {
@@ -53,12 +31,12 @@ TEST(ImportGguf, IsTheModelOfTheHuggingFaceCheckpoint) {
         Conversion c;
         c.config.qkv_bias = bias;
         c.config.tied = tied;
-        c.sources = llama_sources(c.config);
+        c.tensors = llama_sources(c.config);
         ConvertOptions hf = c.options;
         hf.source = c.folder / "hf";
         hf.output = c.folder / "hf.aerie";
         spit(hf.source + "/config.json", llama_json(c.config));
-        spit(hf.source + "/model.safetensors", safetensors(c.sources));
+        spit(hf.source + "/model.safetensors", safetensors(c.tensors));
         const Status s = convert(hf);
         ASSERT_TRUE(s.ok()) << s.message();
         const Status t = c.run(c.file(arch));
@@ -98,7 +76,7 @@ TEST(ImportGguf, Q4_0BecomesInt4WithoutLoss) {
   c.config.hidden = c.config.ffn = 32;
   c.config.heads = 8;
   c.config.kv_heads = 4;
-  c.sources = llama_sources(c.config);
+  c.tensors = llama_sources(c.config);
   Gguf g = c.file();
   std::string blocks;
   for (int row = 0; row < 20; ++row) {
@@ -124,7 +102,7 @@ TEST(ImportGguf, ScalingOfRotaryFrequencies) {
   c.config.kv_heads = 1;
   c.config.hidden = c.config.head_dim = 64;
   c.config.rope_theta = 500000;
-  c.sources = llama_sources(c.config);
+  c.tensors = llama_sources(c.config);
   Gguf g = c.file();
   std::vector<float> divisors(32);
   for (size_t i = 0; i < divisors.size(); ++i) {
@@ -230,13 +208,13 @@ TEST(ImportGguf, TextAndItsEndsComeAlong) {
 TEST(ImportGguf, WithTheOriginalsTokenizerItIsTheOriginal) {
   Conversion c;
   c.config.vocab_size = c.config.vocab_used = 1024;
-  c.sources = llama_sources(c.config);
+  c.tensors = llama_sources(c.config);
   const std::string json = std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/llama3/tokenizer.json";
   ConvertOptions hf = c.options;
   hf.source = c.folder / "hf";
   hf.output = c.folder / "hf.aerie";
   spit(hf.source + "/config.json", llama_json(c.config));
-  spit(hf.source + "/model.safetensors", safetensors(c.sources));
+  spit(hf.source + "/model.safetensors", safetensors(c.tensors));
   spit(hf.source + "/tokenizer.json", slurp(json));
   const Status s = convert(hf);
   ASSERT_TRUE(s.ok()) << s.message();
@@ -248,11 +226,11 @@ TEST(ImportGguf, WithTheOriginalsTokenizerItIsTheOriginal) {
 
 TEST(ImportGguf, AnEmbeddingThatIsThereTwiceIsTied) {
   Conversion c;
-  c.sources.at("lm_head.weight") = c.sources.at("model.embed_tokens.weight");
+  c.tensors.at("lm_head.weight") = c.tensors.at("model.embed_tokens.weight");
   ASSERT_TRUE(c.run(c.file()).ok());
   EXPECT_TRUE(c.open()->target()->tied);
   fs::remove(c.options.output);
-  c.sources.at("lm_head.weight").values[3] += 1;
+  c.tensors.at("lm_head.weight").values[3] += 1;
   ASSERT_TRUE(c.run(c.file()).ok());
   EXPECT_FALSE(c.open()->target()->tied);
 }
@@ -261,7 +239,7 @@ TEST(ImportGguf, AnUnreadTypeIsNamed) {
   Conversion c;
   c.config.hidden = c.config.head_dim = 256;
   c.config.heads = c.config.kv_heads = 1;
-  c.sources = llama_sources(c.config);
+  c.tensors = llama_sources(c.config);
   Gguf g = c.file();
   g.tensor("blk.0.attn_q.weight", {256, 256}, 11, std::string(256 * 110, 'x'));
   c.refused(g, Code::unsupported, {"blk.0.attn_q.weight", "Q3_K", "Q4_K"});

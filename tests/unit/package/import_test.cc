@@ -1,30 +1,19 @@
 // Checkpoints to packages: right values in the right places, and Rule 0 for everything else.
 #include <nlohmann/json.hpp>
 
-#include "core/import/convert.h"
 #include "core/import/inspect.h"
 #include "core/import/taps.h"
-#include "unit/package/fixtures.h"
+#include "unit/package/conversion_fixture.h"
 
 namespace aerie::test {
 namespace {
 
 using kernels::DType;
 
-struct Checkpoint {
-  Folder folder;
-  LlamaConfig config = small_config();
-  Sources tensors = llama_sources(config);
+struct Checkpoint : ConversionFixture {
   std::string more;
-  ConvertOptions options;
-  std::vector<std::string> warnings;
 
-  Checkpoint() {
-    options.source = folder / "model";
-    options.output = folder / "out.aerie";
-    options.dtype = DType::f32;
-    options.warnings = &warnings;
-  }
+  Checkpoint() : ConversionFixture("model") {}
   void write() {
     spit(options.source + "/config.json", llama_json(config, more));
     spit(options.source + "/model.safetensors", safetensors(tensors));
@@ -33,20 +22,7 @@ struct Checkpoint {
     write();
     return convert(options);
   }
-  // Fails with this code, says all these words, and leaves no output.
-  void refused(Code code, std::initializer_list<const char*> words) {
-    const Status s = run();
-    EXPECT_EQ(s.code(), code) << s.message();
-    for (const char* w : words) EXPECT_NE(s.message().find(w), std::string::npos) << w << " / " << s.message();
-    EXPECT_EQ(folder.names(), std::vector<std::string>{"model"});
-  }
-  std::shared_ptr<const Package> open() {
-    OpenOptions check;
-    check.check_data = true;
-    auto p = Package::open(options.output, check);
-    EXPECT_TRUE(p.ok()) << p.status().message();
-    return p.ok() ? *p : nullptr;
-  }
+  void refused(Code code, std::initializer_list<const char*> words) { expect_refused(run(), code, words); }
 };
 
 float at(const Package& p, const std::string& name, int64_t row, int64_t col) {
@@ -269,6 +245,17 @@ TEST(ImportLlama, TapsAndEnds) {
   ASSERT_TRUE(convert(c.options).ok());
   EXPECT_EQ(c.open()->target()->tap_layers, (std::vector<int32_t>{1, 0}));
   EXPECT_EQ(c.open()->target()->eos_ids, (std::vector<int32_t>{7, 2}));
+}
+
+TEST(ImportLlama, TheTokenizerIsLeftOutWhereItIsNotWanted) {
+  Checkpoint c;
+  c.write();
+  spit(c.options.source + "/tokenizer.json", std::string("{}"));
+  EXPECT_FALSE(convert(c.options).ok());
+  c.options.tokenizer = kNoTokenizer;
+  ASSERT_TRUE(convert(c.options).ok());
+  EXPECT_TRUE(c.open()->blob("tokenizer").empty());
+  EXPECT_TRUE(c.warnings.empty());
 }
 
 TEST(ImportLlama, Shards) {
