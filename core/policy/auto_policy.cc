@@ -29,7 +29,7 @@ constexpr double kNothing = 1e6;          // nothing is known
 constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kTrifle = 1.0 / 64;      // a node worth less than this share of a plain pass is never verified in a batch
-constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
+constexpr double kHindsight = 0.6;        // of what came, the rest of what was expected: one walk says little
 
 // How a drafter does.
 struct Standing {
@@ -137,7 +137,7 @@ class AutoPolicy final : public TreePolicy {
     const std::lock_guard lock(shared_->mutex);
     const bool before = shared_->learned.trial.on();
     shared_->learned.trial.idle(tokens, weight());
-    forget(&shared_->learned);
+    forget(&shared_->learned, costs_.beside);
     if (!before && shared_->learned.trial.on()) begin_anew(&shared_->learned);
   }
 
@@ -147,6 +147,7 @@ class AutoPolicy final : public TreePolicy {
     expected_ = 0;
     room_ = {limits.max_nodes, limits.max_depth};
     values_.begin();
+    verified_.clear();
     asked_.clear();
     look_up();
   }
@@ -284,7 +285,7 @@ class AutoPolicy final : public TreePolicy {
     const bool drafted = expected_ > 0;
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
-    learn_rate(&learned, tokens, ms / plain_ms());
+    learn_rate(&learned, tokens, ms / plain_ms(), costs_.beside);
     if (drafted) learn_gains(&learned.gain);
     const double speed = std::max(1 / plain_ms(), costs_.reached), ahead = tokens - (costs_.reached > 0 ? costs_.instead : 0);
     const double took = std::min(o.ms, kHeldUp * (ms + costs_.catch_up));
@@ -320,10 +321,10 @@ class AutoPolicy final : public TreePolicy {
     return plain_ms() > 0 ? std::max(costs_.reached, std::max(1.0, now_.rate.speed()) / plain_ms()) : 0;
   }
 
-  static void learn_rate(Learned* l, double tokens, double passes) {
+  static void learn_rate(Learned* l, double tokens, double passes, int32_t beside) {
     const double off = tokens - (l->unsure < kNothing ? l->rate.speed() : 1) * passes;
     l->spread += kMemory * (off * off - l->spread);
-    forget(l);
+    forget(l, beside);
     const double weight = l->unsure / (l->unsure + 1);
     l->unsure *= 1 - weight;
     l->rate.tokens += weight * (tokens - l->rate.tokens);
@@ -331,12 +332,17 @@ class AutoPolicy final : public TreePolicy {
   }
   // What it was like says less now.
   static void begin_anew(Learned* l) { l->unsure = std::max(l->unsure, kAnew); }
-  static void forget(Learned* l) { l->unsure = std::min(kNothing, l->unsure + kMemory * kMemory); }
+  // What all texts of a batch come to changes less than one text does, and every session tells of it.
+  static void forget(Learned* l, int32_t beside) {
+    const double memory = kMemory / std::max(1, beside);
+    l->unsure = std::min(kNothing, l->unsure + memory * memory);
+  }
 
-  // Of every node it is known whether all of its path came true, but of those behind the last token, where it is in the tree.
+  // Of a node whose parent was verified it is known whether all of its path came true, unless it is behind the last token. Of
+  // others one would only hear when their path had failed before.
   void learn_together(Calibration* together, const DraftTree& tree, const CycleOutcome& o) {
     enum Fate : uint8_t { no, yes, unknown };
-    const auto size = std::min(tree.size(), values_.size());
+    const auto size = std::min(tree.size(), static_cast<int32_t>(verified_.size()));
     fate_.assign(static_cast<size_t>(tree.size()), no);
     for (const int32_t node : o.path) fate_[static_cast<size_t>(node)] = yes;
     for (int32_t i = 1; i < size; ++i) {
@@ -345,7 +351,7 @@ class AutoPolicy final : public TreePolicy {
       uint8_t& fate = fate_[static_cast<size_t>(i)];
       const bool last = n.parent == o.path.back() && n.token == o.last_token;
       if (fate_[static_cast<size_t>(n.parent)] == unknown) fate = unknown;
-      else if (kernels::paths_matter(n.depth, product)) together->learn(product, n.depth - 1, n.rank == 0, fate == yes || last);
+      else if (verified_[static_cast<size_t>(n.parent)] && kernels::paths_matter(n.depth, product)) together->learn(product, n.depth - 1, n.rank == 0, fate == yes || last);
       if (last) fate = unknown;
     }
     together->refit();
@@ -399,6 +405,9 @@ class AutoPolicy final : public TreePolicy {
     spent_ = ms;
     for (const Asked& a : asked_) spent_ += a.draft_ms;
     selected->assign(nodes_.begin(), nodes_.begin() + nodes);
+    verified_.assign(static_cast<size_t>(values_.size()), 0);
+    verified_[0] = 1;
+    for (const int32_t node : *selected) verified_[static_cast<size_t>(node)] = 1;
     std::sort(selected->begin(), selected->end());
   }
   // After rank(): what the tree is worth with so many rows, at the speed aimed at.
@@ -415,7 +424,7 @@ class AutoPolicy final : public TreePolicy {
   NodeValues values_;
   mutable TreeWeighing weighing_;  // of shape()
   std::vector<double> utility_, cost_;
-  std::vector<uint8_t> fate_;
+  std::vector<uint8_t> fate_, verified_;  // by node
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth
   Asked offered_{};           // the next one

@@ -108,7 +108,7 @@ ordered_json cell(const CostTable& table, const Recording& recording, int32_t ba
   double best = 0;
   for (const int32_t total : {4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 60})
     for (int32_t depth = 1; depth <= 6; ++depth)
-      if (const Outcome r = replay.run_fixed(eagle2(total, depth), {batch})[0]; r.speed() > best) {
+      if (const Outcome r = replay.run_fixed(eagle2(total, depth), {batch}, {0})[0][0]; r.speed() > best) {
         best = r.speed();
         c["eagle2_tuned"] = of(r);
         c["eagle2_tuned"]["nodes_depth"] = {total, depth};

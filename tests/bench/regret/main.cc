@@ -20,11 +20,11 @@ using namespace aerie::bench;
 using nlohmann::ordered_json;
 
 struct Options {
-  std::string model, plugins, costs, save_costs, recordings;
+  std::string model, plugins, costs, save_costs, recordings, only;
   std::vector<std::string> drafters;
   std::vector<int32_t> batches{1, 2, 4, 8, 16, 32};
   std::vector<float> temperatures{0, 1};
-  int32_t threads = 0, tokens = 192, run = 3000;
+  int32_t threads = 0, tokens = 192, run = 3000, orders = 4;
   bool quick = false;
 };
 
@@ -83,9 +83,19 @@ std::vector<Fixed> published() {
           {"backbone", [] { return make_backbone_policy(7, 10).value(); }}};
 }
 
+// Of all orders of the texts.
+struct Orders {
+  std::vector<Outcome> each;
+  Outcome all;
+  explicit Orders(std::vector<Outcome> outcomes = {}) : each(std::move(outcomes)) {
+    for (const Outcome& o : each) all += o;
+  }
+  double speed() const { return all.speed(); }
+};
+
 struct Best {
   std::string name;
-  double speed = 0;
+  Orders outcomes;
 };
 
 class Bench {
@@ -109,6 +119,7 @@ class Bench {
     out["model"] = o_.model;
     out["positions"] = prompts_.size() * static_cast<size_t>(o_.tokens);
     out["tokens"] = o_.run;
+    out["orders"] = o_.orders;
     out["batches"] = o_.batches;
     for (const float t : o_.temperatures) {
       std::vector<Recording> recordings;
@@ -194,32 +205,43 @@ class Bench {
   }
 
   void cells(const std::string& name, float temperature, const std::vector<ReplayDrafter>& drafters, ordered_json* out) {
+    if (name.find(o_.only) == std::string::npos) return;
     const size_t n = o_.batches.size();
+    std::vector<size_t> begins;
+    for (int32_t i = 0; i < o_.orders; ++i) begins.push_back(static_cast<size_t>(i) * std::size(kPrompts[0]) / static_cast<size_t>(o_.orders));
+    const auto in_each = [&](auto&& run) {
+      std::vector<Outcome> outcomes;
+      for (const size_t begin : begins) outcomes.push_back(run(begin));
+      return Orders(std::move(outcomes));
+    };
     std::vector<Best> best(n);
     std::vector<ordered_json> beside(n);
     // Of several drafters the best one is taken, with the best policy.
     for (const ReplayDrafter& d : drafters) {
       Replay replay(table_.target, {d}, o_.run);
       for (const Fixed& f : tuned(o_.quick)) {
-        const auto outcomes = replay.run_fixed(f.make, o_.batches);
+        auto outcomes = replay.run_fixed(f.make, o_.batches, begins);
         for (size_t b = 0; b < n; ++b)
-          if (outcomes[b].speed() > best[b].speed)
-            best[b] = {(drafters.size() > 1 ? d.recording->name + ": " : "") + f.name, outcomes[b].speed()};
+          if (Orders of(std::move(outcomes[b])); of.speed() > best[b].outcomes.speed())
+            best[b] = {(drafters.size() > 1 ? d.recording->name + ": " : "") + f.name, std::move(of)};
       }
       if (drafters.size() > 1) continue;
       for (const Fixed& f : published()) {
-        const auto outcomes = replay.run_fixed(f.make, o_.batches);
-        for (size_t b = 0; b < n; ++b) beside[b][f.name] = outcomes[b].speed();
+        const auto outcomes = replay.run_fixed(f.make, o_.batches, begins);
+        for (size_t b = 0; b < n; ++b) beside[b][f.name] = Orders(outcomes[b]).speed();
       }
-      for (size_t b = 0; b < n; ++b) beside[b]["cast"] = replay.run(cast(), o_.batches[b]).speed();
+      for (size_t b = 0; b < n; ++b)
+        beside[b]["cast"] = in_each([&](size_t begin) { return replay.run(cast(), o_.batches[b], begin); }).speed();
     }
     for (size_t b = 0; b < n; ++b) {
       Replay replay(table_.target, drafters, o_.run);
-      const double plain = replay.run_plain(o_.batches[b]).speed();
-      const Outcome ours = replay.run(make_auto_policy, o_.batches[b]);
-      const double rival = std::max(plain, best[b].speed);
-      ordered_json cell{{"texts", half_}, {"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain}};
-      cell["best_fixed"] = best[b].speed;
+      const Orders plain = in_each([&](size_t begin) { return replay.run_plain(o_.batches[b], begin); });
+      const Orders autos = in_each([&](size_t begin) { return replay.run(make_auto_policy, o_.batches[b], begin); });
+      const Orders& rivals = plain.speed() > best[b].outcomes.speed() ? plain : best[b].outcomes;
+      const Outcome& ours = autos.all;
+      const double rival = rivals.speed();
+      ordered_json cell{{"texts", half_}, {"drafter", name}, {"temperature", temperature}, {"batch", o_.batches[b]}, {"plain", plain.speed()}};
+      cell["best_fixed"] = best[b].outcomes.speed();
       cell["best_fixed_policy"] = best[b].name;
       cell["published"] = beside[b];
       cell["auto"] = ours.speed();
@@ -227,8 +249,9 @@ class Bench {
       cell["auto_nodes"] = ours.nodes / ours.cycles;
       cell["auto_plain_share"] = ours.plain / ours.cycles;
       cell["regret"] = 1 - ours.speed() / rival;
+      for (size_t i = 0; i < begins.size(); ++i) cell["regret_by_order"].push_back(1 - autos.each[i].speed() / rivals.each[i].speed());
       std::fprintf(stderr, "%-12s %-34s T %g batch %2d: plain %7.0f, best fixed %7.0f (%s), auto %7.0f (plain %.2f), regret %+.1f %%\n", half_, name.c_str(),
-                   static_cast<double>(temperature), o_.batches[b], plain, best[b].speed, best[b].name.c_str(), ours.speed(),
+                   static_cast<double>(temperature), o_.batches[b], plain.speed(), best[b].outcomes.speed(), best[b].name.c_str(), ours.speed(),
                    ours.plain / ours.cycles, 100 * (1 - ours.speed() / rival));
       (*out)["cells"].push_back(cell);
     }
@@ -254,11 +277,13 @@ int main(int argc, char** argv) {
   app.add_option("--costs", o.costs, "cost table of the same model and drafters; default: measure");
   app.add_option("--save-costs", o.save_costs);
   app.add_option("--recordings", o.recordings, "folder of recordings of the same study: read where there, else written");
+  app.add_option("--only", o.only, "cells whose name has this in it");
   app.add_option("--batch", o.batches)->delimiter(',');
   app.add_option("--temperature", o.temperatures)->delimiter(',');
   app.add_option("--threads", o.threads);
   app.add_option("--tokens", o.tokens, "positions recorded of each text");
   app.add_option("--run", o.run, "tokens of each replayed text; 0: only measure the costs");
+  app.add_option("--orders", o.orders, "so many times, each beginning with other texts and nothing learned; 12 texts in all")->check(CLI::Range(1, 12));
   app.add_flag("--quick", o.quick, "few fixed policies, rough costs");
   CLI11_PARSE(app, argc, argv);
   Bench bench(o);

@@ -202,13 +202,13 @@ void Replay::draft_all(std::span<Draft> drafts) {
     for (size_t drafter = 0; drafter < drafters_.size(); ++drafter) decide_level(drafts, drafter);
 }
 
-Outcome Replay::drive(int32_t batch, const Cycles& begin, const Told& told) {
+Outcome Replay::drive(int32_t batch, size_t first, const Cycles& begin, const Told& told) {
   const std::vector<RecordedText>& texts = drafters_[0].recording->texts;
   const size_t length = texts[0].trees.size();
   std::vector<Now> now(static_cast<size_t>(batch));
   std::vector<double> done(now.size(), 0), spent(now.size()), root_ms(now.size());
   for (size_t s = 0; s < now.size(); ++s)
-    now[s] = {{s % texts.size(), (s / texts.size() * 37) % length}, std::vector<uint8_t>(drafters_.size()), std::vector<double>(drafters_.size(), 1)};
+    now[s] = {{(first + s) % texts.size(), (s / texts.size() * 37) % length}, std::vector<uint8_t>(drafters_.size()), std::vector<double>(drafters_.size(), 1)};
   std::vector<Cycle> cycles(now.size());
   Outcome out;
   for (double emitted = 0; emitted < static_cast<double>(tokens_) * batch;) {
@@ -217,7 +217,7 @@ Outcome Replay::drive(int32_t batch, const Cycles& begin, const Told& told) {
     size_t deepest = 0;
     for (size_t s = 0; s < now.size(); ++s) {
       context += static_cast<double>(texts[now[s].place.text].prompt) + static_cast<double>(now[s].place.at);
-      for (size_t d = 0; d < drafters_.size(); ++d) now[s].bad[d] = done[s] >= drafters_[d].good_until * tokens_;
+      for (size_t d = 0; d < drafters_.size(); ++d) now[s].bad[d] = drafters_[d].good_until < 1 && done[s] >= drafters_[d].good_until * tokens_;
     }
     const auto c = static_cast<double>(rounded(context / batch));
     begin(now, cycles);
@@ -270,12 +270,12 @@ Outcome Replay::drive(int32_t batch, const Cycles& begin, const Told& told) {
   return out;
 }
 
-Outcome Replay::run_plain(int32_t batch) {
-  return drive(batch, [](std::span<const Now>, std::span<Cycle> cycles) { std::fill(cycles.begin(), cycles.end(), Cycle{}); },
+Outcome Replay::run_plain(int32_t batch, size_t begin) {
+  return drive(batch, begin, [](std::span<const Now>, std::span<Cycle> cycles) { std::fill(cycles.begin(), cycles.end(), Cycle{}); },
                [](int32_t, double, double) {});
 }
 
-std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int32_t>& batches) {
+std::vector<std::vector<Outcome>> Replay::run_fixed(const Maker& make, const std::vector<int32_t>& batches, const std::vector<size_t>& begins) {
   const size_t length = drafters_[0].recording->texts[0].trees.size();
   std::vector<Cycle> known(drafters_[0].recording->texts.size() * length, Cycle{-1, {}, 0, 0});
   const auto policy = make();
@@ -297,12 +297,13 @@ std::vector<Outcome> Replay::run_fixed(const Maker& make, const std::vector<int3
       if (now[s].bad[0]) cycles[s].tokens = 1;  // the shape of the tree follows the confidences, which are what they were
     }
   };
-  std::vector<Outcome> out;
-  for (const int32_t batch : batches) out.push_back(drive(batch, cycles, [](int32_t, double, double) {}));
+  std::vector<std::vector<Outcome>> out(batches.size());
+  for (size_t b = 0; b < batches.size(); ++b)
+    for (const size_t begin : begins) out[b].push_back(drive(batches[b], begin, cycles, [](int32_t, double, double) {}));
   return out;
 }
 
-Outcome Replay::run(const Maker& make, int32_t batch) {
+Outcome Replay::run(const Maker& make, int32_t batch, size_t begin) {
   struct Mind {
     std::vector<std::unique_ptr<TreePolicy>> policies;
     DrafterChoice choice;
@@ -353,7 +354,7 @@ Outcome Replay::run(const Maker& make, int32_t batch) {
     return m->choice.choose(m->options, m->plain_ms);
   };
   return drive(
-      batch,
+      batch, begin,
       [&](std::span<const Now> now, std::span<Cycle> cycles) {
         for (size_t s = 0; s < minds.size(); ++s) {
           Mind& m = minds[s];

@@ -18,7 +18,8 @@
 
 namespace aerie::bench {
 
-// A drafter of the replay. good_until: the share of the run after which all its tokens are wrong (its confidence stays).
+// A drafter of the replay. good_until: the share of the run after which all its tokens are wrong (its confidence stays); 1: never,
+// not where a text is ahead of the others of its batch and writes more than its share either.
 struct ReplayDrafter {
   const Recording* recording = nullptr;
   const DrafterCosts* costs = nullptr;
@@ -28,6 +29,13 @@ struct ReplayDrafter {
 struct Outcome {
   double tokens = 0, ms = 0, cycles = 0, nodes = 0, plain = 0;
   double speed() const { return ms > 0 ? 1000 * tokens / ms : 0; }  // tokens a second, of all texts together
+  void operator+=(const Outcome& o) {
+    tokens += o.tokens;
+    ms += o.ms;
+    cycles += o.cycles;
+    nodes += o.nodes;
+    plain += o.plain;
+  }
 };
 
 // What a cycle asks for and brings.
@@ -45,10 +53,12 @@ class Replay {
 
   using Maker = std::function<std::unique_ptr<TreePolicy>()>;
   // Each text writes about `tokens` tokens. One policy for each drafter; of several, all of them `auto`, a DrafterChoice.
-  Outcome run(const Maker& make, int32_t batch);
-  // The same for a policy with neither memory nor costs, whose cycles depend on the position alone, in every batch.
-  std::vector<Outcome> run_fixed(const Maker& make, const std::vector<int32_t>& batches);
-  Outcome run_plain(int32_t batch);
+  // begin: which text the first session begins with; the others follow.
+  Outcome run(const Maker& make, int32_t batch, size_t begin = 0);
+  // The same for a policy with neither memory nor costs, whose cycles depend on the position alone, from each of `begins` in
+  // every batch.
+  std::vector<std::vector<Outcome>> run_fixed(const Maker& make, const std::vector<int32_t>& batches, const std::vector<size_t>& begins);
+  Outcome run_plain(int32_t batch, size_t begin = 0);
 
  private:
   struct Text;
@@ -66,7 +76,7 @@ class Replay {
     std::vector<double> behind;
   };
   using Cycles = std::function<void(std::span<const Now> sessions, std::span<Cycle> cycles)>;
-  Outcome drive(int32_t batch, const Cycles& cycles, const Told& told);
+  Outcome drive(int32_t batch, size_t begin, const Cycles& cycles, const Told& told);
   CycleCosts costs(const ReplayDrafter& d, int32_t batch, int64_t context);
   double catch_up_ms(const ReplayDrafter& d, int32_t batch, int64_t context, double behind) const;
   // A tree that `policy` draws at a place, and what the target takes of it.
