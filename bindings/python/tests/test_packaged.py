@@ -6,9 +6,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import aerie
 import torch
 
-from aerie.train import hf, packaged
+from aerie.train import hf, packaged, unpack
 from aerie.train.model import Llama, LlamaConfig, initialise
 
 TOKENIZER = Path(__file__).resolve().parents[3] / "tests" / "golden" / "text" / "gpt2" / "tokenizer.json"
@@ -29,8 +30,11 @@ class Packaged(unittest.TestCase):
         self.twin.eval()
         hf.save(self.twin, TOKENIZER, self.folder)
         (self.folder / "tokenizer.json").unlink()
-        subprocess.run([Path(os.environ["AERIE_DIR"]) / "bin" / "aerie", "convert", self.folder, "-o", self.package,
-                        "--dtype", "f32"], check=True, capture_output=True)
+        self.convert("--dtype", "f32")
+
+    def convert(self, *options):
+        subprocess.run([Path(os.environ["AERIE_DIR"]) / "bin" / "aerie", "convert", self.folder, "-o", self.package, *options],
+                       check=True, capture_output=True)
 
     @torch.no_grad()
     def test_features_and_taps_are_the_twins(self):
@@ -42,6 +46,29 @@ class Packaged(unittest.TestCase):
         for a, b in zip(ours, theirs):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-3)
         torch.testing.assert_close(target.logits(target.features(tokens)), self.twin(tokens), rtol=0, atol=1e-3)
+
+    def test_unpacked_weights_are_the_twins(self):
+        # What a value may be off by: half a step of its row's or block's scale; of a rounding for floating point.
+        row = lambda w: w.abs().amax(-1, keepdim=True)
+        block = lambda w: w.view(-1, 32).abs().amax(-1, keepdim=True).expand(-1, 32).reshape(w.shape)
+        allowed = {"f32": lambda w: 0 * w, "bf16": lambda w: w.abs() / 256, "int8": lambda w: row(w) / 253,
+                   "int4": lambda w: block(w) / 7, "fp8": lambda w: w.abs() / 15.9 + row(w) / 448 / 1000}
+        for dtype, off in allowed.items():
+            with self.subTest(dtype=dtype):
+                self.convert("--dtype", dtype, *(["--compress"] if dtype == "int8" else []))
+                state = unpack.twin(self.package).state_dict()
+                self.assertEqual(state.keys(), self.twin.state_dict().keys())
+                for name, w in self.twin.state_dict().items():
+                    limit = off(w) if w.ndim == 2 else 0 * w
+                    self.assertTrue(((state[name] - w).abs() <= limit + 1e-7 * w.abs()).all(), name)
+
+    def test_unpacks_to_a_folder_that_converts_to_the_same_model(self):
+        out = self.folder.with_name("again")
+        hf.save(unpack.twin(self.package), None, out)
+        before = aerie.Model(self.package).info.fingerprint
+        self.folder = out
+        self.convert("--dtype", "f32")
+        self.assertEqual(aerie.Model(self.package).info.fingerprint, before)
 
     def test_another_model_is_refused(self):
         other = Llama(LlamaConfig(vocab_size=96, hidden_size=32, intermediate_size=64, num_attention_heads=2, head_dim=16,

@@ -32,8 +32,8 @@ def config_json(config: LlamaConfig, dtype: str) -> dict:
     return out
 
 
-def save(model: Llama, tokenizer: Path, out: Path, dtype: torch.dtype = torch.float32) -> None:
-    """config.json, model.safetensors, tokenizer.json; each file appears whole or not at all."""
+def save(model: Llama, tokenizer: Path | None, out: Path, dtype: torch.dtype = torch.float32) -> None:
+    """config.json, model.safetensors and, if given, tokenizer.json; each file appears whole or not at all."""
     from safetensors.torch import save_file
 
     out.mkdir(parents=True, exist_ok=True)
@@ -41,8 +41,11 @@ def save(model: Llama, tokenizer: Path, out: Path, dtype: torch.dtype = torch.fl
     save_file(tensors, str(out / "model.safetensors.part"), metadata={"format": "pt"})
     name = str(dtype).removeprefix("torch.")
     (out / "config.json.part").write_text(json.dumps(config_json(model.config, name), indent=2) + "\n")
-    shutil.copyfile(tokenizer, out / "tokenizer.json.part")
-    for file in ("model.safetensors", "config.json", "tokenizer.json"):
+    files = ["model.safetensors", "config.json"]
+    if tokenizer is not None:
+        shutil.copyfile(tokenizer, out / "tokenizer.json.part")
+        files.append("tokenizer.json")
+    for file in files:
         (out / f"{file}.part").replace(out / file)
 
 

@@ -11,18 +11,27 @@ from . import corpus
 KINDS = ("novels", "python")
 
 
-def encode(data: Path, tokenizer_file: Path) -> None:
-    """Writes {novels,python}.{train,held}.u16: documents end to end, each preceded by token 0."""
+def encoder(tokenizer_file: Path):
+    """texts -> token ids of each, by a tokenizer.json or by the tokenizer of a package (through the runtime)."""
+    if tokenizer_file.suffix == ".aerie":
+        import aerie
+
+        model = aerie.Model(tokenizer_file)
+        return lambda texts: [model.tokenizer.encode(text, bos=False) for text in texts]
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    return lambda texts: [encoding.ids for encoding in tokenizer.encode_batch(texts)]
+
+
+def encode(data: Path, tokenizer_file: Path) -> None:
+    """Writes {novels,python}.{train,held}.u16: documents end to end, each preceded by token 0."""
+    encode_all = encoder(tokenizer_file)
     for kind in KINDS:
         for part in ("train", "held"):
             texts = corpus.load(data, kind, part)
             order = sorted(texts, key=lambda name: hashlib.sha256(name.encode()).digest())
-            pieces = []
-            for encoding in tokenizer.encode_batch([texts[name] for name in order]):
-                pieces.append(np.array([0] + encoding.ids, dtype=np.uint16))
+            pieces = [np.array([0, *ids], dtype=np.uint16) for ids in encode_all([texts[name] for name in order])]
             np.concatenate(pieces).tofile(data / f"{kind}.{part}.u16")
 
 
@@ -88,7 +97,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description="Encode the text.")
     parser.add_argument("--data", type=Path, required=True, help="folder written by aerie.train.corpus")
-    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json or a package (.aerie)")
     args = parser.parse_args()
     encode(args.data, args.tokenizer)
     for kind in KINDS:
