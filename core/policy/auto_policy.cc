@@ -29,7 +29,7 @@ constexpr double kNothing = 1e6;          // nothing is known
 constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kTrifle = 1.0 / 64;      // a node worth less than this share of a plain pass is never verified in a batch
-constexpr double kHindsight = 0.6;        // of what came, the rest of what was expected: one walk says little
+constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
 // How a drafter does.
 struct Standing {
