@@ -468,7 +468,7 @@ TEST(Auto, GlancesAtPlainDecodeWhereItIsNearlyAsFast) {
     }
     return world.rests;
   };
-  const int nearly = rests(0.5), clearly = rests(0.98);
+  const int nearly = rests(0.5), clearly = rests(0.95);
   EXPECT_GT(nearly, 20);
   EXPECT_LT(nearly, 400) << "it drafts";
   EXPECT_EQ(clearly, 0);
