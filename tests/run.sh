@@ -96,7 +96,7 @@ else
   check "GPU tests" bash tests/gpu/run.sh --prebuilt build/tests --quick
 fi
 # The training recipes need PyTorch, which nothing else here does.
-if python3 -c 'import torch, tokenizers, safetensors' 2>/dev/null; then
+if python3 -c 'import torch, tokenizers, safetensors, flatbuffers, zstandard' 2>/dev/null; then
   check "training recipes" env AERIE_DIR="$root/build/tests" PYTHONPATH=bindings/python python3 -m unittest discover -s bindings/python/tests
 else
   echo "== training recipes: skipped, no PyTorch"

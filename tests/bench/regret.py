@@ -33,11 +33,11 @@ What was found on the way, and mended:
 
 - A node behind the verified ones was held to have failed whenever its path had failed before, and was not counted when its path would
   have come true: the less was verified, the worse the rest looked. In loops of text, where ngram is nearly always right to the end, `auto`
-  verified four or five of nine nodes (held out, temperature 0, batch 8: 2.4 % behind; 0.1 % since).
+  verified four or five of nine nodes (held out, temperature 0, batch 8, at the costs of the table before: 2.4 % behind; 0.1 % since).
 - Sessions of a batch learn how fast a drafter is together, and forgot it as often as they are many.
 - The replay let a drafter go wrong for the last tokens of texts that were ahead of others of their batch. In batches of two it
   cost up to 0.9 %; in earlier versions of this page it is included.
-- Earlier versions show one order of the texts, in which chance weighs 0.5 to 1 % in a cell; now it is the mean of four.
+- Earlier versions show one order of the texts, in which chance weighs up to 1 % in most cells, more in a few; now there are four.
 
 Narrower doubts about a drafter, and counting a level's gain at the costs that the batch shares were tried; these cells stayed where
 they are, or others rose. With more of what came in its mean (0.6 of it, 0.3 now) `auto` no longer looked whether plain decode is

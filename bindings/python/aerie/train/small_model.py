@@ -70,7 +70,8 @@ class SmallModelJob(HeadJob):
         return values
 
     def export(self, folder: Path) -> None:
-        hf.save(self.trained, self.s.target / "tokenizer.json", folder)
+        tokenizer = self.s.target / "tokenizer.json"  # an unpacked target has none
+        hf.save(self.trained, tokenizer if tokenizer.exists() else None, folder)
 
 
 def main(argv=None) -> None:

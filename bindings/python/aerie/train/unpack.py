@@ -53,10 +53,6 @@ class Table:
         start, count = self._vector(field)
         return [Table(self.table.Bytes, self.table.Indirect(start + 4 * i)) for i in range(count)]
 
-    def numbers(self, field: int, dtype: str) -> list[int]:
-        start, count = self._vector(field)
-        return np.frombuffer(self.table.Bytes, dtype, count, start).tolist()
-
 
 def raw_bytes(stored: Table, data: memoryview) -> bytes:
     offset, size = (stored.number(field, types.Uint64Flags) for field in (0, 1))
@@ -118,8 +114,10 @@ def tensor(entry: Table, data: memoryview) -> torch.Tensor:
 def twin(package: Path) -> Llama:
     """The PyTorch twin of a target's package."""
     file = package.read_bytes()
-    if file[:8] != MAGIC:
+    if file[:8] != MAGIC or len(file) < 128:
         raise SystemExit(f"{package}: not an Aerie package")
+    if (major := struct.unpack_from("<H", file, 8)[0]) != 1:
+        raise SystemExit(f"{package}: format version {major}; 1 is known")
     length, manifest_at, manifest_size, _, data_at, data_size = struct.unpack_from("<6Q", file, 16)
     if length != len(file):
         raise SystemExit(f"{package}: {len(file)} bytes, its header says {length}")
@@ -132,6 +130,7 @@ def twin(package: Path) -> Llama:
     scaling = target.child(11)
     refused = {"biases of q, k and v": target.number(13, types.BoolFlags),
                "RoPE scaling": scaling is not None and scaling.number(0, types.Uint8Flags),
+               "padding in the vocabulary": whole(1) != whole(0),
                "an LM head of its own": not target.number(12, types.BoolFlags)}
     for what, found in refused.items():
         if found:
@@ -162,6 +161,8 @@ def main() -> None:
     parser.add_argument("package", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    if (args.out / "tokenizer.json").exists():
+        raise SystemExit(f"{args.out}: holds another model's tokenizer.json")
     hf.save(twin(args.package), None, args.out)
 
 
