@@ -4,12 +4,13 @@
 // expected to bring exceed speed * its cost. The speed is the policy's own recent one; expectations are products of
 // calibrated confidences; costs are measured passes. Where plain decode is faster, it rests and tries again now and then.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <utility>
 
 #include "core/policy/calibration.h"
-#include "core/policy/level_gain.h"
+#include "core/policy/level_means.h"
 #include "core/policy/marginal.h"
 #include "core/policy/mood.h"
 #include "core/policy/node_values.h"
@@ -21,7 +22,7 @@ namespace aerie {
 namespace {
 
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
-constexpr int32_t kMaxDepth = LevelGain::kDepths;
+constexpr int32_t kMaxDepth = LevelMeans::kDepths;
 constexpr double kMemory = 0.015;         // weight of the newest cycle in the running means
 constexpr double kExplore = 48;           // of so many levels that do not seem to pay, one is asked for
 constexpr double kSlack = 0.01;           // who loses so little need not rest
@@ -44,14 +45,17 @@ struct Learned : Standing {
   Calibration calibration, together;  // of a child alone, and of it with all before it on its path
   Mood mood;
   Stretch stretch;  // how a text begins: as the last one went on
-  LevelGain gain;
+  // Of asking for a level: what it brings, in tokens net of what the deeper nodes cost to verify and of later draft passes, for each
+  // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold.
+  LevelMeans gain{0.4}, goes_on{0.6};
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     constexpr double kMost = 1e12;
     Calibration::fields(self.calibration, f);
     Calibration::fields(self.together, f);
     Mood::fields(self.mood, f);
-    LevelGain::fields(self.gain, f);
+    LevelMeans::fields(self.gain, f);
+    LevelMeans::fields(self.goes_on, f);
     Trial::fields(self.trial, f);
     Stretch::fields(self.stretch, f);
     f(self.rate.tokens, 0, kMost);
@@ -147,7 +151,7 @@ class AutoPolicy final : public TreePolicy {
     expected_ = 0;
     room_ = {limits.max_nodes, limits.max_depth};
     values_.begin();
-    verified_.clear();
+    kept_ = 0;
     asked_.clear();
     look_up();
   }
@@ -193,12 +197,13 @@ class AutoPolicy final : public TreePolicy {
       if (tree.first_child(0) >= 0) return false;
       offered_ = {1, 1, 1 - aim() * costs_.target_ms(1), costs_.draft_root};
       explored_ = false;
-      *offer = {};
+      *offer = LevelOffer{};
       frontier->push_back(0);
       return true;
     }
     if (level_ >= std::min(kMaxDepth, room_.depth)) return false;
     const double so_far = net(rank(tree));
+    rate_nodes(&drafted_);
     nodes_.clear();
     for (int32_t i = 1; i < tree.size(); ++i)
       if (tree[i].depth == level_ && tree.first_child(i) < 0) nodes_.push_back(i);
@@ -218,9 +223,10 @@ class AutoPolicy final : public TreePolicy {
     auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
     explored_ = explores() && !kernels::pays(utility_[n - 1], cost_[n - 1], aim());
     if (explored_) n = 1;
-    *offer = {utility_[n - 1], aim(), cost_[n - 1], static_cast<int32_t>(n), explored_};
     offered_ = {best, 0, so_far, cost_[n - 1]};
     nodes_.resize(n);
+    *offer = LevelOffer{utility_[n - 1], aim(), cost_[n - 1], static_cast<int32_t>(n), explored_, drafted_, {}, {}};
+    look_ahead(best, offer);
     for (const int32_t node : nodes_) offered_.mass += values_.of(node);
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -244,13 +250,9 @@ class AutoPolicy final : public TreePolicy {
 
   bool offer_rows(const DraftTree& tree, std::vector<double>* worth) override {
     worth->clear();
-    const double speed = aim(), least = kTrifle * costs_.target_ms(1);
-    if (!(speed > 0)) return false;
+    if (!(aim() > 0)) return false;
     rank(tree);
-    for (const int32_t node : nodes_) {
-      if (values_.of(node) / speed < least) break;
-      worth->push_back(values_.of(node) / speed);
-    }
+    rate_nodes(worth);
     return true;
   }
   void rows_decided(int32_t nodes, double node_ms, std::vector<int32_t>* selected) override {
@@ -282,11 +284,14 @@ class AutoPolicy final : public TreePolicy {
     learned.calibration.refit();
     learn_together(&learned.together, tree, o);
     const auto came = static_cast<double>(o.path.size());
-    const bool drafted = expected_ > 0;
+    const bool drafted = expected_ > 0 && o.verified.size() == kept_;  // else others took its rows
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
     learn_rate(&learned, tokens, ms / plain_ms(), costs_.beside);
-    if (drafted) learn_gains(&learned.gain);
+    if (drafted) {
+      learn_gains(&learned.gain);
+      learn_goes_on(tree, &learned.goes_on);
+    }
     const double speed = std::max(1 / plain_ms(), costs_.reached), ahead = tokens - (costs_.reached > 0 ? costs_.instead : 0);
     const double took = std::min(o.ms, kHeldUp * (ms + costs_.catch_up));
     if (!free_) learned.trial.drafted(ahead - (1 - kSlack) * speed * ms, ahead - speed * took, weight());
@@ -342,7 +347,11 @@ class AutoPolicy final : public TreePolicy {
   // others one would only hear when their path had failed before.
   void learn_together(Calibration* together, const DraftTree& tree, const CycleOutcome& o) {
     enum Fate : uint8_t { no, yes, unknown };
-    const auto size = std::min(tree.size(), static_cast<int32_t>(verified_.size()));
+    const int32_t size = std::min(tree.size(), values_.size());
+    verified_.assign(static_cast<size_t>(size), 0);
+    verified_[0] = 1;
+    for (const int32_t node : o.verified)
+      if (node < size) verified_[static_cast<size_t>(node)] = 1;
     fate_.assign(static_cast<size_t>(tree.size()), no);
     for (const int32_t node : o.path) fate_[static_cast<size_t>(node)] = yes;
     for (int32_t i = 1; i < size; ++i) {
@@ -357,12 +366,23 @@ class AutoPolicy final : public TreePolicy {
     together->refit();
   }
 
-  void learn_gains(LevelGain* gain) const {
+  void learn_gains(LevelMeans* gain) const {
     double later = 0;
     for (size_t level = asked_.size(); level-- > 1;) {
       const Asked& a = asked_[level];
       if (a.mass > 1e-3) gain->learn(static_cast<int32_t>(level), a.best, (reached_ - a.so_far - aim() * later) / a.mass);
       later += a.draft_ms;
+    }
+  }
+
+  void learn_goes_on(const DraftTree& tree, LevelMeans* goes_on) const {
+    std::array<double, kMaxDepth + 1> held{};  // by best children of nodes at this depth
+    const int32_t size = std::min(tree.size(), values_.size());
+    for (int32_t i = 1; i < size; ++i)
+      if (tree[i].rank == 0 && tree[i].depth <= kMaxDepth) held[static_cast<size_t>(tree[i].depth) - 1] += values_.of(i);
+    for (size_t level = 1; level < asked_.size(); ++level) {
+      const Asked& a = asked_[level];
+      if (a.mass > 1e-3) goes_on->learn(static_cast<int32_t>(level), a.best, held[level] / a.mass);
     }
   }
 
@@ -380,6 +400,29 @@ class AutoPolicy final : public TreePolicy {
       if (tree[c].token == taken) next = c;
     }
     return next;
+  }
+
+  // After rank(): what nodes are worth in milliseconds, best first.
+  void rate_nodes(std::vector<double>* worth) const {
+    worth->clear();
+    const double speed = aim(), least = kTrifle * plain_ms();
+    if (!(speed > 0)) return;
+    for (const int32_t node : nodes_) {
+      if (values_.of(node) / speed < least) break;
+      worth->push_back(values_.of(node) / speed);
+    }
+  }
+  // nodes_ are those asked about, the best first.
+  void look_ahead(double best, LevelOffer* offer) {
+    next_.clear();
+    for (const int32_t node : nodes_) next_.push_back(values_.of(node) / offer->aim);
+    offer->asked = next_;
+    for (size_t ahead = 0; ahead < LevelOffer::kAhead; ++ahead) {
+      const int32_t level = level_ + static_cast<int32_t>(ahead);
+      if (level >= std::min(kMaxDepth, room_.depth)) break;
+      offer->goes_on[ahead] = std::clamp(now_.goes_on.of(level, best), 0.0, 1.0);
+      best *= offer->goes_on[ahead];
+    }
   }
 
   // nodes_: best first, with their utility and cost behind the root's; how many of these to keep, the root one of them.
@@ -405,9 +448,7 @@ class AutoPolicy final : public TreePolicy {
     spent_ = ms;
     for (const Asked& a : asked_) spent_ += a.draft_ms;
     selected->assign(nodes_.begin(), nodes_.begin() + nodes);
-    verified_.assign(static_cast<size_t>(values_.size()), 0);
-    verified_[0] = 1;
-    for (const int32_t node : *selected) verified_[static_cast<size_t>(node)] = 1;
+    kept_ = selected->size();
     std::sort(selected->begin(), selected->end());
   }
   // After rank(): what the tree is worth with so many rows, at the speed aimed at.
@@ -423,11 +464,12 @@ class AutoPolicy final : public TreePolicy {
   Stretch stretch_;  // of this text
   NodeValues values_;
   mutable TreeWeighing weighing_;  // of shape()
-  std::vector<double> utility_, cost_;
+  std::vector<double> utility_, cost_, drafted_, next_;
   std::vector<uint8_t> fate_, verified_;  // by node
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth
   Asked offered_{};           // the next one
+  size_t kept_ = 0;           // nodes selected
   bool explored_ = false;     // does not seem to pay
   int32_t level_ = 0;
   double expected_ = 0, reached_ = 0, spent_ = 0;  // of the selected tree: tokens, net of their cost, milliseconds

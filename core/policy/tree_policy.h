@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "core/policy/batch_vote.h"
+#include "core/policy/level_vote.h"
 #include "core/tree/draft_tree.h"
 #include "kernels/beliefs.h"
 #include "kernels/status.h"
@@ -65,6 +65,7 @@ struct CycleOutcome {
   std::span<const int32_t> path;
   int32_t last_token = -1;
   double ms = 0;
+  std::span<const int32_t> verified = {};  // nodes, the root aside; fewer than selected where the batch had no room for more
 };
 
 // Tokens of a cycle and milliseconds it takes. ms 0: not known.
@@ -128,7 +129,7 @@ class TreePolicy {
   // Choose the next frontier (nodes of one depth, in tree order; the first call answers {0} unless
   // the root has children already). False: nothing more to ask.
   virtual bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) = 0;
-  // The same where sessions that step together decide together (batch_vote.h): the frontier is what it would ask about. Then,
+  // The same where sessions that step together decide together (level_vote.h, row_vote.h): the frontier is what it would ask about. Then,
   // unless that is empty, whether it is asked about, what of the pass is for this session's sake, and the share of it that this is.
   virtual bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) {
     *offer = {};

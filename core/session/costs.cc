@@ -184,7 +184,7 @@ void Session::tell_outcome() {
   if (!policy_->wants_costs()) return;
   frontier_.clear();
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_});
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_, selected_});
   if (choosing_) tell_others();
 }
 

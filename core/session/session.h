@@ -206,6 +206,9 @@ class Session {
   Status level_decided(bool asks, double ms, double share);
   bool offers_rows();
   Status rows_decided(double node_ms);
+  bool drafts_or_verifies() const;
+  int32_t certain_rows() const;
+  std::span<const double> worth_of_nodes() const;  // drafted, in milliseconds; what is decided about them is none of these
   // costs.cc: what cost-aware policies are told
   void measure_drafters() const;      // where no table says what their passes cost
   PassCost told_cost(const Drafter* drafter) const;  // by options_.pass_ms

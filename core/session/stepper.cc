@@ -121,7 +121,7 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
 void Stepper::record_draft(const std::vector<Session*>& sessions) {
   for (Session* s : sessions)
     if (s->active() && s->phase_ == Session::Phase::draft) flight_.push_back(s);
-  decide_levels();
+  decide_levels(sessions);
   drafting_ = true;
   while (!flight_.empty()) {
     if (try_draft()) {

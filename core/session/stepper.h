@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/model/model.h"
-#include "core/policy/batch_vote.h"
+#include "core/policy/level_vote.h"
 #include "core/session/draft_calls.h"
 #include "core/session/pass_clock.h"
 #include "core/session/walks.h"
@@ -55,7 +55,7 @@ class Stepper {
   void record_draft(const std::vector<Session*>& sessions);
   void record_target(const std::vector<Session*>& sessions);
   void share_rows();  // row_budget.cc
-  void decide_levels();  // batch_vote.cc
+  void decide_levels(const std::vector<Session*>& sessions);  // batch_vote.cc
   void decide_rows();
   bool try_draft();
   bool try_target();
@@ -77,7 +77,7 @@ class Stepper {
   std::vector<RankedNode> ranked_;
   std::vector<Session*> asking_;
   std::vector<LevelOffer> offers_;
-  std::vector<size_t> best_first_;
+  LevelBallot ballot_;
   std::vector<std::pair<double, Session*>> nodes_;
   std::vector<double> worth_;
   std::unique_ptr<Plan> plan_;

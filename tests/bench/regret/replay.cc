@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/policy/row_vote.h"
+
 namespace aerie::bench {
 
 namespace {
@@ -103,7 +105,7 @@ void Replay::select_all(std::span<Draft> drafts, std::span<TreePolicy* const> po
   std::stable_sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.worth > b.worth; });
   worth_.clear();
   for (const Node& n : nodes_) worth_.push_back(n.worth);
-  const RowVote vote = aerie::decide_rows(worth_, rows, static_cast<int32_t>(drafts.size()), [&](int32_t n) { return weighs->verify_ms(n); });
+  const RowVote vote = decide_rows(worth_, rows, static_cast<int32_t>(drafts.size()), [&](int32_t n) { return weighs->verify_ms(n); });
   taken_.assign(drafts.size(), 0);
   for (size_t i = 0; i < vote.taken; ++i) ++taken_[nodes_[i].session];
   for (size_t s = 0; s < drafts.size(); ++s)
@@ -137,10 +139,17 @@ void Replay::start(Draft* d, TreePolicy& policy, size_t drafter, const Place& p,
   d->place = p;
   d->bad = bad;
   d->level_rows.clear();
+  d->worth.clear();
   d->tree.reset(-1);
   d->wide.assign(1, 0);
   if (kind_of(*d) != DrafterKind::host) return;
   fill_all(d);
+  stop(d);
+}
+
+// It asks no more: the others hear what its nodes are worth.
+void Replay::stop(Draft* d) {
+  if (d->tree.size() <= 1 || !d->policy->offer_rows(d->tree, &d->worth)) d->worth.clear();
   d->policy = nullptr;
 }
 
@@ -150,7 +159,7 @@ void Replay::take_level(Draft* d) {
   if (kind == DrafterKind::levels || d->frontier[0] == 0) d->level_rows.push_back(static_cast<int32_t>(d->frontier.size()));
   if (kind == DrafterKind::one_pass && d->policy->best_nodes() > 0) {
     grow_product(d, std::min(drafters_[d->drafter].recording->max_depth, d->policy->best_depth()));
-    d->policy = nullptr;
+    stop(d);
     return;
   }
   const WideTree& wide = wide_of(*d);
@@ -177,22 +186,27 @@ void Replay::decide_level(std::span<Draft> drafts, size_t drafter) {
   for (Draft& d : drafts) {
     if (!d.policy || d.drafter != drafter) continue;
     if (!d.policy->offer(d.tree, &d.frontier, &d.offer) || d.frontier.empty()) {
-      d.policy = nullptr;
+      stop(&d);
       continue;
     }
+    d.worth.assign(d.offer.drafted.begin(), d.offer.drafted.end());
     asking_.push_back(&d);
     offers_.push_back(d.offer);
   }
   if (asking_.empty()) return;
   const TreePolicy& policy = *asking_[0]->policy;
   const auto sessions = static_cast<int32_t>(drafts.size());
-  const LevelVote vote = aerie::decide_level(offers_, sessions, [&](int32_t rows) { return policy.level_ms(rows); }, &best_first_);
+  worth_.clear();
+  for (const Draft& d : drafts)
+    if (std::find(asking_.begin(), asking_.end(), &d) == asking_.end()) worth_.insert(worth_.end(), d.worth.begin(), d.worth.end());
+  const LevelVote vote = ballot_.decide(
+      offers_, {worth_, sessions, sessions}, [&](int32_t rows) { return policy.level_ms(rows); }, [&](int32_t rows) { return policy.verify_ms(rows); });
   for (size_t i = 0; i < asking_.size(); ++i) {
-    Draft& d = *asking_[best_first_[i]];
+    Draft& d = *asking_[ballot_.best_first()[i]];
     const double share = vote.rows > 0 ? static_cast<double>(d.offer.rows) * sessions / vote.rows : 0;
     d.policy->decided(i < vote.taken, vote.ms * share, share);
     if (i < vote.taken) take_level(&d);
-    else d.policy = nullptr;
+    else stop(&d);
   }
 }
 
@@ -360,6 +374,7 @@ Outcome Replay::run(const Maker& make, int32_t batch, size_t begin) {
           Mind& m = minds[s];
           m.chosen = choose(&m, now[s]);
           drafts[s].policy = nullptr;
+          drafts[s].worth.clear();
           const auto at = static_cast<size_t>(m.chosen);
           if (m.chosen >= 0) start(&drafts[s], *m.policies[at], at, now[s].place, now[s].bad[at]);
         }
@@ -390,7 +405,7 @@ Outcome Replay::run(const Maker& make, int32_t batch, size_t begin) {
           usual += kNewest * (root_ms - usual);
         }
         if (!several || m.chosen >= 0)
-          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(draft.tree, {draft.path, draft.last_token, ms});
+          m.policies[static_cast<size_t>(std::max(0, m.chosen))]->outcome(draft.tree, {draft.path, draft.last_token, ms, draft.selected});
         if (!several) return;
         for (size_t d = 0; d < drafters_.size(); ++d) {
           if (static_cast<int32_t>(d) == m.chosen) continue;

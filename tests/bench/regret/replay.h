@@ -91,7 +91,7 @@ class Replay {
     LevelOffer offer;
     int32_t last_token = -1;
     std::vector<int32_t> selected;
-    std::vector<double> worth;
+    std::vector<double> worth;  // of its nodes, as far as it has told
   };
   const WideTree& wide_of(const Draft& d) const { return text(drafters_[d.drafter], d.place).trees[d.place.at]; }
   DrafterKind kind_of(const Draft& d) const { return drafters_[d.drafter].recording->kind; }
@@ -99,6 +99,7 @@ class Replay {
   void draft_all(std::span<Draft> drafts);  // level by level
   void decide_level(std::span<Draft> drafts, size_t drafter);
   void take_level(Draft* d);
+  void stop(Draft* d);
   void copy_children(Draft* d, int32_t node);
   void fill_all(Draft* d);
   void grow_product(Draft* d, int32_t max_depth);
@@ -120,7 +121,7 @@ class Replay {
   LevelProduct product_;
   std::vector<Draft*> asking_;
   std::vector<LevelOffer> offers_;
-  std::vector<size_t> best_first_;
+  LevelBallot ballot_;
   std::map<std::tuple<const CostGrid*, int32_t, int64_t>, PassCost::Curve> curves_;
 };
 

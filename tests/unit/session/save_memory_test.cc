@@ -32,7 +32,7 @@ class Steady final : public TreePolicy {
     nodes_ = selected->size();
   }
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
-    inner_->outcome(tree, {o.path, o.last_token, 10 + 0.15 * static_cast<double>(nodes_) + 2 * draft_[1]});
+    inner_->outcome(tree, {o.path, o.last_token, 10 + 0.15 * static_cast<double>(nodes_) + 2 * draft_[1], o.verified});
     nodes_ = 0;
     rested_ = inner_->resting() ? rested_ + 1 : 0;
     if (rested_ == 90) inner_->wake();

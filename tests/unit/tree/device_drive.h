@@ -397,7 +397,7 @@ inline void expect_autos_trees(kernels::Device& device, int cycles) {
       path.push_back(child);
       last = -1;
     }
-    policy->outcome(want.tree, {path, last, 1 + level * static_cast<double>(want.frontiers.size())});
+    policy->outcome(want.tree, {path, last, 1 + level * static_cast<double>(want.frontiers.size()), want.selected});
   }
   EXPECT_GT(drawn, static_cast<size_t>(cycles) / 2);
   EXPECT_GT(nodes, 2 * drawn);

@@ -57,7 +57,7 @@ struct Pretence {
       if (next < 0) break;
       path.push_back(next);
     }
-    policy.outcome(d.tree, {path, last, ms + target[d.selected.size() + 1] - target[1]});
+    policy.outcome(d.tree, {path, last, ms + target[d.selected.size() + 1] - target[1], d.selected});
     ++round;
     d.frontiers.push_back(d.selected);
     return d.frontiers;
