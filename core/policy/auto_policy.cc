@@ -46,8 +46,9 @@ struct Learned : Standing {
   Mood mood;
   Stretch stretch;  // how a text begins: as the last one went on
   // Of asking for a level: what it brings, in tokens net of what the deeper nodes cost to verify and of later draft passes, for each
-  // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold.
-  LevelMeans gain{0.4}, goes_on{0.6};
+  // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold: all
+  // until it is known, for who expects little never asks and never learns.
+  LevelMeans gain{0.4}, goes_on{1};
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     constexpr double kMost = 1e12;

@@ -88,10 +88,6 @@ class LevelBallot {
   std::span<const size_t> best_first() const { return best_first_; }  // the places of the offers
 
  private:
-  // One sees how sure a level's nodes are before they are verified, and need not verify the less sure: what can be chosen from
-  // is worth more than its mean.
-  static constexpr double kChosenFrom = 1.1;
-
   // Those who ask whatever it costs, then those whose next nodes are worth most for each row.
   void arrange(std::span<const LevelOffer> offers) {
     value_.clear();
@@ -114,7 +110,7 @@ class LevelBallot {
     for (auto& nodes : ahead_) nodes.clear();
   }
   void foresee(const LevelOffer& o) {
-    double holds = kChosenFrom;
+    double holds = 1;
     for (size_t level = 0; level < LevelOffer::kAhead; ++level) {
       holds *= o.goes_on[level];
       if (!(holds > 0)) return;

@@ -224,7 +224,6 @@ std::vector<size_t> taken(const std::vector<LevelOffer>& offers, int32_t session
   return places;
 }
 using Places = std::vector<size_t>;
-constexpr double kChosenFrom = 1.1;  // a level's nodes count as so much more than their mean
 
 // Who asks about nodes that are worth so much, and so are the next ones, but none behind them.
 LevelOffer offer(const double& worth, int32_t rows = 1, bool explore = false) {
@@ -233,7 +232,7 @@ LevelOffer offer(const double& worth, int32_t rows = 1, bool explore = false) {
   o.rows = rows;
   o.explore = explore;
   o.asked = {&worth, 1};
-  o.goes_on = {1 / kChosenFrom};
+  o.goes_on = {1};
   return o;
 }
 
@@ -280,7 +279,7 @@ TEST(BatchVote, ALevelIsWorthWhatThePassWithItIs) {
   o.drafted = drafted;  // of both: the first four rows are full
   EXPECT_EQ(asks({o, o}, {}), 0u) << "1.8 more for 2 x 1 ms";
   EXPECT_EQ(asks({o, o}, {0.5}), 2u) << "somebody fills the rest of these";
-  o.goes_on = {1 / kChosenFrom, 1};
+  o.goes_on = {1, 1};
   EXPECT_EQ(asks({o, o}, {}), 2u) << "the level behind it does";
 }
 
