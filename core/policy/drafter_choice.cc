@@ -8,7 +8,7 @@ namespace {
 constexpr double kChoiceMemory = 0.005;  // weight of the newest cycle in the running means
 constexpr double kWorth = 0.5;    // tokens that a tree in hand has to bring more than the others, to be worth more than a trial
 constexpr double kWake = 1.03;    // one that rests is tried again when it used to be so much faster than who is left
-constexpr double kStay = 16;     // cycles that catching up is to pay for itself in
+constexpr double kStay = 48;     // cycles that catching up is to pay for itself in
 
 bool known(const DrafterOption& o) { return o.usable && !o.policy->resting() && !o.policy->on_trial(); }
 
