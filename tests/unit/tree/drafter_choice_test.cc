@@ -74,14 +74,14 @@ TEST(DrafterChoice, InDoubtItIsAsked) {
   EXPECT_EQ(choose({{&usual, true, nullptr}, {&rare, true, nullptr}}), 1);
 }
 
-// Catching up with what others wrote is to pay for itself within sixteen cycles.
+// Catching up with what others wrote is to pay for itself within 48 cycles.
 TEST(DrafterChoice, WhoIsFarBehindHasToBeSoMuchBetter) {
   Stub usual(3, 1.5), behind(3.1, 1.5);
   EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 0}}), 1);
-  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 0.5}}), 1);
-  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 1.5}}), 0);
-  behind.rate.tokens = 3.5;
   EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 1.5}}), 1);
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 4.5}}), 0);
+  behind.rate.tokens = 3.5;
+  EXPECT_EQ(choose({{&usual, true, nullptr}, {&behind, true, nullptr, 4.5}}), 1);
 }
 
 // A trial takes no cycles that a tree in hand is good for.
