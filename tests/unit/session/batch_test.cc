@@ -417,12 +417,13 @@ class ToldCompany final : public TreePolicy {
 };
 
 // Offers chains of two levels, the second for so many tokens; or (rows) has them drafted anyway, to be verified for as many
-// milliseconds each. A draft pass takes 1 ms, however many rows it has, a verify pass likewise, or (rows) 1 ms for each four.
+// milliseconds each. A draft pass takes 1 ms, of more than `most` rows 100, a verify pass 1 ms, or (rows) 1 ms for each four.
 class Offering final : public TreePolicy {
  public:
-  explicit Offering(double tokens, bool rows = false) : tokens_(tokens), rows_(rows), inner_(make_chain_policy(2)) {}
+  explicit Offering(double tokens, bool rows = false, int32_t most = 1000)
+      : tokens_(tokens), rows_(rows), most_(most), inner_(make_chain_policy(2)) {}
   const char* name() const override { return "offering"; }
-  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Offering>(tokens_, rows_); }
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Offering>(tokens_, rows_, most_); }
   int32_t width() const override { return inner_->width(); }
   bool draw_order() const override { return false; }
   void begin(const CycleLimits& limits) override { inner_->begin(limits); }
@@ -440,13 +441,14 @@ class Offering final : public TreePolicy {
   void rows_decided(int32_t nodes, double, std::vector<int32_t>* selected) override {
     selected->assign(best_.begin(), best_.begin() + nodes);
   }
-  double level_ms(int32_t) const override { return 1; }
+  double level_ms(int32_t rows) const override { return rows > most_ ? 100 : 1; }
   double verify_ms(int32_t rows) const override { return rows_ ? (rows + 3) / 4 : 1; }
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override { inner_->select(tree, selected); }
 
  private:
   double tokens_;
   bool rows_;
+  int32_t most_;
   std::vector<int32_t> best_;
   std::unique_ptr<TreePolicy> inner_;
 };
@@ -502,6 +504,28 @@ TEST_F(BatchTest, SessionsDecideTogetherOnALevelThatAllWaitFor) {
   EXPECT_EQ(passes({1.1, 1.1, 1.1}), (Passes{2, 2, 2}));
   EXPECT_EQ(passes({2.4, 0.1, 0.1}), (Passes{1, 1, 1})) << "three wait for what one gains";
   EXPECT_EQ(passes({2.5, 0.6, 0.1}), (Passes{2, 2, 2})) << "rows are free here";
+}
+
+// EAGLE-2's ten rows of the second level come, whatever they cost.
+TEST_F(BatchTest, WhoDecidesKnowsTheRowsOfThoseWhoDoNot) {
+  const auto model = open_model(*target_, cpu(1));
+  const auto drafter = open_drafter(model, "eagle", *eagle_);
+  const auto passes = [&](int32_t most) {
+    SessionOptions o, beside;
+    o.drafter = beside.drafter = drafter;
+    o.policy = [most] { return std::make_unique<Offering>(5, false, most); };
+    beside.policy = [] { return must(make_eagle2_policy({})); };
+    const auto session = start(model, 0, o), other = start(model, 1, beside);
+    auto batch = must(Batch::create(model));
+    must(batch->add(*session));
+    must(batch->add(*other));
+    for (int n = 0; n < 5; ++n) must(batch->step(0, kNoLimit));
+    const uint64_t before = session->statistics().draft_passes;
+    must(batch->step(0, kNoLimit));
+    return session->statistics().draft_passes - before;
+  };
+  EXPECT_EQ(passes(11), 2u);
+  EXPECT_EQ(passes(10), 1u) << "an eleventh row is dear";
 }
 
 // Passes for several cost more than for one: who takes the first cycle for one of its own would find that drafting loses.
