@@ -27,6 +27,9 @@ class Queue {
   // in here (between slices of an op it looks at the clock), an asynchronous one waits.
   // With a deadline already past, at least one slice is run, so repeated calls always finish.
   virtual Result<RunState> advance(Clock::time_point deadline) = 0;
+  // From now on deadlines may be overrun by about so much (0 at first). A synchronous device then cuts up long ops only, for
+  // threads wait for each other after every slice.
+  virtual void set_slack(Clock::duration) {}
   // Drop what is left of the plan; returns once the device touches none of its memory.
   virtual void abandon() = 0;
 };

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "core/model/slices.h"
+
 namespace aerie {
 
 using kernels::Clock;
 
 namespace {
-
-// A session looks for a cancel as often (core/session/stepper.cc).
-constexpr auto kSlice = std::chrono::milliseconds(2);
 
 double since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
@@ -33,6 +32,7 @@ Result<std::unique_ptr<PassTimer>> PassTimer::create(std::shared_ptr<kernels::De
                                                      size_t index_bytes) {
   AERIE_ASSIGN(auto plan, Plan::create(device, index_bytes));
   AERIE_ASSIGN(auto queue, device->make_queue());
+  queue->set_slack(kSliceSlack);
   return std::unique_ptr<PassTimer>(new PassTimer(options, std::move(plan), std::move(queue)));
 }
 

@@ -4,13 +4,12 @@
 #include <exception>
 #include <new>
 
+#include "core/model/slices.h"
 #include "core/session/session.h"
 
 namespace aerie {
 
 namespace {
-// How long a slice of work may go on before a cancel is noticed.
-constexpr auto kCancelInterval = std::chrono::milliseconds(2);
 // Added to now: the longest that one may ask for would be past the clock's end, and so over at once.
 constexpr std::chrono::microseconds kLongestBudget = std::chrono::hours(24 * 365);
 constexpr size_t kIndexBytes = size_t{512} << 10;
@@ -75,6 +74,7 @@ bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, st
 bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microseconds budget, std::atomic<bool>* cancel) {
   using kernels::Clock;
   const auto deadline = budget.count() > 0 ? Clock::now() + std::min(budget, kLongestBudget) : kernels::kNoDeadline;
+  queue_->set_slack(budget.count() > 0 ? Clock::duration() : kSliceSlack);
   const auto any = [&](auto&& f) { return std::any_of(sessions.begin(), sessions.end(), f); };
   while (any([](const Session* s) { return s->active(); }) && !any([](const Session* s) { return s->said(); })) {
     if (cancel && cancel->exchange(false, std::memory_order_relaxed)) return false;
@@ -85,7 +85,7 @@ bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microsecon
     if (flight_.empty()) record_next(sessions);
     if (flight_.empty()) continue;  // they have ended or failed
     timed_ = flight_;
-    Result<kernels::RunState> state = queue_->advance(std::min(deadline, start + kCancelInterval));
+    Result<kernels::RunState> state = queue_->advance(std::min(deadline, start + kSlice));
     const Clock::time_point waited = Clock::now();
     pass_ms_ += std::chrono::duration<double, std::milli>(waited - start).count();
     for (Session* s : timed_) s->count_time(nanoseconds(waited - start));

@@ -90,9 +90,12 @@ class CpuQueue final : public Queue {
     return {};
   }
   Result<RunState> advance(Clock::time_point deadline) override;
+  void set_slack(Clock::duration slack) override { slack_ = slack; }
   void abandon() override { state_ = RunState::idle; }
 
  private:
+  int64_t estimate() const;
+  int64_t first_round(int32_t tasks) const;
   Status run_tasks(int32_t count);
 
   CpuDevice& device_;
@@ -101,6 +104,7 @@ class CpuQueue final : public Queue {
   size_t op_ = 0;
   int32_t task_ = 0;  // of ops_[op_]
   uint64_t first_run_ = 0;
+  Clock::duration slack_{};
 };
 
 class CpuDevice final : public Device {
@@ -178,9 +182,24 @@ int64_t tasks_that_fit(Clock::duration left, Clock::duration task) {
 // Handing tasks to another core and hearing from it takes some microseconds.
 constexpr int64_t kWorthSharing = 10000;
 
+// A task of an op without estimate takes no longer; most take a few microseconds.
+constexpr int64_t kTask = 50000;
+
+// Nanoseconds that one thread takes for the op, at best.
+int64_t CpuQueue::estimate() const {
+  return std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]);
+}
+
+// Tasks a thread, of so many: what the slack allows, at least the one that says how long they are.
+int64_t CpuQueue::first_round(int32_t tasks) const {
+  const int64_t slack = std::chrono::duration_cast<std::chrono::nanoseconds>(slack_).count();
+  const int64_t all = estimate(), task = all < INT64_MAX ? std::max<int64_t>(1, all / std::max(1, tasks)) : kTask;
+  return std::max<int64_t>(1, slack / task);
+}
+
 Status CpuQueue::run_tasks(int32_t count) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
-  if (std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]) < kWorthSharing) {
+  if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
     device_.run(count, run_one, &batch);
@@ -205,9 +224,9 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
     const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
     // A row's context says how long its attention takes: one task says nothing about the next.
     const bool alike = !std::holds_alternative<Attention>(ops_[op_]);
-    int64_t round = 1;  // tasks a thread; the first one also says how long they are
+    int64_t round = timed ? first_round(n) : n;  // tasks a thread
     while (task_ < n) {
-      const auto count = static_cast<int32_t>(timed ? std::min<int64_t>(n - task_, round * threads) : n - task_);
+      const auto count = static_cast<int32_t>(std::min<int64_t>(n - task_, round * threads));
       AERIE_TRY(run_tasks(count));
       if (!timed) continue;
       const Clock::time_point start = std::exchange(now, Clock::now());
@@ -216,7 +235,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
         return state_;
       }
       if (alike && task_ < n)  // so the deadline is ahead
-        round = std::min<int64_t>(n, tasks_that_fit(deadline - now, (now - start) * threads / count));
+        round = std::min<int64_t>(n, tasks_that_fit(deadline - now + slack_, (now - start) * threads / count));
     }
   }
   return state_ = RunState::done;

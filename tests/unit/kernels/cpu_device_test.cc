@@ -130,6 +130,24 @@ TEST(CpuDevice, SlicesGiveTheSameBitsAndAlwaysProgress) {
   }
 }
 
+// Nobody waits: only an op that takes longer is cut up.
+TEST(CpuDevice, WithSlackAnOpRunsInOnePiece) {
+  const auto device = with_threads(2);
+  Net net(*device, 40);
+  const Floats want = whole_run(*device, 40);
+  const auto slices = [&](Clock::duration slack) {
+    const auto queue = queue_of(*device);
+    queue->set_slack(slack);
+    EXPECT_TRUE(queue->submit(net.plan()).ok());
+    size_t calls = 1;
+    while (*queue->advance(Clock::time_point::min()) == RunState::pending) ++calls;
+    EXPECT_TRUE(same_bits(want, net.result()));
+    return calls;
+  };
+  EXPECT_EQ(slices(std::chrono::seconds(1)), net.plan().size());
+  EXPECT_GT(slices(std::chrono::nanoseconds(1)), net.plan().size());
+}
+
 TEST(CpuDevice, OneQueueHasOnePlan) {
   const auto device = with_threads(2);
   Net net(*device, 60);
