@@ -15,7 +15,7 @@ import (
 type DrafterOptions struct {
 	Package     string // path of a drafter package, or of a target used as draft model
 	Plugin      string // id of a loaded plugin; "": the one that the package names
-	MaxSessions int    // sessions that may use it at once; 0: 8
+	MaxSessions int    // sessions that may use it at once, 1 .. 4096; 0: 8
 	// Progress is called while the package is read, on the calling goroutine.
 	Progress func(doneBytes, totalBytes uint64)
 }

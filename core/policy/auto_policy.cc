@@ -9,72 +9,26 @@
 #include <mutex>
 #include <utility>
 
-#include "core/policy/calibration.h"
-#include "core/policy/level_means.h"
+#include "core/policy/learned.h"
 #include "core/policy/marginal.h"
-#include "core/policy/mood.h"
 #include "core/policy/node_values.h"
 #include "core/policy/policy_memory.h"
 #include "core/policy/tree_policy.h"
-#include "core/policy/trial.h"
 
 namespace aerie {
 namespace {
 
 constexpr int32_t kTopK = 10;             // children a node, frontier width at most
 constexpr int32_t kMaxDepth = LevelMeans::kDepths;
-constexpr double kMemory = 0.015;         // weight of the newest cycle in the running means
 constexpr double kExplore = 48;           // of so many levels that do not seem to pay, one is asked for
 constexpr double kSlack = 0.01;           // who loses so little need not rest
-constexpr double kNothing = 1e6;          // nothing is known
-constexpr double kAnew = 1.0 / 16;        // what was learned counts for so many cycles when a drafter is tried again
 constexpr double kHeldUp = 2;             // a cycle counts as at most so many times as long as was expected
 constexpr double kTrifle = 1.0 / 64;      // a node worth less than this share of a plain pass is never verified in a batch
 constexpr double kHindsight = 0.3;        // of what came, the rest of what was expected: one walk says little
 
-// How a drafter does.
-struct Standing {
-  Trial trial;
-  CycleRate rate;       // running means of a drafting cycle, its milliseconds counted in passes of plain decode
-  double spread = 0.1;  // of a cycle's tokens about what its cost pays for: the mean square
-  double unsure = kNothing;  // the mean square that the means may be wrong by, beside `spread`
-};
-
-// About a drafter, whatever the text.
-struct Learned : Standing {
-  Calibration calibration, together;  // of a child alone, and of it with all before it on its path
-  Mood mood;
-  Stretch stretch;  // how a text begins: as the last one went on
-  // Of asking for a level: what it brings, in tokens net of what the deeper nodes cost to verify and of later draft passes, for each
-  // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold: all
-  // until it is known, for who expects little never asks and never learns.
-  LevelMeans gain{0.4}, goes_on{1};
-  template <class Self, class F>
-  static void fields(Self& self, F& f) {
-    constexpr double kMost = 1e12;
-    Calibration::fields(self.calibration, f);
-    Calibration::fields(self.together, f);
-    Mood::fields(self.mood, f);
-    LevelMeans::fields(self.gain, f);
-    LevelMeans::fields(self.goes_on, f);
-    Trial::fields(self.trial, f);
-    Stretch::fields(self.stretch, f);
-    f(self.rate.tokens, 0, kMost);
-    f(self.rate.ms, 0, kMost);
-    f(self.spread, 0, kMost);
-    f(self.unsure, 0, kNothing);
-  }
-};
-
-// Sessions that draft at the same time learn together: in a batch, in which all wait for a pass that one asks for, they
-// try, use and give up a drafter together.
-struct Shared {
-  std::mutex mutex;
-  Learned learned;
-};
 struct Experience final : TreeExperience {
-  explicit Experience(std::shared_ptr<Shared> s) : shared(std::move(s)) {}
-  std::shared_ptr<Shared> shared;
+  explicit Experience(std::shared_ptr<SharedLearning> s) : shared(std::move(s)) {}
+  std::shared_ptr<SharedLearning> shared;
 };
 
 class AutoPolicy final : public TreePolicy {
@@ -109,7 +63,7 @@ class AutoPolicy final : public TreePolicy {
   // What it recalls is its own, whatever others have learned since.
   bool recall(std::span<const double> numbers) override {
     MemoryReader read(numbers);
-    auto then = std::make_shared<Shared>();
+    auto then = std::make_shared<SharedLearning>();
     Stretch stretch;
     double declined = 0;
     Learned::fields(then->learned, read);
@@ -133,7 +87,7 @@ class AutoPolicy final : public TreePolicy {
       const std::lock_guard lock(shared_->mutex);
       if (shared_->learned.trial.resting()) {
         shared_->learned.trial.start();
-        begin_anew(&shared_->learned);
+        shared_->learned.begin_anew();
       }
     }
     look_up();
@@ -142,8 +96,8 @@ class AutoPolicy final : public TreePolicy {
     const std::lock_guard lock(shared_->mutex);
     const bool before = shared_->learned.trial.on();
     shared_->learned.trial.idle(tokens, weight());
-    forget(&shared_->learned, costs_.beside);
-    if (!before && shared_->learned.trial.on()) begin_anew(&shared_->learned);
+    shared_->learned.forget(costs_.beside);
+    if (!before && shared_->learned.trial.on()) shared_->learned.begin_anew();
   }
 
   void begin(const CycleLimits& limits) override {
@@ -288,7 +242,7 @@ class AutoPolicy final : public TreePolicy {
     const bool drafted = expected_ > 0 && o.verified.size() == kept_;  // else others took its rows
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
-    learn_rate(&learned, tokens, ms / plain_ms(), costs_.beside);
+    learned.learn_rate(tokens, ms / plain_ms(), costs_.beside);
     if (drafted) {
       learn_gains(&learned.gain);
       learn_goes_on(tree, &learned.goes_on);
@@ -325,23 +279,6 @@ class AutoPolicy final : public TreePolicy {
   double aim() const {
     if (free_ && costs_.reached > 0) return costs_.reached;
     return plain_ms() > 0 ? std::max(costs_.reached, std::max(1.0, now_.rate.speed()) / plain_ms()) : 0;
-  }
-
-  static void learn_rate(Learned* l, double tokens, double passes, int32_t beside) {
-    const double off = tokens - (l->unsure < kNothing ? l->rate.speed() : 1) * passes;
-    l->spread += kMemory * (off * off - l->spread);
-    forget(l, beside);
-    const double weight = l->unsure / (l->unsure + 1);
-    l->unsure *= 1 - weight;
-    l->rate.tokens += weight * (tokens - l->rate.tokens);
-    l->rate.ms += weight * (passes - l->rate.ms);
-  }
-  // What it was like says less now.
-  static void begin_anew(Learned* l) { l->unsure = std::max(l->unsure, kAnew); }
-  // What all texts of a batch come to changes less than one text does, and every session tells of it.
-  static void forget(Learned* l, int32_t beside) {
-    const double memory = kMemory / std::max(1, beside);
-    l->unsure = std::min(kNothing, l->unsure + memory * memory);
   }
 
   // Of a node whose parent was verified it is known whether all of its path came true, unless it is behind the last token. Of
@@ -460,7 +397,7 @@ class AutoPolicy final : public TreePolicy {
     int32_t nodes, depth;
   } room_{};  // of this cycle's tree
   CycleCosts costs_;
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::shared_ptr<SharedLearning> shared_ = std::make_shared<SharedLearning>();
   Learned now_;      // as it was when the cycle began
   Stretch stretch_;  // of this text
   NodeValues values_;

@@ -1,7 +1,7 @@
 // The rows of a target pass, shared out among a batch's sessions when there are more than it may have.
 //
 // Everyone keeps the root, and what is not a matter of choice: rows beside the tree, trees of the sampled rule (whose
-// law forbids dropping nodes by score). Prompts get up to half of what is left, and at least a row each. The rest goes
+// law forbids dropping nodes by score). Prompts get half of what is left, more where trees want less, and at least a row each. The rest goes
 // to the nodes of highest value, whosever they are: a session with confident drafts gets more.
 #include <algorithm>
 

@@ -206,7 +206,7 @@ class aerie_evaluate_options(Structure):
 class aerie_drafter_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
-        ("max_sessions", c_int32),  # sessions that may use it at once; 0: 8
+        ("max_sessions", c_int32),  # sessions that may use it at once, 1 .. 4096; 0: 8
         ("package", c_char_p),  # path of a drafter package, or of a target used as draft model
         ("plugin", c_char_p),  # plugin id; NULL: what the package names, or the first that takes targets. Required without a package
         ("progress", aerie_progress_fn),  # while the package is read; without one it is not called
@@ -267,7 +267,7 @@ class aerie_token_source(Structure):
         ("reserved", c_uint32),
         ("user", c_void_p),
         ("bytes", aerie_token_bytes_fn),  # called on the thread that steps
-        ("hold", aerie_hold_fn),  # called when a session takes the source; NULL: the host keeps `user` alive
+        ("hold", aerie_hold_fn),  # called when a session takes the source; NULL (and so release): the host keeps `user` alive
         ("release", aerie_hold_fn),  # called once for it when the session and its forks have let go, on whatever thread
     ]
 

@@ -239,7 +239,7 @@ AERIE_API int32_t aerie_model_evaluate(aerie_model *model, const int32_t *tokens
 
 typedef struct aerie_drafter_options {
   uint32_t struct_size;
-  int32_t max_sessions;       /* sessions that may use it at once; 0: 8 */
+  int32_t max_sessions;       /* sessions that may use it at once, 1 .. 4096; 0: 8 */
   const char *package;        /* path of a drafter package, or of a target used as draft model */
   const char *plugin;         /* plugin id; NULL: what the package names, or the first that takes targets. Required
                                  without a package */
@@ -321,7 +321,7 @@ typedef struct aerie_token_source {
   uint32_t reserved;
   void *user;
   aerie_token_bytes_fn bytes; /* called on the thread that steps */
-  aerie_hold_fn hold;         /* called when a session takes the source; NULL: the host keeps `user` alive */
+  aerie_hold_fn hold;         /* called when a session takes the source; NULL (and so release): the host keeps `user` alive */
   aerie_hold_fn release;      /* called once for it when the session and its forks have let go, on whatever thread */
 } aerie_token_source;
 

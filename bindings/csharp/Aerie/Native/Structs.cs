@@ -128,7 +128,7 @@ namespace Aerie.Native
     internal unsafe struct aerie_drafter_options
     {
         internal uint struct_size;
-        /// <summary>sessions that may use it at once; 0: 8</summary>
+        /// <summary>sessions that may use it at once, 1 .. 4096; 0: 8</summary>
         internal int max_sessions;
         /// <summary>path of a drafter package, or of a target used as draft model</summary>
         internal byte* package;
@@ -226,7 +226,7 @@ namespace Aerie.Native
         internal IntPtr user;
         /// <summary>called on the thread that steps</summary>
         internal IntPtr bytes;
-        /// <summary>called when a session takes the source; NULL: the host keeps `user` alive</summary>
+        /// <summary>called when a session takes the source; NULL (and so release): the host keeps `user` alive</summary>
         internal IntPtr hold;
         /// <summary>called once for it when the session and its forks have let go, on whatever thread</summary>
         internal IntPtr release;

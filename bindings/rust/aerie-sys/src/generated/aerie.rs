@@ -341,7 +341,7 @@ impl Default for aerie_evaluate_options {
 pub struct aerie_drafter_options {
     /// `uint32_t struct_size`
     pub struct_size: u32,
-    /// sessions that may use it at once; 0: 8
+    /// sessions that may use it at once, 1 .. 4096; 0: 8
     pub max_sessions: i32,
     /// path of a drafter package, or of a target used as draft model
     pub package: *const c_char,
@@ -467,7 +467,7 @@ pub struct aerie_token_source {
     pub user: *mut c_void,
     /// called on the thread that steps
     pub bytes: aerie_token_bytes_fn,
-    /// called when a session takes the source; NULL: the host keeps `user` alive
+    /// called when a session takes the source; NULL (and so release): the host keeps `user` alive
     pub hold: aerie_hold_fn,
     /// called once for it when the session and its forks have let go, on whatever thread
     pub release: aerie_hold_fn,

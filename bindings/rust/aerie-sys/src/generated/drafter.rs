@@ -564,7 +564,7 @@ pub struct aerie_drafter_needs {
     pub n_taps: i32,
     /// AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm
     pub taps: [i32; 8],
-    /// levels answered by one propose, \>= 1; above 1 only the roots are asked
+    /// levels answered by one propose, 1 .. 32; above 1 only the roots are asked
     /// about, once a cycle, and every node of a depth has the same children
     pub levels: i32,
     /// deepest node worth asking for; 0: no limit (levels \> 1: levels)
