@@ -10,6 +10,7 @@ page anew from results.json.
 """
 
 import argparse
+import datetime
 import json
 import subprocess
 import tempfile
@@ -51,7 +52,8 @@ def study(args: argparse.Namespace) -> dict:
             measure(args, name, table)
         more += ["--costs", f"{name}={table}"]
     more += ["--tokens", "24", "--run", "100", "--batch", "1,4"] if args.smoke else ["--batch", "1,4,8,16", "--run", "1000"]
-    return json.loads(tool(args, "replay", args.models / "demo.aerie", args.models / args.drafter, *more))
+    replayed = json.loads(tool(args, "replay", args.models / "demo.aerie", args.models / args.drafter, *more))
+    return {"date": datetime.date.today().isoformat()} | replayed
 
 
 def best(cell: dict, variant: str) -> dict:
@@ -73,7 +75,7 @@ def page(r: dict) -> str:
     out = ["# CAST, part by part", "",
            "Written by `tests/bench/cast.py`. Speculation changes no token, so what the target takes of a tree is known once the text is. At each of",
            f"{r['positions']} positions of texts of the demo model the tree of its EAGLE-3 head was recorded, ten levels deep; what passes cost was measured",
-           f"({device}; 110M and 1B are the demo pair *inflated* to int8 models of such shapes, which say the same). Then each policy wrote {r['tokens']} tokens",
+           f"({device}, {r['date']}; 110M and 1B are the demo pair *inflated* to int8 models of such shapes, which say the same). Then each policy wrote {r['tokens']} tokens",
            "a text through the core's own policy code in the time of these costs, without noise. Draft noise is shared. 110M is measured up to batch 8, 1B at",
            "batch 1: a pass beyond that costs what one of as many rows in all does.", "",
            "## Table 3", "",
