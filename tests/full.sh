@@ -27,7 +27,7 @@ if [[ " $what " == *" exactness "* ]]; then
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
     check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \
-      --tokens 60000 --seed $RANDOM
+      --tokens 76000 --seed $RANDOM
   done
   for kv in bf16 int8; do
     check "exactness int8, $kv KV" $aerie verify --model "$tmp/int8.aerie" --kv-dtype $kv --drafter $head --drafter ngram --tokens 20000
