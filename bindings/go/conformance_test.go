@@ -156,7 +156,7 @@ func TestOwnAllocatorAndJobs(t *testing.T) {
 			if !errors.Is(err, ErrOutOfMemory) {
 				t.Errorf("after %d allocations: %v", gives, err)
 			}
-		} else if isText(t, "on the host's memory and jobs", must(t, ids, err), theText(t, 0.8, 5, 32)); host.Rounds() < 20 {
+		} else if isText(t, "on the host's memory and jobs", must(t, ids, err), theText(t, 0.8, 5, 32)); host.Rounds() < 32 {
 			t.Errorf("%d rounds of jobs", host.Rounds())
 		}
 		host.Free()

@@ -133,7 +133,9 @@ class TreePolicy {
   // unless that is empty, whether it is asked about, what of the pass is for this session's sake, and the share of it that this is.
   virtual bool offer(const DraftTree& tree, std::vector<int32_t>* frontier, LevelOffer* offer) {
     *offer = {};
-    return expand(tree, frontier);
+    if (!expand(tree, frontier)) return false;
+    offer->rows = static_cast<int32_t>(frontier->size());
+    return true;
   }
   virtual void decided(bool /*asks*/, double /*ms*/, double /*share*/) {}
   // What passes over so many rows of all of them take. 0: it does not ask.

@@ -77,7 +77,6 @@ Status Session::start_cycle(bool any_rows) {
 Status Session::next_draft_level() {
   for (;;) {
     if (!policy_->offer(tree_, &frontier_, &offer_) || frontier_.empty()) return end_draft();
-    offer_.rows = static_cast<int32_t>(frontier_.size());
     const bool ahead = device_.has(tree_, frontier_);
     if (!ahead && (!one_pass() || frontier_[0] == 0)) break;
     policy_->decided(offer_.pays(), offer_.ms, 1);  // no pass, nobody waits
