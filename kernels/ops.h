@@ -45,8 +45,16 @@ struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_
 struct Embed { Tensor table; const int32_t* ids; Tensor out; };
 // out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x.
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; };
+// How activations become integers: +-most is the largest magnitude of a span of k, which has a scale of its own; nearest, ties
+// to even. One span of 127, but for int8 weights on an x86 CPU without VNNI.
+struct ActivationCodes {
+  int32_t most = 127;
+  int64_t span = 0;  // blocks of 32 k; 0: the whole row
+
+  int64_t spans(int64_t blocks) const { return span > 0 ? (blocks + span - 1) / span : 1; }
+};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. int8/int4 weights multiply activations quantised to int8 with one scale per row, fp8 weights the activations as
+// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes), fp8 weights the activations as
 // they are (CUDA: as halves, with a power of two per row).
 // `residual` may be `out`. Order: residual + (bias + sum).
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::

@@ -1,8 +1,8 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
-// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's;
-// for int4 an exact integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias,
+// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's, or
+// such a sum for each span of k (ActivationCodes), one FMA chain over spans, times the weights' scale; for int4 an exact integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias,
 // then + residual.
 #include "kernels/cpu/hwy_targets.h"
 
@@ -161,9 +161,13 @@ void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows&
   }
 }
 
+template <class Fn>
+auto with_dots(const Fn& fn) {
+  return use_byte_dots(HWY_TARGET) ? fn(ByteDots()) : fn(OtherDots());
+}
+
 void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
-  if (use_byte_dots(HWY_TARGET)) all_panels<ByteDots>(op, first, last, x);
-  else all_panels<OtherDots>(op, first, last, x);
+  with_dots([&](auto dots) { all_panels<decltype(dots)>(op, first, last, x); });
 }
 
 void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
@@ -172,22 +176,32 @@ void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weig
   });
 }
 
+ActivationCodes activation_codes(DType weights) {
+  return with_dots([&](auto dots) {
+    using Dots = decltype(dots);
+    return weights == DType::int4 ? Dots::template kCodes<true> : Dots::template kCodes<false>;
+  });
+}
+
 template <bool kInt4>
-void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, int8_t* q, int32_t* offsets, float* scale) {
-  const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock;
-  each_tile(kInt4 ? DType::int4 : DType::int8, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, int8_t* q, int32_t* offsets, float* scales) {
+  constexpr DType kType = kInt4 ? DType::int4 : DType::int8;
+  const ActivationCodes codes = activation_codes(kType);
+  const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock, spans = codes.spans(blocks), sums = kInt4 ? blocks : spans;
+  each_tile(kType, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
     int8_t* tile_q = q + packed * kp;
-    int32_t* tile_offsets = offsets + packed * blocks;
+    int32_t* tile_offsets = offsets + packed * sums;
+    float* tile_scales = scales + packed * spans;
     for (int64_t r = 0; r < n; ++r)
-      scale[row + r] = quantise_row<kInt4>(x + (row + r) * stride, k, r, wide, tile_q, tile_offsets);
-    for (int64_t r = n; r < wide; ++r) zero_row(blocks, r, wide, tile_q, tile_offsets);
+      quantise_row<kInt4>(x + (row + r) * stride, k, codes, r, wide, tile_q, tile_offsets, tile_scales);
+    for (int64_t r = n; r < wide; ++r) zero_row(blocks, sums, spans, r, wide, tile_q, tile_offsets, tile_scales);
   });
 }
 
 void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, int8_t* q, int32_t* offsets,
-              float* scale) {
-  (weights == DType::int4 ? quantise_rows<true> : quantise_rows<false>)(x, stride, m, k, q, offsets, scale);
+              float* scales) {
+  (weights == DType::int4 ? quantise_rows<true> : quantise_rows<false>)(x, stride, m, k, q, offsets, scales);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -201,6 +215,9 @@ HWY_EXPORT(linear_panels);
 HWY_EXPORT(packed_rows);
 HWY_EXPORT(interleave);
 HWY_EXPORT(quantise);
+HWY_EXPORT(activation_codes);
+
+ActivationCodes activation_codes(DType weights) { return HWY_DYNAMIC_DISPATCH(activation_codes)(weights); }
 
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols;
@@ -221,7 +238,8 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   if (integer) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
     const size_t q_bytes = round64(packed * kp), offset_bytes = round64(packed * blocks * 4);
-    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(m * 4));
+    const int64_t spans = activation_codes(op.w.dtype).spans(blocks);
+    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(packed * spans * 4));
     auto* q = static_cast<int8_t*>(done.room) + before;
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);

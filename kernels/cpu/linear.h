@@ -15,6 +15,9 @@ struct PreparedRows {
 };
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch);
 
+// What prepare_rows makes of activations for weights of that type, int8 or int4, on this machine.
+ActivationCodes activation_codes(DType weights);
+
 // Panels [first, last) of op.out.
 void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows);
 

@@ -58,6 +58,8 @@ HWY_INLINE void add_dots(__m512i& sum, __m512i w, const int8_t* x) {  // the loa
 #endif
 struct ByteDots {
   template <bool kInt4>
+  static constexpr ActivationCodes kCodes{};
+  template <bool kInt4>
   static constexpr bool kOffsets = kInt4 || kUnsigned;
   using D8 = hn::Repartition<uint8_t, D>;
   using Codes = hn::Vec<D8>;

@@ -1,9 +1,8 @@
-// Products of int8 activations with a block (32 k) of int8 or int4 weights, summed in int32: exact, so every target
-// gives the same.
+// Products of int8 activations with a block (32 k) of int8 or int4 weights, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: [row][32]) with P panels whose blocks
 // are at w + p * size. kOffsets: weights are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows'
-// offsets, which take away what that adds.
+// offsets, which take away what that adds. kCodes: how the activations were rounded.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
 
@@ -41,15 +40,12 @@ using Raw = decltype(VI::raw);
 #if HWY_TARGET == HWY_AVX3
 HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm512_maddubs_epi16(u, s); }
 HWY_INLINE Raw fours(Raw s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
-HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm512_mask_sub_epi8(x, _mm512_movepi8_mask(w), _mm512_setzero_si512(), x); }
 #elif HWY_TARGET == HWY_AVX2
 HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm256_maddubs_epi16(u, s); }
 HWY_INLINE Raw fours(Raw s) { return _mm256_madd_epi16(s, _mm256_set1_epi16(1)); }
-HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm256_sign_epi8(x, w); }
 #else
 HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm_maddubs_epi16(u, s); }
 HWY_INLINE Raw fours(Raw s) { return _mm_madd_epi16(s, _mm_set1_epi16(1)); }
-HWY_INLINE Raw with_sign(Raw x, Raw w) { return _mm_sign_epi8(x, w); }
 #endif
 HWY_INLINE VI broadcast(const int8_t* x) {  // 4 activations, in every lane
   int32_t four;
@@ -58,52 +54,76 @@ HWY_INLINE VI broadcast(const int8_t* x) {  // 4 activations, in every lane
 }
 
 struct Pairs {
+  // Codes of int8 weights are taken as unsigned, and a pair of products must fit 16 bits: 2 * 255 * 64 < 32768. So activations
+  // have seven bits, but a scale for every 128 k: what is large in a row costs its neighbours alone. All eight would take an
+  // instruction more for every product, for the sign, of those that few ports can do.
   template <bool kInt4>
-  static constexpr bool kOffsets = kInt4;
+  static constexpr ActivationCodes kCodes = kInt4 ? ActivationCodes{} : ActivationCodes{64, 4};
+  template <bool kInt4>
+  static constexpr bool kOffsets = true;
+  using D8 = hn::Repartition<uint8_t, D>;
+  using D16 = hn::Repartition<int16_t, D>;
+  using Codes = hn::Vec<D8>;
+  using V16 = hn::Vec<D16>;
+
+  // Of each row 4 k from x on, with the panels' codes of these.
+  template <int M, size_t N>
+  static HWY_INLINE void add_group(const Codes (&codes)[N], const int8_t* x, V16 (&sum)[M][N]) {
+    AERIE_UNROLL for (int m = 0; m < M; ++m) {
+      const Raw four = broadcast(x + m * kBlock).raw;
+      AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+        sum[m][i] = hn::Add(sum[m][i], V16{pairs(codes[i].raw, four)});
+        AERIE_KEEP(sum[m][i]);
+      }
+    }
+  }
+  template <int M, size_t N>
+  static HWY_INLINE void add_group(const Codes (&codes)[N], const int8_t* x, VI (&sum)[M][N]) {
+    AERIE_UNROLL for (int m = 0; m < M; ++m) {
+      const Raw four = broadcast(x + m * kBlock).raw;
+      AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+        sum[m][i] = hn::Add(sum[m][i], VI{fours(pairs(codes[i].raw, four))});
+        AERIE_KEEP(sum[m][i]);
+      }
+    }
+  }
 
   template <bool kInt4, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
-    const hn::Repartition<uint8_t, D> d8;
-    const hn::Repartition<int16_t, D> d16;
-    using V16 = hn::Vec<decltype(d16)>;
+    const D8 d8;
+    Codes codes[P * kV];
+    const auto load = [&](const uint8_t* at, int p, size_t v) HWY_ATTR { return hn::Load(d8, at + p * size + 4 * kN * v); };
     if constexpr (kInt4) {
       // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. The offsets take 8 away.
-      const auto low = hn::Set(d8, 15);
+      const Codes low = hn::Set(d8, 15);
       V16 acc[M][P * kV];
       AERIE_UNROLL for (auto& row : acc)
-        AERIE_UNROLL for (auto& a : row) a = hn::Zero(d16);
-      for (int j = 0; j < 4; ++j)
+        AERIE_UNROLL for (auto& a : row) a = hn::Zero(D16());
+      AERIE_ROLLED for (int j = 0; j < 4; ++j) {
+        const uint8_t* at = w + kLine * j;
         AERIE_UNROLL for (int p = 0; p < P; ++p) {
           AERIE_PREFETCH(w + p * size + ahead + j * rate);
-          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-            const auto b = hn::Load(d8, w + p * size + kLine * j + 4 * kN * v);
-            const Raw w0 = hn::And(b, low).raw;
-            const Raw w1 = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, b))), low).raw;
-            AERIE_UNROLL for (int m = 0; m < M; ++m) {
-              V16& a = acc[m][p * kV + v];
-              a = hn::Add(a, V16{pairs(w0, broadcast(x + m * kBlock + 4 * j).raw)});
-              a = hn::Add(a, V16{pairs(w1, broadcast(x + m * kBlock + 16 + 4 * j).raw)});
-            }
-          }
+          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::And(load(at, p, v), low);
         }
+        add_group(codes, x + 4 * j, acc);
+        if (kV > 1) asm("" : "+r"(at));  // few registers: load again rather than keep
+        AERIE_UNROLL for (int p = 0; p < P; ++p)
+          AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
+            codes[p * kV + v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(D16(), load(at, p, v)))), low);
+        add_group(codes, x + 16 + 4 * j, acc);
+      }
       AERIE_UNROLL for (int m = 0; m < M; ++m)
         AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) sum[m][i] = hn::Add(sum[m][i], VI{fours(acc[m][i].raw)});
     } else {
-      // |w| with the sign moved to x. 128 * 127 * 2 fits 16 bits: exact.
-      const hn::Repartition<int8_t, D> di8;
-      for (int j = 0; j < 8; ++j)
+      const Codes sign = hn::Set(d8, 0x80);
+      AERIE_PAIRWISE for (int j = 0; j < 8; ++j) {
         AERIE_UNROLL for (int p = 0; p < P; ++p) {
           AERIE_PREFETCH(w + p * size + ahead + j * rate);
-          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-            const auto b = hn::Load(di8, reinterpret_cast<const int8_t*>(w) + p * size + kLine * j + 4 * kN * v);
-            const Raw magnitude = hn::Abs(b).raw;
-            AERIE_UNROLL for (int m = 0; m < M; ++m) {
-              const Raw two = pairs(magnitude, with_sign(broadcast(x + m * kBlock + 4 * j).raw, b.raw));
-              sum[m][p * kV + v] = hn::Add(sum[m][p * kV + v], VI{fours(two)});
-            }
-          }
+          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::Xor(load(w + kLine * j, p, v), sign);
         }
+        add_group(codes, x + 4 * j, sum);
+      }
     }
   }
 };
@@ -111,6 +131,8 @@ using OtherDots = Pairs;
 #elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
 // Products widened to 16 bits, sums of 4 lanes over groups of 4 k.
 struct Widened {
+  template <bool kInt4>
+  static constexpr ActivationCodes kCodes{};
   template <bool kInt4>
   static constexpr bool kOffsets = kInt4;
 
@@ -149,6 +171,8 @@ struct Widened {
 using OtherDots = OneByOne<Widened>;
 #else
 struct Scalar {
+  template <bool kInt4>
+  static constexpr ActivationCodes kCodes{};
   template <bool kInt4>
   static constexpr bool kOffsets = false;
 

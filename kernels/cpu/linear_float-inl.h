@@ -20,6 +20,21 @@ using V = hn::Vec<D>;
 constexpr size_t kN = hn::MaxLanes(D());
 constexpr size_t kV = kPanel / kN;  // vectors in a panel
 
+// GCC loads far ahead until the sums no longer fit in the registers. Where there are sixteen of these, sums stay where they are
+// said to, in that order, and loops are not unrolled more than is said.
+#undef AERIE_KEEP
+#undef AERIE_ROLLED
+#undef AERIE_PAIRWISE
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_SSE4
+#define AERIE_KEEP(v) asm volatile("" : "+x"((v).raw))
+#define AERIE_ROLLED _Pragma("GCC unroll 1")
+#define AERIE_PAIRWISE _Pragma("GCC unroll 2")
+#else
+#define AERIE_KEEP(v)
+#define AERIE_ROLLED
+#define AERIE_PAIRWISE
+#endif
+
 // sums: (row of the tile, panel, lane). + bias, + residual, to the output; what lies behind the matrix's last row
 // or the tile's own rows is not written. One function for all tiles: their code is large enough.
 HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float* sums) {
@@ -66,7 +81,10 @@ template <int M, int P>
 HWY_INLINE void add_products(const V (&w)[P * kV], const float* x, V (&acc)[M][P * kV]) {
   AERIE_UNROLL for (int m = 0; m < M; ++m) {
     const V a = hn::Set(D(), x[m]);
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::MulAdd(w[j], a, acc[m][j]);
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) {
+      acc[m][j] = hn::MulAdd(w[j], a, acc[m][j]);
+      AERIE_KEEP(acc[m][j]);
+    }
   }
 }
 
@@ -106,7 +124,8 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
   const auto high = hn::Set(d32, 0xffff0000u);
   int64_t ahead = t.ahead.offset;
   const int64_t bytes = size * 2, turn = 2 * t.ahead.turn(bytes);
-  for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word; a line each
+  const int64_t last = k & 1 ? k - 1 : -1;  // whose partner in the word is padding
+  AERIE_PAIRWISE for (int64_t i = 0; i < k; i += 2, ahead += t.ahead.rate) {  // two k lie in one word; a line each
     if (i == turn) ahead += t.ahead.jump(bytes, P);
     V half[P * kV];
     const uint16_t* at = w + i * kPanel;
@@ -116,7 +135,7 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
         half[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(d32, hn::Load(d16, at + static_cast<int64_t>(p) * size + v * kN * 2))));
     }
     add_products<M, P>(half, x + i * M, acc);
-    if (i + 1 == k) break;
+    if (i == last) break;
     if (kV > 1) asm("" : "+r"(at));  // few registers: load again rather than keep
     AERIE_UNROLL for (size_t p = 0; p < P; ++p)
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v)

@@ -47,38 +47,89 @@ HWY_INLINE void begin_sums(const int32_t* offsets, VI (&sum)[M][N]) {
     AERIE_UNROLL for (auto& s : sum[m]) s = Dots::template kOffsets<kInt4> ? hn::Set(di, offsets[m]) : hn::Zero(di);
 }
 
-// acc times the scales of the rows, to the output.
+// Scaled sums of spans or blocks, one after the other. Where registers are few they lie in memory: what was summed last needs
+// those that there are.
 template <int M, int P>
-HWY_INLINE void scale_and_finish(const LinearTile& t, V (&acc)[M][P * kV]) {
-  AERIE_UNROLL for (int m = 0; m < M; ++m) {
-    const V row_scale = hn::Set(D(), m < t.rows ? t.x->scale[t.row + m] : 0.0f);
-    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) acc[m][j] = hn::Mul(acc[m][j], row_scale);
+class Totals {
+ public:
+  static constexpr size_t kWidth = P * kV;
+  HWY_INLINE Totals() {
+    AERIE_UNROLL for (int m = 0; m < M; ++m)
+      AERIE_UNROLL for (size_t j = 0; j < kWidth; ++j) set(m, j, hn::Zero(D()));
   }
-  finish_tile<M, P>(t, acc);
-}
+  HWY_INLINE void add(int m, size_t j, VI sum, V scale) {
+    set(m, j, hn::MulAdd(hn::ConvertTo(D(), sum), scale, get(m, j)));
+  }
+  HWY_INLINE void scale(int m, size_t j, V by) { set(m, j, hn::Mul(get(m, j), by)); }
+  HWY_INLINE void added() {
+    if constexpr (kInMemory) asm volatile("" : : "r"(memory_) : "memory");
+  }
+  HWY_INLINE void finish(const LinearTile& t) {
+    if constexpr (kInMemory) HWY_NAMESPACE::finish(t, P, memory_);
+    else finish_tile<M, P>(t, registers_);
+  }
 
-// One integer sum over all of K, times the scale of the weights' row.
+ private:
+  static constexpr bool kInMemory = kV > 1;
+  HWY_INLINE V get(int m, size_t j) const {
+    if constexpr (kInMemory) return hn::Load(D(), memory_ + (static_cast<size_t>(m) * kWidth + j) * kN);
+    else return registers_[m][j];
+  }
+  HWY_INLINE void set(int m, size_t j, V v) {
+    if constexpr (kInMemory) hn::Store(v, D(), memory_ + (static_cast<size_t>(m) * kWidth + j) * kN);
+    else registers_[m][j] = v;
+  }
+  HWY_ALIGN float memory_[kInMemory ? M * P * kPanel : kN];
+  V registers_[kInMemory ? 1 : M][kInMemory ? 1 : kWidth];
+};
+
+// An integer sum for each span of k: over all of K and times the scale of the weights' row, then the row's; or times the span's
+// scale, in one FMA chain over the spans ascending, then the scale of the weights' row.
 template <class Dots, int M, int P>
 HWY_NOINLINE void tile_int8(const LinearTile& t) {
+  constexpr ActivationCodes kCodes = Dots::template kCodes<false>;
   const D d;
-  const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
-  VI sum[M][P * kV];
-  begin_sums<Dots, false>(t.x->offsets + t.packed * blocks, sum);
-  BlockCursor<false, M, P> at(t, blocks);
-  for (int64_t b = 0; b < blocks; ++b, at.leave()) {
-    at.enter(b);
-    Dots::template add_block<false, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
-  }
+  const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock, first = t.packed * kCodes.spans(blocks);
+  const int32_t* offsets = t.x->offsets + first;
+  const float* row_scales = t.x->scale + first;
   const float* scales = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
-  V acc[M][P * kV];
-  AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) {
-    const V scale = hn::Load(d, scales + j * kN);
-    AERIE_UNROLL for (int m = 0; m < M; ++m) acc[m][j] = hn::Mul(hn::ConvertTo(d, sum[m][j]), scale);
+  BlockCursor<false, M, P> at(t, blocks);
+  const auto sum_of = [&](int64_t b, int64_t end, VI(&sum)[M][P * kV]) HWY_ATTR {
+    begin_sums<Dots, false>(offsets, sum);
+    for (; b < end; ++b, at.leave()) {
+      at.enter(b);
+      Dots::template add_block<false, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
+    }
+  };
+  VI sum[M][P * kV];
+  if constexpr (kCodes.span == 0) {
+    sum_of(0, blocks, sum);
+    V acc[M][P * kV];
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) {
+      const V scale = hn::Load(d, scales + j * kN);
+      AERIE_UNROLL for (int m = 0; m < M; ++m)
+        acc[m][j] = hn::Mul(hn::Mul(hn::ConvertTo(d, sum[m][j]), scale), hn::Set(d, row_scales[m]));
+    }
+    finish_tile<M, P>(t, acc);
+  } else {
+    Totals<M, P> total;
+    for (int64_t b = 0; b < blocks; b += kCodes.span, offsets += M, row_scales += M) {
+      sum_of(b, b + kCodes.span < blocks ? b + kCodes.span : blocks, sum);
+      AERIE_UNROLL for (int m = 0; m < M; ++m) {
+        const V scale = hn::Set(d, row_scales[m]);
+        AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) total.add(m, j, sum[m][j], scale);
+      }
+      total.added();
+    }
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) {
+      const V scale = hn::Load(d, scales + j * kN);
+      AERIE_UNROLL for (int m = 0; m < M; ++m) total.scale(m, j, scale);
+    }
+    total.finish(t);
   }
-  scale_and_finish<M, P>(t, acc);
 }
 
-// An integer sum for each block, then one FMA chain over the blocks ascending.
+// An integer sum for each block, then one FMA chain over the blocks ascending, times the row's scale.
 template <class Dots, int M, int P>
 HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const D d;
@@ -87,8 +138,7 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kPanel;
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
   constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
-  V acc[M][P * kV];
-  clear(acc);
+  Totals<M, P> total;
   BlockCursor<true, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave(), offsets += M, scales += kPanel) {
     at.enter(b);
@@ -100,12 +150,16 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
       AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
         const V scale = hn::PromoteTo(d, hn::Load(d16, of_panel + v * kN));
-        AERIE_UNROLL for (int m = 0; m < M; ++m)
-          acc[m][p * kV + v] = hn::MulAdd(hn::ConvertTo(d, sum[m][p * kV + v]), scale, acc[m][p * kV + v]);
+        AERIE_UNROLL for (int m = 0; m < M; ++m) total.add(m, p * kV + v, sum[m][p * kV + v], scale);
       }
     }
+    total.added();
   }
-  scale_and_finish<M, P>(t, acc);
+  AERIE_UNROLL for (int m = 0; m < M; ++m) {
+    const V row_scale = hn::Set(d, t.x->scale[t.packed + m]);
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) total.scale(m, j, row_scale);
+  }
+  total.finish(t);
 }
 
 // The largest magnitude of x, as bits: those of floats without their sign rise with them, up to infinity and then NaNs.
@@ -131,12 +185,11 @@ inline int32_t top_bits(const float* x, int64_t k) {
   return most;
 }
 
-// Row m of a tile of n rows: one scale, nearest even, zeros behind k. q and offsets are the tile's. Returns the
-// scale. A row that is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
-// The offsets take away what makes the weights' codes unsigned (128 or 8) times the sum of the row: int8's, over all of
-// K, lies with block 0; int4's in each block.
+// k activations of row m of a tile of n rows: one scale, nearest even, zeros behind k. q and offsets are the tile's, from there on.
+// Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
+// The offsets take away what makes the weights' codes unsigned (128 or 8) times the sum: int8's of all k, int4's in each block.
 template <bool kInt4>
-float quantise_row(const float* x, int64_t k, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
+float quantise_span(const float* x, int64_t k, int32_t most_code, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<int8_t, D> d8;
@@ -146,7 +199,8 @@ float quantise_row(const float* x, int64_t k, int64_t m, int64_t n, int8_t* q, i
   float most;
   __builtin_memcpy(&most, &bits, sizeof most);
   // Below 1e-36 the inverse would overflow; nothing to speak of is lost.
-  const float inverse = finite && most > 1e-36f ? 127.0f / most : 0.0f;
+  const auto top = static_cast<float>(most_code);
+  const float inverse = finite && most > 1e-36f ? top / most : 0.0f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer, ties to even
   const V scale = hn::Set(d, inverse), round = hn::Set(d, kRound);
   VI sums = hn::Zero(di);
@@ -177,15 +231,26 @@ float quantise_row(const float* x, int64_t k, int64_t m, int64_t n, int8_t* q, i
     }
   }
   if (!kInt4) offsets[m] = -128 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
-  return finite ? most / 127.0f : NAN;
+  return finite ? most / top : NAN;
+}
+
+// Row m of a tile of n rows, span by span.
+template <bool kInt4>
+void quantise_row(const float* x, int64_t k, const ActivationCodes& codes, int64_t m, int64_t n, int8_t* q, int32_t* offsets,
+                  float* scales) {
+  const int64_t blocks = (k + kBlock - 1) / kBlock, step = codes.span > 0 ? codes.span : blocks;
+  for (int64_t b = 0; b < blocks; b += step, q += step * n * kBlock, scales += n, offsets += kInt4 ? step * n : n) {
+    const int64_t first = b * kBlock, left = k - first;
+    scales[m] = quantise_span<kInt4>(x + first, left < step * kBlock ? left : step * kBlock, codes.most, m, n, q, offsets);
+  }
 }
 
 // What a tile wider than its rows reads behind them.
-inline void zero_row(int64_t blocks, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
-  for (int64_t b = 0; b < blocks; ++b) {
+inline void zero_row(int64_t blocks, int64_t sums, int64_t spans, int64_t m, int64_t n, int8_t* q, int32_t* offsets, float* scales) {
+  for (int64_t b = 0; b < blocks; ++b)
     for (int64_t j = 0; j < kBlock; ++j) q[(b * n + m) * kBlock + j] = 0;
-    offsets[b * n + m] = 0;
-  }
+  for (int64_t s = 0; s < sums; ++s) offsets[s * n + m] = 0;
+  for (int64_t s = 0; s < spans; ++s) scales[s * n + m] = 0;
 }
 
 }  // namespace HWY_NAMESPACE

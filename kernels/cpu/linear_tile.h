@@ -16,9 +16,9 @@ namespace aerie::kernels::cpu {
 struct PackedRows {
   const float* x = nullptr;          // f32, bf16, fp8 weights: [tile][k][row of the tile]
   const int8_t* q = nullptr;         // int8, int4 weights: [tile][block][row][32], zeros behind K
-  const int32_t* offsets = nullptr;  // [tile][block][row]: minus the zero point of unsigned codes times the sum of q (int8: of the
-                                     // whole row, with block 0)
-  const float* scale = nullptr;      // (M)
+  const int32_t* offsets = nullptr;  // [tile][block][row]: minus the zero point of unsigned codes times the sum of q; int8:
+                                     // [tile][span][row]
+  const float* scale = nullptr;      // [tile][span][row]
 };
 
 constexpr int64_t kLine = 64;

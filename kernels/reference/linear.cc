@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
@@ -25,45 +26,58 @@ float block_scale(const Tensor& w, int64_t n, int64_t block) {
   return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
 }
 
-// Activations become integers with one scale per row; sums of products (int8: of the row, int4: of 32) are exact integers.
-float dot_quantised(const Tensor& w, int64_t n, const std::vector<int>& q, float scale) {
-  const auto k = static_cast<int64_t>(q.size());
-  if (w.dtype == DType::int8) {
-    int32_t s = 0;
-    for (int64_t i = 0; i < k; ++i) s += q[static_cast<size_t>(i)] * quantum(w, n, i);
-    return static_cast<float>(s) * static_cast<const float*>(w.scales)[n] * scale;
+ActivationCodes int8_codes;
+
+// A row of activations as integers (ops.h), and the scale of each.
+struct Quantised {
+  std::vector<int> q;
+  std::vector<float> scale;
+
+  Quantised(const Tensor& x, int64_t r, int64_t K, const ActivationCodes& codes) {
+    const int64_t step = codes.span > 0 ? codes.span * kBlock : K;
+    for (int64_t first = 0; first < K; first += step) {
+      const int64_t last = std::min(K, first + step);
+      float top = 0;
+      for (int64_t k = first; k < last; ++k) top = std::max(top, std::fabs(at(x, r, k)));
+      const auto most = static_cast<float>(codes.most);
+      const float inverse = top > 1e-36f ? most / top : 0.0f;  // no overflow
+      for (int64_t k = first; k < last; ++k) {
+        q.push_back(std::clamp(static_cast<int>(std::nearbyint(at(x, r, k) * inverse)), -codes.most, codes.most));
+        scale.push_back(top / most);
+      }
+    }
   }
-  float sum = 0;
-  for (int64_t b = 0; b * kBlock < k; ++b) {
-    int s = 0;
-    for (int64_t i = b * kBlock; i < std::min(k, (b + 1) * kBlock); ++i)
-      s += q[static_cast<size_t>(i)] * quantum(w, n, i);
-    sum += static_cast<float>(s) * block_scale(w, n, b);
+};
+
+// Sums of products of a span (int8) or block (int4) are exact integers.
+double dot_quantised(const Tensor& w, int64_t n, const Quantised& x) {
+  const auto k = static_cast<int64_t>(x.q.size());
+  const bool int8 = w.dtype == DType::int8;
+  const int64_t step = !int8 ? kBlock : int8_codes.span > 0 ? int8_codes.span * kBlock : k;
+  double sum = 0;
+  for (int64_t first = 0; first < k; first += step) {
+    int64_t s = 0;
+    for (int64_t i = first; i < std::min(k, first + step); ++i) s += x.q[static_cast<size_t>(i)] * quantum(w, n, i);
+    const float of_weights = int8 ? static_cast<const float*>(w.scales)[n] : block_scale(w, n, first / kBlock);
+    sum += static_cast<double>(s) * static_cast<double>(of_weights) * static_cast<double>(x.scale[static_cast<size_t>(first)]);
   }
-  return sum * scale;
+  return sum;
 }
 
 }  // namespace
 
+void round_int8_as(const ActivationCodes& codes) { int8_codes = codes; }
+
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
-  const bool quantised = is_integer(op.w.dtype);
-  std::vector<int> q(static_cast<size_t>(K));
   std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
   for (int64_t r = 0; r < op.out.rows; ++r) {
-    float scale = 0;
-    if (quantised) {
-      float top = 0;
-      for (int64_t k = 0; k < K; ++k) top = std::max(top, std::fabs(at(op.x, r, k)));
-      scale = top / 127.0f;
-      const float inverse = top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
-      for (int64_t k = 0; k < K; ++k)
-        q[static_cast<size_t>(k)] = std::clamp(static_cast<int>(std::nearbyint(at(op.x, r, k) * inverse)), -127, 127);
-    }
+    std::optional<Quantised> quantised;
+    if (is_integer(op.w.dtype)) quantised.emplace(op.x, r, K, op.w.dtype == DType::int8 ? int8_codes : ActivationCodes());
     for (int64_t n = 0; n < N; ++n) {
       double sum = 0;
       if (quantised)
-        sum = dot_quantised(op.w, n, q, scale);
+        sum = dot_quantised(op.w, n, *quantised);
       else
         for (int64_t k = 0; k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * panel16_at(op.w, n, k);
       auto v = static_cast<float>(sum);

@@ -23,6 +23,7 @@ void run(const GatedActivate&);
 void run(const Add&);
 // linear.cc
 void run(const Linear&);
+void round_int8_as(const ActivationCodes& codes);  // as the device does that this one is held against; at first, as CUDA
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

@@ -87,32 +87,39 @@ float element(const Packed& p, int64_t row, int64_t col) {
 // quantised as ops.h says; `quantum` bounds what that costs against the unquantised product.
 struct Oracle {
   std::vector<double> want, slack, exact, quantum;
-  Oracle(const Packed& p, const Floats& x, int64_t rows) {
+  Oracle(const Packed& p, const Floats& x, int64_t rows, const ActivationCodes& codes) {
     Floats w(static_cast<size_t>(p.n * p.k));
     for (int64_t r = 0; r < p.n; ++r)
       for (int64_t c = 0; c < p.k; ++c) w[static_cast<size_t>(r * p.k + c)] = element(p, r, c);
     std::vector<double> a(static_cast<size_t>(p.k));
     for (int64_t m = 0; m < rows; ++m) {
       const float* row = x.data() + m * p.k;
-      float top = 0;
-      for (int64_t c = 0; c < p.k; ++c) top = std::max(top, std::fabs(row[c]));
-      const double scale = static_cast<double>(top) / 127;
-      for (int64_t c = 0; c < p.k; ++c)
-        a[static_cast<size_t>(c)] =
-            is_integer(p.type) && top > 0 ? std::nearbyint(row[c] * (127.0f / top)) * scale : static_cast<double>(row[c]);
+      const int64_t span = codes.span > 0 ? codes.span * kBlock : p.k;
+      const auto most = static_cast<float>(codes.most);
+      std::vector<double> scale(static_cast<size_t>(p.k));
+      for (int64_t first = 0; first < p.k; first += span) {
+        const int64_t last = std::min(p.k, first + span);
+        float top = 0;
+        for (int64_t c = first; c < last; ++c) top = std::max(top, std::fabs(row[c]));
+        for (int64_t c = first; c < last; ++c) {
+          const auto i = static_cast<size_t>(c);
+          scale[i] = static_cast<double>(top) / static_cast<double>(codes.most);
+          a[i] = is_integer(p.type) && top > 0 ? std::nearbyint(row[c] * (most / top)) * scale[i] : static_cast<double>(row[c]);
+        }
+      }
       for (int64_t n = 0; n < p.n; ++n) {
-        double sum = 0, size = 0, plain = 0, weight = 0;
+        double sum = 0, size = 0, plain = 0, rounding = 0;
         for (int64_t c = 0; c < p.k; ++c) {
           const double v = w[static_cast<size_t>(n * p.k + c)], t = v * a[static_cast<size_t>(c)];
           sum += t;
           size += std::fabs(t);
           plain += v * row[c];
-          weight += std::fabs(v);
+          rounding += std::fabs(v) * scale[static_cast<size_t>(c)];
         }
         want.push_back(sum);
         slack.push_back(size * static_cast<double>(p.k + 4) * 0x1p-23 + 1e-37);
         exact.push_back(plain);
-        quantum.push_back(weight * scale * 0.5001);
+        quantum.push_back(rounding * 0.5001);
       }
     }
   }
@@ -242,8 +249,8 @@ TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
     for (const DType t : kTypes) {
       SCOPED_TRACE(testing::Message() << s.n << "x" << s.k << " type " << static_cast<int>(t));
       const Packed p(w, s.n, s.k, t);
-      const Oracle oracle(p, x, kRows);
       each_isa([&] {
+        const Oracle oracle(p, x, kRows, is_integer(t) ? cpu::activation_codes(t) : ActivationCodes());
         const Floats all = run_linear(p, x, kRows);
         for (size_t i = 0; i < all.size(); ++i) {
           ASSERT_NEAR(all[i], oracle.want[i], oracle.slack[i]) << i;

@@ -18,7 +18,9 @@
 // clang-format on
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/reference/reference.h"
 
 namespace aerie::kernels::test {
 
@@ -58,6 +60,12 @@ void run_reference(const O& op) {
   const Op plan[] = {op};
   run_plan(*make_reference_device(), plan);
 }
+
+// The reference device rounds activations for int8 weights as this machine's CPU kernels do now.
+struct RoundsAsCpu {
+  RoundsAsCpu() { reference::round_int8_as(cpu::activation_codes(DType::int8)); }
+  ~RoundsAsCpu() { reference::round_int8_as({}); }
+};
 
 // f(isa) once on every ISA of this machine.
 template <class F>
