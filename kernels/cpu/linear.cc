@@ -170,6 +170,13 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
   with_dots([&](auto dots) { all_panels<decltype(dots)>(op, first, last, x); });
 }
 
+Rates rates() {
+  const bool dots = use_byte_dots(HWY_TARGET);
+  if (kV == 1) return {100, 130, dots ? 400 : 200};
+  if (kV == 2) return {60, 50, dots ? 200 : 90};
+  return {50, 20, dots ? 80 : 35};
+}
+
 void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
   each_tile(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     interleave_rows(x + row * stride, stride, n, tile_rows(n), k, out + packed * k);
@@ -216,6 +223,7 @@ HWY_EXPORT(packed_rows);
 HWY_EXPORT(interleave);
 HWY_EXPORT(quantise);
 HWY_EXPORT(activation_codes);
+HWY_EXPORT(rates);
 
 ActivationCodes activation_codes(DType weights) { return HWY_DYNAMIC_DISPATCH(activation_codes)(weights); }
 
@@ -281,10 +289,10 @@ int64_t panels_per_task(const Linear& op, int threads) {
 }  // namespace
 
 int64_t estimate(const Linear& op) {
-  // A core reads some 100 bytes and does 130 multiply-adds a nanosecond, 400 of integers.
-  const bool integer = is_integer(op.w.dtype);
-  return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / 100,
-                  op.w.rows * op.w.cols * op.x.rows / (integer ? 400 : 130));
+  const Rates core = HWY_DYNAMIC_DISPATCH(rates)();
+  const int64_t products = op.w.rows * op.w.cols * op.x.rows;
+  return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / core.bytes,
+                  products / (is_integer(op.w.dtype) ? core.integers : core.floats));
 }
 
 int32_t tasks(const Linear& op, int threads) {

@@ -21,6 +21,11 @@ struct PackedRows {
   const float* scale = nullptr;      // [tile][span][row]
 };
 
+// What a core does at best in a nanosecond: bytes that it reads, multiply-adds.
+struct Rates {
+  int64_t bytes, floats, integers;
+};
+
 constexpr int64_t kLine = 64;
 
 // What a tile fetches while it computes, in each of its panels: `rate` bytes for every line that
