@@ -32,16 +32,14 @@ qemu -cpu max "$out/dotprod/bin/test_kernels" --gtest_brief=1 --gtest_filter='Li
 
 aerie() { qemu -cpu max "$out/armv8/bin/aerie" "$@"; }
 models=samples/models
-for dtype in f32 bf16 fp8 int8 int4; do
-  "$x86" convert $models/demo.aerie -o "$out/$dtype.aerie" --dtype $dtype
-  aerie convert $models/demo.aerie -o "$out/$dtype-arm.aerie" --dtype $dtype
-  cmp "$out/$dtype.aerie" "$out/$dtype-arm.aerie"
-  # The promise is one text for each ISA. Those with fused multiply-add have the same order of sums, so they agree.
+
+same_text() {  # dtype: what the demo model writes here, and on ARM
+  local run temperature
   for temperature in 0 0.8; do
-    run=(run --model "$out/$dtype.aerie" --prompt "It was" --max-tokens 48 --temperature $temperature --seed 7 --json)
+    run=(run --model "$out/$1.aerie" --prompt "It was" --max-tokens 48 --temperature $temperature --seed 7 --json)
     "$x86" "${run[@]}" >"$out/x86.json"
     aerie "${run[@]}" >"$out/arm.json"
-    python3 - "$out/x86.json" "$out/arm.json" "$dtype, temperature $temperature" <<'PY'
+    python3 - "$out/x86.json" "$out/arm.json" "$1, temperature $temperature" <<'PY'
 import json, sys
 x86, arm = (json.load(open(p))["tokens"] for p in sys.argv[1:3])
 same = next((i for i, (a, b) in enumerate(zip(x86, arm)) if a != b), len(x86))
@@ -49,6 +47,19 @@ print(f"-- {sys.argv[3]}: {same} of {len(x86)} tokens as on x86")
 sys.exit(x86 != arm)
 PY
   done
+}
+
+for dtype in f32 bf16 fp8 int8 int4; do
+  "$x86" convert $models/demo.aerie -o "$out/$dtype.aerie" --dtype $dtype
+  aerie convert $models/demo.aerie -o "$out/$dtype-arm.aerie" --dtype $dtype
+  cmp "$out/$dtype.aerie" "$out/$dtype-arm.aerie"
+  # The promise is one text for each ISA. Those with fused multiply-add have the same order of sums, so they agree; but
+  # an x86 CPU without VNNI rounds the rows that meet int8 weights in its own way (kernels/ops.h, ActivationCodes).
+  if [ $dtype = int8 ] && ! grep -qE 'avx_vnni|avx512_vnni' /proc/cpuinfo; then
+    echo "-- int8: not compared, this CPU has no VNNI"
+  else
+    same_text $dtype
+  fi
   # A short round for each drafter: a tree of 60 nodes takes a second under the emulator.
   aerie verify --model "$out/$dtype.aerie" --drafter $models/demo-eagle.aerie --drafter ngram --tokens 200 --length 8
 done

@@ -22,7 +22,9 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
       if (weights != DType::int8 && std::string(name) == "odd_sizes") continue;
       SCOPED_TRACE(std::string(name) + " type " + std::to_string(static_cast<int>(weights)));
       const std::string path = converted(golden(name), std::string("cuda-") + name, weights);
-      const Forward want(*open_model(path, cpu(1), with_kv(DType::f32)), ids, 40, {});
+      // A CPU may round activations for int8 in another way (kernels::ActivationCodes).
+      const auto other = weights == DType::int8 ? std::shared_ptr<kernels::Device>(kernels::make_reference_device()) : cpu(1);
+      const Forward want(*open_model(path, other, with_kv(DType::f32)), ids, 40, {});
       const Forward one(*open_model(path, cuda(), with_kv(DType::f32)), ids, 1, {});
       double error = 0, size = 0;
       for (size_t i = 0; i < want.logits.size(); ++i) {

@@ -20,10 +20,11 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
-#include "kernels/reference/reference.h"
+#include "tests/support/rounds_as_cpu.h"
 
 namespace aerie::kernels::test {
 
+using aerie::test::RoundsAsCpu;
 using Floats = std::vector<float>;
 using Ints = std::vector<int32_t>;
 
@@ -60,12 +61,6 @@ void run_reference(const O& op) {
   const Op plan[] = {op};
   run_plan(*make_reference_device(), plan);
 }
-
-// The reference device rounds activations for int8 weights as this machine's CPU kernels do now.
-struct RoundsAsCpu {
-  RoundsAsCpu() { reference::round_int8_as(cpu::activation_codes(DType::int8)); }
-  ~RoundsAsCpu() { reference::round_int8_as({}); }
-};
 
 // f(isa) once on every ISA of this machine.
 template <class F>

@@ -67,7 +67,7 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
     SessionOptions o = drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, spec, on_device);
     o.pass_ms = [=](const Drafter* drafter, int32_t rows) { return drafter ? draft_ms : 1 + 0.01 * rows; };
     auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});
-    auto tokens_and_counts = more(*s, 120);
+    auto tokens_and_counts = more(*s, 240);
     EXPECT_GT(s->statistics().accepted, 0u);
     return std::pair{tokens_and_counts, static_cast<double>(s->statistics().draft_passes)};
   };
