@@ -34,7 +34,7 @@ program() {  # one test program; its output, its status and what it makes on the
 
 programs() {  # every test program of a build, two at a time, those that take minutes first
   local t name names=()
-  for t in "$1"/bin/test_{session,cuda,capi} $(ls "$1"/bin/test_* | grep -v -e _session -e _cuda -e _capi); do
+  for t in "$1"/bin/test_{capi,session,cuda} $(ls "$1"/bin/test_* | grep -v -e _session -e _cuda -e _capi); do
     [ -x "$t" ] || continue  # no nvcc, no test_cuda
     name=$(basename "$1")-$(basename "$t")
     names+=("$name")
@@ -104,7 +104,7 @@ else
 fi
 check "sanitizer build" sanitized
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-# Those that take half a minute each with sanitizers have run without them; tests/full.sh runs them with.
+# Those that take twenty seconds and more each with sanitizers have run without them; tests/full.sh runs them with.
 export GTEST_FILTER="-$(paste -sd: tests/long_sanitized.txt)"
 programs build/sanitize
 

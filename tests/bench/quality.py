@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What weight formats cost in quality, beside llama.cpp's: perplexity of one target's formats on held-out text.
+
+    python3 tests/bench/quality.py --build build/bench --target TARGET TEXT.u16... >table.md
+
+TARGET: a Hugging Face directory of the demo target, or the package samples/models/demo.aerie. TEXT: its token ids as
+16-bit integers (docs/training.md makes both). Both engines read the same windows, each from nothing; llama.cpp's files
+hold the weights of our bf16 package. Every figure stands beside the f32 package's, with the standard error of the
+difference over the windows. llama.cpp is built outside the tree (vs_llama_cpp/build.sh). Needs numpy.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
+import gguf_package  # noqa: E402
+from vs_llama_cpp import Driver  # noqa: E402
+
+OURS = ["f32", "bf16", "int8", "int4"]  # the first is the base
+THEIRS = ["F16", "Q8_0", "Q4_0"]
+
+
+def windows(file: Path, count: int, length: int) -> list[np.ndarray]:
+    """Spread evenly over the text."""
+    ids = np.fromfile(file, np.uint16)
+    if len(ids) < 2 * length:
+        sys.exit(f"quality.py: {file} is too short for two windows of {length} tokens")
+    fit = len(ids) // length
+    count = min(count, fit)
+    return [ids[w * fit // count * length:][:length] for w in range(count)]
+
+
+def losses(engine: Driver, folder: Path, texts: list[np.ndarray]) -> np.ndarray:
+    """Mean negative log-likelihood of each window; its first token is not predicted."""
+    found = []
+    for text in texts:
+        engine.ask("logits", folder / "logits", *text)
+        logits = np.fromfile(folder / "logits", np.float32).reshape(len(text), -1)[:-1].astype(np.float64)
+        top = logits.max(axis=1)
+        total = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+        found.append((total - logits[np.arange(len(text) - 1), text[1:]]).mean())
+    return np.array(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("text", type=Path, nargs="+", help="*.u16")
+    parser.add_argument("--build", type=Path, required=True, help="Aerie's build folder, with AERIE_TESTS and AERIE_BENCH")
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--llama-driver", type=Path, help="already built; else vs_llama_cpp/build.sh is run")
+    parser.add_argument("--windows", type=int, default=150)
+    parser.add_argument("--length", type=int, default=512, help="tokens of a window")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    build = args.build.resolve()
+    if not args.llama_driver:
+        done = subprocess.run([HERE / "vs_llama_cpp/build.sh"], check=True, stdout=subprocess.PIPE, text=True)
+        args.llama_driver = Path(done.stdout.strip().splitlines()[-1])
+    texts = {file.name.split(".")[0]: windows(file, args.windows, args.length) for file in args.text}
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp)
+        for dtype in OURS:
+            subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{dtype}.aerie", "--dtype", dtype],
+                           check=True, stdout=subprocess.DEVNULL)
+        gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
+        files = [("Aerie", build / "bin/aerie_driver", d, ".aerie") for d in OURS]
+        files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in THEIRS]
+        print("| engine | weights | " + " | ".join(f"{name}: perplexity | against f32" for name in texts) + " |")
+        print("|---" * (2 + 2 * len(texts)) + "|")
+        base = {}
+        for engine, program, kind, suffix in files:
+            driver = Driver(program, folder / (kind + suffix), args.threads, args.length)
+            # llama.cpp says what it was compiled for; ours names what it runs.
+            name = f"{engine}, {driver.about['features'].split(',')[0]}" if engine == "Aerie" else engine
+            cells = []
+            for text, chosen in texts.items():
+                found = losses(driver, folder, chosen)
+                apart = found - base.setdefault(text, found)
+                error = apart.std(ddof=1) / math.sqrt(len(apart))
+                cells += [f"{math.exp(found.mean()):.4f}", f"{100 * math.expm1(apart.mean()):+.3f} % ± {100 * error:.3f}"]
+            driver.close()
+            print(f"| {name} | {kind} | " + " | ".join(cells) + " |", flush=True)
+    print(f"\n{args.windows} windows of {args.length} tokens each, or as many as the text has.")
+
+
+if __name__ == "__main__":
+    main()
