@@ -1,9 +1,9 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
-// Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending
-// (f32, bf16; fp8, times the weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's, or
-// such a sum for each span of k (ActivationCodes), one FMA chain over spans, times the weights' scale; for int4 an exact integer sum for each block of 32, then one FMA chain over blocks, times the row's scale. Then + bias,
-// then + residual.
+// Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
+// weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's, or such a sum for each span of k
+// (ActivationCodes), one FMA chain over spans, times the weights' scale; for int4 an exact integer sum for each block of 32, then
+// one FMA chain over blocks, times the row's scale. Then + bias, then + residual.
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 # performance.sh BUILD MODELS TEXT... > docs/performance.md: every figure of that page, in one run on an idle machine.
 # BUILD has the benches (-DAERIE_TESTS=ON -DAERIE_BENCH=ON). MODELS keeps the random-weight models of vs_llama_cpp.py
 # between runs (13 GB for the 1 B shape). TEXT: held-out token ids (*.u16) of TARGET, a Hugging Face directory of the
-# demo target (docs/training.md makes both). Environment: TARGET, SHAPE (1b), DTYPES, THREADS (2), REPEATS (7), INFLATED
-# (the shape of the inflated model; 10 GB in the folder for temporary files). Takes about half an hour.
+# demo target (docs/training.md makes both) or its package. Environment: TARGET, SHAPE (1b), DTYPES, THREADS (2), REPEATS (7), INFLATED
+# (the shape of the inflated model; 10 GB in the folder for temporary files). Takes about an hour.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 here=$root/tests/bench build=$1 models=$2
@@ -27,17 +27,14 @@ say roofline
 "$build/bin/roofline" --rounds 5 | tee "$out/roofline" | fenced
 
 if [ $# -gt 0 ]; then
-  say perplexity
+  say quality
   echo
   echo "## What weight formats cost in quality"
   echo
-  echo "\`perplexity\` on held-out text of the demo target (7.1 M parameters; a large model loses less), against f32."
-  echo "fp8 is for GPUs: on a CPU it is right but its kernel is not tuned, and int8 loses less:"
+  echo "By \`tests/bench/quality.py\`, on held-out text of the demo target (7.1 M parameters; a large model loses less). fp8 is for"
+  echo "GPUs: on a CPU it is right but its kernel is not tuned, and int8 loses less."
   echo
-  for d in f32 bf16 fp8 int8 int4; do "$build/bin/aerie" convert "$TARGET" -o "$out/$d.aerie" --dtype $d >/dev/null; done
-  for text in "$@"; do
-    (cd "$out" && "$build/bin/perplexity" --windows 150 "$text" f32.aerie bf16.aerie fp8.aerie int8.aerie int4.aerie) | sed "s|^|$(basename "$text" .held.u16)  |"
-  done | fenced
+  python3 "$here/quality.py" --build "$build" --target "$TARGET" --threads "$threads" "$@" 2>/dev/null
 fi
 
 say "beside llama.cpp"

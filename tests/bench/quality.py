@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import gguf_package  # noqa: E402
 from vs_llama_cpp import Driver  # noqa: E402
 
-OURS = ["f32", "bf16", "int8", "int4"]  # the first is the base
+OURS = ["f32", "bf16", "fp8", "int8", "int4"]  # the first is the base
 THEIRS = ["F16", "Q8_0", "Q4_0"]
 
 

@@ -124,41 +124,68 @@ double byte_dots(const uint8_t* memory, int64_t rounds) {
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 #if HWY_TARGET == HWY_AVX3
-HWY_INLINE Bytes fours(Bytes w, Bytes x) { return Bytes{_mm512_madd_epi16(_mm512_maddubs_epi16(w.raw, x.raw), _mm512_set1_epi16(1))}; }
+HWY_INLINE Bytes products(Bytes w, Bytes x) { return Bytes{_mm512_maddubs_epi16(w.raw, x.raw)}; }
+HWY_INLINE Bytes fours(Bytes s) { return Bytes{_mm512_madd_epi16(s.raw, _mm512_set1_epi16(1))}; }
 #else
-HWY_INLINE Bytes fours(Bytes w, Bytes x) { return Bytes{_mm256_madd_epi16(_mm256_maddubs_epi16(w.raw, x.raw), _mm256_set1_epi16(1))}; }
+HWY_INLINE Bytes products(Bytes w, Bytes x) { return Bytes{_mm256_maddubs_epi16(w.raw, x.raw)}; }
+HWY_INLINE Bytes fours(Bytes s) { return Bytes{_mm256_madd_epi16(s.raw, _mm256_set1_epi16(1))}; }
 #endif
-double pairs(const uint8_t* memory, int64_t rounds, bool nibbles) {
-  const D8 d;
-  const hn::Repartition<uint16_t, D8> d16;
-  const hn::Repartition<int32_t, D8> d32;
-  hn::Vec<hn::Repartition<int32_t, D8>> acc[4];
-  for (int m = 0; m < 4; ++m) acc[m] = hn::Set(d32, m);
-  const Bytes low = hn::Set(d, 15);
-  for (int64_t r = 0; r < rounds; ++r) {
-    const uint8_t* p = memory + (r & 15) * 256;
-    for (size_t j = 0; j < 4; ++j) {
-      const Bytes b = hn::LoadU(d, p + kBytes * j);
-      for (int half = 0; half < (nibbles ? 2 : 1); ++half) {
-        const Bytes shifted = hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, b)));
-        const Bytes w = nibbles ? hn::And(half ? shifted : b, low) : b;
-        for (int m = 0; m < 4; ++m) {
-          int32_t four;
-          std::memcpy(&four, memory + 8192 + 64 * m + 4 * j, 4);
-          acc[m] = hn::Add(acc[m], hn::BitCast(d32, fours(w, hn::BitCast(d, hn::Set(d32, four)))));
-        }
-      }
+template <class Lane>
+HWY_INLINE Bytes add(Bytes a, Bytes b) {
+  const hn::Repartition<Lane, D8> d;
+  return hn::BitCast(D8(), hn::Add(hn::BitCast(d, a), hn::BitCast(d, b)));
+}
+// Eight sums in registers, one broadcast activation for two weights: the loops of tiles without VNNI. Those of nibbles widen
+// once a block of 32 k, whose pairs fit 16 bits.
+template <bool kNibbles>
+HWY_INLINE void group(Bytes w0, Bytes w1, const uint8_t* x, Bytes (&sum)[4][2]) {
+  ROOFLINE_UNROLL for (int m = 0; m < 4; ++m) {
+    int32_t four;
+    std::memcpy(&four, x + 64 * m, 4);
+    const Bytes a = hn::BitCast(D8(), hn::Set(hn::Repartition<int32_t, D8>(), four));
+    ROOFLINE_UNROLL for (int i = 0; i < 2; ++i) {
+      const Bytes both = products(i ? w1 : w0, a);
+      if constexpr (kNibbles) sum[m][i] = add<int16_t>(sum[m][i], both);
+      else sum[m][i] = add<int32_t>(sum[m][i], fours(both));
+      asm volatile("" : "+v"(sum[m][i].raw));  // GCC would add up in another order, for which it has too few registers
     }
   }
-  static volatile int32_t sink;
-  for (auto& a : acc) sink = hn::GetLane(a);
-  return static_cast<double>(rounds) * 4 * 4 * static_cast<double>(kBytes) * (nibbles ? 2 : 1);
+}
+template <bool kNibbles>
+double pairs(const uint8_t* memory, int64_t rounds) {
+  const D8 d;
+  const hn::Repartition<uint16_t, D8> d16;
+  const Bytes low = hn::Set(d, 15), zero = hn::Zero(d);
+  Bytes sum[4][2], of_block[4][2];
+  ROOFLINE_UNROLL for (auto& row : sum) row[0] = row[1] = zero;
+  const auto high = [&](Bytes b) { return hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, b))), low); };
+  for (int64_t r = 0; r < rounds; ++r) {
+    const uint8_t *p = memory + (r & 15) * 256, *x = memory + 8192 + (r & 7) * 8;
+    ROOFLINE_UNROLL for (auto& row : of_block) row[0] = row[1] = zero;
+    _Pragma("GCC unroll 1") for (size_t j = 0; j < 4; ++j) {
+      const Bytes b0 = hn::LoadU(d, p + 2 * kBytes * j), b1 = hn::LoadU(d, p + 2 * kBytes * j + kBytes);
+      if constexpr (kNibbles) {
+        group<true>(hn::And(b0, low), hn::And(b1, low), x + 4 * j, of_block);
+        group<true>(high(b0), high(b1), x + 16 + 4 * j, of_block);
+      } else {
+        group<false>(b0, b1, x + 4 * j, sum);
+      }
+    }
+    if constexpr (kNibbles) {
+      ROOFLINE_UNROLL for (int m = 0; m < 4; ++m)
+        ROOFLINE_UNROLL for (int i = 0; i < 2; ++i) sum[m][i] = add<int32_t>(sum[m][i], fours(of_block[m][i]));
+      asm volatile("" : : "r"(sum) : "memory");  // there, as the tile has them, and not in the block's registers
+    }
+  }
+  static volatile uint8_t sink;
+  ROOFLINE_UNROLL for (auto& s : sum) sink = sink + hn::GetLane(hn::Add(s[0], s[1]));
+  return static_cast<double>(rounds) * 4 * 4 * 2 * static_cast<double>(kBytes) * (kNibbles ? 2 : 1);
 }
 #endif
 
 double dot_int([[maybe_unused]] const uint8_t* memory, [[maybe_unused]] int64_t rounds, [[maybe_unused]] bool nibbles) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  if (!aerie::kernels::cpu::use_byte_dots(HWY_TARGET)) return pairs(memory, rounds, nibbles);
+  if (!aerie::kernels::cpu::use_byte_dots(HWY_TARGET)) return nibbles ? pairs<true>(memory, rounds) : pairs<false>(memory, rounds);
 #endif
 #if HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   return nibbles ? byte_dots<true>(memory, rounds) : byte_dots<false>(memory, rounds);
