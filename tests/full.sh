@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
 # ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, the kernels and the command line on an
-# emulated 64-bit ARM, the Debian packages in a clean system, and a newcomer's first steps there.
-# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|debian|newcomer]... (all of them by default)
+# emulated 64-bit ARM and x86 levels that the machine lacks, the Debian packages in a clean system, and a newcomer's first steps there.
+# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|levels|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-what=${*:-exactness sanitize tsan fuzz vocabularies files aarch64 debian newcomer}
+what=${*:-exactness sanitize tsan fuzz vocabularies files aarch64 levels debian newcomer}
 passed=0 failed=0 skipped=0
 check() {
   echo "== $1"
@@ -98,12 +98,13 @@ if [[ " $what " == *" aarch64 "* ]]; then
     skipped=$((skipped + 1))
   fi
 fi
-if [[ " $what " == *" debian "* || " $what " == *" newcomer "* ]]; then
+if [[ " $what " == *" levels "* || " $what " == *" debian "* || " $what " == *" newcomer "* ]]; then
   if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
+    [[ " $what " == *" levels "* ]] && check "x86 levels" bash tests/cross/x86_levels.bash build/tests
     [[ " $what " == *" debian "* ]] && check "Debian packages in a clean system" bash tests/install/chroot.bash build/tests
     [[ " $what " == *" newcomer "* ]] && check "newcomer in a clean system" bash tests/install/newcomer.bash
   else
-    echo "== debian, newcomer: skipped, no debootstrap or not root"
+    echo "== levels, debian, newcomer: skipped, no debootstrap or not root"
     skipped=$((skipped + 1))
   fi
 fi

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# x86_levels.bash BUILD: the linear kernels with the instruction sets that this machine lacks: AVX-512 without VNNI and with,
+# AVX-VNNI. Bochs emulates a whole machine of each kind, which boots Linux and runs test_kernels; qemu knows no AVX-512. Part of
+# tests/full.sh; tests/install/clean_system.bash says what it needs. Bochs is that of Debian 13: version 2.7's AVX-512 does
+# not boot.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+program=$(cd "$1" && pwd)/bin/test_kernels
+. "$root/tests/install/clean_system.bash"
+tmp=$(mktemp -d)
+system=$tmp/system
+trap 'umount "$system/dev/pts" 2>/dev/null; leave_system "$system"; rm -rf "$tmp"' EXIT
+CHROOT_SUITE=trixie clean_system "$system"
+mount -t devpts devpts "$system/dev/pts"  # Bochs draws on a terminal
+mkdir "$system/work" "$system/work/files"
+ldd "$program" | grep -o '/[^ ]*' | xargs cp -L --parents -t "$system/work/files"
+cp "$program" "$system/work/files/"
+
+in_system "$system" <<'EOC'
+apt-get update >/dev/null
+apt-get install -y --no-install-recommends bochs-term bochsbios vgabios isolinux syslinux-common xorriso busybox-static cpio \
+  bsdutils linux-image-cloud-amd64 >/root/log 2>&1 || { tail -n 20 /root/log; exit 1; }
+cd /work
+cat >files/init <<'END'
+#!/busybox sh
+/busybox mkdir -p /proc /tmp
+/busybox mount -t proc proc /proc
+/busybox mount -t tmpfs tmp /tmp
+/test_kernels --gtest_brief=1 --gtest_filter='Linear.*:LinearRows.*:Pack.*'
+echo "ended with status $?"
+/busybox poweroff -f
+END
+chmod +x files/init
+cp /bin/busybox files/
+mkdir -p disk/isolinux
+(cd files && find . | cpio -o -H newc --quiet | gzip -1) >disk/files.gz
+cp /boot/vmlinuz-* disk/linux
+cp /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 disk/isolinux/
+# Bochs never ends what the kernel copies by "fast short rep mov".
+cat >disk/isolinux/isolinux.cfg <<'END'
+DEFAULT linux
+LABEL linux
+KERNEL /linux
+APPEND initrd=/files.gz rdinit=/init console=ttyS0 quiet nosmp mitigations=off tsc=reliable random.trust_cpu=on clearcpuid=fsrm
+END
+xorriso -as mkisofs -quiet -o disk.iso -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 \
+  -boot-info-table disk
+echo c >commands
+EOC
+
+level() {  # Bochs' name of a CPU, what it has
+  cat >"$system/work/$1" <<END
+config_interface: textconfig
+display_library: term
+romimage: file=/usr/share/bochs/BIOS-bochs-latest
+vgaromimage: file=/usr/share/bochs/VGABIOS-lgpl-latest
+cpu: model=$1, count=1, ips=50000000
+memory: guest=512, host=512
+ata0-master: type=cdrom, path=disk.iso, status=inserted
+boot: cdrom
+com1: enabled=1, mode=file, dev=$1.console
+log: $1.log
+panic: action=fatal
+clock: sync=none
+END
+  # SIGTERM would only stop it in its debugger.
+  chroot "$system" env TERM=xterm script -qfc "cd /work && timeout -s KILL 1800 bochs -q -f $1 -rc commands" /dev/null \
+    </dev/null >/dev/null 2>&1 || true
+  echo "-- $2 ($1)"
+  tr -d '\r' <"$system/work/$1.console" | grep -aE 'PASSED|FAILED|tests ran|ended with' || tail -n 5 "$system/work/$1.console"
+  grep -aq 'ended with status 0' "$system/work/$1.console"
+}
+failed=0
+level corei7_skylake_x "AVX-512" &
+first=$!
+level arrow_lake "AVX2 with AVX-VNNI" || failed=1
+wait $first || failed=1
+level corei7_icelake_u "AVX-512 with VNNI" || failed=1
+exit $failed
