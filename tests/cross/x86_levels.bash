@@ -44,7 +44,7 @@ KERNEL /linux
 APPEND initrd=/files.gz rdinit=/init console=ttyS0 quiet nosmp mitigations=off tsc=reliable random.trust_cpu=on clearcpuid=fsrm
 END
 xorriso -as mkisofs -quiet -o disk.iso -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 \
-  -boot-info-table disk
+  -boot-info-table disk 2>/root/log || { cat /root/log; exit 1; }
 echo c >commands
 EOC
 
