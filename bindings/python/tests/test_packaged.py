@@ -1,5 +1,6 @@
 """Features by the runtime are those of the PyTorch twin. Needs a built Aerie in AERIE_DIR."""
 
+import json
 import os
 import subprocess
 import tempfile
@@ -36,6 +37,13 @@ class Packaged(unittest.TestCase):
         subprocess.run([Path(os.environ["AERIE_DIR"]) / "bin" / "aerie", "convert", self.folder, "-o", self.package, *options],
                        check=True, capture_output=True)
 
+    def inspected(self, folder):
+        self.folder = folder
+        self.convert("--dtype", "f32")
+        said = json.loads(subprocess.run([Path(os.environ["AERIE_DIR"]) / "bin" / "aerie", "inspect", self.package, "--json"],
+                                         check=True, capture_output=True).stdout)
+        return said["fingerprint"], said["config"]
+
     @torch.no_grad()
     def test_features_and_taps_are_the_twins(self):
         tokens = torch.randint(0, 96, (2, 70), generator=torch.Generator().manual_seed(1))
@@ -64,11 +72,14 @@ class Packaged(unittest.TestCase):
 
     def test_unpacks_to_a_folder_that_converts_to_the_same_model(self):
         out = self.folder.with_name("again")
-        hf.save(unpack.twin(self.package), None, out)
-        before = aerie.Model(self.package).info.fingerprint
-        self.folder = out
-        self.convert("--dtype", "f32")
-        self.assertEqual(aerie.Model(self.package).info.fingerprint, before)
+        config = self.folder / "config.json"
+        said = json.loads(config.read_text())
+        for changed in ({}, {"bos_token_id": 5, "eos_token_id": [7, 9], "aerie_tap_layers": [0, 2]}, {"eos_token_id": None}):
+            with self.subTest(changed):
+                config.write_text(json.dumps(said | changed))
+                before = self.inspected(config.parent)
+                hf.save(unpack.twin(self.package), None, out, settings=unpack.settings(self.package))
+                self.assertEqual(self.inspected(out), before)
 
     def test_another_model_is_refused(self):
         other = Llama(LlamaConfig(vocab_size=96, hidden_size=32, intermediate_size=64, num_attention_heads=2, head_dim=16,

@@ -32,15 +32,16 @@ def config_json(config: LlamaConfig, dtype: str) -> dict:
     return out
 
 
-def save(model: Llama, tokenizer: Path | None, out: Path, dtype: torch.dtype = torch.float32) -> None:
-    """config.json, model.safetensors and, if given, tokenizer.json; each file appears whole or not at all."""
+def save(model: Llama, tokenizer: Path | None, out: Path, dtype: torch.dtype = torch.float32, settings: dict | None = None) -> None:
+    """config.json, model.safetensors and, if given, tokenizer.json; each file appears whole or not at all. `settings` go into
+    config.json, over what it says otherwise."""
     from safetensors.torch import save_file
 
     out.mkdir(parents=True, exist_ok=True)
     tensors = {f"model.{name}": value.detach().to(dtype).contiguous() for name, value in model.state_dict().items()}
     save_file(tensors, str(out / "model.safetensors.part"), metadata={"format": "pt"})
     name = str(dtype).removeprefix("torch.")
-    (out / "config.json.part").write_text(json.dumps(config_json(model.config, name), indent=2) + "\n")
+    (out / "config.json.part").write_text(json.dumps(config_json(model.config, name) | (settings or {}), indent=2) + "\n")
     files = ["model.safetensors", "config.json"]
     if tokenizer is not None:
         shutil.copyfile(tokenizer, out / "tokenizer.json.part")

@@ -49,6 +49,10 @@ class Table:
         offset = self.table.Offset(4 + 2 * field)
         return (self.table.Vector(offset), self.table.VectorLen(offset)) if offset else (0, 0)
 
+    def integers(self, field: int) -> list[int]:
+        start, count = self._vector(field)
+        return list(struct.unpack_from(f"<{count}i", self.table.Bytes, start))
+
     def children(self, field: int) -> list["Table"]:
         start, count = self._vector(field)
         return [Table(self.table.Bytes, self.table.Indirect(start + 4 * i)) for i in range(count)]
@@ -111,8 +115,8 @@ def tensor(entry: Table, data: memoryview) -> torch.Tensor:
     return torch.from_numpy(np.array(values, np.float32).reshape((rows, cols) if rows > 1 else cols))
 
 
-def twin(package: Path) -> Llama:
-    """The PyTorch twin of a target's package."""
+def manifest(package: Path) -> tuple[Table, Table, memoryview]:
+    """The manifest's root and its target, and the data that their offsets are in."""
     file = package.read_bytes()
     if file[:8] != MAGIC or len(file) < 128:
         raise SystemExit(f"{package}: not an Aerie package")
@@ -121,11 +125,25 @@ def twin(package: Path) -> Llama:
     length, manifest_at, manifest_size, _, data_at, data_size = struct.unpack_from("<6Q", file, 16)
     if length != len(file):
         raise SystemExit(f"{package}: {len(file)} bytes, its header says {length}")
-    manifest = file[manifest_at:manifest_at + manifest_size]
-    root = Table(manifest, struct.unpack_from("<I", manifest)[0])
+    tables = file[manifest_at:manifest_at + manifest_size]
+    root = Table(tables, struct.unpack_from("<I", tables)[0])
     target = root.child(3)
     if target is None:
         raise SystemExit(f"{package}: a drafter's package, not a target's")
+    return root, target, memoryview(file)[data_at:data_at + data_size]
+
+
+def settings(package: Path) -> dict:
+    """What config.json says beside the twin's shape: the tokens that begin and end a text, and where features are tapped."""
+    target = manifest(package)[1]
+    begin = target.number(14, types.Int32Flags, -1)
+    return {"bos_token_id": begin if begin >= 0 else None, "eos_token_id": target.integers(15) or None,
+            "aerie_tap_layers": target.integers(16)}
+
+
+def twin(package: Path) -> Llama:
+    """The PyTorch twin of a target's package."""
+    root, target, data = manifest(package)
     whole = lambda field: target.number(field, types.Int32Flags)
     scaling = target.child(11)
     refused = {"biases of q, k and v": target.number(13, types.BoolFlags),
@@ -139,7 +157,6 @@ def twin(package: Path) -> Llama:
         vocab_size=whole(0), hidden_size=whole(2), num_hidden_layers=whole(3), num_attention_heads=whole(4),
         num_key_value_heads=whole(5), head_dim=whole(6), intermediate_size=whole(7), max_position_embeddings=whole(8),
         rms_norm_eps=target.number(9, types.Float32Flags), rope_theta=target.number(10, types.Float32Flags)))
-    data = memoryview(file)[data_at:data_at + data_size]
     named = {entry.string(0): entry for entry in root.children(5)}
     read = lambda name: tensor(named[name], data)
     c = model.config
@@ -163,7 +180,7 @@ def main() -> None:
     args = parser.parse_args()
     if (args.out / "tokenizer.json").exists():
         raise SystemExit(f"{args.out}: holds another model's tokenizer.json")
-    hf.save(twin(args.package), None, args.out)
+    hf.save(twin(args.package), None, args.out, settings=settings(args.package))
 
 
 if __name__ == "__main__":
