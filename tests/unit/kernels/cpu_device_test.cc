@@ -1,6 +1,7 @@
 // The CPU device as a plan sees it: slices, floating-point environment, several queues, host callbacks.
 #include <atomic>
 #include <cfenv>
+#include <iostream>
 #include <thread>
 
 #include "kernels/cpu/fp_env.h"
@@ -458,6 +459,7 @@ TEST(CpuDevice, SaysWhatItIsAndRefusesNonsense) {
 TEST(CpuDevice, RunsTheIsaThatATestAsksFor) {
   const size_t all = supported_isas().size();
   each_isa([&](const Isa& isa) {
+    std::cout << "runs " << isa.name() << '\n';  // tests/cross/x86_levels.bash looks for it
     EXPECT_EQ(supported_isas().size(), all);
     EXPECT_EQ(with_threads(1)->isa(), isa.name() + std::string(", 1 thread"));
   });
