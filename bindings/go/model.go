@@ -23,7 +23,7 @@ const (
 
 // ModelOptions are how a model is opened; the zero value is fine.
 type ModelOptions struct {
-	KVPositions int // tokens of keys and values that all sessions share; 0: 4 x the context, at least 4096
+	KVPositions int // tokens of keys and values that all sessions share; 0: 4 x the context, from 4096 to 32768
 	KVType      KVType
 	CheckData   bool // checksum raw tensors too, which reads the whole file
 	// Progress is called while loading, on the calling goroutine.

@@ -98,8 +98,9 @@ Status Model::load(const ModelOptions& options) {
   }
   AERIE_ASSIGN(inv_freq_, weights_.upload(rope_inverse_frequencies(c.head_dim, c.rope_theta, c.rope_scaling)));
   vocab_hash_ = vocabulary_hash(*package_);
+  // Four whole texts of a model that reads 131,072 tokens would be more than most machines have.
   const int64_t positions =
-      options.kv_positions > 0 ? options.kv_positions : std::max<int64_t>(4096, int64_t{4} * c.max_context);
+      options.kv_positions > 0 ? options.kv_positions : std::clamp<int64_t>(int64_t{4} * c.max_context, 4096, 32768);
   AERIE_ASSIGN(pool_, KvPool::create(device_, {c.layers, c.kv_heads, c.head_dim, options.kv_dtype}, positions));
   kv_full_ = options.kv_full;
   if (!options.keep_prefixes) return {};

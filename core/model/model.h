@@ -20,7 +20,7 @@ namespace aerie {
 constexpr int32_t kFinalFeature = -1;  // tap: hidden state after the final norm
 
 struct ModelOptions {
-  int64_t kv_positions = 0;  // 0: 4 x the context, at least 4096
+  int64_t kv_positions = 0;  // 0: 4 x the context, from 4096 to 32768
   kernels::DType kv_dtype = kernels::DType::f32;
   bool keep_prefixes = true;  // pages of texts stay until their room is wanted
   // Long prompts are read by a library's products (cuda): the same text may come out otherwise for another cutting of

@@ -198,7 +198,7 @@ int bench(const BenchOptions& o) {
   const std::vector<std::string> texts = read_prompts(o.prompts, o.limit);
   const int most = *std::max_element(o.batches.begin(), o.batches.end());
   ModelOptions m = o.model;
-  if (most > 1) m.kv_positions = batch_positions(o, most, texts);
+  if (most > 1 && m.kv_positions == 0) m.kv_positions = batch_positions(o, most, texts);
   const Model model = open_model(runtime.get(), m);
   const Tokenizer tokenizer = open_tokenizer(model.get());
   if (!tokenizer) throw Failure("bench needs a model with a tokenizer");

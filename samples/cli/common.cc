@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -70,6 +71,8 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--plugin", plugins, "file of a further drafter plugin; may be repeated");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
   app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--kv-positions", kv_positions, "room for keys and values, in tokens; 0: 4 x the context, from 4096 to 32768")
+      ->check(CLI::Range(0, INT_MAX));
   app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--prefill", prefill, "exact, or fast: cuda reads long prompts by cuBLASLt, not bit for bit")
       ->capture_default_str()

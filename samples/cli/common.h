@@ -79,8 +79,8 @@ struct ModelOptions {
   std::string model, device = "cpu", kv_dtype = "f32", prefill = "exact";
   std::vector<std::string> plugins;
   int threads = 0;
-  int kv_positions = 0;  // no option: what the command needs; 0: the library's default
-  bool keep_prefixes = true;  // likewise
+  int kv_positions = 0;  // 0: what the command needs, or the library's default
+  bool keep_prefixes = true;  // no option: what the command needs
   void add_to(CLI::App& app);
 };
 

@@ -79,13 +79,13 @@ inline std::string converted(const std::string& source, const std::string& name,
 }
 
 // The source of a tiny checkpoint that takes 4096 positions.
-inline std::string with_long_context(const std::string& name) {
-  const std::string source = scratch_dir() + "/long-" + name;
+inline std::string with_long_context(const std::string& name, int context = 4096) {
+  const std::string source = scratch_dir() + "/long-" + std::to_string(context) + "-" + name;
   if (exists(source)) return source;
   std::filesystem::copy(golden(name), source);
   std::ifstream in(golden(name) + "/config.json");
   nlohmann::json config = nlohmann::json::parse(in);
-  config["max_position_embeddings"] = 4096;
+  config["max_position_embeddings"] = context;
   std::ofstream(source + "/config.json") << config;
   return source;
 }

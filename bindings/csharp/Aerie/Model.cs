@@ -11,7 +11,7 @@ namespace Aerie
     /// <summary>How a model is opened; the defaults are fine.</summary>
     public sealed class ModelOptions
     {
-        /// <summary>Tokens of keys and values that all sessions share; 0: 4 x the context, at least 4096.</summary>
+        /// <summary>Tokens of keys and values that all sessions share; 0: 4 x the context, from 4096 to 32768.</summary>
         public int KVPositions { get; set; }
         public KVType KVType { get; set; }
         /// <summary>Checksum raw tensors too, which reads the whole file.</summary>

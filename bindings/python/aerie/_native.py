@@ -132,7 +132,7 @@ class aerie_runtime_options(Structure):
         ("device", c_char_p),  # "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)
         ("log", aerie_log_fn),  # NULL: silence
         ("log_user", c_void_p),
-        ("alloc", aerie_alloc_fn),  # both or none: device memory (weights, KV, scratch)
+        ("alloc", aerie_alloc_fn),  # both or none: device memory (KV, working memory)
         ("free", aerie_free_fn),
         ("alloc_user", c_void_p),
         ("parallel_for", aerie_parallel_for_fn),  # the host's job system in place of our threads; `threads` says how many it has, and with 1 it is not asked
@@ -154,7 +154,7 @@ class aerie_plugin_info(Structure):
 class aerie_model_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
-        ("kv_positions", c_int32),  # KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096
+        ("kv_positions", c_int32),  # KV budget shared by the model's sessions, in tokens; 0: 4 x the context, from 4096 to 32768
         ("progress", aerie_progress_fn),
         ("progress_user", c_void_p),
         ("kv_dtype", c_int32),  # 0 f32, 1 bf16, 2 int8 (a scale for each position and head)

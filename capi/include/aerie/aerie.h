@@ -112,7 +112,7 @@ typedef struct aerie_runtime_options {
   const char *device;               /* "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda) */
   aerie_log_fn log;                 /* NULL: silence */
   void *log_user;
-  aerie_alloc_fn alloc;             /* both or none: device memory (weights, KV, scratch) */
+  aerie_alloc_fn alloc;             /* both or none: device memory (KV, working memory) */
   aerie_free_fn free;
   void *alloc_user;
   aerie_parallel_for_fn parallel_for; /* the host's job system in place of our threads; `threads` says how many it has, and
@@ -179,7 +179,7 @@ enum {
 
 typedef struct aerie_model_options {
   uint32_t struct_size;
-  int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096 */
+  int32_t kv_positions;       /* KV budget shared by the model's sessions, in tokens; 0: 4 x the context, from 4096 to 32768 */
   aerie_progress_fn progress;
   void *progress_user;
   int32_t kv_dtype;           /* 0 f32, 1 bf16, 2 int8 (a scale for each position and head) */

@@ -33,6 +33,13 @@ TEST(LongContext, BitsDoNotDependOnChunksOrThreads) {
   }
 }
 
+TEST(LongContext, RoomForKeysAndValuesFollowsTheContextWithinBounds) {
+  for (const auto& [context, room] : {std::pair{512, 4096}, {4096, 16384}, {131072, 32768}}) {
+    const std::string path = converted(with_long_context("gqa_tied", context), "room-" + std::to_string(context), DType::f32);
+    EXPECT_EQ(open_model(path, cpu(1))->pool()->free_positions(), room) << context;
+  }
+}
+
 TEST(LongContext, DraftsAcrossASpansEndChangeNoToken) {
   const std::string path = long_model(DType::int8), small = long_model(DType::int4);
   SessionOptions o;

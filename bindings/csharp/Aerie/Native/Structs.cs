@@ -27,7 +27,7 @@ namespace Aerie.Native
         /// <summary>NULL: silence</summary>
         internal IntPtr log;
         internal IntPtr log_user;
-        /// <summary>both or none: device memory (weights, KV, scratch)</summary>
+        /// <summary>both or none: device memory (KV, working memory)</summary>
         internal IntPtr alloc;
         internal IntPtr free;
         internal IntPtr alloc_user;
@@ -58,7 +58,7 @@ namespace Aerie.Native
     internal unsafe struct aerie_model_options
     {
         internal uint struct_size;
-        /// <summary>KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096</summary>
+        /// <summary>KV budget shared by the model's sessions, in tokens; 0: 4 x the context, from 4096 to 32768</summary>
         internal int kv_positions;
         internal IntPtr progress;
         internal IntPtr progress_user;

@@ -34,7 +34,7 @@ pub type KvFull = Box<dyn Fn(i32) -> bool + Send + Sync>;
 /// How to open a [`Model`].
 #[derive(Default)]
 pub struct ModelOptions<'a> {
-    /// Budget of keys and values shared by the model's sessions, in tokens; 0: 4 × the context, at least 4096.
+    /// Budget of keys and values shared by the model's sessions, in tokens; 0: 4 × the context, from 4096 to 32768.
     pub kv_positions: i32,
     /// How keys and values are kept.
     pub kv_dtype: KvDtype,

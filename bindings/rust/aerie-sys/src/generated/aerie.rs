@@ -185,7 +185,7 @@ pub struct aerie_runtime_options {
     pub log: aerie_log_fn,
     /// `void *log_user`
     pub log_user: *mut c_void,
-    /// both or none: device memory (weights, KV, scratch)
+    /// both or none: device memory (KV, working memory)
     pub alloc: aerie_alloc_fn,
     /// `aerie_free_fn free`
     pub free: aerie_free_fn,
@@ -234,7 +234,7 @@ impl Default for aerie_plugin_info {
 pub struct aerie_model_options {
     /// `uint32_t struct_size`
     pub struct_size: u32,
-    /// KV budget shared by the model's sessions, in tokens; 0: 4 x the context, at least 4096
+    /// KV budget shared by the model's sessions, in tokens; 0: 4 x the context, from 4096 to 32768
     pub kv_positions: i32,
     /// `aerie_progress_fn progress`
     pub progress: aerie_progress_fn,
