@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="gets data/, runs/, target/ and a folder per drafter")
     parser.add_argument("--target-recipe", type=Path, default=settings.RECIPES / "target.toml")
     parser.add_argument("--drafter", action="append", choices=DRAFTERS, help="only this one (may be repeated)")
-    parser.add_argument("--minutes", type=float, help="for each stage, instead of its recipe's time")
+    parser.add_argument("--minutes", type=float, help="for each drafter's stage, instead of its recipe's time")
     parser.add_argument("--generated-tokens", type=int, default=1_500_000, help="text by the target to train on")
     parser.add_argument("--greedy-tokens", type=int, default=3_000_000, help="the same at temperature 0")
     args = parser.parse_args()
