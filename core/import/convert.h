@@ -19,7 +19,7 @@ struct ConvertOptions {
   std::string output;
   kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, fp8, int8 or int4
   std::string drafter_for;                      // drafters: the target's package
-  std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json, or kNoTokenizer; else what the source has
+  std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json or .model, or kNoTokenizer; else the source's own
   bool compress = false;
   // Targets: rank of the candidate head (candidate_head.h) to add. 0: what the source has (.aerie); -1: none.
   int32_t candidate_rank = 0;

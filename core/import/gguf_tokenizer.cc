@@ -133,30 +133,21 @@ Made byte_bpe(const GgufFile& file) {
   return made;
 }
 
-// A space is written as U+2581.
-std::string with_spaces(std::string_view token) {
-  constexpr std::string_view kSpace = "\xe2\x96\x81";
-  std::string out;
-  for (size_t at = 0; at < token.size();) {
-    const bool space = token.substr(at, kSpace.size()) == kSpace;
-    out += space ? ' ' : token[at];
-    at += space ? kSpace.size() : 1;
-  }
-  return out;
-}
-
 // Pieces with scores.
 Made sentencepiece(const GgufFile& file) {
   AERIE_ASSIGN(const Vocabulary v, read_vocabulary(file));
   AERIE_ASSIGN(const std::vector<float> scores, file.numbers("tokenizer.ggml.scores"));
   if (scores.size() != v.tokens.size())
     return bad(file, "tokenizer.ggml.scores: " + std::to_string(scores.size()) + " of " + std::to_string(v.tokens.size()) + " tokens");
-  for (const auto& [key, usual] : {std::pair{"tokenizer.ggml.add_space_prefix", true}, {"tokenizer.ggml.add_bos_token", true},
-                                   {"tokenizer.ggml.remove_extra_whitespaces", false}}) {
-    bool value = usual;
-    AERIE_TRY(file.boolean(key, &value, usual));
-    if (value != usual) return refuse(file, std::string(key) + ": " + (value ? "true" : "false") + " is not supported");
-  }
+  // As llama.cpp does it: the space in front, of what follows a control token, too; U+2581 is one.
+  text::SentencePiece::Rules rules{.prefix = text::SentencePiece::Rules::Prefix::every, .meta = true};
+  bool prefix = true, squeezes = false;
+  AERIE_TRY(file.boolean("tokenizer.ggml.add_space_prefix", &prefix, true));
+  AERIE_TRY(file.boolean("tokenizer.ggml.add_bos_token", &rules.bos, true));
+  AERIE_TRY(file.boolean("tokenizer.ggml.remove_extra_whitespaces", &squeezes, false));
+  if (squeezes) return refuse(file, "tokenizer.ggml.remove_extra_whitespaces: true is not supported");
+  if (!prefix) rules.prefix = text::SentencePiece::Rules::Prefix::none;
+  rules.strips = prefix;
   int32_t bos = 1;
   AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos, 1));
   if (bos != 1) return refuse(file, "tokenizer.ggml.bos_token_id: " + std::to_string(bos) + " (1 is supported)");
@@ -175,15 +166,15 @@ Made sentencepiece(const GgufFile& file) {
                  : v.types[id] == kNormal      ? text::SentencePiece::Type::normal
                                                : text::SentencePiece::Type::control;
     if (id <= 2) piece.type = text::SentencePiece::Type::control;
-    if (piece.type == text::SentencePiece::Type::normal) piece.bytes = with_spaces(v.tokens[id]);
+    if (piece.type == text::SentencePiece::Type::normal) piece.bytes = text::with_spaces(v.tokens[id]);
   }
   if (!file.has("tokenizer.ggml.token_type")) {
     const Status s = text::SentencePiece::assume_types(&pieces);
     if (!s.ok()) return s.at(file.name() + ": tokenizer.ggml.tokens");
     for (Piece& piece : pieces)
-      if (piece.type == text::SentencePiece::Type::normal) piece.bytes = with_spaces(piece.bytes);
+      if (piece.type == text::SentencePiece::Type::normal) piece.bytes = text::with_spaces(piece.bytes);
   }
-  Made made = text::SentencePiece::make(std::move(pieces));
+  Made made = text::SentencePiece::make(std::move(pieces), rules);
   if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.tokens");
   return made;
 }

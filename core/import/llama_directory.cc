@@ -46,12 +46,17 @@ Result<std::string> chat_template(const std::string& directory) {
 
 Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sink, LlamaConfig* c) {
   if (o.tokenizer == kNoTokenizer) return {};
-  const std::string path = o.tokenizer.empty() ? platform::join_path(directory, "tokenizer.json") : o.tokenizer;
-  if (o.tokenizer.empty() && platform::path_kind(path) != PathKind::file) {
-    sink.warn(o.source + ": no tokenizer.json: the package speaks token ids only");
+  std::string path = o.tokenizer;
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    if (!path.empty()) break;
+    std::string here = platform::join_path(directory, name);
+    if (platform::path_kind(here) == PathKind::file) path.swap(here);
+  }
+  if (path.empty()) {
+    sink.warn(o.source + ": no tokenizer.json or tokenizer.model: the package speaks token ids only");
     return {};
   }
-  AERIE_TRY(sink.tokenizer_json(path, c));
+  AERIE_TRY(sink.tokenizer_file(path, c));
   AERIE_ASSIGN(const std::string chat, chat_template(directory));
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }

@@ -98,9 +98,11 @@ Status Sink::tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t
   return writer_->add_blob("tokenizer", tokenizer.serialize());
 }
 
-Status Sink::tokenizer_json(const std::string& path, LlamaConfig* c) {
+Status Sink::tokenizer_file(const std::string& path, LlamaConfig* c) {
   AERIE_ASSIGN(const auto bytes, platform::read_file(path, 64u << 20));
-  const auto made = text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto made = path.ends_with(".model")
+                        ? text::Tokenizer::from_sentencepiece(bytes)
+                        : text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!made.ok()) return made.status().at(path);
   return tokenizer(**made, bytes, c).at(path);
 }

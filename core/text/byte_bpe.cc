@@ -24,7 +24,6 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
   if (spec.tokens.empty() || spec.tokens.size() > static_cast<size_t>(kMaxVocab)) {
     return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(spec.tokens.size()) + " tokens");
   }
-  if (spec.merges.size() > kMaxMerges) return error(Code::bad_format, "tokenizer: too many merges");
   if (spec.patterns.size() > 16) return error(Code::bad_format, "tokenizer: too many pre-tokenizer steps");
   if (spec.bos < -1 || spec.bos >= static_cast<int32_t>(spec.tokens.size())) {
     return error(Code::bad_format, "tokenizer: BOS id " + std::to_string(spec.bos) + " is outside the vocabulary");
@@ -38,7 +37,14 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
   }
   tokenizer->spec_ = std::move(spec);
   AERIE_TRY(tokenizer->index_tokens());
-  AERIE_TRY(tokenizer->index_merges());
+  const ByteBpe& made = *tokenizer;
+  AERIE_TRY(tokenizer->pairs_.build(
+      made.spec_.merges, made.vocab_size(),
+      [&](int32_t id) {
+        const Spec::Token& token = made.spec_.tokens[static_cast<size_t>(id)];
+        return token.flags & Spec::kSpelled ? &token.bytes : nullptr;
+      },
+      [&](const std::string& bytes) { return made.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
@@ -85,48 +91,6 @@ Status ByteBpe::index_tokens() {
                    "tokenizer: no token for byte " + byte_name(byte) + " (not a byte-level vocabulary)");
     }
   }
-  return {};
-}
-
-Status ByteBpe::index_merges() {
-  const auto& tokens = spec_.tokens;
-  struct Ranked {
-    int32_t left;
-    Pair pair;
-  };
-  std::vector<Ranked> ranked;
-  ranked.reserve(spec_.merges.size());
-  std::string joined;
-  for (size_t rank = 0; rank < spec_.merges.size(); ++rank) {
-    const auto [left, right] = spec_.merges[rank];
-    for (const int32_t id : {left, right}) {
-      if (id < 0 || id >= vocab_size() || !(tokens[id].flags & Spec::kSpelled)) {
-        return error(Code::bad_format, "tokenizer: merge " + std::to_string(rank) + " joins what is not a token");
-      }
-    }
-    joined = tokens[left].bytes;
-    joined += tokens[right].bytes;
-    const int32_t merged = find(joined);
-    if (merged < 0) {
-      return error(Code::bad_format, "tokenizer: merge " + std::to_string(rank) + " gives what is not a token");
-    }
-    ranked.push_back({left, {right, merged, static_cast<uint32_t>(rank)}});
-  }
-  // Of a pair listed twice Hugging Face keeps the last rank.
-  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
-    return std::tie(a.left, a.pair.right, b.pair.rank) < std::tie(b.left, b.pair.right, a.pair.rank);
-  });
-  ranked.erase(
-      std::unique(ranked.begin(), ranked.end(),
-                  [](const Ranked& a, const Ranked& b) { return a.left == b.left && a.pair.right == b.pair.right; }),
-      ranked.end());
-  pairs_of_.assign(tokens.size() + 1, 0);
-  pairs_.reserve(ranked.size());
-  for (const Ranked& r : ranked) {
-    ++pairs_of_[r.left + 1];
-    pairs_.push_back(r.pair);
-  }
-  std::partial_sum(pairs_of_.begin(), pairs_of_.end(), pairs_of_.begin());
   return {};
 }
 
@@ -240,15 +204,8 @@ void ByteBpe::encode_piece(std::string_view piece, Scratch* scratch, std::vector
     scratch->merge.add(byte_ids_[static_cast<uint8_t>(piece[i])], static_cast<uint32_t>(i),
                        static_cast<uint32_t>(i + 1));
   }
-  scratch->merge.run(
-      [this](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
-        const auto begin = pairs_.begin() + pairs_of_[left.id], end = pairs_.begin() + pairs_of_[left.id + 1];
-        const auto at =
-            std::lower_bound(begin, end, right.id, [](const Pair& p, int32_t value) { return p.right < value; });
-        if (at == end || at->right != right.id) return {};
-        return {at->merged, static_cast<double>(at->rank)};
-      },
-      ids);
+  scratch->merge.run([this](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) { return pairs_.find(left.id, right.id); },
+                     ids);
 }
 
 }  // namespace aerie::text

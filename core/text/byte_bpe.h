@@ -5,12 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/text/added_tokens.h"
 #include "core/text/blob.h"
 #include "core/text/merge.h"
+#include "core/text/pair_table.h"
 #include "core/text/splitter.h"
 #include "core/text/tokenizer.h"
 
@@ -36,7 +36,7 @@ struct ByteBpeSpec {
   bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges give
   int32_t bos = -1;
   std::vector<Token> tokens;
-  std::vector<std::pair<int32_t, int32_t>> merges;  // by rank
+  MergeList merges;
 };
 
 class ByteBpe final : public Tokenizer {
@@ -52,16 +52,11 @@ class ByteBpe final : public Tokenizer {
   bool is_special(int32_t id) const override;
 
  private:
-  struct Pair {
-    int32_t right, merged;
-    uint32_t rank;
-  };
   struct Scratch {
     MergeScratch merge;
     std::vector<std::string_view> pieces, next_pieces;
   };
   Status index_tokens();  // by spelling, and added ones by text
-  Status index_merges();  // after it
   int32_t find(std::string_view bytes) const;  // a spelled token, or -1
   Status encode_raw(std::string_view text, bool parse_special, Scratch* scratch, std::vector<int32_t>* ids) const;
   Status encode_normalized(std::string_view text, bool parse_special, Scratch* scratch,
@@ -75,8 +70,7 @@ class ByteBpe final : public Tokenizer {
   std::vector<int32_t> by_bytes_;      // spelled tokens sorted by bytes
   std::array<int32_t, 256> byte_ids_;  // the token of each single byte
   bool lacks_bytes_ = false;           // some have none, -1
-  std::vector<Pair> pairs_;            // sorted by (left, right)
-  std::vector<uint32_t> pairs_of_;     // [vocab + 1] where each left token's pairs begin
+  PairTable pairs_;
 };
 
 }  // namespace aerie::text

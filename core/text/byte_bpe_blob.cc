@@ -26,11 +26,7 @@ std::vector<uint8_t> ByteBpe::serialize() const {
     out.u8(token.flags);
     out.string16(token.bytes);
   }
-  out.u32(static_cast<uint32_t>(spec_.merges.size()));
-  for (const auto& [left, right] : spec_.merges) {
-    out.i32(left);
-    out.i32(right);
-  }
+  write_merges(spec_.merges, &out);
   return out.take();
 }
 
@@ -56,13 +52,7 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::read(BlobReader* blob) {
     token.bytes = blob->string16();
     if (!blob->ok() || token.flags > 63) return damaged("token");
   }
-  const uint32_t merges = blob->u32();
-  if (!blob->ok() || merges > kMaxMerges || merges > blob->left() / 8) return damaged("merge count");
-  spec.merges.resize(merges);
-  for (auto& [left, right] : spec.merges) {
-    left = blob->i32();
-    right = blob->i32();
-  }
+  if (!read_merges(blob, &spec.merges)) return damaged("merge count");
   if (!blob->ok() || blob->left() != 0) return damaged("size");
   return make(std::move(spec));
 }

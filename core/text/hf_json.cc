@@ -1,22 +1,14 @@
-// Hugging Face tokenizer.json -> ByteBpeSpec. What is not known for certain is refused by name.
+// Hugging Face tokenizer.json. What is not known for certain is refused by name.
+#include "core/text/hf_json.h"
+
 #include <algorithm>
 #include <new>
-#include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <utility>
 
 #include "core/platform/json_document.h"
-#include "core/text/byte_bpe.h"
-#include "core/text/regex_dialect.h"
-#include "core/text/utf8.h"
+#include "core/text/blob.h"
 
 namespace aerie::text {
-namespace {
-
-using Json = nlohmann::json;
-using Spec = ByteBpeSpec;
+namespace hf {
 
 Status refuse(const std::string& what) {
   return error(Code::unsupported, "tokenizer.json: " + what + " is not supported");
@@ -28,11 +20,6 @@ const Json& field(const Json& object, const char* key) {
   const auto at = object.find(key);
   return at == object.end() ? null : *at;
 }
-// A field of another type than it should have: it is named.
-struct WrongType {
-  const char* key;
-  const char* what;
-};
 bool flag(const Json& object, const char* key, bool otherwise) {
   const Json& value = field(object, key);
   if (value.is_null()) return otherwise;
@@ -42,177 +29,17 @@ const std::string& text_of(const Json& object, const char* key) {
   const Json& value = field(object, key);
   return value.is_string() ? value.get_ref<const std::string&>() : throw WrongType{key, "is not a text"};
 }
-// An id; -1 when it is none (a fraction, or past what fits).
 int64_t id_of(const Json& value) {
   return value.is_number_integer() ? std::max<int64_t>(value.get<int64_t>(), -1) : -1;
 }
 std::string type_of(const Json& object) { return text_of(object, "type"); }
 
-// GPT-2's way of writing bytes as printable characters, backwards: -1 is not a byte.
-int byte_of(uint32_t c) {
-  const auto printable = [](uint32_t b) { return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xFF && b != 0xAD); };
-  if (c < 256) return printable(c) ? static_cast<int>(c) : -1;
-  for (uint32_t b = 0, next = 256; b < 256; ++b) {
-    if (!printable(b) && next++ == c) return static_cast<int>(b);
-  }
-  return -1;
-}
-
-std::optional<std::string> spelled(std::string_view token) {
-  std::string bytes;
-  while (!token.empty()) {
-    const Utf8Step step = utf8_step(token);
-    const int byte = step.kind == Utf8Kind::complete ? byte_of(step.codepoint) : -1;
-    if (byte < 0) return std::nullopt;
-    bytes.push_back(static_cast<char>(byte));
-    token.remove_prefix(step.length);
-  }
-  return bytes;
-}
-
-// How deep "Sequence" may nest: hostile files must not cost stack.
-constexpr int kMaxNesting = 4;
-
-Status read_normalizer(const Json& j, int depth, Spec* spec) {
-  if (j.is_null()) return {};
-  if (depth > kMaxNesting) return refuse("a deeply nested normalizer");
-  const std::string type = type_of(j);
-  if (type == "NFC") {
-    spec->nfc = true;
-    return {};
-  }
-  if (type != "Sequence") return refuse("normalizer \"" + type + "\"");
-  for (const Json& step : field(j, "normalizers")) AERIE_TRY(read_normalizer(step, depth + 1, spec));
+Status check_id(int64_t id, size_t tokens) {
+  if (id < 0 || id >= kMaxVocab || static_cast<size_t>(id) > 16 * tokens + 65536) return damaged("token id " + std::to_string(id));
   return {};
 }
 
-Status read_split(const Json& j, Spec* spec) {
-  const Json& pattern = field(j, "pattern");
-  if (!pattern.contains("Regex")) return refuse("pre_tokenizer \"Split\" without a Regex");
-  const std::string behavior = text_of(j, "behavior");
-  const bool invert = flag(j, "invert", false);
-  // "Keep the matches, remove the rest" is the same as isolating where there is no rest.
-  const bool same = behavior == "Removed" && invert && covers_all_text(text_of(pattern, "Regex"));
-  if (!same && (behavior != "Isolated" || invert)) {
-    return refuse("pre_tokenizer \"Split\" with behavior \"" + behavior + "\"" + (invert ? ", inverted," : ""));
-  }
-  spec->patterns.push_back(text_of(pattern, "Regex"));
-  return {};
-}
-
-Status read_pre_tokenizer(const Json& j, Spec* spec) {
-  if (j.is_null()) return refuse("a missing pre_tokenizer");
-  const std::string whole = type_of(j);
-  std::vector<const Json*> steps;
-  if (whole == "Sequence") {
-    for (const Json& step : field(j, "pretokenizers")) steps.push_back(&step);
-  } else {
-    steps.push_back(&j);
-  }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Json& step = *steps[i];
-    const std::string type = type_of(step);
-    const bool last = i + 1 == steps.size();
-    if (type == "Split" && !last) {
-      AERIE_TRY(read_split(step, spec));
-    } else if (type == "Digits" && !last) {
-      spec->patterns.emplace_back(flag(step, "individual_digits", false) ? R"(\p{N})" : R"(\p{N}+)");
-    } else if (type == "ByteLevel" && last) {
-      spec->prefix_space = flag(step, "add_prefix_space", true);
-      if (spec->prefix_space && i > 0) return refuse("pre_tokenizer \"ByteLevel\" with add_prefix_space after another");
-      if (flag(step, "use_regex", true)) spec->patterns.emplace_back(kGpt2Pattern);
-    } else {
-      return refuse("pre_tokenizer \"" + type + "\"" + (last ? " in the last place" : " before another"));
-    }
-  }
-  if (steps.empty()) return refuse("an empty pre_tokenizer");
-  return {};
-}
-
-Status read_post_processor(const Json& j, int depth, Spec* spec) {
-  if (j.is_null()) return {};
-  if (depth > kMaxNesting) return refuse("a deeply nested post_processor");
-  const std::string type = type_of(j);
-  if (type == "ByteLevel") return {};  // moves offsets, not ids
-  if (type == "Sequence") {
-    for (const Json& step : field(j, "processors")) AERIE_TRY(read_post_processor(step, depth + 1, spec));
-    return {};
-  }
-  if (type != "TemplateProcessing") return refuse("post_processor \"" + type + "\"");
-  const Json& single = field(j, "single");
-  if (!single.is_array() || single.empty() || !single.back().contains("Sequence") || single.size() > 2) {
-    return refuse("a post_processor \"TemplateProcessing\" that does more than put a BOS in front");
-  }
-  if (single.size() == 1) return {};
-  if (!single[0].contains("SpecialToken") || spec->bos >= 0)
-    return refuse("this post_processor \"TemplateProcessing\"");
-  const std::string name = single[0]["SpecialToken"].at("id").get<std::string>();
-  const Json& ids = field(j, "special_tokens").at(name).at("ids");
-  if (ids.size() != 1) return refuse("a BOS of several tokens");
-  const int64_t bos = id_of(ids[0]);
-  if (bos < 0 || bos >= static_cast<int64_t>(spec->tokens.size()))
-    return damaged("BOS \"" + name + "\" is not a token");
-  spec->bos = static_cast<int32_t>(bos);
-  return {};
-}
-
-using Ids = std::unordered_map<std::string, int32_t>;
-
-Status place(int64_t id, size_t count_hint, Spec* spec, Spec::Token** out) {
-  // Ids may have holes, but a single huge id must not cost memory that the file does not pay for.
-  if (id < 0 || id >= kMaxVocab || static_cast<size_t>(id) > 16 * count_hint + 65536) {
-    return damaged("token id " + std::to_string(id));
-  }
-  if (static_cast<size_t>(id) >= spec->tokens.size()) spec->tokens.resize(static_cast<size_t>(id) + 1);
-  *out = &spec->tokens[static_cast<size_t>(id)];
-  return {};
-}
-
-Status read_vocab(const Json& vocab, Ids* ids, Spec* spec) {
-  if (!vocab.is_object()) return damaged("model.vocab is not an object");
-  for (const auto& [text, value] : vocab.items()) {
-    Spec::Token* token = nullptr;
-    const auto id = id_of(value);
-    AERIE_TRY(place(id, vocab.size(), spec, &token));
-    if (token->flags != 0 || !token->bytes.empty())
-      return damaged("token id " + std::to_string(id) + " is there twice");
-    if (text.empty()) return damaged("an empty token");
-    ids->emplace(text, static_cast<int32_t>(id));
-    if (auto bytes = spelled(text)) {
-      *token = {*std::move(bytes), Spec::kSpelled};
-    } else {
-      *token = {text, 0};  // cannot come out of the merges; decodes to itself
-    }
-  }
-  return {};
-}
-
-Status read_merges(const Json& merges, const Ids& ids, Spec* spec) {
-  if (!merges.is_array()) return damaged("model.merges is not an array");
-  for (const Json& merge : merges) {
-    std::string left, right;
-    if (merge.is_string()) {  // "a b", as files had it before tokenizers 0.20
-      const std::string& text = merge.get_ref<const std::string&>();
-      if (text.starts_with("#version")) continue;
-      const size_t space = text.find(' ');
-      if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-        return damaged("merge \"" + text + "\"");
-      }
-      left = text.substr(0, space);
-      right = text.substr(space + 1);
-    } else {
-      if (!merge.is_array() || merge.size() != 2) return damaged("a merge that is not a pair");
-      left = merge[0].get<std::string>();
-      right = merge[1].get<std::string>();
-    }
-    const auto l = ids.find(left), r = ids.find(right);
-    if (l == ids.end() || r == ids.end()) return damaged("merge \"" + left + " " + right + "\" of what is not a token");
-    spec->merges.emplace_back(l->second, r->second);
-  }
-  return {};
-}
-
-Status read_model(const Json& model, Ids* ids, Spec* spec) {
+Status check_bpe(const Json& model) {
   if (!model.is_object()) return damaged("no model");
   // GPT-2's own file is older than the "type" field.
   const std::string type = model.contains("type") ? type_of(model) : "BPE";
@@ -223,63 +50,60 @@ Status read_model(const Json& model, Ids* ids, Spec* spec) {
   }
   const Json& dropout = field(model, "dropout");
   if (!dropout.is_null() && dropout.get<double>() != 0) return refuse("model.dropout");
-  if (flag(model, "byte_fallback", false)) return refuse("model.byte_fallback");
-  spec->ignore_merges = flag(model, "ignore_merges", false);
-  AERIE_TRY(read_vocab(field(model, "vocab"), ids, spec));
-  return read_merges(field(model, "merges"), *ids, spec);
-}
-
-Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
-  if (added.is_null()) return {};
-  const size_t hint = ids.size() + added.size();
-  for (const Json& j : added) {
-    const std::string content = text_of(j, "content");
-    const auto id = id_of(field(j, "id"));
-    if (content.empty()) continue;
-    if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
-    Spec::Token* token = nullptr;
-    AERIE_TRY(place(id, hint, spec, &token));
-    const auto known = ids.find(content);
-    const bool taken = token->flags != 0 || !token->bytes.empty();
-    if (known != ids.end() ? known->second != id : taken) {
-      return damaged("added token \"" + content + "\" does not fit the vocabulary");
-    }
-    // It stands for its text as written; the vocabulary's byte spelling stays only where both agree.
-    const bool same = (token->flags & Spec::kSpelled) != 0 && token->bytes == content;
-    const bool special = flag(j, "special", false);
-    token->bytes = content;
-    token->flags = static_cast<uint8_t>((same ? Spec::kSpelled : 0) | Spec::kAdded | (special ? Spec::kSpecial : 0) |
-                                        (flag(j, "lstrip", false) ? Spec::kLstrip : 0) |
-                                        (flag(j, "rstrip", false) ? Spec::kRstrip : 0) |
-                                        (flag(j, "normalized", !special) ? Spec::kNormalized : 0));
-  }
   return {};
 }
 
-Result<Spec> read_all(const Json& j) {
-  if (!j.is_object()) return damaged("not a JSON object");
-  Spec spec;
-  Ids ids;
-  AERIE_TRY(read_model(field(j, "model"), &ids, &spec));
-  AERIE_TRY(read_added_tokens(field(j, "added_tokens"), ids, &spec));
-  AERIE_TRY(read_normalizer(field(j, "normalizer"), 0, &spec));
-  AERIE_TRY(read_pre_tokenizer(field(j, "pre_tokenizer"), &spec));
-  AERIE_TRY(read_post_processor(field(j, "post_processor"), 0, &spec));
-  const Json& decoder = field(j, "decoder");
-  const std::string type = decoder.is_null() ? "none" : type_of(decoder);
-  if (type != "ByteLevel") return refuse("decoder \"" + type + "\"");
-  // "truncation" and "padding" are left over from training: no caller of a runtime wants them.
-  return spec;
+Result<std::pair<std::string, std::string>> merge_of(const Json& merge) {
+  if (merge.is_string()) {
+    const std::string& text = merge.get_ref<const std::string&>();
+    if (text.starts_with("#version")) return std::pair<std::string, std::string>();
+    const size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return damaged("merge \"" + text + "\"");
+    return std::pair(text.substr(0, space), text.substr(space + 1));
+  }
+  if (!merge.is_array() || merge.size() != 2) return damaged("a merge that is not a pair");
+  return std::pair(merge[0].get<std::string>(), merge[1].get<std::string>());
 }
 
-}  // namespace
+Status read_post_processor(const Json& j, size_t vocab_size, int depth, int32_t* bos) {
+  if (j.is_null()) return {};
+  if (depth > kMaxNesting) return refuse("a deeply nested post_processor");
+  const std::string type = type_of(j);
+  if (type == "ByteLevel") return {};  // moves offsets, not ids
+  if (type == "Sequence") {
+    for (const Json& step : field(j, "processors")) AERIE_TRY(read_post_processor(step, vocab_size, depth + 1, bos));
+    return {};
+  }
+  if (type != "TemplateProcessing") return refuse("post_processor \"" + type + "\"");
+  const Json& single = field(j, "single");
+  if (!single.is_array() || single.empty() || !single.back().contains("Sequence") || single.size() > 2) {
+    return refuse("a post_processor \"TemplateProcessing\" that does more than put a BOS in front");
+  }
+  if (single.size() == 1) return {};
+  if (!single[0].contains("SpecialToken") || *bos >= 0)
+    return refuse("this post_processor \"TemplateProcessing\"");
+  const std::string name = single[0]["SpecialToken"].at("id").get<std::string>();
+  const Json& ids = field(j, "special_tokens").at(name).at("ids");
+  if (ids.size() != 1) return refuse("a BOS of several tokens");
+  const int64_t id = id_of(ids[0]);
+  if (id < 0 || id >= static_cast<int64_t>(vocab_size))
+    return damaged("BOS \"" + name + "\" is not a token");
+  *bos = static_cast<int32_t>(id);
+  return {};
+}
+
+}  // namespace hf
+
+using namespace hf;
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json) {
   try {
     const platform::JsonDocument document(json);
     if (document.root().is_discarded()) return damaged("not JSON");
-    AERIE_ASSIGN(Spec spec, read_all(document.root()));
-    return ByteBpe::make(std::move(spec));
+    const Json& root = document.root();
+    if (!root.is_object()) return damaged("not a JSON object");
+    const Json& model = field(root, "model");
+    return model.is_object() && flag(model, "byte_fallback", false) ? hf::sentencepiece(root) : hf::byte_bpe(root);
   } catch (const WrongType& e) {
     return damaged(std::string(e.key) + ": " + e.what);
   } catch (const Json::exception& e) {  // deeper inside

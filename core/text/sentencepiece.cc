@@ -11,7 +11,9 @@ namespace {
 constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
 constexpr size_t kMaxAddedBytes = 1024;    // of a control or user token: each byte of a text may be compared with all of it
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
+constexpr std::string_view kMeta = "\xe2\x96\x81";
 using Type = SentencePiece::Type;
+using Rules = SentencePiece::Rules;
 
 // In files that do not say it.
 Type assumed(size_t id) { return id < kFirstByte ? Type::control : id < kFirstPiece ? Type::byte : Type::normal; }
@@ -29,7 +31,47 @@ int byte_of(const std::string& token) {
   return byte >= 0 && byte < 256 && token == byte_token(byte) ? byte : -1;
 }
 
+// Rules and types as bytes of the packaged form.
+enum : uint8_t { kBefore = 4, kStrips = 8, kMetaIsSpace = 16, kPutsBos = 32, kAllRules = 63, kPrefix = 3 };
+enum : uint8_t { kTypeBits = 7, kLstrip = 8, kRstrip = 16, kNormalized = 32, kAllOfType = 63 };
+
+uint8_t byte_of(const Rules& r) {
+  return static_cast<uint8_t>(static_cast<int>(r.prefix) | (r.before ? kBefore : 0) | (r.strips ? kStrips : 0) |
+                              (r.meta ? kMetaIsSpace : 0) | (r.bos ? kPutsBos : 0));
+}
+
+bool read_rules(uint8_t byte, Rules* r) {
+  if (byte > kAllRules || (byte & kPrefix) > static_cast<int>(Rules::Prefix::every)) return false;
+  *r = {static_cast<Rules::Prefix>(byte & kPrefix), (byte & kBefore) != 0, (byte & kStrips) != 0, (byte & kMetaIsSpace) != 0,
+        (byte & kPutsBos) != 0};
+  return true;
+}
+
+uint8_t byte_of(const SentencePiece::Piece& p) {
+  return static_cast<uint8_t>(static_cast<int>(p.type) | (p.lstrip ? kLstrip : 0) | (p.rstrip ? kRstrip : 0) |
+                              (p.normalized ? kNormalized : 0));
+}
+
+bool read_type(uint8_t byte, bool ruled, SentencePiece::Piece* p) {
+  if (byte > (ruled ? kAllOfType : kTypeBits) || (byte & kTypeBits) > static_cast<int>(Type::user)) return false;
+  p->type = static_cast<Type>(byte & kTypeBits);
+  p->lstrip = (byte & kLstrip) != 0;
+  p->rstrip = (byte & kRstrip) != 0;
+  p->normalized = (byte & kNormalized) != 0;
+  return true;
+}
+
 }  // namespace
+
+std::string with_spaces(std::string_view piece) {
+  std::string out;
+  for (size_t at = 0; at < piece.size();) {
+    const bool space = piece.substr(at, kMeta.size()) == kMeta;
+    out += space ? ' ' : piece[at];
+    at += space ? kMeta.size() : 1;
+  }
+  return out;
+}
 
 Status SentencePiece::assume_types(std::vector<Piece>* pieces) {
   if (pieces->size() < kFirstPiece)
@@ -44,11 +86,17 @@ Status SentencePiece::assume_types(std::vector<Piece>* pieces) {
   return {};
 }
 
-Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> pieces) {
+Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> pieces, const Rules& rules, MergeList merges) {
   if (pieces.size() <= kFirstByte || pieces.size() > kMaxVocab)
     return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(pieces.size()) + " tokens");
   auto tokenizer = std::make_shared<SentencePiece>();
+  tokenizer->rules_ = rules;
   tokenizer->byte_ids_.fill(-1);
+  // run.c's files write some with line breaks around them.
+  const auto text_of = [](const Piece& piece) {
+    const size_t begin = piece.bytes.find_first_not_of('\n'), end = piece.bytes.find_last_not_of('\n');
+    return begin == std::string::npos ? std::string() : piece.bytes.substr(begin, end + 1 - begin);
+  };
   for (size_t id = 0; id < pieces.size(); ++id) {
     const Piece& piece = pieces[id];
     const auto wrong = [&](Code code, const std::string& what) { return error(code, "tokenizer: token " + std::to_string(id) + what); };
@@ -62,15 +110,14 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
       tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
     } else if (piece.type == Type::normal) {
       if (!piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
-    } else if (id >= kFirstByte && !piece.bytes.empty()) {
-      if (piece.bytes.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(piece.bytes.size()) + " bytes");
-      tokenizer->added_.add({piece.bytes, static_cast<int32_t>(id), piece.type == Type::control});
+    } else if (const std::string text = id < kFirstByte ? text_of(piece) : piece.bytes; !text.empty()) {
+      if (text.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(text.size()) + " bytes");
+      (piece.normalized ? tokenizer->normalized_added_ : tokenizer->raw_added_)
+          .add({text, static_cast<int32_t>(id), piece.type == Type::control, piece.lstrip, piece.rstrip});
     }
   }
-  // run.c's files write them otherwise.
-  tokenizer->added_.add({"<s>", kBos, true});
-  tokenizer->added_.add({"</s>", kEos, true});
-  tokenizer->added_.build();
+  tokenizer->raw_added_.build();
+  tokenizer->normalized_added_.build();
   for (size_t byte = 0; byte < 256; ++byte) {
     if (tokenizer->byte_ids_[byte] < 0)
       return error(Code::unsupported, "tokenizer: no token " + byte_token(static_cast<int>(byte)) + " (no byte fallback)");
@@ -82,6 +129,11 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
     return order != 0 ? order < 0 : a < b;
   });
   tokenizer->pieces_ = std::move(pieces);
+  tokenizer->merges_ = std::move(merges);
+  const SentencePiece& made = *tokenizer;
+  AERIE_TRY(tokenizer->pairs_.build(
+      made.merges_, made.vocab_size(), [&](int32_t id) { return made.of(id).type == Type::normal ? &made.of(id).bytes : nullptr; },
+      [&](const std::string& bytes) { return made.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
@@ -95,23 +147,45 @@ std::string_view SentencePiece::token_bytes(int32_t id, int32_t previous) const 
   if (id < 0 || id >= vocab_size() || of(id).type == Type::control) return {};
   std::string_view piece = of(id).bytes;
   if (of(id).type == Type::byte) return std::string_view(&bytes_[static_cast<size_t>(byte_of(of(id).bytes))], 1);
-  if (of(id).type == Type::normal && previous == kBos && !piece.empty() && piece[0] == ' ') piece.remove_prefix(1);
+  const bool of_text = of(id).type == Type::normal || of(id).normalized;
+  if (rules_.strips && previous == kBos && of_text && piece.starts_with(' ')) piece.remove_prefix(1);
   return piece;
 }
 
 Result<std::vector<int32_t>> SentencePiece::encode(std::string_view utf8, const EncodeOptions& options) const {
   if (utf8.size() > kMaxTextBytes) return error(Code::limit, "text to encode is larger than 1 GiB");
   std::vector<int32_t> ids;
-  if (options.add_bos) ids.push_back(kBos);
+  if (options.add_bos && rules_.bos) ids.push_back(kBos);
   std::vector<Segment> segments;
-  added_.split(utf8, options.parse_special, &segments);
+  raw_added_.split(utf8, options.parse_special, &segments);
   for (size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].id >= 0) ids.push_back(segments[i].id);
-    // SentencePiece's add_dummy_prefix: it belongs to a text; one that opens with such a token has none.
-    else if (i == 0) encode_text(" " + std::string(segments[i].text), &ids);
-    else encode_text(segments[i].text, &ids);
+    else encode_stretch(segments[i].text, i == 0, options.parse_special, &ids);
   }
   return ids;
+}
+
+// SentencePiece's add_dummy_prefix and Hugging Face's "Prepend" are done to the whole stretch, "Metaspace" to what is left between
+// the tokens that are found in it.
+void SentencePiece::encode_stretch(std::string_view text, bool opens, bool parse_special, std::vector<int32_t>* ids) const {
+  const auto has_prefix = [&](bool first) {
+    return rules_.prefix == Rules::Prefix::every || (rules_.prefix == Rules::Prefix::first && first);
+  };
+  const auto spaced = [&](std::string_view part) { return rules_.meta ? with_spaces(part) : std::string(part); };
+  std::string stretch = rules_.before ? (has_prefix(opens) ? " " : "") + spaced(text) : std::string(text);
+  std::vector<Segment> segments;
+  normalized_added_.split(stretch, parse_special, &segments);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].id >= 0) {
+      ids->push_back(segments[i].id);
+    } else if (rules_.before) {
+      encode_text(segments[i].text, ids);
+    } else {
+      std::string part = spaced(segments[i].text);
+      if (has_prefix(opens && i == 0) && part[0] != ' ') part.insert(0, 1, ' ');
+      encode_text(part, ids);
+    }
+  }
 }
 
 void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids) const {
@@ -132,6 +206,7 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
   }
   scratch.run(
       [&](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
+        if (!pairs_.empty()) return pairs_.find(left.id, right.id);
         if (of(left.id).type == Type::byte || of(right.id).type == Type::byte) return {};  // they do not join
         const int32_t id = find(text.substr(left.begin, right.end - left.begin));
         if (id < 0 || !(of(id).score > kLowestScore)) return {};  // refuses NaN as well
@@ -140,40 +215,52 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
       ids);
 }
 
-// Packaged form: pieces u32, each score f32 + u16 length + bytes; of the second kind a type u8 each before, too.
+// Packaged form: pieces u32, each score f32 + u16 length + bytes; of the second kind a type u8 each before, too; of the third
+// the rules u8 before all of it, flags in the types, and merges behind it.
 std::vector<uint8_t> SentencePiece::serialize() const {
-  bool typed = pieces_.size() < kFirstPiece;
-  for (size_t id = 0; id < pieces_.size(); ++id)
-    typed |= pieces_[id].type != assumed(id) || (pieces_[id].type == Type::byte && byte_of(pieces_[id].bytes) != static_cast<int>(id) - kFirstByte);
+  bool ruled = rules_ != Rules() || !merges_.empty(), typed = pieces_.size() < kFirstPiece;
+  for (size_t id = 0; id < pieces_.size(); ++id) {
+    const Piece& p = pieces_[id];
+    ruled |= p.lstrip || p.rstrip || p.normalized;
+    typed |= p.type != assumed(id) || (p.type == Type::byte && byte_of(p.bytes) != static_cast<int>(id) - kFirstByte);
+  }
+  typed |= ruled;
   BlobWriter out;
   out.u32(kBlobMagic);
   out.u32(kBlobVersion);
-  out.u32(static_cast<uint32_t>(typed ? BlobKind::sentencepiece_typed : BlobKind::sentencepiece));
+  out.u32(static_cast<uint32_t>(ruled   ? BlobKind::sentencepiece_ruled
+                                : typed ? BlobKind::sentencepiece_typed
+                                        : BlobKind::sentencepiece));
+  if (ruled) out.u8(byte_of(rules_));
   out.u32(static_cast<uint32_t>(pieces_.size()));
   for (const Piece& piece : pieces_) {
-    if (typed) out.u8(static_cast<uint8_t>(piece.type));
+    if (typed) out.u8(byte_of(piece));
     out.f32(piece.score);
     out.string16(piece.bytes);
   }
+  if (ruled) write_merges(merges_, &out);
   return out.take();
 }
 
-Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob, bool typed) {
+Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob, BlobKind kind) {
+  const bool ruled = kind == BlobKind::sentencepiece_ruled, typed = ruled || kind == BlobKind::sentencepiece_typed;
+  Rules rules;
+  if (ruled && !read_rules(blob->u8(), &rules)) return error(Code::bad_format, "tokenizer blob: rules");
   const uint32_t count = blob->u32();
   if (!blob->ok() || count > static_cast<uint32_t>(kMaxVocab) || count > blob->left() / 6) {
     return error(Code::bad_format, "tokenizer blob: piece count");
   }
   std::vector<Piece> pieces(count);
   for (Piece& piece : pieces) {
-    const uint8_t type = typed ? blob->u8() : uint8_t{0};
-    if (type > static_cast<uint8_t>(Type::user)) return error(Code::bad_format, "tokenizer blob: type of a piece");
-    piece.type = static_cast<Type>(type);
+    if (typed && !read_type(blob->u8(), ruled, &piece)) return error(Code::bad_format, "tokenizer blob: type of a piece");
     piece.score = blob->f32();
     piece.bytes = blob->string16();
   }
+  MergeList merges;
+  if (ruled && !read_merges(blob, &merges)) return error(Code::bad_format, "tokenizer blob: merge count");
   if (!blob->ok() || blob->left() != 0) return error(Code::bad_format, "tokenizer blob: size");
   if (!typed) AERIE_TRY(assume_types(&pieces));
-  return make(std::move(pieces));
+  return make(std::move(pieces), rules, std::move(merges));
 }
 
 }  // namespace aerie::text

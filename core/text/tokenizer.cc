@@ -21,9 +21,9 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::deserialize(std::span<const 
     case BlobKind::byte_bpe:
       return ByteBpe::read(&reader);
     case BlobKind::sentencepiece:
-      return SentencePiece::read(&reader, false);
     case BlobKind::sentencepiece_typed:
-      return SentencePiece::read(&reader, true);
+    case BlobKind::sentencepiece_ruled:
+      return SentencePiece::read(&reader, static_cast<BlobKind>(kind));
   }
   return error(Code::unsupported, "tokenizer blob: kind " + std::to_string(kind));
 }

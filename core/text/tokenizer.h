@@ -21,11 +21,14 @@ class Tokenizer {
  public:
   // From a package's "tokenizer" blob (written by serialize). Thread-safe once made.
   static Result<std::shared_ptr<const Tokenizer>> deserialize(std::span<const uint8_t> blob);
-  // From a Hugging Face tokenizer.json: byte-level BPE (GPT-2 or Llama-3 pre-tokenizer regex).
+  // From a Hugging Face tokenizer.json: byte-level BPE (GPT-2 or Llama-3 pre-tokenizer regex), or BPE with byte fallback, which is
+  // what transformers makes of a SentencePiece model.
   // Anything it does not know for certain is refused by name.
   static Result<std::shared_ptr<const Tokenizer>> from_hf_json(std::string_view json);
   // From llama2.c's tokenizer.bin (SentencePiece BPE with scores and byte fallback).
   static Result<std::shared_ptr<const Tokenizer>> from_llama2c(std::span<const uint8_t> bytes, int32_t vocab_size);
+  // From SentencePiece's tokenizer.model: BPE with byte fallback that does not normalize.
+  static Result<std::shared_ptr<const Tokenizer>> from_sentencepiece(std::span<const uint8_t> bytes);
 
   virtual ~Tokenizer() = default;
   virtual std::vector<uint8_t> serialize() const = 0;

@@ -24,7 +24,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   c->add_option("-o,--output", o->output, "package to write")->required();
   c->add_option("--dtype", o->dtype, "of the weights")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "fp8", "int8", "int4"}));
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
-  c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, a tokenizer.json, or none (default: the source's own)");
+  c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, a tokenizer.json or .model, or none (default: the source's own)");
   c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
   c->add_option("--candidate-head", o->candidate_rank,
                 "targets: add a low-rank head of this rank, through which drafters look for tokens (0: none)")

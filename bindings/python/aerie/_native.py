@@ -389,7 +389,7 @@ class aerie_convert_options(Structure):
         ("source", c_char_p),  # Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie
         ("output", c_char_p),  # written under a temporary name, renamed when whole
         ("drafter_for", c_char_p),  # drafters: the target package
-        ("tokenizer", c_char_p),  # llama2.c's tokenizer.bin, a tokenizer.json, or "none"; NULL: what the source has
+        ("tokenizer", c_char_p),  # llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own
         ("compress", c_int32),  # nonzero: zstd chunks (smaller file, unpacked at load)
         ("reserved", c_int32),
         ("progress", aerie_progress_fn),  # NULL: none

@@ -18,7 +18,7 @@ typedef struct aerie_convert_options {
   const char *source;        /* Hugging Face directory, GGUF, llama2.c .bin, head directory, or .aerie */
   const char *output;        /* written under a temporary name, renamed when whole */
   const char *drafter_for;   /* drafters: the target package */
-  const char *tokenizer;     /* llama2.c's tokenizer.bin, a tokenizer.json, or "none"; NULL: what the source has */
+  const char *tokenizer;     /* llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own */
   int32_t compress;          /* nonzero: zstd chunks (smaller file, unpacked at load) */
   int32_t reserved;
   aerie_progress_fn progress; /* NULL: none */

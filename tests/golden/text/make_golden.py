@@ -8,8 +8,12 @@ Byte-level BPE: trains tiny tokenizers on the text below with Hugging Face `toke
 <name>/tokenizer.json and <name>/golden.json, a list of
   {"text", "plain": ids with special tokens as text, "special": ids with special tokens parsed,
    "decoded": text of "special" without special tokens}   (both ids with the BOS, if the model has one).
-SentencePiece: stories260k/golden.json, ids of tok512.model by `sentencepiece`, without BOS.
+"decoded" is null where a special token opens the text: `tokenizers` then drops a space further on, we only behind the BOS.
+SentencePiece: spm/tokenizer.model, trained on the text below, too, and spm/golden.json by `sentencepiece`; spm_prepend and
+spm_metaspace are the same model as transformers writes it down (older and newer). stories260k/golden.json: ids of
+tok512.model by `sentencepiece`, without BOS.
 """
+import io
 import json
 import pathlib
 import sys
@@ -65,6 +69,10 @@ TEXTS = [
 ]
 
 
+META = ["\u2581", "a\u2581b", "\u2581 x\u2581\u2581y", "<s></s><unk><0x41>", "see the little dog"] + ["x" + " " * n + "y" for n in range(1, 20)]
+SPECIAL = ["<unk>", "<s>", "</s>", "<|endoftext|>", "<mask>", "<pad>"]
+
+
 def train(pre):
     tok = Tokenizer(models.BPE())
     tok.pre_tokenizer = pre
@@ -93,12 +101,13 @@ def write(name, tok, edit=lambda j: None):
     edit(data)
     tok = Tokenizer.from_str(json.dumps(data))
     out = []
-    for text in TEXTS:
+    for text in TEXTS + (META if data["model"].get("byte_fallback") else []):
         tok.encode_special_tokens = True
         plain = tok.encode(text).ids
         tok.encode_special_tokens = False
         special = tok.encode(text).ids
-        out.append({"text": text, "plain": plain, "special": special, "decoded": tok.decode(special)})
+        opens = special[1:2] and tok.id_to_token(special[1]) in SPECIAL and data["model"].get("byte_fallback")
+        out.append({"text": text, "plain": plain, "special": special, "decoded": None if opens else tok.decode(special)})
     folder = HERE / name
     folder.mkdir(exist_ok=True)
     (folder / "tokenizer.json").write_text(json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -120,7 +129,58 @@ def ignore_merges(j):  # a token that no merge makes
     j["model"]["vocab"]["Ġzanzibar"] = size
 
 
+def train_sentencepiece():
+    import sentencepiece
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(line.rstrip("\r\n") for line in CORPUS * 2), model_writer=file, model_type="bpe", vocab_size=640,
+        byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        split_digits=True, allow_whitespace_only_pieces=True, control_symbols=["<|endoftext|>"], user_defined_symbols=["<tool>"],
+        hard_vocab_limit=False, minloglevel=2)
+    return file.getvalue()
+
+
+def merges_of(model):
+    """Ranked merges of the pieces, as transformers makes them."""
+    scores = {p.piece: p.score for p in model.pieces}
+    ids = {p.piece: i for i, p in enumerate(model.pieces)}
+    found = []
+    for piece, score in scores.items():
+        splits = [(piece[:i], piece[i:]) for i in range(1, len(piece)) if piece[:i] in ids and piece[i:] in ids]
+        found += [(left, right, score) for left, right in sorted(splits, key=lambda s: (ids[s[0]], ids[s[1]]))]
+    return [(left, right) for left, right, _ in sorted(found, key=lambda m: m[2], reverse=True)]
+
+
+def write_sentencepiece():
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+    data = train_sentencepiece()
+    (HERE / "spm").mkdir(exist_ok=True)
+    (HERE / "spm/tokenizer.model").write_bytes(data)
+    sp = sentencepiece.SentencePieceProcessor(model_proto=data)
+    rows = ",\n".join(json.dumps({"text": t, "ids": sp.encode(t), "decoded": sp.decode(sp.encode(t))}) for t in TEXTS + META)
+    (HERE / "spm/golden.json").write_text(f"[\n{rows}\n]\n")
+    model = sentencepiece_model_pb2.ModelProto.FromString(data)
+    for name in ("spm_prepend", "spm_metaspace"):
+        tok = Tokenizer(models.BPE({p.piece: i for i, p in enumerate(model.pieces)}, merges_of(model), unk_token="<unk>",
+                                   fuse_unk=True, byte_fallback=True))
+        if name == "spm_prepend":
+            tok.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+        else:
+            tok.pre_tokenizer = pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="first", split=False)
+        tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(),
+                                         decoders.Strip(" ", 1, 0)])
+        tok.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A $B:1", special_tokens=[("<s>", 1)])
+        tok.add_special_tokens([AddedToken(t, normalized=False, special=True)
+                                for t in ("<unk>", "<s>", "</s>", "<|endoftext|>")])
+        tok.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False, special=True),
+                                AddedToken("<pad>", rstrip=True, normalized=False, special=True)])
+        tok.add_tokens([AddedToken("<tool>", normalized=True), AddedToken("the little", normalized=False)])
+        write(name, tok)
+
+
 def main():
+    write_sentencepiece()
     write("gpt2", train(pre_tokenizers.ByteLevel(add_prefix_space=False)), legacy_merges)
     write("gpt2_prefix", train(pre_tokenizers.ByteLevel(add_prefix_space=True)))
 

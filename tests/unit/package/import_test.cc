@@ -3,6 +3,7 @@
 
 #include "core/import/inspect.h"
 #include "core/import/taps.h"
+#include "core/text/tokenizer.h"
 #include "unit/package/conversion_fixture.h"
 
 namespace aerie::test {
@@ -256,6 +257,33 @@ TEST(ImportLlama, TheTokenizerIsLeftOutWhereItIsNotWanted) {
   ASSERT_TRUE(convert(c.options).ok());
   EXPECT_TRUE(c.open()->blob("tokenizer").empty());
   EXPECT_TRUE(c.warnings.empty());
+}
+
+// tokenizer.json if it is there, else SentencePiece's own file; both are the same model here.
+TEST(ImportLlama, ATokenizerModelIsRead) {
+  const std::string golden = std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/";
+  Checkpoint c;
+  c.config.vocab_size = c.config.vocab_used = 700;
+  c.tensors = llama_sources(c.config);
+  c.write();
+  const auto ids = [&] {
+    const Status s = convert(c.options);
+    EXPECT_TRUE(s.ok()) << s.message();
+    const auto p = c.open();
+    const auto t = text::Tokenizer::deserialize(p->blob("tokenizer"));
+    EXPECT_TRUE(t.ok()) << t.status().message();
+    fs::remove(c.options.output);
+    return std::pair(p->target()->vocab_used, *(*t)->encode("The <mask> dragon", {.add_bos = true, .parse_special = true}));
+  };
+  spit(c.options.source + "/tokenizer.model", slurp(golden + "spm/tokenizer.model"));
+  const auto model = ids();
+  EXPECT_EQ(model.first, 640);
+  spit(c.options.source + "/tokenizer.json", slurp(golden + "spm_prepend/tokenizer.json"));
+  const auto json = ids();  // knows "<mask>", too
+  EXPECT_EQ(json.first, 643);
+  EXPECT_LT(json.second.size(), model.second.size());
+  c.options.tokenizer = golden + "spm/tokenizer.model";
+  EXPECT_EQ(ids(), model);
 }
 
 TEST(ImportLlama, Shards) {

@@ -7,7 +7,7 @@ namespace aerie::text::test {
 namespace {
 
 TEST(Untrusted, BlobTruncatedAnywhere) {
-  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize()};
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize()};
   if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
   for (const auto& blob : blobs) {
     for (size_t n = 0; n < blob.size(); ++n) {
@@ -25,7 +25,7 @@ TEST(Untrusted, BlobCorruptedAnyhow) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<size_t>(state >> 33) % n;
   };
-  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize()};
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize()};
   if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
   int accepted = 0;
   for (const auto& blob : blobs) {
@@ -71,8 +71,8 @@ TEST(Untrusted, Llama2cTruncatedAnywhere) {
 }
 
 // `path` of a good tokenizer.json set to `value` must be refused with `word` in the message.
-void refused(const char* path, const nlohmann::json& value, const std::string& word) {
-  auto j = nlohmann::json::parse(read_file(kGolden + "llama3/tokenizer.json"));
+void refused(const char* path, const nlohmann::json& value, const std::string& word, const std::string& name = "llama3") {
+  auto j = nlohmann::json::parse(read_file(kGolden + name + "/tokenizer.json"));
   j[nlohmann::json::json_pointer(path)] = value;
   const auto t = Tokenizer::from_hf_json(j.dump());
   ASSERT_FALSE(t.ok()) << path;
@@ -117,6 +117,75 @@ TEST(HfRefusals, ByName) {
   refused("/added_tokens/0/special", "yes", "special: is neither true nor false");
   refused("/pre_tokenizer/pretokenizers/0/behavior", 1, "behavior: is not a text");
   refused("/pre_tokenizer/pretokenizers/0/pattern/Regex", 1, "Regex: is not a text");
+}
+
+TEST(HfRefusals, OfSentencePieceByName) {
+  using nlohmann::json;
+  const auto refused = [](const char* path, const json& value, const std::string& word, const char* name = "spm_prepend") {
+    test::refused(path, value, word, name);
+  };
+  const char* meta = "spm_metaspace";
+  refused("/model/ignore_merges", true, "ignore_merges");
+  refused("/model/byte_fallback", false, "Prepend");
+  refused("/model/merges", json::array(), "merges");
+  refused("/model/merges/0", {"a", "nonesuch"}, "nonesuch");
+  refused("/model/vocab/<0x41>", 100000000, "100000000");
+  refused("/model/vocab/a", 0, "there twice");
+  refused("/normalizer", {{"type", "NFC"}}, "NFC");
+  refused("/normalizer", nullptr, "U+2581");
+  refused("/normalizer/normalizers/0/prepend", "_", "Prepend");
+  refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"split", false}}, "Metaspace");
+  refused("/pre_tokenizer", {{"type", "ByteLevel"}}, "ByteLevel");
+  refused("/pre_tokenizer/split", true, "split", meta);
+  refused("/pre_tokenizer/replacement", "_", "Metaspace", meta);
+  refused("/pre_tokenizer/prepend_scheme", "last", "last", meta);
+  refused("/decoder", {{"type", "ByteLevel"}}, "ByteLevel");
+  refused("/decoder/decoders/3/start", 2, "Strip");
+  refused("/decoder/decoders/1", {{"type", "Fuse"}}, "bytes");
+  refused("/post_processor/special_tokens/<s>/ids/0", 2, "BOS");
+  refused("/added_tokens/0/special", false, "control");
+  refused("/added_tokens/0/id", 5, "<unk>");
+  refused("/added_tokens/3/single_word", true, "single_word");
+  refused("/added_tokens/3/special", "yes", "special: is neither true nor false");
+}
+
+TEST(Untrusted, SentencePieceModelDamagedAnywhere) {
+  const std::string file = read_file(kGolden + "spm/tokenizer.model");
+  ASSERT_FALSE(file.empty());
+  size_t read = 0;
+  for (size_t n = 0; n < file.size(); ++n) read += Tokenizer::from_sentencepiece(bytes_of(file).first(n)).ok();
+  EXPECT_LE(read, 2u);  // fields that need not be there come last
+  uint64_t state = 7;
+  for (int round = 0; round < 3000; ++round) {
+    std::string other = file;
+    for (int i = 0; i <= round % 3; ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      other[(state >> 40) % other.size()] ^= static_cast<char>(1u << ((state >> 33) % 8));
+    }
+    const auto t = Tokenizer::from_sentencepiece(bytes_of(other));
+    EXPECT_TRUE(!t.ok() || (*t)->encode("The dragon <tool> opened it.", {}).ok());
+  }
+}
+
+TEST(Untrusted, SentencePieceModelsOfAnotherKindAreNamed) {
+  const std::string file = read_file(kGolden + "spm/tokenizer.model");
+  // A setting put behind the others: its message is merged with the one before, as protobuf has it.
+  const auto with = [&](std::initializer_list<int> bytes) {
+    std::string other = file;
+    for (const int b : bytes) other += static_cast<char>(b);
+    return Tokenizer::from_sentencepiece(bytes_of(other)).status().message();
+  };
+  EXPECT_EQ(with({}), "");
+  EXPECT_NE(with({0x12, 2, 0x18, 1}).find("unigram"), std::string::npos);
+  EXPECT_NE(with({0x12, 5, 0x18, 2, 0xC8, 2, 7}).find("bos_id 7"), std::string::npos);
+  EXPECT_NE(with({0x12, 5, 0x18, 2, 0xC0, 1, 1}).find("treat_whitespace_as_suffix"), std::string::npos);
+  EXPECT_NE(with({0x1A, 2, 0x20, 1}).find("remove_extra_whitespaces"), std::string::npos);
+  EXPECT_NE(with({0x1A, 4, 0x20, 0, 0x28, 0}).find("escape_whitespaces"), std::string::npos);
+  EXPECT_NE(with({0x1A, 5, 0x12, 1, 'x', 0x20, 0}).find("precompiled_charsmap"), std::string::npos);
+  EXPECT_NE(with({0x0A, 5, 0x0A, 1, 'q', 0x18, 5}).find("UNUSED"), std::string::npos);
+  EXPECT_NE(with({0x0A, 5, 0x0A, 1, 0xFF, 0x18, 1}).find("UTF-8"), std::string::npos);
+  EXPECT_NE(with({0x0A, 2, 0x18, 9}).find("type 9"), std::string::npos);
+  EXPECT_NE(with({0x0B}).find("truncated"), std::string::npos);
 }
 
 TEST(HfRefusals, NotEvenJson) {

@@ -412,7 +412,7 @@ namespace Aerie.Native
         internal byte* output;
         /// <summary>drafters: the target package</summary>
         internal byte* drafter_for;
-        /// <summary>llama2.c's tokenizer.bin, a tokenizer.json, or "none"; NULL: what the source has</summary>
+        /// <summary>llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own</summary>
         internal byte* tokenizer;
         /// <summary>nonzero: zstd chunks (smaller file, unpacked at load)</summary>
         internal int compress;

@@ -34,7 +34,7 @@ pub struct aerie_convert_options {
     pub output: *const c_char,
     /// drafters: the target package
     pub drafter_for: *const c_char,
-    /// llama2.c's tokenizer.bin, a tokenizer.json, or "none"; NULL: what the source has
+    /// llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own
     pub tokenizer: *const c_char,
     /// nonzero: zstd chunks (smaller file, unpacked at load)
     pub compress: i32,
