@@ -59,12 +59,24 @@ Result<Importer> recognise(const ConvertOptions& o) {
   return Importer{import_llama2c};
 }
 
+// An earlier package may be replaced, its source among them; what a drafter is for, and files that are no packages, may not.
+Status check_output(const ConvertOptions& o) {
+  for (const std::string* input : {&o.drafter_for, &o.tokenizer})
+    if (platform::same_file(*input, o.output)) return error(Code::invalid_argument, o.output + ": the output would replace what it is made with");
+  if (platform::path_kind(o.output) != platform::PathKind::file) return {};  // the writer says what else is wrong
+  AERIE_ASSIGN(const auto file, platform::MappedFile::open(o.output));
+  const auto bytes = file->bytes();
+  if (bytes.empty() || (bytes.size() >= 5 && std::memcmp(bytes.data(), "AERIE", 5) == 0)) return {};
+  return error(Code::invalid_argument, o.output + ": is there, and is no package; not overwritten");
+}
+
 Status run(const ConvertOptions& o) {
   using kernels::DType;
   if (o.source.empty() || o.output.empty())
     return error(Code::invalid_argument, "convert: source and output are needed");
   if (o.dtype == DType::i32 || o.dtype > DType::fp8)
     return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8 or int4");
+  AERIE_TRY(check_output(o));
   AERIE_ASSIGN(const Importer importer, recognise(o));
   const auto is = [&](std::initializer_list<Importer> any) { return std::find(any.begin(), any.end(), importer) != any.end(); };
   const bool head = !is({import_llama_directory, import_gguf, import_llama2c, import_package});

@@ -49,6 +49,8 @@ Status read_rope(const ConfigReader& j, LlamaConfig* c) {
       if (!r.at(name).is_string()) return error(Code::bad_format, std::string(key) + ": " + name + ": is not a string");
       type = r.at(name).get<std::string>();
     }
+    if (type == "default" && r.has("factor") && !r.has("type") && !r.has("rope_type"))
+      return error(Code::bad_format, std::string(key) + ": a factor without a rope_type");
     if (const Status s = read_scaling(r, type, &c->rope_scaling); !s.ok()) return s.at(key);
   }
   return {};
@@ -83,8 +85,10 @@ Status refuse_sliding_window(const ConfigReader& j, const LlamaConfig& c) {
   }
   bool used = true;
   AERIE_TRY(j.boolean("use_sliding_window", &used, true));
+  // transformers' MistralConfig has one unless it is said to be null.
   int32_t window = 0;
-  AERIE_TRY(j.integer("sliding_window", &window, 0));
+  const bool unsaid = !j.contains("sliding_window") && j.has("model_type") && is_text(j.at("model_type"), "mistral");
+  AERIE_TRY(j.integer("sliding_window", &window, unsaid ? 4096 : 0));
   if (used && window > 0 && window < c.max_context)
     return unsupported("sliding_window", std::to_string(window) + " is shorter than the context");
   return {};
@@ -105,6 +109,27 @@ Status read_layer_config(const ConfigReader& j, LlamaConfig* c) {
   if (j.has("hidden_act") && !is_text(j.at("hidden_act"), "silu"))
     return unsupported("hidden_act", j.at("hidden_act").dump() + " (silu is supported)");
   return {};
+}
+
+// Our field's name at the beginning of a message -> the file's.
+Status in_its_words(const Status& s) {
+  static const struct {
+    std::string_view ours, theirs;
+  } names[] = {{"hidden", "hidden_size"},
+               {"layers", "num_hidden_layers"},
+               {"heads", "num_attention_heads"},
+               {"kv_heads", "num_key_value_heads"},
+               {"ffn", "intermediate_size"},
+               {"max_context", "max_position_embeddings"},
+               {"rms_eps", "rms_norm_eps"},
+               {"bos_id", "bos_token_id"},
+               {"eos_ids", "eos_token_id"},
+               {"tap_layers", "aerie_tap_layers"}};
+  const std::string& message = s.message();
+  for (const auto& n : names)
+    if (message.starts_with(n.ours) && message.compare(n.ours.size(), 2, ": ") == 0)
+      return error(s.code(), std::string(n.theirs) + message.substr(n.ours.size()));
+  return s;
 }
 
 Status read_llama_config(const ConfigReader& j, LlamaConfig* c) {

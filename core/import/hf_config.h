@@ -10,6 +10,9 @@ namespace aerie {
 // would make the same tensors mean another model is refused by name. Messages are "KEY: what".
 Status read_llama_config(const ConfigReader& j, LlamaConfig* c);
 
+// A message of package::check_config in the words of the file.
+Status in_its_words(const Status& s);
+
 // The parts an EAGLE head's config shares: heads, sizes, eps, rope, activation.
 Status read_layer_config(const ConfigReader& j, LlamaConfig* c);
 

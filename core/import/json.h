@@ -26,6 +26,7 @@ inline bool is_text(const nlohmann::json& v, std::string_view text) {
 class ConfigReader {
  public:
   explicit ConfigReader(const nlohmann::json& j) : j_(j) {}
+  bool contains(const char* key) const { return j_.contains(key); }  // null or not
   bool has(const char* key) const { return j_.contains(key) && !j_[key].is_null(); }
   const nlohmann::json& at(const char* key) const { return j_[key]; }
   Status integer(const char* key, int32_t* out) const;  // required

@@ -73,7 +73,12 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   const ConfigReader config(document.root());
   AERIE_TRY(read_llama_config(config, &c).at(config_path));
   AERIE_TRY(read_end_ids(directory, &c));
-  AERIE_TRY(package::check_config(c).at(config_path));
+  if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 &&
+      !(config.has("model_type") && is_text(config.at("model_type"), "qwen2"))) {
+    c.eos_ids = {2};  // LlamaConfig's and MistralConfig's
+    sink.warn(config_path + ": no eos_token_id: token 2 ends a text, as in transformers");
+  }
+  AERIE_TRY(in_its_words(package::check_config(c)).at(config_path));
 
   bool tied = false;
   AERIE_TRY(config.boolean("tie_word_embeddings", &tied, false).at(config_path));

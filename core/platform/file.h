@@ -59,6 +59,8 @@ class AtomicFile {
 
 enum class PathKind : uint8_t { absent, file, directory, other };
 PathKind path_kind(const std::string& path);
+// Both are there and are one, whatever they are called. What cannot be looked at is not.
+bool same_file(const std::string& a, const std::string& b);
 
 // The whole file; Code::limit when it is longer than `max_bytes`.
 Result<std::vector<uint8_t>> read_file(const std::string& path, uint64_t max_bytes);

@@ -189,6 +189,12 @@ PathKind path_kind(const std::string& path) {
   return S_ISDIR(st.st_mode) ? PathKind::directory : PathKind::other;
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat x, y;
+  return path_kind(a) != PathKind::absent && path_kind(b) != PathKind::absent && stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 &&
+         x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 Result<std::vector<uint8_t>> read_file(const std::string& path, uint64_t max_bytes) {
   Descriptor d;
   uint64_t size = 0;

@@ -171,6 +171,18 @@ PathKind path_kind(const std::string& path) {
   return attributes & FILE_ATTRIBUTE_DEVICE ? PathKind::other : PathKind::file;
 }
 
+bool same_file(const std::string& a, const std::string& b) {
+  BY_HANDLE_FILE_INFORMATION x, y;
+  const auto look = [](const std::string& path, BY_HANDLE_FILE_INFORMATION* out) {
+    if (path_kind(path) == PathKind::absent) return false;
+    const Handle handle(CreateFileW(wide(path).c_str(), 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr, OPEN_EXISTING,
+                                    FILE_FLAG_BACKUP_SEMANTICS, nullptr));
+    return handle && GetFileInformationByHandle(handle.handle, out) != 0;
+  };
+  return look(a, &x) && look(b, &y) && x.dwVolumeSerialNumber == y.dwVolumeSerialNumber && x.nFileIndexHigh == y.nFileIndexHigh &&
+         x.nFileIndexLow == y.nFileIndexLow;
+}
+
 Result<std::vector<uint8_t>> read_file(const std::string& path, uint64_t max_bytes) {
   Handle file;
   uint64_t size = 0;

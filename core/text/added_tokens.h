@@ -8,6 +8,9 @@
 
 namespace aerie::text {
 
+// Each byte of a text may be compared with all of a token.
+inline constexpr size_t kMaxAddedBytes = 1024;
+
 struct AddedToken {
   std::string content;
   int32_t id = -1;

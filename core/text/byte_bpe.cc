@@ -68,6 +68,8 @@ Status ByteBpe::index_tokens() {
       if (utf8_valid_prefix(added.content) != added.content.size()) {
         return error(Code::bad_format, "tokenizer: added token " + std::to_string(id) + " is not UTF-8");
       }
+      if (added.content.size() > kMaxAddedBytes)
+        return error(Code::bad_format, "tokenizer: added token " + std::to_string(id) + ": " + std::to_string(added.content.size()) + " bytes");
       if (normalized && spec_.nfc) added.content = nfc(added.content);
       (normalized ? normalized_added_ : raw_added_).add(std::move(added));
     }

@@ -9,7 +9,6 @@ namespace aerie::text {
 namespace {
 
 constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
-constexpr size_t kMaxAddedBytes = 1024;    // of a control or user token: each byte of a text may be compared with all of it
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
 constexpr std::string_view kMeta = "\xe2\x96\x81";
 using Type = SentencePiece::Type;

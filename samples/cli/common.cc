@@ -41,6 +41,11 @@ void flush_output() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw Failure(std::string("standard output: cannot write: ") + std::strerror(errno));
 }
 
+void print_progress(const char* what, uint64_t done, uint64_t total) {
+  const int percent = static_cast<int>(total ? done * 100 / total : 100);
+  std::fprintf(stderr, "\r%s %3d %%%s", what, percent, done >= total ? "\r\033[K" : "");
+}
+
 StopOnInterrupt::StopOnInterrupt(aerie_session* session) {
   interruptible.store(session);
   sigaction(SIGINT, nullptr, &before_);
@@ -55,6 +60,28 @@ StopOnInterrupt::~StopOnInterrupt() {
   sigaction(SIGINT, &before_, nullptr);
   interruptible.store(nullptr);
 }
+
+namespace {
+volatile std::sig_atomic_t stop_signal = 0;
+}
+
+StopWriting::StopWriting() {
+  stop_signal = 0;
+  for (size_t i = 0; i < std::size(kSignals); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = [](int number) { stop_signal = number; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+StopWriting::~StopWriting() {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+int StopWriting::signal() { return stop_signal; }
 
 int32_t tree_policy(const std::string& name) {
   const Tree* tree = find_tree(name);

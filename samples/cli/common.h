@@ -36,13 +36,14 @@ void check(F&& f) {
 // What has been printed so far is out; else a Failure: the disk is full, the reader has gone.
 void flush_output();
 
+void print_progress(const char* what, uint64_t done, uint64_t total);
+
 // On a terminal, while a call of the library lasts: what it does and how far it is.
 template <class LibraryOptions>
 void show_progress(LibraryOptions* o, const char* what) {
   if (!isatty(2)) return;
   o->progress = [](void* user, uint64_t done, uint64_t total) -> int32_t {
-    const int percent = static_cast<int>(total ? done * 100 / total : 100);
-    std::fprintf(stderr, "\r%s %3d %%%s", static_cast<const char*>(user), percent, done >= total ? "\r\033[K" : "");
+    print_progress(static_cast<const char*>(user), done, total);
     return 1;
   };
   o->progress_user = const_cast<char*>(what);
@@ -60,7 +61,23 @@ class StopOnInterrupt {
  private:
   struct sigaction before_ {};
 };
-constexpr int kInterrupted = 130;  // a command's status; main ends as the shell expects
+constexpr int kEndedBySignal = 128;  // plus its number, a command's status; main ends as the shell expects
+constexpr int kInterrupted = kEndedBySignal + SIGINT;
+
+// Ctrl-C, or an end wished for otherwise, while a file is written: the library stops, and leaves no part of it. A second one ends
+// the program at once. While it lives, one at a time.
+class StopWriting {
+ public:
+  StopWriting();
+  ~StopWriting();
+  StopWriting(const StopWriting&) = delete;
+  StopWriting& operator=(const StopWriting&) = delete;
+  static int signal();  // the one that came, or 0
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction before_[3] {};
+};
 
 template <class T, void (*Release)(T*)>
 struct Releaser {

@@ -41,10 +41,20 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
       a.compress = o->compress;
       a.candidate_rank = o->candidate_rank < 0 ? 0 : o->candidate_rank == 0 ? -1 : o->candidate_rank;
-      show_progress(&a, "converting");
+      a.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
+        if (isatty(2)) print_progress("converting", done, total);
+        return StopWriting::signal() == 0;
+      };
       a.log = [](void*, int32_t, const char* message) { std::fprintf(stderr, "aerie: note: %s\n", message); };
-      check([&](aerie_error* e) { return aerie_convert(&a, e); });
-      return 0;
+      const StopWriting stop;
+      int32_t code = AERIE_OK;
+      check([&](aerie_error* e) {
+        code = aerie_convert(&a, e);
+        return code == AERIE_E_CANCELLED ? AERIE_OK : code;
+      });
+      if (code != AERIE_E_CANCELLED) return 0;
+      std::fprintf(stderr, "%saerie: not finished, nothing was written\n", isatty(2) ? "\r\033[K" : "");
+      return kEndedBySignal + StopWriting::signal();
     };
   });
 }

@@ -83,9 +83,9 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return failed(e.what());
   }
-  if (status == cli::kInterrupted) {  // the shell is to know that it was the user's wish
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
+  if (status > cli::kEndedBySignal) {  // the shell is to know that it was the user's wish
+    std::signal(status - cli::kEndedBySignal, SIG_DFL);
+    std::raise(status - cli::kEndedBySignal);
   }
   return status;
 }

@@ -44,6 +44,28 @@ assert -signal.SIGINT in [interrupted(signal.SIG_DFL) for _ in range(10)]
 assert interrupted(signal.SIG_IGN) == 0  # as under nohup
 EOF
 
+# So is a conversion: nothing of it stays behind.
+python3 - "$aerie" "$model" "$tmp/interrupted" <<'EOF'
+import os, signal, subprocess, sys, time
+aerie, model, folder = sys.argv[1:]
+os.mkdir(folder)
+def interrupted(number):  # when there is a file
+    p = subprocess.Popen([aerie, "convert", model, "-o", folder + "/x.aerie", "--dtype", "int4", "--candidate-head", "64"], stderr=subprocess.PIPE)
+    while not os.listdir(folder) and p.poll() is None:
+        time.sleep(0.001)
+    p.send_signal(number)
+    err = p.stderr.read()
+    p.communicate()
+    left = os.listdir(folder)
+    assert left == ([] if p.returncode else ["x.aerie"]), (p.returncode, left, err)
+    assert p.returncode == 0 or b"nothing was written" in err, err
+    for name in left:
+        os.remove(os.path.join(folder, name))
+    return p.returncode
+for number in (signal.SIGINT, signal.SIGTERM):
+    assert -number in [interrupted(number) for _ in range(10)]
+EOF
+
 # Prompts.
 printf 'It was' | "$aerie" run --model "$model" --temperature 0 --max-tokens 8 --prompt-file - >"$tmp/out" 2>"$tmp/err"
 run --prompt "It was" --max-tokens 8 >"$tmp/same"

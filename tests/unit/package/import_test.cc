@@ -215,11 +215,11 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
       {R"("hidden_size": 8.5)", {"hidden_size"}, Code::bad_format},
       {R"("hidden_size": 99999999999)", {"hidden_size"}, Code::bad_format},
       {R"("num_attention_heads": 0)", {"num_attention_heads"}, Code::bad_format},
-      {R"("num_key_value_heads": 3)", {"kv_heads"}, Code::bad_format},
+      {R"("num_key_value_heads": 3)", {"num_key_value_heads"}, Code::bad_format},
       {R"("head_dim": 3)", {"head_dim"}, Code::bad_format},
       {R"("vocab_size": null)", {"vocab_size", "missing"}, Code::bad_format},
-      {R"("rms_norm_eps": 0)", {"rms_eps"}, Code::bad_format},
-      {R"("eos_token_id": 20)", {"eos_ids"}, Code::bad_format},
+      {R"("rms_norm_eps": 0)", {"rms_norm_eps"}, Code::bad_format},
+      {R"("eos_token_id": 20)", {"eos_token_id"}, Code::bad_format},
       {R"("eos_token_id": ["x"])", {"eos_token_id"}, Code::bad_format},
       {R"("aerie_tap_layers": [2])", {"tap_layers"}, Code::bad_format},
       {R"("tie_word_embeddings": "yes")", {"tie_word_embeddings"}, Code::bad_format},
@@ -246,6 +246,60 @@ TEST(ImportLlama, TapsAndEnds) {
   ASSERT_TRUE(convert(c.options).ok());
   EXPECT_EQ(c.open()->target()->tap_layers, (std::vector<int32_t>{1, 0}));
   EXPECT_EQ(c.open()->target()->eos_ids, (std::vector<int32_t>{7, 2}));
+}
+
+// What transformers takes for granted.
+TEST(ImportLlama, WhatTheConfigDoesNotSay) {
+  const auto run = [](std::initializer_list<const char*> keys, const nlohmann::json& more, std::vector<int32_t>* ends) {
+    Checkpoint c;
+    c.write();
+    auto j = nlohmann::json::parse(llama_json(c.config));
+    for (const char* key : keys) j.erase(key);
+    j.update(more);
+    spit(c.options.source + "/config.json", j.dump());
+    const Status s = convert(c.options);
+    if (s.ok()) *ends = c.open()->target()->eos_ids;
+    return s;
+  };
+  std::vector<int32_t> ends;
+  EXPECT_TRUE(run({"eos_token_id"}, {{"model_type", "llama"}}, &ends).ok());
+  EXPECT_EQ(ends, std::vector<int32_t>{2});
+  EXPECT_TRUE(run({}, {{"model_type", "llama"}, {"eos_token_id", nullptr}}, &ends).ok());
+  EXPECT_TRUE(ends.empty());
+  const nlohmann::json mistral = {{"model_type", "mistral"}, {"max_position_embeddings", 8192}};
+  EXPECT_NE(run({}, mistral, &ends).message().find("sliding_window: 4096"), std::string::npos);
+  auto without = mistral;
+  without["sliding_window"] = nullptr;
+  EXPECT_TRUE(run({}, without, &ends).ok());
+  // In the file's words.
+  EXPECT_NE(run({}, {{"num_key_value_heads", 3}}, &ends).message().find("config.json: num_key_value_heads: 3"), std::string::npos);
+  EXPECT_NE(run({"rope_scaling"}, {{"rope_scaling", {{"factor", 2.0}}}}, &ends).message().find("rope_scaling: a factor without"), std::string::npos);
+}
+
+TEST(ImportLlama, InputsAreNotOverwritten) {
+  Checkpoint c;
+  c.write();
+  const auto refused = [&](const std::string& output, const char* words) {
+    ConvertOptions o = c.options;
+    o.output = output;
+    const Status s = convert(o);
+    EXPECT_EQ(s.code(), Code::invalid_argument) << output;
+    EXPECT_NE(s.message().find(words), std::string::npos) << s.message();
+  };
+  const std::string weights = c.options.source + "/model.safetensors";
+  const Bytes before = slurp(weights);
+  refused(weights, "is no package");
+  EXPECT_EQ(slurp(weights), before);
+  ASSERT_TRUE(convert(c.options).ok());
+  ASSERT_TRUE(convert(c.options).ok());  // an earlier package may be replaced
+  fs::create_symlink(c.options.output, c.folder / "link.aerie");
+  ConvertOptions head = c.options;
+  head.source = c.folder / "head";
+  head.drafter_for = c.folder / "link.aerie";
+  spit(head.source + "/config.json", eagle_json(c.config));
+  spit(head.source + "/model.safetensors", safetensors(eagle_sources(c.config)));
+  EXPECT_NE(convert(head).message().find("what it is made with"), std::string::npos);
+  EXPECT_TRUE(c.open());
 }
 
 TEST(ImportLlama, TheTokenizerIsLeftOutWhereItIsNotWanted) {

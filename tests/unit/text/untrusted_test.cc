@@ -99,6 +99,7 @@ TEST(HfRefusals, ByName) {
   refused("/decoder", {{"type", "WordPiece"}}, "WordPiece");
   refused("/decoder", nullptr, "none");
   refused("/added_tokens/0/single_word", true, "single_word");
+  refused("/added_tokens/-", {{"id", 1000}, {"content", std::string(1025, 'x')}, {"special", true}}, "1025 bytes");
   refused("/added_tokens/0/id", -1, "-1");
   refused("/added_tokens/0/id", 1e110, "-1");
   refused("/model/vocab/a", 1.5, "-1");
