@@ -43,7 +43,7 @@ if [[ " $what " == *" exactness "* ]]; then
 fi
 if [[ " $what " == *" sanitize "* ]]; then
   if cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
-    for t in build/sanitize/bin/test_{session,cuda}; do
+    for t in build/sanitize/bin/test_{capi,session,cuda,gpu_report}; do
       check "sanitized $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$(paste -sd: tests/long_sanitized.txt)"
     done
   else
@@ -73,7 +73,15 @@ if [[ " $what " == *" fuzz "* ]]; then
       continue
     fi
     mkdir -p "$tmp/corpus-$name"
-    cp tests/golden/text/*/tokenizer.json samples/models/*.aerie "$tmp/corpus-$name/" 2>/dev/null
+    if [ "$name" = tokenizer_fuzz ]; then  # see its layout
+      for t in tests/golden/text/*/tokenizer.{json,model}; do
+        [ -f "$t" ] || continue
+        kind=1; [[ $t == *.model ]] && kind=3
+        { printf "\\x0$kind\\x10The <mask> café"; cat "$t"; } >"$tmp/corpus-$name/$(basename "$(dirname "$t")").$kind"
+      done
+    else
+      cp samples/models/*.aerie "$tmp/corpus-$name/"
+    fi
     check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"
   done
 fi

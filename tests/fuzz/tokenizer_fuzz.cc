@@ -1,4 +1,4 @@
-// libFuzzer: a blob, a tokenizer.json or a tokenizer.bin, then text through what it gives.
+// libFuzzer: a blob, a tokenizer.json, tokenizer.bin or tokenizer.model, then text through what it gives.
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/tokenizer_fuzz.cc
 //     core/text/*.cc $(pkg-config --cflags --libs libpcre2-8) -o tokenizer_fuzz
 // Layout: kind u8, text length u8, text, tokenizer.
@@ -14,10 +14,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 2 || size < 2u + data[1]) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, data[1]);
   const std::span<const uint8_t> rest(data + 2 + text.size(), size - 2 - text.size());
-  auto tokenizer = data[0] % 3 == 0 ? Tokenizer::deserialize(rest)
-                   : data[0] % 3 == 1
-                       ? Tokenizer::from_hf_json({reinterpret_cast<const char*>(rest.data()), rest.size()})
-                       : Tokenizer::from_llama2c(rest, 259 + data[0] / 3);
+  const int kind = data[0] % 4;
+  auto tokenizer = kind == 0   ? Tokenizer::deserialize(rest)
+                   : kind == 1 ? Tokenizer::from_hf_json({reinterpret_cast<const char*>(rest.data()), rest.size()})
+                   : kind == 2 ? Tokenizer::from_llama2c(rest, 259 + data[0] / 4)
+                               : Tokenizer::from_sentencepiece(rest);
   if (!tokenizer.ok()) return 0;
   for (const bool special : {false, true}) {
     auto ids = (*tokenizer)->encode(text, {.add_bos = true, .parse_special = special});
