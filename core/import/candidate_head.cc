@@ -4,6 +4,7 @@
 #include "core/import/candidate_head.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -20,8 +21,8 @@ using kernels::Layout;
 
 class Products {
  public:
-  static Result<std::unique_ptr<Products>> create(int64_t most) {
-    std::unique_ptr<Products> p(new Products);
+  static Result<std::unique_ptr<Products>> create(int64_t most, const std::function<bool()>& wanted) {
+    std::unique_ptr<Products> p(new Products(wanted));
     AERIE_ASSIGN(p->device_, kernels::make_cpu_device({}));
     AERIE_ASSIGN(p->queue_, p->device_->make_queue());
     p->packed_ = p->device_->allocate(static_cast<size_t>(most));
@@ -41,13 +42,19 @@ class Products {
     const auto in = kernels::matrix(const_cast<float*>(x), m, right_.cols), to = kernels::matrix(out, m, right_.rows);
     const kernels::Op op = kernels::Linear{in, right_, {}, add ? to : kernels::Tensor{}, to};
     AERIE_TRY(queue_->submit({&op, 1}));
-    AERIE_ASSIGN(const auto state, queue_->advance(kernels::kNoDeadline));
-    (void)state;
-    return {};
+    for (;;) {
+      AERIE_ASSIGN(const auto state, queue_->advance(kernels::Clock::now() + std::chrono::milliseconds(100)));
+      if (wanted_ && !wanted_()) {
+        queue_->abandon();
+        return error(Code::cancelled, "cancelled");
+      }
+      if (state == kernels::RunState::done) return {};
+    }
   }
 
  private:
-  Products() = default;
+  explicit Products(const std::function<bool()>& wanted) : wanted_(wanted) {}
+  const std::function<bool()>& wanted_;
   std::unique_ptr<kernels::Device> device_;
   std::unique_ptr<kernels::Queue> queue_;
   void* packed_ = nullptr;
@@ -115,11 +122,11 @@ Status rotate(Products& products, int64_t rank, int64_t n, std::mt19937& random,
 
 }  // namespace
 
-Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t n, int64_t rank) {
+Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t n, int64_t rank, const std::function<bool()>& wanted) {
   constexpr int64_t kChunk = 512;
   constexpr int kMostRounds = 40;
   constexpr double kGain = 1e-4;  // of |W|^2: less in a round is the end
-  AERIE_ASSIGN(auto products, Products::create(kernels::data_bytes(DType::f32, Layout::panel16, n, std::max(n, kChunk))));
+  AERIE_ASSIGN(auto products, Products::create(kernels::data_bytes(DType::f32, Layout::panel16, n, std::max(n, kChunk)), wanted));
   const auto square = static_cast<size_t>(n * n);
   std::vector<float> g(square), next(static_cast<size_t>(rank * n));
   AERIE_TRY(gram(*products, w, rows, n, kChunk, g.data()));

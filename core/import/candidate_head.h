@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/status.h"
@@ -17,8 +18,9 @@ struct LowRank {
 };
 
 // The truncated singular value decomposition of w (rows, cols), but for a rotation among the `rank` directions,
-// which the product does not see. 1 <= rank <= cols.
-Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t cols, int64_t rank);
+// which the product does not see. 1 <= rank <= cols. `wanted` is asked every tenth of a second or so: false cancels.
+Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t cols, int64_t rank,
+                         const std::function<bool()>& wanted = {});
 
 // int4 would lose the little that the approximation has left.
 inline kernels::DType candidate_dtype(kernels::DType model) {

@@ -94,6 +94,7 @@ Status run(const ConvertOptions& o) {
   AERIE_ASSIGN(auto sink, Sink::create(o));
   AERIE_TRY(importer(o, *sink));
   AERIE_TRY(sink->add_candidate_head());
+  if (!sink->wanted()) return error(Code::cancelled, o.source + ": conversion cancelled");
   return sink->writer().finish();
 }
 

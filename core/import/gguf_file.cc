@@ -215,6 +215,7 @@ Result<int64_t> GgufFile::whole(const std::string& key, const Value& v, uint64_t
 Status GgufFile::integer(const std::string& key, int32_t* out) const {
   AERIE_ASSIGN(const Value* const v, find(key, false));
   AERIE_ASSIGN(const int64_t value, whole(key, *v, 0));
+  if (value == UINT32_MAX && key.ends_with("_token_id")) return *out = -1, Status();  // "none", as llama.cpp has it
   if (value != static_cast<int32_t>(value)) return bad(key + ": " + std::to_string(value) + " is not a 32-bit integer");
   *out = static_cast<int32_t>(value);
   return {};

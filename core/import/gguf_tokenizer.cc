@@ -116,9 +116,9 @@ Made byte_bpe(const GgufFile& file) {
   std::string post = "null";
   bool add_bos = known->bos;
   AERIE_TRY(file.boolean("tokenizer.ggml.add_bos_token", &add_bos, known->bos));
-  if (add_bos) {
-    int32_t bos = -1;
-    AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos));
+  int32_t bos = -1;
+  if (add_bos) AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos));
+  if (bos >= 0) {
     post = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"bos","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],)"
            R"("pair":[],"special_tokens":{"bos":{"id":"bos","ids":[)" +
            std::to_string(bos) + R"(],"tokens":["bos"]}}})";
@@ -150,7 +150,8 @@ Made sentencepiece(const GgufFile& file) {
   rules.strips = prefix;
   int32_t bos = 1;
   AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos, 1));
-  if (bos != 1) return refuse(file, "tokenizer.ggml.bos_token_id: " + std::to_string(bos) + " (1 is supported)");
+  if (bos == -1) rules.bos = false;
+  else if (bos != 1) return refuse(file, "tokenizer.ggml.bos_token_id: " + std::to_string(bos) + " (1 is supported)");
   for (const auto& [id, usual] : {std::pair<size_t, const char*>{1, "<s>"}, {2, "</s>"}})
     if (v.tokens.size() <= id || v.tokens[id] != usual)
       return refuse(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + " is not \"" + usual + "\"");

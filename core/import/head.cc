@@ -39,7 +39,7 @@ Result<LlamaConfig> read_head_layers(const ConvertOptions&, const HeadSource& he
   c.vocab_size = head.target_config().vocab_size;
   c.vocab_used = c.vocab_size;
   c.layers = 1;
-  AERIE_TRY(package::check_config(c).at(head.config_path));
+  AERIE_TRY(in_its_words(package::check_config(c)).at(head.config_path));
   if (c.rope_scaling.kind != RopeScaling::Kind::none)
     return error(Code::unsupported, head.config_path + ": rope_scaling: not supported in drafter heads");
   return c;

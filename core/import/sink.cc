@@ -63,7 +63,7 @@ Status Sink::add_candidate_head() {
   if (rank > head_cols_)
     return error(Code::invalid_argument, options_.source + ": candidate head: rank " + std::to_string(rank) +
                                              " is above the hidden size, " + std::to_string(head_cols_));
-  Result<LowRank> made = low_rank(head_, head_rows_, head_cols_, rank);
+  Result<LowRank> made = low_rank(head_, head_rows_, head_cols_, rank, [this] { return wanted(); });
   if (!made.ok()) return made.status().at(options_.source + ": candidate head");
   const DType d = candidate_dtype(options_.dtype);
   AERIE_TRY(pack("candidate.down", made->down, rank, head_cols_, d));

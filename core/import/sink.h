@@ -24,6 +24,8 @@ class Sink {
   Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);
   // What the candidate head is made of, if one is asked for: the last of a target's embedding and LM head.
   void remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
+  // False: the caller of the conversion has cancelled it. For what comes after the import, whose steps all are done.
+  bool wanted() const { return !options_.progress || options_.progress(1, 1); }
   // After the import of a target: candidate.down and candidate.up, if asked for. They are no part of its identity.
   Status add_candidate_head();
   // A norm or bias, f32.

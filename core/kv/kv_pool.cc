@@ -64,7 +64,7 @@ Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
       }
     }
     if (spare_ && spare_()) continue;
-    return error(Code::limit, "KV budget (kv_positions) of " + std::to_string(cache_.slots) + " positions is used up (" +
+    return error(Code::limit, "KV budget (kv_positions) of " + std::to_string(cache_.slots) + " positions does not suffice (" +
                                   std::to_string(free_positions()) + " free, " + std::to_string(n * kPageSlots) +
                                   " wanted)");
   }

@@ -32,6 +32,15 @@ class MappedFile {
 // where there are none, the system begins to read it. Only a hint.
 void will_need(std::span<const uint8_t> bytes);
 
+// Of a file's name what leaves room for more behind it: at most 200 bytes, whole characters.
+inline std::string short_name(std::string name) {
+  size_t n = 200;
+  if (name.size() <= n) return name;
+  while (n > 0 && (static_cast<unsigned char>(name[n]) & 0xC0) == 0x80) --n;
+  name.resize(n);
+  return name;
+}
+
 // A new file that appears under `path` only when commit() succeeds; until then, and for ever if it fails or
 // is never called, its bytes are in a temporary neighbour that the destructor removes. One thread.
 class AtomicFile {

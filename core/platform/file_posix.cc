@@ -124,7 +124,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) 
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string temporary =
-        join_path(parent_directory(path), std::string(".") + file_name(path) + "." + std::to_string(getpid()) + "-" +
+        join_path(parent_directory(path), std::string(".") + short_name(file_name(path)) + "." + std::to_string(getpid()) + "-" +
                                               std::to_string(counter.fetch_add(1)) + ".part");
     const int fd = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {

@@ -104,7 +104,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path) 
   static std::atomic<uint32_t> counter{0};
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string temporary =
-        join_path(parent_directory(path), "." + file_name(path) + "." + std::to_string(GetCurrentProcessId()) + "-" +
+        join_path(parent_directory(path), "." + short_name(file_name(path)) + "." + std::to_string(GetCurrentProcessId()) + "-" +
                                               std::to_string(counter.fetch_add(1)) + ".part");
     Handle handle(CreateFileW(wide(temporary).c_str(), GENERIC_READ | GENERIC_WRITE, 0, nullptr, CREATE_NEW,
                               FILE_ATTRIBUTE_NORMAL, nullptr));

@@ -22,6 +22,12 @@ Printer::Printer(aerie_tokenizer* tokenizer, bool quiet, std::vector<std::string
   decoder_.reset(d);
 }
 
+Printer::~Printer() {
+  if (!in_line_) return;
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
 void Printer::prompt(const std::vector<int32_t>& ids) {
   from_ = std::string::npos;  // a stop string is looked for in what is generated
   const size_t hold = std::exchange(hold_, 0);
@@ -31,6 +37,7 @@ void Printer::prompt(const std::vector<int32_t>& ids) {
 }
 
 void Printer::put(int32_t token, bool drafted) {
+  in_line_ = !quiet_;
   if (!decoder_) {
     if (!quiet_) std::printf("%d ", token);
     return flush_output();
@@ -63,6 +70,7 @@ void Printer::finish(int32_t ended, int32_t stop_bytes) {
     print(text_.size());
   }
   if (!quiet_) std::printf("\n");
+  in_line_ = false;
   flush_output();
 }
 

@@ -13,6 +13,9 @@ class Printer {
  public:
   // `tokenizer` null: tokens are printed as numbers. `quiet`: nothing is printed, text() is all.
   Printer(aerie_tokenizer* tokenizer, bool quiet, std::vector<std::string> stops);
+  ~Printer();  // what a failure has cut short is a line of its own
+  Printer(const Printer&) = delete;
+  Printer& operator=(const Printer&) = delete;
   void prompt(const std::vector<int32_t>& ids);
   void put(int32_t token, bool drafted);
   // The rest, to the first stop string if one has ended the text; stop_bytes as the last step gave it.
@@ -26,7 +29,7 @@ class Printer {
   void print(size_t end);
 
   Decoder decoder_;
-  bool quiet_, colour_;
+  bool quiet_, colour_, in_line_ = false;
   std::vector<std::string> stops_;
   size_t hold_ = 0;  // bytes that may yet turn out to begin a stop string
   std::string text_;

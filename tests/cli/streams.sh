@@ -26,6 +26,10 @@ rc=$(cat "$tmp/rc"); failed_with "standard output: cannot write: Broken pipe"
 run --prompt "It was" --max-tokens 8 --trace "$tmp/trace" >&- || true
 if grep -q "It was" "$tmp/trace"; then fail "the text went into another file"; fi
 
+# A text that fails in its midst is a line of its own.
+run --prompt "It was" --ignore-eos --max-tokens 400 --kv-positions 64 >"$tmp/out"; failed_with "KV"
+[ "$(head -c 6 "$tmp/out")" = "It was" ] && [ "$(tail -c 1 "$tmp/out" | wc -l)" -eq 1 ] || fail "the text has no end"
+
 # Ctrl-C: what there is is printed and counted, and the shell sees the signal.
 python3 - "$aerie" "$model" <<'EOF'
 import signal, subprocess, sys

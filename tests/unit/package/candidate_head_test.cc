@@ -74,6 +74,9 @@ TEST(LowRank, OfFullRankLosesNothingAndOddShapesAreFine) {
   ASSERT_TRUE(zero.ok());
   for (const float x : zero->up) EXPECT_EQ(x, 0.0f);
   EXPECT_FALSE(low_rank(std::vector<float>(20 * 8, NAN), 20, 8, 3).ok());
+  int asked = 0;
+  EXPECT_EQ(low_rank(std::vector<float>(20 * 8, 1), 20, 8, 3, [&] { return ++asked < 3; }).status().code(), Code::cancelled);
+  EXPECT_EQ(asked, 3);
 }
 
 struct Converted {

@@ -114,6 +114,8 @@ TEST(GgufTokenizer, BosIsTheFilesAffair) {
   g.boolean("tokenizer.ggml.add_bos_token", false);
   EXPECT_EQ((*read(g))->bos_id(), -1);
   g.boolean("tokenizer.ggml.add_bos_token", true);
+  g.u32("tokenizer.ggml.bos_token_id", UINT32_MAX);
+  EXPECT_EQ((*read(g))->bos_id(), -1);
   g.u32("tokenizer.ggml.bos_token_id", 99999);
   EXPECT_EQ(read(g).status().code(), Code::bad_format);
   g.forget("tokenizer.ggml.bos_token_id");
@@ -157,6 +159,10 @@ TEST(GgufTokenizer, SpaceAndBosInFrontAreTheFilesAffair) {
   g.boolean("tokenizer.ggml.add_space_prefix", false);
   EXPECT_EQ(*(*read(g))->encode("ab", {}), (Ids{1, 263}));
   EXPECT_EQ((*read(g))->token_bytes(262, 1), " a");  // the text had it
+  g.u32("tokenizer.ggml.bos_token_id", UINT32_MAX);  // none
+  EXPECT_EQ((*read(g))->bos_id(), -1);
+  g.u32("tokenizer.ggml.bos_token_id", 1);
+  EXPECT_EQ((*read(g))->bos_id(), 1);
   g.boolean("tokenizer.ggml.add_bos_token", false);
   EXPECT_EQ(*(*read(g))->encode("ab", {}), (Ids{263}));
   EXPECT_EQ((*read(g))->bos_id(), -1);
