@@ -43,8 +43,9 @@ struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_
 
 // out[r] = table[ids[r]] as f32. table: (V, H) any dtype, either layout. ids: i32[R].
 struct Embed { Tensor table; const int32_t* ids; Tensor out; };
-// out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x.
-struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; };
+// out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x. With `heads` the columns are so many
+// vectors side by side, each normed by itself with the same weight (1, H / heads).
+struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; int32_t heads = 1; };
 // How activations become integers: +-most is the largest magnitude of a span of k, which has a scale of its own; nearest, ties
 // to even. One span of 127, but for int8 weights on an x86 CPU without VNNI.
 struct ActivationCodes {

@@ -157,8 +157,14 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
       (!attn_in && present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||
       (present(&w->qkv_bias) && !is_vector(&w->qkv_bias, w->qkv.rows)))
     return fail("weights do not fit together");
-  const DecoderLayer weights{optional(&w->attn_norm), from_abi(w->qkv),     optional(&w->qkv_bias), from_abi(w->o),
-                             from_abi(w->mlp_norm),   from_abi(w->gate_up), from_abi(w->down)};
+  DecoderLayer weights;
+  weights.attn_norm = optional(&w->attn_norm);
+  weights.qkv = from_abi(w->qkv);
+  weights.qkv_bias = optional(&w->qkv_bias);
+  weights.o = from_abi(w->o);
+  weights.mlp_norm = from_abi(w->mlp_norm);
+  weights.gate_up = from_abi(w->gate_up);
+  weights.down = from_abi(w->down);
   const DecoderShape shape{w->heads, w->kv_heads, w->head_dim, w->rms_eps};
   const aerie_attention& at = *rows->attention;
   Plan& p = *plan->plan;

@@ -148,9 +148,10 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   AERIE_ASSIGN(const auto file, GgufFile::open(o.source));
   std::string_view arch;
   AERIE_TRY(file->text("general.architecture", &arch));
-  if (arch != "llama" && arch != "qwen2")
-    return unsupported(*file, "general.architecture: \"" + std::string(arch) + "\" (llama, which Mistral is, too, and qwen2 are read)");
+  if (arch != "llama" && arch != "qwen2" && arch != "qwen3")
+    return unsupported(*file, "general.architecture: \"" + std::string(arch) + "\" (llama, which Mistral is, too, qwen2 and qwen3 are read)");
   LlamaConfig c;
+  c.qk_norm = arch == "qwen3";
   AERIE_TRY(read_config(*file, std::string(arch) + ".", &c));
   const HalvesOfHeads halves(*file, c);
   const TensorSource& source = arch == "llama" ? static_cast<const TensorSource&>(halves) : *file;

@@ -59,10 +59,10 @@ Status read_rope(const ConfigReader& j, LlamaConfig* c) {
 // Models with Llama's tensor names that compute something else with them.
 Status refuse_other_models(const ConfigReader& j) {
   if (j.has("model_type")) {
-    static const char* const known[] = {"llama", "mistral", "qwen2"};
+    static const char* const known[] = {"llama", "mistral", "qwen2", "qwen3"};
     const json& type = j.at("model_type");
     if (std::none_of(std::begin(known), std::end(known), [&](const char* k) { return is_text(type, k); }))
-      return unsupported("model_type", type.dump() + " (llama, mistral and qwen2 are read)");
+      return unsupported("model_type", type.dump() + " (llama, mistral, qwen2 and qwen3 are read)");
   }
   static const struct {
     const char* key;
@@ -137,6 +137,8 @@ Status read_llama_config(const ConfigReader& j, LlamaConfig* c) {
   AERIE_TRY(read_layer_config(j, c));
   AERIE_TRY(refuse_sliding_window(j, *c));
   AERIE_TRY(j.integer("num_hidden_layers", &c->layers));
+  c->qk_norm = j.has("model_type") && is_text(j.at("model_type"), "qwen3");
+  if (c->qk_norm && !j.has("head_dim")) c->head_dim = 128;  // Qwen3Config's
   AERIE_TRY(j.integer("vocab_size", &c->vocab_size));
   AERIE_TRY(j.integer("vocab_used", &c->vocab_used, c->vocab_size));
   AERIE_TRY(j.integer("bos_token_id", &c->bos_id, -1));

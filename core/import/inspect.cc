@@ -38,7 +38,7 @@ Description describe_config(const LlamaConfig& c) {
     d.add("rope_low_freq_factor", shortest(r.low_freq_factor)).add("rope_high_freq_factor", shortest(r.high_freq_factor));
     d.add("rope_original_context", r.original_context);
   }
-  d.add("tied", c.tied).add("qkv_bias", c.qkv_bias).add("bos_id", c.bos_id).add("eos_ids", c.eos_ids);
+  d.add("tied", c.tied).add("qkv_bias", c.qkv_bias).add("qk_norm", c.qk_norm).add("bos_id", c.bos_id).add("eos_ids", c.eos_ids);
   d.add("tap_layers", c.tap_layers);
   return d;
 }

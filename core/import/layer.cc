@@ -57,6 +57,10 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
         return error(Code::unsupported, options_.source + ": tensor " + o_bias + ": an output bias that is not zero");
     }
   }
+  if (c.qk_norm) {
+    AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", c.head_dim));
+    AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", c.head_dim));
+  }
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
   AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   {
@@ -72,7 +76,7 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   if (c->tied && !tied)
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
-  LayerImport import(o, sink, take, c->layers * 7 + 3, names);
+  LayerImport import(o, sink, take, c->layers * (c->qk_norm ? 9 : 7) + 3, names);
   AERIE_ASSIGN(std::vector<float> embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed, c->vocab_size, c->hidden));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later

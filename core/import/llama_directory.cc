@@ -74,7 +74,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(read_llama_config(config, &c).at(config_path));
   AERIE_TRY(read_end_ids(directory, &c));
   if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 &&
-      !(config.has("model_type") && is_text(config.at("model_type"), "qwen2"))) {
+      !(config.has("model_type") && (is_text(config.at("model_type"), "qwen2") || is_text(config.at("model_type"), "qwen3")))) {
     c.eos_ids = {2};  // LlamaConfig's and MistralConfig's
     sink.warn(config_path + ": no eos_token_id: token 2 ends a text, as in transformers");
   }

@@ -121,11 +121,11 @@ void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
   const int n =
       std::snprintf(text, sizeof text,
                     "llama vocab %d hidden %d layers %d heads %d %d x %d ffn %d eps %.9g rope %.9g %d %.9g %.9g %.9g "
-                    "%d tied %d bias %d",
+                    "%d tied %d bias %d%s",
                     c.vocab_size, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
                     static_cast<double>(c.rms_eps), static_cast<double>(c.rope_theta), static_cast<int>(r.kind),
                     static_cast<double>(r.factor), static_cast<double>(r.low_freq_factor),
-                    static_cast<double>(r.high_freq_factor), r.original_context, c.tied, c.qkv_bias);
+                    static_cast<double>(r.high_freq_factor), r.original_context, c.tied, c.qkv_bias, c.qk_norm ? " qk_norm" : "");
   hash(text, static_cast<size_t>(n));
   writer_->set_name(name_from_path(path));
   writer_->set_fingerprint(fingerprint());

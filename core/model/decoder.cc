@@ -36,6 +36,12 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
                                const kernels::KvCache& cache, int32_t layer, const Rows& rows, const Tensor& angles,
                                DecoderScratch& s, const Tensor& attn_in, const Tensor& x, const Tensor& out) {
   plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv, rows.fast});
+  if (w.q_norm) {
+    const int64_t q_cols = int64_t{shape.heads} * shape.head_dim, k_cols = int64_t{shape.kv_heads} * shape.head_dim;
+    const Tensor heads = kernels::columns(s.qkv, 0, q_cols), keys = kernels::columns(s.qkv, q_cols, k_cols);
+    plan.add(kernels::RmsNorm{heads, w.q_norm, shape.rms_eps, heads, shape.heads});
+    plan.add(kernels::RmsNorm{keys, w.k_norm, shape.rms_eps, keys, shape.kv_heads});
+  }
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
   const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));

@@ -14,6 +14,8 @@ struct DecoderLayer {
   kernels::Tensor attn_norm;  // (1, H); absent: identity
   kernels::Tensor qkv;        // ((heads + 2 kv_heads) * head_dim, H)
   kernels::Tensor qkv_bias;   // (1, ...)
+  kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated
+  kernels::Tensor k_norm;     // both or none
   kernels::Tensor o;          // (H, heads * head_dim)
   kernels::Tensor mlp_norm;   // (1, H)
   kernels::Tensor gate_up;    // (2F, H)

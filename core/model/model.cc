@@ -91,6 +91,10 @@ Status Model::load(const ModelOptions& options) {
     AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
     AERIE_TRY(get(at + "attn.qkv", &w.qkv));
     if (c.qkv_bias) AERIE_TRY(get(at + "attn.qkv.bias", &w.qkv_bias));
+    if (c.qk_norm) {
+      AERIE_TRY(get(at + "attn.q_norm", &w.q_norm));
+      AERIE_TRY(get(at + "attn.k_norm", &w.k_norm));
+    }
     AERIE_TRY(get(at + "attn.o", &w.o));
     AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
     AERIE_TRY(get(at + "mlp.gate_up", &w.gate_up));

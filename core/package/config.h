@@ -20,7 +20,9 @@ struct RopeScaling {
 // L = 0 .. layers-1):
 //   embed (V, H)    norm (1, H)    lm_head (V, H), absent when tied
 //   layers.L.attn_norm (1, H)      layers.L.attn.qkv ((heads + 2 kv_heads) * head_dim, H) = [q; k; v]
-//   layers.L.attn.qkv.bias (optional)   layers.L.attn.o (H, heads * head_dim)
+//   layers.L.attn.qkv.bias (optional)
+//   layers.L.attn.q_norm, layers.L.attn.k_norm (1, head_dim; Qwen3: norms of each head before RoPE, optional)
+//   layers.L.attn.o (H, heads * head_dim)
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
@@ -39,6 +41,7 @@ struct LlamaConfig {
   RopeScaling rope_scaling;
   bool tied = false;       // lm_head is embed
   bool qkv_bias = false;
+  bool qk_norm = false;
   int32_t bos_id = -1;     // -1: none
   std::vector<int32_t> eos_ids;
   std::vector<int32_t> tap_layers;  // residual stream at the INPUT of these layers, pre-norm

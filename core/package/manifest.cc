@@ -33,7 +33,8 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
   return fbs::CreateTarget(b, c.vocab_size, c.vocab_used, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
-                           c.max_context, c.rms_eps, c.rope_theta, scaling, c.tied, c.qkv_bias, c.bos_id, eos, taps);
+                           c.max_context, c.rms_eps, c.rope_theta, scaling, c.tied, c.qkv_bias, c.bos_id, eos, taps,
+                           c.qk_norm);
 }
 
 flatbuffers::Offset<fbs::Drafter> encode(Builder& b, const DrafterConfig& c) {
@@ -81,6 +82,7 @@ Status decode(const fbs::Target& t, LlamaConfig* out) {
   c.rope_theta = t.rope_theta();
   c.tied = t.tied();
   c.qkv_bias = t.qkv_bias();
+  c.qk_norm = t.qk_norm();
   c.bos_id = t.bos_id();
   if (t.eos_ids()) c.eos_ids.assign(t.eos_ids()->begin(), t.eos_ids()->end());
   if (t.tap_layers()) c.tap_layers.assign(t.tap_layers()->begin(), t.tap_layers()->end());

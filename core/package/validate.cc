@@ -176,13 +176,15 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 7 + 3);
+  all.reserve(static_cast<size_t>(c.layers) * 9 + 3);
   all.push_back({"embed", c.vocab_size, h, true});
   for (int32_t i = 0; i < c.layers; ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
     all.push_back({at + "attn_norm", 1, h, false});
     all.push_back({at + "attn.qkv", qkv, h, true});
     if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
+    if (c.qk_norm)
+      for (const char* name : {"attn.q_norm", "attn.k_norm"}) all.push_back({at + name, 1, c.head_dim, false});
     all.push_back({at + "attn.o", h, heads, true});
     all.push_back({at + "mlp_norm", 1, h, false});
     all.push_back({at + "mlp.gate_up", 2 * int64_t{c.ffn}, h, true});

@@ -172,7 +172,9 @@ void run(const Embed& op, int32_t task, int threads, Scratch&) {
 int32_t tasks(const RmsNorm& op, int threads) { return row_tasks(op.out.rows, op.x.cols, threads); }
 void run(const RmsNorm& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.x.cols, threads, task, [&](int64_t r) {
-    HWY_DYNAMIC_DISPATCH(rms_norm_row)(row(op.x, r), row(op.weight, 0), op.eps, op.x.cols, row(op.out, r));
+    const int64_t n = op.x.cols / op.heads;
+    for (int64_t first = 0; first < op.x.cols; first += n)
+      HWY_DYNAMIC_DISPATCH(rms_norm_row)(row(op.x, r) + first, row(op.weight, 0), op.eps, n, row(op.out, r) + first);
   });
 }
 

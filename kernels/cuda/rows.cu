@@ -32,9 +32,9 @@ __device__ void embed(const Embed& op) {
 __device__ void rms_norm(const RmsNorm& op) {
   if (blockIdx.x >= op.out.rows) return;
   auto* shared = shared_memory<float>();
-  const int64_t n = op.x.cols;
-  const float *x = row(op.x, blockIdx.x), *weight = row(op.weight, 0);
-  float* out = row(op.out, blockIdx.x);
+  const int64_t n = op.x.cols / op.heads, first = blockIdx.y * n;
+  const float *x = row(op.x, blockIdx.x) + first, *weight = row(op.weight, 0);
+  float* out = row(op.out, blockIdx.x) + first;
   float sum = 0;
   for (int64_t c = threadIdx.x; c < n; c += kThreads) sum = fmaf(x[c], x[c], sum);
   sum = block_sum(sum, shared);
@@ -78,7 +78,7 @@ __device__ void add(const Add& op) {
 
 void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kThreads, 0, op); }
 void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
-void enqueue(const RmsNorm& op, const Place& p) { launch<rms_norm>(p, {bucket(op.out.rows)}, kThreads, 32 * sizeof(float), op); }
+void enqueue(const RmsNorm& op, const Place& p) { launch<rms_norm>(p, {bucket(op.out.rows), static_cast<unsigned>(op.heads)}, kThreads, 32 * sizeof(float), op); }
 void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) {
   launch<gated_activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op);

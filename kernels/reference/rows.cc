@@ -60,13 +60,15 @@ void run(const Embed& op) {
 }
 
 void run(const RmsNorm& op) {
-  for (int64_t r = 0; r < op.out.rows; ++r) {
-    double sum = 0;
-    for (int64_t c = 0; c < op.x.cols; ++c) sum += static_cast<double>(at(op.x, r, c)) * at(op.x, r, c);
-    const double inv = 1 / std::sqrt(sum / static_cast<double>(op.x.cols) + op.eps);
-    for (int64_t c = 0; c < op.x.cols; ++c)
-      at(op.out, r, c) = static_cast<float>(at(op.x, r, c) * inv * at(op.weight, 0, c));
-  }
+  const int64_t n = op.x.cols / op.heads;
+  for (int64_t r = 0; r < op.out.rows; ++r)
+    for (int64_t first = 0; first < op.x.cols; first += n) {
+      double sum = 0;
+      for (int64_t c = first; c < first + n; ++c) sum += static_cast<double>(at(op.x, r, c)) * at(op.x, r, c);
+      const double inv = 1 / std::sqrt(sum / static_cast<double>(n) + op.eps);
+      for (int64_t c = 0; c < n; ++c)
+        at(op.out, r, first + c) = static_cast<float>(at(op.x, r, first + c) * inv * at(op.weight, 0, c));
+    }
 }
 
 void run(const Activate& op) {

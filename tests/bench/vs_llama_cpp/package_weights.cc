@@ -22,7 +22,8 @@ T take(Result<T> r) {
 
 nlohmann::json settings(const Package& package) {
   const LlamaConfig& c = *package.target();
-  if (c.rope_scaling.kind != RopeScaling::Kind::none || c.qkv_bias) bench::fail(package.path() + ": RoPE scaling or biases");
+  if (c.rope_scaling.kind != RopeScaling::Kind::none || c.qkv_bias || c.qk_norm)
+    bench::fail(package.path() + ": RoPE scaling, biases or norms of q and k");
   nlohmann::json j = {{"hidden", c.hidden}, {"layers", c.layers}, {"heads", c.heads}, {"kv_heads", c.kv_heads}, {"ffn", c.ffn},
                       {"head_size", c.head_dim}, {"vocab", c.vocab_size}, {"context", c.max_context}, {"rms_eps", c.rms_eps},
                       {"rope_theta", c.rope_theta}, {"vocab_used", c.vocab_used}, {"eos", c.eos_ids}};

@@ -10,7 +10,7 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOKENS = 48
@@ -35,6 +35,8 @@ CHECKPOINTS = {
                              tie_word_embeddings=False, rope={"factor": 2.5, "type": "linear"}),
     "odd_sizes": dict(vocab_size=131, hidden_size=36, intermediate_size=45, num_hidden_layers=2, num_attention_heads=3,
                       num_key_value_heads=1, tie_word_embeddings=False),
+    "qwen3": dict(kind=(Qwen3Config, Qwen3ForCausalLM), vocab_size=120, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+                  num_attention_heads=4, num_key_value_heads=2, head_dim=20, tie_word_embeddings=True),
 }
 
 
@@ -98,12 +100,14 @@ def rotate(x, positions, inv):
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
 
 
-def attention(w, x, positions, heads, kv_heads, head_dim, inv):
+def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv):
     """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None."""
     def project(which, n):
         y = x @ w(f"{which}_proj.weight").T
         bias = w(f"{which}_proj.bias")
-        return (y if bias is None else y + bias).view(-1, n, head_dim).transpose(0, 1)
+        y = (y if bias is None else y + bias).view(-1, n, head_dim).transpose(0, 1)
+        norm = w(f"{which}_norm.weight")
+        return y if norm is None else rms_norm(y, norm, eps)
     q = rotate(project("q", heads), positions, inv)
     k = rotate(project("k", kv_heads), positions, inv).repeat_interleave(heads // kv_heads, 0)
     v = project("v", kv_heads).repeat_interleave(heads // kv_heads, 0)
@@ -117,7 +121,7 @@ def layer(weights, prefix, x, positions, heads, kv_heads, head_dim, eps, inv, in
         t = weights.get(prefix + name)
         return None if t is None else t.to(torch.float64)
     h = rms_norm(x, w("input_layernorm.weight"), eps) if input_norm else x
-    x = x + attention(lambda n: w("self_attn." + n), h, positions, heads, kv_heads, head_dim, inv)
+    x = x + attention(lambda n: w("self_attn." + n), h, positions, heads, kv_heads, head_dim, eps, inv)
     h = rms_norm(x, w("post_attention_layernorm.weight"), eps)
     gate = torch.nn.functional.silu(h @ w("mlp.gate_proj.weight").T)
     return x + (gate * (h @ w("mlp.up_proj.weight").T)) @ w("mlp.down_proj.weight").T
@@ -140,14 +144,15 @@ def forward(weights, config, rope, ids):
 def make_target(name, seed, fields):
     fields = dict(fields)
     rope = fields.pop("rope", None)
+    config_type, model_type = fields.pop("kind", (LlamaConfig, LlamaForCausalLM))
     parameters = {"rope_theta": 10000.0, "rope_type": "default"}
     if rope:
         parameters.update(rope)
         parameters["rope_type"] = parameters.pop("type", parameters["rope_type"])
-    config = LlamaConfig(**fields, max_position_embeddings=128, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
+    config = config_type(**fields, max_position_embeddings=128, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
                          rope_parameters=parameters, attn_implementation="eager")
     generator = torch.Generator().manual_seed(seed)
-    model = LlamaForCausalLM(config).eval()
+    model = model_type(config).eval()
     initialize(model, generator)
     folder = HERE / name
     folder.mkdir(exist_ok=True)
@@ -161,7 +166,7 @@ def make_target(name, seed, fields):
     (folder / "config.json").write_text(write)
 
     # From the files, so that the golden belongs to what was written.
-    model = LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval().double()
+    model = model_type.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval().double()
     weights = {k: v for k, v in model.state_dict().items()}
     ids = torch.randint(0, config.vocab_size, (TOKENS,), generator=generator)
     with torch.no_grad():

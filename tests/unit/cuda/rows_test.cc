@@ -55,6 +55,21 @@ TEST(CudaRows, NormIsTheReferencesAndARowsOwn) {
   }
 }
 
+TEST(CudaRows, NormOfHeads) {
+  constexpr int64_t kRows = 5, kHeads = 3, kDim = 20, kWide = 90;
+  Floats x = random_floats(kRows * kWide, 7, 3.0f), w = random_floats(kDim, 8), want = x;
+  const auto norm = [&](Floats& all) {
+    const Tensor heads = columns(view(all, kRows, kWide), 10, kHeads * kDim);
+    return RmsNorm{heads, view(w, 1, kDim), 1e-5f, heads, kHeads};
+  };
+  run_reference(norm(want));
+  each_order([&] {
+    Floats got = x;
+    run_cuda(norm(got));
+    expect_near(got, want, 2e-6f);
+  });
+}
+
 TEST(CudaRows, ActivationsAndAdd) {
   Floats x = random_floats(3 * 600, 5, 4.0f), b = random_floats(3 * 300, 6);
   x[7] = std::nanf("");

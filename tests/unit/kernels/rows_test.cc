@@ -105,6 +105,31 @@ TEST(Rows, RmsNormMatchesTheReference) {
   }
 }
 
+// So q and k of Qwen3: heads side by side in wider rows, in place, each as if it were alone.
+TEST(Rows, RmsNormOfHeads) {
+  constexpr int64_t kRows = 5, kHeads = 3, kDim = 20, kWide = 90;
+  Floats x = random_floats(kRows * kWide, 7, 3.0f), w = random_floats(kDim, 8);
+  const auto heads = [&](Floats& all) { return columns(view(all, kRows, kWide), 10, kHeads * kDim); };
+  Floats want = x;
+  run_reference(RmsNorm{heads(want), view(w, 1, kDim), 1e-5f, heads(want), kHeads});
+  each_isa([&](const Isa&) {
+    Floats got = x;
+    run_cpu(RmsNorm{heads(got), view(w, 1, kDim), 1e-5f, heads(got), kHeads});
+    expect_near(got, want, 3e-6f);
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t h = 0; h < kHeads; ++h) {
+        const auto at = static_cast<size_t>(r * kWide + 10 + h * kDim);
+        Floats alone(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at) + kDim);
+        run_cpu(RmsNorm{view(alone, 1, kDim), view(w, 1, kDim), 1e-5f, view(alone, 1, kDim)});
+        EXPECT_TRUE(same_bits(alone.data(), got.data() + at, kDim * 4));
+      }
+      const auto row = static_cast<size_t>(r * kWide);
+      EXPECT_TRUE(same_bits(got.data() + row, x.data() + row, 10 * 4));  // what is beside them stays
+      EXPECT_TRUE(same_bits(got.data() + row + 70, x.data() + row + 70, 20 * 4));
+    }
+  });
+}
+
 TEST(Rows, ActivationsMatchTheReferenceWithEqualBitsOnEveryIsa) {
   for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu}) {
     for (const int64_t n : kWidths) {

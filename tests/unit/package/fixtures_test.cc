@@ -84,6 +84,8 @@ Sources llama_sources(const LlamaConfig& c, const std::string& dtype) {
     const std::string at = "model.layers." + std::to_string(i) + ".";
     s[at + "input_layernorm.weight"] = source(at, {c.hidden}, dtype);
     add_layer(&s, at, c, dtype);
+    if (c.qk_norm)
+      for (const char* name : {"self_attn.q_norm.weight", "self_attn.k_norm.weight"}) s[at + name] = source(name, {c.head_dim}, dtype);
     if (c.qkv_bias) {
       s[at + "self_attn.q_proj.bias"] = source("qb", {c.heads * c.head_dim}, dtype);
       s[at + "self_attn.k_proj.bias"] = source("kb", {c.kv_heads * c.head_dim}, dtype);
@@ -101,7 +103,8 @@ std::string with_more(nlohmann::json j, const std::string& more) {
 }  // namespace
 
 std::string llama_json(const LlamaConfig& c, const std::string& more) {
-  return with_more({{"model_type", "llama"},
+  return with_more({{"model_type", c.qk_norm ? "qwen3" : "llama"},
+                    {"head_dim", c.head_dim},
                     {"hidden_act", "silu"},
                     {"vocab_size", c.vocab_size},
                     {"hidden_size", c.hidden},

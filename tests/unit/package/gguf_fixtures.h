@@ -18,13 +18,15 @@ inline Gguf gguf_of(const Sources& sources, const LlamaConfig& c, const std::str
   g.u32(arch + ".context_length", static_cast<uint32_t>(c.max_context));
   g.f32(arch + ".attention.layer_norm_rms_epsilon", c.rms_eps);
   g.f32(arch + ".rope.freq_base", c.rope_theta);
+  g.u32(arch + ".attention.key_length", static_cast<uint32_t>(c.head_dim));
+  g.u32(arch + ".attention.value_length", static_cast<uint32_t>(c.head_dim));
   g.u32(arch + ".rope.dimension_count", static_cast<uint32_t>(c.head_dim));
   static const std::pair<const char*, const char*> kNames[] = {
       {"model.embed_tokens.", "token_embd."}, {"model.norm.", "output_norm."},          {"lm_head.", "output."},
       {"model.layers.", "blk."},              {"input_layernorm.", "attn_norm."},       {"self_attn.q_proj.", "attn_q."},
       {"self_attn.k_proj.", "attn_k."},       {"self_attn.v_proj.", "attn_v."},         {"self_attn.o_proj.", "attn_output."},
       {"mlp.gate_proj.", "ffn_gate."},        {"post_attention_layernorm.", "ffn_norm."}, {"mlp.up_proj.", "ffn_up."},
-      {"mlp.down_proj.", "ffn_down."}};
+      {"mlp.down_proj.", "ffn_down."},      {"self_attn.q_norm.", "attn_q_norm."},  {"self_attn.k_norm.", "attn_k_norm."}};
   for (const auto& [from, s] : sources) {
     std::string name = from;
     for (const auto& [hf, gguf] : kNames)

@@ -25,12 +25,13 @@ struct Conversion : ConversionFixture {
 
 TEST(ImportGguf, IsTheModelOfTheHuggingFaceCheckpoint) {
   for (const bool bias : {false, true})
-    for (const char* arch : {"llama", "qwen2"})
+    for (const char* arch : {"llama", "qwen2", "qwen3"})
       for (const bool tied : {false, true}) {
         SCOPED_TRACE(std::string(arch) + (bias ? ", bias" : "") + (tied ? ", tied" : ""));
         Conversion c;
         c.config.qkv_bias = bias;
         c.config.tied = tied;
+        c.config.qk_norm = std::string_view(arch) == "qwen3";
         c.tensors = llama_sources(c.config);
         ConvertOptions hf = c.options;
         hf.source = c.folder / "hf";

@@ -147,6 +147,7 @@ def twin(package: Path) -> Llama:
     whole = lambda field: target.number(field, types.Int32Flags)
     scaling = target.child(11)
     refused = {"biases of q, k and v": target.number(13, types.BoolFlags),
+               "norms of q and k": target.number(17, types.BoolFlags),
                "RoPE scaling": scaling is not None and scaling.number(0, types.Uint8Flags),
                "padding in the vocabulary": whole(1) != whole(0),
                "an LM head of its own": not target.number(12, types.BoolFlags)}
