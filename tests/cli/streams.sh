@@ -54,7 +54,8 @@ import os, signal, subprocess, sys, time
 aerie, model, folder = sys.argv[1:]
 os.mkdir(folder)
 def interrupted(number):  # when there is a file
-    p = subprocess.Popen([aerie, "convert", model, "-o", folder + "/x.aerie", "--dtype", "int4", "--candidate-head", "64"], stderr=subprocess.PIPE)
+    p = subprocess.Popen([aerie, "convert", model, "-o", folder + "/x.aerie", "--dtype", "int4", "--candidate-head", "64"], stderr=subprocess.PIPE,
+                         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # in the background of a script SIGINT is ignored
     while not os.listdir(folder) and p.poll() is None:
         time.sleep(0.001)
     p.send_signal(number)
