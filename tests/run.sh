@@ -110,7 +110,7 @@ else
 fi
 check "sanitizer build" sanitized
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-# Those that take about twenty seconds and more each with sanitizers have run without them; tests/full.sh runs them with.
+# The slowest with sanitizers (ten seconds to minutes each) have run without them; tests/full.sh runs them with.
 export GTEST_FILTER="-$(paste -sd: tests/long_sanitized.txt)"
 programs build/sanitize
 

@@ -15,20 +15,13 @@
 #include <utility>
 
 #include "aerie/aerie.h"
+#include "core/platform/utf8.h"
 #include "kernels/status.h"
 
 namespace aerie::capi {
 
 // Larger than any struct will ever grow, smaller than the garbage of an uninitialised field.
 inline constexpr uint32_t kMaxStructSize = 64 * 1024;
-
-// Cut to at most `room` bytes without splitting a UTF-8 character.
-inline size_t utf8_prefix(std::string_view text, size_t room) {
-  if (text.size() <= room) return text.size();
-  size_t n = room;
-  while (n > 0 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
-  return n;
-}
 
 // Fill the caller's error within the bytes it owns. Allocates nothing, so it works when memory is gone.
 inline void write_error(aerie_error* err, Code code, std::string_view message) noexcept {
@@ -37,11 +30,7 @@ inline void write_error(aerie_error* err, Code code, std::string_view message) n
   constexpr size_t kMessage = offsetof(aerie_error, message);
   if (size >= kMessage) err->code = static_cast<int32_t>(code);
   if (size > kMessage) {
-    const size_t n = utf8_prefix(message, size - kMessage - 1);
-    // A file's own words may be in it: one line, and nothing that a terminal would obey.
-    std::transform(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(n), err->message,
-                   [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127 ? '?' : c; });
-    err->message[n] = '\0';
+    err->message[one_line(message, err->message, size - kMessage - 1)] = '\0';  // a file's or plugin's own words may be in it
   }
 }
 

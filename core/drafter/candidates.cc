@@ -80,7 +80,12 @@ int32_t record_candidates(aerie_plan* handle, const Tensor& logits, const Tensor
     }
     c.vocab = static_cast<int32_t>(logits.cols);
     c.logits.resize(static_cast<size_t>(logits.rows * logits.cols));
-    plan.add(kernels::Download{c.logits.data(), logits.data, logits.rows * logits.cols * 4});
+    Tensor packed = logits;
+    if (logits.stride != logits.cols) {
+      packed = plan.scratch(logits.rows, logits.cols);
+      plan.add(kernels::CopyRows{logits, nullptr, packed, nullptr, logits.rows});
+    }
+    plan.add(kernels::Download{c.logits.data(), packed.data, logits.rows * logits.cols * 4});
   }
   return AERIE_D_OK;
 }

@@ -18,16 +18,22 @@ int32_t compute_fail(aerie_plan* plan, const std::string& what) {
 
 namespace {
 
+bool present(const aerie_tensor* t) { return t && t->data; }
 bool is_weight(const aerie_tensor* t, int64_t cols) {
   return t && t->data && t->dtype <= AERIE_DTYPE_FP8 && t->dtype != AERIE_DTYPE_I32 && t->layout == 1 && t->rows > 0 &&
          t->cols == cols && (t->scales || t->dtype <= AERIE_DTYPE_BF16);
 }
-bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
-// Index vectors are i32, one row or one column.
-bool is_index(const aerie_tensor* t, int64_t n) {
-  return t && t->data && t->dtype == AERIE_DTYPE_I32 && (t->rows == 1 ? t->cols : t->cols == 1 ? t->rows : 0) >= n;
+// Rows to pick from: row-major f32 or bf16, or as weights are packed.
+bool is_table(const aerie_tensor* t) {
+  if (!present(t) || t->rows <= 0 || t->cols <= 0) return false;
+  return t->layout == 0 ? t->dtype <= AERIE_DTYPE_BF16 && t->stride >= t->cols : is_weight(t, t->cols);
 }
-bool present(const aerie_tensor* t) { return t && t->data; }
+bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
+// Index vectors are i32, end to end: one row, or one column that is a tensor's only one.
+bool is_index(const aerie_tensor* t, int64_t n) {
+  return t && t->data && t->dtype == AERIE_DTYPE_I32 && t->layout == 0 &&
+         (t->rows == 1 ? t->cols : t->cols == 1 && t->stride == 1 ? t->rows : 0) >= n;
+}
 Tensor optional(const aerie_tensor* t) { return present(t) ? from_abi(*t) : Tensor{}; }
 const int32_t* ids(const aerie_tensor* t) { return t ? static_cast<const int32_t*>(t->data) : nullptr; }
 
@@ -53,7 +59,7 @@ int32_t tensor_create(const aerie_drafter_host* host, int64_t rows, int64_t cols
 
 int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aerie_kv** out) {
   auto& own = *static_cast<DrafterResources*>(host->context);
-  if (!desc || !out || !own.opening || own.pool || desc->struct_size < sizeof(aerie_kv_desc)) return AERIE_D_INVALID;
+  if (!desc || !out || !own.opening || !own.shown_rows || own.pool || desc->struct_size < sizeof(aerie_kv_desc)) return AERIE_D_INVALID;
   if (desc->layers < 1 || desc->layers > 64 || desc->kv_heads < 1 || desc->kv_heads > 1024 || desc->head_dim < 2 ||
       desc->head_dim > 1024 || desc->head_dim % 2 || !(desc->rope_theta > 0))
     return AERIE_D_INVALID;
@@ -87,7 +93,8 @@ int32_t embed_target(aerie_plan* plan, const aerie_tensor* index, const aerie_te
 }
 int32_t embed(aerie_plan* plan, const aerie_tensor* table, const aerie_tensor* index, const aerie_tensor* out) {
   // Token ids are the target's: a smaller table would be read past its end.
-  if (!present(table) || table->rows < plan->own->target->config().vocab_size)
+  if (!is_table(table)) return compute_fail(plan, "embed: the table is of a kind that has no rows to read");
+  if (table->rows < plan->own->target->config().vocab_size)
     return compute_fail(plan, "embed: the table has fewer rows than the target's vocabulary");
   return embed_table(plan, from_abi(*table), index, out);
 }
@@ -141,7 +148,7 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
                           const aerie_draft_rows* rows, const aerie_tensor* attn_in, const aerie_tensor* x,
                           const aerie_tensor* out) {
   const auto fail = [&](const char* why) { return compute_fail(plan, std::string(what) + ": " + why); };
-  if (!w || !kv || !rows || !rows->attention || w->struct_size < sizeof(aerie_decoder_layer) || !kv->own->pool)
+  if (!w || !kv || !rows || !rows->attention || w->struct_size < sizeof(aerie_decoder_layer) || kv->own != plan->own || !kv->own->pool)
     return fail("missing argument");
   const kernels::KvCache& cache = kv->own->pool->cache();
   if (!is_activation(x) || x->rows != rows->n || !is_activation(out, x->rows, x->cols) || out->data == x->data ||

@@ -15,7 +15,8 @@ constexpr int64_t kMissed = 64;  // tokens that are read again for a sequence th
 Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
   std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), max_context));
   AERIE_ASSIGN(s->seq_, s->drafter_->take_sequence());
-  AERIE_TRY(s->restart());
+  if (const Status begun = s->restart(); !begun.ok())
+    return error(begun.code(), std::string("drafter ") + s->drafter_->id() + ": " + begun.message());
   return s;
 }
 
@@ -47,13 +48,21 @@ Status DraftSequence::restart(int64_t from) {
 }
 
 Status DraftSequence::rollback(int64_t n) {
+  if (drafter_->host_tokens()) {  // it is shown no rows: what it keeps is of the text itself
+    observed_ = std::min(observed_, n);
+    return forget_from(n);
+  }
   if (n - 1 < first_ && first_ > least_) return restart(n - kMissed);  // it never saw that
   // Row n - 1 goes too: showing it again makes it the newest row, whose state answers for the root.
   const int64_t keep = std::max(first_, std::min(observed_, n - 1));
   observed_ = keep;
   if (kv_) kv_->shrink(keep - first_);
+  return forget_from(keep - first_);
+}
+
+Status DraftSequence::forget_from(int64_t row) {
   return drafter_->call("rollback", [&](const aerie_drafter& d) {
-    return d.rollback ? d.rollback(d.self, seq_, static_cast<int32_t>(keep - first_)) : int32_t{AERIE_D_OK};
+    return d.rollback ? d.rollback(d.self, seq_, static_cast<int32_t>(row)) : int32_t{AERIE_D_OK};
   });
 }
 

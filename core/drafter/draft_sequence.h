@@ -102,6 +102,7 @@ class DraftSequence {
 
  private:
   DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context);
+  Status forget_from(int64_t row);
   void add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const;
 
   std::shared_ptr<Drafter> drafter_;

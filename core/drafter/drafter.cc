@@ -58,6 +58,7 @@ Drafter::Drafter(std::shared_ptr<Model> target, PluginKind kind, std::shared_ptr
   own_.id = kind_.desc.id;
   own_.log = options.log;
   own_.max_sequences = options.max_sequences;
+  own_.shown_rows = !host_tokens();
   for (int32_t i = options.max_sequences - 1; i >= 0; --i) free_sequences_.push_back(i);
 }
 
@@ -151,10 +152,11 @@ Status Drafter::check_needs() {
 Status Drafter::find_extensions() {
   if (!plugin_.get_extension) return {};
   const auto get = [&](const char* id, auto** table) {
-    return call("get_extension", [&](const aerie_drafter& d) {
+    const Status s = call("get_extension", [&](const aerie_drafter& d) {
       *table = static_cast<std::remove_reference_t<decltype(*table)>>(d.get_extension(d.self, id));
       return int32_t{AERIE_D_OK};
     });
+    return s.ok() ? s : error(s.code(), "drafter " + own_.id + ": " + s.message());
   };
   const auto bad = [&](const char* id) { return error(Code::plugin, "drafter " + own_.id + ": " + id + ": not a valid table"); };
   const aerie_extension_extra_rows* extra = nullptr;

@@ -10,6 +10,7 @@
 
 #include "core/platform/dynamic_library.h"
 #include "core/platform/file.h"
+#include "core/platform/utf8.h"
 
 namespace aerie {
 
@@ -24,6 +25,12 @@ bool good_id(const char (&id)[64]) {
   for (const char* c = id; *c; ++c)
     if (!((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '_' || *c == '.' || *c == '-')) return false;
   return true;
+}
+
+template <size_t N>
+void clean(char (&text)[N]) {
+  text[N - 1] = 0;
+  text[one_line(text, text, N - 1)] = 0;
 }
 
 // By content: the same bytes under two names are one library, and an edited file is a new one. Kinds are shared by
@@ -70,15 +77,18 @@ Result<std::vector<PluginKind>> check_plugin_table(const aerie_drafter_plugin_ta
   if (!table->describe || !table->create) return bad("plugin table: describe or create is missing");
   std::vector<PluginKind> kinds;
   const auto serial = std::make_shared<std::mutex>();  // what its drafters share is the library's
-  for (uint32_t i = 0; i < kMaxKinds; ++i) {
+  for (uint32_t i = 0;; ++i) {
     PluginKind kind;
     kind.table = table;
     kind.path = name;
     kind.desc.struct_size = sizeof kind.desc;
     if (table->describe(i, &kind.desc) != AERIE_D_OK) break;
     if (!good_id(kind.desc.id)) return bad("drafter " + std::to_string(i) + ": id is empty, unterminated or not [a-z0-9_.-]");
-    kind.desc.title[sizeof kind.desc.title - 1] = 0;
-    kind.desc.version[sizeof kind.desc.version - 1] = 0;
+    if (i == kMaxKinds) return bad("describes more than " + std::to_string(kMaxKinds) + " drafters");
+    for (const PluginKind& k : kinds)
+      if (std::strcmp(k.desc.id, kind.desc.id) == 0) return bad(std::string("describes drafter ") + kind.desc.id + " twice");
+    clean(kind.desc.title);
+    clean(kind.desc.version);
     if (kind.desc.flags & AERIE_DRAFTER_SERIAL) kind.serial = serial;
     kinds.push_back(std::move(kind));
   }

@@ -1,5 +1,6 @@
 // What a drafter's passes cost where no table says so: measured when a session first asks, once for all of them.
 #include <algorithm>
+#include <utility>
 
 #include "core/drafter/measure_drafter.h"
 
@@ -24,8 +25,22 @@ Result<DrafterCosts> measure_few(const std::shared_ptr<Drafter>& drafter, std::c
 }  // namespace
 
 std::shared_ptr<const DrafterCosts> Drafter::quick_costs(const std::function<Result<DrafterCosts>()>& measure) {
-  const std::lock_guard<std::mutex> lock(quick_mutex_);
-  if (quick_tried_) return quick_;
+  // As Model::quick_costs(): no lock is held where the host or the plugin is called.
+  struct Trying {
+    Drafter& d;
+    std::shared_ptr<const DrafterCosts> measured;
+    bool done = false;  // else the next session tries
+    ~Trying() {
+      const std::lock_guard<std::mutex> lock(d.quick_mutex_);
+      d.quick_tried_ = done;
+      d.quick_ = std::move(measured);
+    }
+  };
+  {
+    const std::lock_guard<std::mutex> lock(quick_mutex_);
+    if (std::exchange(quick_tried_, true)) return quick_;
+  }
+  Trying trying{*this, nullptr};
   const auto say = [&](const std::string& why) {
     if (own_.log)
       own_.log(1, "drafter " + own_.id + ": what its passes cost could not be measured (" + why +
@@ -38,10 +53,12 @@ std::shared_ptr<const DrafterCosts> Drafter::quick_costs(const std::function<Res
     return nullptr;
   }
   Result<DrafterCosts> measured = measure();
-  quick_tried_ = true;
-  if (measured.ok()) quick_ = std::make_shared<const DrafterCosts>(std::move(measured).value());
-  else say(measured.status().message());
-  return quick_;
+  trying.done = true;
+  if (!measured.ok()) {
+    say(measured.status().message());
+    return nullptr;
+  }
+  return trying.measured = std::make_shared<const DrafterCosts>(std::move(measured).value());
 }
 
 std::shared_ptr<const DrafterCosts> quick_costs(const std::shared_ptr<Drafter>& drafter, std::chrono::milliseconds share) {

@@ -70,6 +70,7 @@ struct DrafterResources {
   LogSink log;
   int32_t max_sequences = 0;
   bool opening = false;  // [open only] services work now
+  bool shown_rows = false;  // it observes: what has no rows (HOST_TOKENS) has no keys and values
   aerie_package package_handle{this};
   aerie_kv kv_handle{this};
   aerie_submodel submodel_handle{this};

@@ -37,7 +37,9 @@ void log(const aerie_drafter_host* host, int32_t level, const char* message) noe
   } catch (...) {  // no memory for the line: it is lost
   }
 }
-void* alloc(const aerie_drafter_host*, size_t bytes) { return ::operator new(bytes, std::align_val_t{64}, std::nothrow); }
+void* alloc(const aerie_drafter_host*, size_t bytes) {
+  return bytes <= PTRDIFF_MAX ? ::operator new(bytes, std::align_val_t{64}, std::nothrow) : nullptr;  // rounded up it would wrap
+}
 void release(const aerie_drafter_host*, void* memory) { ::operator delete(memory, std::align_val_t{64}); }
 
 // ---- package ----
@@ -49,7 +51,7 @@ std::string shape(int64_t rows, int64_t cols) {
 
 int32_t package_tensor(const aerie_package* package, const char* name, int64_t rows, int64_t cols, aerie_tensor* out,
                        aerie_drafter_error* err) {
-  if (!package || !name || !out) return AERIE_D_INVALID;
+  if (!package || !name || !out || !package->own->opening) return AERIE_D_INVALID;
   Result<kernels::Tensor> t = package->own->weights.tensor(name);
   if (!t.ok()) return report(t.status(), err);
   if ((rows && t->rows != rows) || (cols && t->cols != cols))
@@ -126,6 +128,7 @@ int32_t model_open(const aerie_drafter_host* host, const aerie_package* package,
                    aerie_drafter_error* err) {
   DrafterResources& d = of(host);
   if (!package || !out || !d.opening) return AERIE_D_INVALID;
+  if (!d.shown_rows) return report(error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no model"), err);
   if (d.pool) return report(error(Code::invalid_argument, "a drafter has one KV cache"), err);
   ModelOptions options;
   options.kv_positions = d.kv_positions();
@@ -142,7 +145,7 @@ uint64_t model_vocab_hash(const aerie_submodel* m) { return m->own->submodel->vo
 int32_t model_hidden(const aerie_submodel* m) { return m->own->submodel->config().hidden; }
 
 int32_t model_forward(aerie_plan* plan, aerie_submodel* m, const aerie_draft_rows* rows, const aerie_tensor* hidden) {
-  if (!plan || !m || !rows) return AERIE_D_INVALID;
+  if (!m || m->own != plan->own || !rows) return compute_fail(plan, "model forward: missing argument, or another drafter's model");
   const Model& model = *m->own->submodel;
   if (!is_activation(hidden, rows->n, model.config().hidden))
     return compute_fail(plan, "model forward: hidden has the wrong shape");
@@ -153,7 +156,7 @@ int32_t model_forward(aerie_plan* plan, aerie_submodel* m, const aerie_draft_row
 }
 
 int32_t model_propose(aerie_plan* plan, aerie_submodel* m, const aerie_tensor* hidden, aerie_candidates* out) {
-  if (!plan || !m) return AERIE_D_INVALID;
+  if (!m || m->own != plan->own) return compute_fail(plan, "model propose: missing argument, or another drafter's model");
   const Model& model = *m->own->submodel;
   if (!is_activation(hidden) || hidden->cols != model.config().hidden)
     return compute_fail(plan, "model propose: hidden has the wrong shape");

@@ -14,6 +14,7 @@ struct Walled;
 template <class First, class... Rest, int32_t (*F)(First, Rest...)>
 struct Walled<F> {
   static int32_t call(First first, Rest... rest) noexcept {
+    if (!first) return AERIE_D_INVALID;
     int32_t code = AERIE_D_FAILED;
     try {
       return F(first, rest...);

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "core/text/sentencepiece.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie {
 
@@ -42,7 +42,7 @@ Result<Vocabulary> read_vocabulary(const GgufFile& file) {
     const auto wrong = [&](const std::string& what) { return bad(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": " + what); };
     if (v.types[id] < kNormal || v.types[id] > kByte) return wrong("type " + std::to_string(v.types[id]));
     if (v.tokens[id].size() > text::kMaxTokenBytes) return wrong(std::to_string(v.tokens[id].size()) + " bytes");
-    if (text::utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return wrong("is not UTF-8");
+    if (utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return wrong("is not UTF-8");
   }
   return v;
 }

@@ -1,5 +1,6 @@
 // What a model tells sessions about its costs: an attached table's, or a quick measurement's.
 #include <algorithm>
+#include <utility>
 
 #include "core/model/cost_key.h"
 #include "core/model/measure.h"
@@ -29,12 +30,16 @@ Result<CostGrid> measure_few(const Model& model) {
 
 }  // namespace
 
+// No lock is held while the host's hooks are called: the one that waits may have others of its jobs run, and they may come
+// here. Who comes in the meantime goes without, and learns from its passes.
 std::shared_ptr<const CostGrid> Model::quick_costs() const {
-  const std::lock_guard<std::mutex> lock(cost_mutex_);
-  if (quick_tried_) return quick_;
-  quick_tried_ = true;
-  if (Result<CostGrid> few = measure_few(*this); few.ok()) quick_ = std::make_shared<const CostGrid>(std::move(few).value());
-  return quick_;
+  std::unique_lock<std::mutex> lock(cost_mutex_);
+  if (std::exchange(quick_tried_, true)) return quick_;
+  lock.unlock();
+  std::shared_ptr<const CostGrid> measured;
+  if (Result<CostGrid> few = measure_few(*this); few.ok()) measured = std::make_shared<const CostGrid>(std::move(few).value());
+  lock.lock();
+  return quick_ = std::move(measured);
 }
 
 Status Model::use_costs(std::shared_ptr<const CostTable> table) {

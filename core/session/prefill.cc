@@ -12,6 +12,15 @@ Status Session::reserve(int64_t positions) {
   return s;
 }
 
+bool Session::ask_for_room() {
+  asks_for_room_ = true;
+  const struct Asked {
+    bool& asks;
+    ~Asked() { asks = false; }
+  } asked{asks_for_room_};
+  return model_->make_room(wanted_);
+}
+
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
   prefill_end_ = std::min(kv_len_ + (model_->fast_prefill() ? kFastPrefillRows : kPrefillRows), size - 1);

@@ -160,7 +160,7 @@ void Session::discard() noexcept {
     if (phase_ == Phase::verify && recorded_) side->lose_tapped();
     side->pass_begins();
     // Rows of a discarded plan may have reached the drafter: it forgets them and is shown them again.
-    const Status s = side->sequence().rollback(side->sequence().observed() + 1);
+    const Status s = side->sequence().rollback(side->host_tokens() ? static_cast<int64_t>(text_.size()) : side->sequence().observed() + 1);
     if (!s.ok()) drafter_failed(*side, s, true);
   }
   phase_ = Phase::idle;
@@ -201,6 +201,7 @@ bool Session::take_cancel() {
 }
 
 Status Session::begin(bool any_rows) {
+  if (text_.empty()) return error(Code::invalid_argument, "step: append a prompt first");  // its host took it while another asked for room
   keep_prefix();
   if (kv_len_ + 1 < static_cast<int64_t>(text_.size())) take_prefix();
   if (!align_drafters()) return start_prefill();

@@ -111,6 +111,8 @@ class Session {
   bool quarantined() const;  // one of its drafters is
   int64_t max_context() const { return max_context_; }
   const std::shared_ptr<Model>& model() const { return model_; }
+  // Its host is asked for KV memory on its behalf.
+  bool asks_for_room() const { return asks_for_room_; }
   // Of the last step, its own or its batch's.
   const Status& status() const { return status_; }
   StepResult result() const;
@@ -155,7 +157,7 @@ class Session {
   void leave_prefix();
   // prefill.cc
   Status reserve(int64_t positions);
-  int32_t positions_wanted() const { return wanted_; }  // after Code::limit
+  bool ask_for_room();  // of the model's host, which must leave this session alone meanwhile
   Status start_prefill();
   void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
   Status add_read(Plan& plan, DraftCalls* calls, Drafter** failed);  // show drafters what the pass reads
@@ -268,6 +270,7 @@ class Session {
   int64_t max_context_ = 0;
   KvSequence kv_;
   int32_t wanted_ = 0;
+  bool asks_for_room_ = false;
   PrefixPlace place_;  // of text_ in the model's index
   std::vector<DraftRows> draft_rows_;
   std::shared_ptr<ForkStreams> streams_;  // null: never forked

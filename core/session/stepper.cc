@@ -107,7 +107,7 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
       s->beside_ = std::max(1, static_cast<int32_t>(verifying));
       const Status status = s->begin(max_rows_ <= 0);
       if (status.ok()) break;
-      if (status.code() == Code::limit && model_->make_room(s->positions_wanted())) {
+      if (status.code() == Code::limit && s->ask_for_room()) {
         if (s->take_cancel()) break;  // the way out of a host that promises room and gives none
         continue;
       }

@@ -15,12 +15,14 @@ void StopScanner::set(std::vector<std::string> strings, TokenBytes bytes) {
 int32_t StopScanner::push(int32_t token, int32_t previous) {
   std::string_view bytes;
   if (!bytes_(token, previous, &bytes)) return -1;
+  const size_t old = tail_.size();
   tail_.append(bytes);
   size_t first = std::string::npos;
-  for (const std::string& s : strings_) first = std::min(first, tail_.find(s));
-  if (first != std::string::npos) return static_cast<int32_t>(tail_.size() - first);
+  for (const std::string& s : strings_)  // one that ended before has had its say
+    first = std::min(first, tail_.find(s, old >= s.size() ? old - s.size() + 1 : 0));
+  const int32_t found = first == std::string::npos ? -1 : static_cast<int32_t>(tail_.size() - first);
   if (tail_.size() >= longest_) tail_.erase(0, tail_.size() - longest_ + 1);
-  return -1;
+  return found;
 }
 
 }  // namespace aerie

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/text/nfc.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/text/byte_bpe.h"
 #include "core/text/hf_json.h"
 #include "core/text/regex_dialect.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "core/text/hf_json.h"
 #include "core/text/sentencepiece.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

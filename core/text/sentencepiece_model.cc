@@ -5,7 +5,7 @@
 
 #include "core/text/blob.h"
 #include "core/text/sentencepiece.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 namespace {

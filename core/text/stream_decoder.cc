@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "core/text/tokenizer.h"
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::text {
 

@@ -1,6 +1,7 @@
 // aerie plugin check: one line a check; status 1 when one failed.
 #include "plugin.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,9 @@ struct Report {
   // False: what builds on it would only fail again.
   bool add(const std::string& name, const Finding& f) {
     const char* mark = f.kind == Finding::ok ? "ok" : f.kind == Finding::note ? "note" : f.kind == Finding::skipped ? "skip" : "FAIL";
-    std::printf("%-5s %-28s %s\n", mark, name.c_str(), f.words.c_str());
+    std::string words = f.words;  // the plugin's may be in it: nothing that a terminal would obey
+    std::replace_if(words.begin(), words.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, '?');
+    std::printf("%-5s %-28s %s\n", mark, name.c_str(), words.c_str());
     std::fflush(stdout);
     checks += f.kind != Finding::skipped;
     failures += f.kind == Finding::failed;

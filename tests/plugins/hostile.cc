@@ -8,9 +8,11 @@
 namespace {
 
 enum Kind { kRandom, kCount, kNegativeCount, kParent, kToken, kConfidence, kThrow, kFail, kDeviceShape, kDeviceSilent,
-            kDeviceTwice, kDeviceRootLayer, kDeviceThrow, kNoFunctions, kOpenFails, kKinds };
+            kDeviceTwice, kDeviceRootLayer, kDeviceScaleless, kDeviceTable, kDeviceNoPlan, kDeviceThrow, kNoFunctions, kOpenFails,
+            kRawWords, kHostCache, kKinds };
 const char* const kIds[kKinds] = {"random", "count", "negative_count", "parent", "token", "confidence", "throw", "fail",
-                                  "device_shape", "device_silent", "device_twice", "device_root_layer", "device_throw", "no_functions", "open_fails"};
+                                  "device_shape", "device_silent", "device_twice", "device_root_layer", "device_scaleless", "device_table",
+                                  "device_no_plan", "device_throw", "no_functions", "open_fails", "raw_words", "host_cache"};
 
 struct Self {
   Kind kind;
@@ -26,15 +28,18 @@ struct Self {
 bool is_device(int k) { return k >= kDeviceShape && k <= kDeviceThrow; }
 
 void destroy(void* s) { delete static_cast<Self*>(s); }
-// A layer that is right in itself: of zeros, and one head.
-int32_t open_layer(Self& self) {
+int32_t open_cache(Self& self) {
   aerie_kv_desc desc{};
   desc.struct_size = sizeof desc;
   desc.layers = desc.kv_heads = 1;
   desc.head_dim = 2;
   desc.rope_theta = 10000;
+  return self.compute->kv_create(self.host, &desc, &self.kv);
+}
+// A layer that is right in itself: of zeros, and one head.
+int32_t open_layer(Self& self) {
   aerie_tensor zeros, norm;
-  if (self.compute->kv_create(self.host, &desc, &self.kv) ||
+  if (open_cache(self) ||
       self.compute->tensor_create(self.host, self.hidden + 16, self.hidden + 16, &zeros) ||
       self.compute->tensor_create(self.host, 1, self.hidden, &norm))
     return AERIE_D_NO_MEMORY;
@@ -63,10 +68,13 @@ int32_t open(void* s, const aerie_drafter_open_info* info, aerie_drafter_needs* 
   self.hidden = info->hidden;
   self.vocab = info->vocab;
   needs->levels = 1;
-  if (self.kind == kDeviceRootLayer) return open_layer(self);
-  if (self.kind != kOpenFails) return AERIE_D_OK;
-  std::strcpy(err->message, "weights: not today");
-  return AERIE_D_FAILED;
+  switch (self.kind) {
+    case kDeviceRootLayer: return open_layer(self);
+    case kHostCache: return open_cache(self);
+    case kOpenFails: std::strcpy(err->message, "weights: not today"); return AERIE_D_FAILED;
+    case kRawWords: std::strcpy(err->message, "no\x1b[2J\naerie: all is well \xff"); return AERIE_D_FAILED;
+    default: return AERIE_D_OK;
+  }
 }
 int32_t begin(void*, int32_t) { return AERIE_D_OK; }
 void end(void*, int32_t) {}
@@ -114,6 +122,18 @@ int32_t propose(void* s, aerie_plan* plan, const aerie_draft_rows* rows, aerie_c
     aerie_tensor x;
     if (self.compute->scratch(plan, rows->n, self.hidden, &x)) return AERIE_D_NO_MEMORY;
     self.compute->decoder_layer(plan, &self.layer, self.kv, 0, rows, &x, &t);
+  }
+  if (self.kind == kDeviceScaleless || self.kind == kDeviceTable) {
+    aerie_tensor table = t;
+    table.rows = self.vocab;
+    table.dtype = self.kind == kDeviceTable ? 99 : AERIE_DTYPE_INT8;
+    table.layout = self.kind == kDeviceTable ? 0 : 1;
+    table.scales = nullptr;
+    self.compute->embed(plan, &table, &rows->token, &t);
+  }
+  if (self.kind == kDeviceNoPlan) {
+    self.compute->propose_hidden(nullptr, &t, out);
+    return self.compute->scratch(nullptr, 1, 1, &t);
   }
   self.compute->propose_hidden(plan, &t, out);
   if (self.kind == kDeviceTwice) self.compute->propose_hidden(plan, &t, out);

@@ -22,7 +22,7 @@
  *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime
  *    or model is released, and never after that release has returned; a progress hook only during its own call. A hook may
  *    not release what the call that it is in was given (the release of a session, batch or profile would wait for itself for
- *    ever); any other call from one on such an object gives AERIE_E_BUSY. A C++ exception must not leave a hook; one that does
+ *    ever); any other call from one on such an object gives AERIE_E_BUSY (of kv_full, more at aerie_kv_full_fn). A C++ exception must not leave a hook; one that does
  *    in a step ends it with AERIE_E_INTERNAL.
  */
 #ifndef AERIE_H
@@ -163,9 +163,11 @@ AERIE_API int32_t aerie_runtime_plugin_info(aerie_runtime *runtime, uint32_t ind
 typedef int32_t (*aerie_progress_fn)(void *user, uint64_t done_bytes, uint64_t total_bytes);
 
 /* The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
- * release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
- * one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
- * may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+ * release, rewind or otherwise call on OTHER sessions of the model than the one that wants room (its release, its batch's,
+ * or that of one which another thread is stepping from its own callback waits for ever). In a batch's step every member but
+ * that one may be called on too: any call on that one, and a step of any member, gives AERIE_E_BUSY, so that
+ * aerie_session_statistics tells which it is; a member with nothing left to continue fails in that step with
+ * AERIE_E_INVALID_ARGUMENT. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
  * AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room. */
 typedef int32_t (*aerie_kv_full_fn)(void *user, int32_t positions_wanted);
 
@@ -348,7 +350,7 @@ typedef struct aerie_fork_options {
 /* A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
  * writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
  * unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
- * [session] */
+ * AERIE_E_PLUGIN: a drafter failed to begin. [session] */
 AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,
                                      aerie_error *err);
 /* Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,

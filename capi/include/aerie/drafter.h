@@ -126,7 +126,7 @@ typedef struct aerie_host_context { /* frozen */
   int32_t reserved;
 } aerie_host_context;
 
-/* Fill at most `capacity` nodes: token[i] is below the target's vocabulary (those that can never be drawn are dropped
+/* Fill at most `capacity` (1 or more) nodes: token[i] is below the target's vocabulary (those that can never be drawn are dropped
  * with what stands on them); parent[i] is -1 (the root) or a smaller index; confidence in [0, 1]. */
 typedef struct aerie_host_candidates { /* frozen */
   uint32_t struct_size;
@@ -221,7 +221,8 @@ typedef struct aerie_service_compute { /* frozen */
   uint32_t reserved;
   /* Persistent f32 tensor, zeroed, freed after destroy. [open only] */
   int32_t (*tensor_create)(const aerie_drafter_host *host, int64_t rows, int64_t cols, aerie_tensor *out);
-  /* One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. [open only] */
+  /* One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Refused to HOST_TOKENS
+   * drafters, which are shown no rows that could fill it. [open only] */
   int32_t (*kv_create)(const aerie_drafter_host *host, const aerie_kv_desc *desc, aerie_kv **out);
   /* f32 working memory until the plan has run; its rows lie end to end (stride = cols). */
   int32_t (*scratch)(aerie_plan *plan, int64_t rows, int64_t cols, aerie_tensor *out);
@@ -276,7 +277,7 @@ typedef struct aerie_service_model { /* frozen */
   uint32_t struct_size;
   uint32_t reserved;
   /* The drafter's package as a model with a KV cache of its own. Fails when it is no target
-   * package. [open only] */
+   * package, and for HOST_TOKENS drafters. [open only] */
   int32_t (*open)(const aerie_drafter_host *host, const aerie_package *package, aerie_submodel **out,
                   aerie_drafter_error *err);
   /* 64-bit hash of the vocabulary (size, used ids and token bytes); equal hashes: same ids. */
@@ -348,7 +349,8 @@ typedef struct aerie_drafter { /* frozen table; made by create */
   /* Children of the frontier rows. Level 0: the roots, whose rows were observed last. */
   int32_t (*propose)(void *self, aerie_plan *plan, const aerie_draft_rows *rows, aerie_candidates *out);
   int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out);
-  /* Forget committed rows at positions >= len (rewind). Host-managed KV is already rolled back. */
+  /* Forget committed rows at positions >= len (rewind); of a HOST_TOKENS drafter: tokens. Host-managed KV is already rolled
+   * back. */
   int32_t (*rollback)(void *self, int32_t seq, int32_t len); /* NULL: it keeps nothing else (see AERIE_EXTENSION_FORK) */
   const void *(*get_extension)(void *self, const char *id); /* asked once, after open; NULL: unknown */
 } aerie_drafter;

@@ -119,7 +119,11 @@ class LentBatch {
 class Hold {
  public:
   explicit Hold(aerie_session* s) : session_(s->busy) {
-    if (!session_ || !s->batch || s->batch == lent_batch) return;
+    if (!session_ || !s->batch) return;
+    if (s->batch == lent_batch) {  // it needs no more, unless it is the one that asks
+      if (s->session->asks_for_room()) session_.give_back();
+      return;
+    }
     batch_.emplace(s->batch->busy);
     if (!*batch_) session_.give_back();
   }

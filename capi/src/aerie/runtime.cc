@@ -26,13 +26,21 @@ Result<PluginKind> Runtime::find_plugin(const std::string& id, uint32_t flags) {
 namespace {
 Status add_kinds(Runtime& runtime, const std::string& path, const std::vector<PluginKind>& kinds) {
   const std::lock_guard<std::mutex> lock(runtime.mutex);
+  std::deque<PluginKind> fresh;  // all of them, or none
   for (const PluginKind& kind : kinds) {
     const auto same = std::find_if(runtime.plugins.begin(), runtime.plugins.end(), [&](const PluginKind& p) {
       return std::strcmp(p.desc.id, kind.desc.id) == 0;
     });
-    if (same == runtime.plugins.end()) runtime.plugins.push_back(kind);
+    if (same == runtime.plugins.end()) fresh.push_back(kind);
     else if (same->table != kind.table)
       return error(Code::mismatch, path + ": id " + kind.desc.id + " is taken by " + same->path);
+  }
+  const size_t before = runtime.plugins.size();
+  try {
+    for (PluginKind& kind : fresh) runtime.plugins.push_back(std::move(kind));
+  } catch (...) {
+    while (runtime.plugins.size() > before) runtime.plugins.pop_back();
+    throw;
   }
   return {};
 }
@@ -84,7 +92,7 @@ int32_t aerie_runtime_create(const aerie_runtime_options* options, aerie_runtime
     AERIE_ASSIGN(runtime->device, make_device(device, cpu));
     if (o.log)
       runtime->log = [log = o.log, user = o.log_user](int32_t level, const std::string& message) {
-        log(user, level, message.c_str());
+        log(user, level, one_line(message).c_str());  // a plugin's words may be in it
       };
     runtime->description = std::string(runtime->device->name()) + " " + runtime->device->isa();
     *out = new aerie_runtime{std::move(runtime)};

@@ -42,7 +42,7 @@ int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
     c.warnings = &warnings;
     AERIE_TRY(convert(c));
     if (o.log)
-      for (const std::string& w : warnings) o.log(o.log_user, 1, w.c_str());
+      for (const std::string& w : warnings) o.log(o.log_user, 1, one_line(w).c_str());
     return {};
   });
 }

@@ -40,5 +40,17 @@ TEST(ErrorMessage, IsOneLineWhateverItQuotes) {
   std::filesystem::remove(file);
 }
 
+TEST(ErrorMessage, IsOneLineOfUtf8WhateverAPluginSays) {
+  Host host;
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_runtime_load_plugin(host.runtime, AERIE_BINARY_DIR "/lib/test-plugins/hostile.so", &host.err), AERIE_OK) << host.err.message;
+  aerie_drafter_options d;
+  AERIE_INIT(d);
+  d.plugin = "raw_words";
+  EXPECT_EQ(aerie_drafter_open(host.model, &d, &host.drafter, &host.err), AERIE_E_MISMATCH);
+  EXPECT_STREQ(host.err.message, "drafter raw_words: open: no?[2J?aerie: all is well ?");
+}
+
 }  // namespace
 }  // namespace aerie_capi_test

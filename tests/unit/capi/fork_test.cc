@@ -176,5 +176,53 @@ TEST(Budget, TheHostReleasesAndRewindsMembersOfTheBatch) {
   EXPECT_EQ(host.others.size(), 4u - static_cast<size_t>(std::min(host.asked, 3) - 1));
 }
 
+// The member that wants room is the library's while its host is asked; it can be told from the others, and those can lose
+// their whole text.
+TEST(Budget, TheMemberThatWantsRoomIsBusyAndTheOthersMayLoseTheirText) {
+  Budget host;
+  const aerie_kv_full_fn full = [](void* user, int32_t) -> int32_t {
+    auto& h = *static_cast<Budget*>(user);
+    if (++h.asked > 1) return 0;
+    int busy = 0;
+    for (aerie_session* s : h.others) {
+      aerie_statistics statistics;
+      AERIE_INIT(statistics);
+      const bool asks = aerie_session_statistics(s, &statistics, nullptr) == AERIE_E_BUSY;
+      busy += asks;
+      const int32_t code = asks ? AERIE_E_BUSY : AERIE_OK, token = 300;
+      aerie_session* fork = nullptr;
+      EXPECT_EQ(aerie_session_append(s, &token, 1, nullptr), code);
+      EXPECT_EQ(aerie_session_fork(s, nullptr, &fork, nullptr), code);
+      EXPECT_EQ(aerie_session_rewind(s, 0, nullptr), code);
+      aerie_session_release(fork);
+    }
+    EXPECT_EQ(busy, 1);
+    return 1;
+  };
+  ASSERT_EQ(host.open_with(4 * 128 + 6 * 32, 0, full), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_batch_create(host.model, nullptr, &host.batch, &host.err), AERIE_OK);
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(host.join(), AERIE_OK) << host.err.message;
+  const auto length = [&](aerie_session* s) {
+    const int32_t* tokens = nullptr;
+    size_t n = 0;
+    EXPECT_EQ(aerie_session_tokens(s, &tokens, &n, &host.err), AERIE_OK);
+    return n;
+  };
+  while (host.asked == 0) ASSERT_EQ(aerie_batch_step(host.batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+  int empty = 0;
+  for (int i = 0; i < 3; ++i) {
+    empty = 0;
+    ASSERT_EQ(aerie_batch_step(host.batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+    for (aerie_session* s : host.others) {
+      aerie_step_result r;
+      AERIE_INIT(r);
+      const bool none = length(s) == 0;
+      empty += none;
+      EXPECT_EQ(aerie_session_result(s, &r, &host.err), none ? AERIE_E_INVALID_ARGUMENT : AERIE_OK);
+    }
+  }
+  EXPECT_EQ(empty, 3) << "no token comes out of an empty session";
+}
+
 }  // namespace
 }  // namespace aerie_capi_test

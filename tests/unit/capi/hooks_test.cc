@@ -120,6 +120,42 @@ int asked(int32_t threads) {
 }
 
 TEST(Hooks, TheHostsJobSystemGivesTheSameText) { EXPECT_GT(asked(3), 100); }
+// A job system whose waiting thread runs another of its jobs, which makes a session while the first is being made.
+TEST(Hooks, AJobSystemThatRunsOtherJobsWhileItWaits) {
+  struct Stealing {
+    Host host;
+    int calls = 0, made = 0;
+    static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+      auto& me = *static_cast<Stealing*>(user);
+      if (me.calls++ == 0 && me.drafter()) {
+        aerie_session* s = nullptr;
+        me.made += Settings(me.drafter(), AERIE_TREE_CAST).create(me.host.model, &s, nullptr) == AERIE_OK;
+        aerie_session_release(s);
+      }
+      for (int32_t i = 0; i < n; ++i) fn(context, i);
+    }
+    aerie_drafter_handle* drafter() const { return host.drafter; }
+  } jobs;
+  aerie_runtime_options o = with_threads(2);
+  o.parallel_for = Stealing::run;
+  o.parallel_user = &jobs;
+  Host& host = jobs.host;
+  ASSERT_EQ(aerie_runtime_create(&o, &host.runtime, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_runtime_load_plugin_directory(host.runtime, plugin_directory(), &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_model_open(host.runtime, demo_model(), nullptr, &host.model, &host.err), AERIE_OK) << host.err.message;
+  aerie_drafter_options d;
+  AERIE_INIT(d);
+  d.package = demo_head();
+  d.max_sessions = 4;
+  ASSERT_EQ(aerie_drafter_open(host.model, &d, &host.drafter, &host.err), AERIE_OK) << host.err.message;
+  jobs.calls = 0;
+  ASSERT_EQ(Settings(host.drafter, AERIE_TREE_CAST).create(host.model, &host.session, &host.err), AERIE_OK) << host.err.message;
+  EXPECT_EQ(jobs.made, 1);
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(out, plain_text());
+}
+
 TEST(Hooks, AJobSystemOfOneThreadIsNotAsked) { EXPECT_EQ(asked(1), 0); }
 
 // Whatever a hook of a step calls with the session that is stepped, on the thread that steps it.

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <set>
 
+#include "aerie/drafter.h"
 #include "tests/unit/capi/capi_fixtures.h"
 
 namespace aerie_capi_test {
@@ -113,6 +114,36 @@ TEST_F(Plugins, WithAnIdThatIsTakenAreRefused) {
   EXPECT_EQ(err_.message, second + ": id ngram is taken by " + first);
   ASSERT_EQ(loaded().size(), 2u);
   EXPECT_EQ(loaded()[0].path, first);
+}
+
+// A library of two drafters, the second of which is taken by another: neither is there afterwards.
+TEST_F(Plugins, AreRegisteredWholeOrNotAtAll) {
+  static const auto create = [](const aerie_drafter_host*, const char*, aerie_drafter*, aerie_drafter_error*) -> int32_t { return AERIE_D_FAILED; };
+  static const aerie_drafter_plugin_table one{
+      sizeof one, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+        std::strcpy(out->id, "taken");
+        return i == 0 ? AERIE_D_OK : AERIE_D_INVALID;
+      },
+      create};
+  static const aerie_drafter_plugin_table two{
+      sizeof two, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+        std::strcpy(out->id, i == 0 ? "fresh" : "taken");
+        std::strcpy(out->title, "T\n\x1b[2J\xff");
+        return i < 2 ? AERIE_D_OK : AERIE_D_INVALID;
+      },
+      create};
+  ASSERT_EQ(aerie_runtime_add_plugin(runtime_, "one", [] { return &one; }, &err_), AERIE_OK) << err_.message;
+  EXPECT_EQ(aerie_runtime_add_plugin(runtime_, "two", [] { return &two; }, &err_), AERIE_E_MISMATCH);
+  EXPECT_STREQ(err_.message, "two: id taken is taken by one");
+  EXPECT_EQ(ids(), (std::set<std::string>{"taken"}));
+  aerie_runtime_release(runtime_);
+  const aerie_runtime_options o = with_threads(1);
+  ASSERT_EQ(aerie_runtime_create(&o, &runtime_, &err_), AERIE_OK);
+  ASSERT_EQ(aerie_runtime_add_plugin(runtime_, "two", [] { return &two; }, &err_), AERIE_OK) << err_.message;
+  EXPECT_EQ(ids(), (std::set<std::string>{"fresh", "taken"}));
+  EXPECT_STREQ(loaded()[0].title, "T??[2J?");
 }
 
 // The host that holds a model twice lets it go twice.

@@ -44,6 +44,32 @@ TEST_F(StopStrings, OfAHostsOwnTokenizerEndTheTextAndHoldItUntilTheLastForkIsGon
   EXPECT_EQ(numbers.released, 1);
 }
 
+// A text that ended at one goes on, as one that ended at a stop token does: it ends at the next.
+TEST_F(StopStrings, ThatCameOnceDoNotEndTheTextAgain) {
+  const std::string stop = said(4).substr(said(3).size());  // the 4th token, with its comma
+  ASSERT_EQ(set("," + stop, numbers.source()), AERIE_OK) << host.err.message;
+  std::vector<int32_t> out;
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  ASSERT_EQ(out.size(), 4u);
+  const auto go_on = [&] {
+    const int32_t* tokens = nullptr;
+    size_t n = 0;
+    EXPECT_EQ(aerie_session_tokens(host.session, &tokens, &n, &host.err), AERIE_OK);
+    EXPECT_EQ(aerie_session_rewind(host.session, n, &host.err), AERIE_OK);
+    EXPECT_EQ(host.more(24, &out), AERIE_OK) << host.err.message;
+  };
+  go_on();
+  EXPECT_GT(out.size(), 5u);
+  // Nor does one that lies wholly in what came before it was set.
+  out.clear();
+  ASSERT_EQ(aerie_session_set_stop_strings(host.session, nullptr, 0, nullptr, &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_session_rewind(host.session, 0, &host.err), AERIE_OK);
+  ASSERT_EQ(host.text(8, &out), AERIE_OK) << host.err.message;
+  ASSERT_EQ(set(said(6).substr(said(4).size()), numbers.source()), AERIE_OK) << host.err.message;
+  go_on();
+  EXPECT_EQ(out, plain_text());
+}
+
 // It must not; but what the step had not committed is all that goes.
 TEST_F(StopStrings, OfASourceThatThrowsFailTheStepAndTheTextGoesOn) {
   static int left;

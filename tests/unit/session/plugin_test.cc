@@ -56,7 +56,8 @@ TEST_P(Hostile, NorWhereTheDeviceDrawsItsTrees) { lie(true); }
 
 INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
                          testing::Values("count", "negative_count", "parent", "token", "confidence", "throw", "fail",
-                                         "device_shape", "device_silent", "device_twice", "device_root_layer", "device_throw"),
+                                         "device_shape", "device_silent", "device_twice", "device_root_layer", "device_scaleless", "device_table",
+                                         "device_no_plan", "device_throw"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(Plugins, ARandomDrafterChangesNothing) {
@@ -109,6 +110,62 @@ TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
   const auto model = open_model(converted(golden("mha"), "open-target", kernels::DType::f32), cpu(1));
   EXPECT_NE(Drafter::open(model, kind_of("open_fails"), nullptr, {}).status().message().find("weights: not today"), std::string::npos);
   EXPECT_NE(Drafter::open(model, kind_of("no_functions"), nullptr, {}).status().message().find("missing"), std::string::npos);
+}
+
+// It is shown no rows: what the cache should hold, a fork or a kept prefix would read past its end.
+TEST(Plugins, AHostDrafterHasNoKeysAndValues) {
+  const auto model = open_model(converted(golden("mha"), "host-cache-target", kernels::DType::f32), cpu(1));
+  const Status refused = Drafter::open(model, kind_of("host_cache"), nullptr, {}).status();
+  EXPECT_EQ(refused.code(), Code::mismatch);
+  EXPECT_EQ(refused.message().find("drafter host_cache: open"), 0u) << refused.message();
+}
+
+// What a host drafter keeps is of the text itself: it is told where a rewound text ends, as far as it has grown since its
+// prompt was read.
+TEST(Plugins, AHostDrafterIsToldWhereARewoundTextEnds) {
+  static std::vector<int32_t> told;
+  static const aerie_drafter_plugin_table table{
+      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+        if (i > 0) return AERIE_D_INVALID;
+        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
+        std::strcpy(out->id, "told");
+        return AERIE_D_OK;
+      },
+      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+        out->destroy = [](void*) {};
+        out->open = [](void*, const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) -> int32_t { return AERIE_D_OK; };
+        out->begin = [](void*, int32_t) -> int32_t { return AERIE_D_OK; };
+        out->end = [](void*, int32_t) {};
+        out->propose_host = [](void*, const aerie_host_context*, aerie_host_candidates*) -> int32_t { return AERIE_D_OK; };
+        out->rollback = [](void*, int32_t, int32_t length) -> int32_t { return told.push_back(length), AERIE_D_OK; };
+        return AERIE_D_OK;
+      }};
+  const auto model = open_model(converted(golden("mha"), "told-target", kernels::DType::f32), cpu(1));
+  SessionOptions o;
+  o.ignore_eos = true;
+  o.drafter = must(Drafter::open(model, must(check_plugin_table(&table, "told"))[0], nullptr, {}));
+  auto session = must(Session::create(model, o));
+  must(session->append(kText));
+  generate(*session, 40);
+  told.clear();
+  must(session->rewind(static_cast<int64_t>(kText.size()) + 30));
+  ASSERT_FALSE(told.empty());
+  for (const int32_t length : told) EXPECT_EQ(length, static_cast<int32_t>(kText.size()) + 30);
+}
+
+TEST(Plugins, OneThatDescribesADrafterTwiceOrWithoutEndIsRefused) {
+  static uint32_t kinds;
+  const auto describe = [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+    std::strcpy(out->id, ("d" + std::to_string(i % kinds)).c_str());
+    return AERIE_D_OK;
+  };
+  const auto create = [](const aerie_drafter_host*, const char*, aerie_drafter*, aerie_drafter_error*) -> int32_t { return AERIE_D_FAILED; };
+  const aerie_drafter_plugin_table table{sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR, describe, create};
+  kinds = 5;
+  EXPECT_EQ(check_plugin_table(&table, "p.so").status().message(), "p.so: describes drafter d0 twice");
+  kinds = 1000;
+  EXPECT_EQ(check_plugin_table(&table, "p.so").status().message(), "p.so: describes more than 64 drafters");
 }
 
 TEST(Plugins, SerialDraftersOfALibraryShareOneLock) {

@@ -36,9 +36,11 @@ namespace Aerie.Native
 
     /// <summary>
     /// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
-    /// release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
-    /// one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
-    /// may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+    /// release, rewind or otherwise call on OTHER sessions of the model than the one that wants room (its release, its batch's,
+    /// or that of one which another thread is stepping from its own callback waits for ever). In a batch's step every member but
+    /// that one may be called on too: any call on that one, and a step of any member, gives AERIE_E_BUSY, so that
+    /// aerie_session_statistics tells which it is; a member with nothing left to continue fails in that step with
+    /// AERIE_E_INVALID_ARGUMENT. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
     /// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
     /// </summary>
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]

@@ -144,7 +144,7 @@ namespace Aerie.Native
         /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
         /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-        /// [session]
+        /// AERIE_E_PLUGIN: a drafter failed to begin. [session]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_session_fork(IntPtr session, aerie_fork_options* options, IntPtr* @out, aerie_error* err);

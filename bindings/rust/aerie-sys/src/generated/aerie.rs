@@ -140,9 +140,11 @@ pub type aerie_plugin_entry_fn = Option<unsafe extern "C" fn() -> *const aerie_d
 pub type aerie_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done_bytes: u64, total_bytes: u64) -> i32>;
 
 /// The KV budget is spent, and no kept prefix is left to drop. Called on the stepping thread, which holds no lock; may
-/// release or rewind OTHER sessions of the model than the one that is stepped (a release of that one, of its batch, or of
-/// one that another thread is stepping from its own callback waits for ever); members of the batch that is being stepped
-/// may go. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
+/// release, rewind or otherwise call on OTHER sessions of the model than the one that wants room (its release, its batch's,
+/// or that of one which another thread is stepping from its own callback waits for ever). In a batch's step every member but
+/// that one may be called on too: any call on that one, and a step of any member, gives AERIE_E_BUSY, so that
+/// aerie_session_statistics tells which it is; a member with nothing left to continue fails in that step with
+/// AERIE_E_INVALID_ARGUMENT. Return nonzero to try again, as often as it does, until the step is cancelled. 0: the step fails with
 /// AERIE_E_LIMIT, nothing is lost, and the session may be stepped again when there is room.
 pub type aerie_kv_full_fn = Option<unsafe extern "C" fn(user: *mut c_void, positions_wanted: i32) -> i32>;
 
@@ -737,7 +739,7 @@ functions! {
     /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
     /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
     /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-    /// \[session\]
+    /// AERIE_E_PLUGIN: a drafter failed to begin. \[session\]
     fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
     /// nothing committed is lost, and stepping again goes on. \[any\]

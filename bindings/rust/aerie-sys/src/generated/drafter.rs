@@ -235,7 +235,7 @@ impl Default for aerie_host_context {
     }
 }
 
-/// Fill at most `capacity` nodes: token\[i\] is below the target's vocabulary (those that can never be drawn are dropped
+/// Fill at most `capacity` (1 or more) nodes: token\[i\] is below the target's vocabulary (those that can never be drawn are dropped
 /// with what stands on them); parent\[i\] is -1 (the root) or a smaller index; confidence in \[0, 1\].
 /// frozen
 #[repr(C)]
@@ -428,7 +428,8 @@ pub struct aerie_service_compute {
     pub reserved: u32,
     /// Persistent f32 tensor, zeroed, freed after destroy. \[open only\]
     pub tensor_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
-    /// One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. \[open only\]
+    /// One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Refused to HOST_TOKENS
+    /// drafters, which are shown no rows that could fill it. \[open only\]
     pub kv_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, desc: *const aerie_kv_desc, out: *mut *mut aerie_kv) -> i32>,
     /// f32 working memory until the plan has run; its rows lie end to end (stride = cols).
     pub scratch: Option<unsafe extern "C" fn(plan: *mut aerie_plan, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
@@ -484,7 +485,7 @@ pub struct aerie_service_model {
     /// `uint32_t reserved`
     pub reserved: u32,
     /// The drafter's package as a model with a KV cache of its own. Fails when it is no target
-    /// package. \[open only\]
+    /// package, and for HOST_TOKENS drafters. \[open only\]
     pub open: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, package: *const aerie_package, out: *mut *mut aerie_submodel, err: *mut aerie_drafter_error) -> i32>,
     /// 64-bit hash of the vocabulary (size, used ids and token bytes); equal hashes: same ids.
     pub vocab_hash: Option<unsafe extern "C" fn(model: *const aerie_submodel) -> u64>,
@@ -604,7 +605,8 @@ pub struct aerie_drafter {
     pub propose: Option<unsafe extern "C" fn(self_: *mut c_void, plan: *mut aerie_plan, rows: *const aerie_draft_rows, out: *mut aerie_candidates) -> i32>,
     /// `int32_t (*propose_host)(void *self, const aerie_host_context *context, aerie_host_candidates *out)`
     pub propose_host: Option<unsafe extern "C" fn(self_: *mut c_void, context: *const aerie_host_context, out: *mut aerie_host_candidates) -> i32>,
-    /// Forget committed rows at positions \>= len (rewind). Host-managed KV is already rolled back.
+    /// Forget committed rows at positions \>= len (rewind); of a HOST_TOKENS drafter: tokens. Host-managed KV is already rolled
+    /// back.
     /// NULL: it keeps nothing else (see AERIE_EXTENSION_FORK)
     pub rollback: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, len: i32) -> i32>,
     /// asked once, after open; NULL: unknown

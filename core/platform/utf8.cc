@@ -1,8 +1,8 @@
-#include "core/text/utf8.h"
+#include "core/platform/utf8.h"
 
 #include <algorithm>
 
-namespace aerie::text {
+namespace aerie {
 
 Utf8Step utf8_step(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
@@ -56,9 +56,29 @@ size_t utf8_valid_prefix(std::string_view bytes) {
   return i;
 }
 
+size_t one_line(std::string_view bytes, char* out, size_t room) noexcept {
+  size_t n = 0;
+  while (!bytes.empty()) {
+    const Utf8Step step = utf8_step(bytes);
+    const bool control = step.codepoint < 0x20 || (step.codepoint >= 0x7F && step.codepoint < 0xA0);
+    const std::string_view shown = step.kind == Utf8Kind::complete && !control ? bytes.substr(0, step.length) : "?";
+    if (shown.size() > room - n) break;
+    std::copy(shown.begin(), shown.end(), out + n);
+    n += shown.size();
+    bytes.remove_prefix(step.length);
+  }
+  return n;
+}
+
+std::string one_line(std::string_view bytes) {
+  std::string out(bytes.size(), 0);
+  out.resize(one_line(bytes, out.data(), out.size()));
+  return out;
+}
+
 bool is_white_space(uint32_t c) {
   return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-}  // namespace aerie::text
+}  // namespace aerie
