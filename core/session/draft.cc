@@ -1,6 +1,7 @@
 // Observe and draft: the drafter sees what was committed and proposes a tree, level by level.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/session/session.h"
 #include "kernels/scalar_math.h"
@@ -9,7 +10,8 @@ namespace aerie {
 
 void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) noexcept {
   ++stats_.drafter_failures;
-  if (strike) side.drafter().strike(why);
+  if (std::exchange(side.from_image, false)) lost_sync = true;
+  else if (strike) side.drafter().strike(why);
   if (!lost_sync || !side.usable()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
   side.forget_waiting();

@@ -130,6 +130,7 @@ Status DraftSide::take_over(const DraftSide& other, int64_t text_size) {
   if (!usable()) return {};
   AERIE_TRY(sequence_->take_over(*other.sequence_, text_size));
   away = other.away;
+  from_image = other.from_image;
   const auto rows = other.pending();
   if (rows.empty()) return {};
   const auto& device = drafter_->target()->device();

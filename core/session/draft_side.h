@@ -72,6 +72,7 @@ class DraftSide {
 
   bool away = false;              // it has not been asked lately
   bool shows = false;             // the next target pass shows it something
+  bool from_image = false;        // what it has seen may be nonsense, and not by its own fault
   kernels::Tensor read_features;  // scratch of a pass that reads a prompt
   std::unique_ptr<TreePolicy> policy;
   DraftTree peek{2};              // of a host drafter: what it proposes, while it is undecided who drafts

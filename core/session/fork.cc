@@ -18,6 +18,7 @@ Result<std::unique_ptr<Session>> Session::fork(uint32_t stream) {
   f->kv_.share(kv_, kv_len_);
   f->kv_len_ = kv_len_;
   f->place_ = place_;
+  f->from_image_ = from_image_;
   AERIE_TRY(f->take_drafts_of(*this));
   f->options_.sampling.stream = stream != 0 ? stream : streams_->next();  // a fork that fails takes none
   return f;

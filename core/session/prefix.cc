@@ -14,7 +14,7 @@ std::span<const DraftRows> Session::draft_rows() {
 }
 
 void Session::keep_prefix() {
-  if (PrefixIndex* const index = model_->prefixes())
+  if (PrefixIndex* const index = from_image_ ? nullptr : model_->prefixes())
     index->keep(&place_, text_, kv_, kv_len_ / kernels::kPageSlots, draft_rows());
 }
 

@@ -157,6 +157,7 @@ Status Session::take_over(const Snapshot& s) {
     if (side->usable()) resume_drafter(*side, s, &ops);
   AERIE_TRY(transfer(*model_->device(), ops));
   text_.assign(s.text.begin(), s.text.end());
+  from_image_ = true;
   kv_len_ = s.kv.positions;
   generated_from_ = static_cast<size_t>(s.generated_from);
   take_over_end(s);
@@ -203,6 +204,7 @@ void Session::resume_drafter(DraftSide& side, const Snapshot& s, std::vector<ker
   if (d.waiting > 0 && (!side.features() || d.feature_cols != side.store().cols)) return;
   side.away = d.away;
   if (!side.resume({d.first, d.observed}, d.waiting, s.kv.positions + 1)) return;
+  side.from_image = kv != nullptr || d.waiting > 0;
   if (kv) upload_kv(*kv, d.kv.positions, d.kv.data, ops);
   if (d.waiting > 0)
     ops->push_back(kernels::Upload{side.tap(static_cast<int32_t>(d.waiting)).data, d.features, d.feature_bytes()});

@@ -107,6 +107,7 @@ Status Session::rewind(size_t length) {
     }
     kv_.shrink(kv_len_);
   }
+  if (length == 0) from_image_ = false;
   generated_from_ = std::min(generated_from_, length);
   stops_stale_ = true;
   return {};

@@ -272,6 +272,7 @@ class Session {
   int32_t wanted_ = 0;
   bool asks_for_room_ = false;
   PrefixPlace place_;  // of text_ in the model's index
+  bool from_image_ = false;  // its rows may be any other text's, whoever wrote the image: no other session gets them
   std::vector<DraftRows> draft_rows_;
   std::shared_ptr<ForkStreams> streams_;  // null: never forked
   std::unique_ptr<Stepper> own_;  // steps this session when it is in no batch

@@ -26,6 +26,27 @@ for cxx in g++ clang++; do
       "$root/capi/include/aerie/drafter.hpp"
   done
 done
+# A drafter class: what it has and a table cannot take is said, not left out.
+cat >"$tmp/drafter.cc" <<'EOF'
+#include "aerie/drafter.hpp"
+struct Mine : aerie::Drafter {
+  static constexpr aerie::DrafterAbout about = {"mine", "Mine", "1", AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE, 0};
+  int32_t open(const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) { return AERIE_D_OK; }
+ACCESS:
+  int32_t propose_host(const aerie_host_context*, aerie_host_candidates*) { return AERIE_D_OK; }
+  int32_t NAME(int, int) { return 0; }
+};
+AERIE_DRAFTER_PLUGIN(Mine)
+EOF
+for cxx in g++ clang++; do
+  command -v $cxx >/dev/null || continue
+  drafter() { $cxx -std=c++20 -Wall -Wextra -Werror -I"$root/capi/include" -DACCESS="$1" -DNAME="$2" -fsyntax-only "$tmp/drafter.cc"; }
+  drafter public rollback
+  for bad in "private rollback" "public propose_host"; do
+    if drafter $bad 2>"$tmp/said"; then echo "$cxx took a drafter whose function is $bad"; exit 1; fi
+    grep -q "propose_host is not public, or not one function" "$tmp/said" || { cat "$tmp/said"; exit 1; }
+  done
+done
 for lib in "$build"/lib/libaerie.so "$build"/lib/libaerie-text.so; do
   stray=$(nm -D --with-symbol-versions --defined-only "$lib" | awk '{print $NF}' |
           grep -vE '^(aerie_[a-z0-9_]+@@AERIE_1|AERIE_1(@@AERIE_1)?)$' || true)

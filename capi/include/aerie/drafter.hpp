@@ -88,9 +88,26 @@ int32_t guarded(const F& call) noexcept {
 #endif
 }
 
+/* A member that is meant for the table and cannot be called from here (private, overloaded, a template) would be left out
+ * in silence. A name that a class has is ambiguous beside one of these, whatever it names. */
+struct Names {
+  int observe, propose, propose_host, rollback, get_extension;
+};
+template <class T>
+struct Named : T, Names {};
+
+#define AERIE_DRAFTER_HAS(name, meant)                                                           \
+  [] {                                                                                           \
+    constexpr bool has = requires { &T::name; };                                                 \
+    if constexpr ((meant) && !has && !std::is_final_v<T>)                                        \
+      static_assert(requires { &Named<T>::name; }, #name " is not public, or not one function"); \
+    return has;                                                                                  \
+  }()
+
 /* aerie_drafter's functions for a class T. */
 template <class T>
 int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter_error* err) {
+  [[maybe_unused]] constexpr bool of_host = (T::about.flags & AERIE_DRAFTER_HOST_TOKENS) != 0;
   T* drafter = nullptr;
   int32_t code = guarded([&] {
     drafter = new T;
@@ -109,23 +126,23 @@ int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter
   out->end = [](void* self, int32_t seq) {
     (void)guarded([&] { return static_cast<T*>(self)->end(seq), AERIE_D_OK; });
   };
-  if constexpr (requires { &T::observe; })
+  if constexpr (AERIE_DRAFTER_HAS(observe, !of_host))
     out->observe = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows) {
       return guarded([&] { return static_cast<T*>(self)->observe(plan, rows); });
     };
-  if constexpr (requires { &T::propose; })
+  if constexpr (AERIE_DRAFTER_HAS(propose, !of_host))
     out->propose = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates) {
       return guarded([&] { return static_cast<T*>(self)->propose(plan, rows, candidates); });
     };
-  if constexpr (requires { &T::propose_host; })
+  if constexpr (AERIE_DRAFTER_HAS(propose_host, of_host))
     out->propose_host = [](void* self, const aerie_host_context* context, aerie_host_candidates* candidates) {
       return guarded([&] { return static_cast<T*>(self)->propose_host(context, candidates); });
     };
-  if constexpr (requires { &T::rollback; })
+  if constexpr (AERIE_DRAFTER_HAS(rollback, true))
     out->rollback = [](void* self, int32_t seq, int32_t len) {
       return guarded([&] { return static_cast<T*>(self)->rollback(seq, len); });
     };
-  if constexpr (requires { &T::get_extension; })
+  if constexpr (AERIE_DRAFTER_HAS(get_extension, true))
     out->get_extension = [](void* self, const char* id) {
       const void* table = nullptr; /* an exception: unknown */
       (void)guarded([&] { return table = static_cast<T*>(self)->get_extension(id), AERIE_D_OK; });
@@ -133,6 +150,8 @@ int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter
     };
   return AERIE_D_OK;
 }
+
+#undef AERIE_DRAFTER_HAS
 
 /* The plugin's table, for one drafter or several. */
 template <class... T>

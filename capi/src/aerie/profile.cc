@@ -120,8 +120,9 @@ int32_t aerie_profile_measure(aerie_profile* profile, aerie_model* model, const 
         if (!o.progress(o.progress_user, done, total)) profile->cancel.store(true, std::memory_order_relaxed);
       };
     Result<CostTable> table = measure_costs(*model->model, drafters, m, std::chrono::milliseconds(o.quick ? 1000 : 0), progress);
-    profile->cancel.store(false, std::memory_order_relaxed);
+    const bool cancelled = profile->cancel.exchange(false, std::memory_order_relaxed);  // maybe too late for it to notice
     if (!table.ok()) return table.status();
+    if (cancelled) return error(Code::cancelled, "profile: cancelled");
     profile->table = std::make_shared<const CostTable>(std::move(*table));
     profile->path.clear();
     return {};

@@ -124,6 +124,10 @@ TEST(Profile, CancelledFromAnotherThreadItKeepsWhatItHeld) {
 
   slow.progress = [](void*, uint64_t, uint64_t) -> int32_t { return 0; };
   EXPECT_EQ(aerie_profile_measure(profile.p, host.model, &slow, &profile.err), AERIE_E_CANCELLED);
+  // The last moment counts too: a host that is told of an end it did not want would believe it had not been heard.
+  aerie_profile_options last = quick(nullptr, 0);
+  last.progress = [](void*, uint64_t done, uint64_t total) -> int32_t { return done < total; };
+  EXPECT_EQ(aerie_profile_measure(profile.p, host.model, &last, &profile.err), AERIE_E_CANCELLED);
   EXPECT_EQ(aerie_profile_measure(profile.p, host.model, &fast, &profile.err), AERIE_OK) << "a cancel stops one measurement";
 }
 

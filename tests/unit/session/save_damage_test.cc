@@ -53,6 +53,16 @@ class SaveDamage : public testing::Test {
     return out;
   }
 
+  // The same with every key and value replaced by bytes.
+  static Bytes filled(Bytes b, const std::function<const SavedKv&(const Snapshot&)>& which, uint8_t byte) {
+    const Snapshot s = must(decode_snapshot(b));
+    const SavedKv& kv = which(s);
+    EXPECT_GT(kv.bytes(), 0);
+    std::memset(b.data() + (kv.data - b.data()), byte, static_cast<size_t>(kv.bytes()));
+    seal_snapshot(b);
+    return b;
+  }
+
   std::shared_ptr<Model> model_;
   std::shared_ptr<Drafter> drafter_;
   Bytes bytes_;
@@ -181,6 +191,54 @@ TEST_F(SaveDamage, NoFieldIsTrusted) {
   EXPECT_GT(refused, 100);
   EXPECT_GT(restored, 100);
   EXPECT_EQ(model_->pool()->free_positions(), free_);
+}
+
+// A checksum tells damage, not intent: the keys and values may be another text's. The restored session is what its image
+// says; no other is.
+TEST_F(SaveDamage, WhatAnImageHoldsNoOtherSessionShares) {
+  const auto text = [&](const std::shared_ptr<Model>& model) {
+    auto s = must(Session::create(model, options_for(nullptr, "chain", 0.8f)));
+    must(s->append(kSavedPrompt));
+    return generate(*s, 30);
+  };
+  const auto want = text(model_);
+  Bytes honest;
+  {
+    auto s = must(Session::create(model_, options_for(nullptr, "chain", 0.8f)));
+    must(s->append(kSavedPrompt));
+    generate(*s, 1);
+    honest = saved(*s);
+  }
+  const Bytes forged = filled(honest, [](const Snapshot& s) -> const SavedKv& { return s.kv; }, 0x3d);
+  const auto model = open_model(*target_, cpu(1));
+  {
+    auto s = must(Session::restore(model, options_for(nullptr, "chain", 0.8f), forged));
+    auto fork = must(s->fork(1));
+    generate(*s, 40);
+    generate(*fork, 40);
+    must(s->rewind(kSavedPrompt.size() - 1));
+    generate(*s, 20);
+  }
+  EXPECT_EQ(text(model), want);
+}
+
+// Nor is a drafter that all share put out by what an image gave it.
+TEST_F(SaveDamage, ADraftersStateThatIsNoNumberCostsNoStrike) {
+  const Bytes bad = filled(bytes_, [](const Snapshot& s) -> const SavedKv& { return s.drafters.at(0).kv; }, 0xff);
+  const auto text = [&](const Bytes& b, SessionStatistics* stats) {
+    auto s = must(Session::restore(model_, options(), b));
+    const auto out = generate(*s, 40);
+    *stats = s->statistics();
+    return out;
+  };
+  SessionStatistics fine, hurt;
+  const auto want = text(bytes_, &fine);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(text(bad, &hurt), want);
+    EXPECT_EQ(hurt.drafter_failures, 1u);
+    EXPECT_GT(hurt.verified, fine.verified / 2) << "it drafts again once it has read the text";
+  }
+  EXPECT_FALSE(drafter_->quarantined());
 }
 
 TEST_F(SaveDamage, NoRoom) {

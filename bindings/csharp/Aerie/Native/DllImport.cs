@@ -199,7 +199,8 @@ namespace Aerie.Native
         /// <summary>
         /// A session as aerie_session_create(model, options) makes it, whose text, keys and values, and drafter state (if the
         /// same drafter is in options) are the saved ones; settings are those of options, stop strings are to be set again,
-        /// statistics begin at 0. Another drafter, or none, gives the same text.
+        /// statistics begin at 0. Another drafter, or none, gives the same text. What a saved session holds is believed for this
+        /// session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
         /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
         /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
         /// as aerie_session_create. The message names the field; *out is untouched. [any]
