@@ -78,7 +78,7 @@ struct ByteDots {
     }
   }
 
-  template <bool kInt4, int M, int P>
+  template <bool kInt4, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     const D8 d8;
@@ -86,7 +86,7 @@ struct ByteDots {
     AERIE_UNROLL for (int j = 0; j < (kInt4 ? 4 : 8); ++j) {
       Codes bytes[P * kV], codes[P * kV];
       AERIE_UNROLL for (int p = 0; p < P; ++p) {
-        AERIE_PREFETCH(w + p * size + ahead + j * rate);
+        AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
           const size_t i = p * kV + v;
           bytes[i] = hn::LoadU(d8, w + p * size + kLine * j + 4 * kN * v);

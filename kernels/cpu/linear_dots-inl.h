@@ -1,7 +1,7 @@
 // Products of int8 activations with a block (32 k) of int8 or int4 weights, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: [row][32]) with P panels whose blocks
-// are at w + p * size. kOffsets: weights are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows'
+// are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. kOffsets: weights are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows'
 // offsets, which take away what that adds. kCodes: how the activations were rounded.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
@@ -21,11 +21,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Row after row, panel after panel.
 template <class Block>
 struct OneByOne : Block {
-  template <bool kInt4, int M, int P>
+  template <bool kInt4, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     AERIE_UNROLL for (int p = 0; p < P; ++p) {
-      for (int64_t j = 0; j < kBlockBytes<kInt4> / kLine; ++j) AERIE_PREFETCH(w + p * size + ahead + j * rate);
+      for (int64_t j = 0; j < kBlockBytes<kInt4> / kLine; ++j)
+        AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
       AERIE_UNROLL for (int m = 0; m < M; ++m)
         Block::template add<kInt4>(w + p * size, x + m * kBlock, &sum[m][static_cast<size_t>(p) * kV]);
     }
@@ -88,7 +89,7 @@ struct Pairs {
     }
   }
 
-  template <bool kInt4, int M, int P>
+  template <bool kInt4, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     const D8 d8;
@@ -103,7 +104,7 @@ struct Pairs {
       AERIE_ROLLED for (int j = 0; j < 4; ++j) {
         const uint8_t* at = w + kLine * j;
         AERIE_UNROLL for (int p = 0; p < P; ++p) {
-          AERIE_PREFETCH(w + p * size + ahead + j * rate);
+          AERIE_FETCH(kTwoSteps, at + p * size, w + p * size + ahead + j * rate);
           AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::And(load(at, p, v), low);
         }
         add_group(codes, x + 4 * j, acc);
@@ -119,7 +120,7 @@ struct Pairs {
       const Codes sign = hn::Set(d8, 0x80);
       AERIE_PAIRWISE for (int j = 0; j < 8; ++j) {
         AERIE_UNROLL for (int p = 0; p < P; ++p) {
-          AERIE_PREFETCH(w + p * size + ahead + j * rate);
+          AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
           AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::Xor(load(w + kLine * j, p, v), sign);
         }
         add_group(codes, x + 4 * j, sum);

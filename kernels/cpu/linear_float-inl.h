@@ -103,7 +103,7 @@ HWY_NOINLINE void tile_f32(const LinearTile& t) {
     V b[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const float* panel = w + static_cast<int64_t>(p) * size;
-      AERIE_PREFETCH(reinterpret_cast<const char*>(panel) + ahead);
+      AERIE_FETCH(true, reinterpret_cast<const char*>(panel + i * kPanel), reinterpret_cast<const char*>(panel) + ahead);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) b[p * kV + v] = hn::Load(d, panel + i * kPanel + v * kN);
     }
     add_products<M, P>(b, x + i * M, acc);
@@ -130,7 +130,8 @@ HWY_NOINLINE void tile_bf16(const LinearTile& t) {
     V half[P * kV];
     const uint16_t* at = w + i * kPanel;
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
-      AERIE_PREFETCH(reinterpret_cast<const char*>(w + static_cast<int64_t>(p) * size) + ahead);
+      const int64_t panel = static_cast<int64_t>(p) * size;
+      AERIE_FETCH(true, reinterpret_cast<const char*>(at + panel), reinterpret_cast<const char*>(w + panel) + ahead);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
         half[p * kV + v] = hn::BitCast(d, hn::ShiftLeft<16>(hn::BitCast(d32, hn::Load(d16, at + static_cast<int64_t>(p) * size + v * kN * 2))));
     }
@@ -175,7 +176,7 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
     hn::VFromD<decltype(du)> words[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const uint8_t* at = w + static_cast<int64_t>(p) * size;
-      AERIE_PREFETCH(at + ahead);
+      AERIE_FETCH(true, at + i * kPanel, at + ahead);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) words[p * kV + v] = hn::BitCast(du, hn::Load(d8, at + i * kPanel + v * kN * 4));
     }
     for (int64_t j = i; j < i + 4 && j < k; ++j) {

@@ -28,6 +28,19 @@ struct Rates {
 
 constexpr int64_t kLine = 64;
 
+// Weights come from memory in two steps: far ahead into the second-level cache, which can wait for more lines at once than the
+// first (24 on Zen 4: at memory's latency that is less than its bandwidth), and into the first shortly before they are read.
+constexpr int64_t kNear = 512;
+#define AERIE_FETCH(two_steps, line, far)  \
+  do {                                     \
+    if constexpr (two_steps) {             \
+      AERIE_PREFETCH_L2(far);              \
+      AERIE_PREFETCH((line) + kNear);      \
+    } else {                               \
+      AERIE_PREFETCH(far);                 \
+    }                                      \
+  } while (0)
+
 // What a tile fetches while it computes, in each of its panels: `rate` bytes for every line that
 // it reads, starting `offset` bytes ahead of the panel's first.
 struct Ahead {
