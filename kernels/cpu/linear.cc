@@ -56,9 +56,11 @@ constexpr int panels_for(DType t, int m) {
   return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4<Dots>(m) : panels_for_float(m);
 }
 constexpr int64_t kChunkBytes = 256 << 10;
-// Far enough for DRAM's latency, in each of the panels at once. Four of them are read by one to four rows, at the
-// speed of memory: more under way than the caches' queues hold costs a tenth (measured at 45 GB/s a core).
-constexpr int64_t ahead_bytes(bool integer, int panels) { return panels < 4 ? 4096 : integer ? 1024 : 1536; }
+// Far enough for DRAM's latency, in each of the panels at once. Where one to four rows read four of them, at the speed of
+// memory, more under way than the caches' queues hold costs a tenth (measured at 45 GB/s a core).
+constexpr int64_t ahead_bytes(bool integer, int64_t rows, int panels) {
+  return panels < 4 ? 4096 : !integer ? 1536 : rows <= 4 ? 1024 : 2048;
+}
 
 template <DType T, class Dots, int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
@@ -145,7 +147,7 @@ int64_t packed_rows(DType t, int64_t m) {
 template <class Dots>
 void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
-  const Ahead alone{ahead_bytes(x.q, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
+  const Ahead alone{ahead_bytes(x.q, m, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while each of them
   // fetches its share of the next chunk. A short one leaves little unfetched where it begins; many tiles' activations come
   // from afar for every chunk.

@@ -10,7 +10,8 @@
  *   AERIE_DRAFTER_PLUGIN(Repeat)
  *
  * open is required; begin, end, observe, propose, propose_host, rollback and get_extension are entered into the table if
- * the class has them, with the parameters of aerie_drafter's members but for `self`. No exception leaves the plugin:
+ * the class has them as public functions, with the parameters of aerie_drafter's members but for `self`; one that its flags
+ * ask for, rollback or get_extension that is private or overloaded does not compile. No exception leaves the plugin:
  * std::bad_alloc becomes AERIE_D_NO_MEMORY, any other AERIE_D_FAILED. */
 #ifndef AERIE_DRAFTER_HPP
 #define AERIE_DRAFTER_HPP
