@@ -88,7 +88,7 @@ programs build/tests
 ) >"$out/sanitize.log" 2>&1 &
 sanitizing=$!
 sanitized() { wait $sanitizing; local rc=$?; cat "$out/sanitize.log"; return $rc; }
-for script in tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/bindings/*.sh tests/cross/mingw.sh; do
+for script in tests/kernels/*.sh tests/abi/*.sh tests/install/*.sh tests/cli/*.sh tests/bindings/*.sh tests/cross/mingw.sh; do
   [ -f "$script" ] && check "$script" bash "$script" "$root/build/tests"
 done
 # The CUDA backend is emulated in test_cuda; the real one needs nvcc to be built and a GPU to run.
