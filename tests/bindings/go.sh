@@ -19,7 +19,9 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
 export AERIE_DIR=$build AERIE_MODELS=$root/samples/models
 export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local GOPATH=$tmp/go
 cd "$root/bindings/go"
-test -z "$(gofmt -l . | tee /dev/stderr)"
+unformatted=$(gofmt -l .)
+echo -n "$unformatted" >&2
+test -z "$unformatted"
 go vet ./...
 go test -count=1 ./...
 go test -count=1 -race ./...

@@ -71,17 +71,19 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
     EXPECT_GT(s->statistics().accepted, 0u);
     return std::pair{tokens_and_counts, static_cast<double>(s->statistics().draft_passes)};
   };
-  // Some trees are cut: to the rows, or the depth, of those before.
+  // Some trees are cut: to the rows, or the depth, of those before. With auto, which learns from every tree, later ones may then
+  // be larger than the host's.
   const auto expect_nearly = [&](const char* kind, float temperature, double draft_ms, const char* tree = "cast") {
     SCOPED_TRACE(std::string(tree) + " of " + kind + " at " + std::to_string(temperature) + " for " + std::to_string(draft_ms));
     const auto device = drawn(tree, kind, temperature, draft_ms, true), host = drawn(tree, kind, temperature, draft_ms, false);
     EXPECT_EQ(device.first.first, host.first.first);
     const auto verified = static_cast<double>(device.first.second[2]), all = static_cast<double>(host.first.second[2]);
-    EXPECT_LE(verified, all);
+    const double most = std::string(tree) == "auto" ? 1.05 : 1;
+    EXPECT_LE(verified, most * all);
     EXPECT_GT(verified, 0.95 * all);
-    EXPECT_LE(device.second, host.second) << "draft passes: none in vain";
+    EXPECT_LE(device.second, most * host.second) << "draft passes: none in vain";
     EXPECT_GT(device.second, 0.95 * host.second);
-    return verified < all;
+    return verified != all;
   };
   for (const char* kind : {"eagle3", "fasteagle"}) {
     EXPECT_EQ(drawn("auto", kind, 0, 0.02, true), drawn("auto", kind, 0, 0.02, false)) << kind;
