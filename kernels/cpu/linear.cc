@@ -68,9 +68,8 @@ HWY_INLINE void tile(const LinearTile& t) {
   else if constexpr (T == DType::bf16) tile_bf16<M, P>(t);
   else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
   else if constexpr (T == DType::int8) tile_int8<Dots, M, P>(t);
-  else if constexpr (M > rows_for(T).of_many) tile_int4<Dots, M, P, true>(t);
-  else if (t.ahead.follow) tile_int4<Dots, M, P, true>(t);
-  else tile_int4<Dots, M, P, false>(t);
+  else if (M > rows_for(T).of_many || t.ahead.follow) tile_int4<Dots, M, P, true>(t);
+  else if constexpr (M <= rows_for(T).of_many) tile_int4<Dots, M, P, false>(t);
 }
 
 // All rows against panels [t.panel, last), several at a time, then one by one. t is moved on in place: a copy of it would

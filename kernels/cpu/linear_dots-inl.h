@@ -1,8 +1,9 @@
 // Products of int8 activations with a block (32 k) of int8 or int4 weights, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: [row][32]) with P panels whose blocks
-// are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. kOffsets: weights are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows'
-// offsets, which take away what that adds. kCodes: how the activations were rounded.
+// are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. kOffsets: weights
+// are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows' offsets, which take away what that adds.
+// kCodes: how the activations were rounded.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
 

@@ -20,7 +20,7 @@ in_system "$system" <<'EOC'
 sed 's/trixie/bookworm/' /etc/apt/sources.list >/etc/apt/sources.list.d/linux.list
 apt-get update >/dev/null
 apt-get install -y --no-install-recommends bochs-term bochsbios vgabios isolinux syslinux-common xorriso busybox-static cpio \
-  bsdutils linux-image-cloud-amd64/bookworm >/root/log 2>&1 || { tail -n 20 /root/log; exit 1; }
+  bsdutils linux-image-cloud-amd64/bookworm >/var/log/x86_levels 2>&1 || { tail -n 20 /var/log/x86_levels; exit 1; }
 cd /work
 cat >files/init <<'END'
 #!/busybox sh
@@ -48,7 +48,7 @@ KERNEL /linux
 APPEND initrd=/files.gz rdinit=/init console=ttyS0 quiet nosmp nokaslr mitigations=off ibt=off nopku nosmap nosmep tsc=reliable random.trust_cpu=on clearcpuid=fsrm,sha_ni,umip,rdpid,vaes,gfni,vpclmulqdq,avx512_vpopcntdq
 END
 xorriso -as mkisofs -quiet -o disk.iso -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 \
-  -boot-info-table disk 2>/root/log || { cat /root/log; exit 1; }
+  -boot-info-table disk 2>/var/log/x86_levels || { cat /var/log/x86_levels; exit 1; }
 echo c >commands
 EOC
 
