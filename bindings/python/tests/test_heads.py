@@ -210,6 +210,30 @@ class Training(unittest.TestCase):
                 self.assertEqual(json.loads((Path(folder) / "out" / "config.json").read_text())["vocab_size"], 50)
                 self.assertIsNotNone(draft.drafter(job.target, loaded))
 
+    def test_rejected_weight_is_that_of_levels_below_a_wrong_draft(self):
+        """In a text that the head itself drafts right nothing is below a rejected draft; in another nearly all is."""
+        head = next(head for name, (_, head) in new_heads().items() if name == "fasteagle")
+        whole = target()
+
+        def losses(tokens, rejected):
+            with torch.no_grad():
+                return head_job.level_losses(whole, head, tokens, torch.tensor(0), 8, rejected)[0]
+
+        def drafts(tokens):  # [B,T-2] of level 0 for t_2 and on
+            with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+                return head.logits(whole, head.levels(whole, rows.read(whole, tokens))[0]).argmax(-1)
+
+        tokens = text()
+        for at in range(2, tokens.shape[1]):  # a draft reads tokens before its own only
+            tokens[:, at] = drafts(tokens)[:, at - 2]
+        torch.testing.assert_close(losses(tokens, 0.0)[1], losses(tokens, 1.0)[1])
+        tokens[:, 2:] = (tokens[:, 2:] + 1) % 50
+        for at in range(2, tokens.shape[1]):
+            tokens[:, at] = torch.where(drafts(tokens)[:, at - 2] == tokens[:, at], (tokens[:, at] + 1) % 50, tokens[:, at])
+        torch.testing.assert_close(losses(tokens, 0.0)[0], losses(tokens, 1.0)[0])  # nothing is before the first level
+        self.assertEqual(losses(tokens, 0.0)[1:].tolist(), [0.0] * (len(losses(tokens, 0.0)) - 1))
+        torch.testing.assert_close(losses(tokens, 0.5)[1:], 0.5 * losses(tokens, 1.0)[1:])
+
     def test_evaluation(self):
         with tempfile.TemporaryDirectory() as folder:
             s, job = self.job("fasteagle", Path(folder))

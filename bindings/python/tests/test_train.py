@@ -55,6 +55,14 @@ class Text(unittest.TestCase):
         self.assertTrue(torch.equal(one.batch(7), two.batch(7)))
 
 
+    def test_windows_of_whole_texts_begin_where_texts_do(self):
+        texts = np.repeat(np.arange(12, dtype=np.uint16), 10)
+        whole = stream.Windows(texts, 10, seed=1, whole=True)
+        epoch = [whole.next() for _ in range(12)]
+        self.assertEqual(sorted(window[0] for window in epoch), list(range(12)))
+        self.assertTrue(all(len(set(window)) == 1 for window in epoch))
+
+
 class Schedule(unittest.TestCase):
     def test_shape(self):
         self.assertAlmostEqual(learning_rate_factor(0.0, 0, 10, 0.4), 0.1)

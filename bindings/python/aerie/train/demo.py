@@ -17,7 +17,7 @@ from . import settings
 # Folder of the result -> its module and the recipes of its stages, each starting from the head of the one before.
 DRAFTERS = {
     "eagle": ("eagle", ["eagle-demo.toml"]),
-    "fasteagle": ("fasteagle", ["fasteagle-demo.toml", "fasteagle-greedy.toml"]),
+    "fasteagle": ("fasteagle", ["fasteagle-demo.toml", "fasteagle-greedy.toml", "fasteagle-chain.toml"]),
     "eagle3": ("eagle3", ["eagle3.toml"]),
     "medusa": ("medusa", ["medusa.toml"]),
     "hydra": ("hydra", ["hydra.toml"]),
@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="for each drafter's stage, instead of its recipe's time")
     parser.add_argument("--generated-tokens", type=int, default=1_500_000, help="text by the target to train on")
     parser.add_argument("--greedy-tokens", type=int, default=3_000_000, help="the same at temperature 0")
+    parser.add_argument("--whole-tokens", type=int, default=3_900_000, help="whole texts of mostly temperature 0 (FastEagle)")
     args = parser.parse_args()
     data, runs, target = (args.out / name for name in ("data", "runs", "target"))
     tokenizer = data / "tokenizer.json"
@@ -70,6 +71,9 @@ def main() -> None:
     if not (data / "greedy.u16").exists():
         run("generate", "--target", target, "--data", data, "--tokens", args.greedy_tokens, "--name", "greedy",
             "--length", 129, "--temperatures", 0, "--seed", 2)
+    if not (data / "continuations.u16").exists():
+        run("generate", "--target", target, "--data", data, "--tokens", args.whole_tokens, "--name", "continuations",
+            "--length", 161, "--prompt", 64, "--temperatures", "0,0,0,0,0,0,0.7,1", "--seed", 3)
     chosen = args.drafter or list(DRAFTERS)
     for name in chosen:
         train(name, target, data, runs, args.out / name, ["--minutes", args.minutes] if args.minutes else [])

@@ -23,7 +23,10 @@ class HeadSettings(LoopSettings):
     features: str           # package of the target whose features to train on, or nothing: the PyTorch twin's
     generated_share: float  # share of rows from generated.u16, the target's own text
     greedy_share: float     # and from greedy.u16, at temperature 0
+    whole_share: float      # and whole texts of continuations.u16, `sequence` + 1 tokens each
+    prompt: int             # tokens at the head of each row that no token loss is taken on
     token_share: float      # share of positions with a token loss: a random stretch of each row
+    rejected_weight: float  # of a level's token loss where a level before has another best token than the text
     level_decay: float
     lr: float
     beta1: float
@@ -32,9 +35,13 @@ class HeadSettings(LoopSettings):
     muon_lr: float          # > 0: Muon for the matrices of decoder layers and MLPs, AdamW for the rest
 
 
-def level_losses(target: Llama, head: Head, tokens: torch.Tensor, start: torch.Tensor, length: int):
+def level_losses(target: Llama, head: Head, tokens: torch.Tensor, start: torch.Tensor, length: int, rejected: float):
     """tokens [B,T] -> (token losses [N], feature losses [N]): cross-entropy against the target's distribution on the
-    `length` rows from `start` on, and SmoothL1 to the target's feature on all rows."""
+    `length` rows from `start` on, and SmoothL1 to the target's feature on all rows.
+
+    A chain ends at the first draft that is not the text's token, and what the levels below draft there is never looked
+    at: `rejected` is the weight of their cross-entropy (1: the papers' losses). Without it a level that cannot see the
+    token before, as FastEagle's, learns what follows *any* token there; with it, what follows the one that was drafted."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
         with torch.no_grad():
             rows = read(target, tokens)
@@ -42,10 +49,13 @@ def level_losses(target: Llama, head: Head, tokens: torch.Tensor, start: torch.T
         window = start + torch.arange(length + len(states) - 1)
         with torch.no_grad():
             teacher = head.teacher(target, rows.features[:, 1 + window]).float().softmax(-1)
-        token, feature = [], []
+        token, feature, reached = [], [], torch.ones(())
         for i, state in enumerate(states):
             logs = head.scores(target, state[:, window[:length]]).float().log_softmax(-1)
-            token.append(-(teacher[:, i:i + length] * logs).sum(-1).mean())
+            entropy = -(teacher[:, i:i + length] * logs).sum(-1)
+            token.append((torch.where(reached > 0, 1.0, rejected) * entropy).mean())
+            if i + 1 < len(states):
+                reached = reached * (head.drafted(logs.detach().argmax(-1)) == tokens[:, 2 + i + window[:length]])
             wanted = rows.features[:, 1 + i:1 + i + state.shape[1]]
             feature.append(F.smooth_l1_loss(state.float(), wanted.float()))
     return torch.stack(token), torch.stack(feature)
@@ -98,15 +108,18 @@ class HeadJob(Job):
         self._text = None
 
     def text(self) -> stream.Mixture:
-        s, own = self.s, {"generated": self.s.generated_share, "greedy": self.s.greedy_share}
+        s, whole = self.s, -1
+        own = {"generated": s.generated_share, "greedy": s.greedy_share, "continuations": s.whole_share}
         streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
         rest = 1 - sum(own.values())
         shares = [rest * (1 - s.python_share), rest * s.python_share]
         for name, share in own.items():
             if share > 0:
+                if name == "continuations":
+                    whole = len(streams)
                 streams.append(stream.tokens(s.data, name))
                 shares.append(share)
-        return stream.Mixture(streams, shares, s.sequence + 1, s.seed)
+        return stream.Mixture(streams, shares, s.sequence + 1, s.seed, whole)
 
     def build(self, rms: dict[str, list[float]]) -> Head:
         raise NotImplementedError
@@ -116,11 +129,11 @@ class HeadJob(Job):
         return (self.s.level_decay ** torch.arange(self.levels) * token).sum()
 
     def losses(self, rows: torch.Tensor) -> torch.Tensor:
-        tokens = rows[:, :-1]
+        s, tokens = self.s, rows[:, :-1]
         room = tokens.shape[1] - self.levels
-        length = max(1, min(room, round(self.s.token_share * tokens.shape[1])))
-        start = torch.randint(0, room - length + 1, ())
-        return self.combine(*self._losses(self.target, self.trained, tokens, start, length))
+        length = max(1, min(room - s.prompt, round(s.token_share * tokens.shape[1])))
+        start = s.prompt + torch.randint(0, room - s.prompt - length + 1, ())
+        return self.combine(*self._losses(self.target, self.trained, tokens, start, length, s.rejected_weight))
 
     def evaluate(self, rows: int) -> dict[str, float]:
         values = {"tau": self.tau()}

@@ -54,9 +54,10 @@ class SmallModelJob(HeadJob):
         return model
 
     def losses(self, rows: torch.Tensor) -> torch.Tensor:
-        tokens = rows[:, :-1]
-        length = max(1, round(self.s.token_share * tokens.shape[1]))
-        start = torch.randint(0, tokens.shape[1] - length + 1, ())
+        s, tokens = self.s, rows[:, :-1]
+        room = tokens.shape[1] - s.prompt
+        length = max(1, min(room, round(s.token_share * tokens.shape[1])))
+        start = s.prompt + torch.randint(0, room - length + 1, ())
         return self._losses(self.target, self.trained, tokens, start, length)
 
     @torch.no_grad()

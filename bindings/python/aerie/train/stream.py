@@ -42,13 +42,17 @@ def tokens(data: Path, kind: str, part: str = "") -> np.ndarray:
 
 
 class Windows:
-    """Every window of `length` tokens of one stream, in a fresh order each epoch. State: one counter."""
+    """Every window of `length` tokens of one stream, in a fresh order each epoch. State: one counter.
 
-    def __init__(self, stream: np.ndarray, length: int, seed: int):
+    `whole`: the stream is texts of `length` tokens, and a window is one of them; else windows start anywhere.
+    """
+
+    def __init__(self, stream: np.ndarray, length: int, seed: int, whole: bool = False):
         self.stream, self.length, self.seed = stream, length, seed
         self.taken = 0
         self._epoch = -1
-        self.per_epoch = (len(stream) - length) // length
+        self._room = 0 if whole else len(stream) % length + length
+        self.per_epoch = (len(stream) - self._room) // length
         if self.per_epoch < 1:
             raise ValueError("the stream is shorter than one window")
 
@@ -57,7 +61,7 @@ class Windows:
         if epoch != self._epoch:
             random = np.random.default_rng([self.seed, epoch])
             self._order = random.permutation(self.per_epoch)
-            self._shift = int(random.integers(0, len(self.stream) - self.per_epoch * self.length))
+            self._shift = int(random.integers(0, self._room)) if self._room else 0
             self._epoch = epoch
         self.taken += 1
         start = self._shift + int(self._order[index]) * self.length
@@ -67,8 +71,9 @@ class Windows:
 class Mixture:
     """Batches of windows from several streams in fixed proportions. `state`/`restore` make it resumable."""
 
-    def __init__(self, streams: list[np.ndarray], weights: list[float], length: int, seed: int):
-        self.sources = [Windows(s, length, seed + i) for i, s in enumerate(streams)]
+    def __init__(self, streams: list[np.ndarray], weights: list[float], length: int, seed: int, whole: int = -1):
+        """`whole`: index of the stream whose windows are whole texts, if there is one."""
+        self.sources = [Windows(s, length, seed + i, i == whole) for i, s in enumerate(streams)]
         self.weights = np.array(weights) / sum(weights)
 
     def batch(self, rows: int) -> torch.Tensor:

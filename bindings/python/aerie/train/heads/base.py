@@ -22,3 +22,7 @@ class Head(nn.Module):
 
     def teacher(self, target: Llama, features: torch.Tensor) -> torch.Tensor:
         return target.logits(features)
+
+    def drafted(self, index: torch.Tensor) -> torch.Tensor:
+        """The target's tokens of indices into `scores`."""
+        return index

@@ -101,6 +101,9 @@ class Eagle3Head(Head):
     def scores(self, target: Llama, state: torch.Tensor) -> torch.Tensor:
         return self.lm_head(self.norm(state))
 
+    def drafted(self, index: torch.Tensor) -> torch.Tensor:
+        return index + self.d2t[index]
+
     def teacher(self, target: Llama, features: torch.Tensor) -> torch.Tensor:
         return F.linear(features, target.embed_tokens.weight[self.vocabulary()])
 
