@@ -2,7 +2,7 @@
 
     python3 -m aerie.train.generate --target models/target --data data --tokens 1000000
 
-A package as the target (`--target target.aerie`) writes through the runtime, some three times as fast as the PyTorch twin.
+A package as the target (`--target target.aerie`) writes through the runtime, which is faster than the PyTorch twin.
 
 A token is argmax(logits / T + Gumbel noise) with the noise given from outside, as in the runtime; at
 temperature 0 it is the plain argmax.
