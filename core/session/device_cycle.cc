@@ -15,6 +15,7 @@ bool Session::begin_device_draft() {
   if (!drafts_on_device_ || options_.sampled_rule || !policy_->shape(&shape)) return false;
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
+  if (one_pass() && policy_->best_nodes() > 0) shape.levels = best_levels();
   if (shape.weighing) {  // as much as it may come to, nearly always
     shape.keep = std::min(shape.keep, side_->rows.room() - 1);
     if (!one_pass() && std::isfinite(shape.weighing->stop_below)) shape.levels = std::min(shape.levels, side_->habit.most() + 1);

@@ -197,10 +197,13 @@ Status Session::take_candidates() {
   return {};
 }
 
+// Of a drafter that answers all levels at once: a level costs no pass.
+int32_t Session::best_levels() const { return std::min(max_depth_, policy_->best_depth()); }
+
 // The best nodes of the product of the levels of a drafter that answered them all at once.
 void Session::take_best(std::span<const int32_t> token, std::span<const float> logp) {
   const auto width = static_cast<size_t>(side_->sequence().width(policy_->width()));
-  const size_t levels = std::min(token.size() / width, static_cast<size_t>(std::min(max_depth_, policy_->best_depth())));
+  const size_t levels = std::min(token.size() / width, static_cast<size_t>(best_levels()));
   confidence_.resize(levels * width);
   for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(logp[i]);
   level_lists_.clear();

@@ -28,6 +28,11 @@ class Group:
     common: list[str]               # options of all variants
     variants: dict[str, list[str]]  # name -> options; the first is the reference
     trees: bool                     # judge trees too
+    recipe: str = ""                # file in recipes/; nothing: the module's
+
+    @property
+    def recipe_file(self) -> str:
+        return self.recipe or f"{self.module}.toml"
 
 
 MUON = ["--muon-lr", "0.02", "--lr", "0.004"]
@@ -47,6 +52,9 @@ GROUPS = [
     Group("fasteagle-longer", "fasteagle", 1500, ["--short-share", "1", *MUON], {
         "cascade (FastEagle)": [],
         "parallel layers": ["--no-cascade"]}, True),
+    Group("fasteagle-chain", "fasteagle", 1600, ["--muon-lr", "0.02", "--lr", "0.004"], {
+        "cascade (FastEagle)": [],
+        "parallel layers": ["--no-cascade"]}, True, "fasteagle-chain.toml"),
     Group("fasteagle-recipe", "fasteagle", 250,
           ["--short-share", "1", "--generated-share", "0.45", "--greedy-share", "0"], {
         "AdamW (fasteagle.toml)": [],
@@ -60,9 +68,9 @@ GROUPS = [
 def train(group: Group, name: str, options: list[str], args) -> Path:
     folder = args.work / f"{group.name}-{list(group.variants).index(name)}"
     if not (folder / "out" / "config.json").exists():
-        command = [sys.executable, "-m", f"aerie.train.{group.module}", "--target", args.target, "--data", args.data,
-                   "--work", folder, "--out", folder / "out", "--steps", group.steps, "--evaluate-minutes", 1000,
-                   "--threads", args.threads, *group.common, *options]
+        command = [sys.executable, "-m", f"aerie.train.{group.module}", "--recipe", settings.RECIPES / group.recipe_file,
+                   "--target", args.target, "--data", args.data, "--work", folder, "--out", folder / "out",
+                   "--steps", group.steps, "--evaluate-minutes", 1000, "--threads", args.threads, *group.common, *options]
         print("+", *command, flush=True)
         subprocess.run([str(part) for part in command], check=True)
     return folder
@@ -106,8 +114,8 @@ def main() -> None:
     for group in GROUPS:
         if args.group and group.name not in args.group:
             continue
-        recipe = tomllib.loads((settings.RECIPES / f"{group.module}.toml").read_text())
-        entry = {"recipe": f"{group.module}.toml", "options": group.common, "variants": [], "budget": {
+        recipe = tomllib.loads((settings.RECIPES / group.recipe_file).read_text())
+        entry = {"recipe": group.recipe_file, "options": group.common, "variants": [], "budget": {
             "steps": group.steps, "tokens": group.steps * recipe["rows"] * recipe["sequence"], "seed": recipe["seed"]}}
         for name, options in group.variants.items():
             folder = train(group, name, options, args)
