@@ -10,8 +10,10 @@ from pathlib import Path
 import aerie
 import torch
 
-from aerie.train import hf, packaged, unpack
+from aerie.train import hf, packaged, unpack, unpack_head
+from aerie.train.heads import eagle, eagle3, fasteagle, hydra, medusa
 from aerie.train.model import Llama, LlamaConfig, initialise
+from aerie.train.package_file import Package
 
 TOKENIZER = Path(__file__).resolve().parents[3] / "tests" / "golden" / "text" / "gpt2" / "tokenizer.json"
 
@@ -80,6 +82,35 @@ class Packaged(unittest.TestCase):
                 before = self.inspected(config.parent)
                 hf.save(unpack.twin(self.package), None, out, settings=unpack.settings(self.package))
                 self.assertEqual(self.inspected(out), before)
+
+    def test_unpacked_heads_convert_to_the_same_packages(self):
+        torch.manual_seed(2)
+        shape = dict(hidden_size=32, intermediate_size=64, num_attention_heads=2, num_key_value_heads=1, head_dim=16, vocab_size=96)
+        narrow = eagle3.Eagle3Head(eagle3.Eagle3Config(draft_vocab_size=40, **shape, eagle_aux_hidden_state_layer_ids=[0, 1, 2]))
+        narrow.set_vocabulary(torch.arange(3, 83, 2))
+        made = {
+            "eagle": (eagle, eagle.EagleHead(eagle.HeadConfig(**shape, bias=True, qkv_bias=True))), "eagle3": (eagle3, narrow),
+            "fasteagle": (fasteagle, fasteagle.FastEagle(fasteagle.FastEagleConfig(
+                num_hidden_layers=3, draft_top_k=5, rope_theta=777.0, **shape, eagle_aux_hidden_state_layer_ids=[0, 2, 1]))),
+            "medusa": (medusa, medusa.MedusaHead(32, 3, 96)), "hydra": (hydra, hydra.HydraHead(32, 3, 96))}
+        for name, (kind, head) in made.items():
+            for dtype in ("f32", "int8"):
+                with self.subTest(head=name, dtype=dtype):
+                    for parameter in head.parameters():
+                        torch.nn.init.normal_(parameter, std=0.3)
+                    folder, package = self.folder.with_name(name), self.folder.with_name(f"{name}.aerie")
+                    again, repacked = self.folder.with_name(f"{name}-again"), self.folder.with_name(f"{name}-again.aerie")
+                    kind.save(head, folder)
+                    for source, out in ((folder, package), (again, repacked)):
+                        if source == again:
+                            unpack_head.save(Package(package), again)
+                        subprocess.run([Path(os.environ["AERIE_DIR"]) / "bin" / "aerie", "convert", source, "-o", out, "--dtype", dtype,
+                                        "--drafter-for", self.package], check=True, capture_output=True)
+                    before, after = Package(package), Package(repacked)
+                    self.assertEqual(unpack_head.params(before.drafter), unpack_head.params(after.drafter))
+                    self.assertEqual(before.names(), after.names())
+                    for tensor in before.names():
+                        torch.testing.assert_close(after[tensor], before[tensor], rtol=1e-6, atol=0)
 
     def test_another_model_is_refused(self):
         other = Llama(LlamaConfig(vocab_size=96, hidden_size=32, intermediate_size=64, num_attention_heads=2, head_dim=16,
