@@ -14,16 +14,17 @@ struct DeviceCycle : ReuseTest {
     return all;
   }
   static std::vector<PolicySpec> trees() {
-    PolicySpec chain, eagle2, small, backbone, fixed;
+    PolicySpec chain, eagle2, small, narrow, backbone, fixed;
     chain.name = "chain";
     fixed.name = "static";
-    eagle2.name = small.name = "eagle2";
+    eagle2.name = small.name = narrow.name = "eagle2";
+    narrow.top_k = 1;  // as deep as the drafter's levels, if it has all at once
     small.total = 8;
     small.depth = 2;
     small.top_k = 3;
     backbone.name = "backbone";
     backbone.top_k = 4;
-    return {chain, eagle2, small, backbone, fixed};
+    return {chain, eagle2, small, narrow, backbone, fixed};
   }
   static SessionOptions drawing(std::shared_ptr<Drafter> drafter, float temperature, const PolicySpec& tree, bool on_device) {
     SessionOptions o = options(std::move(drafter), temperature);
