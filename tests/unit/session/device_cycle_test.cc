@@ -24,7 +24,7 @@ struct DeviceCycle : ReuseTest {
     small.top_k = 3;
     backbone.name = "backbone";
     backbone.top_k = 4;
-    return {chain, eagle2, small, narrow, backbone, fixed};
+    return {chain, eagle2, small, backbone, fixed, narrow};
   }
   static SessionOptions drawing(std::shared_ptr<Drafter> drafter, float temperature, const PolicySpec& tree, bool on_device) {
     SessionOptions o = options(std::move(drafter), temperature);
