@@ -63,6 +63,18 @@ class Text(unittest.TestCase):
         self.assertTrue(all(len(set(window)) == 1 for window in epoch))
 
 
+    def test_texts_are_written_from_prompts_of_several_lengths_in_turn(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            data = Path(scratch)
+            for kind in stream.KINDS:
+                np.arange(1, 400, dtype=np.uint16).tofile(data / f"{kind}.train.u16")
+            written = lambda prompts, count, temperatures: torch.cat((prompts, torch.zeros(len(prompts), count, dtype=torch.long)), 1)
+            generate.write(written, data, data / "out.u16", 30 * 10, 10, [0.0], 0.5, 1, rows=4, prompts=(2, 7))
+            texts = np.fromfile(data / "out.u16", np.uint16).reshape(-1, 10)
+            self.assertEqual((texts > 0).sum(1).tolist(), ([2] * 4 + [7] * 4) * 4)
+            self.assertTrue(((np.diff(texts[:, :2].astype(int))) == 1).all())
+
+
 class Schedule(unittest.TestCase):
     def test_shape(self):
         self.assertAlmostEqual(learning_rate_factor(0.0, 0, 10, 0.4), 0.1)

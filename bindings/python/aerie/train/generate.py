@@ -87,14 +87,17 @@ def runtime_writer(package: Path, seed: int, length: int, threads: int, together
 
 
 def write(continue_all, data: Path, out: Path, total: int, length: int, temperatures: list[float],
-          python_share: float, seed: int, rows: int = 192, prompt: int = 32) -> None:
-    """Texts of `length` tokens that start with `prompt` tokens of training text, written end to end."""
-    mixture = stream.mixture(data, python_share, prompt, seed + 1000)
+          python_share: float, seed: int, rows: int = 192, prompts: tuple[int, ...] = (32,)) -> None:
+    """Texts of `length` tokens, written end to end, that start with tokens of training text: `rows` texts with as many as the
+    first of `prompts` says, as many with the second, and so on in turn."""
+    mixture = stream.mixture(data, python_share, max(prompts), seed + 1000)
     each = torch.tensor(temperatures).repeat(rows // len(temperatures) + 1)[:rows]
     bar = report.Progress("generate")
     pieces, done = [], 0
-    while done < total:
-        text = continue_all(mixture.batch(rows), length - prompt, each)
+    for prompt in itertools.cycle(prompts):
+        if done >= total:
+            break
+        text = continue_all(mixture.batch(rows)[:, :prompt], length - prompt, each)
         pieces.append(text.numpy().astype(np.uint16).reshape(-1))
         done += pieces[-1].size
         bar.show(min(1.0, done / total), f"{done} tokens")
@@ -109,7 +112,8 @@ def main() -> None:
     parser.add_argument("--name", default="generated", help="of the stream: NAME.u16")
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--length", type=int, default=257, help="tokens of one text, its prompt included")
-    parser.add_argument("--prompt", type=int, default=32, help="tokens of training text that a text starts with")
+    parser.add_argument("--prompt", default="32",
+                        help="tokens of training text that a text starts with; of several, such as 16,64, each in turn")
     parser.add_argument("--temperatures", default="0,0.7,1")
     parser.add_argument("--python-share", type=float, default=0.3333)
     parser.add_argument("--seed", type=int, default=1)
@@ -119,7 +123,8 @@ def main() -> None:
     writer = (runtime_writer(args.target, args.seed, args.length, args.threads) if args.target.suffix == ".aerie"
               else twin_writer(hf.load(args.target), args.seed))
     write(writer, args.data, args.data / f"{args.name}.u16", args.tokens, args.length,
-          [float(t) for t in args.temperatures.split(",")], args.python_share, args.seed, prompt=args.prompt)
+          [float(t) for t in args.temperatures.split(",")], args.python_share, args.seed,
+          prompts=tuple(int(p) for p in args.prompt.split(",")))
 
 
 if __name__ == "__main__":
