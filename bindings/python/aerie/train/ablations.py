@@ -52,7 +52,7 @@ GROUPS = [
     Group("fasteagle-longer", "fasteagle", 1500, ["--short-share", "1", *MUON], {
         "cascade (FastEagle)": [],
         "parallel layers": ["--no-cascade"]}, True),
-    Group("fasteagle-chain", "fasteagle", 1500, ["--muon-lr", "0.02", "--lr", "0.004"], {
+    Group("fasteagle-chain", "fasteagle", 900, ["--muon-lr", "0.02", "--lr", "0.004"], {
         "cascade (FastEagle)": [],
         "parallel layers": ["--no-cascade"]}, True, "fasteagle-chain.toml"),
     Group("fasteagle-recipe", "fasteagle", 250,

@@ -73,7 +73,7 @@ def main() -> None:
             "--length", 129, "--temperatures", 0, "--seed", 2)
     if not (data / "continuations.u16").exists():
         run("generate", "--target", target, "--data", data, "--tokens", args.whole_tokens, "--name", "continuations",
-            "--length", 161, "--prompt", 64, "--temperatures", "0,0,0,0,0,0,0.7,1", "--seed", 3)
+            "--length", 161, "--prompt", "16,64", "--temperatures", "0,0,0,0,0,0,0.7,1", "--seed", 3)
     chosen = args.drafter or list(DRAFTERS)
     for name in chosen:
         train(name, target, data, runs, args.out / name, ["--minutes", args.minutes] if args.minutes else [])
