@@ -229,11 +229,16 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
   const bool path = name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos;
   std::error_code none;
   if (path && !std::filesystem::exists(name, none)) throw Failure(name + ": no such file");
-  // A folder that is called like a plugin is not meant.
-  if (path || (std::filesystem::exists(name, none) && !std::filesystem::is_directory(name, none))) d.package = name.c_str();
-  else d.plugin = name.c_str();
   aerie_drafter_handle* drafter = nullptr;
-  check([&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); });
+  const auto open = [&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); };
+  (path ? d.package : d.plugin) = name.c_str();
+  // A file or folder that is called like a plugin is not meant.
+  const bool file = !path && std::filesystem::is_regular_file(name, none);
+  if (file && open(nullptr) == AERIE_E_NOT_FOUND) {
+    d.plugin = nullptr;
+    d.package = name.c_str();
+  }
+  if (!drafter) check(open);
   return Drafter(drafter);
 }
 

@@ -41,8 +41,11 @@ expect 2 "--tree-depth: is a size of eagle2, backbone, cast" "$aerie" run --mode
 expect 2 "--tree-top-k" "$aerie" bench --model "$model" --tree chain --tree auto --tree-top-k 3
 expect 0 "" "$aerie" bench --help
 grep -q "takes the sizes .* that it has" "$tmp/out"
-mkdir "$tmp/ngram"  # a folder of that name is no package
-(cd "$tmp" && expect 0 "" "$aerie" run --model "$model" --drafter ngram --prompt x --max-tokens 2)
+mkdir "$tmp/ngram" "$tmp/files"  # a folder of that name is no package, nor is a file
+touch "$tmp/files/ngram"
+cp "$head" "$tmp/files/head"
+for at in "$tmp" "$tmp/files"; do (cd "$at" && expect 0 "" "$aerie" run --model "$model" --drafter ngram --prompt x --max-tokens 2); done
+(cd "$tmp/files" && expect 0 "" "$aerie" run --model "$model" --drafter head --prompt x --max-tokens 2)
 expect 1 "$tmp/ngram: is a folder" "$aerie" run --model "$model" --drafter "$tmp/ngram" --prompt x
 expect 2 "" "$aerie" run
 expect 2 "" "$aerie" nonsense
