@@ -43,7 +43,8 @@ def bars(results: dict, ablations: list[dict]) -> list[tuple]:
                 "yes" if 0.9 < min(passes) and max(passes) <= 1 else "**no**") if passes
                else ("FastEagle: one draft pass a cycle", "", "", "–", "not measured"))
     for group, training in (("fasteagle", "short training"), ("fasteagle-longer", "five times as long"),
-                            ("fasteagle-chain", "the loss of the demo head's third stage")):
+                            ("fasteagle-chain", "the loss of the demo head's third stage"),
+                            ("fasteagle-early", "the same, early levels first, three times as long")):
         cascade, parallel = (variant(ablations, group, w) for w in ("cascade", "parallel"))
         measured = cascade is not None and parallel is not None
         out.append((f"FastEagle's cascade beats parallel layers ({training})", "cascade, parallel, backbone tree", "",

@@ -55,6 +55,9 @@ GROUPS = [
     Group("fasteagle-chain", "fasteagle", 900, ["--muon-lr", "0.02", "--lr", "0.004"], {
         "cascade (FastEagle)": [],
         "parallel layers": ["--no-cascade"]}, True, "fasteagle-chain.toml"),
+    Group("fasteagle-early", "fasteagle", 2700, ["--muon-lr", "0.02", "--lr", "0.004", "--level-decay", "1.4"], {
+        "cascade (FastEagle)": [],
+        "parallel layers": ["--no-cascade"]}, True, "fasteagle-chain.toml"),
     Group("fasteagle-recipe", "fasteagle", 250,
           ["--short-share", "1", "--generated-share", "0.45", "--greedy-share", "0"], {
         "AdamW (fasteagle.toml)": [],
