@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/queue.h"
 
 namespace aerie::kernels {
@@ -63,6 +64,7 @@ class CudaDevice final : public Device {
   CudaDevice(const CudaOptions& options, const gpu::Info& info) {
     state_.index = options.device;
     state_.graphs = options.graphs;
+    state_.early = options.early && gpu::can_be_early(clock_kernel());
     isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + info.name;
   }
   const char* name() const override { return "cuda"; }

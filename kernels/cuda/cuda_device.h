@@ -11,6 +11,7 @@ namespace aerie::kernels {
 struct CudaOptions {
   int device = 0;      // as the CUDA runtime counts them
   bool graphs = true;  // replay plans that repeat
+  bool early = true;   // kernels may begin before the one in front of them ends, where the device can
 };
 
 // No device, too old a driver or device: an error that says so.

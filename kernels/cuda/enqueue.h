@@ -34,6 +34,7 @@ struct Transfer {
 void enqueue(const Transfer&, const Place&);
 // clock.cu
 void enqueue(const Timestamp&, const Place&);
+gpu::Kernel clock_kernel();  // the least of all kernels
 inline void enqueue(const RunIf& op, const Place& p) { p.launches->run_if(op.wanted); }  // until the queue says otherwise
 // rows.cu
 void enqueue(const CopyRows&, const Place&);

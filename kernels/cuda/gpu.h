@@ -61,7 +61,10 @@ struct Launch {
   uint32_t x = 1, y = 1, z = 1, threads = 1, shared_bytes = 0, argument = 0;
 };
 static_assert(sizeof(Launch) == sizeof(Kernel) + 6 * sizeof(uint32_t));
-Status launch(const Launch& launch, const void* argument, Stream stream);
+// `early`: behind another kernel, which it may begin before (kernel.h). Only where can_be_early.
+Status launch(const Launch& launch, const void* argument, Stream stream, bool early);
+// Has the current device code of this kernel (and so of all of them: they are compiled alike) that waits?
+bool can_be_early(Kernel kernel);
 
 // out (count, outputs) f32 = rows (count, width) weights (outputs, width)^T, both bf16, row after row, by NVIDIA's cuBLASLt:
 // fast for many rows, in an order of sums that depends on how many (products_cublaslt.cc).

@@ -112,12 +112,35 @@ Result<Graph> end_capture(Stream stream) {
 Status run(Graph graph, Stream stream) { return status(cudaGraphLaunch(native(graph), native(stream)), "starting a graph"); }
 void destroy(Graph graph) { (void)cudaGraphExecDestroy(native(graph)); }
 
-Status launch(const Launch& l, const void* argument, Stream stream) {
+// Graphs know of it since CUDA 12.3. Code for an older device, brought to a newer one by its PTX, does not wait.
+bool can_be_early([[maybe_unused]] Kernel kernel) {
+#if CUDART_VERSION >= 12030
+  cudaFuncAttributes a;
+  int device = 0, major = 0;
+  const bool known = cudaFuncGetAttributes(&a, kernel) == cudaSuccess && cudaGetDevice(&device) == cudaSuccess &&
+                     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess;
+  (void)cudaGetLastError();
+  return known && major >= 9 && a.ptxVersion >= 90;
+#else
+  return false;
+#endif
+}
+
+Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
   if (l.shared_bytes > 48 << 10)  // more than every kernel may have unasked
     AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10), "asking for shared memory"));
   void* arguments[] = {&argument};
-  return status(cudaLaunchKernel(l.kernel, dim3(l.x, l.y, l.z), dim3(l.threads), arguments, l.shared_bytes, native(stream)),
-                "starting a kernel");
+  cudaLaunchAttribute behind{};
+  behind.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  behind.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(l.x, l.y, l.z);
+  config.blockDim = dim3(l.threads);
+  config.dynamicSmemBytes = l.shared_bytes;
+  config.stream = native(stream);
+  config.attrs = &behind;
+  config.numAttrs = early ? 1 : 0;
+  return status(cudaLaunchKernelExC(&config, l.kernel, arguments), "starting a kernel");
 }
 
 }  // namespace aerie::kernels::cuda::gpu

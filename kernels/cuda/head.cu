@@ -25,15 +25,20 @@ struct HeadBlock {
   static constexpr size_t kShared = Tile::kShared + kLogits;
   static_assert(kStages >= 2);
 
+  __device__ static void fetch_ahead(const HeadTask& task, int64_t group, int64_t range) {
+    Tile(task.linear, group, 2 * range).fetch_ahead(0);
+  }
+
   // Range `range` of the places, rows of groups from `group` on, or of those only row `only`, which then has no noise.
-  __device__ static void run(const HeadTask& task, int64_t group, int64_t range, int64_t only) {
+  // `ahead`: fetch_ahead has been called.
+  __device__ static void run(const HeadTask& task, int64_t group, int64_t range, int64_t only, bool ahead) {
     auto* logits = reinterpret_cast<float*>(shared_memory<char>() + Tile::kShared);  // (kRows, kTopKBlock)
     const int64_t first_row = group * kGroupRows, first = range * kTopKBlock;
     for (int half = 0; half < 2; ++half) {
       Tile tile(task.linear, group, 2 * range + half);
       for (int64_t slice = 0; slice < task.linear.shape.slices; ++slice) {
         sync_block();  // the stages have been used
-        tile.accumulate(slice);
+        tile.accumulate(slice, ahead && half == 0 && slice == 0);
         tile.each_sum([&](int64_t r, int64_t n, float4 sums) {  // the same thread in each slice
           float* to = logits + (r - first_row) * kTopKBlock + (n - first);
           const float sum[4] = {sums.x, sums.y, sums.z, sums.w};
@@ -99,9 +104,14 @@ struct HeadBlock {
 
 // Grid (tiles of rows, ranges).
 template <DType kType, int kGroups>
+__device__ void head_ranges_ahead(const HeadTask& task) {
+  const int64_t group = static_cast<int64_t>(blockIdx.x) * kGroups;
+  if (group < task.linear.groups) HeadBlock<kType, kGroups>::fetch_ahead(task, group, blockIdx.y);
+}
+template <DType kType, int kGroups>
 __device__ void head_ranges(const HeadTask& task) {
   const int64_t group = static_cast<int64_t>(blockIdx.x) * kGroups;
-  if (group < task.linear.groups) HeadBlock<kType, kGroups>::run(task, group, blockIdx.y, -1);
+  if (group < task.linear.groups) HeadBlock<kType, kGroups>::run(task, group, blockIdx.y, -1, true);
 }
 
 // Grid (rows).
@@ -114,7 +124,7 @@ __device__ void head_rows(const HeadTask& task) {
   const DrawKey* key = task.wanted.key(r);
   if (all.bad == 0.0f && key && all.top != -kInf && !is_noisy(key, all.top)) {
     // Only now is it known that this row should have had no noise: once more. A matter of absurd temperatures.
-    for (int64_t range = 0; range < task.parts.count; ++range) HeadBlock<kType, 1>::run(task, r / kGroupRows, range, r);
+    for (int64_t range = 0; range < task.parts.count; ++range) HeadBlock<kType, 1>::run(task, r / kGroupRows, range, r, false);
     sync_block();
   }
   merge_row(task.wanted, task.parts, r, all.bad != 0.0f, m);
@@ -123,7 +133,7 @@ static_assert(kRowThreads == kLinearThreads);
 
 template <DType kType, int kGroups>
 void ranges(const HeadTask& task, const Place& p) {
-  launch<head_ranges<kType, kGroups>, kLinearThreads>(p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count},
+  launch<head_ranges<kType, kGroups>, kLinearThreads, head_ranges_ahead<kType, kGroups>>(p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count},
                                       kLinearThreads, HeadBlock<kType, kGroups>::kShared, task);
 }
 

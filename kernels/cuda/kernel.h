@@ -46,6 +46,34 @@ __device__ __forceinline__ uint64_t atomic_add(uint64_t* p, uint64_t v) {
   return atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(v));
 }
 
+// Programmatic dependent launch, from sm_90 on. Once all blocks of a kernel have begun and allowed it, those of the next
+// kernel of the stream may come, for as far as there is room; they wait for the kernel in front of them to end, and for what
+// it wrote. Where a launch did not ask for this (gpu.h), both are nothing.
+__device__ __forceinline__ void allow_next_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+template <size_t n>
+struct Words {
+  unsigned long long words[n];
+};
+// What was written before the kernel in front of this one began, and may have been in this multiprocessor's cache before that.
+template <class T>
+__device__ __forceinline__ T load_anew(const T* at) {
+  static_assert(sizeof(T) % 8 == 0 && alignof(T) == 8);
+  Words<sizeof(T) / 8> all;
+#pragma unroll
+  for (size_t i = 0; i < sizeof(T) / 8; ++i) all.words[i] = __ldcg(reinterpret_cast<const unsigned long long*>(at) + i);
+  return __builtin_bit_cast(T, all);
+}
+
 // Of the device's own clock.
 __device__ __forceinline__ int64_t nanoseconds() {
   int64_t ns;

@@ -1,4 +1,9 @@
 // Launching a kernel, which is a device function of one argument: it is noted with that (launches.h).
+//
+// A kernel may begin before the one in front of it has ended, and waits for it (kernel.h): with what is between two kernels
+// hundreds of times a pass, the first loads of weights are under way meanwhile. What it does before it waits is a device
+// function of its own, kAhead. All that this may touch is the argument (which came before the plan's first kernel began), what no
+// plan ever writes, and the block's shared memory; it may begin copies into that and leave them to the kernel.
 #pragma once
 
 #include <type_traits>
@@ -28,27 +33,33 @@ struct Argument {
 };
 
 #ifdef __CUDACC__
-template <auto kKernel, int kThreads, class A>
+template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
 __global__ void __launch_bounds__(kThreads) run_kernel(const Argument<A>* argument) {
 #else
-template <auto kKernel, int kThreads, class A>
+template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
 void run_kernel(const void* at) {
   emulation::launch_bounds(kThreads);
   const auto* argument = static_cast<const Argument<A>*>(at);
 #endif
-  if (argument->wanted && *argument->wanted == 0) return;
+  allow_next_kernel();
+  if constexpr (kAhead != nullptr) kAhead(load_anew(&argument->value));
+  wait_for_kernel_before();
+  if (argument->wanted && *argument->wanted == 0) {
+    if constexpr (kAhead != nullptr) copy_async_commit(), copy_async_wait<0>();
+    return;
+  }
   const A a = argument->value;
   kKernel(a);
 }
 
-template <auto kKernel, int kMostThreads = 256>
+template <auto kKernel, int kMostThreads = 256, void (*kAhead)(const typename ArgumentOf<decltype(kKernel)>::Type&) = nullptr>
 void launch(const Place& p, Grid grid, unsigned threads, size_t shared_bytes,
             const typename ArgumentOf<decltype(kKernel)>::Type& argument) {
   using A = typename ArgumentOf<decltype(kKernel)>::Type;
   static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 32);
   if (grid.empty()) return;
   const Argument<A> full{p.launches->wanted(), argument};
-  p.launches->add({reinterpret_cast<gpu::Kernel>(&run_kernel<kKernel, kMostThreads, A>), static_cast<uint32_t>(grid.x),
+  p.launches->add({reinterpret_cast<gpu::Kernel>(&run_kernel<kKernel, kMostThreads, A, kAhead>), static_cast<uint32_t>(grid.x),
                    static_cast<uint32_t>(grid.y), static_cast<uint32_t>(grid.z), threads, static_cast<uint32_t>(shared_bytes), 0},
                   &full, sizeof full);
 }

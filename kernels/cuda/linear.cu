@@ -14,11 +14,16 @@ namespace aerie::kernels::cuda {
 namespace {
 
 template <DType kType, int kGroups>
+__device__ void linear_tile_ahead(const LinearTask& task) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
+  if (!task.ids && first < task.groups) LinearTile<kType, kGroups>(task, first, blockIdx.y).fetch_ahead(blockIdx.z);
+}
+template <DType kType, int kGroups>
 __device__ void linear_tile(const LinearTask& task) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * (task.ids ? 1 : kGroups), slice = blockIdx.z;
   if (first >= (task.ids ? task.rows : task.groups)) return;
   LinearTile<kType, kGroups> tile(task, first, blockIdx.y);
-  tile.accumulate(slice);
+  tile.accumulate(slice, !task.ids);
   tile.store(slice);
 }
 
@@ -49,7 +54,7 @@ template <DType kType, int kGroups>
 void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
   const int64_t across = k.ids ? bucket(k.rows) : (bucket(task.groups) + kGroups - 1) / kGroups;
   const int64_t panels = k.ids ? k.cols : task.shape.panels;
-  launch<linear_tile<kType, kGroups>, kLinearThreads>(p, {across, (panels + kBlockPanels - 1) / kBlockPanels, task.shape.slices},
+  launch<linear_tile<kType, kGroups>, kLinearThreads, linear_tile_ahead<kType, kGroups>>(p, {across, (panels + kBlockPanels - 1) / kBlockPanels, task.shape.slices},
                                       kLinearThreads, LinearTile<kType, kGroups>::kShared, task);
 }
 

@@ -61,23 +61,34 @@ class LinearTile {
     panel_ = panel_of(half_);
   }
 
-  // Adds up one slice of K.
-  __device__ void accumulate(int64_t slice) {
+  // Begins to bring the slice's first weights, before the rows are there. Not of ids, which are as new as rows are.
+  __device__ void fetch_ahead(int64_t slice) {
+    for (int s = 0; s < kStages - 1; ++s)
+      if (first_unit(slice) + s < end_unit(slice)) fetch_weights(s, first_unit(slice) + s);
+  }
+
+  // Adds up one slice of K; `ahead`: this thread has called fetch_ahead, of a tile like this one, and nothing since.
+  __device__ void accumulate(int64_t slice, bool ahead) {
     for (auto& group : sum_)
       for (auto& tile : group)
         for (Sum& v : tile) v = 0;
-    const int64_t first = slice * t_.shape.slice_units;
-    const int64_t end = first + t_.shape.slice_units < t_.shape.units ? first + t_.shape.slice_units : t_.shape.units;
+    const int64_t first = first_unit(slice), end = end_unit(slice);
     for (int s = 0; s < kStages - 1; ++s) {
-      if (first + s < end) fetch(s, first + s);
+      if (first + s < end) {
+        if (!ahead) fetch_weights(s, first + s);
+        fetch_rows(s, first + s);
+      }
       copy_async_commit();
     }
     int stage = 0;
     for (int64_t unit = first; unit < end; ++unit) {
       copy_async_wait<kStages - 2>();
       sync_block();  // the stage is here for all, and the one before has been used by all
-      const int64_t ahead = unit + kStages - 1;
-      if (ahead < end) fetch((stage + kStages - 1) % kStages, ahead);
+      const int64_t next = unit + kStages - 1;
+      if (next < end) {
+        fetch_weights((stage + kStages - 1) % kStages, next);
+        fetch_rows((stage + kStages - 1) % kStages, next);
+      }
       copy_async_commit();
       multiply(stage);
       stage = (stage + 1) % kStages;
@@ -112,6 +123,11 @@ class LinearTile {
     const int32_t id = at < t_.n ? t_.ids[first_ * t_.n + at] : -1;
     return id >= 0 ? id / kPanel : -1;
   }
+  __device__ int64_t first_unit(int64_t slice) const { return slice * t_.shape.slice_units; }
+  __device__ int64_t end_unit(int64_t slice) const {
+    const int64_t end = first_unit(slice) + t_.shape.slice_units;
+    return end < t_.shape.units ? end : t_.shape.units;
+  }
   __device__ int64_t first_group() const { return t_.ids ? first_ / kGroupRows : first_; }
   __device__ char* weights(int stage) const { return shared_ + stage * S::kBytes; }
   __device__ char* scales(int stage) const { return weights(stage) + S::kWeights; }
@@ -120,7 +136,7 @@ class LinearTile {
     return reinterpret_cast<uint4*>(weights(stage)) + (step * S::kLoads + load) * kLinearThreads + threadIdx.x;
   }
 
-  __device__ void fetch(int stage, int64_t unit) {
+  __device__ void fetch_weights(int stage, int64_t unit) {
     constexpr int kWords = S::kLoads * 4;  // kk of a step
     for (int step = 0; step < kUnitSteps; ++step)
       for (int load = 0; load < S::kLoads; ++load) {
@@ -138,6 +154,8 @@ class LinearTile {
       auto* to = reinterpret_cast<uint16_t*>(scales(stage)) + ((warp_ * 2 + half) * kUnitSteps + step) * kPanel + lane % 2 * 8;
       if (lane < 16) copy_async16(to, valid ? from : t_.scales, valid);
     }
+  }
+  __device__ void fetch_rows(int stage, int64_t unit) {
     constexpr int kChunks = S::kGroupBytes / 16;
     for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kLinearThreads) {
       const int64_t group = first_group() + i / kChunks;

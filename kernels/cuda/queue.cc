@@ -149,7 +149,9 @@ Status CudaQueue::put_on_stream() {
   const char* const arguments = arrived_ + arguments_at_;
   size_t n = 0;
   const auto launch_to = [&](size_t end) -> Status {
-    for (; n < end; ++n) AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_));
+    // Not the first: what is in front of it is no kernel.
+    for (bool early = false; n < end; ++n, early = device_.early)
+      AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_, early));
     return {};
   };
   for (const Between& between : launches_.between()) {

@@ -13,7 +13,7 @@ namespace aerie::kernels::cuda {
 // What a device's queues share. A device that failed stays failed: its memory is lost with it.
 struct DeviceState {
   int index = 0;
-  bool graphs = true;
+  bool graphs = true, early = true;  // as CudaOptions has them
   std::atomic<bool> lost{false};
   Status check(Status s) {
     if (s.code() == Code::device) lost.store(true);

@@ -1,5 +1,6 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
-// 1 to 128 rows, a level of an EAGLE drafter, and prefill by our kernels and by cuBLASLt. Prints one JSON object.
+// 1 to 128 rows (of 1 and 64 also without early kernels), a level of an EAGLE drafter, and prefill by our kernels and by
+// cuBLASLt. Prints one JSON object.
 //   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny]
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,16 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
                    static_cast<long long>(2 * o.shape.ffn), static_cast<long long>(o.shape.hidden), own, theirs);
       j["prefill"].push_back({{"rows", rows}, {"us", own}, {"cublaslt_us", theirs > 0 ? ordered_json(theirs) : ordered_json()}});
     }
+  return j;
+}
+
+// What it gains that kernels begin early: passes without it.
+ordered_json bench_late(const Options& o) {
+  Bench b(false);
+  TargetPass target(b, o.shape, DType::bf16, o.context);
+  const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
+  ordered_json j = {{"dtype", "bf16"}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
+  for (const int64_t rows : {1, 64}) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, "bf16, not early"));
   return j;
 }
 
@@ -88,6 +99,7 @@ int main(int argc, char** argv) {
   std::fprintf(stderr, "%s: %.0f GB/s read\n", describe().c_str(), o.bandwidth * 1e-9);
   ordered_json out = {{"device", describe()}, {"read_bandwidth", o.bandwidth}};
   for (const std::string& t : o.types) out["targets"].push_back(bench_type(type_of(t), t, o));
+  out["not_early"] = bench_late(o);
   out["eagle_level"] = bench_eagle(o);
   std::printf("%s\n", out.dump(2).c_str());
   return 0;

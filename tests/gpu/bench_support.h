@@ -37,8 +37,8 @@ class Bench {
  public:
   int64_t bytes = 0;  // of weights made so far
 
-  Bench() : noise_(size_t{64} << 20) {
-    auto d = make_cuda_device({});
+  explicit Bench(bool early = true) : noise_(size_t{64} << 20) {
+    auto d = make_cuda_device({.early = early});
     check(d.status());
     device_ = std::move(*d);
     auto q = device_->make_queue();

@@ -19,6 +19,7 @@ using Work = std::function<std::string()>;  // what went wrong, if it did
 struct EmulatedStream {
   std::deque<Work> work;
   std::vector<Work>* capture = nullptr;
+  bool kernel_last = false;  // what was put here last is a kernel
 };
 struct EmulatedEvent {
   EmulatedStream* stream = nullptr;
@@ -60,6 +61,7 @@ bool advance(EmulatedStream* s) {
 }
 
 void put(EmulatedStream* s, Work w) {
+  s->kernel_last = false;
   if (s->capture)
     s->capture->push_back(std::move(w));
   else
@@ -222,8 +224,10 @@ void destroy(Graph g) {
   delete native(g);
 }
 
-Status launch(const Launch& l, const void* argument, Stream stream) {
+bool can_be_early(Kernel) { return true; }
+Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
   const Inside inside;
+  if (early && !native(stream)->kernel_last) return error(Code::internal, "cuda: a kernel before what is none");
   put(native(stream), [=]() -> std::string {
     {
       const std::lock_guard lock(mutex);
@@ -234,6 +238,7 @@ Status launch(const Launch& l, const void* argument, Stream stream) {
     const auto kernel = reinterpret_cast<void (*)(const void*)>(l.kernel);
     return emulation::run_grid({l.x, l.y, l.z}, l.threads, l.shared_bytes, [=] { kernel(argument); });
   });
+  native(stream)->kernel_last = true;
   return {};
 }
 

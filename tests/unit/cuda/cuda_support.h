@@ -11,9 +11,10 @@
 namespace aerie::kernels::cuda_test {
 using namespace aerie::kernels::test;
 
-inline std::unique_ptr<Device> cuda_device(bool graphs = true) {
+inline std::unique_ptr<Device> cuda_device(bool graphs = true, bool early = true) {
   CudaOptions o;
   o.graphs = graphs;
+  o.early = early;
   auto device = make_cuda_device(o);
   EXPECT_TRUE(device.ok()) << device.status().message();
   return std::move(device).value();

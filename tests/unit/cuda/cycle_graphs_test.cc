@@ -23,17 +23,16 @@ std::unique_ptr<Session> open_session(const std::shared_ptr<Model>& model, const
   return session;
 }
 
-TEST(CudaCycleGraphs, TheTextIsTheSameWithoutGraphs) {
+TEST(CudaCycleGraphs, TheTextIsTheSameWithoutGraphsAndEarlyKernels) {
   for (const Drafted& d : {Drafted{"", "", ""}, {"eagle", eagle(), "eagle2"}, {"fasteagle", fasteagle(), "backbone"}}) {
     SCOPED_TRACE(d.plugin);
-    std::vector<int32_t> want;
-    for (const bool graphs : {false, true}) {
-      const auto got = generate(*open_session(open_model(target(), cuda({.graphs = graphs})), d, 64), 7);
-      if (graphs) {
-        EXPECT_EQ(got, want);
-      }
-      want = got;
-    }
+    const auto text = [&](bool graphs, bool early) {
+      return generate(*open_session(open_model(target(), cuda({.graphs = graphs, .early = early})), d, 64), 7);
+    };
+    const auto want = text(false, false);
+    EXPECT_EQ(text(true, false), want);
+    EXPECT_EQ(text(false, true), want);
+    EXPECT_EQ(text(true, true), want);
   }
 }
 

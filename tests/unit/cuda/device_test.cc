@@ -46,9 +46,10 @@ TEST(CudaDevice, LargeCopiesAndWeightsArrive) {
   device->unmap_host(mapped);
 }
 
-// Whether they are plain launches or a graph's.
+// Whether they are plain launches or a graph's, begin early or not.
 TEST(CudaDevice, KernelsThatAreNotWantedEndAtOnce) {
-  for (const bool graphs : {false, true}) each_order([=] { kernels::test::expect_passed_over(*cuda_device(graphs)); });
+  for (const bool graphs : {false, true})
+    for (const bool early : {false, true}) each_order([=] { kernels::test::expect_passed_over(*cuda_device(graphs, early)); });
 }
 
 TEST(CudaDevice, OnlyKernelsAskWhetherTheyAreWanted) {

@@ -138,6 +138,27 @@ TEST(CudaLinear, HalvesServeRowsOfAnySize) {
   }
 }
 
+// Their weights are under way before it is known whether they are wanted.
+TEST(CudaLinear, WhatIsNotWantedLeavesNothingBehind) {
+  for (const DType type : {DType::bf16, DType::fp8, DType::int8, DType::int4}) {
+    const Weights w(300, 200, type, 3);
+    Floats x = random_floats(9 * 200, 4);
+    Floats out(9 * 300, -7.0f), logp(9 * 5, -7.0f);
+    Ints token(9 * 5, -7), wanted = {0};
+    const Tensor rows = view(x, 9, 200);
+    const Op plan[] = {RunIf{wanted.data(), 2}, Linear{rows, w.tensor(), {}, {}, view(out, 9, 300)},
+                       LinearTopK{rows, w.tensor(), {}, 5, 300, nullptr, nullptr, {}, token.data(), logp.data()}};
+    const auto device = cuda_device();
+    run_plan(*device, plan);
+    EXPECT_EQ(out, Floats(9 * 300, -7.0f));
+    EXPECT_EQ(token, Ints(9 * 5, -7));
+    wanted[0] = 1;
+    run_plan(*device, plan);
+    EXPECT_EQ(std::count(out.begin(), out.end(), -7.0f), 0);
+    EXPECT_EQ(std::count(token.begin(), token.end(), -7), 0);
+  }
+}
+
 TEST(CudaLinear, RowsOfIdsHaveLinearsBits) {
   for (const DType t : kTypes) {
     const Weights w(300, 200, t, 11);
