@@ -98,7 +98,7 @@ void run_block(Block& b, int n, uint32_t salt) {
       Thread& t = b.self();
       if (b.fibers.resume(b.current)) {
         t.state = State::done;
-        if (!t.groups.empty() && !t.groups.back().empty()) b.fail(name(t.place) + ": ended before its copies");
+        if (!t.open.empty() || (!t.groups.empty() && !t.groups.back().empty())) b.fail(name(t.place) + ": ended before its copies");
         --left;
       }
       continue;
