@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "kernels/cpu/byte_dots.h"
+#include "kernels/cpu/fetching.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
 
@@ -62,14 +63,27 @@ constexpr int64_t ahead_bytes(bool integer, int64_t rows, int panels) {
   return panels < 4 ? 4096 : !integer ? 1536 : rows <= 4 ? 1024 : 2048;
 }
 
+// Both ways to fetch, where some machine of the target is faster with two steps and another with one (fetching.h); not for f32 and
+// fp8, which nobody runs for speed.
+constexpr bool fetches_both_ways(DType t) {
+  return HWY_TARGET == HWY_AVX3_DL && (t == DType::bf16 || t == DType::int8 || t == DType::int4);
+}
+
+template <DType T, class Dots, int M, int P, bool kTwoSteps>
+HWY_INLINE void tile_of(const LinearTile& t) {
+  if constexpr (T == DType::f32) tile_f32<M, P, kTwoSteps>(t);
+  else if constexpr (T == DType::bf16) tile_bf16<M, P, kTwoSteps>(t);
+  else if constexpr (T == DType::fp8) tile_fp8<M, P, kTwoSteps>(t);
+  else if constexpr (T == DType::int8) tile_int8<Dots, M, P, kTwoSteps>(t);
+  else tile_int4<Dots, M, P, kTwoSteps>(t);
+}
+
 template <DType T, class Dots, int M, int P>
 HWY_INLINE void tile(const LinearTile& t) {
-  if constexpr (T == DType::f32) tile_f32<M, P>(t);
-  else if constexpr (T == DType::bf16) tile_bf16<M, P>(t);
-  else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
-  else if constexpr (T == DType::int8) tile_int8<Dots, M, P>(t);
-  else if (M > rows_for(T).of_many || t.ahead.follow) tile_int4<Dots, M, P, true>(t);
-  else if constexpr (M <= rows_for(T).of_many) tile_int4<Dots, M, P, false>(t);
+  if constexpr (fetches_both_ways(T)) {
+    if (t.ahead.two_steps) return tile_of<T, Dots, M, P, true>(t);
+  }
+  tile_of<T, Dots, M, P, false>(t);
 }
 
 // All rows against panels [t.panel, last), several at a time, then one by one. t is moved on in place: a copy of it would
@@ -146,7 +160,9 @@ int64_t packed_rows(DType t, int64_t m) {
 template <class Dots>
 void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
-  const Ahead alone{ahead_bytes(x.q, m, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true};
+  // Of int4, weights that several tiles fetch come in one step everywhere: with two the tiles' loads take 2 % longer than they save.
+  const bool two_steps = fetch_in_two_steps() && (tiles <= 1 || op.w.dtype != DType::int4);
+  const Ahead alone{ahead_bytes(x.q, m, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true, two_steps};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while each of them
   // fetches its share of the next chunk. A short one leaves little unfetched where it begins; many tiles' activations come
   // from afar for every chunk.
@@ -157,7 +173,7 @@ void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows&
     const int64_t end = std::min(last, at + chunk);
     each_tile(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
       // Rounded up: one line in a hundred that comes unfetched costs more than the fetches.
-      const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false};
+      const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false, two_steps};
       LinearTile t{&op, &x, row, n, packed, at, ahead};
       rows_of<Dots>(t, end);
     });

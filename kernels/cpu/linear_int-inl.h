@@ -84,18 +84,18 @@ class Totals {
 };
 
 // Of blocks [b, end) of int8. Not a lambda: GCC inlines one too late for the sums to be in registers.
-template <class Dots, int M, int P>
+template <class Dots, bool kTwoSteps, int M, int P>
 HWY_INLINE void sum_blocks(BlockCursor<false, M, P>& at, int64_t b, int64_t end, const int32_t* offsets, VI (&sum)[M][P * kV]) {
   begin_sums<Dots, false>(offsets, sum);
   for (; b < end; ++b, at.leave()) {
     at.enter(b);
-    Dots::template add_block<false, true, M, P>(at.w, at.size, at.x, at.ahead, at.fetch.rate, sum);
+    Dots::template add_block<false, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, at.fetch.rate, sum);
   }
 }
 
 // An integer sum for each span of k: over all of K and times the scale of the weights' row, then the row's; or times the span's
 // scale, in one FMA chain over the spans ascending, then the scale of the weights' row.
-template <class Dots, int M, int P>
+template <class Dots, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_int8(const LinearTile& t) {
   constexpr ActivationCodes kCodes = Dots::template kCodes<false>;
   const D d;
@@ -106,7 +106,7 @@ HWY_NOINLINE void tile_int8(const LinearTile& t) {
   BlockCursor<false, M, P> at(t, blocks);
   VI sum[M][P * kV];
   if constexpr (kCodes.span == 0) {
-    sum_blocks<Dots>(at, 0, blocks, offsets, sum);
+    sum_blocks<Dots, kTwoSteps>(at, 0, blocks, offsets, sum);
     V acc[M][P * kV];
     AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) {
       const V scale = hn::Load(d, scales + j * kN);
@@ -117,7 +117,7 @@ HWY_NOINLINE void tile_int8(const LinearTile& t) {
   } else {
     Totals<M, P> total;
     for (int64_t b = 0; b < blocks; b += kCodes.span, offsets += M, row_scales += M) {
-      sum_blocks<Dots>(at, b, b + kCodes.span < blocks ? b + kCodes.span : blocks, offsets, sum);
+      sum_blocks<Dots, kTwoSteps>(at, b, b + kCodes.span < blocks ? b + kCodes.span : blocks, offsets, sum);
       AERIE_UNROLL for (int m = 0; m < M; ++m) {
         const V scale = hn::Set(d, row_scales[m]);
         AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) total.add(m, j, sum[m][j], scale);
@@ -132,8 +132,7 @@ HWY_NOINLINE void tile_int8(const LinearTile& t) {
   }
 }
 
-// An integer sum for each block, then one FMA chain over the blocks ascending, times the row's scale. Weights that another tile
-// of the same chunk fetches too are fetched in one step: with two the tiles' loads take 2 % longer than they save.
+// An integer sum for each block, then one FMA chain over the blocks ascending, times the row's scale.
 template <class Dots, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const D d;

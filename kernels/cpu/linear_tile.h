@@ -28,8 +28,8 @@ struct Rates {
 
 constexpr int64_t kLine = 64;
 
-// Weights come from memory in two steps: far ahead into the second-level cache, which can wait for more lines at once than the
-// first (24 on Zen 4: at memory's latency that is less than its bandwidth), and into the first shortly before they are read.
+// In two steps (fetching.h) weights come from memory far ahead into the second-level cache, and shortly before they are read into
+// the first.
 constexpr int64_t kNear = 512;
 #define AERIE_FETCH(two_steps, line, far)  \
   do {                                     \
@@ -45,7 +45,8 @@ constexpr int64_t kNear = 512;
 // it reads, starting `offset` bytes ahead of the panel's first.
 struct Ahead {
   int64_t offset, rate;
-  bool follow;  // what would lie behind the panel's end is taken from the panel that the next tile reads instead
+  bool follow;     // what would lie behind the panel's end is taken from the panel that the next tile reads instead
+  bool two_steps;
 
   // The line of a panel of `bytes` from which on that is so, and how far the jump is for a tile of P panels.
   int64_t turn(int64_t bytes) const { return follow ? (bytes > offset ? (bytes - offset) / kLine : 0) : -1; }

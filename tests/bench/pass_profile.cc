@@ -1,5 +1,5 @@
 // Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
-//   pass_profile [--isa NAME] MODEL.aerie THREADS ROWS...
+//   pass_profile [--isa NAME] [--fetch one|two] MODEL.aerie THREADS ROWS...
 // The target's passes behind 192 positions, interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
 // A device that passes everything on times the ops: each runs as a plan of its own, as it does inside a pass.
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "core/model/measure.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/fetching.h"
 #include "tests/bench/choose_isa.h"
 
 namespace {
@@ -124,11 +125,15 @@ int main(int argc, char** argv) {
     if (!choose_isa(argv[2])) return 1;
     argv += 2, argc -= 2;
   }
+  if (argc > 2 && argv[1] == std::string("--fetch")) {  // weights in so many steps, not as this machine does
+    kernels::cpu::set_fetch_in_two_steps(argv[2] == std::string("two"));
+    argv += 2, argc -= 2;
+  }
   std::vector<int32_t> rows;
   for (int i = 3; i < argc; ++i) rows.push_back(std::atoi(argv[i]));
   const int threads = argc > 3 ? std::atoi(argv[2]) : 0;
   if (rows.empty() || threads < 1 || std::any_of(rows.begin(), rows.end(), [](int32_t n) { return n < 1 || n > 128; }))
-    return std::fprintf(stderr, "usage: pass_profile [--isa NAME] MODEL.aerie THREADS ROWS...\n"), 1;
+    return std::fprintf(stderr, "usage: pass_profile [--isa NAME] [--fetch one|two] MODEL.aerie THREADS ROWS...\n"), 1;
   Profile profile;
   std::string about;
   if (const Status s = profile_passes(argv[1], threads, rows, profile, &about); !s.ok())

@@ -4,6 +4,7 @@
 #include <memory>
 #include <new>
 
+#include "kernels/cpu/fetching.h"
 #include "kernels/e4m3.h"
 #include "unit/kernels/e4m3_support.h"
 
@@ -240,6 +241,16 @@ struct Shape {
   int64_t n, k;
 };
 constexpr Shape kShapes[] = {{16, 1}, {40, 33}, {130, 172}, {101, 192}, {64, 512}};
+// While it lives; then as this machine does.
+class FetchInTwoSteps {
+ public:
+  explicit FetchInTwoSteps(bool two) { cpu::set_fetch_in_two_steps(two); }
+  ~FetchInTwoSteps() { cpu::set_fetch_in_two_steps(before_); }
+
+ private:
+  const bool before_ = cpu::fetch_in_two_steps();
+};
+
 constexpr int64_t kRows = 128;
 
 TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
@@ -258,11 +269,14 @@ TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
             ASSERT_NEAR(all[i], oracle.exact[i], oracle.quantum[i] + oracle.slack[i]) << i;
           }
         }
-        // Every batch size, at another place of the batch: the same rows, the same bits.
+        // Every batch size, at another place of the batch, however weights are fetched: the same rows, the same bits.
         for (int64_t m = 1; m <= 64; m = m < 17 ? m + 1 : m < 64 ? 64 : 65) {
           const int64_t at = (m * 5) % (kRows - m + 1);
-          ASSERT_TRUE(same_bits(run_linear(p, part(x, at, m, s.k), m), part(all, at, m, s.n)))
-              << m << " rows at " << at;
+          for (const bool two_steps : {false, true}) {
+            const FetchInTwoSteps fetching(two_steps);
+            ASSERT_TRUE(same_bits(run_linear(p, part(x, at, m, s.k), m), part(all, at, m, s.n)))
+                << m << " rows at " << at << ", in two steps " << two_steps;
+          }
         }
       });
     }

@@ -1,0 +1,38 @@
+#include "kernels/cpu/fetching.h"
+
+#include <atomic>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+#include <cstring>
+#endif
+
+namespace aerie::kernels::cpu {
+namespace {
+
+#if defined(__x86_64__) || defined(__i386__)
+// AMD's family 25 (Zen 3 and 4): its first-level cache waits for 24 lines, which at memory's latency is less than its bandwidth.
+// Zen 5 is slower with two steps by a tenth; nothing else was measured.
+bool waits_for_few_lines() {
+  unsigned most = 0, vendor[3] = {}, version = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(0, &most, &vendor[0], &vendor[2], &vendor[1]) || std::memcmp(vendor, "AuthenticAMD", 12) != 0) return false;
+  if (!__get_cpuid(1, &version, &b, &c, &d)) return false;
+  const unsigned base = version >> 8 & 15, extended = version >> 20 & 255;
+  return base == 15 && base + extended == 25;
+}
+#else
+bool waits_for_few_lines() { return false; }
+#endif
+
+std::atomic<bool>& two_steps() {
+  static std::atomic<bool> two{waits_for_few_lines()};  // asked once: in a virtual machine each cpuid is an exit to the host
+  return two;
+}
+
+}  // namespace
+
+bool fetch_in_two_steps() { return two_steps().load(std::memory_order_relaxed); }
+void set_fetch_in_two_steps(bool two) { two_steps().store(two, std::memory_order_relaxed); }
+
+}  // namespace aerie::kernels::cpu
