@@ -63,17 +63,17 @@ constexpr int64_t ahead_bytes(bool integer, int64_t rows, int panels) {
   return panels < 4 ? 4096 : !integer ? 1536 : rows <= 4 ? 1024 : 2048;
 }
 
-// Both ways to fetch, where some machine of the target is faster with two steps and another with one (fetching.h); not for f32 and
-// fp8, which nobody runs for speed.
+// Both ways to fetch, where some machine of the target is faster with two steps and another with one (fetching.h); f32 and fp8,
+// which nobody runs for speed, have one.
 constexpr bool fetches_both_ways(DType t) {
   return HWY_TARGET == HWY_AVX3_DL && (t == DType::bf16 || t == DType::int8 || t == DType::int4);
 }
 
 template <DType T, class Dots, int M, int P, bool kTwoSteps>
 HWY_INLINE void tile_of(const LinearTile& t) {
-  if constexpr (T == DType::f32) tile_f32<M, P, kTwoSteps>(t);
+  if constexpr (T == DType::f32) tile_f32<M, P>(t);
   else if constexpr (T == DType::bf16) tile_bf16<M, P, kTwoSteps>(t);
-  else if constexpr (T == DType::fp8) tile_fp8<M, P, kTwoSteps>(t);
+  else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
   else if constexpr (T == DType::int8) tile_int8<Dots, M, P, kTwoSteps>(t);
   else tile_int4<Dots, M, P, kTwoSteps>(t);
 }

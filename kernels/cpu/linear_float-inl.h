@@ -88,7 +88,7 @@ HWY_INLINE void add_products(const V (&w)[P * kV], const float* x, V (&acc)[M][P
   }
 }
 
-template <int M, int P, bool kTwoSteps>
+template <int M, int P>
 HWY_NOINLINE void tile_f32(const LinearTile& t) {
   const D d;
   const int64_t k = t.op->w.cols, size = k * kPanel;
@@ -103,7 +103,7 @@ HWY_NOINLINE void tile_f32(const LinearTile& t) {
     V b[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const float* panel = w + static_cast<int64_t>(p) * size;
-      AERIE_FETCH(kTwoSteps, reinterpret_cast<const char*>(panel + i * kPanel), reinterpret_cast<const char*>(panel) + ahead);
+      AERIE_PREFETCH(reinterpret_cast<const char*>(panel) + ahead);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) b[p * kV + v] = hn::Load(d, panel + i * kPanel + v * kN);
     }
     add_products<M, P>(b, x + i * M, acc);
@@ -159,7 +159,7 @@ HWY_INLINE V from_e4m3(hn::VFromD<hn::RebindToUnsigned<D>> words) {
 }
 
 // Four k lie in one word. Unpacking takes longer than multiplying: this tile is not tuned as the others are.
-template <int M, int P, bool kTwoSteps>
+template <int M, int P>
 HWY_NOINLINE void tile_fp8(const LinearTile& t) {
   const D d;
   const hn::Repartition<uint8_t, D> d8;
@@ -176,7 +176,7 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
     hn::VFromD<decltype(du)> words[P * kV];
     AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
       const uint8_t* at = w + static_cast<int64_t>(p) * size;
-      AERIE_FETCH(kTwoSteps, at + i * kPanel, at + ahead);
+      AERIE_PREFETCH(at + ahead);
       AERIE_UNROLL for (size_t v = 0; v < kV; ++v) words[p * kV + v] = hn::BitCast(du, hn::Load(d8, at + i * kPanel + v * kN * 4));
     }
     for (int64_t j = i; j < i + 4 && j < k; ++j) {

@@ -126,7 +126,9 @@ int main(int argc, char** argv) {
     argv += 2, argc -= 2;
   }
   if (argc > 2 && argv[1] == std::string("--fetch")) {  // weights in so many steps, not as this machine does
-    kernels::cpu::set_fetch_in_two_steps(argv[2] == std::string("two"));
+    const std::string steps = argv[2];
+    if (steps != "one" && steps != "two") return std::fprintf(stderr, "pass_profile: --fetch %s: one or two\n", argv[2]), 1;
+    kernels::cpu::set_fetch_in_two_steps(steps == "two");
     argv += 2, argc -= 2;
   }
   std::vector<int32_t> rows;

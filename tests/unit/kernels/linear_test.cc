@@ -241,6 +241,8 @@ struct Shape {
   int64_t n, k;
 };
 constexpr Shape kShapes[] = {{16, 1}, {40, 33}, {130, 172}, {101, 192}, {64, 512}};
+constexpr int64_t kRows = 128;
+
 // While it lives; then as this machine does.
 class FetchInTwoSteps {
  public:
@@ -250,8 +252,6 @@ class FetchInTwoSteps {
  private:
   const bool before_ = cpu::fetch_in_two_steps();
 };
-
-constexpr int64_t kRows = 128;
 
 TEST(Linear, MatchesTheOracleForEveryBatchSizeBitForBit) {
   for (const Shape s : kShapes) {
