@@ -15,11 +15,19 @@ constexpr int32_t kShortContext = 32, kLongContext = 256;
 // A session's first use pays for this, so it takes little time, and no KV that others may want meanwhile.
 Result<CostGrid> measure_few(const Model& model) {
   MeasureOptions o;
-  o.deadline = kernels::Clock::now() + kQuick;
   o.rows = {1, 2, 4, 8, 16, 32, 64, 128};
   const int64_t room = model.pool()->free_positions() / 2;
   int32_t longest = std::clamp(model.config().max_context / 2, 1, kLongContext);
   while (longest > 1 && longest + kMaxCostRows > room) longest /= 2;
+  // Weights that are only mapped come from the file with the first pass, which may take as long as all others together and says
+  // nothing of them. It has a time of its own.
+  MeasureOptions first = o;
+  first.deadline = kernels::Clock::now() + kQuick;
+  first.rows = {1};
+  first.contexts = {1};
+  first.least_samples = first.most_samples = 0;  // but the one to warm up
+  AERIE_TRY(measure_target(model, first).status());
+  o.deadline = kernels::Clock::now() + kQuick;
   o.contexts = {longest};
   if (longest > kShortContext) o.contexts.push_back(kShortContext);  // comes first: where time is short it is all there is
   o.least_samples = 1;

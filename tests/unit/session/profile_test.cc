@@ -1,5 +1,6 @@
 // Measuring a target and its drafters, and what sessions make of a table.
 #include <algorithm>
+#include <thread>
 
 #include "core/drafter/measure_drafter.h"
 #include "core/model/cost_key.h"
@@ -380,6 +381,55 @@ TEST(Profile, ADrafterThatFailsInTheMeasurementIsGuessedAndTheLogIsTold) {
   SessionStatistics stats;
   EXPECT_EQ(text_of(model, session_options(slow, "auto"), 40, &stats), want);
   EXPECT_GT(stats.draft_passes, 0u) << "its first pass told";
+}
+
+// Weights that the first pass has to read from a disk.
+constexpr auto kDisk = std::chrono::milliseconds(450);
+
+class ColdQueue final : public kernels::Queue {
+ public:
+  ColdQueue(std::unique_ptr<kernels::Queue> inner, bool* cold) : inner_(std::move(inner)), cold_(cold) {}
+  Status submit(std::span<const kernels::Op> ops) override { return inner_->submit(ops); }
+  Result<kernels::RunState> advance(kernels::Clock::time_point deadline) override {
+    if (std::exchange(*cold_, false)) std::this_thread::sleep_for(kDisk);
+    return inner_->advance(deadline);
+  }
+  void abandon() override { inner_->abandon(); }
+
+ private:
+  std::unique_ptr<kernels::Queue> inner_;
+  bool* cold_;
+};
+
+class ColdDevice final : public kernels::Device {
+ public:
+  explicit ColdDevice(std::shared_ptr<kernels::Device> inner) : inner_(std::move(inner)) {}
+  const char* name() const override { return inner_->name(); }
+  const char* isa() const override { return inner_->isa(); }
+  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
+  void release(void* memory) override { inner_->release(memory); }
+  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
+  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
+  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
+    AERIE_ASSIGN(auto inner, inner_->make_queue());
+    return std::unique_ptr<kernels::Queue>(new ColdQueue(std::move(inner), &cold_));
+  }
+  void cool() { cold_ = true; }
+
+ private:
+  std::shared_ptr<kernels::Device> inner_;
+  bool cold_ = false;
+};
+
+TEST(Profile, AFirstPassThatReadsWeightsFromTheDiskSaysNothingOfCosts) {
+  const auto device = std::make_shared<ColdDevice>(cpu(1));
+  const auto model = open_model(target_package(), device);
+  device->cool();
+  const auto costs = model->quick_costs();
+  ASSERT_NE(costs, nullptr);
+  EXPECT_EQ(costs->row_counts().back(), 128);
+  for (const CostPoint& p : costs->points())  // of a model of some thousand weights
+    EXPECT_LT(p.ms, static_cast<double>(kDisk.count())) << p.rows << " rows";
 }
 
 TEST(Profile, WithoutRoomToMeasureTheFirstPassTells) {
