@@ -76,7 +76,16 @@ build() {  # preset, targets...
   return 1
 }
 
+named() {  # every line of tests/long_sanitized.txt is a test's name, or the test is no longer left out
+  local t gone absent='^$'
+  [ -x build/tests/bin/test_cuda ] || absent='^Cuda'
+  gone=$(for t in build/tests/bin/test_*; do "$t" --gtest_list_tests; done | awk '/^[^ ]/ { suite = $1; next } { print suite $1 }' |
+    grep -vxFf - tests/long_sanitized.txt | grep -v "$absent")
+  [ -z "$gone" ] || { echo "no such test: $gone"; return 1; }
+}
+
 check "release build" build tests || true
+check "tests/long_sanitized.txt" named
 programs build/tests
 # The scripts keep one core busy; meanwhile the other one builds.
 # With sanitizers the library's tests alone: those of what measures it (inflate, the GPU reports) have run. What this machine
