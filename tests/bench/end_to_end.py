@@ -32,6 +32,7 @@ from generating import ROOT, Aerie, Llama, Way, llama_program  # noqa: E402
 SHAPE = "dim=3072,layers=16,heads=32,kv_heads=8,ffn=6144,vocab=32000"
 DEMO = ROOT / "samples/models"
 HEADS = ["demo-eagle", "demo-eagle3", "demo-fasteagle"]
+HEAD_FORMAT = "Q8_0"  # Aerie's heads are int8 whatever the target is
 CONTEXT = 512
 PLAIN = [Way("aerie", "plain"), Way("llama.cpp", "plain")]
 
@@ -50,6 +51,9 @@ def ways():
         for n in (2, 4, 6):
             for p_min in (0, 0.5):
                 yield Way("llama.cpp", f"{draft}, at most {n}, p ≥ {p_min:g}", method="draft-simple", draft=i, nodes=n, p_min=p_min)
+    for n in (2, 4, 6):
+        for p_min in (0, 0.5):
+            yield Way("llama.cpp", f"EAGLE-3, at most {n}, p ≥ {p_min:g}", method="draft-eagle3", draft=2, nodes=n, p_min=p_min)
     for method in ("ngram-cache", "ngram-simple", "ngram-map-k"):
         for n in (2, 4):
             yield Way("llama.cpp", f"{method}, at most {n}", method=method, nodes=n)
@@ -82,13 +86,14 @@ def prepare(args, dtype: str) -> None:
     about = gguf_package.write(args.build, bits16 / "target.aerie", {gguf: args.models / f"{gguf}.gguf"})
     for package, name in ((DEMO / "demo-small.aerie", "small"), (bits16 / "demo-small.aerie", "small-inflated")):
         gguf_package.write(args.build, package, {gguf: args.models / f"{name}-{gguf}.gguf"}, vocab)
+    gguf_package.write_head(args.build, bits16 / "demo-eagle3.aerie", {HEAD_FORMAT: args.models / f"eagle3-{HEAD_FORMAT}.gguf"}, about)
     (args.models / f"{dtype}.json").write_text(json.dumps({"shape": args.shape, "vocab_used": about["vocab_used"]}))
 
 
 def engines(args, dtype: str) -> dict:
     gguf = vs_llama_cpp.PAIRS[dtype][1]
     about = json.loads((args.models / f"{dtype}.json").read_text())
-    drafts = [args.models / f"{name}-{gguf}.gguf" for name in ("small", "small-inflated")]
+    drafts = [args.models / f"{name}.gguf" for name in (f"small-{gguf}", f"small-inflated-{gguf}", f"eagle3-{HEAD_FORMAT}")]
     return {"aerie": Aerie(args.build, args.models / dtype, args.threads),
             "llama.cpp": Llama(args.llama or llama_program(args.llama_option), args.models / f"{gguf}.gguf", args.threads, CONTEXT,
                                about["vocab_used"], drafts)}

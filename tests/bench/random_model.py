@@ -137,6 +137,7 @@ def q4_0(w):
 # GGUF: name: (type id, file type id, bytes of 32 weights, encoder)
 GGUF_TYPES = {"F16": (1, 1, 64, lambda w: w.astype(np.float16)), "BF16": (30, 32, 64, to_bf16),
               "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0)}
+GGUF_VECTORS = {"d2t": (27, 256)}  # 64-bit integers; all others are f32
 
 
 # GGUF's encoding of metadata.
@@ -161,27 +162,29 @@ def array(element: int, encoded: list[bytes]) -> bytes:
 
 
 class Gguf:
-    """GGUF v3. Matrices of the type named, norms f32. `tokenizer`: its metadata, encoded."""
+    """GGUF v3. Matrices of the type named, norms f32. `tokenizer`: its metadata, encoded; `more`: of the architecture's own."""
 
-    def __init__(self, path: Path, shape: Shape, kind: str, name: str = "random weights", tokenizer: dict[str, bytes] | None = None):
+    def __init__(self, path: Path, shape: Shape, kind: str, name: str = "random weights", tokenizer: dict[str, bytes] | None = None,
+                 architecture: str = "llama", more: dict[str, bytes] | None = None):
         self.shape, (type_id, file_type, block, self.encode) = shape, GGUF_TYPES[kind]
-        meta = {"general.architecture": text("llama"), "general.name": text(name),
+        own = {"context_length": u32(shape.context), "embedding_length": u32(shape.hidden), "block_count": u32(shape.layers),
+               "feed_forward_length": u32(shape.ffn), "attention.head_count": u32(shape.heads),
+               "attention.head_count_kv": u32(shape.kv_heads), "attention.layer_norm_rms_epsilon": f32(shape.rms_eps),
+               "rope.dimension_count": u32(shape.head_dim), "rope.freq_base": f32(shape.rope_theta),
+               "attention.key_length": u32(shape.head_dim), "attention.value_length": u32(shape.head_dim),
+               "vocab_size": u32(shape.vocab), **(more or {})}
+        meta = {"general.architecture": text(architecture), "general.name": text(name),
                 "general.file_type": u32(file_type), "general.quantization_version": u32(2),
-                "general.alignment": u32(32), "llama.context_length": u32(shape.context),
-                "llama.embedding_length": u32(shape.hidden), "llama.block_count": u32(shape.layers),
-                "llama.feed_forward_length": u32(shape.ffn), "llama.attention.head_count": u32(shape.heads),
-                "llama.attention.head_count_kv": u32(shape.kv_heads),
-                "llama.attention.layer_norm_rms_epsilon": f32(shape.rms_eps),
-                "llama.rope.dimension_count": u32(shape.head_dim), "llama.rope.freq_base": f32(shape.rope_theta),
-                "llama.attention.key_length": u32(shape.head_dim), "llama.attention.value_length": u32(shape.head_dim),
-                "llama.vocab_size": u32(shape.vocab), **(tokenizer or {"tokenizer.ggml.model": text("no_vocab")})}
+                "general.alignment": u32(32), **{f"{architecture}.{key}": value for key, value in own.items()},
+                **(tokenizer or {"tokenizer.ggml.model": text("no_vocab")})}
         tensors, at = list(shape.tensors()), 0
         head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(meta))
         head += b"".join(string(k) + v for k, v in meta.items())
         for _, name, dims in tensors:
             head += string(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *reversed(dims))
-            head += struct.pack("<IQ", type_id if len(dims) == 2 else 0, at)
-            at += math.prod(dims) * (block if len(dims) == 2 else 128) // 32
+            this, bytes32 = (type_id, block) if len(dims) == 2 else GGUF_VECTORS.get(name, (0, 128))
+            head += struct.pack("<IQ", this, at)
+            at += math.prod(dims) * bytes32 // 32
             at += -at % 32
         self.file = Part(path)
         self.file.write(head)
@@ -191,7 +194,7 @@ class Gguf:
         self.file.write(bytes(-self.file.tell() % 32))
 
     def add(self, _hf, gguf, w):
-        heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.split(".")[-2])
+        heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.removesuffix(".weight").split(".")[-1])
         if heads:  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
             w = w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
         self.file.write((self.encode(w) if w.ndim == 2 else w).tobytes())

@@ -31,7 +31,7 @@ class Way:
         """The fastest of each group is timed."""
         if self.engine == "aerie":
             return {"": "plain", "auto": "auto"}.get(self.tree, "fixed tree")
-        return "plain" if self.method == "none" else self.method.split("-")[0]  # draft, ngram
+        return {"none": "plain", "draft-eagle3": "EAGLE-3"}.get(self.method, self.method.split("-")[0])  # draft, ngram
 
 
 class Aerie:

@@ -2,7 +2,7 @@
 // speculation (common/speculative.h), on command. The loop is that of its examples/speculative-simple; KV cache, flash
 // attention, batch sizes and weight repacking are its defaults. Commands on stdin, each answered by a line of JSON:
 //   generate METHOD DRAFT N_MAX P_MIN TEMPERATURE SEED MAX_TOKENS ID...
-//     METHOD: none, or a name of common_speculative_type; DRAFT: number of the draft model; N_MAX: tokens drafted
+//     METHOD: none, or a name of common_speculative_type; DRAFT: number of the draft model or EAGLE-3 head; N_MAX: tokens drafted
 //     {"tokens", "ms", "timed_tokens", "cycles"}; time and tokens after the first cycle
 //   quit
 // Tokens are drawn from the first VOCAB_USED ids by its temperature and dist samplers: cheaper than its chain of samplers
@@ -27,14 +27,15 @@ struct Request {
 
 struct Loaded {
   llama_model_ptr model;
+  llama_context_ptr target;  // an EAGLE-3 head's, which hands out hidden states as well
   llama_context_ptr context;
 };
 
 class Engine {
  public:
   Engine(const char* target, int threads, int context, int vocab_used, const std::vector<std::string>& drafts)
-      : used_(vocab_used), target_(load(target, threads, context)) {
-    for (const std::string& path : drafts) drafts_.push_back(load(path.c_str(), threads, context));
+      : used_(vocab_used), target_(load(target, threads, context, nullptr)) {
+    for (const std::string& path : drafts) drafts_.push_back(load(path.c_str(), threads, context, target_.model.get()));
   }
 
   std::string generate(const Request& q) {
@@ -49,8 +50,10 @@ class Engine {
       map->size_m = static_cast<uint16_t>(q.n_max);
     }
     if (q.method.starts_with("draft")) {
+      const Loaded& draft = drafts_.at(q.draft);
+      if (draft.target) ctx = draft.target.get();
       params.draft.ctx_tgt = ctx;
-      params.draft.ctx_dft = draft_ctx = drafts_.at(q.draft).context.get();
+      params.draft.ctx_dft = draft_ctx = draft.context.get();
     }
     forget(ctx, 0);
     if (draft_ctx) forget(draft_ctx, 0);
@@ -88,7 +91,7 @@ class Engine {
       size_t taken = 0;  // of the draft
       for (;;) {
         text.push_back(last);
-        last = sample(sampler.get(), static_cast<int>(taken));
+        last = sample(ctx, sampler.get(), static_cast<int>(taken));
         out.push_back(last);
         if (taken == draft.size() || last != draft[taken]) break;
         ++taken;
@@ -109,13 +112,19 @@ class Engine {
   }
 
  private:
-  static Loaded load(const char* path, int threads, int context) {
+  static Loaded load(const char* path, int threads, int context, llama_model* target) {
     Loaded l;
     l.model.reset(llama_model_load_from_file(path, llama_model_default_params()));
     if (!l.model) bench::fail(std::string(path) + ": llama.cpp cannot load it");
     llama_context_params p = llama_context_default_params();
     p.n_ctx = static_cast<uint32_t>(context);
     p.n_threads = p.n_threads_batch = threads;
+    char architecture[16] = {};
+    llama_model_meta_val_str(l.model.get(), "general.architecture", architecture, sizeof architecture);
+    if (target && std::string(architecture) == "eagle3") {
+      l.target.reset(llama_init_from_model(target, p));
+      p.ctx_other = l.target.get();
+    }
     l.context.reset(llama_init_from_model(l.model.get(), p));
     if (!l.context) bench::fail("llama.cpp cannot make a context");
     return l;
@@ -126,8 +135,8 @@ class Engine {
     if (llama_process(ctx, LLAMA_PROCESS_TYPE_DECODE, batch.get()) != 0) bench::fail("llama.cpp cannot decode");
     if (!common_speculative_process(spec, batch)) bench::fail("llama.cpp's speculation failed");
   }
-  llama_token sample(llama_sampler* sampler, int row) {
-    const float* logits = llama_get_logits_ith(target_.context.get(), row);
+  llama_token sample(llama_context* ctx, llama_sampler* sampler, int row) {
+    const float* logits = llama_get_logits_ith(ctx, row);
     candidates_.resize(static_cast<size_t>(used_));
     for (llama_token id = 0; id < used_; ++id) candidates_[static_cast<size_t>(id)] = {id, logits[id], 0};
     llama_token_data_array all{candidates_.data(), candidates_.size(), -1, false};

@@ -1,6 +1,6 @@
-// package_weights PACKAGE.aerie: a target package on stdout, for gguf_package.py. First a line of JSON, its settings and
-// the bytes of its tokens (hexadecimal); then its tensors as row-major f32, in the order of docs/package-format.md's table,
-// a tied LM head written out.
+// package_weights PACKAGE.aerie: a target package, or an EAGLE-3 head's, on stdout, for gguf_package.py. First a line of JSON:
+// its settings, and the bytes of a target's tokens (hexadecimal) or the target's ids of a head's; then its tensors as row-major
+// f32, in the order of docs/package-format.md's table, a tied LM head written out.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -40,6 +40,19 @@ nlohmann::json settings(const Package& package) {
   return j;
 }
 
+nlohmann::json head_settings(const Package& package) {
+  const DrafterConfig& d = *package.drafter();
+  if (d.plugin_id != "eagle3" || package.has("embed")) bench::fail(package.path() + ": not an EAGLE-3 head that has its target's embedding");
+  nlohmann::json j = nlohmann::json::object();
+  for (const auto& [name, value] : d.params) j[name] = value;
+  if (package.has("vocab_map")) {
+    const kernels::Tensor map = take(package.tensor("vocab_map"));
+    const auto* ids = static_cast<const int32_t*>(map.data);
+    j["vocab_map"] = std::vector<int32_t>(ids, ids + map.cols);
+  }
+  return j;
+}
+
 void write(const Package& package, const std::string& name) {
   const kernels::Tensor t = take(package.tensor(name));
   std::vector<float> row(static_cast<size_t>(t.cols));
@@ -57,13 +70,13 @@ void write(const Package& package, const std::string& name) {
 int main(int argc, char** argv) {
   if (argc != 2) bench::fail("usage: package_weights PACKAGE.aerie");
   const auto package = take(Package::open(argv[1]));
-  if (!package->target()) bench::fail(package->path() + ": not a target package");
-  std::printf("%s\n", settings(*package).dump().c_str());
-  write(*package, "embed");
-  for (int32_t i = 0; i < package->target()->layers; ++i)
+  const LlamaConfig* target = package->target();
+  std::printf("%s\n", (target ? settings(*package) : head_settings(*package)).dump().c_str());
+  for (const char* name : target ? std::vector{"embed"} : std::vector{"fc", "input_norm", "hidden_norm"}) write(*package, name);
+  for (int32_t i = 0; i < (target ? target->layers : 1); ++i)
     for (const char* part : {"attn_norm", "attn.qkv", "attn.o", "mlp_norm", "mlp.gate_up", "mlp.down"})
-      write(*package, "layers." + std::to_string(i) + "." + part);
+      if (target || std::string_view(part) != "attn_norm") write(*package, "layers." + std::to_string(i) + "." + part);
   write(*package, "norm");
-  write(*package, package->target()->tied ? "embed" : "lm_head");
+  write(*package, target && target->tied ? "embed" : "lm_head");
   return std::fflush(stdout) == 0 ? 0 : 1;
 }
