@@ -55,7 +55,7 @@ fi
 if [[ " $what " == *" tsan "* ]]; then
   if cmake --preset tsan >/dev/null && cmake --build --preset tsan -- -j2 >"$tmp/tsan.log"; then
     for t in build/tsan/bin/test_*; do
-      # The emulated GPU has one thread, so its long tests, which take most of an hour here, have no race to show.
+      # The emulated GPU has one thread, so its long tests have no race to show; with them half an hour is not enough.
       filter='*'; [ "$(basename "$t")" = test_cuda ] && filter=-$(paste -sd: tests/long_sanitized.txt)
       check "tsan $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$filter"
     done

@@ -89,8 +89,8 @@ class Model {
                           const kernels::Tensor& features) const;
   // Logits (hidden.rows, V) of rows after the final norm.
   kernels::Tensor logits(Plan& plan, const kernels::Tensor& hidden) const;
-  // What passes of one sequence cost here: measured at the first call (within 1.4 seconds, most often much less), then remembered. Null when there
-  // was no room, or one row takes longer: then a session's first pass tells. [any thread]
+  // What passes of one sequence cost here: measured at the first call (within 1.4 seconds, most often much less), then
+  // remembered. Null when there was no room, or one row takes longer: then a session's first pass tells. [any thread]
   std::shared_ptr<const CostGrid> quick_costs() const;
   // Costs for later sessions. Code::mismatch: measured with another model, machine or build. [any thread]
   Status use_costs(std::shared_ptr<const CostTable> table);

@@ -13,6 +13,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fetching.h"
 #include "tests/bench/choose_isa.h"
+#include "tests/support/wrapped_device.h"
 
 namespace {
 
@@ -44,9 +45,9 @@ std::string kind_of(const Op& op) {
                     op);
 }
 
-class TimedQueue final : public kernels::Queue {
+class TimedQueue final : public test::WrappedQueue {
  public:
-  TimedQueue(std::unique_ptr<kernels::Queue> inner, Profile& profile) : inner_(std::move(inner)), profile_(profile) {}
+  TimedQueue(std::unique_ptr<kernels::Queue> inner, Profile& profile) : WrappedQueue(std::move(inner)), profile_(profile) {}
   Status submit(std::span<const Op> ops) override {
     ops_ = ops;
     return {};
@@ -72,28 +73,18 @@ class TimedQueue final : public kernels::Queue {
   void abandon() override {}
 
  private:
-  std::unique_ptr<kernels::Queue> inner_;
   Profile& profile_;
   std::span<const Op> ops_;
 };
 
-class TimedDevice final : public kernels::Device {
+class TimedDevice final : public test::WrappedDevice {
  public:
-  TimedDevice(std::unique_ptr<kernels::Device> inner, Profile& profile) : inner_(std::move(inner)), profile_(profile) {}
-  const char* name() const override { return inner_->name(); }
-  const char* isa() const override { return inner_->isa(); }
-  int threads() const override { return inner_->threads(); }
-  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
-  void release(void* memory) override { inner_->release(memory); }
-  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
-  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
-  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
-    AERIE_ASSIGN(auto queue, inner_->make_queue());
-    return std::unique_ptr<kernels::Queue>(new TimedQueue(std::move(queue), profile_));
-  }
+  TimedDevice(std::shared_ptr<kernels::Device> inner, Profile& profile) : WrappedDevice(std::move(inner)), profile_(profile) {}
 
  private:
-  std::unique_ptr<kernels::Device> inner_;
+  std::unique_ptr<kernels::Queue> wrap(std::unique_ptr<kernels::Queue> inner) override {
+    return std::make_unique<TimedQueue>(std::move(inner), profile_);
+  }
   Profile& profile_;
 };
 

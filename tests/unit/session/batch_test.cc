@@ -3,6 +3,7 @@
 
 #include "core/session/batch.h"
 #include "tests/support/models.h"
+#include "tests/support/wrapped_device.h"
 
 namespace aerie::test {
 namespace {
@@ -196,9 +197,9 @@ TEST_F(BatchTest, AcceptanceIsAsAlone) {
 struct DeviceCounts {
   std::atomic<int> plans{0}, top_k{0}, walks{0}, rows{0};
 };
-class CountingQueue final : public kernels::Queue {
+class CountingQueue final : public WrappedQueue {
  public:
-  CountingQueue(std::unique_ptr<kernels::Queue> inner, DeviceCounts* counts) : inner_(std::move(inner)), counts_(counts) {}
+  CountingQueue(std::unique_ptr<kernels::Queue> inner, DeviceCounts* counts) : WrappedQueue(std::move(inner)), counts_(counts) {}
   Status submit(std::span<const kernels::Op> ops) override {
     ++counts_->plans;
     for (const kernels::Op& op : ops) {
@@ -210,30 +211,19 @@ class CountingQueue final : public kernels::Queue {
     }
     return inner_->submit(ops);
   }
-  Result<kernels::RunState> advance(kernels::Clock::time_point d) override { return inner_->advance(d); }
-  void abandon() override { inner_->abandon(); }
 
  private:
-  std::unique_ptr<kernels::Queue> inner_;
   DeviceCounts* counts_;
 };
-class CountingDevice final : public kernels::Device {
+class CountingDevice final : public WrappedDevice {
  public:
-  explicit CountingDevice(std::shared_ptr<kernels::Device> inner) : inner_(std::move(inner)) {}
-  const char* name() const override { return inner_->name(); }
-  const char* isa() const override { return inner_->isa(); }
-  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
-  void release(void* memory) override { inner_->release(memory); }
-  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
-  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
-  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
-    AERIE_ASSIGN(auto inner, inner_->make_queue());
-    return std::unique_ptr<kernels::Queue>(new CountingQueue(std::move(inner), &counts));
-  }
+  using WrappedDevice::WrappedDevice;
   DeviceCounts counts;
 
  private:
-  std::shared_ptr<kernels::Device> inner_;
+  std::unique_ptr<kernels::Queue> wrap(std::unique_ptr<kernels::Queue> inner) override {
+    return std::make_unique<CountingQueue>(std::move(inner), &counts);
+  }
 };
 
 TEST_F(BatchTest, OneForwardServesAll) {

@@ -6,6 +6,7 @@
 #include "core/model/cost_key.h"
 #include "core/model/measure.h"
 #include "tests/support/models.h"
+#include "tests/support/wrapped_device.h"
 
 namespace aerie::test {
 namespace {
@@ -386,38 +387,27 @@ TEST(Profile, ADrafterThatFailsInTheMeasurementIsGuessedAndTheLogIsTold) {
 // Weights that the first pass has to read from a disk.
 constexpr auto kDisk = std::chrono::milliseconds(450);
 
-class ColdQueue final : public kernels::Queue {
+class ColdQueue final : public WrappedQueue {
  public:
-  ColdQueue(std::unique_ptr<kernels::Queue> inner, bool* cold) : inner_(std::move(inner)), cold_(cold) {}
-  Status submit(std::span<const kernels::Op> ops) override { return inner_->submit(ops); }
+  ColdQueue(std::unique_ptr<kernels::Queue> inner, bool* cold) : WrappedQueue(std::move(inner)), cold_(cold) {}
   Result<kernels::RunState> advance(kernels::Clock::time_point deadline) override {
     if (std::exchange(*cold_, false)) std::this_thread::sleep_for(kDisk);
     return inner_->advance(deadline);
   }
-  void abandon() override { inner_->abandon(); }
 
  private:
-  std::unique_ptr<kernels::Queue> inner_;
   bool* cold_;
 };
 
-class ColdDevice final : public kernels::Device {
+class ColdDevice final : public WrappedDevice {
  public:
-  explicit ColdDevice(std::shared_ptr<kernels::Device> inner) : inner_(std::move(inner)) {}
-  const char* name() const override { return inner_->name(); }
-  const char* isa() const override { return inner_->isa(); }
-  void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
-  void release(void* memory) override { inner_->release(memory); }
-  void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
-  void unmap_host(void* memory) override { inner_->unmap_host(memory); }
-  Result<std::unique_ptr<kernels::Queue>> make_queue() override {
-    AERIE_ASSIGN(auto inner, inner_->make_queue());
-    return std::unique_ptr<kernels::Queue>(new ColdQueue(std::move(inner), &cold_));
-  }
+  using WrappedDevice::WrappedDevice;
   void cool() { cold_ = true; }
 
  private:
-  std::shared_ptr<kernels::Device> inner_;
+  std::unique_ptr<kernels::Queue> wrap(std::unique_ptr<kernels::Queue> inner) override {
+    return std::make_unique<ColdQueue>(std::move(inner), &cold_);
+  }
   bool cold_ = false;
 };
 
