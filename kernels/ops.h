@@ -78,8 +78,9 @@ constexpr int kPageSlots = 32;
 // ascending order: so the work on a long context can be divided without a bit depending on how.
 constexpr int kSpanSlots = 1024;
 
-// Element (layer, which 0=K 1=V, slot, kv_head, i) at
-//   data[(((layer * 2 + which) * slots + slot) * kv_heads + kv_head) * head_dim + i].
+// Element (layer, which 0=K 1=V, kv_head, slot, i) at
+//   data[(((layer * 2 + which) * kv_heads + kv_head) * slots + slot) * head_dim + i].
+// What attention reads for one head lies together: a page is one piece, and pages that follow one another are one stream.
 struct KvCache {
   void* data = nullptr;
   int64_t slots = 0;  // pages * kPageSlots

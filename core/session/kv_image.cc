@@ -6,21 +6,29 @@ namespace aerie {
 
 namespace {
 
-// f(device address, offset in the image, bytes): positions of one page lie together on the device.
+// The end of the positions from `first` on that lie together on the device: their page's, and those of pages that follow it.
+int64_t run_end(const KvSequence& kv, int64_t first, int64_t n) {
+  int64_t end = first + kernels::kPageSlots;
+  while (end < n && kv.slot(end) - kv.slot(first) == end - first) end += kernels::kPageSlots;
+  return std::min(end, n);
+}
+
+// f(device address, offset in the image, bytes)
 template <class F>
-void each_page(const KvSequence& kv, int64_t n, F&& f) {
+void each_run(const KvSequence& kv, int64_t n, F&& f) {
   const kernels::KvCache& c = kv.cache();
   int64_t at = 0;
-  const auto planes = [&](void* base, int64_t row_bytes) {
-    for (int64_t plane = 0; plane < int64_t{2} * c.layers; ++plane)
-      for (int64_t first = 0; first < n; first += kernels::kPageSlots) {
-        const int64_t bytes = std::min<int64_t>(kernels::kPageSlots, n - first) * row_bytes;
-        f(static_cast<char*>(base) + (plane * c.slots + kv.slot(first)) * row_bytes, at, bytes);
+  const auto heads = [&](void* base, int64_t row_bytes) {
+    for (int64_t head = 0; head < int64_t{2} * c.layers * c.kv_heads; ++head)
+      for (int64_t first = 0, end; first < n; first = end) {
+        end = run_end(kv, first, n);
+        const int64_t bytes = (end - first) * row_bytes;
+        f(static_cast<char*>(base) + (head * c.slots + kv.slot(first)) * row_bytes, at, bytes);
         at += bytes;
       }
   };
-  planes(c.data, int64_t{c.kv_heads} * c.head_dim * kernels::kv_element_bytes(c.dtype));
-  if (c.scales) planes(c.scales, c.kv_heads * int64_t{sizeof(float)});
+  heads(c.data, c.head_dim * kernels::kv_element_bytes(c.dtype));
+  if (c.scales) heads(c.scales, sizeof(float));
 }
 
 }  // namespace
@@ -28,13 +36,13 @@ void each_page(const KvSequence& kv, int64_t n, F&& f) {
 KvShape kv_shape(const kernels::KvCache& c) { return {c.layers, c.kv_heads, c.head_dim, c.dtype}; }
 
 void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<kernels::Op>* ops) {
-  each_page(kv, n, [&](char* device, int64_t at, int64_t bytes) {
+  each_run(kv, n, [&](char* device, int64_t at, int64_t bytes) {
     ops->push_back(kernels::Download{host + at, device, bytes});
   });
 }
 
 void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector<kernels::Op>* ops) {
-  each_page(kv, n, [&](char* device, int64_t at, int64_t bytes) {
+  each_run(kv, n, [&](char* device, int64_t at, int64_t bytes) {
     ops->push_back(kernels::Upload{device, host + at, bytes});
   });
 }

@@ -1,5 +1,5 @@
 // Keys and values of a text's positions as one piece of host memory, independent of pages: for each layer, first K then
-// V, (positions, kv_heads, head_dim); behind them, for int8, the scales, (positions, kv_heads) of each layer's K and V.
+// V, (kv_heads, positions, head_dim); behind them, for int8, the scales, (kv_heads, positions) of each layer's K and V.
 #pragma once
 
 #include <cstdint>

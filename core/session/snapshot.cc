@@ -12,7 +12,7 @@ namespace aerie {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 constexpr size_t kHeader = 24, kHash = 8;
 constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;

@@ -73,29 +73,25 @@ float to_int8(const float* __restrict x, int64_t n, int8_t* __restrict codes) {
   return finite ? most / 127.0f : std::numeric_limits<float>::quiet_NaN();
 }
 
-// The key or the value row of one position, all heads, to element `at` of the cache.
-void store(const KvCache& c, int64_t at, const float* row) {
-  const int64_t width = int64_t{c.kv_heads} * c.head_dim;
+// The key or the value of one position and head to row `r` of the cache.
+void store(const KvCache& c, int64_t r, const float* x) {
+  const int64_t dim = c.head_dim, at = r * dim;
   switch (c.dtype) {
-    case DType::int8:
-      for (int64_t i = 0; i < width; i += c.head_dim)
-        c.scales[(at + i) / c.head_dim] = to_int8(row + i, c.head_dim, static_cast<int8_t*>(c.data) + at + i);
-      break;
+    case DType::int8: c.scales[r] = to_int8(x, dim, static_cast<int8_t*>(c.data) + at); break;
     case DType::bf16:
-      for (int64_t i = 0; i < width; ++i) static_cast<uint16_t*>(c.data)[at + i] = to_bf16(row[i]);
+      for (int64_t i = 0; i < dim; ++i) static_cast<uint16_t*>(c.data)[at + i] = to_bf16(x[i]);
       break;
-    default:
-      std::memcpy(static_cast<float*>(c.data) + at, row, static_cast<size_t>(width) * 4);
+    default: std::memcpy(static_cast<float*>(c.data) + at, x, static_cast<size_t>(dim) * 4);
   }
 }
 
-// slot dst[i] = slot src[i] of one layer, slots of `bytes`.
+// slot dst[i] = slot src[i] of one layer, rows of `bytes`.
 void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
   char* data = static_cast<char*>(memory);
-  for (int64_t which = 0; which < 2; ++which)
+  for (int64_t head = 0; head < 2 * op.cache.kv_heads; ++head)  // keys', then values'
     for (int32_t i = 0; i < op.n; ++i) {
       if (op.src[i] < 0) continue;
-      const int64_t base = (layer * 2 + which) * op.cache.slots;
+      const int64_t base = (layer * 2 * op.cache.kv_heads + head) * op.cache.slots;
       std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
     }
 }
@@ -121,24 +117,23 @@ void run(const RopeAngles& op, int32_t task, int, Scratch&) {
 int32_t tasks(const RopeAndStore& op, int) { return static_cast<int32_t>((op.qkv.rows + kTaskRows - 1) / kTaskRows); }
 void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   const KvCache& c = op.cache;
-  const int64_t dim = c.head_dim, width = c.kv_heads * dim;
-  const int64_t base = int64_t{op.layer} * 2 * c.slots * width;
+  const int64_t dim = c.head_dim;
   for (int64_t r = task * kTaskRows; r < std::min(op.qkv.rows, (task + 1) * kTaskRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
     HWY_DYNAMIC_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);
     if (op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
-    for (int64_t which = 0; which < 2; ++which)
-      store(c, base + (which * c.slots + op.slots[r]) * width, k + which * width);
+    for (int64_t head = 0; head < 2 * c.kv_heads; ++head)
+      store(c, (int64_t{op.layer} * 2 * c.kv_heads + head) * c.slots + op.slots[r], k + head * dim);
   }
 }
 
 int32_t tasks(const KvCopy& op, int) { return op.n > 0 ? op.cache.layers : 0; }
 void run(const KvCopy& op, int32_t layer, int, Scratch&) {
   const KvCache& c = op.cache;
-  copy_slots(op, layer, c.data, int64_t{c.kv_heads} * c.head_dim * kv_element_bytes(c.dtype));
-  if (c.dtype == DType::int8) copy_slots(op, layer, c.scales, int64_t{c.kv_heads} * 4);
+  copy_slots(op, layer, c.data, c.head_dim * kv_element_bytes(c.dtype));
+  if (c.dtype == DType::int8) copy_slots(op, layer, c.scales, 4);
 }
 
 }  // namespace aerie::kernels::cpu

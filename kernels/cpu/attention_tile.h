@@ -33,21 +33,21 @@ template <class T>
 class KvHead {
  public:
   KvHead(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head)
-      : heads_(c.kv_heads), dim_(c.head_dim) {
-    const int64_t first = (layer * 2 + which) * c.slots * c.kv_heads + kv_head;  // row of slot 0
+      : dim_(c.head_dim) {
+    const int64_t first = ((layer * 2 + which) * c.kv_heads + kv_head) * c.slots;  // row of slot 0
     data_ = static_cast<const T*>(c.data) + first * dim_;
     scales_ = c.scales + (sizeof(T) == 1 ? first : 0);
   }
   KvRow<T> row(int64_t slot) const {
-    const T* at = data_ + slot * heads_ * dim_;
+    const T* at = data_ + slot * dim_;
     if constexpr (sizeof(T) == 1)
-      return {at, scales_[slot * heads_]};
+      return {at, scales_[slot]};
     else
       return {at};
   }
 
  private:
-  int64_t heads_, dim_;
+  int64_t dim_;
   const T* data_;
   const float* scales_;
 };

@@ -9,7 +9,7 @@ constexpr int kMostDim = 256;
 constexpr int kMostElements = kMostDim / 32;  // of a row, a lane
 
 AERIE_HOST_DEVICE inline int64_t kv_row(const KvCache& c, int64_t layer, int which, int64_t slot, int64_t head) {
-  return ((layer * 2 + which) * c.slots + slot) * c.kv_heads + head;
+  return ((layer * 2 + which) * c.kv_heads + head) * c.slots + slot;
 }
 
 __device__ inline float load_element(const KvCache& c, int64_t r, int64_t i) {

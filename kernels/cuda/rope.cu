@@ -57,9 +57,12 @@ __device__ void kv_copy(const KvCopy& op) {
   const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
   const int64_t size = kv_element_bytes(c.dtype) * c.head_dim;
   auto* data = static_cast<char*>(c.data);
-  for (int64_t i = threadIdx.x; i < size * c.kv_heads; i += blockDim.x) data[to * size + i] = data[from * size + i];
+  for (int64_t i = threadIdx.x; i < size * c.kv_heads; i += blockDim.x) {
+    const int64_t at = i / size * c.slots * size + i % size;  // of head 0's row
+    data[to * size + at] = data[from * size + at];
+  }
   if (c.dtype == DType::int8)
-    for (int64_t i = threadIdx.x; i < c.kv_heads; i += blockDim.x) c.scales[to + i] = c.scales[from + i];
+    for (int64_t i = threadIdx.x; i < c.kv_heads; i += blockDim.x) c.scales[to + i * c.slots] = c.scales[from + i * c.slots];
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace aerie::kernels::reference {
 namespace {
 
 int64_t kv_index(const KvCache& c, int64_t layer, int which, int64_t slot, int64_t head) {
-  return (((layer * 2 + which) * c.slots + slot) * c.kv_heads + head) * c.head_dim;
+  return (((layer * 2 + which) * c.kv_heads + head) * c.slots + slot) * c.head_dim;
 }
 
 float load(const KvCache& c, int64_t i) {

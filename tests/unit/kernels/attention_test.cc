@@ -69,7 +69,7 @@ TEST(Attention, Int8RowsStandAlone) {
     Cache c(s, 1, 1), neighbour(s, 1, 1);
     const int32_t slot = 9;
     run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, c.kv, 0, &slot});
-    const int64_t at = (kPageSlots + slot) * 2;  // rows of keys, then values
+    const int64_t at = 2 * kPageSlots + slot, other = at + kPageSlots;  // behind both heads' keys
     const auto* codes = static_cast<const int8_t*>(c.kv.data) + at * kDim;
     const float scale = c.kv.scales[at];
     float top = 0;
@@ -87,8 +87,8 @@ TEST(Attention, Int8RowsStandAlone) {
     }
     row[5] = 0.5f;  // the other head's codes do not know
     run_cpu(RopeAndStore{view(qkv, 1, 6 * kDim), view(angles, 1, kDim), 2, neighbour.kv, 0, &slot});
-    EXPECT_TRUE(same_bits(codes + kDim, static_cast<const int8_t*>(neighbour.kv.data) + (at + 1) * kDim, kDim));
-    EXPECT_EQ(c.kv.scales[at + 1], neighbour.kv.scales[at + 1]);
+    EXPECT_TRUE(same_bits(codes + (other - at) * kDim, static_cast<const int8_t*>(neighbour.kv.data) + other * kDim, kDim));
+    EXPECT_EQ(c.kv.scales[other], neighbour.kv.scales[other]);
   }
 }
 
