@@ -79,21 +79,21 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
       for (int64_t j = 0; j < kPageSlots; ++j) slots[j] = page + j;
       for (int64_t j = std::max<int64_t>(ctx, 0); j < n; ++j) slots[j] = a.tail_slots[a.tail_offset[r] + j - ctx];
       if (!block.holds(slots, n)) {
-        if (count > 0) Block(m.queries, count, block.values(), dim, op.scale, m);
+        if (count > 0) Block(m.queries, count, block.values(), dim, op.scale, {}, {}, m);
         count = 0;
         block.bring(slots, n);
       }
       for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, n);
     }
-    // The keys read next, of this sequence or the one behind it, are fetched meanwhile.
+    // The page read next, of this sequence or the one behind it.
     int64_t row = t.end - 1, at = first + kPageSlots;
     if (at >= std::min(paged, start + kSpanSlots)) ++row, at = start;
+    Upcoming next_keys, next_values;
     if (row < op.out.rows && at < a.ctx_len[row]) {
       const int64_t slot = int64_t{a.pages[a.seq[row] * a.page_stride + at / kPageSlots]} * kPageSlots;
-      for (int64_t j = 0; j < std::min<int64_t>(a.ctx_len[row] - at, kPageSlots); ++j)
-        for (int64_t i = 0; i < dim; i += kLineValues<T>) AERIE_PREFETCH(keys.row(slot + j).at + i);
+      next_keys = keys.page(slot), next_values = values.page(slot);
     }
-    Block(m.queries, count, block.values(), dim, op.scale, m);
+    Block(m.queries, count, block.values(), dim, op.scale, next_keys, next_values, m);
   }
   for (int64_t r = t.begin; r < t.end; ++r) {
     if (row_length(a, r) <= start) continue;

@@ -51,10 +51,9 @@ HWY_INLINE VF LoadBlocks(const KvRow<T>* row, int64_t i) {
 }
 
 // keys[i * kPageSlots + j] = row[j][i] for begin <= j < end, whole vectors: lanes are positions, so that a score needs
-// no horizontal sum. The same positions' values, which are read next, are fetched meanwhile.
+// no horizontal sum.
 template <class T>
-void TransposeKeys(const KvRow<T>* row, const KvRow<T>* value, int64_t begin, int64_t end, int64_t dim,
-                   float* HWY_RESTRICT keys) {
+void TransposeKeys(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT keys) {
   const F d;
   const hn::RepartitionToWide<F> pairs;
   const auto lower = [&](VF a, VF b) {
@@ -66,8 +65,6 @@ void TransposeKeys(const KvRow<T>* row, const KvRow<T>* value, int64_t begin, in
   for (int64_t j = begin; j < end; j += kLanes) {
     int64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
-      constexpr int64_t kLine = kLineValues<T>, kRows = static_cast<int64_t>(kLanes) * 4 / kLine;  // at a time
-      for (int64_t l = 0; l < kRows; ++l) AERIE_PREFETCH(value[j + i % kLine / 4 * kRows + l].at + i / kLine * kLine);
       const VF a = LoadBlocks(row + j, i), b = LoadBlocks(row + j + 1, i), c = LoadBlocks(row + j + 2, i),
                e = LoadBlocks(row + j + 3, i);
       const VF ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
@@ -97,17 +94,37 @@ void ExpandValues(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, 
   }
 }
 
+// What is read soon, in equal pieces of at most kW vectors of floats.
+template <int kW>
+class Fetching {
+ public:
+  HWY_INLINE Fetching(Upcoming soon, const void* any, int64_t steps)
+      : at_(soon.bytes > 0 ? soon.at : static_cast<const char*>(any)), rate_(static_cast<uint32_t>(soon.bytes + steps - 1) / static_cast<uint32_t>(steps)) {}
+  HWY_INLINE void step() {
+    constexpr int64_t kLine = 64, kBytes = kW * static_cast<int64_t>(kLanes) * 4;
+    for (int64_t i = 0; i < kBytes; i += kLine) AERIE_PREFETCH(at_ + i);
+    at_ += rate_;
+  }
+
+ private:
+  const char* at_;
+  int64_t rate_;
+};
+
 // scores[q][j] = (query q . key j) * scale for the first `reach` positions, in steps of kW vectors.
 template <int kQ, int kW>
-HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, int64_t reach,
+HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, float scale, int64_t reach, Upcoming soon,
                        float (*scores)[kPageSlots]) {
   const F d;
-  for (int64_t first = 0; first < reach; first += kW * static_cast<int64_t>(kLanes)) {
+  constexpr int64_t kStep = kW * static_cast<int64_t>(kLanes);
+  Fetching<kW> fetching(soon, keys, dim * ((reach + kStep - 1) / kStep));
+  for (int64_t first = 0; first < reach; first += kStep) {
     VF acc[kQ][kW];
     for (auto& row : acc)
       for (auto& a : row) a = hn::Zero(d);
     for (int64_t i = 0; i < dim; ++i) {
       const float* k = keys + i * kPageSlots + first;
+      fetching.step();
       VF key[kW];
       for (int w = 0; w < kW; ++w) key[w] = hn::Load(d, k + w * kLanes);
       for (int q = 0; q < kQ; ++q) {
@@ -122,9 +139,10 @@ HWY_INLINE void Scores(const Query* queries, const float* keys, int64_t dim, flo
 
 // values = values * keep + weight * value over positions [begin, end) ascending, elements [at, at + kW vectors).
 template <int kQ, int kW>
-HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t at,
+HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t at, Upcoming soon,
                       const float (*weight)[kPageSlots], const float* keep) {
   const F d;
+  Fetching<kW> fetching(soon, value[begin], end - begin);
   VF acc[kQ][kW];
   for (int q = 0; q < kQ; ++q) {
     const VF k = hn::Set(d, keep[q]);
@@ -132,6 +150,7 @@ HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t b
   }
   for (int64_t j = begin; j < end; ++j) {
     const float* v = value[j] + at;
+    fetching.step();
     VF x[kW];
     for (int w = 0; w < kW; ++w) x[w] = hn::LoadU(d, v + w * kLanes);
     for (int q = 0; q < kQ; ++q) {
@@ -146,13 +165,37 @@ HWY_INLINE void Weigh(const Query* queries, const float* const* value, int64_t b
 // All elements of it.
 template <int kQ>
 HWY_INLINE void WeighRows(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t padded,
-                          const float (*weight)[kPageSlots], const float* keep) {
+                          Upcoming soon, const float (*weight)[kPageSlots], const float* keep) {
   // A single query has too few chains to hide the FMA's latency: take more vectors at once.
   constexpr int kWide = kQ == 1 || (kLanes == 16 && kQ <= 4) ? 4 : 2;
   constexpr int64_t kStep = kWide * static_cast<int64_t>(kLanes);
   int64_t at = 0;
-  for (; at + kStep <= padded; at += kStep) Weigh<kQ, kWide>(queries, value, begin, end, at, weight, keep);
-  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, begin, end, at, weight, keep);
+  for (; at + kStep <= padded; at += kStep)
+    Weigh<kQ, kWide>(queries, value, begin, end, at, soon.part(at / kStep, padded / kStep), weight, keep);
+  for (; at < padded; at += kLanes) Weigh<kQ, 1>(queries, value, begin, end, at, {}, weight, keep);
+}
+
+// score = exp(score - maximum), added to the totals.
+template <int kQ>
+HWY_INLINE void Weights(const Query* queries, float (*score)[kPageSlots], const float* keep) {
+  const F d;
+  constexpr size_t kVectors = kPageSlots / kLanes;
+  VF weight[kQ * kVectors];
+  for (int q = 0; q < kQ; ++q) {
+    // A NaN score stays one: score - top is a NaN whatever top is.
+    const VF top = hn::Set(d, queries[q].state[0]);
+    for (size_t i = 0; i < kVectors; ++i) weight[q * kVectors + i] = hn::Sub(hn::Load(d, score[q] + i * kLanes), top);
+  }
+  Exp<false>(weight);
+  for (int q = 0; q < kQ; ++q) {
+    const VF* own = weight + q * kVectors;
+    for (size_t i = 0; i < kVectors; ++i) hn::Store(own[i], d, score[q] + i * kLanes);
+    float* total = queries[q].state + kStateTotal;
+    for (size_t p = 0; p < kParts; ++p) {
+      const VF block = hn::Add(own[p], own[p + kParts]);
+      hn::Store(hn::Add(hn::Mul(hn::Load(d, total + p * kLanes), hn::Set(d, keep[q])), block), d, total + p * kLanes);
+    }
+  }
 }
 
 // Scores to weights exp(score - maximum so far). keep: what the states count for from now on, 1 unless a maximum rises.
@@ -160,7 +203,6 @@ HWY_INLINE void WeighRows(const Query* queries, const float* const* value, int64
 inline void Softmax(const Query* queries, int64_t count, float (*score)[kPageSlots], float* keep) {
   const F d;
   constexpr auto lanes = static_cast<int64_t>(kLanes);
-  constexpr size_t kVectors = kPageSlots / kLanes;
   for (int64_t q = 0; q < count; ++q) {
     for (int64_t j = 0; queries[q].n < kPageSlots && j < kPageSlots; j += lanes) {
       const auto seen = hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(queries[q].n - j, 0, lanes)));
@@ -175,73 +217,69 @@ inline void Softmax(const Query* queries, int64_t count, float (*score)[kPageSlo
     queries[q].state[0] = top;
   }
   for (int64_t q = 0; q < count; q += lanes) hn::Store(Exp<false>(hn::Load(d, keep + q)), d, keep + q);
-  for (int64_t q = 0; q < count; ++q) {
-    // A NaN score stays one: score - top is a NaN whatever top is.
-    const VF top = hn::Set(d, queries[q].state[0]);
-    VF weight[kVectors];
-    for (size_t i = 0; i < kVectors; ++i) {
-      weight[i] = Exp<false>(hn::Sub(hn::Load(d, score[q] + i * kLanes), top));
-      hn::Store(weight[i], d, score[q] + i * kLanes);
-    }
-    float* total = queries[q].state + kStateTotal;
-    for (size_t p = 0; p < kParts; ++p) {
-      const VF block = hn::Add(weight[p], weight[p + kParts]);
-      hn::Store(hn::Add(hn::Mul(hn::Load(d, total + p * kLanes), hn::Set(d, keep[q])), block), d, total + p * kLanes);
-    }
-  }
+  constexpr int64_t kWide = kLanes == 16 ? 4 : 1;  // queries whose weights registers hold
+  int64_t q = 0;
+  for (; q + kWide <= count; q += kWide) Weights<kWide>(queries + q, score + q, keep + q);
+  for (; q < count; ++q) Weights<1>(queries + q, score + q, keep + q);
 }
 
 // The two ends of a block for kQ queries: their scores, and with these as weights their values.
 template <int kQ>
-void ScoreTile(const Query* queries, const float* keys, int64_t dim, float scale, float (*score)[kPageSlots]) {
+void ScoreTile(const Query* queries, const float* keys, int64_t dim, float scale, Upcoming soon, float (*score)[kPageSlots]) {
   int64_t reach = 0;
   for (int q = 0; q < kQ; ++q) reach = std::max(reach, queries[q].n);
   if (kLanes == 16 && reach <= 16)
-    Scores<kQ, 1>(queries, keys, dim, scale, reach, score);
+    Scores<kQ, 1>(queries, keys, dim, scale, reach, soon, score);
   else
-    Scores<kQ, kLanes != 16 && kQ == 1 ? 4 : 2>(queries, keys, dim, scale, reach, score);
+    Scores<kQ, kLanes != 16 && kQ == 1 ? 4 : 2>(queries, keys, dim, scale, reach, soon, score);
 }
 
 template <int kQ>
-void WeighTile(const Query* queries, const float* const* value, int64_t dim, const float (*weight)[kPageSlots],
-               const float* keep) {
+void WeighTile(const Query* queries, const float* const* value, int64_t dim, Upcoming soon,
+               const float (*weight)[kPageSlots], const float* keep) {
   int64_t n = queries[0].n;  // of all
   for (int q = 1; q < kQ; ++q) n = std::min(n, queries[q].n);
   const int64_t padded = padded_dim(dim);
-  WeighRows<kQ>(queries, value, 0, n, padded, weight, keep);
+  WeighRows<kQ>(queries, value, 0, n, padded, soon, weight, keep);
   for (int q = 0; q < kQ; ++q) {
     constexpr float kAll = 1.0f;
-    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, weight + q, &kAll);
+    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, {}, weight + q, &kAll);
   }
 }
 
 // As many queries at once as registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's
-// latency. fn(first of a tile's, how many)
+// latency. fn(first of a tile's, how many, its part of what is read soon)
 constexpr int64_t kMaxQueries = kLanes == 16 ? 8 : 4;
 template <class Fn>
-HWY_INLINE void EachTile(int64_t count, const Fn& fn) {
+HWY_INLINE void EachTile(int64_t count, Upcoming soon, const Fn& fn) {
   const int64_t tiles = (count + kMaxQueries - 1) / kMaxQueries;
-  for (int64_t i = 0; i < tiles; ++i) fn(count * i / tiles, count * (i + 1) / tiles - count * i / tiles);
+  for (int64_t i = 0; i < tiles; ++i)
+    fn(count * i / tiles, count * (i + 1) / tiles - count * i / tiles, soon.part(i, tiles));
 }
 
-// One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it.
-inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale,
-                  const AttentionMemory& m) {
+// One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it. The keys and values that
+// are read next are fetched meanwhile.
+inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale, Upcoming next_keys,
+                  Upcoming next_values, const AttentionMemory& m) {
   constexpr int64_t kAtOnce = 32;
   HWY_ALIGN float score[kAtOnce][kPageSlots];
   HWY_ALIGN float keep[kAtOnce] = {};
-  const auto tiles = [&]<int... kI>(std::integer_sequence<int, kI...>, int64_t here) {
+  const auto tiles = [&]<int... kI>(std::integer_sequence<int, kI...>, int64_t here, Upcoming keys, Upcoming values) {
     constexpr decltype(&ScoreTile<1>) kScore[] = {ScoreTile<kI + 1>...};
     constexpr decltype(&WeighTile<1>) kWeigh[] = {WeighTile<kI + 1>...};
-    EachTile(here, [&](int64_t q, int64_t n) { kScore[n - 1](queries + q, m.keys, dim, scale, score + q); });
+    EachTile(here, keys, [&](int64_t q, int64_t n, Upcoming soon) {
+      kScore[n - 1](queries + q, m.keys, dim, scale, soon, score + q);
+    });
     Softmax(queries, here, score, keep);
-    EachTile(here, [&](int64_t q, int64_t n) { kWeigh[n - 1](queries + q, value, dim, score + q, keep + q); });
+    EachTile(here, values, [&](int64_t q, int64_t n, Upcoming soon) {
+      kWeigh[n - 1](queries + q, value, dim, soon, score + q, keep + q);
+    });
   };
-  for (int64_t parts = (count + kAtOnce - 1) / kAtOnce; parts > 0; --parts) {
-    const int64_t here = (count + parts - 1) / parts;
-    tiles(std::make_integer_sequence<int, kMaxQueries>(), here);
+  const int64_t parts = (count + kAtOnce - 1) / kAtOnce;
+  for (int64_t i = 0; i < parts; ++i) {
+    const int64_t here = count * (i + 1) / parts - count * i / parts;
+    tiles(std::make_integer_sequence<int, kMaxQueries>(), here, next_keys.part(i, parts), next_values.part(i, parts));
     queries += here;
-    count -= here;
   }
 }
 
@@ -265,7 +303,7 @@ class BlockRows {
       value[j] = values_.row(slots_[j]);
     }
     n_ = n;
-    TransposeKeys(row, value, begin, end, dim_, m_.keys);
+    TransposeKeys(row, begin, end, dim_, m_.keys);
     if (sizeof(T) == 4 && dim_ % 16 == 0) {
       for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(value[j].at);
     } else {

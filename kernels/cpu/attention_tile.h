@@ -25,8 +25,17 @@ struct KvRow<int8_t> {
   float scale;
 };
 
-template <class T>
-constexpr int64_t kLineValues = 64 / static_cast<int64_t>(sizeof(T));  // in a line of the CPU's caches
+// Memory that is read soon: fetched line by line while something else is computed. As much at once would keep whoever
+// asks for it waiting, and does not let the CPU's own prefetchers run ahead.
+struct Upcoming {
+  const char* at = nullptr;
+  int64_t bytes = 0;
+  Upcoming part(int64_t i, int64_t of) const {
+    if (of <= 1 || bytes == 0) return *this;  // as a rule
+    const int64_t size = bytes / of;
+    return {at + size * i, i + 1 < of ? size : bytes - size * i};
+  }
+};
 
 // The keys (which = 0) or values (1) of one kv head in one layer.
 template <class T>
@@ -44,6 +53,9 @@ class KvHead {
       return {at, scales_[slot]};
     else
       return {at};
+  }
+  Upcoming page(int64_t slot) const {
+    return {reinterpret_cast<const char*>(row(slot).at), int64_t{kPageSlots} * dim_ * static_cast<int64_t>(sizeof(T))};
   }
 
  private:

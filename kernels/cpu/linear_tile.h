@@ -4,10 +4,8 @@
 #include <cstdint>
 
 #include "kernels/cpu/prefetch.h"
+#include "kernels/cpu/unroll.h"
 #include "kernels/ops.h"
-
-// Accumulators in an array stay in registers only if every loop over it is unrolled early.
-#define AERIE_UNROLL _Pragma("GCC unroll 16")
 
 namespace aerie::kernels::cpu {
 

@@ -1,6 +1,7 @@
 // Vector math of the CPU kernels, for each Highway target. Plain multiplications and additions in the
 // order of kernels/scalar_math.h, so that every ISA gives the scalar functions' bits.
 #include "hwy/highway.h"
+#include "kernels/cpu/unroll.h"
 #include "kernels/ops.h"
 #include "kernels/scalar_math.h"
 
@@ -59,29 +60,46 @@ HWY_INLINE VF LogPositive(VF x) {
   return Log1pReduced(f, e);
 }
 
-// kPositive: x may be above 0. A NaN stays one through all of it.
-template <bool kPositive = true>
-HWY_INLINE VF Exp(VF x) {
+// x = exp(x), step after step for all vectors: the steps of one wait for each other. kPositive: some may be above 0. A NaN
+// stays one through all of it.
+template <bool kPositive = true, size_t N>
+HWY_INLINE void Exp(VF (&x)[N]) {
   const F d;
   const hn::RebindToSigned<F> di;
   const VF low = hn::Set(d, ExpPoly::kMin), high = hn::Set(d, ExpPoly::kMax), round = hn::Set(d, ExpPoly::kRound);
-  VF c = x;
-  if constexpr (kPositive) c = hn::IfThenElse(hn::Gt(x, high), high, c);
-  c = hn::IfThenElse(hn::Lt(x, low), low, c);
-  const VF rounded = hn::Add(hn::Mul(c, hn::Set(d, ExpPoly::kLog2e)), round), n = hn::Sub(rounded, round);
-  VF r = hn::Sub(c, hn::Mul(n, hn::Set(d, ExpPoly::kLn2Hi)));
-  r = hn::Sub(r, hn::Mul(n, hn::Set(d, ExpPoly::kLn2Lo)));
-  VF p = hn::Set(d, ExpPoly::kP[0]);
-  for (int i = 1; i < 6; ++i) p = hn::Add(hn::Mul(p, r), hn::Set(d, ExpPoly::kP[i]));
-  p = hn::Mul(p, hn::Mul(r, r));
-  p = hn::Add(p, r);
-  p = hn::Add(p, hn::Set(d, 1.0f));
-  // n as an integer: what the last bits of `rounded` are more than those of kRound.
-  const auto bits = hn::ShiftLeft<23>(hn::Add(hn::Sub(hn::BitCast(di, rounded), hn::BitCast(di, round)), hn::Set(di, 126)));
-  VF y = hn::Mul(hn::Mul(p, hn::BitCast(d, bits)), hn::Set(d, 2.0f));
-  y = hn::IfThenZeroElse(hn::Lt(x, low), y);
-  if constexpr (kPositive) y = hn::IfThenElse(hn::Gt(x, high), hn::Set(d, std::numeric_limits<float>::infinity()), y);
-  return y;
+  VF r[N], rounded[N], n[N], p[N];
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+    r[i] = x[i];
+    if constexpr (kPositive) r[i] = hn::IfThenElse(hn::Gt(r[i], high), high, r[i]);
+    r[i] = hn::IfThenElse(hn::Lt(x[i], low), low, r[i]);
+  }
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) rounded[i] = hn::Add(hn::Mul(r[i], hn::Set(d, ExpPoly::kLog2e)), round);
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) n[i] = hn::Sub(rounded[i], round);
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) r[i] = hn::Sub(r[i], hn::Mul(n[i], hn::Set(d, ExpPoly::kLn2Hi)));
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) r[i] = hn::Sub(r[i], hn::Mul(n[i], hn::Set(d, ExpPoly::kLn2Lo)));
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) p[i] = hn::Set(d, ExpPoly::kP[0]);
+  AERIE_UNROLL for (int k = 1; k < 6; ++k)
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) p[i] = hn::Add(hn::Mul(p[i], r[i]), hn::Set(d, ExpPoly::kP[k]));
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) p[i] = hn::Mul(p[i], hn::Mul(r[i], r[i]));
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) p[i] = hn::Add(p[i], r[i]);
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) p[i] = hn::Add(p[i], hn::Set(d, 1.0f));
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+    // n as an integer: what the last bits of `rounded` are more than those of kRound.
+    const auto bits = hn::ShiftLeft<23>(hn::Add(hn::Sub(hn::BitCast(di, rounded[i]), hn::BitCast(di, round)), hn::Set(di, 126)));
+    p[i] = hn::Mul(p[i], hn::BitCast(d, bits));
+  }
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+    VF y = hn::IfThenZeroElse(hn::Lt(x[i], low), hn::Mul(p[i], hn::Set(d, 2.0f)));
+    if constexpr (kPositive) y = hn::IfThenElse(hn::Gt(x[i], high), hn::Set(d, std::numeric_limits<float>::infinity()), y);
+    x[i] = y;
+  }
+}
+
+template <bool kPositive = true>
+HWY_INLINE VF Exp(VF x) {
+  VF one[1] = {x};
+  Exp<kPositive>(one);
+  return one[0];
 }
 
 // bf16 -> f32, kLanes of them.

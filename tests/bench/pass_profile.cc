@@ -1,6 +1,6 @@
 // Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
-//   pass_profile [--isa NAME] [--fetch one|two] MODEL.aerie THREADS ROWS...
-// The target's passes behind 192 positions, interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
+//   pass_profile [--isa NAME] [--fetch one|two] [--context N] [--kv f32|bf16|int8] MODEL.aerie THREADS ROWS...
+// The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
 // A device that passes everything on times the ops: each runs as a plan of its own, as it does inside a pass.
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/fetching.h"
 #include "tests/bench/choose_isa.h"
+#include "tests/bench/kv_format.h"
 #include "tests/support/wrapped_device.h"
 
 namespace {
@@ -93,18 +94,27 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-Status profile_passes(const char* path, int threads, const std::vector<int32_t>& rows, Profile& profile, std::string* about) {
+struct Wanted {
+  const char* model = nullptr;
+  int threads = 0;
+  std::vector<int32_t> rows;
+  int32_t context = 192;
+  kernels::DType kv = kernels::DType::f32;
+};
+
+Status profile_passes(const Wanted& wanted, Profile& profile, std::string* about) {
   kernels::CpuOptions cpu;
-  cpu.threads = threads;
+  cpu.threads = wanted.threads;
   AERIE_ASSIGN(auto inner, kernels::make_cpu_device(cpu));
   *about = inner->isa();
-  AERIE_ASSIGN(auto package, Package::open(path));
+  AERIE_ASSIGN(auto package, Package::open(wanted.model));
   ModelOptions options;
-  options.kv_positions = 1024;
+  options.kv_positions = wanted.context + 1024;
+  options.kv_dtype = wanted.kv;
   AERIE_ASSIGN(const auto model, Model::open(std::make_shared<TimedDevice>(std::move(inner), profile), std::move(package), options));
   MeasureOptions measure;
-  measure.contexts = {192};
-  measure.rows = rows;
+  measure.contexts = {wanted.context};
+  measure.rows = wanted.rows;
   measure.least_samples = measure.most_samples = 15;
   return measure_target(*model, measure).status();
 }
@@ -112,25 +122,30 @@ Status profile_passes(const char* path, int threads, const std::vector<int32_t>&
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2 && argv[1] == std::string("--isa")) {
-    if (!choose_isa(argv[2])) return 1;
-    argv += 2, argc -= 2;
-  }
-  if (argc > 2 && argv[1] == std::string("--fetch")) {  // weights in so many steps, not as this machine does
-    const std::string steps = argv[2];
-    if (steps != "one" && steps != "two") return std::fprintf(stderr, "pass_profile: --fetch %s: one or two\n", argv[2]), 1;
-    kernels::cpu::set_fetch_in_two_steps(steps == "two");
-    argv += 2, argc -= 2;
-  }
-  std::vector<int32_t> rows;
-  for (int i = 3; i < argc; ++i) rows.push_back(std::atoi(argv[i]));
-  const int threads = argc > 3 ? std::atoi(argv[2]) : 0;
-  if (rows.empty() || threads < 1 || std::any_of(rows.begin(), rows.end(), [](int32_t n) { return n < 1 || n > 128; }))
-    return std::fprintf(stderr, "usage: pass_profile [--isa NAME] [--fetch one|two] MODEL.aerie THREADS ROWS...\n"), 1;
+  Wanted wanted;
+  const auto option = [&](const std::string& name, const char* value) {
+    if (name == "--isa") return choose_isa(value);
+    if (name == "--fetch") {  // weights in so many steps, not as this machine does
+      const std::string steps = value;
+      kernels::cpu::set_fetch_in_two_steps(steps == "two");
+      return steps == "one" || steps == "two";
+    }
+    if (name == "--context") return (wanted.context = std::atoi(value)) > 0;
+    const auto kv = name == "--kv" ? kv_format(value) : std::nullopt;
+    if (kv) wanted.kv = *kv;
+    return kv.has_value();
+  };
+  bool good = true;
+  for (; good && argc > 2 && argv[1][0] == '-'; argv += 2, argc -= 2) good = option(argv[1], argv[2]);
+  if (argc > 2) wanted.model = argv[1], wanted.threads = std::atoi(argv[2]);
+  for (int i = 3; i < argc; ++i) wanted.rows.push_back(std::atoi(argv[i]));
+  for (const int32_t n : wanted.rows) good = good && n >= 1 && n <= 128;
+  if (!good || wanted.rows.empty() || wanted.threads < 1)
+    return std::fprintf(stderr, "usage: pass_profile [--isa NAME] [--fetch one|two] [--context N] [--kv %s] MODEL.aerie THREADS ROWS...\n",
+                        kKvFormats), 1;
   Profile profile;
   std::string about;
-  if (const Status s = profile_passes(argv[1], threads, rows, profile, &about); !s.ok())
-    return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
+  if (const Status s = profile_passes(wanted, profile, &about); !s.ok()) return std::fprintf(stderr, "%s\n", s.message().c_str()), 1;
   std::printf("%s\n%-22s", about.c_str(), "ms a pass of rows");
   for (const auto& [n, passes] : profile) std::printf("  %8ld  GMAC/s", static_cast<long>(n));
   for (const auto& [kind, of_first] : profile.begin()->second.front()) {

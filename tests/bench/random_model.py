@@ -27,7 +27,7 @@ class Shape:
     kv_heads: int
     ffn: int
     vocab: int = 32000
-    context: int = 2048
+    context: int = 32768
     rms_eps: float = 1e-5
     rope_theta: float = 10000.0
     head_size: int = 0  # 0: hidden / heads
