@@ -1,5 +1,7 @@
 // llama_driver MODEL.gguf THREADS CONTEXT: llama.cpp's passes, timed on command (protocol.h). KV cache, flash
 // attention, batch sizes and weight repacking are its defaults.
+#include <algorithm>
+
 #include "llama.h"
 #include "protocol.h"
 
@@ -58,7 +60,7 @@ class Engine {
   // The positions before the newest token of the context.
   void fill() {
     forget(0);
-    decode(0, context_ - 1, false);
+    for (int first = 0; first < context_ - 1; first += kMaxRows) decode(first, std::min(kMaxRows, context_ - 1 - first), false);
   }
   double pass(int n) {
     const double ms = decode(context_ - 1, n, true);
