@@ -18,6 +18,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/attention_block-inl.h"
 #include "kernels/cpu/attention_tile-inl.h"
 
 #ifndef AERIE_ATTENTION_SHARED

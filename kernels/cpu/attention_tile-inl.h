@@ -20,86 +20,13 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using F4 = hn::FixedTag<float, 4>;
-
-HWY_INLINE float Load1(KvRow<float> row, int64_t i) { return row.at[i]; }
-HWY_INLINE float Load1(KvRow<uint16_t> row, int64_t i) { return std::bit_cast<float>(uint32_t{row.at[i]} << 16); }
-HWY_INLINE float Load1(KvRow<int8_t> row, int64_t i) { return static_cast<float>(row.at[i]) * row.scale; }
-HWY_INLINE hn::Vec<F4> Load4(KvRow<float> row, int64_t i) { return hn::LoadU(F4(), row.at + i); }
-HWY_INLINE hn::Vec<F4> Load4(KvRow<uint16_t> row, int64_t i) {
-  const hn::FixedTag<uint32_t, 4> d32;
-  return hn::BitCast(F4(), hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(hn::FixedTag<uint16_t, 4>(), row.at + i))));
-}
-HWY_INLINE hn::Vec<F4> Load4(KvRow<int8_t> row, int64_t i) {
-  const auto codes = hn::PromoteTo(hn::FixedTag<int32_t, 4>(), hn::LoadU(hn::FixedTag<int8_t, 4>(), row.at + i));
-  return hn::Mul(hn::ConvertTo(F4(), codes), hn::Set(F4(), row.scale));
-}
-
-// Elements [i, i + 4) of every fourth of the rows from row[0] on, a block of the vector each.
-template <class T>
-HWY_INLINE VF LoadBlocks(const KvRow<T>* row, int64_t i) {
-  const F d;
-  if constexpr (kLanes == 4) {
-    return Load4(row[0], i);
-  } else if constexpr (kLanes == 8) {
-    return hn::Combine(d, Load4(row[4], i), Load4(row[0], i));
-  } else {
-    const hn::Half<F> half;
-    return hn::Combine(d, hn::Combine(half, Load4(row[12], i), Load4(row[8], i)),
-                       hn::Combine(half, Load4(row[4], i), Load4(row[0], i)));
-  }
-}
-
-// keys[i * kPageSlots + j] = row[j][i] for begin <= j < end, whole vectors: lanes are positions, so that a score needs
-// no horizontal sum.
-template <class T>
-void TransposeKeys(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT keys) {
-  const F d;
-  const hn::RepartitionToWide<F> pairs;
-  const auto lower = [&](VF a, VF b) {
-    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
-  };
-  const auto upper = [&](VF a, VF b) {
-    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
-  };
-  for (int64_t j = begin; j < end; j += kLanes) {
-    int64_t i = 0;
-    for (; i + 4 <= dim; i += 4) {
-      const VF a = LoadBlocks(row + j, i), b = LoadBlocks(row + j + 1, i), c = LoadBlocks(row + j + 2, i),
-               e = LoadBlocks(row + j + 3, i);
-      const VF ab0 = hn::InterleaveLower(d, a, b), ce0 = hn::InterleaveLower(d, c, e);
-      const VF ab1 = hn::InterleaveUpper(d, a, b), ce1 = hn::InterleaveUpper(d, c, e);
-      float* out = keys + i * kPageSlots + j;
-      hn::Store(lower(ab0, ce0), d, out);
-      hn::Store(upper(ab0, ce0), d, out + kPageSlots);
-      hn::Store(lower(ab1, ce1), d, out + 2 * kPageSlots);
-      hn::Store(upper(ab1, ce1), d, out + 3 * kPageSlots);
-    }
-    for (; i < dim; ++i)
-      for (int64_t l = 0; l < static_cast<int64_t>(kLanes); ++l) keys[i * kPageSlots + j + l] = Load1(row[j + l], i);
-  }
-}
-
-// Rows of whole vectors, zeros behind dim.
-template <class T>
-void ExpandValues(const KvRow<T>* row, int64_t begin, int64_t end, int64_t dim, float* HWY_RESTRICT values) {
-  const F4 d;
-  const int64_t padded = padded_dim(dim);
-  for (int64_t j = begin; j < end; ++j) {
-    float* out = values + j * padded;
-    int64_t i = 0;
-    for (; i + 4 <= dim; i += 4) hn::StoreU(Load4(row[j], i), d, out + i);
-    for (; i < dim; ++i) out[i] = Load1(row[j], i);
-    for (; i < padded; ++i) out[i] = 0.0f;
-  }
-}
-
 // What is read soon, in equal pieces of at most kW vectors of floats.
 template <int kW>
 class Fetching {
  public:
   HWY_INLINE Fetching(Upcoming soon, const void* any, int64_t steps)
-      : at_(soon.bytes > 0 ? soon.at : static_cast<const char*>(any)), rate_(static_cast<uint32_t>(soon.bytes + steps - 1) / static_cast<uint32_t>(steps)) {}
+      : at_(soon.bytes > 0 ? soon.at : static_cast<const char*>(any)),
+        rate_(static_cast<uint32_t>(soon.bytes + steps - 1) / static_cast<uint32_t>(steps)) {}  // a page's bytes: 32 bits are enough
   HWY_INLINE void step() {
     constexpr int64_t kLine = 64, kBytes = kW * static_cast<int64_t>(kLanes) * 4;
     for (int64_t i = 0; i < kBytes; i += kLine) AERIE_PREFETCH(at_ + i);
@@ -282,44 +209,6 @@ inline void Block(const Query* queries, int64_t count, const float* const* value
     queries += here;
   }
 }
-
-// The keys and values of a block as Block wants them. What the next block has in common with the one before it (tree
-// rows of one text: all but their last few positions) is not brought again.
-template <class T>
-class BlockRows {
- public:
-  BlockRows(const KvHead<T>& keys, const KvHead<T>& values, int64_t dim, const AttentionMemory& m)
-      : keys_(keys), values_(values), dim_(dim), m_(m) {}
-  // Are these slots there, the first of those that are?
-  bool holds(const int64_t* slots, int64_t n) const { return n <= n_ && std::equal(slots, slots + n, slots_); }
-  void bring(const int64_t* slots, int64_t n) {
-    int64_t begin = std::mismatch(slots, slots + std::min(n, n_), slots_).first - slots;
-    begin = begin / static_cast<int64_t>(kLanes) * static_cast<int64_t>(kLanes);
-    const int64_t end = round_up(n, kLanes);
-    KvRow<T> row[kPageSlots], value[kPageSlots];
-    for (int64_t j = begin; j < end; ++j) {  // behind n: read, not used
-      slots_[j] = slots[std::min(j, n - 1)];
-      row[j] = keys_.row(slots_[j]);
-      value[j] = values_.row(slots_[j]);
-    }
-    n_ = n;
-    TransposeKeys(row, begin, end, dim_, m_.keys);
-    if (sizeof(T) == 4 && dim_ % 16 == 0) {
-      for (int64_t j = begin; j < n; ++j) at_[j] = reinterpret_cast<const float*>(value[j].at);
-    } else {
-      ExpandValues(value, begin, n, dim_, m_.values);
-      for (int64_t j = begin; j < n; ++j) at_[j] = m_.values + j * padded_dim(dim_);
-    }
-  }
-  const float* const* values() const { return at_; }
-
- private:
-  const KvHead<T>&keys_, &values_;
-  int64_t dim_, n_ = 0;
-  const AttentionMemory& m_;
-  int64_t slots_[kPageSlots];
-  const float* at_[kPageSlots];
-};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu
