@@ -26,7 +26,7 @@ class Fetching {
  public:
   HWY_INLINE Fetching(Upcoming soon, const void* any, int64_t steps)
       : at_(soon.bytes > 0 ? soon.at : static_cast<const char*>(any)),
-        rate_(static_cast<uint32_t>(soon.bytes + steps - 1) / static_cast<uint32_t>(steps)) {}  // a page's bytes: 32 bits are enough
+        rate_(static_cast<uint32_t>(soon.bytes + steps - 1) / static_cast<uint32_t>(steps)) {}  // of a page's bytes
   HWY_INLINE void step() {
     constexpr int64_t kLine = 64, kBytes = kW * static_cast<int64_t>(kLanes) * 4;
     for (int64_t i = 0; i < kBytes; i += kLine) AERIE_PREFETCH(at_ + i);

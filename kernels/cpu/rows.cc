@@ -39,43 +39,54 @@ void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, flo
   for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
 }
 
-HWY_INLINE VF act(Activation kind, VF x) {
+// Several vectors, for the steps of one wait for each other.
+template <Activation k, size_t N>
+HWY_INLINE void act(VF (&x)[N]) {
   const F d;
-  const VF one = hn::Set(d, 1.0f);
-  switch (kind) {
-    case Activation::relu:
-      return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);  // keeps a NaN
-    case Activation::gelu_tanh: {
-      // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
-      const VF u =
-          hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x, hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x, hn::Mul(x, x)))));
-      return hn::Div(x, hn::Add(one, Exp(hn::Mul(hn::Set(d, -2.0f), u))));
+  if constexpr (k == Activation::relu) {
+    AERIE_UNROLL for (VF& v : x) v = hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Zero(d), v);  // keeps a NaN
+  } else {
+    VF e[N];
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+      if constexpr (k == Activation::gelu_tanh) {
+        // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2 u))
+        const VF cube = hn::Mul(hn::Set(d, 0.044715f), hn::Mul(x[i], hn::Mul(x[i], x[i])));
+        const VF u = hn::Mul(hn::Set(d, 0.7978845608f), hn::Add(x[i], cube));
+        e[i] = hn::Mul(hn::Set(d, -2.0f), u);
+      } else {
+        e[i] = hn::Neg(x[i]);
+      }
     }
-    case Activation::silu:
-      break;
+    Exp(e);
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) x[i] = hn::Div(x[i], hn::Add(hn::Set(d, 1.0f), e[i]));
   }
-  return hn::Div(x, hn::Add(one, Exp(hn::Neg(x))));
+}
+
+template <Activation k, size_t N>
+HWY_INLINE void activate_vectors(const float* x, const float* up, float* out) {
+  const F d;
+  VF y[N];
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) y[i] = hn::LoadU(d, x + i * kLanes);
+  act<k>(y);
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+    if (up) y[i] = hn::Mul(y[i], hn::LoadU(d, up + i * kLanes));
+    hn::StoreU(y[i], d, out + i * kLanes);
+  }
 }
 
 template <Activation k>
 void activate(const float* x, const float* up, int64_t n, float* out) {
-  const F d;
+  constexpr auto lanes = static_cast<int64_t>(kLanes);
+  constexpr int64_t kWide = kLanes == 16 ? 4 : 2;
   int64_t i = 0;
-  for (; i + static_cast<int64_t>(kLanes) <= n; i += kLanes) {
-    VF y = act(k, hn::LoadU(d, x + i));
-    if (up) y = hn::Mul(y, hn::LoadU(d, up + i));
-    hn::StoreU(y, d, out + i);
-  }
+  for (; i + kWide * lanes <= n; i += kWide * lanes) activate_vectors<k, kWide>(x + i, up ? up + i : nullptr, out + i);
+  for (; i + lanes <= n; i += lanes) activate_vectors<k, 1>(x + i, up ? up + i : nullptr, out + i);
   if (i == n) return;
   HWY_ALIGN float in[16] = {}, scale[16] = {}, res[16];
   const auto left = static_cast<size_t>(n - i);
   std::memcpy(in, x + i, left * 4);
-  VF y = act(k, hn::Load(d, in));
-  if (up) {
-    std::memcpy(scale, up + i, left * 4);
-    y = hn::Mul(y, hn::Load(d, scale));
-  }
-  hn::Store(y, d, res);
+  if (up) std::memcpy(scale, up + i, left * 4);
+  activate_vectors<k, 1>(in, up ? scale : nullptr, res);
   std::memcpy(out + i, res, left * 4);
 }
 
