@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -93,15 +94,15 @@ TEST(ThreadPool, NeverWaitsForAnotherCallersJob) {
     static void task(void* context, int32_t) {
       auto& h = *static_cast<Hold*>(context);
       ++h.inside;
-      const auto until = PoolClock::now() + Ms(5000);
+      const auto until = PoolClock::now() + Ms(60000);  // for the failure only
       while (!h.release && PoolClock::now() < until) std::this_thread::yield();
+      --h.inside;
     }
   } hold;
   std::thread other([&] { pool.run(2, Hold::task, &hold); });
   while (hold.inside < 2) std::this_thread::yield();
-  const auto begin = PoolClock::now();
   EXPECT_TRUE(runs_once(pool, 50));
-  EXPECT_LT(PoolClock::now() - begin, Ms(3000));
+  EXPECT_EQ(hold.inside, 2) << "the other caller's job is still under way";
   hold.release = true;
   other.join();
 }
@@ -109,14 +110,18 @@ TEST(ThreadPool, NeverWaitsForAnotherCallersJob) {
 // Of a job the caller waits for taken tasks only: with eight threads on few cores most workers get no
 // turn before the work is done, and that must cost nothing.
 TEST(ThreadPool, OversubscriptionFinishesPromptly) {
-  const auto begin = PoolClock::now();
-  ThreadPool a(8), b(8);
-  std::thread other([&] {
-    for (int job = 0; job < 300; ++job) EXPECT_TRUE(runs_once(b, 16));
-  });
-  for (int job = 0; job < 300; ++job) EXPECT_TRUE(runs_once(a, 16));
-  other.join();
-  EXPECT_LT(PoolClock::now() - begin, Ms(8000));
+  const auto jobs_take = [] {
+    const auto begin = PoolClock::now();
+    ThreadPool a(8), b(8);
+    std::thread other([&] {
+      for (int job = 0; job < 300; ++job) EXPECT_TRUE(runs_once(b, 16));
+    });
+    for (int job = 0; job < 300; ++job) EXPECT_TRUE(runs_once(a, 16));
+    other.join();
+    return PoolClock::now() - begin;
+  };
+  // A machine that stood still meanwhile does so once; a pool that waits for turns does every time.
+  EXPECT_LT(std::min({jobs_take(), jobs_take(), jobs_take()}), Ms(8000));
 }
 
 // A task of a task runs inline; the pool has one job at a time.
