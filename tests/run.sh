@@ -7,6 +7,7 @@ cd "$root"
 bash .ci/setup.sh tests || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 bash .ci/setup.sh bindings || echo "no toolchains for the bindings"  # their tests are skipped then
 passed=0 failed=0 skipped=0
+failures=()  # named again beside the last line: a long output is cut
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -48,12 +49,14 @@ programs() {  # every test program of a build, two at a time, those that take mi
     echo "== $name"
     cat "$out/$name.log"
     if [ -s "$report" ]; then count "$report"; fi
+    [ "$rc" -eq 0 ] || failures+=("$name: $(grep -aom3 '^\[  FAILED  \] [A-Za-z0-9_./]*' "$out/$name.log" | cut -c14- | sort -u | tr '\n' ' ')status $rc")
     if [ "$rc" -ne 0 ] && ! { [ -s "$report" ] && grep -q '"failures": [1-9]' "$report"; }; then
       echo "$name ended with status $rc"
       failed=$((failed + 1))
     fi
     if [ -n "$(ls -A "$out/$name.tmp")" ]; then
       echo "$name left behind: $(ls -A "$out/$name.tmp" | head -n 5 | tr '\n' ' ')"
+      failures+=("$name left something behind")
       failed=$((failed + 1))
     fi
   done
@@ -66,7 +69,7 @@ check() {  # name, command...; status 77: skipped, for the reason it printed
   case $? in
     0) passed=$((passed + 1)) ;;
     77) echo "skipped: $name"; skipped=$((skipped + 1)) ;;
-    *) echo "FAILED: $name"; failed=$((failed + 1)) ;;
+    *) echo "FAILED: $name"; failures+=("$name"); failed=$((failed + 1)) ;;
   esac
 }
 
@@ -123,5 +126,6 @@ export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktra
 export GTEST_FILTER="-$(paste -sd: tests/long_sanitized.txt)"
 programs build/sanitize
 
+[ ${#failures[@]} -eq 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
