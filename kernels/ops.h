@@ -78,9 +78,8 @@ constexpr int kPageSlots = 32;
 // ascending order: so the work on a long context can be divided without a bit depending on how.
 constexpr int kSpanSlots = 1024;
 
-// Element (layer, which 0=K 1=V, kv_head, slot, i) at
-//   data[(((layer * 2 + which) * kv_heads + kv_head) * slots + slot) * head_dim + i].
-// What attention reads for one head lies together: a page is one piece, and pages that follow one another are one stream.
+// Rows of head_dim elements (kv_row says where). What attention reads for one head lies together: a page is one piece,
+// and pages that follow one another are one stream.
 struct KvCache {
   void* data = nullptr;
   int64_t slots = 0;  // pages * kPageSlots
@@ -93,6 +92,11 @@ struct KvCache {
   // codes are to nearest even; a row that is not finite has scale NaN, so that no output which reads it is finite.
   float* scales = nullptr;
 };
+// The row of a key (which = 0) or value (1): element i of it is data[kv_row * head_dim + i].
+// Heads of values follow those of keys: kv_head kv_heads of the keys is head 0 of the values.
+constexpr int64_t kv_row(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head, int64_t slot) {
+  return ((layer * 2 + which) * c.kv_heads + kv_head) * c.slots + slot;
+}
 constexpr int64_t kv_element_bytes(DType t) { return t == DType::int8 ? 1 : t == DType::bf16 ? 2 : 4; }
 
 // What each row may look at: first the committed positions [0, ctx_len[r]) of its sequence through

@@ -91,7 +91,7 @@ void copy_slots(const KvCopy& op, int64_t layer, void* memory, int64_t bytes) {
   for (int64_t head = 0; head < 2 * op.cache.kv_heads; ++head)  // keys', then values'
     for (int32_t i = 0; i < op.n; ++i) {
       if (op.src[i] < 0) continue;
-      const int64_t base = (layer * 2 * op.cache.kv_heads + head) * op.cache.slots;
+      const int64_t base = kv_row(op.cache, layer, 0, head, 0);
       std::memcpy(data + (base + op.dst[i]) * bytes, data + (base + op.src[i]) * bytes, static_cast<size_t>(bytes));
     }
 }
@@ -125,7 +125,7 @@ void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
     if (op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
     for (int64_t head = 0; head < 2 * c.kv_heads; ++head)
-      store(c, (int64_t{op.layer} * 2 * c.kv_heads + head) * c.slots + op.slots[r], k + head * dim);
+      store(c, kv_row(c, op.layer, 0, head, op.slots[r]), k + head * dim);
   }
 }
 

@@ -43,7 +43,7 @@ class KvHead {
  public:
   KvHead(const KvCache& c, int64_t layer, int64_t which, int64_t kv_head)
       : dim_(c.head_dim) {
-    const int64_t first = ((layer * 2 + which) * c.kv_heads + kv_head) * c.slots;  // row of slot 0
+    const int64_t first = kv_row(c, layer, which, kv_head, 0);
     data_ = static_cast<const T*>(c.data) + first * dim_;
     scales_ = c.scales + (sizeof(T) == 1 ? first : 0);
   }

@@ -69,7 +69,7 @@ __device__ void load_page(const Attention& op, int64_t kv_head, const Page& page
   const int64_t dim = c.head_dim;
   for (int64_t j = threadIdx.x / 32; j < n; j += kWarps) {
     const int64_t s = slot(j);
-    const int64_t key = kv_row(c, op.layer, 0, s, kv_head), value = kv_row(c, op.layer, 1, s, kv_head);
+    const int64_t key = kv_row(c, op.layer, 0, kv_head, s), value = kv_row(c, op.layer, 1, kv_head, s);
     for (int64_t i = threadIdx.x % 32; i < page.stride; i += 32) {
       page.keys[j * (page.stride + 4) + i] = i < dim ? load_element(c, key, i) : 0.0f;
       page.values[j * page.stride + i] = i < dim ? load_element(c, value, i) : 0.0f;

@@ -8,10 +8,6 @@ namespace aerie::kernels::cuda {
 constexpr int kMostDim = 256;
 constexpr int kMostElements = kMostDim / 32;  // of a row, a lane
 
-AERIE_HOST_DEVICE inline int64_t kv_row(const KvCache& c, int64_t layer, int which, int64_t slot, int64_t head) {
-  return ((layer * 2 + which) * c.kv_heads + head) * c.slots + slot;
-}
-
 __device__ inline float load_element(const KvCache& c, int64_t r, int64_t i) {
   const int64_t at = r * c.head_dim + i;
   if (c.dtype == DType::int8) return static_cast<float>(static_cast<const int8_t*>(c.data)[at]) * c.scales[r];

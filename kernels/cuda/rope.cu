@@ -45,7 +45,7 @@ __device__ void rope_and_store(const RopeAndStore& op) {
   const int64_t slot = op.slots[r];
   if (slot < 0) return;
   const int which = head < op.heads + kv ? 0 : 1;
-  store_row(op.cache, kv_row(op.cache, op.layer, which, slot, (head - op.heads) % kv), turned);
+  store_row(op.cache, kv_row(op.cache, op.layer, which, (head - op.heads) % kv, slot), turned);
 }
 
 // (n, 2 * layers): one slot's keys or values of one layer.
@@ -53,8 +53,8 @@ __device__ void kv_copy(const KvCopy& op) {
   if (static_cast<int32_t>(blockIdx.x) >= op.n) return;
   const KvCache& c = op.cache;
   if (op.src[blockIdx.x] < 0) return;
-  const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.src[blockIdx.x], 0);
-  const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, op.dst[blockIdx.x], 0);
+  const int64_t from = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, 0, op.src[blockIdx.x]);
+  const int64_t to = kv_row(c, blockIdx.y / 2, blockIdx.y % 2, 0, op.dst[blockIdx.x]);
   const int64_t size = kv_element_bytes(c.dtype) * c.head_dim;
   auto* data = static_cast<char*>(c.data);
   for (int64_t i = threadIdx.x; i < size * c.kv_heads; i += blockDim.x) {
