@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -75,8 +76,39 @@ std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_
   return prompt;
 }
 
-// `plain`: the same text without a drafter; empty where none was asked for.
-void print_json(const RunOptions& o, const Generated& g, const Generated& plain, const std::string& text) {
+// The text in turn with and without its drafters, and how fast.
+struct Comparison {
+  std::vector<double> with, without, ratios;  // tokens per second; a value each time
+  bool same = true, cancelled = false;
+  static double median(std::vector<double> v) {
+    std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+    return v[v.size() / 2];
+  }
+};
+
+// `first` was written with drafters. A short text ends before a clock has said much, and is repeated.
+template <class Again>  // Again(with drafters?): Generated
+Comparison compare(const Generated& first, bool must_be_same, Again&& again) {
+  constexpr double kSeconds = 2;
+  constexpr size_t kMostTimes = 25;
+  Comparison c;
+  Generated with = first;
+  for (double seconds = 0;;) {
+    const Generated without = again(false);
+    c.cancelled = with.cancelled || without.cancelled;
+    if (c.cancelled) return c;
+    c.same = c.same && with.tokens == without.tokens;
+    if (!c.same && must_be_same) throw Failure("the text with and without the drafter differs: please report this");
+    c.with.push_back(with.tokens_per_second());
+    c.without.push_back(without.tokens_per_second());
+    c.ratios.push_back(c.with.back() / c.without.back());
+    seconds += with.seconds + without.seconds;
+    if (seconds >= kSeconds || c.ratios.size() >= kMostTimes) return c;
+    with = again(true);
+  }
+}
+
+void print_json(const RunOptions& o, const Generated& g, const Comparison& c, const std::string& text) {
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   const aerie_statistics& s = g.statistics;
   nlohmann::ordered_json j;
@@ -86,7 +118,7 @@ void print_json(const RunOptions& o, const Generated& g, const Generated& plain,
   j["cycles"] = s.cycles;
   j["proposed"] = s.proposed;
   j["accepted"] = s.accepted;
-  j["tokens_per_second"] = g.tokens_per_second();
+  j["tokens_per_second"] = c.with.empty() ? g.tokens_per_second() : Comparison::median(c.with);
   j["prefill_ms"] = ms(s.prefill_ns);
   j["draft_ms"] = ms(s.draft_ns);
   j["verify_ms"] = ms(s.verify_ns);
@@ -95,23 +127,33 @@ void print_json(const RunOptions& o, const Generated& g, const Generated& plain,
   j["prefill"] = o.model.prefill;
   j["repeated_4grams"] = repeated_4grams(g.tokens);
   j["choice"] = choice_json(s, o.drafters);
-  if (!plain.tokens.empty()) j["plain_tokens_per_second"] = plain.tokens_per_second();
+  if (!c.without.empty()) {
+    j["plain_tokens_per_second"] = Comparison::median(c.without);
+    j["compared"] = c.ratios.size();
+  }
   std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-void print_summary(const RunOptions& o, const Generated& g, const Generated& plain, const char* runtime) {
+void print_summary(const RunOptions& o, const Generated& g, const Comparison& c, const char* runtime) {
   const aerie_statistics& s = g.statistics;
-  std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s", g.tokens_per_second());
+  std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s",
+               c.with.empty() ? g.tokens_per_second() : Comparison::median(c.with));
   if (!o.drafters.empty())
     std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
                  static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", runtime);
   if (!o.drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
-  if (!plain.tokens.empty())
-    std::fprintf(stderr, "%zu tokens, %.0f tokens/s without: drafting gives %.2f x the speed, %s\n", plain.tokens.size(),
-                 plain.tokens_per_second(), g.tokens_per_second() / plain.tokens_per_second(),
-                 plain.tokens == g.tokens ? "the same text token for token" : "sampled rule: another draw of the same law");
+  if (c.ratios.empty()) return;
+  const std::string times = c.ratios.size() > 1 ? " (medians of " + std::to_string(c.ratios.size()) + " times in turn)" : "";
+  std::fprintf(stderr, "%.0f tokens/s without: drafting gives %.2f x the speed%s, %s\n", Comparison::median(c.without),
+               Comparison::median(c.ratios), times.c_str(),
+               c.same ? "the same text token for token" : "sampled rule: another draw of the same law");
+}
+
+Generated generate_until_interrupt(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {}) {
+  const StopOnInterrupt interruptible(session);
+  return generate(session, prompt, max_tokens, on_tokens);
 }
 
 int run_command(const RunOptions& o) {
@@ -128,16 +170,15 @@ int run_command(const RunOptions& o) {
     trace.open(o.trace);
     if (!trace) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   }
-  if (o.compare && !drafters.empty()) {  // neither side pays for what happens once: memory touched for the first time
+  if (o.compare) {  // neither side pays for what happens once: memory touched for the first time
     const Session warm = make_session(o, model.get(), drafters, tokenizer.get());
     generate(warm.get(), prompt, std::min(o.max_tokens, 64));
   }
   const Session session = make_session(o, model.get(), drafters, tokenizer.get());
-  const StopOnInterrupt interruptible(session.get());
   Printer printer(tokenizer.get(), o.json, o.stops);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
   int32_t stop_bytes = 0;
-  const Generated g = generate(session.get(), prompt, o.max_tokens, [&](const aerie_step_result& r, double seconds) {
+  const auto on_tokens = [&](const aerie_step_result& r, double seconds) {
     stop_bytes = r.stop_bytes;
     nlohmann::json line{{"seconds", seconds}, {"tokens", nlohmann::json::array()}, {"drafted", nlohmann::json::array()}};
     for (int32_t i = 0; i < r.n_tokens; ++i) {
@@ -146,19 +187,19 @@ int run_command(const RunOptions& o) {
       line["drafted"].push_back(r.tokens[i].drafted != 0);
     }
     if (trace.is_open()) trace << line.dump() << "\n";
-  });
+  };
+  const Generated g = generate_until_interrupt(session.get(), prompt, o.max_tokens, on_tokens);
   printer.finish(g.finish, stop_bytes);
   if (trace.is_open() && !trace.flush()) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
-  Generated plain;
-  if (o.compare && !drafters.empty() && !g.cancelled) {
-    const Session again = make_session(o, model.get(), {}, tokenizer.get());
-    plain = generate(again.get(), prompt, o.max_tokens);
-    if (o.verify == "exact" && plain.tokens != g.tokens)
-      throw Failure("the text with and without the drafter differs: please report this");
-  }
-  if (o.json) print_json(o, g, plain, printer.text());
-  else print_summary(o, g, plain, aerie_runtime_description(runtime.get()));
-  return g.cancelled ? kInterrupted : 0;
+  Comparison c;
+  if (o.compare && !g.cancelled)
+    c = compare(g, o.verify == "exact", [&](bool with) {
+      const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get());
+      return generate_until_interrupt(again.get(), prompt, o.max_tokens);
+    });
+  if (o.json) print_json(o, g, c, printer.text());
+  else print_summary(o, g, c, aerie_runtime_description(runtime.get()));
+  return g.cancelled || c.cancelled ? kInterrupted : 0;
 }
 
 }  // namespace
@@ -181,7 +222,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_flag("--json", o->json, "one JSON object");
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--trace", o->trace, "JSON lines, one a step");
-  c->add_flag("--compare", o->compare, "run without the drafter too and check that the tokens are equal");
+  c->add_flag("--compare", o->compare, "run without the drafter too, a short text several times in turn, and check that the tokens are equal");
   c->callback([o, run] {
     o->tree.check({o->tree.tree});
     if (o->compare && o->drafters.empty()) throw CLI::ValidationError("--compare", "is with and without a drafter: give --drafter");

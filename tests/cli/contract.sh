@@ -28,6 +28,14 @@ EOF
 done
 "$aerie" convert "$model" -o "$tmp/int8.aerie" --dtype int8
 expect 0 "quantised before" "$aerie" convert "$tmp/int8.aerie" -o "$tmp/int4.aerie" --dtype int4
+# Both ways, as often as it takes; the statistics are one text's.
+"$aerie" run --model "$model" --drafter "$head" --prompt "It was" --max-tokens 24 --temperature 0.7 --seed 5 --compare --json >"$tmp/r.json"
+python3 - "$tmp/r.json" "$tmp/first.json" <<'EOF'
+import json, sys
+r, first = (json.load(open(p)) for p in sys.argv[1:])
+assert r["tokens"] == first["tokens"] and r["cycles"] <= 24, r
+assert 1 <= r["compared"] <= 25 and r["tokens_per_second"] > 0 and r["plain_tokens_per_second"] > 0, r
+EOF
 "$aerie" inspect "$model" --json | python3 -c 'import json,sys; json.load(sys.stdin)'
 "$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 6000 --length 48
 head -c 100000 "$model" >"$tmp/cut.aerie"
