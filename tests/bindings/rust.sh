@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Rust crates: lints, tests linked and loaded, docs without a warning, packages that build away from here; the
+# The Rust crates: style, lints, tests linked and loaded, docs without a warning, packages that build away from here; the
 # page's code; the drafter in Rust. Ends with status 77 where there is no cargo.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -10,6 +10,10 @@ export LD_LIBRARY_PATH=$build/lib RUST_BACKTRACE=0 RUSTFLAGS=-Dwarnings RUSTDOCF
 cargo() { command cargo --quiet "$@"; }
 
 cd "$root/bindings/rust"
+if cargo fmt --version >/dev/null 2>&1; then
+  cargo fmt --all --check
+  (cd "$root/samples/drafter-rust" && cargo fmt --check)
+fi
 if cargo clippy --version >/dev/null 2>&1; then
   cargo clippy --all-targets
   cargo clippy --all-targets --features load

@@ -48,6 +48,7 @@ macro_rules! functions {
 
 // The headers say when a call is safe; imports are unused where functions! is nothing.
 #[allow(clippy::missing_safety_doc, unused_imports)]
+#[rustfmt::skip] // generate.py lays it out
 mod generated;
 #[cfg(feature = "load")]
 mod load;

@@ -24,9 +24,10 @@ impl Model {
     pub fn evaluate(&self, tokens: &[i32], mut wanted: Evaluation<'_>) -> Result<()> {
         let info = self.info()?;
         let fits = |rows: &Option<&mut [f32]>, columns: usize| match rows {
-            Some(rows) if Some(rows.len()) != tokens.len().checked_mul(columns) => {
-                Err(Error::new(Code::InvalidArgument, format!("{} values are not {} rows of {columns}", rows.len(), tokens.len())))
-            }
+            Some(rows) if Some(rows.len()) != tokens.len().checked_mul(columns) => Err(Error::new(
+                Code::InvalidArgument,
+                format!("{} values are not {} rows of {columns}", rows.len(), tokens.len()),
+            )),
             _ => Ok(()),
         };
         fits(&wanted.features, wanted.taps.len() * info.hidden_size as usize)?;

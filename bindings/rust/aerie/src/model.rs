@@ -119,10 +119,7 @@ unsafe extern "C" fn make_room(user: *mut c_void, wanted: i32) -> i32 {
 }
 
 /// Run `call` with a progress callback and its user pointer; a panic of the closure goes on here.
-pub(crate) fn with_progress<T>(
-    progress: Option<Progress<'_>>,
-    call: impl FnOnce(sys::aerie_progress_fn, *mut c_void) -> T,
-) -> T {
+pub(crate) fn with_progress<T>(progress: Option<Progress<'_>>, call: impl FnOnce(sys::aerie_progress_fn, *mut c_void) -> T) -> T {
     let progress = match progress {
         Some(progress) => progress,
         None => return call(None, null_mut()),

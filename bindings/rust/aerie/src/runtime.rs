@@ -70,10 +70,8 @@ impl Runtime {
         ensure_loaded()?;
         let device = options.device.map(c_string).transpose()?;
         let hooks = Arc::new(Hooks { log: options.log, memory: options.allocator.map(Memory::of), jobs: options.jobs });
-        let mut raw_options = sized!(aerie_runtime_options {
-            threads: options.threads,
-            device: device.as_ref().map_or(null(), |d| d.as_ptr()),
-        });
+        let mut raw_options =
+            sized!(aerie_runtime_options { threads: options.threads, device: device.as_ref().map_or(null(), |d| d.as_ptr()) });
         hooks.fill(&mut raw_options);
         let mut raw = std::ptr::null_mut();
         check(|e| unsafe { sys::aerie_runtime_create(&raw_options, &mut raw, e) })?;

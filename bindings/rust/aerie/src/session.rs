@@ -92,9 +92,7 @@ impl Model {
     pub fn restore_file(&self, options: &SessionOptions, path: impl AsRef<Path>) -> Result<Session> {
         let path = c_path(path.as_ref())?;
         let mut raw = null_mut();
-        options.with_raw(|o| {
-            check(|e| unsafe { sys::aerie_session_restore_file(self.raw(), o, path.as_ptr(), &mut raw, e) })
-        })?;
+        options.with_raw(|o| check(|e| unsafe { sys::aerie_session_restore_file(self.raw(), o, path.as_ptr(), &mut raw, e) }))?;
         Ok(Session::from_raw(raw, self.clone()))
     }
 }

@@ -294,7 +294,8 @@ fn kv_full() {
     let idle = Arc::new(Mutex::new(None::<Session>));
     let theirs = idle.clone();
     let kv_full: KvFull = Box::new(move |wanted| wanted > 0 && theirs.lock().unwrap().take().is_some());
-    let options_of_model = ModelOptions { kv_positions: 512, forget_prefixes: true, kv_full: Some(kv_full), ..Default::default() };
+    let options_of_model =
+        ModelOptions { kv_positions: 512, forget_prefixes: true, kv_full: Some(kv_full), ..Default::default() };
     let model = runtime().open_model(model_path("demo.aerie"), options_of_model).unwrap();
     let long: Vec<i32> = (0..300).map(|i| i * 7 % 4000).collect();
     let session = || {

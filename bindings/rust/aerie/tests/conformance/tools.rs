@@ -40,7 +40,8 @@ fn profile() {
         points = done;
         done <= total
     };
-    let options = ProfileOptions { quick: true, contexts: &[40], drafters: &drafters, progress: Some(progress), ..Default::default() };
+    let options =
+        ProfileOptions { quick: true, contexts: &[40], drafters: &drafters, progress: Some(progress), ..Default::default() };
     let mut profile = Profile::measure(&model, options).unwrap();
     assert!(points > 0);
     assert!(profile.json().unwrap().contains("\"target\""));
