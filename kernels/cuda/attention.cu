@@ -27,17 +27,24 @@ struct Page {
   float* keys;     // (32, padded + 4): lanes read different rows at once, without bank conflicts
   float* values;   // (32, padded)
   float* queries;  // (16, padded)
+  float* scales;   // (32, 2): of a key and a value, int8 alone
+  char* raw;       // keys and values as the cache has them, of two bytes or one
   int64_t stride;
   __device__ Page(float* shared, int64_t dim) : stride(padded(dim)) {
     keys = shared;
     values = keys + kPageSlots * (stride + 4);
     queries = values + kPageSlots * stride;
+    scales = queries + kQueries * stride;
+    raw = reinterpret_cast<char*>(scales + kPageSlots * 2);
   }
 };
-size_t page_bytes(int64_t dim) {
-  const int64_t p = (dim + 3) / 4 * 4;
-  return static_cast<size_t>(kPageSlots * (2 * p + 4) + kQueries * p) * 4;
+// Of a page's 64 keys and values, so many are raw at a time: all stay below the 99 KiB that every device since 8.6 has.
+AERIE_HOST_DEVICE constexpr int raw_lines(int64_t line_bytes) { return (line_bytes <= 256 ? 2 : 1) * kPageSlots; }
+size_t page_bytes(int64_t dim, DType t) {
+  const int64_t p = (dim + 3) / 4 * 4, line = dim * kv_element_bytes(t), raw = t == DType::f32 ? 0 : raw_lines(line) * line;
+  return static_cast<size_t>((kPageSlots * (2 * p + 4 + 2) + kQueries * p) * 4 + raw);
 }
+static_assert((kPageSlots * (2 * kMostDim + 6) + kQueries * kMostDim) * 4 + raw_lines(2 * kMostDim) * 2 * kMostDim <= 99 * 1024);
 
 // Row r of the op and what it looks at.
 struct Row {
@@ -62,13 +69,63 @@ struct Row {
   __device__ bool plain(int64_t first) const { return first + count(first) <= ctx; }
 };
 
-// Rows of 32 slots: the first `n` slots that `slot` gives, others are left alone.
-template <class Slot>
-__device__ void load_page(const Attention& op, int64_t kv_head, const Page& page, int64_t n, const Slot& slot) {
+// A page's slots, of the n positions from `begin` on: one after another from `first` on, or (-1) where the row says.
+struct Slots {
+  int64_t first, begin;
+  const Row& row;
+  __device__ int64_t operator()(int64_t j) const { return first >= 0 ? first + j : row.slot(begin + j); }
+};
+
+// n positions to the page; what it has behind them is left alone. Ends without a barrier.
+//
+// Copies of 16 bytes are under way all at once; whoever asked for one makes floats of it.
+template <class T>
+__device__ void load_pieces(const Attention& op, int64_t kv_head, const Page& page, const Slots& slots, int n) {
+  constexpr int kSize = 16 / static_cast<int>(sizeof(T));
+  const KvCache& c = op.cache;
+  const auto row_of = [&](int line) {  // of the keys' and values' lines in turn
+    return kv_row(c, op.layer, line % 2, kv_head, slots(line / 2));
+  };
+  const auto place_of = [&](int line) {
+    return line % 2 ? page.values + line / 2 * page.stride : page.keys + line / 2 * (page.stride + 4);
+  };
+  const int me = static_cast<int>(threadIdx.x), line_pieces = c.head_dim / kSize;
+  if (sizeof(T) == 1) {
+    if (me < 2 * n) page.scales[me] = c.scales[row_of(me)];
+    sync_block();
+  }
+  const int most = raw_lines(c.head_dim * static_cast<int>(sizeof(T)));
+  for (int done = 0; done < 2 * n; done += most) {  // a thread finds in `raw` what it has brought there itself
+    const int pieces = (2 * n - done < most ? 2 * n - done : most) * line_pieces;
+#pragma unroll 1
+    for (int p = me; p < pieces; p += kWarps * 32) {
+      const int line = done + p / line_pieces, i = p % line_pieces * kSize;
+      const T* from = static_cast<const T*>(c.data) + row_of(line) * c.head_dim + i;
+      if constexpr (sizeof(T) == 4) copy_async16(place_of(line) + i, from, true);
+      else copy_async16(page.raw + p * 16, from, true);
+    }
+    copy_async_commit();
+    copy_async_wait<0>();
+    if constexpr (sizeof(T) < 4) {
+#pragma unroll 1
+      for (int p = me; p < pieces; p += kWarps * 32) {
+        const int line = done + p / line_pieces, i = p % line_pieces * kSize;
+        widen<T>(*reinterpret_cast<const uint4*>(page.raw + p * 16), sizeof(T) == 1 ? page.scales[line] : 1.0f, place_of(line) + i);
+      }
+    }
+  }
+}
+__device__ void load_page(const Attention& op, int64_t kv_head, const Page& page, const Slots& slots, int64_t n) {
   const KvCache& c = op.cache;
   const int64_t dim = c.head_dim;
+  if (dim * kv_element_bytes(c.dtype) % 16 == 0) {
+    const int count = static_cast<int>(n);
+    if (c.dtype == DType::int8) return load_pieces<int8_t>(op, kv_head, page, slots, count);
+    if (c.dtype == DType::bf16) return load_pieces<uint16_t>(op, kv_head, page, slots, count);
+    return load_pieces<float>(op, kv_head, page, slots, count);
+  }
   for (int64_t j = threadIdx.x / 32; j < n; j += kWarps) {
-    const int64_t s = slot(j);
+    const int64_t s = slots(j);
     const int64_t key = kv_row(c, op.layer, 0, kv_head, s), value = kv_row(c, op.layer, 1, kv_head, s);
     for (int64_t i = threadIdx.x % 32; i < page.stride; i += 32) {
       page.keys[j * (page.stride + 4) + i] = i < dim ? load_element(c, key, i) : 0.0f;
@@ -88,6 +145,7 @@ struct State {
     if (lane < n) {
       const float* key = page.keys + lane * (page.stride + 4);
       float sum = 0;
+#pragma unroll 4
       for (int64_t i = 0; i < page.stride; i += 4) {
         const float4 q = *reinterpret_cast<const float4*>(query + i), k = *reinterpret_cast<const float4*>(key + i);
         sum = fmaf(q.x, k.x, sum);
@@ -103,6 +161,7 @@ struct State {
     total = total * keep + warp_sum(weight);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[e] = values[e] * keep;
+#pragma unroll 4
     for (int j = 0; j < n; ++j) {
       const float w = shuffle(weight, j);
 #pragma unroll
@@ -130,11 +189,25 @@ __device__ void attention_chunk(const AttentionTask& task) {
     longest = n > longest ? n : longest;
   }
   if (longest <= begin) return;  // the whole block
-  for (int64_t i = threadIdx.x; i < kQueries * page.stride; i += kWarps * 32) {
-    const int64_t q = first_query + i / page.stride, e = i % page.stride;
-    page.queries[i] = q < last_query && e < dim ? row(op.q, q / group)[(kv_head * group + q % group) * dim + e] : 0.0f;
-  }
+  // A warp has every kWarps-th query, so that all work where there are few, as there are for one row.
+  const auto query_of = [&](int i) { return page.queries + (i * kWarps + warp) * page.stride; };
   State<kElements> state[kWarpQueries];
+  int32_t row_of[kWarpQueries], head_of[kWarpQueries];  // -1: no query
+  float loaded[kWarpQueries][kElements];  // before the first is stored
+#pragma unroll
+  for (int i = 0; i < kWarpQueries; ++i) {
+    const int64_t q = first_query + i * kWarps + warp;
+    row_of[i] = q < last_query ? static_cast<int32_t>(q / group) : -1;
+    head_of[i] = static_cast<int32_t>(kv_head * group + q % group);
+    const float* from = row_of[i] < 0 ? nullptr : row(op.q, row_of[i]) + head_of[i] * dim;
+#pragma unroll
+    for (int e = 0; e < kElements; ++e) loaded[i][e] = from && lane + 32 * e < dim ? from[lane + 32 * e] : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < kWarpQueries; ++i)
+#pragma unroll
+    for (int e = 0; e < kElements; ++e)
+      if (lane + 32 * e < page.stride) query_of(i)[lane + 32 * e] = loaded[i][e];
   const Row shared_row(op.rows, first_row);  // whose pages all rows of its sequence look at together
   for (int64_t first = begin; first < end && first < longest; first += kPageSlots) {
     int64_t together = 0;
@@ -142,40 +215,28 @@ __device__ void attention_chunk(const AttentionTask& task) {
       const Row x(op.rows, r);
       if (x.seq == shared_row.seq && x.plain(first) && x.count(first) > together) together = x.count(first);
     }
-    sync_block();  // the last page has been used; at first, the queries are there
-    if (together > 0) {
-      const int64_t slot = int64_t{shared_row.pages[first / kPageSlots]} * kPageSlots;
-      load_page(op, kv_head, page, together, [=](int64_t j) { return slot + j; });
+    for (int64_t r = first_row - 1; r <= last_row; ++r) {  // the page of them all, then those of single rows
+      const bool all_of_them = r < first_row;
+      const Row x = all_of_them ? shared_row : Row(op.rows, r);
+      const int64_t n = all_of_them ? together : x.seq == shared_row.seq && x.plain(first) ? 0 : x.count(first);
+      if (n == 0) continue;
+      sync_block();  // the last page has been used; at first, the queries are there
+      const bool plain = all_of_them || x.plain(first);
+      load_page(op, kv_head, page, {plain ? int64_t{x.pages[first / kPageSlots]} * kPageSlots : -1, first, x}, n);
       sync_block();
 #pragma unroll
       for (int i = 0; i < kWarpQueries; ++i) {
-        const int64_t q = first_query + warp * kWarpQueries + i;
-        if (q >= last_query) continue;
-        const Row x(op.rows, q / group);
-        if (x.seq != shared_row.seq || !x.plain(first)) continue;
-        state[i].page(page, page.queries + (warp * kWarpQueries + i) * page.stride, x.count(first), op.scale);
-      }
-    }
-    for (int64_t r = first_row; r <= last_row; ++r) {
-      const Row x(op.rows, r);
-      const int64_t n = x.count(first);
-      if (n == 0 || (x.seq == shared_row.seq && x.plain(first))) continue;
-      sync_block();
-      load_page(op, kv_head, page, n, [&](int64_t j) { return x.slot(first + j); });
-      sync_block();
-#pragma unroll
-      for (int i = 0; i < kWarpQueries; ++i) {
-        const int64_t q = first_query + warp * kWarpQueries + i;
-        if (q >= last_query || q / group != r) continue;
-        state[i].page(page, page.queries + (warp * kWarpQueries + i) * page.stride, n, op.scale);
+        if (row_of[i] < 0 || (!all_of_them && row_of[i] != r)) continue;
+        const Row mine(op.rows, row_of[i]);
+        if (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first))) continue;
+        state[i].page(page, query_of(i), mine.count(first), op.scale);
       }
     }
   }
 #pragma unroll
   for (int i = 0; i < kWarpQueries; ++i) {
-    const int64_t q = first_query + warp * kWarpQueries + i;
-    if (q >= last_query || Row(op.rows, q / group).length <= begin) continue;
-    float* to = task.partial + ((q / group * op.heads + kv_head * group + q % group) * task.chunks + chunk) * (dim + 2);
+    if (row_of[i] < 0 || Row(op.rows, row_of[i]).length <= begin) continue;
+    float* to = task.partial + ((int64_t{row_of[i]} * op.heads + head_of[i]) * task.chunks + chunk) * (dim + 2);
     if (lane == 0) to[0] = state[i].top, to[1] = state[i].total;
 #pragma unroll
     for (int e = 0; e < kElements; ++e)
@@ -247,7 +308,7 @@ void chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t queries = bucket(op.out.rows) * (op.heads / op.cache.kv_heads);
   launch<attention_chunk<kElements>, kWarps * 32>(p, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
-                                     kWarps * 32, page_bytes(op.cache.head_dim), task);
+                                     kWarps * 32, page_bytes(op.cache.head_dim, op.cache.dtype), task);
 }
 
 }  // namespace

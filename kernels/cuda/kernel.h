@@ -37,6 +37,10 @@ __device__ __forceinline__ T shuffle_xor(T v, int mask) {
   return __shfl_xor_sync(0xffffffffu, v, mask);
 }
 
+// Bit l: of lane l of the warp.
+__device__ __forceinline__ uint32_t ballot(bool v) { return __ballot_sync(0xffffffffu, v); }
+__device__ __forceinline__ int lowest_lane(uint32_t lanes) { return __ffs(static_cast<int>(lanes)) - 1; }
+
 template <class T>
 __device__ __forceinline__ T atomic_add(T* p, T v) {
   return atomicAdd(p, v);

@@ -15,6 +15,20 @@ __device__ inline float load_element(const KvCache& c, int64_t r, int64_t i) {
   return static_cast<const float*>(c.data)[at];
 }
 
+// 16 bytes of a row (int8_t, or uint16_t: bf16) as floats, to 16-byte aligned memory.
+template <class T>
+__device__ inline void widen(const uint4& bits, float scale, float* to) {
+  auto* out = reinterpret_cast<float4*>(to);
+  const uint32_t words[4] = {bits.x, bits.y, bits.z, bits.w};
+  const auto code = [&](int w, int b) { return static_cast<float>(static_cast<int8_t>(words[w] >> (8 * b))) * scale; };
+  const auto half = [&](int w, int h) { return from_bf16(h ? words[w] >> 16 : words[w] & 0xffff); };
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (sizeof(T) == 1) out[w] = make_float4(code(w, 0), code(w, 1), code(w, 2), code(w, 3));
+    else if (w % 2 == 0) out[w / 2] = make_float4(half(w, 0), half(w, 1), half(w + 1, 0), half(w + 1, 1));
+  }
+}
+
 // A warp stores a row of which lane l has elements l, l + 32, ... (zeros behind the end).
 __device__ inline void store_row(const KvCache& c, int64_t r, const float (&x)[kMostElements]) {
   const int lane = static_cast<int>(threadIdx.x % 32);

@@ -26,7 +26,7 @@ struct PrepareTask {
   float* scales;  // int8, fp8
 };
 
-// Grid (rows in whole groups): a block a row. A row's words are numbered by (step of K, lane of the row's four).
+// Grid (rows in whole groups; bf16: parts of a row): a block a row or a part of it. A row's words are numbered by (step of K, lane of the row's four).
 struct BlockRow {
   int64_t r, k, words, first;
   const float* in;  // null: padding
@@ -38,25 +38,44 @@ struct BlockRow {
         in(r < task.x.rows ? row(task.x, r) : nullptr) {}
   // Where word i goes.
   __device__ int64_t place(int64_t i) const { return first + i / 4 * 32 + i % 4; }
+
+  // write(i, x): word i and the n floats that it is made of, at k_of(i, 0), k_of(i, 1), ...; padding is 0. A thread reads
+  // several words before it writes the first, for nothing is read past a write.
+  template <int n, class KOf, class Write>
+  __device__ void each_word(const KOf& k_of, const Write& write) const {
+    constexpr int kHeld = 16 / n;
+    const int64_t step = static_cast<int64_t>(gridDim.y) * kPrepareThreads;
+    for (int64_t i = static_cast<int64_t>(blockIdx.y) * kPrepareThreads + threadIdx.x; i < words; i += kHeld * step) {
+      float x[kHeld][n];
+#pragma unroll
+      for (int h = 0; h < kHeld; ++h)
+#pragma unroll
+        for (int e = 0; e < n; ++e) {
+          const int64_t at = k_of(i + h * step, e);
+          x[h][e] = in && at < k ? in[at] : 0.0f;
+        }
+#pragma unroll
+      for (int h = 0; h < kHeld; ++h)
+        if (i + h * step < words) write(i + h * step, x[h]);
+    }
+  }
 };
 
 __device__ inline void prepare_bf16(const PrepareTask& task) {
   if (blockIdx.x >= task.padded_rows) return;
   const BlockRow row(task);
-  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
-    const int64_t step = i / 4, t = i % 4;
+  const auto k_of = [](int64_t i, int e) { return i / 4 * 16 + e / 2 * 8 + i % 4 * 2 + e % 2; };
+  row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) {
     uint32_t word[4] = {};
-    for (int half = 0; half < 2; ++half)
-      for (int odd = 0; odd < 2; ++odd) {
-        const int64_t at = step * 16 + half * 8 + 2 * t + odd;
-        if (!row.in || at >= row.k) continue;
-        uint32_t high, low;
-        split_bf16(row.in[at], &high, &low);
-        word[half] |= high << (16 * odd);
-        word[2 + half] |= low << (16 * odd);
-      }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      uint32_t high, low;
+      split_bf16(x[e], &high, &low);
+      word[e / 2] |= high << (e % 2 * 16);
+      word[2 + e / 2] |= low << (e % 2 * 16);
+    }
     static_cast<uint4*>(task.out)[row.place(i)] = make_uint4(word[0], word[1], word[2], word[3]);
-  }
+  });
 }
 
 struct RowTop {
@@ -89,17 +108,14 @@ __device__ inline void prepare_half(const PrepareTask& task) {
   const int shift = exponent > -112 ? 14 - exponent : 126;  // its inverse is no subnormal
   const float factor = two_to(shift);
   if (threadIdx.x == 0) task.scales[row.r] = row_top.fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
-  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
-    const int64_t step = i / 4, t = i % 4;
+  const auto k_of = [](int64_t i, int e) { return i * 4 + e; };  // the four k of a word of weights
+  row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) {
     uint32_t word[2] = {};
-    for (int half = 0; half < 2; ++half)
-      for (int odd = 0; odd < 2; ++odd) {  // the four k of a word of weights
-        const int64_t at = step * 16 + 4 * t + 2 * half + odd;
-        if (row.in && row_top.fine && at < row.k)
-          word[half] |= static_cast<uint32_t>(float_to_half(row.in[at] * factor)) << (16 * odd);
-      }
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      if (row_top.fine) word[e / 2] |= static_cast<uint32_t>(float_to_half(x[e] * factor)) << (e % 2 * 16);
     static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
-  }
+  });
 }
 
 __device__ inline void prepare_int8(const PrepareTask& task) {
@@ -110,18 +126,16 @@ __device__ inline void prepare_int8(const PrepareTask& task) {
   const bool fine = row_top.fine;  // else NaN for the whole row, through its scale
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
   if (threadIdx.x == 0) task.scales[row.r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
-  for (int64_t i = threadIdx.x; i < row.words; i += kPrepareThreads) {
-    const int64_t step = i / 4, t = i % 4;
+  const auto k_of = [](int64_t i, int e) { return i / 4 * 32 + e / 4 * 16 + i % 4 * 4 + e % 4; };
+  row.each_word<8>(k_of, [&](int64_t i, const float (&x)[8]) {
     uint32_t word[2] = {};
-    for (int half = 0; half < 2; ++half)
-      for (int b = 0; b < 4; ++b) {
-        const int64_t at = step * 32 + half * 16 + 4 * t + b;
-        if (!row.in || !fine || at >= row.k) continue;
-        const float q = fminf(fmaxf(rintf(row.in[at] * inverse), -127.0f), 127.0f);
-        word[half] |= (static_cast<uint32_t>(static_cast<int32_t>(q)) & 255u) << (8 * b);
-      }
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float q = fine ? fminf(fmaxf(rintf(x[e] * inverse), -127.0f), 127.0f) : 0.0f;
+      word[e / 4] |= (static_cast<uint32_t>(static_cast<int32_t>(q)) & 255u) << (e % 4 * 8);
+    }
     static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
-  }
+  });
 }
 
 }  // namespace aerie::kernels::cuda

@@ -56,7 +56,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   const Grid grid{bucket(task.groups) * kGroupRows};
   if (is_integer(k.w.dtype)) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
   else if (k.w.dtype == DType::fp8) launch<prepare_half>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else launch<prepare_bf16>(p, grid, kPrepareThreads, 0, rows);
+  else launch<prepare_bf16>(p, {grid.x, (rows.padded_steps * 4 + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
   return task;
 }
 

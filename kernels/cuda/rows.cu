@@ -29,17 +29,31 @@ __device__ void embed(const Embed& op) {
   }
 }
 
+// A thread reads its first elements and their weights before it writes: `out` may be `x`, so nothing is read past a write.
 __device__ void rms_norm(const RmsNorm& op) {
+  constexpr int kHeld = 16;
   if (blockIdx.x >= op.out.rows) return;
   auto* shared = shared_memory<float>();
   const int64_t n = op.x.cols / op.heads, first = blockIdx.y * n;
   const float *x = row(op.x, blockIdx.x) + first, *weight = row(op.weight, 0);
   float* out = row(op.out, blockIdx.x) + first;
-  float sum = 0;
-  for (int64_t c = threadIdx.x; c < n; c += kThreads) sum = fmaf(x[c], x[c], sum);
+  const int64_t mine = threadIdx.x, rest = mine + kHeld * kThreads;
+  float held[kHeld], weights[kHeld], sum = 0;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int64_t c = mine + i * kThreads;
+    held[i] = c < n ? x[c] : 0.0f;
+    weights[i] = c < n ? weight[c] : 0.0f;
+  }
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) sum = fmaf(held[i], held[i], sum);
+  for (int64_t c = rest; c < n; c += kThreads) sum = fmaf(x[c], x[c], sum);
   sum = block_sum(sum, shared);
   const float scale = 1.0f / sqrtf(sum / static_cast<float>(n) + op.eps);
-  for (int64_t c = threadIdx.x; c < n; c += kThreads) out[c] = x[c] * scale * weight[c];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    if (const int64_t c = mine + i * kThreads; c < n) out[c] = held[i] * scale * weights[i];
+  for (int64_t c = rest; c < n; c += kThreads) out[c] = x[c] * scale * weight[c];
 }
 
 __device__ float act(Activation kind, float x) {

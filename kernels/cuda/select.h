@@ -28,18 +28,42 @@ struct SelectMemory {  // shared
   int digit;
 };
 
+// What a warp's lanes have for one digit, added up before it is added to the block's: of the first digit, sign and exponent,
+// there are a few for thousands of keys, and what is added to one place is added one after another. -1: nothing.
+__device__ inline void add_together(uint64_t* histogram, int digit, uint64_t weight) {
+  for (uint32_t left = ballot(digit >= 0); left != 0;) {
+    const int leader = lowest_lane(left), wanted = shuffle(digit, leader);
+    const uint64_t sum = warp_sum(digit == wanted ? weight : uint64_t{0});
+    if (static_cast<int>(threadIdx.x % 32) == leader) atomic_add(&histogram[wanted], sum);
+    left &= ~ballot(digit == wanted);
+  }
+}
+
 // The key from which on the weights of the best first reach `goal` (at least 1); 1 if all of them do not. All threads of
 // the block get it.
 template <class KeyAt, class WeightOf>
 __device__ uint64_t select_from(int64_t n, uint64_t goal, const KeyAt& key_at, const WeightOf& weight_of, SelectMemory& m) {
+  constexpr int kHeld = 8;
   uint64_t prefix = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
     for (int i = static_cast<int>(threadIdx.x); i < 256; i += static_cast<int>(blockDim.x)) m.histogram[i] = 0;
     sync_block();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-      const uint64_t key = key_at(i);
-      if (key == kNoKey || (shift < 56 && key >> (shift + 8) != prefix)) continue;
-      atomic_add(&m.histogram[key >> shift & 255], weight_of(key));
+    for (int64_t first = 0; first < n; first += kHeld * int64_t{blockDim.x}) {
+      uint64_t keys[kHeld];  // read before the first is added, for nothing is read past that
+#pragma unroll
+      for (int h = 0; h < kHeld; ++h) {
+        const int64_t i = first + h * int64_t{blockDim.x} + threadIdx.x;
+        keys[h] = i < n ? key_at(i) : kNoKey;
+      }
+#pragma unroll
+      for (int h = 0; h < kHeld; ++h) {
+        const uint64_t key = keys[h];
+        const int digit = static_cast<int>(key >> shift & 255);
+        if (shift == 56)
+          add_together(m.histogram, key == kNoKey ? -1 : digit, key == kNoKey ? 0 : weight_of(key));
+        else if (key != kNoKey && key >> (shift + 8) == prefix)
+          atomic_add(&m.histogram[digit], weight_of(key));
+      }
     }
     sync_block();
     if (threadIdx.x < 32) {

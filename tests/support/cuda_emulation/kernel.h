@@ -9,6 +9,7 @@
 // made in double and rounded once; a tensor core rounds in its own way.
 #pragma once
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -90,6 +91,20 @@ template <class T>
 T shuffle_xor(T v, int mask) {
   return shuffle(v, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
+
+inline uint32_t ballot(bool v) {
+  struct Arg {
+    bool v;
+    uint32_t got;
+  } a{v, 0};
+  emulation::meet("ballot", &a, [](void* const* args) {
+    uint32_t all = 0;
+    for (int l = 0; l < 32; ++l) all |= static_cast<uint32_t>(static_cast<const Arg*>(args[l])->v) << l;
+    for (int l = 0; l < 32; ++l) static_cast<Arg*>(args[l])->got = all;
+  });
+  return a.got;
+}
+inline int lowest_lane(uint32_t lanes) { return std::countr_zero(lanes); }
 
 template <class T>
 T atomic_add(T* p, T v) {  // fibers do not interrupt each other

@@ -12,7 +12,8 @@ using attention_test::Rows;
 using attention_test::Shape;
 
 const Shape kShapes[] = {{4, 4, 8},  {8, 2, 64},           {3, 1, 80},           {20, 1, 10},
-                         {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8}};
+                         {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8},
+                         {2, 1, 256, DType::bf16}, {2, 1, 256, DType::int8}, {3, 1, 12, DType::bf16}};
 
 struct Cache : attention_test::Cache {
   using attention_test::Cache::Cache;
