@@ -65,6 +65,8 @@ def _library_files(scratch: Path) -> dict[str, Path]:
     given = os.environ.get("AERIE_DIR")
     folder = _installed(Path(given).resolve()) if given else _compiled(scratch / "prefix")
     files = {f"aerie/_lib/{name}": folder / name for name in LIBRARIES}
+    if (cuda := folder / "aerie/libaerie-cuda.so").exists():
+        files[f"aerie/_lib/aerie/{cuda.name}"] = cuda
     files |= {f"aerie/_lib/aerie/drafters/{file.name}": file for file in sorted((folder / "aerie/drafters").glob("*.so"))}
     for name, file in files.items():
         stripped = scratch / name

@@ -15,7 +15,7 @@ def floats(rows: int, columns: int) -> Any:
     if numpy is not None:
         return numpy.empty((rows, columns), numpy.float32)
     if rows * columns == 0:
-        return memoryview(bytearray()).cast("B")
+        return memoryview(bytearray()).cast("f")  # no shape of a memoryview holds a zero
     return memoryview((ctypes.c_float * (rows * columns))()).cast("B").cast("f", (rows, columns))
 
 

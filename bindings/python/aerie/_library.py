@@ -1,5 +1,6 @@
 """The shared libraries: where they are, and how they are called. They are loaded at the first call, not at import."""
 
+import atexit
 import ctypes
 import functools
 import glob
@@ -21,7 +22,8 @@ def _candidates(name: str) -> Iterator[str]:
     file = f"lib{name}.so.{SOVERSION}"
     directory = os.environ.get("AERIE_DIR")
     if directory:
-        found = [os.path.join(directory, "lib", file), *glob.glob(os.path.join(glob.escape(directory), "lib", "*", file))]
+        found = [os.path.join(directory, "lib", file), os.path.join(directory, "lib64", file),
+                 *glob.glob(os.path.join(glob.escape(directory), "lib", "*", file))]
         yield next((path for path in found if os.path.exists(path)), found[0])
         return
     beside = Path(__file__).parent / "_lib" / file
@@ -58,13 +60,65 @@ def c_path(path: str | os.PathLike[str]) -> bytes:
     return c_string(os.fsencode(path))
 
 
+class _Inside:
+    """The threads that are in the library, or in a hook that it calls on a thread of its own: it may hold a lock there
+    which releasing an object would wait for, for ever. Python's garbage collector runs anywhere, so in hooks too.
+
+    Not a threading.local: its first use on a thread allocates, and so may collect before the thread is known.
+    """
+
+    def __init__(self) -> None:
+        self._depth: dict[int, int] = {}
+
+    def here(self) -> bool:
+        return threading.get_ident() in self._depth
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        self._depth[me] = self._depth.get(me, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        me = threading.get_ident()
+        self._depth[me] -= 1
+        if self._depth[me] == 0:
+            del self._depth[me]
+
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """For a hook that is called without locks and may release objects."""
+        me = threading.get_ident()
+        depth = self._depth.pop(me, 0)
+        try:
+            yield
+        finally:
+            if depth:
+                self._depth[me] = depth
+
+
+inside = _Inside()
+_late: list["Handle"] = []  # nobody refers to them any more, which was noticed inside the library
+
+
+@atexit.register
+def release_late() -> None:
+    """Give back what nobody refers to any more, unless this thread is inside the library."""
+    while _late and not inside.here():
+        try:
+            late = _late.pop()
+        except IndexError:  # another thread took it
+            return
+        late._give_back()
+
+
 def call(name: str, *arguments: Any, of: str = "aerie") -> None:
     """A function that ends in an aerie_error; its failure is raised."""
     err, function = new(_native.aerie_error), getattr(library(of), name)
     for kind, argument in zip(function.argtypes, arguments):
         if isinstance(argument, int) and kind(argument).value != argument:
             raise OverflowError(f"{name}: {argument} does not fit")
-    code = function(*arguments, ctypes.byref(err))
+    with inside:
+        code = function(*arguments, ctypes.byref(err))
+    release_late()
     if code != _native.AERIE_OK:
         raise_error(code, err.message.decode("utf-8", "replace"))
 
@@ -128,6 +182,10 @@ class Handle:
 
     def close(self) -> None:
         """Give the object back; a second time does nothing. Waits for calls on other threads."""
+        self._give_back()
+        release_late()
+
+    def _give_back(self) -> None:
         with self._idle:
             handle, self._handle = self._handle, None
             if handle is None:
@@ -135,7 +193,8 @@ class Handle:
             if self._calls:
                 self._interrupt(handle)
             self._idle.wait_for(lambda: self._calls == 0)
-        getattr(library(self._of), self._release)(handle)
+        with inside:
+            getattr(library(self._of), self._release)(handle)
 
     @property
     def closed(self) -> bool:
@@ -148,5 +207,9 @@ class Handle:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self.close()
+        if getattr(self, "_handle", None) is None:
+            return
+        if inside.here():
+            _late.append(self)  # itself, not its handle: it, or a parent, holds the hooks that the release may call
+        else:
+            self._give_back()

@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _arrays, _native
-from ._library import Handle, c_path, c_string, call, int32_array, new
+from ._library import Handle, c_path, c_string, call, inside, int32_array, new, release_late
 from ._progress import Progress, ProgressFunction
 from .runtime import Runtime
 from .text import Tokenizer
@@ -50,7 +50,9 @@ class Target(Handle):
                       prefill=_native.AERIE_PREFILL_FAST if fast_prefill else _native.AERIE_PREFILL_EXACT)
         if kv_full is not None:
             def full(_user: Any, positions: int) -> int:
-                return 1 if kv_full(positions) else 0
+                with inside.left():  # the library holds no lock: a session that is dropped here makes room at once
+                    release_late()
+                    return 1 if kv_full(positions) else 0
             self._kv_full = options.kv_full = _native.aerie_kv_full_fn(full)  # kept: sessions call it
         out = ctypes.c_void_p()
         with runtime._use() as parent:

@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, NamedTuple
 
 from . import _native
-from ._library import Handle, c_path, c_string, call, library, new
+from ._library import Handle, c_path, c_string, call, inside, library, new
 from .errors import Code, Error
 
 LogFunction = Callable[[int, str], None]
@@ -32,7 +32,8 @@ class Runtime(Handle):
         options.device = c_string(device) if device is not None else None
         if log is not None:
             def heard(_user: Any, level: int, message: bytes) -> None:
-                log(level, message.decode("utf-8", "replace"))
+                with inside:
+                    log(level, message.decode("utf-8", "replace"))
             self._log = options.log = _native.aerie_log_fn(heard)  # kept: the library calls it as long as it lives
         out = ctypes.c_void_p()
         call("aerie_runtime_create", ctypes.byref(options), ctypes.byref(out))

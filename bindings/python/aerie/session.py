@@ -98,6 +98,14 @@ class Tree:
         return native
 
 
+def _stop_at(text: bytes, stops: Sequence[bytes], stop_bytes: int) -> int:
+    """Where a text that a stop string ended ends for its reader. The library counts the bytes to cut from the end of the
+    raw text, but the decoder may have more of them, in U+FFFD for what is no UTF-8, so the place is looked for; a stop
+    string that is not here whole began in text that was read before."""
+    found = [at for stop in stops if (at := text.find(stop)) >= 0]
+    return min(found, default=max(0, len(text) - stop_bytes))
+
+
 class SessionOptions(TypedDict, total=False):
     """What a session is made with; all of it has defaults."""
 
@@ -122,6 +130,7 @@ class Session(Handle):
     with Code.BUSY); only `cancel` and `close` may come from any."""
 
     _release = "aerie_session_release"
+    _stops: tuple[bytes, ...] = ()  # the stop strings that are set
 
     def __init__(self, model: Target, **options: Unpack[SessionOptions]):
         self._open("aerie_session_create", (), model, **options)
@@ -168,15 +177,15 @@ class Session(Handle):
         self.model = model
 
     def fork(self, *, stream: int = 0) -> "Session":
-        """A second session with the same text and settings; keys and values are shared until one of them writes.
-        `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
+        """A second session with the same text, settings and stop strings; keys and values are shared until one of them
+        writes. `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
         out = ctypes.c_void_p()
         with self._use() as handle:
             call("aerie_session_fork", handle, ctypes.byref(new(_native.aerie_fork_options, stream=stream)),
                  ctypes.byref(out))
         twin = Session.__new__(Session)
         Handle.__init__(twin, out, *self._parents)
-        twin.model = self.model
+        twin.model, twin._stops = self.model, self._stops
         return twin
 
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
@@ -224,20 +233,23 @@ class Session(Handle):
             yield from step.tokens
 
     def generate(self, prompt: str | Sequence[int] | None = None, *, max_tokens: int | None = None,
-                 stop: Sequence[str] = ()) -> Iterator[str]:
-        """Text as it comes, in whole characters. `stop`: texts that end it (or one); they are not part of what is yielded."""
-        stop = [stop] if isinstance(stop, str) else stop
+                 stop: Sequence[str] | None = None) -> Iterator[str]:
+        """Text as it comes, in whole characters, without the stop string that ends it. `stop`: new ones for the session
+        (or one), as by `set_stop_strings`; None: those that it has."""
         if prompt is not None:
             self.append(prompt)
-        self.set_stop_strings(stop)
+        if stop is not None:
+            self.set_stop_strings(stop)
+        stops = self._stops
         held = b""  # may be the beginning of a stop string
-        keep = max((len(text.encode()) - 1 for text in stop), default=0)
+        keep = max((len(text) - 1 for text in stops), default=0)
         with Decoder(self.model.tokenizer) as decoder:
             for step in self.steps(max_tokens):
                 held += "".join([decoder.push(token.id) for token in step.tokens]).encode()
                 if step.finish == Finish.STOP_STRING:
                     held += decoder.finish().encode()
-                    yield held[:len(held) - step.stop_bytes].decode("utf-8", "replace")
+                    if last := held[:_stop_at(held, stops, step.stop_bytes)].decode("utf-8", "replace"):
+                        yield last
                     return
                 size = len(held) - keep
                 while size > 0 and size < len(held) and held[size] & 0xC0 == 0x80:
@@ -289,17 +301,17 @@ class Session(Handle):
             call("aerie_session_set_tree", handle, ctypes.byref(tree._native()))
 
     def set_stop_strings(self, stop: Sequence[str]) -> None:
-        """Texts that end the generation (or one); none clears them."""
-        stop = [stop] if isinstance(stop, str) else stop
-        strings = (ctypes.c_char_p * len(stop))(*[c_string(text) for text in stop])
+        """Texts that end the generation (or one), until others are set; none clears them."""
+        texts = tuple(c_string(text) for text in ([stop] if isinstance(stop, str) else stop))
         with self._use() as handle:
-            if not stop:
+            if not texts:
                 call("aerie_session_set_stop_strings", handle, None, 0, None)
-                return
-            source = new(_native.aerie_token_source)
-            with self.model.tokenizer._use() as tokenizer:  # the session holds it from then on
-                call("aerie_tokenizer_source", tokenizer, ctypes.byref(source), of="aerie-text")
-                call("aerie_session_set_stop_strings", handle, strings, len(stop), ctypes.byref(source))
+            else:
+                source, strings = new(_native.aerie_token_source), (ctypes.c_char_p * len(texts))(*texts)
+                with self.model.tokenizer._use() as tokenizer:  # the session holds it from then on
+                    call("aerie_tokenizer_source", tokenizer, ctypes.byref(source), of="aerie-text")
+                    call("aerie_session_set_stop_strings", handle, strings, len(texts), ctypes.byref(source))
+            self._stops = texts
 
     def tokens(self) -> list[int]:
         """All committed tokens, prompt included."""

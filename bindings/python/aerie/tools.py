@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._library import c_path, call, library, new
+from ._library import c_path, call, inside, library, new
 from ._progress import Progress, ProgressFunction
 from .runtime import LogFunction
 
@@ -25,7 +25,8 @@ def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", drafter_
 
     def heard(_user: Any, level: int, message: bytes) -> None:
         if log is not None:
-            log(level, message.decode("utf-8", "replace"))
+            with inside:
+                log(level, message.decode("utf-8", "replace"))
 
     hook = Progress(progress)
     options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype], source=c_path(source),

@@ -34,6 +34,10 @@ class Arrays(Case):
             self.model.features(PROMPT, out=bytes(4 * len(PROMPT) * hidden))
         self.check_error(Code.INVALID_ARGUMENT, "tap", self.model.features, PROMPT, taps=(99,))
 
+    def test_of_no_tokens(self):
+        for nothing in self.model.features([]), self.model.logits([]):
+            self.assertEqual(memoryview(nothing).nbytes, 0)
+
     def test_nothing_is_copied(self):
         """No second array of that size is ever there; of one that is given, none at all."""
         self.model.logits(PROMPT)

@@ -2,11 +2,13 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import aerie
-from case import Case, DEMO, HEAD, PROMPT, ids, the_text
+from case import Case, DEMO, HEAD, PLUGINS, PROMPT, ids, the_text
 
 
 class Life(Case):
@@ -51,6 +53,35 @@ class Life(Case):
                 before = resident()
         gc.collect()
         self.assertLess(resident() - before, 4 << 20)
+
+    def test_garbage_found_in_the_log_hook(self):
+        """The plugin logs in a call that the library holds a lock around, which a session's release waits for. In a process
+        of its own, which can be ended where it hangs."""
+        program = f"""
+import gc
+import aerie, case
+
+class Chat:
+    def __init__(self):
+        self.me, self.session = self, model.session(drafter=drafter, tree="chain", ignore_eos=True)
+        self.session.append(case.PROMPT)
+        self.session.step()
+
+found = []
+gc.disable()
+runtime = aerie.Runtime(threads=1, log=lambda level, message: found.append(gc.collect()))
+runtime.load_plugin({str(PLUGINS / "extra_rows.so")!r})
+model = aerie.Model(case.DEMO, runtime)
+drafter = model.drafter(plugin="extra", max_sessions=3)
+for _ in range(20):  # more than max_sessions: they are given back, too
+    Chat()
+assert any(found)
+with aerie._library.inside:
+    gc.collect()  # the last one, which is given back at exit
+print("done")
+"""
+        done = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n", ""))
 
     def test_close_during_a_step(self):
         """Closing waits for the thread that steps, which hears of it."""

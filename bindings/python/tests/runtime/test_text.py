@@ -1,6 +1,7 @@
 """Text and what a session says of itself."""
 
 import tempfile
+from unittest import mock
 
 import aerie
 from aerie import Code, _native
@@ -33,6 +34,45 @@ class Text(Case):
         self.assertEqual(said.encode()[:len(said.encode()) - steps[-1].stop_bytes].decode(), text[:text.index(stop)])
         self.assertEqual("".join(self.session().generate(max_tokens=64, stop=[stop])), text[:text.index(stop)])
         self.assertEqual("".join(self.session().generate(max_tokens=64, stop=["never said"])), text)
+
+    def test_stop_string_that_began_before(self):
+        """In text that an earlier `generate` has handed out: what comes after it is cut, and no more."""
+        text = "".join(self.session().generate(max_tokens=64))
+        for n in range(8, 24):
+            session = self.session()
+            before = "".join(session.generate(max_tokens=n))
+            stop = text[len(before) - 4:len(before) + 4]
+            if text.index(stop) == len(before) - 4:
+                self.assertEqual("".join(session.generate(max_tokens=64, stop=[stop])), "", repr(stop))
+                return
+        self.fail("the text repeats itself all along")
+
+    def test_stop_string_before_half_a_character(self):
+        """A token may bring the end of the stop string and half a character: the decoder then has U+FFFD to say, more bytes
+        than stop_bytes counts. No token of the demo model is one."""
+        class Half(aerie.Decoder):
+            def finish(self):
+                return super().finish() + "\ufffd"
+
+        text = "".join(self.session().generate(max_tokens=64))
+        stop = text[len(text) // 2:len(text) // 2 + 6]
+        with mock.patch("aerie.session.Decoder", Half):
+            self.assertEqual("".join(self.session().generate(max_tokens=64, stop=[stop])), text[:text.index(stop)])
+
+    def test_stop_strings_stay_set(self):
+        text = "".join(self.session().generate(max_tokens=64))
+        stop = text[len(text) // 2:len(text) // 2 + 6]
+        until = text[:text.index(stop)]
+        session = self.session()
+        session.set_stop_strings(stop)
+        self.assertEqual("".join(session.fork().generate(max_tokens=64)), until)
+        self.assertEqual("".join(session.generate(max_tokens=64)), until)
+        session = self.session()
+        self.assertEqual("".join(session.generate(max_tokens=1, stop=[stop])), "".join(self.session().generate(max_tokens=1)))
+        self.assertEqual(list(session.steps(64))[-1].finish, aerie.Finish.STOP_STRING)
+        session = self.session()
+        session.set_stop_strings(stop)
+        self.assertEqual("".join(session.generate(max_tokens=64, stop=[])), text)
 
     def test_rewind(self):
         session = self.session()
@@ -89,6 +129,21 @@ class Text(Case):
                 session.step()
         self.assertEqual(len(asked), 1)
         self.assertGreater(asked[0], 0)
+
+    def test_kv_full_drops_a_session(self):
+        """Nobody refers to it any more: it is closed at once, not when the step that wants its room has ended."""
+        held = []
+
+        def full(positions):
+            return bool(held) and not held.clear()
+
+        with aerie.Model(DEMO, self.runtime, kv_positions=640, keep_prefixes=False, kv_full=full) as model:
+            held.append(model.session(tree="chain"))
+            held[0].append(PROMPT * 25)
+            held[0].step()
+            with model.session(tree="chain") as session:
+                session.append(PROMPT * 30)
+                self.assertEqual(session.step().state, aerie.State.TOKENS)
 
     def test_save_restore(self):
         for file in False, True:

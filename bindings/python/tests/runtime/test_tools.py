@@ -1,11 +1,14 @@
 """Cost tables, conversion, inspection."""
 
+import os
 import tempfile
 import threading
 from pathlib import Path
+from unittest import mock
 
 import aerie
-from aerie import Code
+import backend
+from aerie import Code, _library
 from case import DEMO, HEAD, PROMPT, Case, ids, the_text
 
 
@@ -14,6 +17,25 @@ class Tools(Case):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = Path(scratch.name)
+
+    def test_where_the_library_is(self):
+        for place in "lib", "lib64", "lib/x86_64-linux-gnu":
+            file = self.folder / place / place / "libaerie.so.1"
+            file.parent.mkdir(parents=True)
+            file.touch()
+            with mock.patch.dict(os.environ, AERIE_DIR=str(self.folder / place)):
+                self.assertEqual(list(_library._candidates("aerie")), [str(file)])
+
+    def test_what_the_wheel_brings(self):
+        names = {"libaerie.so.1", "libaerie-text.so.1", "aerie/libaerie-cuda.so", "aerie/drafters/ngram.so"}
+        for name in names:
+            file = self.folder / "lib64" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        with mock.patch.dict(os.environ, AERIE_DIR=str(self.folder)), mock.patch("shutil.which", return_value=None):
+            self.assertEqual(set(backend._library_files(self.folder / "scratch")), {f"aerie/_lib/{name}" for name in names})
+            (self.folder / "lib64/aerie/libaerie-cuda.so").unlink()
+            self.assertEqual(len(backend._library_files(self.folder / "scratch")), 3)
 
     def test_profile(self):
         calls = []
