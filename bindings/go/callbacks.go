@@ -11,18 +11,34 @@ import (
 	"runtime/debug"
 )
 
-// caught turns a panic into a PanicError: deferred in every function that the library calls.
-func caught(to *error) {
-	if value := recover(); value != nil {
-		*to = &PanicError{Value: value, Stack: debug.Stack()}
-	}
+// try calls into the program. A panic must not cross the library's frames.
+func try(f func()) (failed *PanicError) {
+	failed = &PanicError{} // what panic(nil) leaves
+	defer func() {
+		if value := recover(); value != nil {
+			failed = &PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	f()
+	return nil
+}
+
+// apart is try on a goroutine of its own. runtime.Goexit, which t.Fatal calls, ends the goroutine it is called on, and
+// nothing stops it: on the library's caller it would drop the library's frames with what they hold.
+func apart(f func()) *PanicError {
+	done := make(chan *PanicError, 1)
+	go func() {
+		failed := &PanicError{Value: "runtime.Goexit"}
+		defer func() { done <- failed }()
+		failed = try(f)
+	}()
+	return <-done
 }
 
 //export aerieGoLog
 func aerieGoLog(handle C.uintptr_t, level C.int32_t, message *C.char) {
-	var ignored error // nobody to tell: the log itself is what broke
-	defer caught(&ignored)
-	cgo.Handle(handle).Value().(func(LogLevel, string))(LogLevel(level), C.GoString(message))
+	log := cgo.Handle(handle).Value().(func(LogLevel, string))
+	apart(func() { log(LogLevel(level), C.GoString(message)) }) // nobody to tell: the log itself is what broke
 }
 
 // loading is a model being opened, or another long call: how far, until when, and what went wrong in Go.
@@ -46,12 +62,14 @@ func (l *loading) run(call func(handle C.uintptr_t, e *C.aerie_error) C.int32_t)
 //export aerieGoProgress
 func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t) {
 	l := cgo.Handle(handle).Value().(*loading)
-	defer caught(&l.err) // goOn is 0 then
 	if l.err = l.ctx.Err(); l.err != nil {
 		return 0
 	}
 	if l.progress != nil {
-		l.progress(uint64(done), uint64(total))
+		if failed := apart(func() { l.progress(uint64(done), uint64(total)) }); failed != nil {
+			l.err = failed
+			return 0
+		}
 	}
 	return 1
 }
@@ -65,15 +83,19 @@ type making struct {
 //export aerieGoKVFull
 func aerieGoKVFull(handle C.uintptr_t, positions C.int32_t) (again C.int32_t) {
 	m := cgo.Handle(handle).Value().(*making)
-	var err error
+	returned := false
 	defer func() {
-		if panicked, ok := err.(*PanicError); ok {
-			m.told.panicked.Store(panicked)
+		// Not apart: it may call back into the library, which knows it by its thread. So an exit cannot be caught, and a
+		// session that is stepped for ever would be worse than an end that says why.
+		if !returned {
+			go panic("aerie: KVFull has called runtime.Goexit, as t.Fatal and t.FailNow do")
+			select {}
 		}
 	}()
-	defer caught(&err)
-	if m.room(int(positions)) {
-		return 1
+	failed := try(func() { again = flag(m.room(int(positions))) })
+	returned = true
+	if failed != nil {
+		m.told.panicked.Store(failed)
 	}
-	return 0
+	return again
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -191,10 +192,10 @@ func TestLinkedPlugin(t *testing.T) {
 }
 
 func TestForeignThreadCallback(t *testing.T) {
-	heard := 0
+	heard := false
 	r, err := NewRuntime(&RuntimeOptions{Threads: 1, Log: func(_ LogLevel, message string) {
 		if strings.Contains(message, "from a foreign thread") {
-			heard = ctest.Thread()
+			heard = true
 		}
 	}})
 	defer must(t, r, err).Close()
@@ -211,8 +212,8 @@ func TestForeignThreadCallback(t *testing.T) {
 	defer must(t, m, err).Close()
 	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "foreign_log"})
 	must(t, d, err).Close()
-	if heard == 0 || heard == ctest.Thread() {
-		t.Errorf("heard on thread %d, this is %d", heard, ctest.Thread())
+	if !heard {
+		t.Error("what a foreign thread logged was not heard")
 	}
 }
 
@@ -232,6 +233,70 @@ func TestCallbackThatFails(t *testing.T) {
 	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "foreign_log"}) // logs
 	defer must(t, d, err).Close()
 	take(t, start(t, m, settings(d, 0, 0), prompt...), 4)
+}
+
+// What t.Fatal in a callback comes to.
+func TestCallbackThatExits(t *testing.T) {
+	var exits atomic.Int32
+	r, err := NewRuntime(&RuntimeOptions{Threads: 1, Log: func(LogLevel, string) { exits.Add(1); runtime.Goexit() }})
+	defer must(t, r, err).Close()
+	if err := r.LoadPlugin(plugin(t, "hostile")); err != nil {
+		t.Fatal(err)
+	}
+	m, err := OpenModel(ctx, r, models("demo.aerie"), nil)
+	defer must(t, m, err).Close()
+	d, err := m.OpenDrafter(ctx, DrafterOptions{Plugin: "throw"})
+	defer must(t, d, err).Close()
+	s, err := m.NewSession(settings(d, 0.8, 5)) // not closed when the test fails: that would take for ever
+	if err := must(t, s, err).Append(prompt...); err != nil {
+		t.Fatal(err)
+	}
+	isText(t, "after exits in the log", onItsOwn(t, func() []int32 { return take(t, s, 64) }), theText(t, 0.8, 5, 64))
+	if exits.Load() == 0 {
+		t.Error("the log was not told")
+	}
+	s.Close()
+	err = onItsOwn(t, func() error {
+		_, err := OpenModel(ctx, r, models("demo.aerie"), &ModelOptions{Progress: func(_, _ uint64) { runtime.Goexit() }})
+		return err
+	})
+	var left *PanicError
+	if !errors.As(err, &left) || left.Value != "runtime.Goexit" || !errors.Is(err, ErrCancelled) {
+		t.Error(err)
+	}
+}
+
+// onItsOwn runs f on a goroutine of its own, whose end before f's is the test's.
+func onItsOwn[T any](t *testing.T, f func() T) (value T) {
+	t.Helper()
+	returned := make(chan bool, 1)
+	go func() {
+		done := false
+		defer func() { returned <- done }()
+		value = f()
+		done = true
+	}()
+	if !<-returned {
+		t.Fatal("the callback's runtime.Goexit ended its caller")
+	}
+	return value
+}
+
+func TestKVFullThatExits(t *testing.T) {
+	if os.Getenv("AERIE_KV_FULL_EXITS") == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestKVFullThatExits$", "-test.timeout=60s")
+		c.Env = append(os.Environ(), "AERIE_KV_FULL_EXITS=1")
+		out, err := c.CombinedOutput()
+		if says := "panic: aerie: KVFull has called runtime.Goexit"; err == nil || !strings.Contains(string(out), says) {
+			t.Errorf("%v, want %q in: %s", err, says, out)
+		}
+		return
+	}
+	m, err := OpenModel(ctx, openRuntime(t), models("demo.aerie"), &ModelOptions{KVPositions: 512, ForgetPrefixes: true,
+		KVFull: func(int) bool { t.FailNow(); return false }})
+	must(t, m, err)
+	take(t, start(t, m, settings(nil, 0, 0), longPrompt()...), 1)
+	take(t, start(t, m, settings(nil, 0, 0), longPrompt()...), 1)
 }
 
 func TestEmojiByBytes(t *testing.T) {

@@ -16,7 +16,7 @@ type DrafterOptions struct {
 	Package     string // path of a drafter package, or of a target used as draft model
 	Plugin      string // id of a loaded plugin; "": the one that the package names
 	MaxSessions int    // sessions that may use it at once, 1 .. 4096; 0: 8
-	// Progress is called while the package is read, on the calling goroutine.
+	// Progress is called while the package is read, on a goroutine of its own that the reading waits for.
 	Progress func(doneBytes, totalBytes uint64)
 }
 

@@ -66,7 +66,8 @@ func (e *Error) Is(target error) bool {
 func (e *Error) Unwrap() error { return e.cause }
 
 // PanicError is a panic in one of the program's callbacks. A panic must not cross the library's frames, so it is
-// caught, the call it happened in fails, and this error tells.
+// caught, the call it happened in fails, and this error tells. So does a callback that ends its goroutine, with the
+// Value "runtime.Goexit" and no Stack.
 type PanicError struct {
 	Value any
 	Stack []byte

@@ -26,7 +26,7 @@ type ModelOptions struct {
 	KVPositions int // tokens of keys and values that all sessions share; 0: 4 x the context, from 4096 to 32768
 	KVType      KVType
 	CheckData   bool // checksum raw tensors too, which reads the whole file
-	// Progress is called while loading, on the calling goroutine.
+	// Progress is called while loading, on a goroutine of its own that the load waits for.
 	Progress func(doneBytes, totalBytes uint64)
 	// ForgetPrefixes: texts' keys and values do not stay for later sessions that begin alike.
 	ForgetPrefixes bool
@@ -34,7 +34,9 @@ type ModelOptions struct {
 	FastPrefill bool
 	// KVFull is asked for room when the KV budget is spent, on the goroutine that steps: it may Close other sessions of
 	// the model, or Rewind those that are not in a batch being stepped, and return true to try again. Without it, or at
-	// false, the step fails with ErrLimit; nothing is lost.
+	// false, the step fails with ErrLimit; nothing is lost. It must not call runtime.Goexit, and so not t.Fatal or
+	// t.FailNow of a test, which would end the goroutine that steps in the middle of the library: the program ends with
+	// a panic that says so.
 	KVFull func(positionsWanted int) bool
 }
 
@@ -109,6 +111,7 @@ type ModelInfo struct {
 	Name                                                                    string
 	Fingerprint                                                             string // equal for requantised copies
 	WeightBytes, KVBytesPerToken                                            uint64
+	FastPrefill                                                             bool // as it was opened
 }
 
 // Info describes the model.
@@ -127,7 +130,7 @@ func (m *Model) Info() (ModelInfo, error) {
 		Heads: int(i.heads), KVHeads: int(i.kv_heads), HeadDim: int(i.head_dim), FFN: int(i.ffn),
 		MaxContext: int(i.max_context), BOS: int32(i.bos_id), EOS: copyInt32s(i.eos_ids, int(i.n_eos)),
 		Name: C.GoString(i.name), Fingerprint: C.GoString(i.fingerprint), WeightBytes: uint64(i.weight_bytes),
-		KVBytesPerToken: uint64(i.kv_bytes_per_token)}, nil
+		KVBytesPerToken: uint64(i.kv_bytes_per_token), FastPrefill: i.prefill == C.AERIE_PREFILL_FAST}, nil
 }
 
 // Blob gives a byte blob of the package ("tokenizer", "chat_template"), nil when it has none.

@@ -25,7 +25,8 @@ const (
 type RuntimeOptions struct {
 	Threads int    // 0: one for each physical core this process may use
 	Device  string // "": "cpu"
-	// Log gets what the library has to say, on whatever thread noticed; it must not call back into this package.
+	// Log gets what the library has to say, on a goroutine of its own that whoever noticed waits for; it must not call
+	// back into this package.
 	Log func(level LogLevel, message string)
 	// Native are C functions to allocate and to compute with; none: the library's own.
 	Native NativeHooks

@@ -253,7 +253,9 @@ func TestKVFullMakesRoom(t *testing.T) {
 func TestEvaluate(t *testing.T) {
 	m := openDemo(t)
 	info, err := m.Info()
-	must(t, info, err)
+	if must(t, info, err).FastPrefill {
+		t.Errorf("%+v", info)
+	}
 	e, err := m.Evaluate(ctx, prompt, []int32{0, FinalHidden}, true)
 	must(t, e, err)
 	if len(e.Features) != len(prompt)*2*info.HiddenSize || len(e.Logits) != len(prompt)*info.VocabSize {

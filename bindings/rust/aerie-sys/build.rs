@@ -32,11 +32,11 @@ fn main() {
     }
 }
 
-/// The folder of `dir` that has the library.
+/// The folder of `dir` that has the shared library.
 fn beneath(dir: &Path) -> Result<PathBuf, String> {
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let folders = ["lib".to_string(), "lib64".to_string(), format!("lib/{arch}-linux-gnu")];
-    let names = ["libaerie.so", "libaerie.dylib", "aerie.lib", "libaerie.dll.a", "libaerie.a"];
+    let names = ["libaerie.so", "libaerie.dylib", "aerie.lib", "libaerie.dll.a"];
     folders
         .iter()
         .map(|folder| dir.join(folder))

@@ -1,11 +1,8 @@
-#define _GNU_SOURCE
 #include "ctest.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "_cgo_export.h"
 
@@ -114,4 +111,3 @@ int ctest_run_foreign(uintptr_t handle) {
   return pthread_create(&thread, NULL, foreign, (void *)handle) || pthread_join(thread, NULL);
 }
 
-int ctest_thread(void) { return (int)syscall(SYS_gettid); }

@@ -78,9 +78,6 @@ func PluginEntry(path string) unsafe.Pointer {
 	return C.ctest_plugin_entry(c)
 }
 
-// Thread is the system's number of the calling thread.
-func Thread() int { return int(C.ctest_thread()) }
-
 // Structs are the C structs that the binding fills and reads, as cgo has them.
 func Structs() map[string]reflect.Type {
 	return map[string]reflect.Type{

@@ -16,4 +16,3 @@ void ctest_parallel_for(void *host, void (*fn)(void *, int32_t), void *context, 
 /* A plugin's entry point, as if it were linked. */
 void *ctest_plugin_entry(const char *path);
 int ctest_run_foreign(uintptr_t handle);
-int ctest_thread(void);

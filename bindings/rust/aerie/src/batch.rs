@@ -1,5 +1,6 @@
 //! Sessions of one model stepped together.
 use std::ops::Deref;
+use std::path::Path;
 use std::ptr::null_mut;
 
 use aerie_sys as sys;
@@ -9,6 +10,7 @@ use crate::model::Model;
 use crate::options::{Sampling, Tree};
 use crate::session::{CancelHandle, Session, Target};
 use crate::step::{Step, StepOptions};
+use crate::text::Tokenizer;
 
 /// Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything,
 /// and each one's text is bit for bit what it is alone.
@@ -165,6 +167,16 @@ impl Member<'_> {
     /// [`Session::save`].
     pub fn save(&mut self) -> Result<Vec<u8>> {
         self.0.save()
+    }
+
+    /// [`Session::save_file`].
+    pub fn save_file(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.0.save_file(path)
+    }
+
+    /// [`Session::set_stop_strings`].
+    pub fn set_stop_strings(&mut self, strings: &[&str], tokenizer: &Tokenizer) -> Result<()> {
+        self.0.set_stop_strings(strings, tokenizer)
     }
 
     /// [`Session::set_sampling`].

@@ -92,6 +92,8 @@ pub struct ModelInfo {
     pub eos_ids: Vec<i32>,
     pub weight_bytes: u64,
     pub kv_bytes_per_token: u64,
+    /// As it was opened: [`ModelOptions::fast_prefill`].
+    pub fast_prefill: bool,
 }
 
 struct Reporting<'a> {
@@ -179,6 +181,7 @@ impl Model {
             eos_ids: unsafe { slice(i.eos_ids, i.n_eos as usize) }.to_vec(),
             weight_bytes: i.weight_bytes,
             kv_bytes_per_token: i.kv_bytes_per_token,
+            fast_prefill: i.prefill == sys::AERIE_PREFILL_FAST,
         })
     }
 

@@ -34,13 +34,14 @@ impl Drop for Session {
     }
 }
 
-/// Stops a session's or a batch's step, from any thread and for as long as one likes.
+/// Stops a session's or a batch's step, or a profile's measurement, from any thread and for as long as one likes.
 #[derive(Clone)]
 pub struct CancelHandle(Arc<Mutex<Target>>);
 
 pub(crate) enum Target {
     Session(*mut sys::aerie_session),
     Batch(*mut sys::aerie_batch),
+    Profile(*mut sys::aerie_profile),
     Gone,
 }
 
@@ -52,12 +53,13 @@ impl CancelHandle {
         CancelHandle(Arc::new(Mutex::new(target)))
     }
 
-    /// The step that is running, or the next one, returns [`Code::Cancelled`]. Nothing committed is lost; stepping
+    /// The step (measurement) that is running, or the next one, returns [`Code::Cancelled`]. Nothing committed is lost; stepping
     /// again goes on. Nothing happens when the object is gone.
     pub fn cancel(&self) {
         match *self.lock() {
             Target::Session(raw) => unsafe { sys::aerie_session_cancel(raw) },
             Target::Batch(raw) => unsafe { sys::aerie_batch_cancel(raw) },
+            Target::Profile(raw) => unsafe { sys::aerie_profile_cancel(raw) },
             Target::Gone => {}
         }
     }

@@ -1,9 +1,10 @@
 //! A session that another thread steps, polled as an async stream is.
 use std::collections::VecDeque;
+use std::mem::swap;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Code, Error, Result};
@@ -24,10 +25,11 @@ const SLICE: Duration = Duration::from_millis(5);
 /// let stream = futures::stream::poll_fn(move |cx| tokens.poll_next(cx));
 /// ```
 ///
-/// Dropping it, or taking the session back, stops the thread after at most a few milliseconds.
+/// Dropping it, or taking the session back, stops the thread after at most a few milliseconds. Wakers are woken on that
+/// thread, and one may poll, drop the stream or take the session back right there.
 pub struct TokenStream {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Session>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -39,8 +41,9 @@ struct Shared {
 struct State {
     tokens: VecDeque<Token>,
     waker: Option<Waker>,
-    end: Option<Result<()>>, // no more tokens come; an error is handed out once
-    closed: bool,            // nobody wants tokens any more
+    end: Option<Result<()>>,  // no more tokens come; an error is handed out once
+    closed: bool,             // nobody wants tokens any more
+    session: Option<Session>, // none: in a step, so never while a waker is woken; or taken back
 }
 
 impl Shared {
@@ -58,13 +61,16 @@ impl Shared {
         }
     }
 
-    /// Wait for room; false when nobody wants tokens.
-    fn wanted(&self) -> bool {
+    /// Wait for room; the session for a step, or none when nobody wants tokens.
+    fn wanted(&self) -> Option<Session> {
         let mut state = self.lock();
         while state.tokens.len() >= ROOM && !state.closed {
             state = self.room.wait(state).unwrap_or_else(|e| e.into_inner());
         }
-        !state.closed
+        if state.closed {
+            return None;
+        }
+        state.session.take()
     }
 }
 
@@ -78,15 +84,21 @@ impl Drop for End<'_> {
     }
 }
 
-fn work(session: &mut Session, mut left: usize, shared: &Shared) {
+fn work(mut left: usize, shared: &Shared) {
     let mut end = End(shared, None);
-    while left > 0 && shared.wanted() {
-        match session.step(StepOptions { max_tokens: left, budget: Some(SLICE) }) {
-            Ok(step) => {
-                left = left.saturating_sub(step.tokens.len());
-                let done = matches!(step.state, StepState::Done(_));
-                if !step.tokens.is_empty() {
-                    shared.tell(|state| state.tokens.extend(step.tokens));
+    while left > 0 {
+        let mut session = match shared.wanted() {
+            Some(session) => session,
+            None => break,
+        };
+        let step = session.step(StepOptions { max_tokens: left, budget: Some(SLICE) });
+        let step = step.map(|step| (step.tokens.to_vec(), matches!(step.state, StepState::Done(_))));
+        shared.lock().session = Some(session);
+        match step {
+            Ok((tokens, done)) => {
+                left = left.saturating_sub(tokens.len());
+                if !tokens.is_empty() {
+                    shared.tell(|state| state.tokens.extend(tokens));
                 }
                 if done {
                     break;
@@ -104,13 +116,10 @@ fn work(session: &mut Session, mut left: usize, shared: &Shared) {
 impl Session {
     /// Step on a new thread, for async code. Ends after `max_tokens` or at the end of the text.
     pub fn into_stream(self, max_tokens: usize) -> TokenStream {
-        let shared = Arc::new(Shared { state: Mutex::default(), room: Condvar::new() });
+        let state = State { session: Some(self), ..Default::default() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), room: Condvar::new() });
         let theirs = shared.clone();
-        let mut session = self;
-        let thread = std::thread::spawn(move || {
-            work(&mut session, max_tokens, &theirs);
-            session
-        });
+        let thread = thread::spawn(move || work(max_tokens, &theirs));
         TokenStream { shared, thread: Some(thread) }
     }
 }
@@ -118,6 +127,8 @@ impl Session {
 impl TokenStream {
     /// The next token; pending, and the task is woken when there is one; or none, when the stream has ended.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Token>>> {
+        // Here, so that it and the one that it replaces are dropped after the lock: who knows what goes with them.
+        let mut waker = Some(cx.waker().clone());
         let mut state = self.shared.lock();
         if let Some(token) = state.tokens.pop_front() {
             self.shared.room.notify_one();
@@ -129,30 +140,39 @@ impl TokenStream {
                 Poll::Ready(end.err().map(Err))
             }
             None => {
-                state.waker = Some(cx.waker().clone());
+                swap(&mut state.waker, &mut waker);
                 Poll::Pending
             }
         }
     }
 
-    /// Stop, and have the session back. Tokens that were not polled are in it all the same.
+    /// Stop, and have the session back. Tokens that were not polled are in it all the same. A panic of the thread, which
+    /// is one of a waker, goes on here.
+    ///
+    /// # Panics
+    /// In a hook of the session's own step, which has the session.
     pub fn into_session(mut self) -> Session {
-        match self.stop() {
-            Some(Ok(session)) => session,
-            Some(Err(thrown)) => resume_unwind(thrown),
-            None => unreachable!("the thread is taken here and in drop only"),
+        if let Err(thrown) = self.stop() {
+            resume_unwind(thrown);
         }
+        let session = self.shared.lock().session.take();
+        session.expect("into_session in a hook of the session's own step")
     }
 
-    fn stop(&mut self) -> Option<std::thread::Result<Session>> {
+    fn stop(&mut self) -> thread::Result<()> {
         self.shared.lock().closed = true;
         self.shared.room.notify_one();
-        self.thread.take().map(JoinHandle::join)
+        match self.thread.take() {
+            // A thread cannot wait for itself. This one is in a waker, and ends after it without touching the session.
+            Some(thread) if thread.thread().id() == thread::current().id() => Ok(()),
+            Some(thread) => thread.join(),
+            None => Ok(()),
+        }
     }
 }
 
 impl Drop for TokenStream {
     fn drop(&mut self) {
-        self.stop();
+        let _ = self.stop();
     }
 }

@@ -1,8 +1,11 @@
 //! What comes out.
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::*;
@@ -60,6 +63,35 @@ fn batch() {
     for (seed, _, tokens) in said {
         assert_eq!(tokens[..64], the_text(0.8, seed, 64));
     }
+}
+
+#[test]
+fn member() {
+    let model = demo();
+    let tokenizer = Tokenizer::of(&model).unwrap();
+    let mut session = prompted(&model, 0.8, 5, None);
+    let whole: String = tokenizer.decode(session.generate(64)).unwrap().map(Result::unwrap).collect();
+    let middle = whole.char_indices().nth(whole.chars().count() / 2).unwrap().0;
+    let stop: String = whole[middle..].chars().take(6).collect();
+    let mut batch = model.batch(0).unwrap();
+    let id = batch.add(prompted(&model, 0.8, 5, None)).map_err(|e| e.1).unwrap();
+    let mut member = batch.get(id).unwrap();
+    member.set_stop_strings(&[&stop], &tokenizer).unwrap();
+    batch.step(StepOptions::default()).unwrap();
+    let mut member = batch.get(id).unwrap();
+    let n = member.tokens().unwrap().len() - PROMPT.len();
+    let file = std::env::temp_dir().join(format!("aerie-rust-member-{}.session", std::process::id()));
+    member.save_file(&file).unwrap();
+    let restored = model.restore_file(&options(0.8, 5, None), &file);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(generate(&mut restored.unwrap(), 64 - n), the_text(0.8, 5, 64)[n..]);
+    let finish = loop {
+        batch.step(StepOptions::default()).unwrap();
+        if let State::Done(finish) = batch.get(id).unwrap().result().unwrap().state {
+            break finish;
+        }
+    };
+    assert_eq!(finish, Finish::StopString);
 }
 
 #[test]
@@ -217,6 +249,145 @@ fn stream() {
     assert_eq!(more, the_text(0.8, 5, n + 4)[n..]);
 }
 
+const LONG: Duration = Duration::from_secs(20);
+
+/// Its first token takes a while, so that who polls at once finds none; when the machine is busy one may be there all the
+/// same, so tests try again then.
+fn slow_stream() -> TokenStream {
+    let mut session = demo().session(&options(0.0, 0, None)).unwrap();
+    session.append(&(0..400).map(|i| i * 7 % 4000).collect::<Vec<i32>>()).unwrap();
+    session.into_stream(64)
+}
+
+/// An executor that polls where it is woken, so on the stepping thread.
+struct Inline(Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+impl Wake for Inline {
+    fn wake(self: Arc<Self>) {
+        let waker = self.clone().into();
+        let mut slot = self.0.lock().unwrap();
+        if let Some(mut task) = slot.take() {
+            if task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                *slot = Some(task);
+            }
+        }
+    }
+}
+
+struct Next<'s>(&'s mut TokenStream);
+
+impl Future for Next<'_> {
+    type Output = Option<Result<Token>>;
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll_next(cx)
+    }
+}
+
+/// Takes up to `n` tokens on the stepping thread: them, and what `then` makes of the stream there.
+fn inline<T: Send + 'static>(n: usize, then: fn(TokenStream) -> T) -> (Vec<i32>, T) {
+    loop {
+        let mut stream = slow_stream();
+        let (tell, told) = channel();
+        let task = async move {
+            let mut said = Vec::new();
+            while said.len() < n {
+                match Next(&mut stream).await {
+                    Some(token) => said.push(token.unwrap().id()),
+                    None => break,
+                }
+            }
+            tell.send((thread::current().id(), said, then(stream))).unwrap();
+        };
+        Arc::new(Inline(Mutex::new(Some(Box::pin(task))))).wake();
+        let (on, said, made) = told.recv_timeout(LONG).expect("the stepping thread lives");
+        if on != thread::current().id() {
+            return (said, made);
+        }
+    }
+}
+
+#[test]
+fn stream_polled_where_it_is_woken() {
+    let mut session = slow_stream().into_session();
+    session.rewind(400).unwrap();
+    let want = generate(&mut session, 80);
+    for n in [usize::MAX, 48] {
+        assert_eq!(inline(n, drop).0, want[..n.min(64)]);
+        let (said, mut session) = inline(n, TokenStream::into_session);
+        assert_eq!(said, want[..n.min(64)]);
+        let all = session.tokens().unwrap()[400..].to_vec();
+        assert!(said.len() <= all.len() && all.len() <= 64);
+        let rest = generate(&mut session, 80 - all.len());
+        assert_eq!([all, rest].concat(), want);
+    }
+}
+
+/// A task that nobody has but who wakes it: it goes when it is woken, and the stream with it.
+struct Forgotten(Mutex<Option<TokenStream>>, SyncSender<ThreadId>);
+
+impl Wake for Forgotten {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        drop(self.0.lock().unwrap().take());
+        self.1.send(thread::current().id()).unwrap();
+    }
+}
+
+#[test]
+fn stream_dropped_by_its_waker() {
+    loop {
+        let (tell, told) = sync_channel(1);
+        let task = Arc::new(Forgotten(Mutex::new(Some(slow_stream())), tell));
+        let waker = Waker::from(task.clone());
+        let _ = task.0.lock().unwrap().as_mut().unwrap().poll_next(&mut Context::from_waker(&waker));
+        drop((waker, task));
+        if told.recv_timeout(LONG).expect("the stepping thread lives") != thread::current().id() {
+            return;
+        }
+    }
+}
+
+/// A waker that waits, when it is dropped, for the stepping thread to wake another one.
+struct Old(Mutex<Receiver<()>>, SyncSender<bool>);
+
+impl Wake for Old {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Old {
+    fn drop(&mut self) {
+        let _ = self.1.send(self.0.lock().unwrap().recv_timeout(LONG / 4).is_ok());
+    }
+}
+
+struct New(SyncSender<()>);
+
+impl Wake for New {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn old_waker_dropped_without_the_lock() {
+    loop {
+        let mut stream = slow_stream();
+        let (wake, woken) = sync_channel(1);
+        let (say, said) = sync_channel(1);
+        let old = Waker::from(Arc::new(Old(Mutex::new(woken), say)));
+        let new = Waker::from(Arc::new(New(wake)));
+        let first = stream.poll_next(&mut Context::from_waker(&old));
+        drop(old);
+        if first.is_pending() && stream.poll_next(&mut Context::from_waker(&new)).is_pending() {
+            assert!(said.recv().unwrap(), "the stepping thread waited for the lock");
+            return;
+        }
+    }
+}
+
 #[test]
 fn save_restore() {
     let model = demo();
@@ -242,6 +413,7 @@ fn save_restore() {
 fn evaluate() {
     let model = demo();
     let info = model.info().unwrap();
+    assert!(!info.fast_prefill);
     let (rows, vocab) = (PROMPT.len(), info.vocab_size as usize);
     let mut logits = vec![0.0; rows * vocab];
     let mut features = vec![0.0; rows * 2 * info.hidden_size as usize];
@@ -290,7 +462,6 @@ fn kept_prefixes() {
 
 #[test]
 fn kv_full() {
-    use std::sync::{Arc, Mutex};
     let idle = Arc::new(Mutex::new(None::<Session>));
     let theirs = idle.clone();
     let kv_full: KvFull = Box::new(move |wanted| wanted > 0 && theirs.lock().unwrap().take().is_some());

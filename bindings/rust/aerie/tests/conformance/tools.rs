@@ -60,6 +60,21 @@ fn profile() {
     assert_eq!(loaded.attach(&other).unwrap_err().code(), Code::Mismatch);
 }
 
+#[test]
+fn profile_cancel() {
+    let model = demo();
+    let mut profile = Profile::new().unwrap();
+    let options = || ProfileOptions { quick: true, contexts: &[40], ..Default::default() };
+    let cancel = profile.cancel_handle();
+    cancel.cancel();
+    assert_eq!(profile.remeasure(&model, options()).unwrap_err().code(), Code::Cancelled);
+    cancel.cancel();
+    profile.clear_cancel();
+    profile.remeasure(&model, options()).unwrap();
+    drop(profile);
+    cancel.cancel(); // of nothing
+}
+
 fn options_with(drafter: &Drafter) -> SessionOptions {
     options(0.8, 5, Some(drafter.clone()))
 }
