@@ -9,3 +9,4 @@ libdir=$(dirname "$(find "$prefix" -name libaerie.so | head -1)")
 mkdir -p "$to/aerie/drafters"
 cp -L "$libdir/libaerie.so" "$libdir/libaerie-text.so" "$to/"
 cp -L "$libdir"/aerie/drafters/*.so "$to/aerie/drafters/"
+if [ -e "$libdir/aerie/libaerie-cuda.so" ]; then cp -L "$libdir/aerie/libaerie-cuda.so" "$to/aerie/"; fi

@@ -10,6 +10,8 @@ trap 'rm -rf "$tmp"' EXIT
 cmake --install "$build" --prefix "$tmp/prefix" >/dev/null
 # As a package lays the libraries out: they must find each other, and the drafters, there.
 bash "$root/bindings/csharp/stage.sh" "$tmp/prefix" linux-x64 "$tmp"
+loaded() { (cd "$1" && find aerie -name '*.so' | sort); }  # the drafters, and the CUDA backend where it was built
+diff <(loaded "$(dirname "$(find "$tmp/prefix" -name libaerie.so)")") <(loaded "$tmp/runtimes/linux-x64/native")
 export LD_LIBRARY_PATH=$tmp/runtimes/linux-x64/native AERIE_DIR=$build AERIE_MODELS=$root/samples/models
 compile() { mcs -langversion:7.2 -unsafe -warn:4 -warnaserror -nowarn:169,649 "$@"; }  # 169, 649: fields that only C writes
 cd "$root/bindings/csharp"

@@ -9,7 +9,7 @@ using static Aerie.Tests.Support;
 namespace Aerie.Tests
 {
     /// <summary>What is this binding's own.</summary>
-    public static class More
+    public static partial class More
     {
         public static void ATokenThatFiresAroundAStep()
         {
@@ -262,6 +262,7 @@ namespace Aerie.Tests
             {
                 ModelInfo i = model.Info;
                 That(i.VocabSize > 0 && i.Name.Length > 0 && i.Fingerprint.Length > 0 && i.Eos.Length > 0 && i.MaxContext > 0 && i.WeightBytes > 0, "info");
+                Is(i.FastPrefill, false, "FastPrefill");
                 That(model.Blob("no such blob") == null && model.Blob("tokenizer").Length > 0, "blobs");
             }
         }

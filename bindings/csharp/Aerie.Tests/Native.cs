@@ -131,6 +131,7 @@ namespace Aerie.Tests
                 runtime.AddPlugin("linked", Entry("foreign_log"));
                 PluginInfo info = runtime.Plugins.Single();
                 Is(info.Id + " of " + info.Path, "foreign_log of linked");
+                Is(info.Flags, PluginFlags.HostTokens | PluginFlags.NoPackage);
                 using (Model model = Model.Open(runtime, ModelPath("demo.aerie")))
                 using (Drafter drafter = model.OpenDrafter(plugin: "foreign_log"))
                 using (Session session = Start(model, drafter, 0.8f, 5))

@@ -40,9 +40,10 @@ namespace Aerie
             return new aerie_error { struct_size = (uint)sizeof(aerie_error) };
         }
 
-        internal static unsafe void Check(int code, ref aerie_error error)
+        /// <summary>thrown: by KVFull in the step that is checked, which is then why there is no room.</summary>
+        internal static unsafe void Check(int code, ref aerie_error error, Exception thrown = null)
         {
-            if (code != Constants.AERIE_OK) throw Of(code, ref error, code == Constants.AERIE_E_LIMIT ? Callbacks.TakeFailure() : null);
+            if (code != Constants.AERIE_OK) throw Of(code, ref error, code == Constants.AERIE_E_LIMIT ? thrown : null);
         }
 
         internal static unsafe AerieException Of(int code, ref aerie_error error, Exception inner)

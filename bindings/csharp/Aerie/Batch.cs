@@ -47,8 +47,10 @@ namespace Aerie
             IntPtr p = IntPtr.Zero;
             aerie_error e = AerieException.NewError();
             using (var model = on.Handle.Use())
+            {
                 AerieException.Check(Methods.aerie_batch_create(model.Pointer, &o, &p, &e), ref e);
-            return new Batch(new BatchHandle(p, on.Handle.Hooks.Keep()));
+                return new Batch(new BatchHandle(p, on.Handle.Hooks.Keep()));
+            }
         }
 
         /// <summary>A session is in one batch at most, of its own model. A cycle that it has begun is given up.</summary>
@@ -109,12 +111,16 @@ namespace Aerie
             }
         }
 
-        private static BatchResult StepOnce(IntPtr p, StepOptions options)
+        private BatchResult StepOnce(IntPtr p, StepOptions options)
         {
             aerie_step_options o = options.ToNative();
             var r = new aerie_batch_result { struct_size = (uint)sizeof(aerie_batch_result) };
             aerie_error e = AerieException.NewError();
-            AerieException.Check(Methods.aerie_batch_step(p, &o, &r, &e), ref e);
+            Exception around = Callbacks.SwapThrown(null);
+            int code = Methods.aerie_batch_step(p, &o, &r, &e);
+            Exception thrown = Callbacks.SwapThrown(around);
+            foreach (Session session in sessions) session.Threw(thrown); // for their Result, which any thread may ask for
+            AerieException.Check(code, ref e);
             return new BatchResult(r);
         }
 

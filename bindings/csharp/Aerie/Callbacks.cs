@@ -70,11 +70,14 @@ namespace Aerie
         /// <summary>What KVFull threw in the step that this thread is in.</summary>
         [ThreadStatic] private static Exception inStep;
 
-        internal static Exception TakeFailure()
+        /// <summary>
+        /// Before a step with null, after it with what came out before: KVFull may step other sessions, so steps nest.
+        /// </summary>
+        internal static Exception SwapThrown(Exception e)
         {
-            Exception e = inStep;
-            inStep = null;
-            return e;
+            Exception before = inStep;
+            inStep = e;
+            return before;
         }
 
         [MonoPInvokeCallback(typeof(aerie_kv_full_fn))]

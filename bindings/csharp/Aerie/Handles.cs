@@ -76,6 +76,7 @@ namespace Aerie
 
         internal IntPtr User { get { return root.IsAllocated ? GCHandle.ToIntPtr(root) : IntPtr.Zero; } }
 
+        /// <summary>By who uses an object that holds it (Use): after the last one's Drop it is gone for good.</summary>
         internal Hooks Keep()
         {
             Interlocked.Increment(ref users);

@@ -25,7 +25,8 @@ namespace Aerie
         /// <summary>
         /// Asked for room (in tokens) when the KV budget is spent, on the thread that steps: it may dispose of other sessions
         /// of the model, or rewind them, and return true to try again. Without it, or at false, the step fails with
-        /// ErrorCode.Limit; nothing is lost. What it throws is that exception's inner one.
+        /// ErrorCode.Limit; nothing is lost. What it throws is that exception's inner one, in a batch of every session that
+        /// finds no room in that step.
         /// </summary>
         public Func<int, bool> KVFull { get; set; }
     }
@@ -49,6 +50,8 @@ namespace Aerie
         public string Fingerprint { get; internal set; }
         public long WeightBytes { get; internal set; }
         public long KVBytesPerToken { get; internal set; }
+        /// <summary>It was opened with ModelOptions.FastPrefill.</summary>
+        public bool FastPrefill { get; internal set; }
     }
 
     /// <summary>A target: immutable, and shared by any number of sessions on any threads.</summary>
@@ -69,13 +72,13 @@ namespace Aerie
         {
             if (path == null) throw new ArgumentNullException("path");
             options = options ?? new ModelOptions();
-            Hooks hooks = new Hooks(options.KVFull, runtime.Handle.Hooks);
-            IntPtr p = IntPtr.Zero;
-            try
+            using (var on = runtime.Handle.Use())
             {
-                using (var on = runtime.Handle.Use())
+                IntPtr r = on.Pointer;
+                IntPtr p = IntPtr.Zero;
+                Hooks hooks = new Hooks(options.KVFull, runtime.Handle.Hooks);
+                try
                 {
-                    IntPtr r = on.Pointer;
                     new Callbacks.Loading { Progress = options.Progress, Cancel = cancel }.Run((user, e) =>
                     {
                         var o = new aerie_model_options { struct_size = (uint)sizeof(aerie_model_options) };
@@ -97,12 +100,12 @@ namespace Aerie
                         p = opened;
                         return code;
                     });
+                    return new Model(new ModelHandle(p, hooks.Keep()));
                 }
-                return new Model(new ModelHandle(p, hooks.Keep()));
-            }
-            finally
-            {
-                hooks.Drop();
+                finally
+                {
+                    hooks.Drop();
+                }
             }
         }
 
@@ -121,6 +124,7 @@ namespace Aerie
                         HeadDim = i.head_dim, FeedForward = i.ffn, MaxContext = i.max_context, Bos = i.bos_id,
                         Eos = Copy.Ints(i.eos_ids, i.n_eos), Name = Utf8.FromNative(i.name), Fingerprint = Utf8.FromNative(i.fingerprint),
                         WeightBytes = (long)i.weight_bytes, KVBytesPerToken = (long)i.kv_bytes_per_token,
+                        FastPrefill = i.prefill == Constants.AERIE_PREFILL_FAST,
                     };
                 }
             }
@@ -199,8 +203,8 @@ namespace Aerie
                     p = opened;
                     return code;
                 });
+                return new Drafter(new DrafterHandle(p, Handle.Hooks.Keep()));
             }
-            return new Drafter(new DrafterHandle(p, Handle.Hooks.Keep()));
         }
 
         /// <summary>The package's tokenizer.</summary>

@@ -36,18 +36,38 @@ namespace Aerie
         public IntPtr ParallelUser { get; set; }
     }
 
+    /// <summary>How a drafter plugin works.</summary>
+    [Flags]
+    public enum PluginFlags : uint
+    {
+        None = 0,
+        /// <summary>It reads the target's features.</summary>
+        Features = Constants.AERIE_DRAFTER_FEATURES,
+        /// <summary>It proposes from the text alone, on the CPU.</summary>
+        HostTokens = Constants.AERIE_DRAFTER_HOST_TOKENS,
+        /// <summary>It opens packages of kind target (an external draft model).</summary>
+        TakesTarget = Constants.AERIE_DRAFTER_TAKES_TARGET,
+        /// <summary>It opens without a package.</summary>
+        NoPackage = Constants.AERIE_DRAFTER_NO_PACKAGE,
+        /// <summary>One call at a time over all its drafters.</summary>
+        Serial = Constants.AERIE_DRAFTER_SERIAL,
+        /// <summary>One sequence a call, at a price in batches.</summary>
+        OneSequence = Constants.AERIE_DRAFTER_ONE_SEQUENCE,
+    }
+
     /// <summary>What a loaded drafter plugin is.</summary>
     public sealed class PluginInfo
     {
-        internal PluginInfo(string id, string title, string version, string path)
+        internal PluginInfo(string id, string title, string version, string path, PluginFlags flags)
         {
-            Id = id; Title = title; Version = version; Path = path;
+            Id = id; Title = title; Version = version; Path = path; Flags = flags;
         }
 
         public string Id { get; }
         public string Title { get; }
         public string Version { get; }
         public string Path { get; }
+        public PluginFlags Flags { get; }
     }
 
     /// <summary>
@@ -61,33 +81,37 @@ namespace Aerie
         public Runtime(RuntimeOptions options = null)
         {
             options = options ?? new RuntimeOptions();
-            Hooks hooks = new Hooks(options.Log, null);
             aerie_runtime_options o = new aerie_runtime_options { struct_size = (uint)sizeof(aerie_runtime_options) };
             aerie_error e = AerieException.NewError();
             IntPtr p = IntPtr.Zero;
-            int code;
-            fixed (byte* device = Utf8.ToNative(options.Device, "Device"))
+            Hooks hooks = new Hooks(options.Log, null);
+            try
             {
-                o.threads = options.Threads;
-                o.device = device;
-                if (options.Native != null)
+                fixed (byte* device = Utf8.ToNative(options.Device, "Device"))
                 {
-                    o.alloc = options.Native.Alloc;
-                    o.free = options.Native.Free;
-                    o.alloc_user = options.Native.AllocUser;
-                    o.parallel_for = options.Native.ParallelFor;
-                    o.parallel_user = options.Native.ParallelUser;
+                    o.threads = options.Threads;
+                    o.device = device;
+                    if (options.Native != null)
+                    {
+                        o.alloc = options.Native.Alloc;
+                        o.free = options.Native.Free;
+                        o.alloc_user = options.Native.AllocUser;
+                        o.parallel_for = options.Native.ParallelFor;
+                        o.parallel_user = options.Native.ParallelUser;
+                    }
+                    if (options.Log != null)
+                    {
+                        o.log = Callbacks.Log;
+                        o.log_user = hooks.User;
+                    }
+                    AerieException.Check(Methods.aerie_runtime_create(&o, &p, &e), ref e);
                 }
-                if (options.Log != null)
-                {
-                    o.log = Callbacks.Log;
-                    o.log_user = hooks.User;
-                }
-                code = Methods.aerie_runtime_create(&o, &p, &e);
+                Handle = new RuntimeHandle(p, hooks.Keep());
             }
-            if (code != Constants.AERIE_OK) hooks.Drop();
-            AerieException.Check(code, ref e);
-            Handle = new RuntimeHandle(p, hooks);
+            finally
+            {
+                hooks.Drop(); // the handle's stays
+            }
         }
 
         /// <summary>The library's version, "0.1.0".</summary>
@@ -149,7 +173,8 @@ namespace Aerie
                 aerie_plugin_info i = new aerie_plugin_info { struct_size = (uint)sizeof(aerie_plugin_info) };
                 using (var runtime = Handle.Use())
                     while (Methods.aerie_runtime_plugin_info(runtime.Pointer, (uint)all.Count, &i, null) == Constants.AERIE_OK)
-                        all.Add(new PluginInfo(Utf8.FromNative(i.id), Utf8.FromNative(i.title), Utf8.FromNative(i.version), Utf8.FromNative(i.path)));
+                        all.Add(new PluginInfo(Utf8.FromNative(i.id), Utf8.FromNative(i.title), Utf8.FromNative(i.version), Utf8.FromNative(i.path),
+                                               (PluginFlags)i.flags));
                 return all;
             }
         }

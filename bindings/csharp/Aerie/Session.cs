@@ -17,6 +17,7 @@ namespace Aerie
         private readonly Interrupter interrupter = new Interrupter(Methods.aerie_session_cancel, Methods.aerie_session_clear_cancel);
         private volatile Turn turn;
         private string[] stops = Array.Empty<string>();
+        private Exception thrown; // by KVFull in the last step, the session's own or its batch's
 
         private delegate int Call(IntPtr session, aerie_error* error);
 
@@ -42,8 +43,14 @@ namespace Aerie
                     p = made;
                     return code;
                 });
+                return new Session(new SessionHandle(p, on.Handle.Hooks.Keep()));
             }
-            return new Session(new SessionHandle(p, on.Handle.Hooks.Keep()));
+        }
+
+        /// <summary>What KVFull threw in a step of the batch, whose turn it is; null: nothing.</summary>
+        internal void Threw(Exception inStep)
+        {
+            thrown = inStep;
         }
 
         /// <summary>In a batch, its turn; null: alone again.</summary>
@@ -213,12 +220,15 @@ namespace Aerie
             return result;
         }
 
-        private static StepResult StepOnce(IntPtr p, StepOptions options)
+        private StepResult StepOnce(IntPtr p, StepOptions options)
         {
             aerie_step_options o = options.ToNative();
             var r = new aerie_step_result { struct_size = (uint)sizeof(aerie_step_result) };
             aerie_error e = AerieException.NewError();
-            AerieException.Check(Methods.aerie_session_step(p, &o, &r, &e), ref e);
+            Exception around = Callbacks.SwapThrown(null);
+            int code = Methods.aerie_session_step(p, &o, &r, &e);
+            thrown = Callbacks.SwapThrown(around);
+            AerieException.Check(code, ref e, thrown);
             return new StepResult(&r);
         }
 
@@ -240,7 +250,7 @@ namespace Aerie
                 {
                     try
                     {
-                        AerieException.Check(Methods.aerie_session_result(session.Pointer, &r, &e), ref e);
+                        AerieException.Check(Methods.aerie_session_result(session.Pointer, &r, &e), ref e, thrown);
                     }
                     catch (AerieException failed) when (interrupter.Told(failed))
                     {
