@@ -1,8 +1,10 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
 // 1 to 128 rows (of 1 and 64 also without early kernels), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
-//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny]
+//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny] [--save FILE]
+// --save: the object so far, whenever a part of it is done.
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/gpu/passes.h"
@@ -18,6 +20,7 @@ struct Options {
   int32_t context = 512;
   int samples = 41;
   std::vector<std::string> types;
+  std::string save;
   double bandwidth = 0;  // bytes a second
 };
 
@@ -35,14 +38,18 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   ordered_json j = {{"dtype", name}, {"layers", o.shape.layers}, {"context", o.context}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128})
     j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
-  if (type == DType::bf16)
+  if (type == DType::bf16) {
+    const aerie::Status library = b.load_fast_linear();
+    j["cublaslt"] = library.ok() ? "loaded" : library.message();
+    std::fprintf(stderr, "cuBLASLt: %s\n", library.ok() ? "loaded" : library.message().c_str());
     for (const int64_t rows : {64, 512}) {
       const double own = b.time(target.widest(b, rows, false), o.samples).us;
-      const double theirs = b.has_fast_linear() ? b.time(target.widest(b, rows, true), o.samples).us : 0;
+      const double theirs = library.ok() ? b.time(target.widest(b, rows, true), o.samples).us : 0;
       std::fprintf(stderr, "prefill %4lld rows of (%lld, %lld): %.1f us, by cuBLASLt (not bit-exact) %.1f us\n", static_cast<long long>(rows),
                    static_cast<long long>(2 * o.shape.ffn), static_cast<long long>(o.shape.hidden), own, theirs);
       j["prefill"].push_back({{"rows", rows}, {"us", own}, {"cublaslt_us", theirs > 0 ? ordered_json(theirs) : ordered_json()}});
     }
+  }
   return j;
 }
 
@@ -72,6 +79,7 @@ Options parse(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--context")) o.context = number();
     else if (!std::strcmp(argv[i], "--layers")) o.shape.layers = number();
     else if (!std::strcmp(argv[i], "--samples")) o.samples = number();
+    else if (!std::strcmp(argv[i], "--save")) o.save = i + 1 < argc ? argv[++i] : "";
     else if (!std::strcmp(argv[i], "--tiny")) o.shape = {64, 96, 512, 1, 2, 1, 32};
     else o.types.emplace_back(argv[i]);
   }
@@ -89,6 +97,12 @@ DType type_of(const std::string& name) {
   fail("there are bf16, fp8, int8 and int4, not " + name);
 }
 
+void save(const ordered_json& so_far, const std::string& file) {
+  if (file.empty()) return;
+  std::ofstream(file + ".new") << so_far.dump(2) << "\n";
+  std::rename((file + ".new").c_str(), file.c_str());  // never half of it
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -98,9 +112,16 @@ int main(int argc, char** argv) {
   if (!(o.bandwidth > 0)) fail("the read bandwidth could not be measured");
   std::fprintf(stderr, "%s: %.0f GB/s read\n", describe().c_str(), o.bandwidth * 1e-9);
   ordered_json out = {{"device", describe()}, {"read_bandwidth", o.bandwidth}};
-  for (const std::string& t : o.types) out["targets"].push_back(bench_type(type_of(t), t, o));
-  out["not_early"] = bench_late(o);
-  out["eagle_level"] = bench_eagle(o);
+  const auto part = [&](ordered_json& to, ordered_json measured) {
+    to = std::move(measured);
+    save(out, o.save);
+  };
+  out["targets"] = ordered_json::array();
+  for (size_t i = 0; i < o.types.size(); ++i) {
+    part(out["targets"].emplace_back(), bench_type(type_of(o.types[i]), o.types[i], o));
+    if (i == 0) part(out["eagle_level"], bench_eagle(o));  // what bars are about comes first
+  }
+  part(out["not_early"], bench_late(o));
   std::printf("%s\n", out.dump(2).c_str());
   return 0;
 }

@@ -57,7 +57,7 @@ class Bench {
   Bench& operator=(const Bench&) = delete;
 
   // Linear by cuBLASLt, as `--prefill fast` has it: with what weights and rows take to become its matrices.
-  bool has_fast_linear() { return device_->load_fast_linear().ok(); }
+  Status load_fast_linear() { return device_->load_fast_linear(); }
 
   void* memory(int64_t n) {
     void* p = device_->allocate(static_cast<size_t>(n));

@@ -1,17 +1,31 @@
 #!/usr/bin/env bash
-# Makes a folder with the programs that tests/gpu/run.sh --prebuilt needs, for a GPU machine without our dependencies: its
-# shared libraries beside them, all but those of the C library and the driver. Usage: tests/gpu/carry.sh DIR
+# Makes DIR and DIR.tar.gz, the programs that tests/gpu/run.sh --prebuilt needs, for a GPU machine without our
+# dependencies: its shared libraries beside them, all but those of the C library and the driver.
+#
+#   tests/gpu/carry.sh DIR [BUILD]
+#
+# Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90). BUILD: a finished build with tests and
+# CUDA, which is taken as it is. JOBS: how many compilers at once (2).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-[ $# -eq 1 ] || { echo "usage: tests/gpu/carry.sh DIR" >&2; exit 2; }
-mkdir -p "$1/bin" "$1/lib/aerie/drafters"
+[ $# -ge 1 ] && [ $# -le 2 ] || { echo "usage: tests/gpu/carry.sh DIR [BUILD]" >&2; exit 2; }
+if [ -n "$(ls -A "$1" 2>/dev/null)" ] && [ ! -x "$1/bin/gpu_tests" ]; then echo "$1: holds something else" >&2; exit 2; fi
+rm -rf "${1:?}/bin" "${1:?}/lib"
+mkdir -p "$1/bin" "$1/lib/aerie/drafters" "$1/lib/standard"
 to=$(cd "$1" && pwd)
-cd "$root"
-cmake --preset tests -DAERIE_CUDA=ON >/dev/null
-cmake --build --preset tests -- -j"${JOBS:-2}"
-build=$root/build/tests
+if [ $# -eq 2 ]; then
+  build=$(cd "$2" && pwd)
+else
+  build=$root/build/carry
+  cd "$root"
+  cmake --preset tests -B "$build" -DAERIE_STATIC=OFF -DAERIE_CUDA=ON -DAERIE_CUDA_ARCHITECTURES="${AERIE_GPU_ARCHITECTURE:-90}" >/dev/null
+  cmake --build "$build" --target gpu_tests gpu_bench gpu_report inflate aerie-cli aerie-cuda runtime -- -j"${JOBS:-2}"
+fi
 cp -f "$build"/bin/{gpu_tests,gpu_bench,gpu_report,inflate,aerie} "$to/bin/"
-cp -fL "$build"/lib/libaerie*.so* "$to/lib/"
+for library in libaerie libaerie-text; do  # by the name that programs ask for; the others are links to the same file
+  name=$(objdump -p "$build/lib/$library.so" | awk '$1 == "SONAME" { print $2 }')
+  cp -fL "$build/lib/$name" "$to/lib/"
+done
 cp -f "$build/lib/aerie/libaerie-cuda.so" "$to/lib/aerie/"
 cp -f "$build"/lib/aerie/drafters/*.so "$to/lib/aerie/drafters/"
 strip --strip-debug "$to"/bin/* "$to"/lib/*.so* "$to"/lib/aerie/*.so "$to"/lib/aerie/drafters/*.so
@@ -20,7 +34,10 @@ for file in "$to"/bin/* "$to"/lib/*.so*; do
 done | sort -u | while read -r library; do
   case $(basename "$library") in
     libaerie*|ld-linux*|libc.so*|libm.so*|libpthread*|libdl.so*|librt.so*|libcuda.so*) ;;
+    # The compiler's may ask for a newer C library than the other machine has: for one that has none, or older ones.
+    libstdc++*|libgcc_s*) cp -fL "$library" "$to/lib/standard/" ;;
     *) cp -fL "$library" "$to/lib/" ;;
   esac
 done
-du -sh "$to"
+tar czf "$to.tar.gz" -C "$to" bin lib
+du -sh "$to" "$to.tar.gz"

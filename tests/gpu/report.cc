@@ -56,6 +56,8 @@ void decode(const json& bench, const json& torch, Bars* bars, ordered_json* line
   if (const auto theirs = number(torch, "decode_us"); theirs && us1)
     lines->push_back(text("PyTorch (%s) decodes one token in %.0f us, ours in %.0f us: %.2f x", torch.value("how", std::string("?")).c_str(), *theirs,
                           *us1, *theirs / *us1));
+  if (const std::string library = target.is_object() ? target.value("cublaslt", std::string("loaded")) : "loaded"; library != "loaded")
+    lines->push_back("cuBLASLt was not timed: " + library);
   if (target.is_object())
     for (const json& p : target.value("prefill", json::array()))
       if (const auto theirs = number(p, "cublaslt_us"))
