@@ -56,6 +56,14 @@ inline const Status& ok_status() {
 inline Status error(Code code, std::string message) { return Status(code, std::move(message)); }
 
 // For where a failed allocation is handled: so short a message is kept without one.
+// Nothing of ours throws but for want of memory. The host's functions may not either, but what asked for them fails alone.
+inline Status a_hook_threw(const char* where, const char* what) noexcept {
+  try {
+    return Status(Code::internal, std::string(where) + ": a hook threw: " + what);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::out_of_memory, "out of memory");
+  }
+}
 inline Status out_of_memory() noexcept { return Status(Code::out_of_memory, "out of memory"); }
 
 template <class T>

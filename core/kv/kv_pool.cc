@@ -113,6 +113,10 @@ Status KvPool::copy(int32_t from, int32_t to, int32_t n) noexcept {
     return copy_slots(from, to, n);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
+  } catch (const std::exception& e) {
+    return a_hook_threw("KV cache", e.what());
+  } catch (...) {
+    return a_hook_threw("KV cache", "no std::exception");
   }
 }
 

@@ -45,7 +45,26 @@ flatbuffers::Offset<fbs::Drafter> encode(Builder& b, const DrafterConfig& c) {
   return fbs::CreateDrafter(b, plugin, fingerprint, b.CreateVector(params));
 }
 
-std::string text(const flatbuffers::String* s) { return s ? s->str() : std::string(); }
+// What a manifest says may be no more than its bytes: FlatBuffers may refer to one string or vector from many places, and
+// whoever writes packages does not, so a small file could ask for all memory.
+class Copied {
+ public:
+  explicit Copied(size_t bytes) : left_(bytes) {}
+  Status count(size_t bytes) {
+    if (bytes > left_) return error(Code::bad_format, "the same names or chunks again and again: more than its bytes could hold");
+    left_ -= bytes;
+    return {};
+  }
+  Status text(const flatbuffers::String* s, std::string* out) {
+    if (!s) return {};
+    AERIE_TRY(count(s->size()));
+    *out = s->str();
+    return {};
+  }
+
+ private:
+  size_t left_;
+};
 
 Status bad(const std::string& what) { return error(Code::bad_format, what); }
 
@@ -54,13 +73,14 @@ bool known(E value, E last) {
   return static_cast<uint8_t>(value) <= static_cast<uint8_t>(last);
 }
 
-Status decode(const fbs::Stored& s, const std::string& where, StoredRow* out) {
+Status decode(const fbs::Stored& s, const std::string& where, Copied& copied, StoredRow* out) {
   if (!known(s.codec(), fbs::Codec::zstd)) return error(Code::unsupported, where + ": codec: unknown to this build");
   *out = {s.offset(), s.stored_bytes(), s.raw_bytes(), static_cast<Codec>(s.codec()), {}, s.xxh64()};
   if (s.chunks()) {
     // The Verifier (2.0.8) checks that a vector of structs lies inside, but not that it is aligned for them.
     if (reinterpret_cast<uintptr_t>(s.chunks()->Data()) % alignof(fbs::Chunk))
       return bad(where + ": chunks: misaligned");
+    AERIE_TRY(copied.count(size_t{s.chunks()->size()} * sizeof(fbs::Chunk)));
     out->chunks.reserve(s.chunks()->size());
     for (const fbs::Chunk* c : *s.chunks()) out->chunks.push_back({c->xxh64(), c->stored_bytes(), c->raw_bytes()});
   }
@@ -131,21 +151,23 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
   Manifest m;
   if (!known(f.kind(), fbs::Kind::drafter)) return error(Code::unsupported, "kind: unknown to this build");
   m.kind = static_cast<PackageKind>(f.kind());
-  m.name = text(f.name());
-  m.fingerprint = text(f.fingerprint());
+  Copied copied(bytes.size());
+  AERIE_TRY(copied.text(f.name(), &m.name));
+  AERIE_TRY(copied.text(f.fingerprint(), &m.fingerprint));
   if (f.target()) AERIE_TRY(decode(*f.target(), &m.target.emplace()));
   if (f.drafter()) {
     DrafterConfig& d = m.drafter.emplace();
-    d.plugin_id = text(f.drafter()->plugin_id());
-    d.target_fingerprint = text(f.drafter()->target_fingerprint());
+    AERIE_TRY(copied.text(f.drafter()->plugin_id(), &d.plugin_id));
+    AERIE_TRY(copied.text(f.drafter()->target_fingerprint(), &d.target_fingerprint));
     if (f.drafter()->params())
-      for (const fbs::Param* p : *f.drafter()->params()) d.params.push_back({text(p->name()), p->value()});
+      for (const fbs::Param* p : *f.drafter()->params())
+        AERIE_TRY(copied.text(p->name(), &d.params.emplace_back(DrafterConfig::Param{{}, p->value()}).name));
   }
   if (f.tensors()) {
     m.tensors.reserve(f.tensors()->size());
     for (const fbs::Tensor* t : *f.tensors()) {
       TensorRow& row = m.tensors.emplace_back();
-      row.name = text(t->name());
+      AERIE_TRY(copied.text(t->name(), &row.name));
       AERIE_TRY(check_name(row.name));
       if (!known(t->dtype(), fbs::DType::fp8))
         return error(Code::unsupported, row.name + ": dtype: unknown to this build");
@@ -156,15 +178,15 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
       row.rows = t->rows();
       row.cols = t->cols();
       row.scales_offset = t->scales_offset();
-      AERIE_TRY(decode(*t->stored(), row.name, &row.stored));
+      AERIE_TRY(decode(*t->stored(), row.name, copied, &row.stored));
     }
   }
   if (f.blobs()) {
     for (const fbs::Blob* blob : *f.blobs()) {
       BlobRow& row = m.blobs.emplace_back();
-      row.name = text(blob->name());
+      AERIE_TRY(copied.text(blob->name(), &row.name));
       AERIE_TRY(check_name(row.name));
-      AERIE_TRY(decode(*blob->stored(), row.name, &row.stored));
+      AERIE_TRY(decode(*blob->stored(), row.name, copied, &row.stored));
     }
   }
   return m;

@@ -43,11 +43,14 @@ class AutoPolicy final : public TreePolicy {
   int32_t best_nodes() const override { return std::min(limits_.max_nodes, 64); }
   // A drafter whose tree costs nothing need not rest: it is looked at every cycle, and verified where that pays.
   bool resting() const override { return now_.trial.resting() && !free_; }
-  std::shared_ptr<const TreeExperience> experience() const override { return std::make_shared<const Experience>(shared_); }
+  std::shared_ptr<const TreeExperience> experience() const override {
+    return recalled_ ? nullptr : std::make_shared<const Experience>(shared_);
+  }
   void take_over(const TreeExperience& e) override {
     const auto* experience = dynamic_cast<const Experience*>(&e);
     if (!experience) return;
     shared_ = experience->shared;
+    recalled_ = false;
     const std::lock_guard lock(shared_->mutex);
     now_ = shared_->learned;
     stretch_ = now_.stretch;
@@ -73,6 +76,7 @@ class AutoPolicy final : public TreePolicy {
     then->learned.calibration.refit();
     then->learned.together.refit();
     shared_ = std::move(then);
+    recalled_ = true;
     now_ = shared_->learned;
     stretch_ = stretch;
     declined_ = declined;
@@ -412,6 +416,7 @@ class AutoPolicy final : public TreePolicy {
   int32_t level_ = 0;
   double expected_ = 0, reached_ = 0, spent_ = 0;  // of the selected tree: tokens, net of their cost, milliseconds
   double declined_ = 0;  // levels of a batch count once
+  bool recalled_ = false;  // numbers of an image, whoever wrote them: believed here, and told to nobody
   bool free_ = false;  // its tree costs no pass
 };
 

@@ -1,6 +1,7 @@
 // A session to bytes and back. What cannot be kept between two rows (a drafter's state for the newest token) is not
 // saved: that row is shown again.
 #include <algorithm>
+#include <cmath>
 
 #include "core/drafter/measure_drafter.h"
 #include "core/model/cost_key.h"
@@ -51,7 +52,7 @@ const char* name_of(kernels::DType t) {
 
 }  // namespace
 
-Snapshot Session::describe() const {
+Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
   Snapshot s;
   s.key = snapshot_key(*model_);
   s.text = text_;
@@ -73,24 +74,28 @@ Snapshot Session::describe() const {
     const DraftSequence& sequence = side->sequence();
     if (!side->usable()) continue;
     SavedDrafter& d = s.drafters.emplace_back();
+    saved->push_back(side.get());
     DrafterKey key = drafter_key(side->drafter());
     d.plugin = std::move(key.plugin);
     d.package = std::move(key.package);
     d.weights = std::move(key.weights);
-    d.waiting = side->next() == kv_len_ + 1 ? side->waiting() : 0;  // who is not followed may be behind
+    // Who is not followed may be behind, or have more waiting than whoever restores it takes: it is shown the text again.
+    const bool too_many = side->waiting() > kMaxSavedWaiting;
+    d.waiting = side->next() == kv_len_ + 1 && !too_many ? side->waiting() : 0;
     d.feature_cols = d.waiting > 0 ? side->store().cols : 0;
     // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
     // And no row is ahead of the target's: those that it reads again, for another drafter, come after.
     const int64_t most = d.waiting > 0 ? sequence.observed() : std::min(static_cast<int64_t>(text_.size()) - 1, kv_len_ + 1);
     // One that has missed something begins anew with what waits.
-    DraftSequence::Seen seen = side->whole() ? sequence.resumable(std::min(sequence.observed(), most)) : sequence.nothing();
+    DraftSequence::Seen seen = side->whole() && !too_many ? sequence.resumable(std::min(sequence.observed(), most)) : sequence.nothing();
     if (seen.end > most) seen = sequence.nothing();  // it began where the target has not been yet
     d.first = seen.begin;
     d.observed = seen.end;
-    if (side->whole() && d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
+    if (side->whole() && !too_many && d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
     if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), seen.rows()};
     d.away = side->away;
     d.memory = side->policy->memory();
+    if (!std::all_of(d.memory.begin(), d.memory.end(), [](double v) { return std::isfinite(v); })) d.memory.clear();
     if (!d.memory.empty()) d.policy = draft_kind();
   }
   return s;
@@ -98,7 +103,8 @@ Snapshot Session::describe() const {
 
 Status Session::save(std::span<uint8_t> out, size_t* size) {
   discard();
-  const Snapshot s = describe();
+  std::vector<const DraftSide*> sides;  // another thread's session may find a drafter unusable meanwhile
+  const Snapshot s = describe(&sides);
   if (s.stop_bytes > kMaxStopBytes)
     return error(Code::limit, "save: stop bytes: " + std::to_string(s.stop_bytes) + ", the most is " + std::to_string(kMaxStopBytes));
   *size = encoded_size(s);
@@ -110,12 +116,7 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   const SnapshotRooms rooms = encode_snapshot(s, out);
   std::vector<kernels::Op> ops;
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
-  size_t at = 0;
-  for (const auto& side : sides_)
-    if (side->usable()) {
-      download_drafter(*side, s.drafters[at], rooms.drafters[at], &ops);
-      ++at;
-    }
+  for (size_t i = 0; i < sides.size(); ++i) download_drafter(*sides[i], s.drafters[i], rooms.drafters[i], &ops);
   AERIE_TRY(transfer(*model_->device(), ops).at("save"));
   seal_snapshot(out);
   return {};

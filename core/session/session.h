@@ -231,7 +231,7 @@ class Session {
   void draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool root);
   void tell_outcome();
   // save.cc
-  Snapshot describe() const;  // all but what is on the device
+  Snapshot describe(std::vector<const DraftSide*>* saved) const;  // all but what is on the device, of these drafters
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
   Status take_over_memory(const Snapshot& s);

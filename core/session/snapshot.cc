@@ -16,7 +16,7 @@ constexpr uint32_t kVersion = 8;
 constexpr size_t kHeader = 24, kHash = 8;
 constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
-constexpr int64_t kMaxWaiting = 128, kMaxFeatureCols = int64_t{1} << 24;
+constexpr int64_t kMaxFeatureCols = int64_t{1} << 24;
 
 Status bad(const std::string& field, const std::string& what) { return error(Code::bad_format, field + ": " + what); }
 
@@ -176,7 +176,7 @@ Status read_drafter(Reader& r, const Snapshot& s, SavedDrafter* d) {
   if (d->first > d->observed) return disagrees();
   AERIE_TRY(read_kv(r, "drafter kv", &d->kv));
   if (d->kv.positions > d->observed - d->first) return bad("drafter kv positions", "more than it has observed");
-  AERIE_TRY(r.i64("features", kMaxWaiting, &d->waiting));
+  AERIE_TRY(r.i64("features", kMaxSavedWaiting, &d->waiting));
   AERIE_TRY(r.i64("feature columns", kMaxFeatureCols, &d->feature_cols));
   AERIE_ASSIGN(d->features, r.take("features", static_cast<uint64_t>(d->feature_bytes())));
   // The newest row is always shown again, or its features are here: it answers for the root. What waits follows what was

@@ -24,6 +24,8 @@ struct SavedKv {
   int64_t bytes() const { return positions * shape.bytes_per_slot(); }
 };
 
+constexpr int64_t kMaxSavedWaiting = 128;  // rows of features, of a drafter
+
 struct SavedDrafter {
   std::string plugin, package, weights;
   int64_t first = 0, observed = 0;  // it has seen tokens [first, observed)

@@ -18,14 +18,6 @@ uint64_t nanoseconds(kernels::Clock::duration d) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());
 }
 
-// Nothing of ours does. The host's functions may not either, but their pass is given up like any that fails.
-Status a_hook_threw(const char* what) noexcept {
-  try {
-    return error(Code::internal, std::string("step: a hook threw: ") + what);
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  }
-}
 }  // namespace
 
 Result<std::unique_ptr<Stepper>> Stepper::create(std::shared_ptr<Model> model, int32_t max_rows) {
@@ -56,15 +48,16 @@ bool Stepper::step(const std::vector<Session*>& sessions, int32_t max_tokens, st
                    std::atomic<bool>* cancel) {
   const auto begin = kernels::Clock::now();
   bool finished = true;
+  for (Session* s : sessions) s->emitted_.clear();  // the last step's, should this one not begin
   try {
     for (Session* s : sessions) s->begin_step(max_tokens);
     finished = run(sessions, budget, cancel);
   } catch (const std::bad_alloc&) {
     all_failed(sessions, out_of_memory());
   } catch (const std::exception& e) {
-    all_failed(sessions, a_hook_threw(e.what()));
+    all_failed(sessions, a_hook_threw("step", e.what()));
   } catch (...) {
-    all_failed(sessions, a_hook_threw("no std::exception"));
+    all_failed(sessions, a_hook_threw("step", "no std::exception"));
   }
   const uint64_t all = nanoseconds(kernels::Clock::now() - begin);
   for (Session* s : sessions) s->stats_.other_ns += all - std::min(all, s->in_passes_);
@@ -265,9 +258,9 @@ Status Stepper::take_results(Session& session) noexcept {
   } catch (const std::bad_alloc&) {
     failed = out_of_memory();
   } catch (const std::exception& e) {
-    failed = a_hook_threw(e.what());
+    failed = a_hook_threw("step", e.what());
   } catch (...) {
-    failed = a_hook_threw("no std::exception");
+    failed = a_hook_threw("step", "no std::exception");
   }
   copy_src_.resize(copies);
   copy_dst_.resize(copies);

@@ -22,8 +22,9 @@
  *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime
  *    or model is released, and never after that release has returned; a progress hook only during its own call. A hook may
  *    not release what the call that it is in was given (the release of a session, batch or profile would wait for itself for
- *    ever); any other call from one on such an object gives AERIE_E_BUSY (of kv_full, more at aerie_kv_full_fn). A C++ exception must not leave a hook; one that does
- *    in a step ends it with AERIE_E_INTERNAL.
+ *    ever); any other call from one on such an object gives AERIE_E_BUSY (of kv_full, more at aerie_kv_full_fn). log, alloc and
+ *    free must call nothing of the library: they are called with its locks held. A C++ exception must not leave a hook; one
+ *    that does in a step ends it with AERIE_E_INTERNAL.
  */
 #ifndef AERIE_H
 #define AERIE_H

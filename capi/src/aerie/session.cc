@@ -316,6 +316,7 @@ int32_t aerie_session_step(aerie_session* session, const aerie_step_options* opt
     std::chrono::microseconds budget{};
     AERIE_TRY(read_step(options, &max_tokens, &budget));
     StepResult r;
+    const SteppedBatch none(nullptr);  // a batch whose step this one is run inside of, as a host's job, asks for no room here
     AERIE_TRY(s.step(max_tokens, budget, &r));
     return last_result(session, out);
   });

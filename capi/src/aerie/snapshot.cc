@@ -36,6 +36,7 @@ int32_t aerie_session_save_file(aerie_session* session, const char* path, aerie_
     AERIE_TRY(s.save({}, &size));
     std::vector<uint8_t> bytes(size);
     AERIE_TRY(s.save(bytes, &size));
+    bytes.resize(size);  // less, if a drafter has become unusable
     AERIE_TRY(file->append(bytes));
     return file->commit();
   });

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/capi/capi_fixtures.h"
 
@@ -154,6 +156,92 @@ TEST(Hooks, AJobSystemThatRunsOtherJobsWhileItWaits) {
   std::vector<int32_t> out;
   ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
   EXPECT_EQ(out, plain_text());
+}
+
+// While a batch waits for its pass, its thread runs another job, which steps a session of its own. That one's kv_full is
+// not the batch's: it may not touch what is in the pass.
+TEST(Hooks, RoomForAnotherSessionIsNotTakenFromABatchInItsPass) {
+  struct Job {
+    Host host;
+    aerie_session* foreign = nullptr;
+    aerie_batch* batch = nullptr;
+    bool armed = false, asked = false;
+    int32_t rewound = AERIE_OK, stepped = -1;
+    static int32_t full(void* user, int32_t) {
+      auto& me = *static_cast<Job*>(user);
+      me.asked = true;
+      me.rewound = aerie_session_rewind(me.host.session, 20, nullptr);
+      return 0;
+    }
+    static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+      auto& me = *static_cast<Job*>(user);
+      if (std::exchange(me.armed, false)) {
+        aerie_step_result r;
+        AERIE_INIT(r);
+        me.stepped = aerie_session_step(me.foreign, nullptr, &r, nullptr);
+      }
+      for (int32_t i = 0; i < n; ++i) fn(context, i);
+    }
+  } job;
+  Host& host = job.host;
+  aerie_runtime_options o = with_threads(2);
+  o.parallel_for = Job::run;
+  o.parallel_user = &job;
+  ASSERT_EQ(aerie_runtime_create(&o, &host.runtime, &host.err), AERIE_OK) << host.err.message;
+  aerie_model_options m;
+  AERIE_INIT(m);
+  m.kv_positions = 640;
+  m.keep_prefixes = -1;
+  m.kv_full = Job::full;
+  m.kv_full_user = &job;
+  ASSERT_EQ(aerie_model_open(host.runtime, demo_model(), &m, &host.model, &host.err), AERIE_OK) << host.err.message;
+  const Settings settings;
+  ASSERT_EQ(settings.create(host.model, &host.session, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(settings.create(host.model, &job.foreign, &host.err), AERIE_OK) << host.err.message;
+  const std::vector<int32_t> most(400, 300), more(300, 301);
+  ASSERT_EQ(aerie_session_append(host.session, most.data(), most.size(), &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_session_append(job.foreign, more.data(), more.size(), &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_batch_create(host.model, nullptr, &job.batch, &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_batch_add(job.batch, host.session, &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_batch_step(job.batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+  job.armed = true;
+  EXPECT_EQ(aerie_batch_step(job.batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+  EXPECT_TRUE(job.asked);
+  EXPECT_EQ(job.rewound, AERIE_E_BUSY);
+  EXPECT_EQ(job.stepped, AERIE_E_LIMIT);
+  aerie_session_release(job.foreign);
+  aerie_batch_release(job.batch);
+}
+
+// A fork's first write copies a page, for which memory is asked.
+TEST(Hooks, AnAllocatorThatThrowsEndsTheStepAlone) {
+  struct Arena {
+    bool full = false;
+    static void* alloc(void* user, size_t bytes, size_t alignment) {
+      if (static_cast<Arena*>(user)->full) throw std::runtime_error("the arena is full");
+      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    }
+    static void release(void*, void* memory) { std::free(memory); }
+  } arena;
+  aerie_runtime_options o = with_threads(1);
+  o.alloc = Arena::alloc;
+  o.free = Arena::release;
+  o.alloc_user = &arena;
+  Host host;
+  ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
+  aerie_session* fork = nullptr;
+  aerie_step_result r;
+  AERIE_INIT(r);
+  ASSERT_EQ(aerie_session_append(host.session, kPrompt.data(), kPrompt.size(), &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_session_step(host.session, nullptr, &r, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_session_fork(host.session, nullptr, &fork, &host.err), AERIE_OK) << host.err.message;
+  arena.full = true;
+  EXPECT_EQ(aerie_session_step(fork, nullptr, &r, &host.err), AERIE_E_INTERNAL);
+  EXPECT_NE(std::string(host.err.message).find("a hook threw: the arena is full"), std::string::npos) << host.err.message;
+  arena.full = false;
+  EXPECT_EQ(aerie_session_step(fork, nullptr, &r, &host.err), AERIE_OK) << host.err.message;
+  EXPECT_GT(r.n_tokens, 0);
+  aerie_session_release(fork);
 }
 
 TEST(Hooks, AJobSystemOfOneThreadIsNotAsked) { EXPECT_EQ(asked(1), 0); }

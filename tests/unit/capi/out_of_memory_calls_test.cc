@@ -449,5 +449,32 @@ TEST_P(OutOfMemoryIn, SaysSoAndNothingIsLost) {
 INSTANTIATE_TEST_SUITE_P(Calls, OutOfMemoryIn, testing::ValuesIn(kCalls),
                          [](const auto& c) { return std::string(c.param.name); });
 
+// One that has no prompt yet has something to say, for which there is no memory: the others' last tokens are not handed
+// out a second time.
+TEST(OutOfMemory, ABatchThatCannotBeginHandsNothingOut) {
+  Host host;
+  ASSERT_EQ(aerie_runtime_create(nullptr, &host.runtime, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_model_open(host.runtime, demo_model(), nullptr, &host.model, &host.err), AERIE_OK) << host.err.message;
+  const Settings settings;
+  aerie_session* empty = nullptr;
+  aerie_batch* batch = nullptr;
+  ASSERT_EQ(settings.create(host.model, &empty, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(settings.create(host.model, &host.session, &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_session_append(host.session, kPrompt.data(), kPrompt.size(), &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_batch_create(host.model, nullptr, &batch, &host.err), AERIE_OK);
+  for (aerie_session* s : {empty, host.session}) ASSERT_EQ(aerie_batch_add(batch, s, &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_batch_step(batch, nullptr, nullptr, &host.err), AERIE_OK) << host.err.message;
+  aerie_step_result r;
+  AERIE_INIT(r);
+  ASSERT_EQ(aerie_session_result(host.session, &r, &host.err), AERIE_OK);
+  ASSERT_GT(r.n_tokens, 0);
+  Shortage::begin(0, 1);
+  (void)aerie_batch_step(batch, nullptr, nullptr, nullptr);
+  EXPECT_TRUE(Shortage::end());
+  EXPECT_EQ(aerie_session_result(host.session, &r, nullptr), AERIE_E_OUT_OF_MEMORY);
+  aerie_session_release(empty);
+  aerie_batch_release(batch);
+}
+
 }  // namespace
 }  // namespace aerie_capi_test

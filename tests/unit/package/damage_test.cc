@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "manifest_generated.h"
 #include "unit/package/fixtures.h"
 
 namespace aerie::test {
@@ -18,6 +19,29 @@ void expect_bad(const Bytes& file, const std::string& what, Code code = Code::ba
   const Status s = open_status(file);
   EXPECT_EQ(s.code(), code) << what << ": " << s.message();
   EXPECT_EQ(s.message().rfind("mem.aerie: ", 0), 0u) << s.message();
+}
+
+// FlatBuffers may refer to one string or vector from everywhere: copies of it are not to fill the memory.
+TEST(PackageDamage, OneNameAgainAndAgain) {
+  const Parts parts = take_apart(target_bytes(DType::f32, false));
+  for (const bool chunks : {false, true}) {
+    flatbuffers::FlatBufferBuilder b;
+    const auto text = b.CreateString(std::string(200, 'x'));
+    std::vector<flatbuffers::Offset<fbs::Param>> params;
+    std::vector<flatbuffers::Offset<fbs::Tensor>> tensors;
+    const auto rows = b.CreateVectorOfStructs(std::vector<fbs::Chunk>(200, fbs::Chunk(1, 1, 1)));
+    const auto stored = fbs::CreateStored(b, 0, 200, 200, fbs::Codec::zstd, rows, 0);
+    const auto name = b.CreateString("t");
+    for (int i = 0; i < 2000 && chunks; ++i)
+      tensors.push_back(fbs::CreateTensor(b, name, fbs::DType::f32, fbs::Layout::row_major, 1, 50, 0, stored));
+    for (int i = 0; i < 2000 && !chunks; ++i) params.push_back(fbs::CreateParam(b, text, 1.0));
+    const auto drafter = fbs::CreateDrafter(b, name, name, b.CreateVector(params));
+    const auto all = b.CreateVector(tensors);
+    fbs::FinishManifestBuffer(b, fbs::CreateManifest(b, fbs::Kind::drafter, name, name, 0, drafter, all, 0));
+    const Status s = open_status(put_together(parts, Bytes(b.GetBufferPointer(), b.GetBufferPointer() + b.GetSize())));
+    EXPECT_EQ(s.code(), Code::bad_format);
+    EXPECT_NE(s.message().find("again and again"), std::string::npos) << s.message();
+  }
 }
 
 TEST(PackageDamage, TruncationAnywhere) {

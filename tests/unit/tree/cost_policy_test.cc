@@ -180,6 +180,18 @@ TEST(Mood, FollowsAStretchAndItsOwnWeights) {
   EXPECT_GT(mood.chance(0.9, stretch), mood.chance(0.5, stretch));
 }
 
+// As a saved session may hold them: each number is in its range, and the spread is none.
+TEST(Mood, IsFiniteWhateverAnImageSays) {
+  struct {
+    int at = 0;
+    void operator()(double& v, double, double) { v = at++ == 4 ? -4.0 : 0.0; }  // four weights, then the spread
+  } image;
+  Mood mood;
+  Mood::fields(mood, image);
+  for (int i = 0; i < 100; ++i) mood.learn(0.5, Stretch{}, i % 3 == 0);
+  EXPECT_TRUE(std::isfinite(mood.chance(0.7, Stretch{}))) << "noise + spread was 0";
+}
+
 TEST(Mood, IsCalibratedInALongRun) {
   std::mt19937 random(10);
   std::uniform_real_distribution<double> uniform;
