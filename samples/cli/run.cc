@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "common.h"
@@ -151,11 +152,6 @@ void print_summary(const RunOptions& o, const Generated& g, const Comparison& c,
                c.same ? "the same text token for token" : "sampled rule: another draw of the same law");
 }
 
-Generated generate_until_interrupt(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens = {}) {
-  const StopOnInterrupt interruptible(session);
-  return generate(session, prompt, max_tokens, on_tokens);
-}
-
 int run_command(const RunOptions& o) {
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
@@ -175,6 +171,7 @@ int run_command(const RunOptions& o) {
     generate(warm.get(), prompt, std::min(o.max_tokens, 64));
   }
   const Session session = make_session(o, model.get(), drafters, tokenizer.get());
+  std::optional<StopOnInterrupt> interruptible(session.get());  // from the first letter on
   Printer printer(tokenizer.get(), o.json, o.stops);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
   int32_t stop_bytes = 0;
@@ -188,14 +185,16 @@ int run_command(const RunOptions& o) {
     }
     if (trace.is_open()) trace << line.dump() << "\n";
   };
-  const Generated g = generate_until_interrupt(session.get(), prompt, o.max_tokens, on_tokens);
+  const Generated g = generate(session.get(), prompt, o.max_tokens, on_tokens);
   printer.finish(g.finish, stop_bytes);
   if (trace.is_open() && !trace.flush()) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
+  interruptible.reset();
   Comparison c;
   if (o.compare && !g.cancelled)
     c = compare(g, o.verify == "exact", [&](bool with) {
       const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get());
-      return generate_until_interrupt(again.get(), prompt, o.max_tokens);
+      const StopOnInterrupt stop(again.get());
+      return generate(again.get(), prompt, o.max_tokens);
     });
   if (o.json) print_json(o, g, c, printer.text());
   else print_summary(o, g, c, aerie_runtime_description(runtime.get()));
