@@ -230,7 +230,7 @@ struct Sampling {
 };
 
 // The exact walk (ARCHITECTURE, cycle step 4): from root_row draw x; descend if a child carries x,
-// otherwise stop. One per sequence.
+// otherwise stop. One per sequence; a row is in one walk at most.
 struct WalkSeq {
   Sampling sampling;
   int64_t root_position;  // absolute position of the root's token; its children are drawn at +1

@@ -102,9 +102,12 @@ Status Drafter::create_plugin() {
   aerie_drafter_error err{};
   err.struct_size = sizeof err;
   plugin_.struct_size = sizeof plugin_;
-  const Status s = call("create", [&](const aerie_drafter&) { return kind_.table->create(&host_, kind_.desc.id, &plugin_, &err); });
+  const Status s = call("create", [&](const aerie_drafter&) {
+    const int32_t code = kind_.table->create(&host_, kind_.desc.id, &plugin_, &err);
+    created_ = code == AERIE_D_OK;  // also if it took too long
+    return code;
+  });
   if (!s.ok()) return failed("create", s, &err);
-  created_ = true;
   if (!plugin_.destroy || !plugin_.open || !plugin_.begin || !plugin_.end ||
       (host_tokens() ? !plugin_.propose_host : !plugin_.propose || !plugin_.observe))
     return error(Code::plugin, "drafter " + own_.id + ": a function its flags promise is missing");
@@ -173,13 +176,20 @@ Status Drafter::find_extensions() {
 }
 
 void Drafter::strike(const Status& why) noexcept {
-  const int32_t n = strikes_.fetch_add(1) + 1;
-  if (!own_.log) return;
+  const bool shortage = why.code() == Code::out_of_memory;
+  const int32_t n = (shortage ? shortages_ : strikes_).fetch_add(1) + 1, most = shortage ? kMaxShortages : kMaxStrikes;
+  if (!own_.log || (shortage && n > 1 && n != most)) return;  // one shortage is said once
   try {
-    own_.log(n >= kMaxStrikes ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) +
-                                           " of " + std::to_string(kMaxStrikes) +
-                                           (n >= kMaxStrikes ? ": quarantined, plain decode from here)" : ")"));
+    own_.log(n >= most ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) + " of " +
+                                    std::to_string(most) + (shortage ? " in a row" : "") +
+                                    (n >= most ? ": quarantined, plain decode from here)" : ")"));
   } catch (...) {  // no memory, or the host's log threw: it counts all the same
+  }
+}
+
+void Drafter::did_well() noexcept {
+  int32_t n = shortages_.load(std::memory_order_relaxed);
+  while (n > 0 && n < kMaxShortages && !shortages_.compare_exchange_weak(n, 0)) {
   }
 }
 

@@ -93,7 +93,8 @@ void Session::take_device_draft() {
   if (s.ok()) s = device_.take(&tree_, &selected_);
   device_.end();
   count_proposed(proposed);
-  if (!s.ok()) drafter_failed(s, false);
+  if (s.ok()) side_->drafter().did_well();
+  else drafter_failed(s, false);
   rows_.build(tree_, selected_);
 }
 
@@ -126,6 +127,7 @@ Status Session::take_drawn_ahead() {
     drafter_failed(s, false);
     return start_verify();
   }
+  side_->drafter().did_well();
   return next_draft_level();
 }
 

@@ -154,7 +154,10 @@ Status Session::finish_draft() {
   } else if (s.ok()) {
     s = take_candidates();
   }
-  if (s.ok()) return best_first ? start_verify() : next_draft_level();
+  if (s.ok()) {
+    side_->drafter().did_well();
+    return best_first ? start_verify() : next_draft_level();
+  }
   drafter_failed(s, false);
   drop_draft();
   return start_verify();

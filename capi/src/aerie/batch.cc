@@ -8,6 +8,12 @@ using namespace aerie::capi;
 
 namespace {
 
+// A thread that steps in a loop leaves hardly a moment to who waits to release a member, so it lets that one go first. Not for
+// ever: this thread may be the one that the other waits for.
+void let_leave(const aerie_batch& b) {
+  for (int turns = 0; turns < 256 && b.leaving->load(std::memory_order_relaxed) > 0; ++turns) std::this_thread::yield();
+}
+
 template <class F>
 int32_t on_batch(aerie_batch* b, aerie_error* err, F&& f) {
   return guard(err, [&]() -> Status {
@@ -87,6 +93,7 @@ void aerie_batch_clear_cancel(aerie_batch* batch) {
 
 int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, aerie_batch_result* out,
                          aerie_error* err) {
+  if (batch) let_leave(*batch);
   return on_batch(batch, err, [&](Batch& b) -> Status {
     if (out) AERIE_TRY(check_result(out, "aerie_batch_result"));
     int32_t max_tokens = 0;

@@ -61,6 +61,8 @@ struct aerie_batch {
   std::unique_ptr<aerie::Batch> batch;
   std::vector<aerie_session*> sessions;
   std::atomic<bool> busy{false};
+  // Threads that wait to release a session of it. Its own, for who waits may see the batch released.
+  std::shared_ptr<std::atomic<int32_t>> leaving = std::make_shared<std::atomic<int32_t>>(0);
 };
 
 namespace aerie::capi {

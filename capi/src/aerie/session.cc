@@ -218,6 +218,7 @@ int32_t aerie_session_create(aerie_model* model, const aerie_session_options* op
 
 void aerie_session_release(aerie_session* session) {
   if (!session) return;
+  std::shared_ptr<std::atomic<int32_t>> leaving;
   for (;;) {
     {
       const Hold hold(session);
@@ -227,9 +228,14 @@ void aerie_session_release(aerie_session* session) {
         break;
       }
     }
+    if (const HoldFlag own(session->busy); own && session->batch && !leaving) {
+      leaving = session->batch->leaving;
+      leaving->fetch_add(1);
+    }
     session->session->request_cancel();
     std::this_thread::yield();
   }
+  if (leaving) leaving->fetch_sub(1);
   delete session;
 }
 

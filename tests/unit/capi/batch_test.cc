@@ -1,8 +1,10 @@
 // Batches through aerie.h: what each session says, whose it is, and threads that get in each other's way.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/capi/capi_fixtures.h"
 
@@ -164,6 +166,34 @@ TEST(Batch, ThreadsThatGetInTheWay) {
     ASSERT_EQ(aerie_session_tokens(m.session, &tokens, &n, &host.err), AERIE_OK);
     for (size_t k = 0; kPrompt.size() + k < n && k < 24; ++k) ASSERT_EQ(tokens[kPrompt.size() + k], plain_text()[k]) << k;
   }
+}
+
+// A thread that does nothing but step has the batch nearly all the time; who waits to release a member gets it between two steps.
+TEST(Batch, AMemberIsReleasedWhileAnotherThreadStepsWithoutAPause) {
+  BatchHost host;
+  ASSERT_EQ(host.start(1, false), AERIE_OK) << host.err.message;
+  for (int i = 0; i < 9; ++i) ASSERT_EQ(host.join(5), AERIE_OK) << host.err.message;
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> calls{0};
+  std::thread stepper([&] {
+    aerie_error err;
+    AERIE_INIT(err);
+    while (!stop) {
+      const int32_t code = aerie_batch_step(host.batch, nullptr, nullptr, &err);
+      EXPECT_TRUE(code == AERIE_OK || code == AERIE_E_BUSY || code == AERIE_E_CANCELLED) << err.message;
+      ++calls;
+    }
+  });
+  while (calls == 0) std::this_thread::yield();
+  int64_t most = 0;
+  for (size_t i = 0; i + 1 < host.members.size(); ++i) {
+    const int64_t before = calls;
+    aerie_session_release(std::exchange(host.members[i].session, nullptr));
+    most = std::max(most, calls - before);
+  }
+  stop = true;
+  stepper.join();
+  EXPECT_LT(most, 1000);
 }
 
 }  // namespace

@@ -263,18 +263,20 @@ TEST(CudaDraw, WalkDrawsWhatTheReferenceDrawsWithEveryFilter) {
   };
   for (const int64_t v : {1, 64, 1111, 5000}) {
     SCOPED_TRACE(v);
-    Tree tree(3, v, static_cast<uint32_t>(v));
+    Tree three(3, v, static_cast<uint32_t>(v));
     if (v > 10) {
-      for (int64_t t = 0; t < v; t += 2) tree.logits[static_cast<size_t>(v + t)] = std::round(tree.logits[static_cast<size_t>(v + t)]);
-      for (int64_t t = 0; t < v; t += 3) tree.logits[static_cast<size_t>(2 * v + t)] = -kInfinity;  // masked ids
+      for (int64_t t = 0; t < v; t += 2) three.logits[static_cast<size_t>(v + t)] = std::round(three.logits[static_cast<size_t>(v + t)]);
+      for (int64_t t = 0; t < v; t += 3) three.logits[static_cast<size_t>(2 * v + t)] = -kInfinity;  // masked ids
     }
+    Tree tree(static_cast<int64_t>(3 * std::size(settings)), v, 0);  // these three once for each
+    for (size_t i = 0; i < tree.logits.size(); ++i) tree.logits[i] = three.logits[i % three.logits.size()];
     std::vector<WalkSeq> seqs;
     uint64_t seed = 0;
     for (Sampling s : settings)
       for (int32_t row = 0; row < 3; ++row) {
         s.seed = ++seed * 0x9e3779b97f4a7c15ull;
         s.stream = seed;
-        seqs.push_back({s, 1000 + row, row, 0});
+        seqs.push_back({s, 1000 + row, static_cast<int32_t>(seqs.size()), 0});
       }
     const auto used = static_cast<int32_t>(v - v / 8);
     expect_walks(walk(tree, used, seqs, 3, kCuda), walk(tree, used, seqs, 3, kReference));
@@ -299,10 +301,12 @@ TEST(CudaDraw, WalkFollowsChildrenThatCarryTheDraw) {
       }
       row = on_path;
     }
-    const std::vector<WalkSeq> seqs = {{s, 100, 0, 0}, {s, 500, 3, 0}};
+    t.child(15, 17, walk(t, v, {{s, 500, 15, 0}}, 1, kReference)[0].steps[0].token);
+    const std::vector<WalkSeq> seqs = {{s, 100, 0, 0}, {s, 500, 15, 0}};
     for (const int32_t most : {8, 2}) {
       const auto want = walk(t, v, seqs, most, kReference);
       EXPECT_EQ(want[0].head.count, std::min(4, most));
+      EXPECT_EQ(want[1].head.count, 2);
       each_order([&] { expect_walks(walk(t, v, seqs, most, kCuda), want); });
     }
   }
@@ -311,12 +315,12 @@ TEST(CudaDraw, WalkFollowsChildrenThatCarryTheDraw) {
 TEST(CudaDraw, WalkReportsLogitsThatAreNotFiniteOnItsPathOnly) {
   for (const float bad : {std::nanf(""), kInfinity})
     for (const size_t where : {0u, 16u, 99u}) {
-      Tree t(4, 100, 2);
+      Tree t(5, 100, 2);
       const int32_t x = walk(t, 100, {{{}, 0, 0, 0}}, 1, kReference)[0].steps[0].token;
       t.child(0, 1, x);
       t.child(0, 3, (x + 1) % 100);
-      t.logits[100 + where] = t.logits[300 + where] = bad;
-      const std::vector<WalkSeq> seqs = {{{.temperature = 1}, 0, 1, 0}, {{}, 0, 0, 0}, {{}, 0, 2, 0}};
+      t.logits[100 + where] = t.logits[300 + where] = t.logits[400 + where] = bad;
+      const std::vector<WalkSeq> seqs = {{{.temperature = 1}, 0, 4, 0}, {{}, 0, 0, 0}, {{}, 0, 2, 0}};
       for (const int32_t used : {100, 99}) expect_walks(walk(t, used, seqs, 4, kCuda), walk(t, used, seqs, 4, kReference));
     }
 }

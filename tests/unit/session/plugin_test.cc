@@ -1,4 +1,7 @@
 // Plugins that lie, and plugins on a device whose memory the host cannot read.
+#include <chrono>
+#include <thread>
+
 #include "tests/support/models.h"
 
 namespace aerie::test {
@@ -59,6 +62,89 @@ INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
                                          "device_shape", "device_silent", "device_twice", "device_root_layer", "device_scaleless", "device_table",
                                          "device_no_plan", "device_throw"),
                          [](const auto& info) { return std::string(info.param); });
+
+// A host drafter made of functions alone, with one kind.
+std::shared_ptr<Drafter> made_of(const aerie_drafter_plugin_table& table, const std::shared_ptr<Model>& model, const DrafterOptions& options) {
+  return must(Drafter::open(model, must(check_plugin_table(&table, "test"))[0], nullptr, options));
+}
+
+// The process has none, which is not the drafter's doing: it drafts again when there is some.
+TEST(Plugins, AWantOfMemoryIsTheEndOfADrafterOnlyIfItLasts) {
+  static int shortage;
+  static const aerie_drafter_plugin_table table{
+      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+        if (i > 0) return AERIE_D_INVALID;
+        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
+        std::strcpy(out->id, "short");
+        return AERIE_D_OK;
+      },
+      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+        out->destroy = [](void*) {};
+        out->open = [](void*, const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) -> int32_t { return AERIE_D_OK; };
+        out->begin = [](void*, int32_t) -> int32_t { return AERIE_D_OK; };
+        out->end = [](void*, int32_t) {};
+        out->propose_host = [](void*, const aerie_host_context* c, aerie_host_candidates* o) -> int32_t {
+          if (shortage-- > 0) return AERIE_D_NO_MEMORY;
+          o->count = 1;
+          o->token[0] = c->tokens[0];
+          o->parent[0] = -1;
+          o->confidence[0] = 0.5f;
+          return AERIE_D_OK;
+        };
+        return AERIE_D_OK;
+      }};
+  const auto model = open_model(converted(golden("mha"), "short-target", kernels::DType::f32), cpu(1));
+  const auto want = text_of(model, nullptr, 0.8f);
+  std::vector<std::string> log;
+  DrafterOptions options;
+  options.log = [&](int32_t, const std::string& m) { log.push_back(m); };
+  SessionStatistics stats;
+  {
+    shortage = 40;
+    const auto drafter = made_of(table, model, options);
+    for (const uint64_t failures : {40u, 30u}) {  // more than the end would take, but not in a row
+      shortage = static_cast<int>(failures);
+      EXPECT_EQ(text_of(model, drafter, 0.8f, &stats), want);
+      EXPECT_EQ(stats.drafter_failures, failures);
+      EXPECT_GT(stats.proposed, 0u);
+      EXPECT_FALSE(drafter->quarantined());
+    }
+    EXPECT_EQ(log.size(), 2u) << "one line for each shortage";
+  }
+  log.clear();
+  shortage = 1 << 20;
+  const auto drafter = made_of(table, model, options);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(text_of(model, drafter, 0.8f), want);
+  EXPECT_TRUE(drafter->quarantined());
+  EXPECT_EQ((1 << 20) - shortage, kMaxShortages);
+  ASSERT_EQ(log.size(), 2u);
+  EXPECT_NE(log[1].find("quarantined"), std::string::npos) << log[1];
+}
+
+TEST(Plugins, OneThatTakesTooLongToBeMadeIsDestroyed) {
+  static int made, destroyed;
+  static const aerie_drafter_plugin_table table{
+      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
+      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+        if (i > 0) return AERIE_D_INVALID;
+        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
+        std::strcpy(out->id, "slow");
+        return AERIE_D_OK;
+      },
+      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+        ++made;
+        out->destroy = [](void*) { ++destroyed; };
+        return AERIE_D_OK;
+      }};
+  const auto model = open_model(converted(golden("mha"), "slow-target", kernels::DType::f32), cpu(1));
+  const auto opened = Drafter::open(model, must(check_plugin_table(&table, "slow"))[0], nullptr, {});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.status().message().find("deadline"), std::string::npos) << opened.status().message();
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(destroyed, 1);
+}
 
 TEST(Plugins, ARandomDrafterChangesNothing) {
   const auto model = open_model(converted(golden("mha"), "random-target", kernels::DType::int4), cpu(2));
