@@ -49,9 +49,22 @@ struct Block {
     if (failure.empty()) failure = what;
   }
   Thread& self() { return threads[static_cast<size_t>(current)]; }
+  bool any_ready() const { return next < ready.size(); }
+  int take_ready() {
+    if (next > 4096) {
+      ready.erase(ready.begin(), ready.begin() + static_cast<std::ptrdiff_t>(next));
+      next = 0;
+    }
+    return ready[next++];
+  }
   void wait() {
     const int me = current;
-    fibers.pause();
+    if (any_ready() && failure.empty()) {  // straight to whose turn it is
+      current = take_ready();
+      fibers.pause_for(current);
+    } else {
+      fibers.pause();
+    }
     current = me;
   }
 };
@@ -89,14 +102,10 @@ void run_block(Block& b, int n, uint32_t salt) {
   b.ready = ordered(n, salt);
   b.next = 0;
   for (int left = n; left > 0 && b.failure.empty();) {
-    if (b.next > 4096) {
-      b.ready.erase(b.ready.begin(), b.ready.begin() + static_cast<std::ptrdiff_t>(b.next));
-      b.next = 0;
-    }
-    if (b.next < b.ready.size()) {
-      b.current = b.ready[b.next++];
-      Thread& t = b.self();
-      if (b.fibers.resume(b.current)) {
+    if (b.any_ready()) {
+      b.current = b.take_ready();
+      if (b.fibers.resume(b.current)) {  // he or another one has come to his end
+        Thread& t = b.self();
         t.state = State::done;
         if (!t.open.empty() || (!t.groups.empty() && !t.groups.back().empty())) b.fail(name(t.place) + ": ended before its copies");
         --left;

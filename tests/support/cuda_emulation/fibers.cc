@@ -65,9 +65,19 @@ struct Fibers::State {
 #ifdef AERIE_FIBER_ASAN
   const void* host_stack = nullptr;
   size_t host_size = 0;
+  bool from_host = true;  // the last switch was
+  void switched(void* fake) {
+    const void* before;
+    size_t size;
+    __sanitizer_finish_switch_fiber(fake, from_host ? &host_stack : &before, from_host ? &host_size : &size);
+  }
 #elif defined(AERIE_FIBER_TSAN)
   void* host_fiber = nullptr;
   std::vector<void*> fibers;  // made when first resumed; the next launch's after one has ended
+  void* fiber(int i) {
+    while (fibers.size() <= static_cast<size_t>(i)) fibers.push_back(__tsan_create_fiber(0));
+    return fibers[static_cast<size_t>(i)];
+  }
 #endif
   char* stack(int i) const { return stacks + static_cast<size_t>(i) * kApart; }
 };
@@ -80,6 +90,7 @@ Fibers::Fibers() : state_(new State) {
   void* p = mmap(nullptr, kApart * kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   state_->stacks = static_cast<char*>(p);
+  madvise(p, kApart * kMost, MADV_HUGEPAGE);  // hundreds of stacks take turns
 }
 
 Fibers::~Fibers() {
@@ -93,7 +104,7 @@ Fibers::~Fibers() {
 __attribute__((no_sanitize("thread"))) void Fibers::entry() {
   State& s = *running;
 #ifdef AERIE_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(nullptr, &s.host_stack, &s.host_size);
+  s.switched(nullptr);
 #endif
   s.body(s.current);
   s.ended[static_cast<size_t>(s.current)] = true;
@@ -137,11 +148,11 @@ bool Fibers::resume(int i) {
   s.current = i;
 #ifdef AERIE_FIBER_ASAN
   void* fake = nullptr;
+  s.from_host = true;
   __sanitizer_start_switch_fiber(&fake, s.stack(i), kStack);
 #elif defined(AERIE_FIBER_TSAN)
   s.host_fiber = __tsan_get_current_fiber();
-  while (s.fibers.size() <= static_cast<size_t>(i)) s.fibers.push_back(__tsan_create_fiber(0));
-  __tsan_switch_to_fiber(s.fibers[static_cast<size_t>(i)], 0);
+  __tsan_switch_to_fiber(s.fiber(i), 0);
 #endif
 #ifdef AERIE_FIBER_ASM
   aerie_fiber_switch(&s.host, s.at[static_cast<size_t>(i)]);
@@ -151,7 +162,7 @@ bool Fibers::resume(int i) {
 #ifdef AERIE_FIBER_ASAN
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 #endif
-  return s.ended[static_cast<size_t>(i)];
+  return s.ended[static_cast<size_t>(s.current)];
 }
 
 void Fibers::pause() {
@@ -169,7 +180,29 @@ void Fibers::pause() {
   swapcontext(&s.at[i], &s.host);
 #endif
 #ifdef AERIE_FIBER_ASAN
-  __sanitizer_finish_switch_fiber(fake, &s.host_stack, &s.host_size);
+  s.switched(fake);
+#endif
+}
+
+void Fibers::pause_for(int next) {
+  State& s = *state_;
+  const auto i = static_cast<size_t>(s.current), n = static_cast<size_t>(next);
+  if (i == n) return;
+  s.current = next;
+#ifdef AERIE_FIBER_ASAN
+  void* fake = nullptr;
+  s.from_host = false;
+  __sanitizer_start_switch_fiber(&fake, s.stack(next), kStack);
+#elif defined(AERIE_FIBER_TSAN)
+  __tsan_switch_to_fiber(s.fiber(next), 0);
+#endif
+#ifdef AERIE_FIBER_ASM
+  aerie_fiber_switch(&s.at[i], s.at[n]);
+#else
+  swapcontext(&s.at[i], &s.at[n]);
+#endif
+#ifdef AERIE_FIBER_ASAN
+  s.switched(fake);
 #endif
 }
 

@@ -18,10 +18,12 @@ class Fibers {
   Fibers& operator=(const Fibers&) = delete;
 
   void start(int n, const std::function<void(int)>& body);
-  // Lets fiber i go on until it pauses or ends. True: it has ended.
+  // Lets fiber i go on, and those that it pauses for, until one pauses or ends. True: it has ended.
   bool resume(int i);
-  // Within a fiber: back to who resumed it.
+  // Within a fiber: back to resume().
   void pause();
+  // Likewise: fiber `next` goes on.
+  void pause_for(int next);
   // Forget fibers that will not be resumed again.
   void drop();
 
