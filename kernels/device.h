@@ -51,6 +51,8 @@ class Device {
   // host memory returns the same address; others copy. Undo with unmap_host. Null: out of memory.
   virtual void* map_host(const void* host, size_t bytes) = 0;
   virtual void unmap_host(void* memory) = 0;
+  // What a null of these means, which was to be for `what`: no memory, or a device that has failed.
+  virtual Status no_memory(const std::string& what) const { return error(Code::out_of_memory, what + ": no device memory"); }
   // Before the first Linear that is `fast`. An error: there is no such thing here, and why.
   virtual Status load_fast_linear() {
     return error(Code::unsupported, std::string("device ") + name() + " has one way to multiply, which is exact");

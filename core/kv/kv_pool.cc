@@ -31,8 +31,7 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   const int64_t bytes = cache.slots * shape.bytes_per_slot();
   DeviceMemory memory(device->allocate(static_cast<size_t>(bytes)), {device.get()});
   if (!memory)
-    return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions needs " +
-                                          std::to_string(bytes) + " bytes");
+    return device->no_memory("KV cache of " + std::to_string(positions) + " positions, " + std::to_string(bytes) + " bytes");
   cache.data = memory.get();
   if (shape.dtype == kernels::DType::int8)  // behind the codes, of whole pages: aligned
     cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + cache.slots * shape.data_per_slot());
@@ -128,7 +127,7 @@ Status KvPool::copy_slots(int32_t from, int32_t to, int32_t n) {
     slots[n + i] = to * kPageSlots + i;
   }
   const DeviceMemory index(device_->allocate(sizeof slots), {device_.get()});
-  if (!index) return error(Code::out_of_memory, "KV cache: no device memory to copy a page");
+  if (!index) return device_->no_memory("KV cache: copying a page");
   const auto* at = static_cast<const int32_t*>(index.get());
   const kernels::Op ops[] = {kernels::Upload{index.get(), slots, static_cast<int64_t>(sizeof slots)},
                              kernels::KvCopy{cache_, at, at + n, n}};

@@ -24,7 +24,7 @@ Result<Tensor> DeviceWeights::tensor(std::string_view name) {
     platform::will_need({static_cast<const uint8_t*>(p), static_cast<size_t>(bytes)});
     mapped_.reserve(mapped_.size() + 1);  // what may throw comes before what would be lost
     void* device = device_->map_host(p, static_cast<size_t>(bytes));
-    if (!device) return error(Code::out_of_memory, package_->path() + ": " + std::string(name) + ": no device memory");
+    if (!device) return device_->no_memory(package_->path() + ": " + std::string(name));
     mapped_.push_back(device);
     p = device;
     return {};
@@ -37,7 +37,7 @@ Result<Tensor> DeviceWeights::tensor(std::string_view name) {
 Result<Tensor> DeviceWeights::upload(std::span<const float> values) {
   owned_.reserve(owned_.size() + 1);
   void* memory = device_->allocate(values.size_bytes());
-  if (!memory) return error(Code::out_of_memory, package_->path() + ": no device memory");
+  if (!memory) return device_->no_memory(package_->path());
   owned_.push_back(memory);
   AERIE_ASSIGN(auto queue, device_->make_queue());
   const kernels::Op op = kernels::Upload{memory, values.data(), static_cast<int64_t>(values.size_bytes())};

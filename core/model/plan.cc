@@ -15,7 +15,7 @@ size_t aligned(size_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 Result<std::unique_ptr<Plan>> Plan::create(std::shared_ptr<kernels::Device> device, size_t index_bytes) {
   std::unique_ptr<Plan> plan(new Plan(std::move(device), index_bytes));
   plan->index_ = static_cast<char*>(plan->device_->allocate(plan->staging_.size()));
-  if (!plan->index_) return error(Code::out_of_memory, "plan: no device memory for row indices");
+  if (!plan->index_) return plan->device_->no_memory("plan: row indices");
   return plan;
 }
 
@@ -57,7 +57,7 @@ kernels::Tensor Plan::scratch(int64_t rows, int64_t cols) {
     blocks_.reserve(blocks_.size() + 1);  // what may throw comes before what would be lost
     auto* data = static_cast<char*>(device_->allocate(size));
     if (!data) {
-      fail(error(Code::out_of_memory, "plan: no device memory for " + std::to_string(size) + " bytes of scratch"));
+      fail(device_->no_memory("plan: " + std::to_string(size) + " bytes of scratch"));
       return {};
     }
     blocks_.push_back({data, size});

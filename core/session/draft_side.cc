@@ -14,7 +14,7 @@ Result<std::unique_ptr<DraftSide>> DraftSide::create(std::shared_ptr<Drafter> dr
     const int64_t cols = static_cast<int64_t>(s->drafter_->taps().size()) * target.config().hidden;
     constexpr int64_t kRows = kWaitingRows + kMaxTreeRows;
     void* store = target.device()->allocate(static_cast<size_t>(kRows * cols) * 4);
-    if (!store) return error(Code::out_of_memory, "session: no device memory for features");
+    if (!store) return target.device()->no_memory("session: features");
     s->store_ = kernels::matrix(store, kRows, cols);
   }
   if (s->host_tokens()) s->peek = DraftTree();

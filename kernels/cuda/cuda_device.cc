@@ -47,8 +47,10 @@ class Loader {
       AERIE_ASSIGN(stream_, gpu::make_stream());
     }
     for (Half& h : halves_) {
-      if (!h.memory) h.memory = static_cast<char*>(gpu::allocate_pinned(kHalf));
-      if (!h.memory) return error(Code::out_of_memory, "cuda: pinned memory");
+      if (!h.memory) {
+        AERIE_ASSIGN(void* const memory, gpu::allocate_pinned(kHalf));
+        h.memory = static_cast<char*>(memory);
+      }
       if (h.taken) continue;
       AERIE_ASSIGN(h.taken, gpu::make_event());
     }
@@ -72,8 +74,9 @@ class CudaDevice final : public Device {
   int warm_ups() const override { return state_.graphs ? 2 : 1; }  // the second is captured as a graph
   bool far() const override { return true; }
   void* allocate(size_t bytes) override {
-    if (!gpu::attach(state_.index).ok()) return nullptr;
-    return gpu::allocate(std::max<size_t>(bytes, 64));
+    if (!state_.check(gpu::attach(state_.index)).ok()) return nullptr;
+    const Result<void*> memory = gpu::allocate(std::max<size_t>(bytes, 64));
+    return state_.check(memory.status()).ok() ? *memory : nullptr;
   }
   void release(void* memory) override {
     if (!memory) return;
@@ -87,6 +90,9 @@ class CudaDevice final : public Device {
     return nullptr;
   }
   void unmap_host(void* memory) override { release(memory); }
+  Status no_memory(const std::string& what) const override {
+    return state_.lost ? error(Code::device, what + ": the CUDA device has failed") : Device::no_memory(what);
+  }
   Status load_fast_linear() override { return gpu::load_products(); }
   Result<std::unique_ptr<Queue>> make_queue() override { return CudaQueue::make(state_); }
 

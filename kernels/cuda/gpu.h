@@ -20,11 +20,11 @@ struct Info {
 Result<Info> open(int device);
 Status attach(int device);
 
-// 256-byte aligned device memory; null when there is none.
-void* allocate(size_t bytes);
+// 256-byte aligned device memory.
+Result<void*> allocate(size_t bytes);
 void release(void* memory);
 // Host memory that the device copies from on its own, and that kernels write.
-void* allocate_pinned(size_t bytes);
+Result<void*> allocate_pinned(size_t bytes);
 void release_pinned(void* memory);
 
 struct StreamTag;

@@ -11,7 +11,7 @@ Status status(cudaError_t e, const char* what) {
     case cudaSuccess:
       return {};
     case cudaErrorMemoryAllocation:
-      (void)cudaGetLastError();
+      (void)cudaGetLastError();  // not the next call's failure
       return error(Code::out_of_memory, std::string("cuda: ") + what + ": out of device memory");
     case cudaErrorNoDevice:
       return error(Code::device, "cuda: no CUDA device is present");
@@ -25,6 +25,9 @@ Status status(cudaError_t e, const char* what) {
       return error(Code::device, std::string("cuda: ") + what + ": " + cudaGetErrorString(e));
   }
 }
+
+// A size past all reason may be called invalid, which is no sign of a device that has failed.
+cudaError_t size_too_large(cudaError_t e) { return e == cudaErrorInvalidValue ? cudaErrorMemoryAllocation : e; }
 
 cudaStream_t native(Stream s) { return reinterpret_cast<cudaStream_t>(s); }
 cudaEvent_t native(Event e) { return reinterpret_cast<cudaEvent_t>(e); }
@@ -48,18 +51,16 @@ Result<Info> open(int device) {
 }
 Status attach(int device) { return status(cudaSetDevice(device), "choosing the device"); }
 
-void* allocate(size_t bytes) {
+Result<void*> allocate(size_t bytes) {
   void* p = nullptr;
-  if (cudaMalloc(&p, bytes) == cudaSuccess) return p;
-  (void)cudaGetLastError();  // not the next call's failure
-  return nullptr;
+  AERIE_TRY(status(size_too_large(cudaMalloc(&p, bytes)), "allocating"));
+  return p;
 }
 void release(void* memory) { (void)cudaFree(memory); }
-void* allocate_pinned(size_t bytes) {
+Result<void*> allocate_pinned(size_t bytes) {
   void* p = nullptr;
-  if (cudaMallocHost(&p, bytes) == cudaSuccess) return p;
-  (void)cudaGetLastError();
-  return nullptr;
+  AERIE_TRY(status(size_too_large(cudaMallocHost(&p, bytes)), "allocating pinned memory"));
+  return p;
 }
 void release_pinned(void* memory) { (void)cudaFreeHost(memory); }
 

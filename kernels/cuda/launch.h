@@ -1,9 +1,9 @@
 // Launching a kernel, which is a device function of one argument: it is noted with that (launches.h).
 //
 // A kernel may begin before the one in front of it has ended, and waits for it (kernel.h): with what is between two kernels
-// hundreds of times a pass, the first loads of weights are under way meanwhile. What it does before it waits is a device
-// function of its own, kAhead. All that this may touch is the argument (which came before the plan's first kernel began), what no
-// plan ever writes, and the block's shared memory; it may begin copies into that and leave them to the kernel.
+// hundreds of times a pass, its argument and the first loads of weights are under way meanwhile. The argument came before the
+// plan's first kernel began. What else a kernel does before it waits is a device function of its own, kAhead. All that this may
+// touch is what no plan ever writes, and the block's shared memory; it may begin copies into that and leave them to the kernel.
 #pragma once
 
 #include <type_traits>
@@ -42,14 +42,14 @@ void run_kernel(const void* at) {
   const auto* argument = static_cast<const Argument<A>*>(at);
 #endif
   allow_next_kernel();
-  if constexpr (kAhead != nullptr) kAhead(load_anew(&argument->value));
+  const Argument<A> full = load_anew(argument);
+  if constexpr (kAhead != nullptr) kAhead(full.value);
   wait_for_kernel_before();
-  if (argument->wanted && *argument->wanted == 0) {
+  if (full.wanted && *full.wanted == 0) {
     if constexpr (kAhead != nullptr) copy_async_commit(), copy_async_wait<0>();
     return;
   }
-  const A a = argument->value;
-  kKernel(a);
+  kKernel(full.value);
 }
 
 template <auto kKernel, int kMostThreads = 256, void (*kAhead)(const typename ArgumentOf<decltype(kKernel)>::Type&) = nullptr>

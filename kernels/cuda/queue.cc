@@ -83,23 +83,21 @@ Status CudaQueue::grow(const Sizes& sizes) {
     if (workspace_) gpu::release(workspace_);
     workspace_size_ = 0;
     const size_t size = std::bit_ceil(std::max(sizes.workspace, size_t{1} << 20));
-    workspace_ = static_cast<char*>(gpu::allocate(size));
-    if (!workspace_) return error(Code::out_of_memory, "cuda: working memory of " + std::to_string(size) + " bytes");
+    workspace_ = nullptr;
+    AERIE_ASSIGN(void* const memory, gpu::allocate(size));
+    workspace_ = static_cast<char*>(memory);
     workspace_size_ = size;
   }
   if (sizes.arriving() + sizes.downloads > pinned_size_) {
     graphs_.forget();  // they copy from and to the old addresses
-    if (pinned_) gpu::release_pinned(pinned_);
-    if (arrived_) gpu::release(arrived_);
+    if (pinned_) gpu::release_pinned(std::exchange(pinned_, nullptr));
+    if (arrived_) gpu::release(std::exchange(arrived_, nullptr));
     pinned_size_ = 0;
     const size_t size = std::bit_ceil(std::max(sizes.arriving() + sizes.downloads, size_t{256} << 10));
-    pinned_ = static_cast<char*>(gpu::allocate_pinned(size));
-    arrived_ = pinned_ ? static_cast<char*>(gpu::allocate(size)) : nullptr;
-    if (!arrived_) {
-      if (pinned_) gpu::release_pinned(pinned_);
-      pinned_ = nullptr;
-      return error(Code::out_of_memory, "cuda: " + std::to_string(size) + " bytes of pinned memory and as much on the device");
-    }
+    AERIE_ASSIGN(void* const pinned, gpu::allocate_pinned(size));
+    pinned_ = static_cast<char*>(pinned);
+    AERIE_ASSIGN(void* const arrived, gpu::allocate(size));
+    arrived_ = static_cast<char*>(arrived);
     pinned_size_ = size;
   }
   return {};

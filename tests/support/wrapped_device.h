@@ -32,6 +32,7 @@ class WrappedDevice : public kernels::Device {
   void release(void* memory) override { inner_->release(memory); }
   void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
   void unmap_host(void* memory) override { inner_->unmap_host(memory); }
+  Status no_memory(const std::string& what) const override { return inner_->no_memory(what); }
   Status load_fast_linear() override { return inner_->load_fast_linear(); }
   Result<std::unique_ptr<kernels::Queue>> make_queue() override {
     AERIE_ASSIGN(auto inner, inner_->make_queue());

@@ -101,11 +101,13 @@ Result<Info> open(int device) {
 }
 Status attach(int) { return {}; }
 
-void* allocate(size_t bytes) {
+Result<void*> allocate(size_t bytes) {
   const std::lock_guard lock(mutex);
-  if (lost || allocated + static_cast<int64_t>(bytes) > faults.memory) return nullptr;
+  if (lost) return gone();
+  const Status none = error(Code::out_of_memory, "cuda: allocating: out of device memory");
+  if (allocated + static_cast<int64_t>(bytes) > faults.memory) return none;
   void* p = ::operator new(bytes, std::align_val_t{256}, std::nothrow);
-  if (!p) return nullptr;
+  if (!p) return none;
   std::memset(p, 0xff, bytes);  // NaN
   memory[p] = bytes;
   ++counted.allocations;
@@ -119,7 +121,7 @@ void release(void* p) {
   memory.erase(p);
   ::operator delete(p, std::align_val_t{256});
 }
-void* allocate_pinned(size_t bytes) { return allocate(bytes); }
+Result<void*> allocate_pinned(size_t bytes) { return allocate(bytes); }
 void release_pinned(void* p) { release(p); }
 
 Result<Stream> make_stream() {

@@ -45,7 +45,9 @@ TEST(CudaFaults, ALostDeviceEndsItsSessionsAndGivesBackAll) {
         for (int i = 0; i < 60 && s.ok(); ++i) s = step(*one, 1);
         EXPECT_EQ(s.code(), Code::device) << s.message();
         EXPECT_NE(s.message().find("cuda"), std::string::npos) << s.message();
+        EXPECT_EQ(device->allocate(64), nullptr);
       }
+      EXPECT_EQ(device->no_memory("features").code(), Code::device) << "not a want of memory";
       EXPECT_EQ(step(*other, 1).code(), Code::device);  // even if it would answer again
       EXPECT_FALSE(Session::create(model, sampled(0)).ok());
     }
