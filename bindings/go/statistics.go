@@ -12,7 +12,7 @@ import (
 
 // Statistics count what a session has done.
 type Statistics struct {
-	Quarantined              bool   // the drafter failed three times and is out
+	Quarantined              bool   // the drafter has failed too often and is out
 	Emitted                  uint64 // tokens generated
 	Cycles                   uint64 // verify passes that emitted
 	FullCycles               uint64 // of these, not cut short by a limit, stop or end of text

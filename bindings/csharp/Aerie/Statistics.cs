@@ -38,7 +38,7 @@ namespace Aerie
 
         private static TimeSpan Time(ulong ns) { return TimeSpan.FromTicks((long)(ns / 100)); }
 
-        /// <summary>The drafter failed three times and is out.</summary>
+        /// <summary>The drafter has failed too often and is out.</summary>
         public bool Quarantined { get; }
         /// <summary>Tokens generated.</summary>
         public long Emitted { get; }

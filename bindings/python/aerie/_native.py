@@ -315,7 +315,7 @@ class aerie_step_result(Structure):
 class aerie_statistics(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
-        ("quarantined", c_int32),  # 1: a drafter failed three times and is out
+        ("quarantined", c_int32),  # 1: a drafter has failed too often and is out
         ("emitted", c_uint64),  # tokens generated
         ("cycles", c_uint64),  # verify passes that emitted
         ("full_cycles", c_uint64),  # of these, not cut short by a limit, stop or end of text

@@ -428,7 +428,7 @@ AERIE_API int32_t aerie_session_restore_file(aerie_model *model, const aerie_ses
 
 typedef struct aerie_statistics {
   uint32_t struct_size;
-  int32_t quarantined;        /* 1: a drafter failed three times and is out */
+  int32_t quarantined;        /* 1: a drafter has failed too often and is out */
   uint64_t emitted;           /* tokens generated */
   uint64_t cycles;            /* verify passes that emitted */
   uint64_t full_cycles;       /* of these, not cut short by a limit, stop or end of text */

@@ -289,7 +289,7 @@ namespace Aerie.Native
     internal unsafe struct aerie_statistics
     {
         internal uint struct_size;
-        /// <summary>1: a drafter failed three times and is out</summary>
+        /// <summary>1: a drafter has failed too often and is out</summary>
         internal int quarantined;
         /// <summary>tokens generated</summary>
         internal ulong emitted;

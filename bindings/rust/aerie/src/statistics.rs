@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// The drafter failed three times and is out.
+    /// The drafter has failed too often and is out.
     pub quarantined: bool,
     /// Tokens generated.
     pub emitted: u64,

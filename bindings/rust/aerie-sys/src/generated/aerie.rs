@@ -568,7 +568,7 @@ impl Default for aerie_step_result {
 pub struct aerie_statistics {
     /// `uint32_t struct_size`
     pub struct_size: u32,
-    /// 1: a drafter failed three times and is out
+    /// 1: a drafter has failed too often and is out
     pub quarantined: i32,
     /// tokens generated
     pub emitted: u64,
