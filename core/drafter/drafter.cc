@@ -1,6 +1,7 @@
 #include "core/drafter/drafter.h"
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <type_traits>
@@ -176,20 +177,17 @@ Status Drafter::find_extensions() {
 }
 
 void Drafter::strike(const Status& why) noexcept {
-  const bool shortage = why.code() == Code::out_of_memory;
-  const int32_t n = (shortage ? shortages_ : strikes_).fetch_add(1) + 1, most = shortage ? kMaxShortages : kMaxStrikes;
-  if (!own_.log || (shortage && n > 1 && n != most)) return;  // one shortage is said once
-  try {
-    own_.log(n >= most ? 0 : 1, "drafter " + own_.id + ": " + why.message() + " (failure " + std::to_string(n) + " of " +
-                                    std::to_string(most) + (shortage ? " in a row" : "") +
-                                    (n >= most ? ": quarantined, plain decode from here)" : ")"));
-  } catch (...) {  // no memory, or the host's log threw: it counts all the same
-  }
+  const int32_t n = strikes_.fetch_add(1) + 1;
+  char what[80];
+  std::snprintf(what, sizeof what, "failure %d of %d%s", n, kMaxStrikes, n >= kMaxStrikes ? ": quarantined, plain decode from here" : "");
+  tell(n >= kMaxStrikes ? 0 : 1, why, what);
 }
 
-void Drafter::did_well() noexcept {
-  int32_t n = shortages_.load(std::memory_order_relaxed);
-  while (n > 0 && n < kMaxShortages && !shortages_.compare_exchange_weak(n, 0)) {
+void Drafter::tell(int32_t level, const Status& why, const char* what_follows) noexcept {
+  if (!own_.log) return;
+  try {
+    own_.log(level, "drafter " + own_.id + ": " + why.message() + " (" + what_follows + ")");
+  } catch (...) {  // no memory, or the host's log threw
   }
 }
 

@@ -17,8 +17,6 @@
 namespace aerie {
 
 constexpr int32_t kMaxStrikes = 3;  // failures until a drafter is out
-// Calls and passes in a row that found no memory, until then. Those are the process's trouble first, and may end.
-constexpr int32_t kMaxShortages = 64;
 
 // What passes cost as a session has found it: the target's with this drafter loaded, this drafter's, and its first one of a cycle.
 struct SeenCosts {
@@ -54,12 +52,10 @@ class Drafter {
   const std::shared_ptr<Model>& target() const { return own_.target; }
   DrafterResources& resources() { return own_; }
 
-  // A failure: told to the log; the third one, or too long a want of memory, quarantines the drafter for good. [any thread]
+  // A failure: told to the log; the third one quarantines the drafter for good. [any thread]
   void strike(const Status& why) noexcept;
-  void did_well() noexcept;  // a want of memory is over [any thread]
-  bool quarantined() const {
-    return strikes_.load(std::memory_order_relaxed) >= kMaxStrikes || shortages_.load(std::memory_order_relaxed) >= kMaxShortages;
-  }
+  void tell(int32_t level, const Status& why, const char* what_follows) noexcept;  // the host's log [any thread]
+  bool quarantined() const { return strikes_.load(std::memory_order_relaxed) >= kMaxStrikes; }
 
   // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure. Works without memory.
   template <class F>
@@ -113,7 +109,7 @@ class Drafter {
   std::shared_ptr<const DrafterCosts> costs_;    // likewise
   std::shared_ptr<const DrafterCosts> quick_;  // under quick_mutex_
   bool quick_tried_ = false;
-  std::atomic<int32_t> strikes_{0}, shortages_{0};
+  std::atomic<int32_t> strikes_{0};
 };
 
 }  // namespace aerie

@@ -91,7 +91,7 @@ void Session::peek(DraftSide& side) {
   side.peeked = true;
   const Status s = side.sequence().propose_host(text_, side.policy->width(), limits_with(&side, max_depth_).max_depth, &side.peek);
   side.answered = s.ok();
-  if (s.ok()) side.drafter().did_well();
+  if (s.ok()) side.did_well();
   else drafter_failed(side, s, false);
   stats_.proposed += static_cast<uint64_t>(side.peek.size() - 1);
 }

@@ -93,7 +93,7 @@ void Session::take_device_draft() {
   if (s.ok()) s = device_.take(&tree_, &selected_);
   device_.end();
   count_proposed(proposed);
-  if (s.ok()) side_->drafter().did_well();
+  if (s.ok()) side_->did_well();
   else drafter_failed(s, false);
   rows_.build(tree_, selected_);
 }
@@ -127,7 +127,7 @@ Status Session::take_drawn_ahead() {
     drafter_failed(s, false);
     return start_verify();
   }
-  side_->drafter().did_well();
+  side_->did_well();
   return next_draft_level();
 }
 

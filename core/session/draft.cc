@@ -9,13 +9,17 @@
 namespace aerie {
 
 void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) noexcept {
+  const auto count = [&side](const Status& s, bool lost) {
+    if (s.code() == Code::out_of_memory) side.found_no_memory(s, lost);
+    else side.drafter().strike(s);
+  };
   ++stats_.drafter_failures;
   if (std::exchange(side.from_image, false)) lost_sync = true;
-  else if (strike) side.drafter().strike(why);
+  else if (strike || why.code() == Code::out_of_memory) count(why, lost_sync);
   if (!lost_sync || !side.usable()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
   side.forget_waiting();
-  if (Status s = side.sequence().restart(); !s.ok()) side.drafter().strike(s);
+  if (Status s = side.sequence().restart(); !s.ok()) count(s, true);
 }
 
 // After a failure the step is plain decode. Under the sampled rule what was drawn stays: dropping draws
@@ -155,7 +159,7 @@ Status Session::finish_draft() {
     s = take_candidates();
   }
   if (s.ok()) {
-    side_->drafter().did_well();
+    side_->did_well();
     return best_first ? start_verify() : next_draft_level();
   }
   drafter_failed(s, false);

@@ -26,6 +26,12 @@ DraftSide::~DraftSide() {
   if (store_) drafter_->target()->device()->release(store_.data);
 }
 
+void DraftSide::found_no_memory(const Status& why, bool lost_sync) noexcept {
+  shortages_ += lost_sync ? kMaxShortages / 3 + 1 : 1;
+  if (!usable()) drafter_->tell(0, why, "too often: this session goes on without it");
+  else if (!std::exchange(told_shortage_, true)) drafter_->tell(1, why, "it is asked again");
+}
+
 int64_t DraftSide::waiting() const {
   return gap_ || first_ == sequence_->observed() ? static_cast<int64_t>(pending_.size()) : 0;
 }
@@ -127,6 +133,7 @@ Status DraftSide::take_over(const DraftSide& other, int64_t text_size) {
   habit = other.habit;
   rows = other.rows;
   measured = other.measured;
+  shortages_ = other.shortages_;  // where the other has given up, what it has seen is in doubt
   if (!usable()) return {};
   AERIE_TRY(sequence_->take_over(*other.sequence_, text_size));
   away = other.away;

@@ -19,6 +19,9 @@ namespace aerie {
 
 constexpr int32_t kMaxTreeRows = 128;
 constexpr int32_t kWaitingRows = 64;  // kept for a drafter that does not draft
+// Failures in a row for want of memory until a session does without the drafter. One that has cost it what it had seen counts
+// for a third of them: the text is read again each time.
+constexpr int32_t kMaxShortages = 64;
 
 // The call that so many more rows go to.
 using NextCall = std::function<ObserveCall*(int64_t rows)>;
@@ -34,7 +37,10 @@ class DraftSide {
   const std::shared_ptr<Drafter>& shared_drafter() const { return drafter_; }
   DraftSequence& sequence() { return *sequence_; }
   const DraftSequence& sequence() const { return *sequence_; }
-  bool usable() const { return !drafter_->quarantined(); }
+  bool usable() const { return !drafter_->quarantined() && shortages_ < kMaxShortages; }
+  // The process had no memory for what the drafter was to do, which is no failing of its own.
+  void found_no_memory(const Status& why, bool lost_sync) noexcept;
+  void did_well() { shortages_ = 0; }
   bool host_tokens() const { return drafter_->host_tokens(); }
   bool one_pass() const { return drafter_->needs().levels > 1; }  // it answers all levels at once
   bool features() const { return static_cast<bool>(store_); }
@@ -100,6 +106,8 @@ class DraftSide {
   std::vector<int32_t> pending_, from_, to_;
   int32_t slot(size_t i) const { return static_cast<int32_t>((first_ + static_cast<int64_t>(i)) % kWaitingRows); }
   int64_t observing_ = 0;  // what the pass in flight will have shown it
+  int32_t shortages_ = 0;
+  bool told_shortage_ = false;
   bool moving_ = false, gap_ = false;  // gap_: token first_ is not the next one for it
 };
 

@@ -9,10 +9,10 @@ namespace {
 
 enum Kind { kRandom, kCount, kNegativeCount, kParent, kToken, kConfidence, kThrow, kFail, kDeviceShape, kDeviceSilent,
             kDeviceTwice, kDeviceRootLayer, kDeviceScaleless, kDeviceTable, kDeviceNoPlan, kDeviceThrow, kNoFunctions, kOpenFails,
-            kRawWords, kHostCache, kKinds };
+            kRawWords, kHostCache, kShort, kKinds };
 const char* const kIds[kKinds] = {"random", "count", "negative_count", "parent", "token", "confidence", "throw", "fail",
                                   "device_shape", "device_silent", "device_twice", "device_root_layer", "device_scaleless", "device_table",
-                                  "device_no_plan", "device_throw", "no_functions", "open_fails", "raw_words", "host_cache"};
+                                  "device_no_plan", "device_throw", "no_functions", "open_fails", "raw_words", "host_cache", "short"};
 
 struct Self {
   Kind kind;
@@ -25,7 +25,7 @@ struct Self {
   uint32_t next() { return state = state * 1664525u + 1013904223u; }
 };
 
-bool is_device(int k) { return k >= kDeviceShape && k <= kDeviceThrow; }
+bool is_device(int k) { return (k >= kDeviceShape && k <= kDeviceThrow) || k == kShort; }
 
 void destroy(void* s) { delete static_cast<Self*>(s); }
 int32_t open_cache(Self& self) {
@@ -71,6 +71,7 @@ int32_t open(void* s, const aerie_drafter_open_info* info, aerie_drafter_needs* 
   switch (self.kind) {
     case kDeviceRootLayer: return open_layer(self);
     case kHostCache: return open_cache(self);
+    case kShort: return needs->n_taps = 1, needs->taps[0] = AERIE_FEATURE_FINAL, AERIE_D_OK;
     case kOpenFails: std::strcpy(err->message, "weights: not today"); return AERIE_D_FAILED;
     case kRawWords: std::strcpy(err->message, "no\x1b[2J\naerie: all is well \xff"); return AERIE_D_FAILED;
     default: return AERIE_D_OK;
@@ -111,6 +112,7 @@ int32_t propose_host(void* s, const aerie_host_context* c, aerie_host_candidates
 
 int32_t observe(void* s, aerie_plan*, const aerie_draft_rows*) {
   if (static_cast<Self*>(s)->kind == kDeviceThrow) throw 7;
+  if (static_cast<Self*>(s)->kind == kShort) return AERIE_D_NO_MEMORY;
   return AERIE_D_OK;
 }
 int32_t propose(void* s, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* out) {
@@ -143,6 +145,7 @@ int32_t propose(void* s, aerie_plan* plan, const aerie_draft_rows* rows, aerie_c
 int32_t describe(uint32_t i, aerie_drafter_desc* out) {
   if (i >= kKinds) return AERIE_D_INVALID;
   out->flags = AERIE_DRAFTER_NO_PACKAGE | (is_device(static_cast<int>(i)) ? 0u : static_cast<uint32_t>(AERIE_DRAFTER_HOST_TOKENS));
+  if (i == kShort) out->flags |= AERIE_DRAFTER_FEATURES;
   std::strcpy(out->id, kIds[i]);
   return AERIE_D_OK;
 }

@@ -10,8 +10,8 @@ namespace {
 
 // A thread that steps in a loop leaves hardly a moment to who waits to release a member, so it lets that one go first. Not for
 // ever: this thread may be the one that the other waits for.
-void let_leave(const aerie_batch& b) {
-  for (int turns = 0; turns < 256 && b.leaving->load(std::memory_order_relaxed) > 0; ++turns) std::this_thread::yield();
+void let_leave(const std::atomic<int32_t>& leaving) {
+  for (int turns = 0; turns < 256 && leaving.load(std::memory_order_relaxed) > 0; ++turns) std::this_thread::yield();
 }
 
 template <class F>
@@ -93,8 +93,9 @@ void aerie_batch_clear_cancel(aerie_batch* batch) {
 
 int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, aerie_batch_result* out,
                          aerie_error* err) {
-  if (batch) let_leave(*batch);
-  return on_batch(batch, err, [&](Batch& b) -> Status {
+  std::shared_ptr<const std::atomic<int32_t>> leaving;  // the batch itself may be gone by then
+  const int32_t code = on_batch(batch, err, [&](Batch& b) -> Status {
+    leaving = batch->leaving;
     if (out) AERIE_TRY(check_result(out, "aerie_batch_result"));
     int32_t max_tokens = 0;
     std::chrono::microseconds budget{};
@@ -116,6 +117,8 @@ int32_t aerie_batch_step(aerie_batch* batch, const aerie_step_options* options, 
     write_result(result, out);
     return {};
   });
+  if (leaving) let_leave(*leaving);
+  return code;
 }
 
 }  // extern "C"

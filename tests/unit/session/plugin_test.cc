@@ -1,4 +1,5 @@
 // Plugins that lie, and plugins on a device whose memory the host cannot read.
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -63,13 +64,8 @@ INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
                                          "device_no_plan", "device_throw"),
                          [](const auto& info) { return std::string(info.param); });
 
-// A host drafter made of functions alone, with one kind.
-std::shared_ptr<Drafter> made_of(const aerie_drafter_plugin_table& table, const std::shared_ptr<Model>& model, const DrafterOptions& options) {
-  return must(Drafter::open(model, must(check_plugin_table(&table, "test"))[0], nullptr, options));
-}
-
 // The process has none, which is not the drafter's doing: it drafts again when there is some.
-TEST(Plugins, AWantOfMemoryIsTheEndOfADrafterOnlyIfItLasts) {
+TEST(Plugins, AWantOfMemoryIsTheEndOfADrafterForASessionAndOnlyIfItLasts) {
   static int shortage;
   static const aerie_drafter_plugin_table table{
       sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
@@ -99,27 +95,42 @@ TEST(Plugins, AWantOfMemoryIsTheEndOfADrafterOnlyIfItLasts) {
   std::vector<std::string> log;
   DrafterOptions options;
   options.log = [&](int32_t, const std::string& m) { log.push_back(m); };
-  SessionStatistics stats;
-  {
-    shortage = 40;
-    const auto drafter = made_of(table, model, options);
-    for (const uint64_t failures : {40u, 30u}) {  // more than the end would take, but not in a row
-      shortage = static_cast<int>(failures);
-      EXPECT_EQ(text_of(model, drafter, 0.8f, &stats), want);
-      EXPECT_EQ(stats.drafter_failures, failures);
-      EXPECT_GT(stats.proposed, 0u);
-      EXPECT_FALSE(drafter->quarantined());
-    }
-    EXPECT_EQ(log.size(), 2u) << "one line for each shortage";
+  const auto drafter = must(Drafter::open(model, must(check_plugin_table(&table, "short"))[0], nullptr, options));
+  for (const int failures : {40, 1 << 20, 30}) {
+    SCOPED_TRACE(failures);
+    log.clear();
+    shortage = failures;
+    SessionOptions o;
+    o.sampling.temperature = 0.8f;
+    o.sampling.seed = 9;
+    o.ignore_eos = true;
+    o.drafter = drafter;
+    auto session = must(Session::create(model, o));
+    must(session->append(kText));
+    auto text = generate(*session, 80);
+    text.resize(want.size());
+    EXPECT_EQ(text, want);
+    const SessionStatistics& stats = session->statistics();
+    EXPECT_EQ(stats.drafter_failures, static_cast<uint64_t>(std::min(failures, kMaxShortages)));
+    EXPECT_EQ(session->quarantined(), failures > kMaxShortages);
+    EXPECT_EQ(stats.proposed > 0, failures < kMaxShortages);
+    EXPECT_EQ(log.size(), failures > kMaxShortages ? 2u : 1u) << "not once for each";
+    EXPECT_FALSE(drafter->quarantined()) << "another session may find more memory";
   }
-  log.clear();
-  shortage = 1 << 20;
-  const auto drafter = made_of(table, model, options);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(text_of(model, drafter, 0.8f), want);
-  EXPECT_TRUE(drafter->quarantined());
-  EXPECT_EQ((1 << 20) - shortage, kMaxShortages);
-  ASSERT_EQ(log.size(), 2u);
-  EXPECT_NE(log[1].find("quarantined"), std::string::npos) << log[1];
+}
+
+// What it had seen is lost each time, and the target reads the text again for it. That must come to an end, also while other
+// sessions have all the memory they want.
+TEST(Plugins, ADrafterThatFindsNoMemoryForWhatItIsShownStopsNoSession) {
+  const auto model = open_model(converted(golden("mha"), "unseen-target", kernels::DType::bf16), cpu(2));
+  const auto want = text_of(model, nullptr, 0.8f);
+  const auto drafter = must(Drafter::open(model, kind_of("short"), nullptr, {}));
+  for (int i = 0; i < 2; ++i) {
+    SessionStatistics stats;
+    EXPECT_EQ(text_of(model, drafter, 0.8f, &stats), want);
+    EXPECT_EQ(stats.drafter_failures, 3u);
+    EXPECT_FALSE(drafter->quarantined());
+  }
 }
 
 TEST(Plugins, OneThatTakesTooLongToBeMadeIsDestroyed) {
