@@ -61,9 +61,11 @@ __device__ Drawing drawing_of(const WalkTask& task, int64_t r) {
 }
 __device__ bool filters(const Sampling& s, int64_t n) { return (s.top_k > 0 && s.top_k < n) || s.top_p < 1 || s.min_p > 0; }
 
-// Calls each(token, noise) for tokens [first, end) that `stays`, which share a block of noise by fours; first is a multiple of 4.
-template <class Stays, class Each>
-__device__ void with_noise(int64_t first, int64_t end, const Drawing& d, const Stays& stays, const Each& each) {
+// This thread's share of tokens [first, end), such as `stays`: the key of the largest logit / temperature + noise. Four tokens share
+// a block of noise; first is a multiple of 4.
+template <class Stays>
+__device__ uint64_t noisy_best(const float* logits, int64_t first, int64_t end, const Drawing& d, const Stays& stays) {
+  uint64_t winner = kNoKey;
   for (int64_t four = first / 4 + threadIdx.x; four < (end + 3) / 4; four += blockDim.x) {
     noise::Words words;
     bool have = false;
@@ -72,9 +74,12 @@ __device__ void with_noise(int64_t first, int64_t end, const Drawing& d, const S
       if (t >= end || !stays(t)) continue;
       if (!have) words = noise::block(d.sampling.seed, d.sampling.stream, d.position, static_cast<uint32_t>(four));
       have = true;
-      each(t, noise::gumbel_of_word(i == 0 ? words.w[0] : i == 1 ? words.w[1] : i == 2 ? words.w[2] : words.w[3]));
+      const float g = noise::gumbel_of_word(i == 0 ? words.w[0] : i == 1 ? words.w[1] : i == 2 ? words.w[2] : words.w[3]);
+      const uint64_t noisy = key_of(logits[t] / d.sampling.temperature + g, static_cast<int32_t>(t));
+      winner = noisy > winner ? noisy : winner;
     }
   }
+  return winner;
 }
 
 struct RangeMemory {  // shared
@@ -105,10 +110,7 @@ __device__ void row_ranges(const WalkTask& task) {
   sum = block_sum(sum, m.floats);
   uint64_t winner = kNoKey;
   if (d.sampling.temperature > 0 && !filters(d.sampling, task.n) && bad == 0.0f)
-    with_noise(first, end, d, [&](int64_t t) { return key_of(logits[t], 0) != kNoKey; }, [&](int64_t t, float g) {
-      const uint64_t noisy = key_of(logits[t] / d.sampling.temperature + g, static_cast<int32_t>(t));
-      winner = noisy > winner ? noisy : winner;
-    });
+    winner = noisy_best(logits, first, end, d, [&](int64_t t) { return key_of(logits[t], 0) != kNoKey; });
   winner = block_max(winner, m.keys);
   if (threadIdx.x == 0) task.ranges[r * task.count + blockIdx.y] = {best, winner, sum, bad};
 }
@@ -190,12 +192,7 @@ __device__ int32_t draw(const float* logits, int64_t n, const Drawing& d, const 
     // The best always stays; of equals of its score, min_p keeps all.
     return !(s.min_p > 0) || exp_own(score_of(key) - top) >= s.min_p || id_of(key) == id_of(stats.best);
   };
-  uint64_t winner = kNoKey;
-  with_noise(0, n, d, stays, [&](int64_t t, float g) {
-    const uint64_t noisy = key_of(logits[t] / s.temperature + g, static_cast<int32_t>(t));
-    winner = noisy > winner ? noisy : winner;
-  });
-  return id_of(block_max(winner, m.keys));
+  return id_of(block_max(noisy_best(logits, 0, n, d, stays), m.keys));
 }
 
 // Grid (rows).

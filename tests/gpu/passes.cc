@@ -62,6 +62,13 @@ std::vector<Working::Layer> make_layers(Bench& b, const Shape& s, DType t) {
   for (int64_t l = 0; l < s.layers; ++l) layers.emplace_back(b, s, t);
   return layers;
 }
+
+// A walk from each row, so that all draw, as those of a tree do.
+std::vector<WalkSeq> each_row() {
+  std::vector<WalkSeq> seqs(Working::kRows);
+  for (size_t i = 0; i < seqs.size(); ++i) seqs[i].root_row = static_cast<int32_t>(i);
+  return seqs;
+}
 }  // namespace
 
 TargetPass::TargetPass(Bench& b, const Shape& s, DType t, int32_t context)
@@ -71,9 +78,9 @@ TargetPass::TargetPass(Bench& b, const Shape& s, DType t, int32_t context)
       working_(b, s, s.layers, context),
       logits_(b.f32(Working::kRows, s.vocab, 0)),
       none_(b.put(std::vector<int32_t>(Working::kRows, -1))),
-      seq_(b.put(std::vector<WalkSeq>(1))),
-      out_(b.memory(walk_out_bytes(8))),
-      result_(static_cast<size_t>(walk_out_bytes(8))) {}
+      seqs_(b.put(each_row())),
+      out_(b.memory(Working::kRows * walk_out_bytes(1))),
+      result_(static_cast<size_t>(Working::kRows * walk_out_bytes(1))) {}
 
 std::vector<Op> TargetPass::plan(int64_t n) {
   std::vector<Op> plan;
@@ -81,8 +88,9 @@ std::vector<Op> TargetPass::plan(int64_t n) {
   for (size_t l = 0; l < layers_.size(); ++l) working_.layer(plan, layers_[l], static_cast<int32_t>(l), n);
   const Tensor logits = rows(logits_, 0, n);
   plan.push_back(Linear{working_.hidden(plan, n), head_, {}, {}, logits});
-  plan.push_back(Walk{logits, static_cast<int32_t>(shape_.vocab), working_.position, none_, none_, seq_, 1, 8, out_});
-  plan.push_back(Download{result_.data(), out_, walk_out_bytes(8)});
+  plan.push_back(Walk{logits, static_cast<int32_t>(shape_.vocab), working_.position, none_, none_, seqs_,
+                      static_cast<int32_t>(n), 1, out_});
+  plan.push_back(Download{result_.data(), out_, n * walk_out_bytes(1)});
   return plan;
 }
 

@@ -45,7 +45,7 @@ class TargetPass {
   Working working_;
   Tensor logits_;
   const int32_t* none_;
-  const WalkSeq* seq_;
+  const WalkSeq* seqs_;
   void* out_;
   std::vector<char> result_;
 };

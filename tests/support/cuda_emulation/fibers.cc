@@ -165,41 +165,28 @@ bool Fibers::resume(int i) {
   return s.ended[static_cast<size_t>(s.current)];
 }
 
-void Fibers::pause() {
-  State& s = *state_;
-  const auto i = static_cast<size_t>(s.current);
-#ifdef AERIE_FIBER_ASAN
-  void* fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, s.host_stack, s.host_size);
-#elif defined(AERIE_FIBER_TSAN)
-  __tsan_switch_to_fiber(s.host_fiber, 0);
-#endif
-#ifdef AERIE_FIBER_ASM
-  aerie_fiber_switch(&s.at[i], s.host);
-#else
-  swapcontext(&s.at[i], &s.host);
-#endif
-#ifdef AERIE_FIBER_ASAN
-  s.switched(fake);
-#endif
-}
+void Fibers::pause() { leave_for(kHost); }
 
 void Fibers::pause_for(int next) {
+  if (next != state_->current) leave_for(next);
+}
+
+void Fibers::leave_for(int next) {
   State& s = *state_;
   const auto i = static_cast<size_t>(s.current), n = static_cast<size_t>(next);
-  if (i == n) return;
-  s.current = next;
+  const bool host = next == kHost;
+  if (!host) s.current = next;
 #ifdef AERIE_FIBER_ASAN
   void* fake = nullptr;
-  s.from_host = false;
-  __sanitizer_start_switch_fiber(&fake, s.stack(next), kStack);
+  if (!host) s.from_host = false;
+  __sanitizer_start_switch_fiber(&fake, host ? s.host_stack : s.stack(next), host ? s.host_size : kStack);
 #elif defined(AERIE_FIBER_TSAN)
-  __tsan_switch_to_fiber(s.fiber(next), 0);
+  __tsan_switch_to_fiber(host ? s.host_fiber : s.fiber(next), 0);
 #endif
 #ifdef AERIE_FIBER_ASM
-  aerie_fiber_switch(&s.at[i], s.at[n]);
+  aerie_fiber_switch(&s.at[i], host ? s.host : s.at[n]);
 #else
-  swapcontext(&s.at[i], &s.at[n]);
+  swapcontext(&s.at[i], host ? &s.host : &s.at[n]);
 #endif
 #ifdef AERIE_FIBER_ASAN
   s.switched(fake);

@@ -30,7 +30,9 @@ class Fibers {
   struct State;
 
  private:
+  static constexpr int kHost = -1;
   static void entry();
+  void leave_for(int next);
   std::unique_ptr<State> state_;
 };
 

@@ -123,6 +123,18 @@ TEST(Batch, Membership) {
   EXPECT_EQ(host.members[0].text, plain_text());
 }
 
+// Without a pause, while others may have the batch or cancel.
+template <class F>
+void step_until(const std::atomic<bool>& stop, aerie_batch* batch, const F& stepped) {
+  aerie_error err;
+  AERIE_INIT(err);
+  while (!stop) {
+    const int32_t code = aerie_batch_step(batch, nullptr, nullptr, &err);
+    EXPECT_TRUE(code == AERIE_OK || code == AERIE_E_BUSY || code == AERIE_E_CANCELLED) << err.message;
+    stepped(code);
+  }
+}
+
 // Others cancel, use, take out and release sessions, and in the end the batch, while one thread steps.
 TEST(Batch, ThreadsThatGetInTheWay) {
   BatchHost host;
@@ -130,15 +142,7 @@ TEST(Batch, ThreadsThatGetInTheWay) {
   for (int i = 0; i < 4; ++i) ASSERT_EQ(host.join(5), AERIE_OK) << host.err.message;
   std::atomic<bool> stop{false};
   std::atomic<int> steps{0};
-  std::thread stepper([&] {
-    aerie_error err;
-    AERIE_INIT(err);
-    while (!stop) {
-      const int32_t code = aerie_batch_step(host.batch, nullptr, nullptr, &err);
-      if (code == AERIE_OK) ++steps;
-      else EXPECT_TRUE(code == AERIE_E_BUSY || code == AERIE_E_CANCELLED) << err.message;
-    }
-  });
+  std::thread stepper([&] { step_until(stop, host.batch, [&](int32_t code) { steps += code == AERIE_OK; }); });
   while (steps == 0) std::this_thread::yield();
   for (int i = 0; i < 200; ++i) {
     aerie_session_cancel(host.members[static_cast<size_t>(i) % 3].session);
@@ -175,15 +179,7 @@ int64_t most_steps_during_a_release() {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(host.join(5), AERIE_OK) << host.err.message;
   std::atomic<bool> stop{false};
   std::atomic<int64_t> calls{0};
-  std::thread stepper([&] {
-    aerie_error err;
-    AERIE_INIT(err);
-    while (!stop) {
-      const int32_t code = aerie_batch_step(host.batch, nullptr, nullptr, &err);
-      EXPECT_TRUE(code == AERIE_OK || code == AERIE_E_BUSY || code == AERIE_E_CANCELLED) << err.message;
-      ++calls;
-    }
-  });
+  std::thread stepper([&] { step_until(stop, host.batch, [&](int32_t) { ++calls; }); });
   while (calls == 0) std::this_thread::yield();
   int64_t most = 0;
   for (size_t i = 0; i + 1 < host.members.size(); ++i) {

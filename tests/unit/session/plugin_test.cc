@@ -33,6 +33,25 @@ PluginKind kind_of(const std::string& id) {
   throw std::runtime_error("no such kind: " + id);
 }
 
+// A library of one host drafter, which `create` makes.
+aerie_drafter_plugin_table host_drafter(decltype(aerie_drafter_plugin_table::create) create) {
+  const auto describe = [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
+    if (i > 0) return AERIE_D_INVALID;
+    out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
+    std::strcpy(out->id, "host");
+    return AERIE_D_OK;
+  };
+  return {sizeof(aerie_drafter_plugin_table), AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR, describe, create};
+}
+
+// What one has that keeps nothing.
+void begin_host_drafter(aerie_drafter* out) {
+  out->destroy = [](void*) {};
+  out->open = [](void*, const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) -> int32_t { return AERIE_D_OK; };
+  out->begin = [](void*, int32_t) -> int32_t { return AERIE_D_OK; };
+  out->end = [](void*, int32_t) {};
+}
+
 class Hostile : public testing::TestWithParam<const char*> {
  protected:
   void lie(bool drafts_on_device);
@@ -67,29 +86,18 @@ INSTANTIATE_TEST_SUITE_P(Lies, Hostile,
 // The process has none, which is not the drafter's doing: it drafts again when there is some.
 TEST(Plugins, AWantOfMemoryIsTheEndOfADrafterForASessionAndOnlyIfItLasts) {
   static int shortage;
-  static const aerie_drafter_plugin_table table{
-      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
-      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
-        if (i > 0) return AERIE_D_INVALID;
-        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
-        std::strcpy(out->id, "short");
-        return AERIE_D_OK;
-      },
-      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
-        out->destroy = [](void*) {};
-        out->open = [](void*, const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) -> int32_t { return AERIE_D_OK; };
-        out->begin = [](void*, int32_t) -> int32_t { return AERIE_D_OK; };
-        out->end = [](void*, int32_t) {};
-        out->propose_host = [](void*, const aerie_host_context* c, aerie_host_candidates* o) -> int32_t {
-          if (shortage-- > 0) return AERIE_D_NO_MEMORY;
-          o->count = 1;
-          o->token[0] = c->tokens[0];
-          o->parent[0] = -1;
-          o->confidence[0] = 0.5f;
-          return AERIE_D_OK;
-        };
-        return AERIE_D_OK;
-      }};
+  static const auto table = host_drafter([](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+    begin_host_drafter(out);
+    out->propose_host = [](void*, const aerie_host_context* c, aerie_host_candidates* o) -> int32_t {
+      if (shortage-- > 0) return AERIE_D_NO_MEMORY;
+      o->count = 1;
+      o->token[0] = c->tokens[0];
+      o->parent[0] = -1;
+      o->confidence[0] = 0.5f;
+      return AERIE_D_OK;
+    };
+    return AERIE_D_OK;
+  });
   const auto model = open_model(converted(golden("mha"), "short-target", kernels::DType::f32), cpu(1));
   const auto want = text_of(model, nullptr, 0.8f);
   std::vector<std::string> log;
@@ -135,20 +143,12 @@ TEST(Plugins, ADrafterThatFindsNoMemoryForWhatItIsShownStopsNoSession) {
 
 TEST(Plugins, OneThatTakesTooLongToBeMadeIsDestroyed) {
   static int made, destroyed;
-  static const aerie_drafter_plugin_table table{
-      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
-      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
-        if (i > 0) return AERIE_D_INVALID;
-        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
-        std::strcpy(out->id, "slow");
-        return AERIE_D_OK;
-      },
-      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
-        std::this_thread::sleep_for(std::chrono::milliseconds(2100));
-        ++made;
-        out->destroy = [](void*) { ++destroyed; };
-        return AERIE_D_OK;
-      }};
+  static const auto table = host_drafter([](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+    ++made;
+    out->destroy = [](void*) { ++destroyed; };
+    return AERIE_D_OK;
+  });
   const auto model = open_model(converted(golden("mha"), "slow-target", kernels::DType::f32), cpu(1));
   const auto opened = Drafter::open(model, must(check_plugin_table(&table, "slow"))[0], nullptr, {});
   ASSERT_FALSE(opened.ok());
@@ -221,23 +221,12 @@ TEST(Plugins, AHostDrafterHasNoKeysAndValues) {
 // prompt was read.
 TEST(Plugins, AHostDrafterIsToldWhereARewoundTextEnds) {
   static std::vector<int32_t> told;
-  static const aerie_drafter_plugin_table table{
-      sizeof table, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR,
-      [](uint32_t i, aerie_drafter_desc* out) -> int32_t {
-        if (i > 0) return AERIE_D_INVALID;
-        out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
-        std::strcpy(out->id, "told");
-        return AERIE_D_OK;
-      },
-      [](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
-        out->destroy = [](void*) {};
-        out->open = [](void*, const aerie_drafter_open_info*, aerie_drafter_needs*, aerie_drafter_error*) -> int32_t { return AERIE_D_OK; };
-        out->begin = [](void*, int32_t) -> int32_t { return AERIE_D_OK; };
-        out->end = [](void*, int32_t) {};
-        out->propose_host = [](void*, const aerie_host_context*, aerie_host_candidates*) -> int32_t { return AERIE_D_OK; };
-        out->rollback = [](void*, int32_t, int32_t length) -> int32_t { return told.push_back(length), AERIE_D_OK; };
-        return AERIE_D_OK;
-      }};
+  static const auto table = host_drafter([](const aerie_drafter_host*, const char*, aerie_drafter* out, aerie_drafter_error*) -> int32_t {
+    begin_host_drafter(out);
+    out->propose_host = [](void*, const aerie_host_context*, aerie_host_candidates*) -> int32_t { return AERIE_D_OK; };
+    out->rollback = [](void*, int32_t, int32_t length) -> int32_t { return told.push_back(length), AERIE_D_OK; };
+    return AERIE_D_OK;
+  });
   const auto model = open_model(converted(golden("mha"), "told-target", kernels::DType::f32), cpu(1));
   SessionOptions o;
   o.ignore_eos = true;
