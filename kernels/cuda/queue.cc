@@ -84,8 +84,9 @@ Status CudaQueue::grow(const Sizes& sizes) {
     workspace_size_ = 0;
     const size_t size = std::bit_ceil(std::max(sizes.workspace, size_t{1} << 20));
     workspace_ = nullptr;
-    AERIE_ASSIGN(void* const memory, gpu::allocate(size));
-    workspace_ = static_cast<char*>(memory);
+    const Result<void*> memory = gpu::allocate(size);
+    if (!memory.ok()) return memory.status().at("working memory of " + std::to_string(size) + " bytes");
+    workspace_ = static_cast<char*>(*memory);
     workspace_size_ = size;
   }
   if (sizes.arriving() + sizes.downloads > pinned_size_) {
@@ -94,10 +95,13 @@ Status CudaQueue::grow(const Sizes& sizes) {
     if (arrived_) gpu::release(std::exchange(arrived_, nullptr));
     pinned_size_ = 0;
     const size_t size = std::bit_ceil(std::max(sizes.arriving() + sizes.downloads, size_t{256} << 10));
-    AERIE_ASSIGN(void* const pinned, gpu::allocate_pinned(size));
-    pinned_ = static_cast<char*>(pinned);
-    AERIE_ASSIGN(void* const arrived, gpu::allocate(size));
-    arrived_ = static_cast<char*>(arrived);
+    const auto what = [size] { return std::to_string(size) + " bytes for what a plan uploads and downloads"; };
+    const Result<void*> pinned = gpu::allocate_pinned(size);
+    if (!pinned.ok()) return pinned.status().at(what());
+    pinned_ = static_cast<char*>(*pinned);
+    const Result<void*> arrived = gpu::allocate(size);
+    if (!arrived.ok()) return arrived.status().at(what());
+    arrived_ = static_cast<char*>(*arrived);
     pinned_size_ = size;
   }
   return {};

@@ -104,10 +104,9 @@ Status attach(int) { return {}; }
 Result<void*> allocate(size_t bytes) {
   const std::lock_guard lock(mutex);
   if (lost) return gone();
-  const Status none = error(Code::out_of_memory, "cuda: allocating: out of device memory");
-  if (allocated + static_cast<int64_t>(bytes) > faults.memory) return none;
-  void* p = ::operator new(bytes, std::align_val_t{256}, std::nothrow);
-  if (!p) return none;
+  const bool room = allocated + static_cast<int64_t>(bytes) <= faults.memory;
+  void* p = room ? ::operator new(bytes, std::align_val_t{256}, std::nothrow) : nullptr;
+  if (!p) return error(Code::out_of_memory, "cuda: allocating: out of device memory");
   std::memset(p, 0xff, bytes);  // NaN
   memory[p] = bytes;
   ++counted.allocations;
