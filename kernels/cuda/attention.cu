@@ -1,4 +1,4 @@
-// Attention over paged keys and values.
+// Attention over paged keys and values: by tensor cores over what most caches are (attention_tile.h), else as here.
 //
 // Order of one output: chunks of absolute positions (attention_shape.h), in a chunk pages of kPageSlots positions,
 // ascending. A score is one FMA chain over the head's elements; a page's softmax total is a fixed tree over its 32
@@ -6,6 +6,7 @@
 // left. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
 // and how many there are changes none of it.
 #include "kernels/cuda/attention_shape.h"
+#include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/kv.h"
 
@@ -38,13 +39,13 @@ struct Page {
     raw = reinterpret_cast<char*>(scales + kPageSlots * 2);
   }
 };
-// Of a page's 64 keys and values, so many are raw at a time: all stay below the 99 KiB that every device since 8.6 has.
+// Of a page's 64 keys and values, so many are raw at a time: all stay below kMostShared.
 AERIE_HOST_DEVICE constexpr int raw_lines(int64_t line_bytes) { return (line_bytes <= 256 ? 2 : 1) * kPageSlots; }
 size_t page_bytes(int64_t dim, DType t) {
   const int64_t p = (dim + 3) / 4 * 4, line = dim * kv_element_bytes(t), raw = t == DType::f32 ? 0 : raw_lines(line) * line;
   return static_cast<size_t>((kPageSlots * (2 * p + 4 + 2) + kQueries * p) * 4 + raw);
 }
-static_assert((kPageSlots * (2 * kMostDim + 6) + kQueries * kMostDim) * 4 + raw_lines(2 * kMostDim) * 2 * kMostDim <= 99 * 1024);
+static_assert((kPageSlots * (2 * kMostDim + 6) + kQueries * kMostDim) * 4 + raw_lines(2 * kMostDim) * 2 * kMostDim <= kMostShared);
 
 // Row r of the op and what it looks at.
 struct Row {
@@ -244,6 +245,16 @@ __device__ void attention_chunk(const AttentionTask& task) {
   }
 }
 
+// The same by tensor cores. Grid (tiles of 16 queries of a kv head, then tiles of single rows; kv heads; chunks).
+template <int kTiles>
+__device__ void attention_tile(const AttentionTask& task) {
+  const int64_t chunk = blockIdx.z;
+  AttentionTile<kTiles> tile(task.op, blockIdx.y, blockIdx.x, chunk_begin(chunk), chunk_begin(chunk + 1));
+  if (!warp_any(tile.mine[0] || tile.mine[1])) return;  // each warp has all 16: the whole block
+  tile.run();
+  tile.store(task.partial, task.chunks, chunk);
+}
+
 // Parts of a softmax, one after another; each thread follows one element.
 struct Merged {
   float top = -kInf, total = 0, value = 0;
@@ -260,6 +271,8 @@ struct Merged {
   }
 };
 
+constexpr int kAtOnce = 8;  // chunks whose parts are under way together
+
 // Grid (rows, heads): chunks to spans, and those to `out`, or into the op's `partial`.
 __device__ void merge_chunks(const AttentionTask& task) {
   const Attention& op = task.op;
@@ -270,8 +283,19 @@ __device__ void merge_chunks(const AttentionTask& task) {
   Merged all;
   for (int64_t s = 0; s * kSpanSlots < length; ++s) {
     Merged span;
-    for (int64_t c = first_chunk_of_span(s); c < first_chunk_of_span(s + 1) && chunk_begin(c) < length; ++c)
-      span.add(from[c * (dim + 2)], from[c * (dim + 2) + 1], i < dim ? from[c * (dim + 2) + 2 + i] : 0.0f);
+    const int64_t end = first_chunk_of_span(s + 1) < chunks_of(length) ? first_chunk_of_span(s + 1) : chunks_of(length);
+    for (int64_t c = first_chunk_of_span(s); c < end; c += kAtOnce) {
+      float top[kAtOnce], total[kAtOnce], value[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const float* at = from + (c + j) * (dim + 2);
+        top[j] = c + j < end ? at[0] : 0.0f, total[j] = c + j < end ? at[1] : 0.0f;
+        value[j] = c + j < end && i < dim ? at[2 + i] : 0.0f;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+        if (c + j < end) span.add(top[j], total[j], value[j]);
+    }
     if (!op.partial) {
       all.add(span.top, span.total, span.value);
       continue;
@@ -311,6 +335,30 @@ void chunks(const AttentionTask& task, const Place& p) {
                                      kWarps * 32, page_bytes(op.cache.head_dim, op.cache.dtype), task);
 }
 
+template <int kTiles>
+void tile_chunks(const AttentionTask& task, const Place& p) {
+  const Attention& op = task.op;
+  const int64_t rows = bucket(op.out.rows), group = op.heads / op.cache.kv_heads;
+  const int64_t tiles = (rows * group + kTileQueries - 1) / kTileQueries + rows * AttentionTile<kTiles>::tiles_of_row(group);
+  launch<attention_tile<kTiles>, kTileWarps * 32>(p, {tiles, op.cache.kv_heads, task.chunks},
+                                                  kTileWarps * 32, AttentionTile<kTiles>::kShared, task);
+}
+
+// Which kernel runs depends on the cache alone.
+void any_chunks(const AttentionTask& task, const Place& p) {
+  const int64_t dim = task.op.cache.head_dim;
+  if (task.op.cache.dtype == DType::bf16) {
+    if (dim == 32) return tile_chunks<1>(task, p);
+    if (dim == 64) return tile_chunks<2>(task, p);
+    if (dim == 96) return tile_chunks<3>(task, p);
+    if (dim == 128) return tile_chunks<4>(task, p);
+  }
+  if (dim <= 32) chunks<1>(task, p);
+  else if (dim <= 64) chunks<2>(task, p);
+  else if (dim <= 128) chunks<4>(task, p);
+  else chunks<8>(task, p);
+}
+
 }  // namespace
 
 template <>
@@ -327,10 +375,7 @@ size_t workspace(const Attention& op) {
 void enqueue(const Attention& op, const Place& p) {
   const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op)};
   const int64_t dim = op.cache.head_dim;
-  if (dim <= 32) chunks<1>(task, p);
-  else if (dim <= 64) chunks<2>(task, p);
-  else if (dim <= 128) chunks<4>(task, p);
-  else chunks<8>(task, p);
+  any_chunks(task, p);
   launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), 0, task);
 }
 

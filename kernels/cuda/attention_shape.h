@@ -1,5 +1,5 @@
 // How attention is cut, by absolute positions alone. A chunk is one block's: short ones at first, so that a short context
-// still fills the device, whole spans later. A span's chunks are merged in ascending order, then the spans (ops.h).
+// still fills the device, half spans later. A span's chunks are merged in ascending order, then the spans (ops.h).
 #pragma once
 
 #include "kernels/ops.h"
@@ -7,20 +7,19 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int64_t kChunkMost = kSpanSlots;
 constexpr int64_t kTailMost = 256;  // positions of a tail that may lie behind the page table's end
 
 AERIE_HOST_DEVICE inline int64_t chunk_begin(int64_t c) {
-  if (c < 8) return 128 * c;
-  if (c < 20) return kSpanSlots + 256 * (c - 8);
-  return 4 * kSpanSlots + kSpanSlots * (c - 20);
+  if (c < 16) return 64 * c;
+  if (c < 40) return kSpanSlots + 128 * (c - 16);
+  return 4 * kSpanSlots + 512 * (c - 40);
 }
 // Chunks of positions [0, n).
 AERIE_HOST_DEVICE inline int64_t chunks_of(int64_t n) {
-  if (n <= kSpanSlots) return (n + 127) / 128;
-  if (n <= 4 * kSpanSlots) return 8 + (n - kSpanSlots + 255) / 256;
-  return 20 + (n - 4 * kSpanSlots + kSpanSlots - 1) / kSpanSlots;
+  if (n <= kSpanSlots) return (n + 63) / 64;
+  if (n <= 4 * kSpanSlots) return 16 + (n - kSpanSlots + 127) / 128;
+  return 40 + (n - 4 * kSpanSlots + 511) / 512;
 }
-AERIE_HOST_DEVICE inline int64_t first_chunk_of_span(int64_t s) { return s == 0 ? 0 : s < 4 ? 8 + 4 * (s - 1) : 16 + s; }
+AERIE_HOST_DEVICE inline int64_t first_chunk_of_span(int64_t s) { return s == 0 ? 0 : s < 4 ? 16 + 8 * (s - 1) : 32 + 2 * s; }
 
 }  // namespace aerie::kernels::cuda

@@ -10,6 +10,12 @@
 
 #include "kernels/status.h"
 
+namespace aerie::kernels::cuda {
+// Bytes of shared memory that a block asks for: of the 99 KiB that it may have on every device we build for, its argument
+// takes some (kernel.h).
+constexpr int kMostShared = 98 << 10, kMostArgument = 1 << 10;
+}  // namespace aerie::kernels::cuda
+
 namespace aerie::kernels::cuda::gpu {
 
 struct Info {

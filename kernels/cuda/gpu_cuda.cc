@@ -128,8 +128,8 @@ bool can_be_early([[maybe_unused]] Kernel kernel) {
 }
 
 Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
-  if (l.shared_bytes > 48 << 10)  // more than every kernel may have unasked
-    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 99 << 10), "asking for shared memory"));
+  if (l.shared_bytes > (48 << 10) - kMostArgument)  // with its argument maybe more than a kernel may have unasked
+    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared), "asking for shared memory"));
   void* arguments[] = {&argument};
   cudaLaunchAttribute behind{};
   behind.id = cudaLaunchAttributeProgrammaticStreamSerialization;

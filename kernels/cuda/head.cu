@@ -25,8 +25,15 @@ struct HeadBlock {
   static constexpr size_t kShared = Tile::kShared + kLogits;
   static_assert(kStages >= 2);
 
+  // Units of the two panel blocks of a range.
+  __device__ static uint32_t begin(const HeadTask& task, int64_t range) { return static_cast<uint32_t>(2 * range) * task.linear.shape.units; }
+  __device__ static uint32_t end(const HeadTask& task, int64_t range) {
+    const uint32_t last = static_cast<uint32_t>(2 * range) + 2, blocks = task.linear.shape.blocks;
+    return (last < blocks ? last : blocks) * task.linear.shape.units;
+  }
+
   __device__ static void fetch_ahead(const HeadTask& task, int64_t group, int64_t range) {
-    Tile(task.linear, group, 2 * range).fetch_ahead(0);
+    Tile(task.linear, group).fetch_ahead(begin(task, range), end(task, range));
   }
 
   // Range `range` of the places, rows of groups from `group` on, or of those only row `only`, which then has no noise.
@@ -34,18 +41,14 @@ struct HeadBlock {
   __device__ static void run(const HeadTask& task, int64_t group, int64_t range, int64_t only, bool ahead) {
     auto* logits = reinterpret_cast<float*>(shared_memory<char>() + Tile::kShared);  // (kRows, kTopKBlock)
     const int64_t first_row = group * kGroupRows, first = range * kTopKBlock;
-    for (int half = 0; half < 2; ++half) {
-      Tile tile(task.linear, group, 2 * range + half);
-      for (int64_t slice = 0; slice < task.linear.shape.slices; ++slice) {
-        sync_block();  // the stages have been used
-        tile.accumulate(slice, ahead && half == 0 && slice == 0);
-        tile.each_sum([&](int64_t r, int64_t n, float4 sums) {  // the same thread in each slice
-          float* to = logits + (r - first_row) * kTopKBlock + (n - first);
-          const float sum[4] = {sums.x, sums.y, sums.z, sums.w};
-          for (int i = 0; i < 4; ++i) to[i] = slice == 0 ? sum[i] : added(to[i], sum[i]);
-        });
-      }
-    }
+    Tile tile(task.linear, group);
+    tile.run(begin(task, range), end(task, range), ahead, [&](const LinearPlace& place) {
+      tile.each_sum(place.block, [&](int64_t r, int64_t n, float4 sums) {  // the same thread for each piece
+        float* to = logits + (r - first_row) * kTopKBlock + (n - first);
+        const float sum[4] = {sums.x, sums.y, sums.z, sums.w};
+        for (int i = 0; i < 4; ++i) to[i] = place.piece == 0 ? sum[i] : added(to[i], sum[i]);
+      });
+    });
     sync_block();
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
     for (int at = warp; at < kRows && first_row + at < task.wanted.rows; at += kLinearThreads / 32) {

@@ -64,18 +64,24 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #endif
 }
 
-template <size_t n>
-struct Words {
-  unsigned long long words[n];
-};
-// What was written before the kernel in front of this one began, and may have been in this multiprocessor's cache before that.
+// What all threads of a block need, read once for all of them: what thousands of warps read one by one at the same address
+// comes from one place of the second-level cache, which gives out a few words a cycle (a kernel of 64 rows that should take 5
+// us took 68 on an H100). It was written before the kernel in front of this one began, and may have been in this
+// multiprocessor's own cache before that.
 template <class T>
-__device__ __forceinline__ T load_anew(const T* at) {
-  static_assert(sizeof(T) % 8 == 0 && alignof(T) == 8);
-  Words<sizeof(T) / 8> all;
+__device__ __forceinline__ T load_by_block(const T* at) {
+  using Word = unsigned long long;
+  constexpr unsigned kWords = sizeof(T) / sizeof(Word);
+  static_assert(sizeof(T) % sizeof(Word) == 0 && alignof(T) == alignof(Word));
+  __shared__ Word words[kWords];
+  for (unsigned i = threadIdx.x; i < kWords; i += blockDim.x) words[i] = __ldcg(reinterpret_cast<const Word*>(at) + i);
+  __syncthreads();
+  struct Copy {
+    Word words[kWords];
+  } copy;
 #pragma unroll
-  for (size_t i = 0; i < sizeof(T) / 8; ++i) all.words[i] = __ldcg(reinterpret_cast<const unsigned long long*>(at) + i);
-  return __builtin_bit_cast(T, all);
+  for (unsigned i = 0; i < kWords; ++i) copy.words[i] = words[i];
+  return __builtin_bit_cast(T, copy);
 }
 
 // Of the device's own clock.
@@ -104,6 +110,16 @@ __device__ __forceinline__ void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], 
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Four 8 x 8 matrices of two-byte elements from shared memory, transposed: lane l names row l % 8 (16 bytes) of matrix l / 8,
+// and gets of matrix i in v[i] elements 2 (l % 4) and the next of column l / 4.
+__device__ __forceinline__ void load_transposed(uint32_t (&v)[4], const void* row) {
+  const auto from = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(from)
+               : "memory");
 }
 
 // 16 bytes from global to shared memory, there after copy_async_wait; zeros, and nothing read, if not valid.

@@ -42,7 +42,7 @@ void run_kernel(const void* at) {
   const auto* argument = static_cast<const Argument<A>*>(at);
 #endif
   allow_next_kernel();
-  const Argument<A> full = load_anew(argument);
+  const Argument<A> full = load_by_block(argument);
   if constexpr (kAhead != nullptr) kAhead(full.value);
   wait_for_kernel_before();
   if (full.wanted && *full.wanted == 0) {
@@ -56,7 +56,7 @@ template <auto kKernel, int kMostThreads = 256, void (*kAhead)(const typename Ar
 void launch(const Place& p, Grid grid, unsigned threads, size_t shared_bytes,
             const typename ArgumentOf<decltype(kKernel)>::Type& argument) {
   using A = typename ArgumentOf<decltype(kKernel)>::Type;
-  static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 32);
+  static_assert(std::is_trivially_copyable_v<A> && alignof(A) <= 32 && sizeof(Argument<A>) <= kMostArgument);
   if (grid.empty()) return;
   const Argument<A> full{p.launches->wanted(), argument};
   p.launches->add({reinterpret_cast<gpu::Kernel>(&run_kernel<kKernel, kMostThreads, A, kAhead>), static_cast<uint32_t>(grid.x),

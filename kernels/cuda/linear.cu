@@ -1,8 +1,8 @@
-// Linear: activations to fragments (linear_rows.h), weights streamed past them (linear_tile.h), the slices of K added.
+// Linear: activations to fragments (linear_rows.h), weights streamed past them (linear_tile.h), the pieces of K added.
 //
-// Order of an output, whatever the number of rows: within a slice, mma after mma over k ascending (bf16: the rows' high
+// Order of an output, whatever the number of rows: within a piece, mma after mma over k ascending (bf16: the rows' high
 // parts, then their low parts; fp8: the rows as halves; int4: an exact sum of each block of 32, times the weights' scale;
-// int8: exact), then the slices ascending, then times the scales of weights (int8, fp8) and row, then + bias, then +
+// int8: exact), then the pieces ascending, then times the scales of weights (int8, fp8) and row, then + bias, then +
 // residual.
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/linear_end.h"
@@ -13,18 +13,21 @@
 namespace aerie::kernels::cuda {
 namespace {
 
+// Grid (row tiles, parts); of ids (rows, blocks of ids).
 template <DType kType, int kGroups>
 __device__ void linear_tile_ahead(const LinearTask& task) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
-  if (!task.ids && first < task.groups) LinearTile<kType, kGroups>(task, first, blockIdx.y).fetch_ahead(blockIdx.z);
+  if (!task.ids && first < task.groups)
+    LinearTile<kType, kGroups>(task, first).fetch_ahead(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1));
 }
 template <DType kType, int kGroups>
 __device__ void linear_tile(const LinearTask& task) {
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (task.ids ? 1 : kGroups), slice = blockIdx.z;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * (task.ids ? 1 : kGroups);
   if (first >= (task.ids ? task.rows : task.groups)) return;
   LinearTile<kType, kGroups> tile(task, first, blockIdx.y);
-  tile.accumulate(slice, !task.ids);
-  tile.store(slice);
+  const auto store = [&](const LinearPlace& place) { tile.store(place); };
+  if (task.ids) tile.run(0, task.shape.units, false, store);
+  else tile.run(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1), true, store);
 }
 
 struct PlainTask {
@@ -52,10 +55,10 @@ __device__ void linear_f32(const PlainTask& task) {
 
 template <DType kType, int kGroups>
 void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
-  const int64_t across = k.ids ? bucket(k.rows) : (bucket(task.groups) + kGroups - 1) / kGroups;
-  const int64_t panels = k.ids ? k.cols : task.shape.panels;
-  launch<linear_tile<kType, kGroups>, kLinearThreads, linear_tile_ahead<kType, kGroups>>(p, {across, (panels + kBlockPanels - 1) / kBlockPanels, task.shape.slices},
-                                      kLinearThreads, LinearTile<kType, kGroups>::kShared, task);
+  const Grid grid = k.ids ? Grid{bucket(k.rows), (k.cols + kBlockPanels - 1) / kBlockPanels}
+                          : Grid{(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts};
+  launch<linear_tile<kType, kGroups>, kLinearThreads, linear_tile_ahead<kType, kGroups>>(p, grid, kLinearThreads,
+                                                                                         LinearTile<kType, kGroups>::kShared, task);
 }
 
 template <DType kType>
@@ -73,6 +76,8 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   const Grid cells = end_grid(k.cols, k.rows);
   end.partial = m.partial;
   end.columns = k.partial_columns();
+  end.shape = k.shape();
+  end.whole = k.w.dtype == DType::f32;
   end.scales = m.scales;
   end.weights = output_scales(k.w);
   end.integers = k.w.dtype == DType::int8;
@@ -82,13 +87,12 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   } else {
     LinearTask task = prepare(k, m, p);
     task.partial = m.partial;
-    end.slices = task.shape.slices;
     if (k.w.dtype == DType::bf16) tiles<DType::bf16>(k, task, p);
     if (k.w.dtype == DType::fp8) tiles<DType::fp8>(k, task, p);
     if (k.w.dtype == DType::int8) tiles<DType::int8>(k, task, p);
     if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
   }
-  launch<add_slices>(p, cells, kEndThreads, 0, end);
+  launch<add_pieces>(p, cells, kEndThreads, 0, end);
 }
 
 size_t bytes_of(const LinearWork& k) {

@@ -11,11 +11,10 @@ namespace aerie::kernels::cuda {
 
 constexpr int kPrepareThreads = 256;
 
-// Nearly v, never past it, so never infinite when v is not.
-__device__ inline uint32_t cut_to_bf16(float v) { return v != v ? 0x7fc0u : std::bit_cast<uint32_t>(v) >> 16; }
-
+// v as the sum of two bf16. The first is the nearest, but never infinite when v is not.
 __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
-  *high = cut_to_bf16(v);
+  *high = to_bf16(v);
+  if (finite(v) && !finite(from_bf16(*high))) *high = std::bit_cast<uint32_t>(v) >> 16;
   *low = finite(v) ? to_bf16(v - from_bf16(*high)) : 0;
 }
 

@@ -1,43 +1,71 @@
 // How Linear is cut. Everything that decides the order of a sum depends on the weights' shape and type alone, never on
 // the number of rows or on the device.
 //
-// A step is the K of one mma (16 bf16 or fp8, 32 int8 or int4 weights), a unit is what one pipeline stage brings (4 steps). A
-// block of 4 warps makes 128 outputs, a warp those of two panels; slices of K go to different blocks and are added in
-// ascending order afterwards, for otherwise few layers would fill the device.
+// A step is the K of one mma (16 bf16 or fp8, 32 int8 or int4 weights), a unit is what one pipeline stage brings (4 steps) of
+// a panel block, eight panels: 128 outputs, of which each of 4 warps makes those of two panels. Units are numbered through
+// all panel blocks, and cut into equal parts, one for each block of threads: on the device that this is tuned for all
+// multiprocessors have two, and end together. So the K of a panel block is cut into pieces, where parts begin; their sums
+// are added in ascending order afterwards.
 #pragma once
 
+#include "kernels/cuda/gpu.h"
 #include "kernels/ops.h"
 #include "kernels/scalar_math.h"
 
 namespace aerie::kernels::cuda {
 
 constexpr int kLinearThreads = 128;
-constexpr int kMostShared = 99 << 10;  // bytes of shared memory of a block, on every device we build for
 constexpr int kBlockPanels = 8;
 constexpr int kGroupRows = 8;  // batch rows an mma takes
 constexpr int kUnitSteps = 4;
-constexpr int64_t kWantedBlocks = 264;  // two for each of 132 multiprocessors
-constexpr int64_t kLeastUnits = 2;      // of a slice
-constexpr int64_t kMostSlices = 16;
+constexpr int64_t kWantedParts = 264;  // two for each of 132 multiprocessors
+constexpr int64_t kLeastUnits = 2;     // of a part
 
 struct LinearShape {
   int64_t steps;   // of K
-  int64_t units;   // of K
   int64_t panels;
-  int64_t slices, slice_units;
+  uint32_t units;   // of K
+  uint32_t blocks;  // of panels
+  uint32_t parts;
 
   AERIE_HOST_DEVICE static int64_t step_width(DType t) { return is_integer(t) ? 32 : 16; }
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
   AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
-      : steps(up(k, step_width(t))), units(up(steps, kUnitSteps)), panels(up(n, kPanel)) {
-    int64_t s = up(kWantedBlocks, up(panels, kBlockPanels));
-    if (s > units / kLeastUnits) s = units / kLeastUnits;
-    if (s > kMostSlices) s = kMostSlices;
-    if (s < 1) s = 1;
-    slice_units = up(units, s);
-    slices = up(units, slice_units);
+      : steps(up(k, step_width(t))),
+        panels(up(n, kPanel)),
+        units(static_cast<uint32_t>(up(steps, kUnitSteps))),
+        blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
+    const int64_t most = int64_t{units} * blocks / kLeastUnits;
+    parts = static_cast<uint32_t>(most < 1 ? 1 : most < kWantedParts ? most : kWantedParts);
   }
   AERIE_HOST_DEVICE int64_t columns() const { return panels * kPanel; }  // of partial sums
+
+  AERIE_HOST_DEVICE uint32_t all_units() const { return units * blocks; }
+  AERIE_HOST_DEVICE uint32_t part_begin(uint32_t part) const { return static_cast<uint32_t>(uint64_t{part} * all_units() / parts); }
+  AERIE_HOST_DEVICE uint32_t part_of(uint32_t unit) const {  // the last that begins there or before
+    return static_cast<uint32_t>(((uint64_t{unit} + 1) * parts - 1) / all_units());
+  }
+  AERIE_HOST_DEVICE uint32_t pieces(uint32_t block) const { return part_of(block * units + units - 1) - part_of(block * units) + 1; }
+  // Of any block; a bound.
+  AERIE_HOST_DEVICE int64_t most_pieces() const { return up(units, all_units() / parts) + 1; }
+};
+
+// A place in the units, and the piece that it is in.
+struct LinearPlace {
+  uint32_t block, unit, piece, piece_end;  // unit and piece_end: of the block's
+  AERIE_HOST_DEVICE LinearPlace(const LinearShape& s, uint32_t at) {
+    block = at / s.units;
+    unit = at % s.units;
+    const uint32_t part = s.part_of(at);
+    piece = part - s.part_of(at - unit);
+    bound(s, part);
+  }
+  AERIE_HOST_DEVICE void bound(const LinearShape& s, uint32_t part) {
+    const uint32_t end = s.part_begin(part + 1) - block * s.units;
+    piece_end = end < s.units ? end : s.units;
+  }
+  // Where a piece has ended.
+  AERIE_HOST_DEVICE void next_piece(const LinearShape& s) { *this = LinearPlace(s, block * s.units + unit); }
 };
 
 }  // namespace aerie::kernels::cuda

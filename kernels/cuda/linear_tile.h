@@ -1,10 +1,14 @@
-// The weight-streaming kernel: 128 outputs of 8 to 64 batch rows, one slice of K.
+// The weight-streaming kernel: units of weights (linear_shape.h) past 8 to 64 batch rows.
 //
 // Weights are the 16-row operand of mma. The panel16 layout already is what it wants: the 4-byte word (kk, l) of a panel
 // holds the weights that one lane of one fragment register needs, for output row l. A thread takes 16 bytes at a time, 4
 // rows of one kk, and a warp two panels: lane (g, t) has rows 4 (g % 4) .. + 3 of panel g / 4. So its four rows are
-// rows g and g + 8 of two mma tiles. Which output a row of a tile stands for is free; every load of a warp is two runs of
-// 256 bytes, and a thread's weights pass through its own places in shared memory only as the queue of cp.async.
+// rows g and g + 8 of two mma tiles. Which output a row of a tile stands for is free.
+//
+// A load of a warp is two runs of 256 bytes. Memory wants the lanes in the order of the addresses (eight of them ask for
+// 128 bytes at once: in the order of the fragments these would be parts of two such lines, and the second-level cache, which
+// answers one line at a time, gives half the bytes: seen on an H100), the fragments want them in theirs; so who brings 16
+// bytes is not who uses them, and where they lie between has no bank conflicts for either (place_of).
 #pragma once
 
 #include <type_traits>
@@ -22,8 +26,8 @@ struct LinearTask {
   int64_t groups = 0;                // of 8 batch rows
   LinearShape shape{DType::bf16, 1, 1};
   const char* x = nullptr;           // linear_rows.h
-  float* partial = nullptr;          // (slices, rows, shape.columns()) f32, of int8 weights i32, or
-  // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (slices, rows, n)
+  float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
+  // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
 };
 
@@ -50,112 +54,140 @@ class LinearTile {
  public:
   static constexpr size_t kShared = kStages * S::kBytes;
 
-  // Panels kBlockPanels * `block` and on, for rows of groups from `group` on (or of row `group`: LinearRows).
-  __device__ LinearTile(const LinearTask& task, int64_t group, int64_t block)
-      : t_(task), shared_(shared_memory<char>()), first_(group), block_(block) {
+  // For rows of groups from `group` on, or of row `group` and its ids from kBlockPanels * `ids_block` on: LinearRows.
+  __device__ LinearTile(const LinearTask& task, int64_t group, uint32_t ids_block = 0)
+      : t_(task), shared_(shared_memory<char>()), first_(group), ids_block_(ids_block) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
     warp_ = static_cast<int>(threadIdx.x / 32);
     half_ = lane / 16;
     quad_ = lane / 4 % 4;
     tig_ = lane % 4;
-    panel_ = panel_of(half_);
   }
 
-  // Begins to bring the slice's first weights, before the rows are there. Not of ids, which are as new as rows are.
-  __device__ void fetch_ahead(int64_t slice) {
-    for (int s = 0; s < kStages - 1; ++s)
-      if (first_unit(slice) + s < end_unit(slice)) fetch_weights(s, first_unit(slice) + s);
+  // Begins to bring the first weights of units [begin, end), before the rows are there. Not of ids, which are as new as rows
+  // are.
+  __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
+    Cursor at = cursor(begin);
+    for (uint32_t s = 0; s < kStages - 1 && begin + s < end; ++s, next(&at)) fetch_weights(static_cast<int>(s), at);
   }
 
-  // Adds up one slice of K; `ahead`: this thread has called fetch_ahead, of a tile like this one, and nothing since.
-  __device__ void accumulate(int64_t slice, bool ahead) {
-    for (auto& group : sum_)
-      for (auto& tile : group)
-        for (Sum& v : tile) v = 0;
-    const int64_t first = first_unit(slice), end = end_unit(slice);
-    for (int s = 0; s < kStages - 1; ++s) {
-      if (first + s < end) {
-        if (!ahead) fetch_weights(s, first + s);
-        fetch_rows(s, first + s);
+  // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the
+  // sums of that piece (each_sum) or of the part of it that was in there. `ahead`: this thread has called fetch_ahead with
+  // the same units, of a tile like this one, and nothing since.
+  template <class Done>
+  __device__ void run(uint32_t begin, uint32_t end, bool ahead, const Done& done) {
+    Cursor fetched = cursor(begin);
+    for (uint32_t s = 0; s < kStages - 1; ++s) {
+      if (begin + s < end) {
+        if (!ahead) fetch_weights(static_cast<int>(s), fetched);
+        fetch_rows(static_cast<int>(s), fetched.unit);
+        next(&fetched);
       }
       copy_async_commit();
     }
+    // Lanes of different ids have pieces of their own.
+    LinearPlace place(t_.shape, t_.ids ? static_cast<uint32_t>(fetched.panel < 0 ? 0 : fetched.panel / kBlockPanels) * t_.shape.units : begin);
+    clear();
     int stage = 0;
-    for (int64_t unit = first; unit < end; ++unit) {
+    for (uint32_t at = begin; at < end; ++at) {
       copy_async_wait<kStages - 2>();
       sync_block();  // the stage is here for all, and the one before has been used by all
-      const int64_t next = unit + kStages - 1;
-      if (next < end) {
-        fetch_weights((stage + kStages - 1) % kStages, next);
-        fetch_rows((stage + kStages - 1) % kStages, next);
+      if (at + kStages - 1 < end) {
+        const int free = (stage + kStages - 1) % kStages;
+        fetch_weights(free, fetched);
+        fetch_rows(free, fetched.unit);
+        next(&fetched);
       }
       copy_async_commit();
       multiply(stage);
       stage = (stage + 1) % kStages;
+      if (++place.unit != place.piece_end && at + 1 < end) continue;
+      done(place);
+      if (at + 1 == end) break;
+      clear();
+      place.next_piece(t_.shape);
     }
     copy_async_wait<0>();
   }
 
-  // The slice's sums to `partial`.
-  __device__ void store(int64_t slice) const {
-    if (t_.ids) return store_id(slice);
-    each_sum([&](int64_t r, int64_t n, float4 sums) {
-      *reinterpret_cast<float4*>(t_.partial + (slice * t_.rows + r) * t_.shape.columns() + n) = sums;
+  // A piece's sums to `partial`.
+  __device__ void store(const LinearPlace& place) const {
+    if (t_.ids) return store_id(place.piece);
+    each_sum(place.block, [&](int64_t r, int64_t n, float4 sums) {
+      *reinterpret_cast<float4*>(t_.partial + (int64_t{place.piece} * t_.rows + r) * t_.shape.columns() + n) = sums;
     });
   }
-  // f(row, output, the sums of four outputs) for each that this thread has; int32 sums as bits.
+  // f(row, output, the sums of four outputs) for each of panel block `block` that this thread has; int32 sums as bits.
   template <class F>
-  __device__ void each_sum(const F& f) const {
-    if (panel_ < 0) return;
+  __device__ void each_sum(uint32_t block, const F& f) const {
+    const int64_t panel = panel_of(block, half_);
+    if (panel < 0) return;
     for (int n = 0; n < kGroups; ++n)
       for (int odd = 0; odd < 2; ++odd) {
         const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
         if (r < t_.rows)
-          f(r, panel_ * kPanel + 4 * quad_,
+          f(r, panel * kPanel + 4 * quad_,
             make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd])));
       }
   }
 
  private:
-  __device__ int64_t panel_of(int half) const {
-    const int64_t at = (block_ * 4 + warp_) * 2 + half;
+  // A unit whose weights are wanted next.
+  struct Cursor {
+    uint32_t block, unit;
+    int64_t panel;  // this thread's; -1: none
+  };
+  __device__ Cursor cursor(uint32_t at) const {
+    const uint32_t block = t_.ids ? ids_block_ : at / t_.shape.units, unit = at % t_.shape.units;
+    return {block, unit, panel_of(block, half_)};
+  }
+  __device__ void next(Cursor* at) const {
+    if (++at->unit < t_.shape.units || t_.ids) return;
+    at->unit = 0;
+    at->panel = panel_of(++at->block, half_);
+  }
+  __device__ int64_t panel_of(uint32_t block, int half) const {
+    const int64_t at = (int64_t{block} * 4 + warp_) * 2 + half;
     if (!t_.ids) return at < t_.shape.panels ? at : -1;
     const int32_t id = at < t_.n ? t_.ids[first_ * t_.n + at] : -1;
     return id >= 0 ? id / kPanel : -1;
   }
-  __device__ int64_t first_unit(int64_t slice) const { return slice * t_.shape.slice_units; }
-  __device__ int64_t end_unit(int64_t slice) const {
-    const int64_t end = first_unit(slice) + t_.shape.slice_units;
-    return end < t_.shape.units ? end : t_.shape.units;
+  __device__ void clear() {
+    for (auto& group : sum_)
+      for (auto& tile : group)
+        for (Sum& v : tile) v = 0;
   }
   __device__ int64_t first_group() const { return t_.ids ? first_ / kGroupRows : first_; }
   __device__ char* weights(int stage) const { return shared_ + stage * S::kBytes; }
   __device__ char* scales(int stage) const { return weights(stage) + S::kWeights; }
   __device__ char* rows(int stage) const { return scales(stage) + S::kScales; }
-  __device__ uint4* slot(int stage, int step, int load) const {
-    return reinterpret_cast<uint4*>(weights(stage)) + (step * S::kLoads + load) * kLinearThreads + threadIdx.x;
+  // Of the 16 bytes that are rows 4 `quad` .. + 3 of word `tig`, in a half-warp's 256.
+  __device__ static int place_of(int tig, int quad) { return tig / 2 * 8 + tig % 2 * 4 + quad % 2 * 2 + (quad / 2 ^ tig / 2); }
+  __device__ uint4* slot(int stage, int step, int load, int place) const {
+    return reinterpret_cast<uint4*>(weights(stage)) + ((step * S::kLoads + load) * 8 + warp_ * 2 + half_) * 16 + place;
   }
 
-  __device__ void fetch_weights(int stage, int64_t unit) {
+  __device__ void fetch_weights(int stage, const Cursor& at) {
     constexpr int kWords = S::kLoads * 4;  // kk of a step
+    const int tig = static_cast<int>(threadIdx.x / 4 % 4), quad = static_cast<int>(threadIdx.x % 4), place = place_of(tig, quad);
     for (int step = 0; step < kUnitSteps; ++step)
       for (int load = 0; load < S::kLoads; ++load) {
-        const int64_t kk = (unit * kUnitSteps + step) * kWords + load * 4 + tig_;
-        const bool valid = panel_ >= 0 && kk < t_.panel_words;
-        const char* from = t_.w + ((panel_ * t_.panel_words + kk) * kPanel + 4 * quad_) * 4;
-        copy_async16(slot(stage, step, load), valid ? from : t_.w, valid);
+        const int64_t kk = (int64_t{at.unit} * kUnitSteps + step) * kWords + load * 4 + tig;
+        const bool valid = at.panel >= 0 && kk < t_.panel_words;
+        const char* from = t_.w + ((at.panel * t_.panel_words + kk) * kPanel + 4 * quad) * 4;
+        copy_async16(slot(stage, step, load, place), valid ? from : t_.w, valid);
       }
     if constexpr (S::kInt4) {
       // Of each panel 4 blocks of 16 halves; lane l of the first 16 takes 8 of them.
       const int lane = static_cast<int>(threadIdx.x % 32), half = lane / 8 % 2, step = lane % 8 / 2;
-      const int64_t block = unit * kUnitSteps + step, panel = panel_of(half);
+      const int64_t block = int64_t{at.unit} * kUnitSteps + step, panel = panel_of(at.block, half);
       const bool valid = panel >= 0 && block < t_.shape.steps;
       const uint16_t* from = t_.scales + (panel * t_.shape.steps + block) * kPanel + lane % 2 * 8;
       auto* to = reinterpret_cast<uint16_t*>(scales(stage)) + ((warp_ * 2 + half) * kUnitSteps + step) * kPanel + lane % 2 * 8;
       if (lane < 16) copy_async16(to, valid ? from : t_.scales, valid);
     }
   }
-  __device__ void fetch_rows(int stage, int64_t unit) {
+  __device__ void fetch_rows(int stage, uint32_t unit) {
     constexpr int kChunks = S::kGroupBytes / 16;
     for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kLinearThreads) {
       const int64_t group = first_group() + i / kChunks;
@@ -171,13 +203,15 @@ class LinearTile {
       uint32_t a[2][4];
       weights_of(stage, step, a);
       if constexpr (kType == DType::bf16) {
-        for (int n = 0; n < kGroups; ++n) {
-          const uint4 x = reinterpret_cast<const uint4*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
-          const uint32_t high[2] = {x.x, x.y}, low[2] = {x.z, x.w};
-          for (int m = 0; m < 2; ++m) {
-            mma_bf16(sum_[n][m], a[m], high);
-            mma_bf16(sum_[n][m], a[m], low);
-          }
+        // Of a few groups all high parts, then all low ones: an mma waits for the one before that has its sums.
+        constexpr int kTogether = kGroups < 4 ? kGroups : 4;
+        for (int n = 0; n < kGroups; n += kTogether) {
+          uint4 x[kTogether];
+          for (int i = 0; i < kTogether; ++i) x[i] = reinterpret_cast<const uint4*>(rows(stage))[((n + i) * kUnitSteps + step) * 32 + lane];
+          for (int i = 0; i < kTogether; ++i)
+            for (int m = 0; m < 2; ++m) mma_bf16(sum_[n + i][m], a[m], {x[i].x, x[i].y});
+          for (int i = 0; i < kTogether; ++i)
+            for (int m = 0; m < 2; ++m) mma_bf16(sum_[n + i][m], a[m], {x[i].z, x[i].w});
         }
       } else if constexpr (!S::kInt4) {
         for (int n = 0; n < kGroups; ++n) {
@@ -207,7 +241,8 @@ class LinearTile {
 
   // The fragments of two tiles: rows g and g + 8 of tile m are the thread's rows 2 m and 2 m + 1.
   __device__ void weights_of(int stage, int step, uint32_t (&a)[2][4]) const {
-    const uint4 u = *slot(stage, step, 0);
+    const int place = place_of(tig_, quad_);
+    const uint4 u = *slot(stage, step, 0, place);
     if constexpr (S::kOneLoad) {
       constexpr uint32_t kLow = 0x0f0f0f0fu;
       const uint32_t w[4] = {u.x, u.y, u.z, u.w};
@@ -218,19 +253,20 @@ class LinearTile {
           a[m][2 + i] = S::kInt4 ? minus_eight(word >> 4 & kLow) : halves_of_e4m3(word >> 16);
         }
     } else {
-      const uint4 v = *slot(stage, step, 1);
+      const uint4 v = *slot(stage, step, 1, place);
       a[0][0] = u.x, a[0][1] = u.y, a[0][2] = v.x, a[0][3] = v.y;
       a[1][0] = u.z, a[1][1] = u.w, a[1][2] = v.z, a[1][3] = v.w;
     }
   }
 
   // One output of each panel, of one batch row: one thread has it.
-  __device__ void store_id(int64_t slice) const {
-    const int64_t r = first_, at = (block_ * 4 + warp_) * 2 + half_;
-    if (panel_ < 0) return;
-    const int lane = t_.ids[r * t_.n + at] % kPanel, column = static_cast<int>(r % kGroupRows);
+  __device__ void store_id(uint32_t piece) const {
+    const int64_t r = first_, at = (int64_t{ids_block_} * 4 + warp_) * 2 + half_;
+    const int32_t id = at < t_.n ? t_.ids[r * t_.n + at] : -1;
+    if (id < 0) return;
+    const int lane = id % kPanel, column = static_cast<int>(r % kGroupRows);
     if (lane / 4 != quad_ || column / 2 != tig_) return;
-    float* to = t_.partial + (slice * t_.rows + r) * t_.n + at;
+    float* to = t_.partial + (int64_t{piece} * t_.rows + r) * t_.n + at;
     for (int m = 0; m < 2; ++m)
       for (int i = 0; i < 4; ++i)
         if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = bits(sum_[0][m][i]);
@@ -238,9 +274,9 @@ class LinearTile {
 
   const LinearTask& t_;
   char* shared_;
-  int64_t first_, block_;
+  int64_t first_;
+  uint32_t ids_block_;
   int warp_, half_, quad_, tig_;
-  int64_t panel_;  // -1: none
   using Sum = std::conditional_t<kType == DType::int8, int32_t, float>;  // int8: exact to the end
   __device__ static float bits(float v) { return v; }
   __device__ static float bits(int32_t v) { return std::bit_cast<float>(v); }

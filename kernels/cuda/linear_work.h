@@ -26,8 +26,8 @@ struct LinearMemory {
   LinearMemory(const LinearWork& k, Carve& carve, bool sums = true) {
     const LinearShape shape = k.shape();
     const bool tiled = k.w.dtype != DType::f32;
-    if (sums) partial = carve.take<float>((tiled ? shape.slices : 1) * k.rows * k.partial_columns());
-    if (tiled) x = carve.take<char>(k.groups() * shape.units * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
+    if (sums) partial = carve.take<float>((tiled ? shape.most_pieces() : 1) * k.rows * k.partial_columns());
+    if (tiled) x = carve.take<char>(k.groups() * int64_t{shape.units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
     if (k.scaled()) scales = carve.take<float>(k.groups() * kGroupRows);
   }
 };
@@ -50,7 +50,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.groups = k.groups();
   task.x = m.x;
   task.ids = k.ids;
-  PrepareTask rows{k.x, task.shape.units * kUnitSteps, task.groups * kGroupRows, m.x, m.scales};
+  PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, task.groups * kGroupRows, m.x, m.scales};
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
   const Grid grid{bucket(task.groups) * kGroupRows};

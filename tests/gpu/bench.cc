@@ -1,8 +1,9 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
 // 1 to 128 rows (of 1 and 64 also without early kernels), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
-//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--tiny] [--save FILE]
-// --save: the object so far, whenever a part of it is done.
+//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
+// --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
+// whenever a part of it is done.
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ struct Options {
   int32_t context = 512;
   int samples = 41;
   std::vector<std::string> types;
+  std::vector<int64_t> rows = {1, 2, 4, 8, 16, 32, 64, 128};
+  bool parts = false;
   std::string save;
   double bandwidth = 0;  // bytes a second
 };
@@ -31,13 +34,26 @@ ordered_json timed(Bench& b, const std::vector<Op>& plan, int64_t rows, double f
   return {{"rows", rows}, {"us", t.us}, {"submit_us", t.submit_us}, {"of_bandwidth", floor_us / t.us}};
 }
 
+// Of each kind of op one a layer, one after another.
+ordered_json bench_parts(Bench& b, const TargetPass& target, const Options& o) {
+  ordered_json all;
+  for (const int64_t rows : {1, 8, 64}) {
+    for (const auto& [name, plan] : target.parts(rows)) {
+      const double us = b.time(plan, o.samples).us;
+      std::fprintf(stderr, "  %2lld rows, %3zu x %-16s %9.1f us\n", static_cast<long long>(rows), plan.size(), name.c_str(), us);
+      all.push_back({{"rows", rows}, {"op", name}, {"ops", plan.size()}, {"us", us}});
+    }
+  }
+  return all;
+}
+
 ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   Bench b;
   TargetPass target(b, o.shape, type, o.context);
   const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
   ordered_json j = {{"dtype", name}, {"layers", o.shape.layers}, {"context", o.context}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
-  for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128})
-    j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
+  for (const int64_t rows : o.rows) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
+  if (o.parts) j["parts"] = bench_parts(b, target, o);
   if (type == DType::bf16) {
     const aerie::Status library = b.load_fast_linear();
     j["cublaslt"] = library.ok() ? "loaded" : library.message();
@@ -74,17 +90,23 @@ ordered_json bench_eagle(const Options& o) {
 
 Options parse(int argc, char** argv) {
   Options o;
+  std::vector<int64_t> rows;
   for (int i = 1; i < argc; ++i) {
     const auto number = [&] { return i + 1 < argc ? std::atoi(argv[++i]) : 0; };
     if (!std::strcmp(argv[i], "--context")) o.context = number();
     else if (!std::strcmp(argv[i], "--layers")) o.shape.layers = number();
     else if (!std::strcmp(argv[i], "--samples")) o.samples = number();
     else if (!std::strcmp(argv[i], "--save")) o.save = i + 1 < argc ? argv[++i] : "";
+    else if (!std::strcmp(argv[i], "--rows")) rows.push_back(number());
+    else if (!std::strcmp(argv[i], "--parts")) o.parts = true;
     else if (!std::strcmp(argv[i], "--tiny")) o.shape = {64, 96, 512, 1, 2, 1, 32};
     else o.types.emplace_back(argv[i]);
   }
   if (o.context < 1 || o.context > 1 << 20 || o.shape.layers < 1 || o.shape.layers > 200 || o.samples < 1)
     fail("--context, --layers or --samples out of range");
+  for (const int64_t n : rows)
+    if (n < 1 || n > Working::kRows) fail("--rows out of range");
+  if (!rows.empty()) o.rows = std::move(rows);
   if (o.types.empty()) o.types = {"bf16", "fp8", "int8", "int4"};
   return o;
 }

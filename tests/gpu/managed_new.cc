@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr size_t kArena = size_t{16} << 30;  // of addresses: pages that are not touched are not there
+constexpr size_t kArena = size_t{12} << 30;  // of addresses: pages that are not touched are not there
 constexpr size_t kApart = 64;                // bytes that are worth an allocation of their own
 constexpr int64_t kMostApart = 200000;       // then the arena again, which has room for what is small
 

@@ -94,6 +94,24 @@ std::vector<Op> TargetPass::plan(int64_t n) {
   return plan;
 }
 
+std::vector<std::pair<std::string, std::vector<Op>>> TargetPass::parts(int64_t n) const {
+  static const char* const kNames[] = {"norm", "qkv", "rope and store", "attention", "o", "norm", "gate and up", "activate", "down"};
+  std::vector<std::pair<std::string, std::vector<Op>>> parts;
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    parts.push_back({kNames[i], {}});
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      std::vector<Op> layer;
+      working_.layer(layer, layers_[l], static_cast<int32_t>(l), n);
+      parts.back().second.push_back(layer.at(i));
+    }
+  }
+  const Tensor logits = rows(logits_, 0, n);
+  parts.push_back({"head", {Linear{rows(working_.normed, 0, n), head_, {}, {}, logits}}});
+  parts.push_back({"walk", {Walk{logits, static_cast<int32_t>(shape_.vocab), working_.position, none_, none_, seqs_,
+                                 static_cast<int32_t>(n), 1, out_}}});
+  return parts;
+}
+
 std::vector<Op> TargetPass::widest(Bench& b, int64_t n, bool fast) const {
   return {Linear{b.f32(n, shape_.hidden, 0.1f), layers_[0].gate_up, {}, {}, b.f32(n, 2 * shape_.ffn, 0.0f), fast}};
 }

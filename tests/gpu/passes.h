@@ -35,6 +35,8 @@ class TargetPass {
  public:
   TargetPass(Bench& b, const Shape& s, DType t, int32_t context);
   std::vector<Op> plan(int64_t rows);
+  // Kind by kind, one op of it from every layer: what each costs.
+  std::vector<std::pair<std::string, std::vector<Op>>> parts(int64_t rows) const;
   // One of its matrices over many rows, as prefill has them.
   std::vector<Op> widest(Bench& b, int64_t rows, bool fast) const;
 

@@ -181,8 +181,19 @@ until=$((SECONDS + $(left) * 2 / 5))
 tests_in() { awk -v suite="$1." '/^[^ ]/ { inside = $1 == suite; next } inside { print $1 }' "$results/tests.txt"; }
 again=()
 if limited 30 "$bin/gpu_tests" --gtest_list_tests >"$results/tests.txt" 2>"$results/tests.log" && grep -q '^  ' "$results/tests.txt"; then
-  for suite in $(awk '/^[^ ]+\.( |$)/ { sub(/\.$/, "", $1); print $1 }' "$results/tests.txt"); do
-    check "tests: $suite" "$suite_limit" "$bin/gpu_tests" --gtest_filter="$suite.*"
+  suites=$(awk '/^[^ ]+\.( |$)/ { sub(/\.$/, "", $1); print $1 }' "$results/tests.txt")
+  # Four at once (more would ask for more managed memory than a card has): most of a test is the reference's time.
+  suite_limit=$(( suite_limit < $(left) ? suite_limit : $(left) ))
+  export bin work suite_limit
+  xargs -P 4 -I SUITE bash -c 'timeout -k 3 "$suite_limit" "$bin/gpu_tests" --gtest_filter="SUITE.*" </dev/null >"$work/SUITE.out" 2>&1
+    echo $? >"$work/SUITE.rc"' <<<"$suites" &
+  wait_for_suite() {
+    while [ ! -s "$work/$1.rc" ]; do sleep 0.1; done
+    cat "$work/$1.out"
+    return "$(cat "$work/$1.rc")"
+  }
+  for suite in $suites; do
+    check "tests: $suite" "$((2 * suite_limit + 5))" wait_for_suite "$suite"
     case $? in
       0)
         while read -r test why; do skip "$test" "$why"; done < <(
@@ -202,7 +213,7 @@ until=$whole
 
 options=()
 [ $quick = 1 ] && options=(--layers 4)
-check "benchmarks" "$bench_limit" "$bin/gpu_bench" --save "$results/bench.json" "${options[@]}"
+check "benchmarks" "$bench_limit" "$bin/gpu_bench" --parts --save "$results/bench.json" "${options[@]}"
 
 # Same seed, same text, through the program that users have.
 if [ -f "$demo/demo.aerie" ]; then

@@ -1,9 +1,11 @@
 #include "matrix.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "kernels/e4m3.h"
 #include "kernels/panel16.h"
@@ -20,6 +22,9 @@ Random::Random(uint64_t seed, const std::string& name) : state_(seed * 0x9E3779B
 }
 
 namespace {
+
+using kernels::kPanel;
+constexpr int64_t kMuch = 1 << 20;  // elements that are worth threads
 
 // A unit of a row: codes as stored (bit patterns of f32, bf16 and fp8, int8, nibbles), and the scale of its block or row.
 struct Unit {
@@ -136,7 +141,8 @@ Matrix inflate_matrix(const Tensor& small, const Map& rows, const Map& columns, 
   m.tensor = {m.data.data(), m.scales.empty() ? nullptr : m.scales.data(), n, k, 0, small.dtype, Layout::panel16};
   std::vector<Unit> templates;
   for (int64_t r = 0; r < small.rows; ++r) templates.push_back(loudest(small, r, unit));
-  for (int64_t r = 0; r < n; ++r) {
+  const auto make_row = [&](int64_t r) {
+    Random own = random.part(r);
     const int32_t row = rows[static_cast<size_t>(r)];
     const Unit& like = templates[static_cast<size_t>(row >= 0 ? row : r % small.rows)];
     for (size_t c = 0; c < columns.size(); ++c) {
@@ -144,10 +150,19 @@ Matrix inflate_matrix(const Tensor& small, const Map& rows, const Map& columns, 
       Unit u;
       if (column == kHot || (column >= 0 && row == kSilent)) u = zero(small.dtype, like, unit);
       else if (column >= 0 && row >= 0) read(small, row, int64_t{column} * unit, unit, &u);
-      else u = noise(small.dtype, like, unit, random);
+      else u = noise(small.dtype, like, unit, own);
       write(m.tensor, r, static_cast<int64_t>(c) * unit, unit, u);
     }
-  }
+  };
+  std::atomic<int64_t> next{0};
+  const auto work = [&] {
+    for (int64_t first; (first = next.fetch_add(kPanel)) < n;)
+      for (int64_t r = first; r < std::min(first + kPanel, n); ++r) make_row(r);
+  };
+  std::vector<std::jthread> threads(n * k < kMuch ? 0 : std::min(std::thread::hardware_concurrency(), 16u));
+  for (std::jthread& t : threads) t = std::jthread(work);
+  work();
+  threads.clear();
   return m;
 }
 

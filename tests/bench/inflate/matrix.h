@@ -13,6 +13,12 @@ namespace aerie::inflate {
 class Random {
  public:
   Random(uint64_t seed, const std::string& name);
+  // Those of a part: the same whoever makes it.
+  Random part(int64_t i) const {
+    Random r = *this;
+    r.state_ ^= (static_cast<uint64_t>(i) + 1) * 0xD1342543DE82EF95u;
+    return r;
+  }
   uint64_t next() {
     state_ += 0x9E3779B97F4A7C15u;
     uint64_t z = state_;

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cuda/gpu.h"
 #include "tests/support/cuda_emulation/fibers.h"
 
 namespace aerie::kernels::cuda::emulation {
@@ -198,7 +199,7 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
   static Block b;
   if (threads == 0 || threads % 32 != 0 || threads > Fibers::kMost) return "block of " + std::to_string(threads) + " threads";
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535) return "empty or too large a grid";
-  if (shared_bytes > (99 << 10)) return "more than 99 KiB of shared memory";  // of every architecture we build for
+  if (shared_bytes > static_cast<size_t>(kMostShared)) return "more shared memory than a block may ask for";
   block = &b;
   b.failure.clear();
   const unsigned blocks = grid.x * grid.y * grid.z;

@@ -116,7 +116,7 @@ T atomic_add(T* p, T v) {  // fibers do not interrupt each other
 inline void allow_next_kernel() {}  // there is one at a time
 inline void wait_for_kernel_before() {}
 template <class T>
-T load_anew(const T* at) {
+T load_by_block(const T* at) {
   return *at;
 }
 
@@ -205,6 +205,20 @@ inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
         for (int k = 0; k < 32; ++k)
           static_cast<Arg*>(args[l])->c[r] += A[g + r / 2 * 8][k] * B[k][2 * t + r % 2];
     }
+  });
+}
+
+inline void load_transposed(uint32_t (&v)[4], const void* row) {
+  struct Arg {
+    uint32_t* v;
+    const void* row;
+  } arg{v, row};
+  emulation::meet("load_transposed", &arg, [](void* const* args) {
+    uint16_t m[4][8][8];
+    for (int l = 0; l < 32; ++l) std::memcpy(m[l / 8][l % 8], static_cast<const Arg*>(args[l])->row, 16);
+    for (int l = 0; l < 32; ++l)
+      for (int i = 0; i < 4; ++i)
+        static_cast<Arg*>(args[l])->v[i] = m[i][l % 4 * 2][l / 4] | static_cast<uint32_t>(m[i][l % 4 * 2 + 1][l / 4]) << 16;
   });
 }
 
