@@ -7,6 +7,7 @@
 // and how many there are changes none of it.
 #include "kernels/cuda/attention_shape.h"
 #include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/kv.h"
 
@@ -19,6 +20,7 @@ struct AttentionTask {
   Attention op;
   float* partial;  // (rows, heads, chunks, dim + 2): maximum, total, values
   int64_t chunks;
+  Fragments fragments;
 };
 
 __device__ int64_t padded(int64_t dim) { return (dim + 3) / 4 * 4; }
@@ -304,7 +306,17 @@ __device__ void merge_chunks(const AttentionTask& task) {
     if (i == 0) to[0] = span.top, to[1] = span.total;
     if (i < dim) to[2 + i] = span.value;
   }
-  if (!op.partial && i < dim) row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
+  if (op.partial) return;
+  const float value = length == 0 ? 0.0f : all.value / all.total;
+  if (i < dim) row(op.out, r)[head * dim + i] = value;
+  if (!task.fragments.to) return;
+  auto* values = shared_memory<float>();
+  values[i] = value;
+  sync_block();
+  if (i >= dim / 4) return;
+  float x[4];
+  for (int e = 0; e < 4; ++e) x[e] = values[word_element(i, e / 2) + e % 2];
+  put_word(task.fragments, r, head * dim / 4 + i, x);
 }
 
 __device__ void merge_spans(const AttentionMerge& op) {
@@ -373,10 +385,11 @@ size_t workspace(const Attention& op) {
 }
 
 void enqueue(const Attention& op, const Place& p) {
-  const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op)};
   const int64_t dim = op.cache.head_dim;
+  const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op),
+                           op.partial || dim % 16 ? Fragments{} : fragments_for(op.out, 0, p)};
   any_chunks(task, p);
-  launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), 0, task);
+  launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), threads_for(dim) * sizeof(float), task);
 }
 
 void enqueue(const AttentionMerge& op, const Place& p) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "kernels/cuda/launches.h"
 #include "kernels/ops.h"
@@ -23,6 +24,18 @@ class Carve {
  private:
   char* memory_;
   int64_t used_ = 0;
+};
+
+// What an op's kernels may do for the ops behind it, and have done (chain.h).
+struct Chain {
+  std::span<const Op> behind;  // ops that run if this one does
+  size_t taken = 0;            // of them this op's kernels do
+  bool fragments = false;      // the op in front has left this one's rows as fragments (Place::rows)
+
+  template <class O>
+  const O* next(size_t i = 0) const {
+    return i < behind.size() ? std::get_if<O>(&behind[i]) : nullptr;
+  }
 };
 
 // transfer.cu: within plans, between device memory and what the queue's memory holds for the host.
@@ -83,6 +96,18 @@ template <>
 size_t workspace(const LinearTopK&);
 template <>
 size_t workspace(const Walk&);
+
+// Bytes of Place::rows.
+template <class O>
+size_t rows_space(const O&) {
+  return 0;
+}
+template <>
+size_t rows_space(const Linear&);
+template <>
+size_t rows_space(const LinearRows&);
+template <>
+size_t rows_space(const LinearTopK&);
 
 // Why the backend cannot run an op, null if it can.
 template <class O>

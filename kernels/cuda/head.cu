@@ -178,6 +178,10 @@ size_t workspace(const LinearTopK& op) {
   return carve.used();
 }
 template <>
+size_t rows_space(const LinearTopK& op) {
+  return rows_bytes(work(op));
+}
+template <>
 const char* refuse(const LinearTopK& op) {
   return refuse_k(op.k);
 }
@@ -198,6 +202,7 @@ void enqueue(const LinearTopK& op, const Place& p) {
   const LinearMemory m(work(op), carve, false);
   const BestParts parts(wanted(op), kTopKBlock, carve);
   const HeadTask task{prepare(work(op), m, p), m.scales, output_scales(op.w), static_cast<const float*>(op.bias.data), wanted(op), parts};
+  if (p.chain) p.chain->fragments = false;  // they have been used
   if (op.w.dtype == DType::bf16) head<DType::bf16>(task, p);
   if (op.w.dtype == DType::fp8) head<DType::fp8>(task, p);
   if (op.w.dtype == DType::int8) head<DType::int8>(task, p);

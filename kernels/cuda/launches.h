@@ -63,10 +63,14 @@ class Launches {
   size_t room_ = 0, used_ = 0;
 };
 
+struct Chain;
+
 // Where an op is put: among the launches, and its working memory, which the next op uses too.
 struct Place {
   Launches* launches = nullptr;
   char* workspace = nullptr;
+  char* rows = nullptr;    // of a Linear as fragments (linear_rows.h): what an op leaves there is the next one's
+  Chain* chain = nullptr;  // null: every op by itself
 };
 
 }  // namespace aerie::kernels::cuda

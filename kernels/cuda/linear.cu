@@ -92,6 +92,21 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (k.w.dtype == DType::int8) tiles<DType::int8>(k, task, p);
     if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
   }
+  if (p.chain) {
+    p.chain->fragments = false;  // these rows', if any, have been used
+    const auto take = [&](const auto* op, const Tensor& of) {
+      if (!op || k.ids || !same_rows(end.out, of)) return false;
+      p.chain->taken = 1;
+      enqueue_after(end, *op, p);
+      return true;
+    };
+    const auto* norm = p.chain->next<RmsNorm>();
+    const auto* act = p.chain->next<GatedActivate>();
+    const auto* rope = p.chain->next<RopeAndStore>();
+    if (norm && norm->heads == 1 && take(norm, norm->x)) return;
+    if (act && take(act, act->gate_up)) return;
+    if (rope && take(rope, rope->qkv)) return;
+  }
   launch<add_pieces>(p, cells, kEndThreads, 0, end);
 }
 
@@ -113,6 +128,14 @@ size_t workspace(const Linear& op) {
 template <>
 size_t workspace(const LinearRows& op) {
   return bytes_of(work(op));
+}
+template <>
+size_t rows_space(const Linear& op) {
+  return is_fast(op) ? 0 : rows_bytes(work(op));
+}
+template <>
+size_t rows_space(const LinearRows& op) {
+  return rows_bytes(work(op));
 }
 
 void enqueue(const Linear& op, const Place& p) {

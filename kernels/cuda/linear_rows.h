@@ -1,5 +1,5 @@
 // Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's
-// words, rows and K padded with zeros. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16 each, so that little
+// words, K padded with zeros; rows that are not there are left out. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16 each, so that little
 // is lost against f32. fp8 weights: {h, h}, halves, and one scale a row, a power of two that keeps the row's largest below
 // 2^15. int8/int4 weights: {q, q}, and one scale a row.
 #pragma once
@@ -18,23 +18,43 @@ __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
   *low = finite(v) ? to_bf16(v - from_bf16(*high)) : 0;
 }
 
+// Of bf16 weights: a kernel that has rows in its hands leaves them so. Rows of a group that do not exist are not there.
+struct Fragments {
+  void* to = nullptr;  // null: nobody wants them
+  int64_t words = 0;   // of a row
+};
+// The first element of pair `pair` of a row's word i.
+__device__ inline int64_t word_element(int64_t i, int pair) { return i / 4 * 16 + pair * 8 + i % 4 * 2; }
+__device__ inline void put_word(const Fragments& f, int64_t r, int64_t i, const float (&x)[4]) {
+  uint32_t word[4] = {};
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    uint32_t high, low;
+    split_bf16(x[e], &high, &low);
+    word[e / 2] |= high << (e % 2 * 16);
+    word[2 + e / 2] |= low << (e % 2 * 16);
+  }
+  const int64_t place = r / kGroupRows * f.words * kGroupRows + r % kGroupRows * 4 + i / 4 * 32 + i % 4;
+  static_cast<uint4*>(f.to)[place] = make_uint4(word[0], word[1], word[2], word[3]);
+}
+
 struct PrepareTask {
   Tensor x;
-  int64_t padded_steps, padded_rows;
+  int64_t padded_steps;
   void* out;
   float* scales;  // int8, fp8
 };
 
-// Grid (rows in whole groups; bf16: parts of a row): a block a row or a part of it. A row's words are numbered by (step of K, lane of the row's four).
+// Grid (rows; bf16: parts of a row): a block a row or a part of it. A row's words are numbered by (step of K, lane of the row's four).
 struct BlockRow {
   int64_t r, k, words, first;
-  const float* in;  // null: padding
+  const float* in;
   __device__ explicit BlockRow(const PrepareTask& task)
       : r(blockIdx.x),
         k(task.x.cols),
         words(task.padded_steps * 4),
         first(r / kGroupRows * task.padded_steps * 32 + r % kGroupRows * 4),
-        in(r < task.x.rows ? row(task.x, r) : nullptr) {}
+        in(row(task.x, r)) {}
   // Where word i goes.
   __device__ int64_t place(int64_t i) const { return first + i / 4 * 32 + i % 4; }
 
@@ -51,7 +71,7 @@ struct BlockRow {
 #pragma unroll
         for (int e = 0; e < n; ++e) {
           const int64_t at = k_of(i + h * step, e);
-          x[h][e] = in && at < k ? in[at] : 0.0f;
+          x[h][e] = at < k ? in[at] : 0.0f;
         }
 #pragma unroll
       for (int h = 0; h < kHeld; ++h)
@@ -61,38 +81,26 @@ struct BlockRow {
 };
 
 __device__ inline void prepare_bf16(const PrepareTask& task) {
-  if (blockIdx.x >= task.padded_rows) return;
+  if (blockIdx.x >= task.x.rows) return;
   const BlockRow row(task);
-  const auto k_of = [](int64_t i, int e) { return i / 4 * 16 + e / 2 * 8 + i % 4 * 2 + e % 2; };
-  row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) {
-    uint32_t word[4] = {};
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      uint32_t high, low;
-      split_bf16(x[e], &high, &low);
-      word[e / 2] |= high << (e % 2 * 16);
-      word[2 + e / 2] |= low << (e % 2 * 16);
-    }
-    static_cast<uint4*>(task.out)[row.place(i)] = make_uint4(word[0], word[1], word[2], word[3]);
-  });
+  const auto k_of = [](int64_t i, int e) { return word_element(i, e / 2) + e % 2; };
+  row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) { put_word({task.out, row.words}, row.r, i, x); });
 }
 
 struct RowTop {
   float top;  // largest magnitude
   bool fine;  // all are finite
 };
-// Of a row, by a whole block; null: there is none.
+// Of a row, by a whole block.
 __device__ inline RowTop top_of(const float* in, int64_t k) {
   auto* shared = shared_memory<float>();
   float top = 0, bad = 0;
-  for (int64_t i = threadIdx.x; in && i < k; i += kPrepareThreads) {
+  for (int64_t i = threadIdx.x; i < k; i += kPrepareThreads) {
     top = fmaxf(top, fabsf(in[i]));
     if (!finite(in[i])) bad = 1;
   }
-  if (in) {  // the same for the whole block
-    top = block_max(top, shared);
-    bad = block_max(bad, shared);
-  }
+  top = block_max(top, shared);
+  bad = block_max(bad, shared);
   return {top, bad == 0.0f};
 }
 
@@ -100,7 +108,7 @@ __device__ inline RowTop top_of(const float* in, int64_t k) {
 __device__ inline float two_to(int exponent) { return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23); }
 
 __device__ inline void prepare_half(const PrepareTask& task) {
-  if (blockIdx.x >= task.padded_rows) return;
+  if (blockIdx.x >= task.x.rows) return;
   const BlockRow row(task);
   const RowTop row_top = top_of(row.in, row.k);
   const int exponent = static_cast<int>(std::bit_cast<uint32_t>(row_top.top) >> 23) - 127;
@@ -118,7 +126,7 @@ __device__ inline void prepare_half(const PrepareTask& task) {
 }
 
 __device__ inline void prepare_int8(const PrepareTask& task) {
-  if (blockIdx.x >= task.padded_rows) return;
+  if (blockIdx.x >= task.x.rows) return;
   const BlockRow row(task);
   const RowTop row_top = top_of(row.in, row.k);
   const float top = row_top.top;

@@ -191,7 +191,8 @@ class LinearTile {
     constexpr int kChunks = S::kGroupBytes / 16;
     for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kLinearThreads) {
       const int64_t group = first_group() + i / kChunks;
-      const bool valid = group < t_.groups;
+      const int row = i * (32 * kUnitSteps / kChunks) % 32 / 4;
+      const bool valid = group * kGroupRows + row < t_.rows;
       const char* from = t_.x + (group * t_.shape.units + unit) * S::kGroupBytes + i % kChunks * 16;
       copy_async16(rows(stage) + i * 16, valid ? from : t_.x, valid);
     }

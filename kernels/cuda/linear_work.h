@@ -1,6 +1,7 @@
 // What the weight-streaming kernels are told: a Linear's shapes, its rows as fragments, its task.
 #pragma once
 
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/linear_rows.h"
 #include "kernels/cuda/linear_tile.h"
@@ -21,23 +22,27 @@ struct LinearWork {
 // Working memory: `partial` is left out for who has other use of the sums.
 struct LinearMemory {
   float* partial = nullptr;
-  char* x = nullptr;
   float* scales = nullptr;
   LinearMemory(const LinearWork& k, Carve& carve, bool sums = true) {
     const LinearShape shape = k.shape();
     const bool tiled = k.w.dtype != DType::f32;
     if (sums) partial = carve.take<float>((tiled ? shape.most_pieces() : 1) * k.rows * k.partial_columns());
-    if (tiled) x = carve.take<char>(k.groups() * int64_t{shape.units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
     if (k.scaled()) scales = carve.take<float>(k.groups() * kGroupRows);
   }
 };
+
+// Of its rows as fragments.
+inline size_t rows_bytes(const LinearWork& k) {
+  if (k.w.dtype == DType::f32) return 0;
+  return static_cast<size_t>(k.groups() * int64_t{k.shape().units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
+}
 
 // One a row of the weights; int4's are the tiles' own affair.
 inline const float* output_scales(const Tensor& w) {
   return w.dtype == DType::int8 || w.dtype == DType::fp8 ? static_cast<const float*>(w.scales) : nullptr;
 }
 
-// Launches what turns rows into fragments; the task is whole but for `partial`. Not for f32 weights.
+// Launches what turns rows into fragments, if they are not yet; the task is whole but for `partial`. Not for f32 weights.
 inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Place& p) {
   LinearTask task;
   task.shape = k.shape();
@@ -48,12 +53,13 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();
-  task.x = m.x;
+  task.x = p.rows;
   task.ids = k.ids;
-  PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, task.groups * kGroupRows, m.x, m.scales};
+  if (p.chain && p.chain->fragments) return task;
+  PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
-  const Grid grid{bucket(task.groups) * kGroupRows};
+  const Grid grid{bucket(k.rows)};
   if (is_integer(k.w.dtype)) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
   else if (k.w.dtype == DType::fp8) launch<prepare_half>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
   else launch<prepare_bf16>(p, {grid.x, (rows.padded_steps * 4 + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);

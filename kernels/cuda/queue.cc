@@ -47,7 +47,7 @@ CudaQueue::~CudaQueue() {
 }
 
 struct CudaQueue::Sizes {
-  size_t workspace = 0, uploads = 0, arguments = 0, downloads = 0;
+  size_t workspace = 0, rows = 0, uploads = 0, arguments = 0, downloads = 0;
   size_t arriving() const { return uploads + arguments; }
 };
 
@@ -63,7 +63,9 @@ Result<CudaQueue::Sizes> CudaQueue::measure(std::span<const Op> ops) {
           using O = std::decay_t<decltype(op)>;
           bytes = copied(op);
           why = refuse<O>(op);
-          if (!why) sizes.workspace = std::max(sizes.workspace, workspace<O>(op));
+          if (why) return;
+          sizes.workspace = std::max(sizes.workspace, workspace<O>(op));
+          sizes.rows = std::max(sizes.rows, rounded(rows_space<O>(op), 256));
         },
         ops[i]);
     if (why) return error(Code::unsupported, "cuda: op " + std::to_string(i) + ": " + why);
@@ -79,10 +81,10 @@ Result<CudaQueue::Sizes> CudaQueue::measure(std::span<const Op> ops) {
 
 // Only between plans. Sizes are powers of two: a text that grows rarely asks again.
 Status CudaQueue::grow(const Sizes& sizes) {
-  if (sizes.workspace > workspace_size_) {
+  if (sizes.rows + sizes.workspace > workspace_size_) {
     if (workspace_) gpu::release(workspace_);
     workspace_size_ = 0;
-    const size_t size = std::bit_ceil(std::max(sizes.workspace, size_t{1} << 20));
+    const size_t size = std::bit_ceil(std::max(sizes.rows + sizes.workspace, size_t{1} << 20));
     workspace_ = nullptr;
     const Result<void*> memory = gpu::allocate(size);
     if (!memory.ok()) return memory.status().at("working memory of " + std::to_string(size) + " bytes");
@@ -114,9 +116,12 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   ops_ = ops;
   arguments_at_ = sizes.uploads;
   launches_.begin(pinned_ + arguments_at_, sizes.arguments);
-  const Place place{&launches_, workspace_};
+  Chain chain;
+  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain};
   size_t if_ends = 0;
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
+    chain.behind = ops.subspan(i + 1, (i < if_ends ? if_ends : ops.size()) - i - 1);
+    chain.taken = 0;
     const size_t between = launches_.between().size();
     const bool copy = std::holds_alternative<Upload>(ops[i]) || std::holds_alternative<Download>(ops[i]);
     if (i == if_ends) launches_.run_if(nullptr);

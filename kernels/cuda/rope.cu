@@ -1,6 +1,7 @@
 // Rotary positions, and keys and values into the cache.
 #include <cmath>
 
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/kv.h"
 
@@ -17,8 +18,15 @@ __device__ void rope_angles(const RopeAngles& op) {
   }
 }
 
+struct RopeTask {
+  RopeAndStore op;
+  LinearEnd end;  // what makes qkv, if `ends`
+  bool ends;
+};
+
 // One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
-__device__ void rope_and_store(const RopeAndStore& op) {
+__device__ void rope_and_store(const RopeTask& task) {
+  const RopeAndStore& op = task.op;
   const int64_t r = blockIdx.x, d = op.cache.head_dim, h = d / 2, kv = op.cache.kv_heads, head = blockIdx.y;
   if (r >= op.qkv.rows) return;
   const int lane = static_cast<int>(threadIdx.x);
@@ -26,6 +34,17 @@ __device__ void rope_and_store(const RopeAndStore& op) {
   const float* angles = row(op.angles, r);
   float turned[kMostElements];
   const bool turn = head < op.heads + kv;
+  if (task.ends) {
+    constexpr int kFew = 4;  // 128 elements
+    for (int64_t first = lane; first < d; first += 32 * kFew) {
+      int64_t n[kFew];
+      float v[kFew];
+#pragma unroll
+      for (int e = 0; e < kFew; ++e) n[e] = first + 32 * e < d ? head * d + first + 32 * e : -1;
+      finish_linear(task.end, r, n, v);
+    }
+    sync_warp();
+  }
 #pragma unroll
   for (int e = 0; e < kMostElements; ++e) {
     const int64_t i = lane + 32 * e;
@@ -65,6 +84,10 @@ __device__ void kv_copy(const KvCopy& op) {
     for (int64_t i = threadIdx.x; i < c.kv_heads; i += blockDim.x) c.scales[to + i * c.slots] = c.scales[from + i * c.slots];
 }
 
+void put(const RopeTask& task, const Place& p) {
+  launch<rope_and_store, 32>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, 0, task);
+}
+
 }  // namespace
 
 template <>
@@ -73,9 +96,8 @@ const char* refuse(const RopeAndStore& op) {
 }
 
 void enqueue(const RopeAngles& op, const Place& p) { launch<rope_angles>(p, {bucket(op.angles.rows)}, 64, 0, op); }
-void enqueue(const RopeAndStore& op, const Place& p) {
-  launch<rope_and_store>(p, {bucket(op.qkv.rows), op.heads + 2 * op.cache.kv_heads}, 32, 0, op);
-}
+void enqueue(const RopeAndStore& op, const Place& p) { put({op, {}, false}, p); }
+void enqueue_after(const LinearEnd& end, const RopeAndStore& op, const Place& p) { put({op, end, true}, p); }
 void enqueue(const KvCopy& op, const Place& p) { launch<kv_copy>(p, {bucket(op.n), 2 * op.cache.layers}, 128, 0, op); }
 
 }  // namespace aerie::kernels::cuda

@@ -1,0 +1,37 @@
+// What the kernels of one op do for the ops behind it, so that fewer kernels run: each costs some 2 us, whatever it does. The
+// same functions compute the same bits when an op is alone.
+#pragma once
+
+#include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/linear_end.h"
+#include "kernels/cuda/linear_fast.h"
+#include "kernels/cuda/linear_rows.h"
+
+namespace aerie::kernels::cuda {
+
+inline bool same_rows(const Tensor& a, const Tensor& b) {
+  return a.data == b.data && a.stride == b.stride && a.rows == b.rows && a.cols == b.cols;
+}
+
+// Where a kernel that makes `out` leaves it as fragments too, for the op that is `i` ops behind.
+inline Fragments fragments_for(const Tensor& out, size_t i, const Place& p) {
+  if (!p.chain) return {};
+  const auto takes = [&](const Tensor& x, int64_t rows, const Tensor& w) {
+    return x.data == out.data && x.stride == out.stride && rows == out.rows && w.cols == out.cols && w.dtype == DType::bf16 &&
+           w.cols % (16 * kUnitSteps) == 0;
+  };
+  const auto* linear = p.chain->next<Linear>(i);
+  const auto* head = p.chain->next<LinearTopK>(i);
+  if (linear ? !is_fast(*linear) && takes(linear->x, linear->out.rows, linear->w) : head && takes(head->x, head->x.rows, head->w)) {
+    p.chain->fragments = true;
+    return {p.rows, out.cols / 4};
+  }
+  return {};
+}
+
+// How a Linear ends that an op behind it looks at: by that op's kernel, if that says it takes `end`.
+void enqueue_after(const LinearEnd& end, const RmsNorm& op, const Place& p);
+void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p);
+void enqueue_after(const LinearEnd& end, const RopeAndStore& op, const Place& p);
+
+}  // namespace aerie::kernels::cuda
