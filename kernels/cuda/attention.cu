@@ -247,14 +247,45 @@ __device__ void attention_chunk(const AttentionTask& task) {
   }
 }
 
-// The same by tensor cores. Grid (tiles of 16 queries of a kv head, then tiles of single rows; kv heads; chunks).
+// The same by tensor cores: how many blocks go through the chunks of a tile of queries, and of a row that goes alone.
+struct TileGrid {
+  uint32_t tiles, splits, alone, alone_splits;
+  AERIE_HOST_DEVICE TileGrid(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks, int64_t tiles_of_row) {
+    constexpr int64_t kEnough = 528;  // blocks, four for each of 132 multiprocessors
+    const auto splits_of = [&](int64_t n) {
+      const int64_t s = (kEnough + n * kv_heads - 1) / (n * kv_heads);
+      return static_cast<uint32_t>(s < chunks ? s : chunks);
+    };
+    tiles = static_cast<uint32_t>((rows * group + kTileQueries - 1) / kTileQueries);
+    alone = static_cast<uint32_t>(rows * tiles_of_row);
+    splits = splits_of(tiles);
+    alone_splits = splits_of(alone);
+  }
+  AERIE_HOST_DEVICE uint32_t blocks() const { return tiles * splits + alone * alone_splits; }
+};
+
+struct TileTask {
+  AttentionTask a;
+  TileGrid grid;
+};
+
+// Grid (blocks of a TileGrid, kv heads).
 template <int kTiles>
-__device__ void attention_tile(const AttentionTask& task) {
-  const int64_t chunk = blockIdx.z;
-  AttentionTile<kTiles> tile(task.op, blockIdx.y, blockIdx.x, chunk_begin(chunk), chunk_begin(chunk + 1));
-  if (!warp_any(tile.mine[0] || tile.mine[1])) return;  // each warp has all 16: the whole block
-  tile.run();
-  tile.store(task.partial, task.chunks, chunk);
+__device__ void attention_tile(const TileTask& task) {
+  const uint32_t shared = task.grid.tiles * task.grid.splits;
+  const bool alone = blockIdx.x >= shared;
+  const uint32_t at = alone ? blockIdx.x - shared : blockIdx.x, splits = alone ? task.grid.alone_splits : task.grid.splits;
+  const Attention& op = task.a.op;
+  AttentionTile<kTiles> tile(op, blockIdx.y, static_cast<uint32_t>(op.heads / op.cache.kv_heads), at / splits, alone);
+  if (tile.first == tile.last) return;
+  bool fresh = true;
+  for (int64_t chunk = at % splits; chunk < task.a.chunks && !tile.done_before(chunk_begin(chunk)); chunk += splits) {
+    if (!tile.take(chunk_begin(chunk), chunk_begin(chunk + 1))) continue;
+    if (!fresh) sync_block();  // the last pages have been used
+    tile.run(fresh);
+    tile.store(task.a.partial, task.a.chunks, chunk);
+    fresh = false;
+  }
 }
 
 // Parts of a softmax, one after another; each thread follows one element.
@@ -349,11 +380,11 @@ void chunks(const AttentionTask& task, const Place& p) {
 
 template <int kTiles>
 void tile_chunks(const AttentionTask& task, const Place& p) {
+  using Tile = AttentionTile<kTiles>;
   const Attention& op = task.op;
-  const int64_t rows = bucket(op.out.rows), group = op.heads / op.cache.kv_heads;
-  const int64_t tiles = (rows * group + kTileQueries - 1) / kTileQueries + rows * AttentionTile<kTiles>::tiles_of_row(group);
-  launch<attention_tile<kTiles>, kTileWarps * 32>(p, {tiles, op.cache.kv_heads, task.chunks},
-                                                  kTileWarps * 32, AttentionTile<kTiles>::kShared, task);
+  const int64_t group = op.heads / op.cache.kv_heads;
+  const TileGrid grid(bucket(op.out.rows), group, op.cache.kv_heads, task.chunks, Tile::tiles_of_row(static_cast<uint32_t>(group)));
+  launch<attention_tile<kTiles>, kTileWarps * 32>(p, {grid.blocks(), op.cache.kv_heads}, kTileWarps * 32, Tile::kShared, TileTask{task, grid});
 }
 
 // Which kernel runs depends on the cache alone.

@@ -23,13 +23,19 @@ struct AttentionTile {
   static constexpr size_t kShared = kQueryBytes + kTileBuffers * kPageBytes + kWeightBytes + kFloats * 4;
 
   const Attention& op;
-  int64_t kv_head, group;
-  int64_t first, last;  // queries: query i of the kv head is head i % group of row i / group
-  int64_t begin, end;   // positions
-  int64_t ctx, length;  // of the row whose slots are looked up
+  const uint32_t kv_head, group;
+  uint32_t first, last;  // queries: query i of the kv head is head i % group of row i / group
+  bool alone;            // all are one row's, which goes through chunks that others do not see as it does
+  int64_t begin, end;    // positions
+  int64_t ctx, length;   // of the first row, whose slots are looked up
   const int32_t *pages, *tail;
   int warp, lane, g, t;
-  bool mine[2];  // this thread's queries g and g + 8 take part
+  // This thread's queries g and g + 8: do they take part? Their rows, and how far these share chunks with their tile's others.
+  bool mine[2];
+  uint32_t row_of[2];
+  int64_t shared_end[2];
+  static constexpr int kAsked = (kSteps + kTileWarps - 1) / kTileWarps;
+  float asked[kAsked][2][4];  // of the queries, until they are fragments
   float top[2], total[2], out[kTiles][4];
 
   __device__ char* shared() const { return shared_memory<char>(); }
@@ -40,55 +46,88 @@ struct AttentionTile {
   __device__ float* tops() const { return reinterpret_cast<float*>(keys(kTileBuffers) + kWeightBytes); }  // (warps, queries)
   __device__ float* totals() const { return tops() + kTileWarps * kTileQueries; }
 
-  // Tile `tile` of all queries, for the rows that share the chunk; or, behind those, of one row's, if it goes alone.
-  __device__ AttentionTile(const Attention& op_, int64_t kv_head_, int64_t tile, int64_t begin_, int64_t end_)
-      : op(op_), kv_head(kv_head_), group(op_.heads / op_.cache.kv_heads), begin(begin_), end(end_) {
+  // Tile `tile` of all queries, for the rows that share chunks; or of one row's, if it goes alone.
+  __device__ AttentionTile(const Attention& op_, uint32_t kv_head_, uint32_t group_, uint32_t tile, bool alone_)
+      : op(op_), kv_head(kv_head_), group(group_), alone(alone_) {
     warp = static_cast<int>(threadIdx.x / 32);
     lane = static_cast<int>(threadIdx.x % 32);
     g = lane / 4;
     t = lane % 4;
-    const int64_t all = op.out.rows * group, together = (all + kTileQueries - 1) / kTileQueries, a_row = tiles_of_row(group);
-    const bool alone = tile >= together;
-    first = alone ? (tile - together) / a_row * group + (tile - together) % a_row * kTileQueries : tile * kTileQueries;
-    last = alone ? ((tile - together) / a_row + 1) * group : all;
-    if (last > first + kTileQueries) last = first + kTileQueries;
-    mine[0] = mine[1] = false;
-    if (first >= all) return;
-    const AttentionRows& a = op.rows;
-    const int64_t row = first / group, seq = a.seq[row];
-    ctx = a.ctx_len[row];
-    const int64_t behind = a.tail_len ? a.tail_len[row] : 0;
-    pages = a.pages + seq * a.page_stride;
-    tail = behind ? a.tail_slots + a.tail_offset[row] : nullptr;
-    length = ctx + behind;
-    for (int half = 0; half < 2; ++half) {
-      const int64_t q = first + g + 8 * half;
-      if (q >= last) continue;
-      // A tile is its first row's sequence's.
-      const int64_t r = q / group, tiles_seq = a.seq[q / kTileQueries * kTileQueries / group];
-      mine[half] = alone ? length > begin && !(seq == tiles_seq && ctx >= end) : a.seq[r] == tiles_seq && a.ctx_len[r] >= end;
+    const auto all = static_cast<uint32_t>(op.out.rows) * group;
+    if (alone) {
+      const uint32_t a_row = tiles_of_row(group);
+      first = tile / a_row * group + tile % a_row * kTileQueries;
+      last = (tile / a_row + 1) * group;
+    } else {
+      first = tile * kTileQueries;
+      last = all;
     }
-    if (!alone) ctx = end;
-    if (alone && length < end) end = length;
-    for (int half = 0; half < 2; ++half) top[half] = -kInf, total[half] = 0;
-    for (auto& o : out)
-      for (float& v : o) v = 0;
+    if (first > all) first = all;
+    if (last > first + kTileQueries) last = first + kTileQueries;
+    if (last > all) last = all;
+    if (first == last) return;
+    // All that it has to know is asked for at once: each answer takes longer than a page.
+    const AttentionRows& a = op.rows;
+    const uint32_t top_row = first / group;
+    const int64_t seq = a.seq[top_row], behind = a.tail_len ? a.tail_len[top_row] : 0, offset = a.tail_len ? a.tail_offset[top_row] : 0;
+    ctx = a.ctx_len[top_row];
+    int32_t own[2], tiles[2], end_of[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t q = first + g + 8 * half < last ? first + g + 8 * half : last - 1;
+      row_of[half] = q / group;
+      own[half] = a.seq[row_of[half]];
+      tiles[half] = a.seq[q / kTileQueries * kTileQueries / group];  // a tile is its first row's sequence's
+      end_of[half] = a.ctx_len[row_of[half]];
+      const float* from = row(op.q, row_of[half]) + (kv_head * group + q - row_of[half] * group) * kDim + 2 * t;
+#pragma unroll
+      for (int i = 0; i < kAsked; ++i)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          if (const int step = warp + i * kTileWarps; step < kSteps) asked[i][half][e] = from[step * 16 + e / 2 * 8 + e % 2];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) shared_end[half] = own[half] == tiles[half] ? end_of[half] : 0;
+    pages = a.pages + seq * a.page_stride;
+    tail = a.tail_len ? a.tail_slots + offset : nullptr;
+    length = ctx + behind;
   }
   // Blocks of a row that goes alone.
-  AERIE_HOST_DEVICE static constexpr int64_t tiles_of_row(int64_t group) { return (group + kTileQueries - 1) / kTileQueries; }
+  AERIE_HOST_DEVICE static constexpr uint32_t tiles_of_row(uint32_t group) { return (group + kTileQueries - 1) / kTileQueries; }
+
+  // Takes a chunk; false: no row of the tile does. The same for the whole block.
+  __device__ bool take(int64_t from, int64_t to) {
+    begin = from;
+    end = to;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool shares = shared_end[half] >= end;
+      mine[half] = first + g + 8 * half < last && (alone ? !shares && length > begin : shares);
+      top[half] = -kInf, total[half] = 0;
+    }
+    if (alone && length < end) end = length;
+    for (auto& o : out)
+      for (float& v : o) v = 0;
+    return warp_any(mine[0] || mine[1]);  // each warp has all 16
+  }
+  // Will it take a chunk that begins there or later?
+  __device__ bool done_before(int64_t from) const {
+    return alone ? length <= from : !warp_any(shared_end[0] > from || shared_end[1] > from);
+  }
 
   // The queries as fragments of mma: word r of lane (g, t) of a step is elements 2 t + 8 (r / 2) and the next of query
   // g + 8 (r % 2).
-  __device__ void take_queries() const {
-    for (int step = warp; step < kSteps; step += kTileWarps) {
+  __device__ void put_queries() const {
+#pragma unroll
+    for (int i = 0; i < kAsked; ++i) {
+      const int step = warp + i * kTileWarps;
+      if (step >= kSteps) break;
       uint32_t high[4], low[4];
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
-        const int64_t q = first + g + 8 * (r % 2);
-        const float* from = q < last ? row(op.q, q / group) + (kv_head * group + q % group) * kDim + step * 16 + 2 * t + r / 2 * 8 : nullptr;
         uint32_t h[2], l[2];
 #pragma unroll
-        for (int e = 0; e < 2; ++e) split_bf16(from ? from[e] : 0.0f, &h[e], &l[e]);
+        for (int e = 0; e < 2; ++e) split_bf16(first + g + 8 * (r % 2) < last ? asked[i][r % 2][r / 2 * 2 + e] : 0.0f, &h[e], &l[e]);
         high[r] = h[0] | h[1] << 16;
         low[r] = l[0] | l[1] << 16;
       }
@@ -97,20 +136,29 @@ struct AttentionTile {
     }
   }
 
-  // The page at position `at`.
-  __device__ void load(int64_t at, int buffer) const {
-    if (at < end) {
+  // The first slot of the page at position `at`; -1: its slots are here and there.
+  __device__ int64_t page_of(int64_t at) const {
+    if (at >= end) return -1;
+    // What rows share lies in pages, whatever the first row's context is.
+    return !alone || at + kPageSlots <= ctx ? int64_t{pages[at / kPageSlots]} * kPageSlots : -1;
+  }
+  // That page, on its way to a buffer.
+  __device__ void load(int64_t at, int64_t page, int buffer) const {
+    constexpr int kPieces = kDim / 8, kLines = kTileWarps * 32 / kPieces;  // 16 bytes each; positions at once
+    const int first_line = static_cast<int>(threadIdx.x) / kPieces, piece = static_cast<int>(threadIdx.x) % kPieces;
+    if (at < end && first_line < kLines) {
       const KvCache& c = op.cache;
-      constexpr int kPieces = kDim / 8;  // 16 bytes each
-      const int64_t page = at + kPageSlots <= ctx ? int64_t{pages[at / kPageSlots]} * kPageSlots : -1;
-      for (int i = static_cast<int>(threadIdx.x); i < 2 * kPageSlots * kPieces; i += kTileWarps * 32) {
-        const int line = i / kPieces, j = line % kPageSlots, which = line / kPageSlots;
+      const auto* of = static_cast<const uint16_t*>(c.data) + piece * 8;
+      const int64_t key = kv_row(c, op.layer, 0, kv_head, 0), value = kv_row(c, op.layer, 1, kv_head, 0);
+      char* to = keys(buffer) + piece * 16;
+#pragma unroll
+      for (int j = first_line; j < kPageSlots; j += kLines) {
         const int64_t p = at + j;
         const bool seen = p < end;
         int64_t slot = page + j;
         if (page < 0 && seen) slot = p < ctx ? int64_t{pages[p / kPageSlots]} * kPageSlots + p % kPageSlots : tail[p - ctx];
-        const auto* from = static_cast<const uint16_t*>(c.data) + (seen ? kv_row(c, op.layer, which, kv_head, slot) * kDim + i % kPieces * 8 : 0);
-        copy_async16((which ? values(buffer) : keys(buffer)) + j * kLine + i % kPieces * 16, from, seen);
+        copy_async16(to + j * kLine, of + (seen ? (key + slot) * kDim : 0), seen);
+        copy_async16(to + j * kLine + (values(0) - keys(0)), of + (seen ? (value + slot) * kDim : 0), seen);
       }
     }
     copy_async_commit();
@@ -198,17 +246,18 @@ struct AttentionTile {
     }
   }
 
-  // All threads of the block, of which one or more has a query.
-  __device__ void run() {
-    load(begin, 0);
-    load(begin + kPageSlots, 1);
-    take_queries();
+  // All threads of the block, of which one or more has a query. `fresh`: the queries are not there yet.
+  __device__ void run(bool fresh) {
+    const int64_t page = page_of(begin), next = page_of(begin + kPageSlots);
+    load(begin, page, 0);
+    load(begin + kPageSlots, next, 1);
+    if (fresh) put_queries();
     int buffer = 0;
     for (int64_t at = begin; at < end; at += kPageSlots, buffer = 1 - buffer) {
       if (at == begin) copy_async_wait<1>();
       else copy_async_wait<0>();
       sync_block();  // the page is here for all, and the one before has been used by all; at first, the queries are there
-      if (at > begin) load(at + kPageSlots, 1 - buffer);
+      if (at > begin) load(at + kPageSlots, page_of(at + kPageSlots), 1 - buffer);
       attend(at, buffer);
     }
     copy_async_wait<0>();
@@ -219,8 +268,8 @@ struct AttentionTile {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       if (!mine[half]) continue;
-      const int64_t q = first + g + 8 * half;
-      float* to = partial + ((q / group * op.heads + kv_head * group + q % group) * chunks + chunk) * (kDim + 2);
+      const uint32_t head = kv_head * group + (first + g + 8 * half - row_of[half] * group);
+      float* to = partial + ((int64_t{row_of[half]} * op.heads + head) * chunks + chunk) * (kDim + 2);
       if (warp == 0 && t == 0) to[0] = top[half], to[1] = total[half];
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile)

@@ -29,8 +29,8 @@ inline Fragments fragments_for(const Tensor& out, size_t i, const Place& p) {
   return {};
 }
 
-// How a Linear ends that an op behind it looks at: by that op's kernel, if that says it takes `end`.
-void enqueue_after(const LinearEnd& end, const RmsNorm& op, const Place& p);
+// How a Linear ends, and the op behind it that takes its outputs. Not for a norm, which has a block a row: that would wait
+// longer for the pieces than another kernel takes.
 void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p);
 void enqueue_after(const LinearEnd& end, const RopeAndStore& op, const Place& p);
 

@@ -20,7 +20,7 @@ template <DType kType, int kGroups>
 struct HeadBlock {
   static constexpr int kRows = kGroups * kGroupRows;
   static constexpr int kLogits = kRows * kTopKBlock * 4;  // bytes
-  static constexpr int kStages = std::min((kMostShared - kLogits) / Stage<kType, kGroups>::kBytes, 4);
+  static constexpr int kStages = (kMostShared - kLogits) / Stage<kType, kGroups>::kBytes;
   using Tile = LinearTile<kType, kGroups, kStages>;
   static constexpr size_t kShared = Tile::kShared + kLogits;
   static_assert(kStages >= 2);

@@ -73,7 +73,6 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   if (k.rows <= 0 || k.cols <= 0) return;
   Carve carve(p.workspace);
   const LinearMemory m(k, carve);
-  const Grid cells = end_grid(k.cols, k.rows);
   end.partial = m.partial;
   end.columns = k.partial_columns();
   end.shape = k.shape();
@@ -83,7 +82,8 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   end.integers = k.w.dtype == DType::int8;
   end.ids = k.ids;
   if (k.w.dtype == DType::f32) {
-    launch<linear_f32>(p, cells, kEndThreads, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
+    constexpr int kThreads = 256;
+    launch<linear_f32>(p, {(k.cols + kThreads - 1) / kThreads, many_rows(k.rows)}, kThreads, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
   } else {
     LinearTask task = prepare(k, m, p);
     task.partial = m.partial;
@@ -100,14 +100,13 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
       enqueue_after(end, *op, p);
       return true;
     };
-    const auto* norm = p.chain->next<RmsNorm>();
     const auto* act = p.chain->next<GatedActivate>();
     const auto* rope = p.chain->next<RopeAndStore>();
-    if (norm && norm->heads == 1 && take(norm, norm->x)) return;
-    if (act && take(act, act->gate_up)) return;
-    if (rope && take(rope, rope->qkv)) return;
+    if (act && act->out.cols % 2 == 0 && take(act, act->gate_up)) return;  // two at a time
+    if (rope && rope->cache.head_dim % 4 == 0 && take(rope, rope->qkv)) return;  // four
   }
-  launch<add_pieces>(p, cells, kEndThreads, 0, end);
+  if (k.ids) launch<add_pieces_of_ids, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
+  else launch<add_pieces, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
 }
 
 size_t bytes_of(const LinearWork& k) {

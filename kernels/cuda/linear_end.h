@@ -18,64 +18,115 @@ struct LinearEnd {
   const int32_t* ids = nullptr;     // LinearRows: a negative id's output is 0
 };
 
-// Of outputs n[...] of row r (of ids: id[...]), many at once: they are loads that do not wait for each other.
-template <int kMany>
-__device__ void linear_end(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany], const int64_t (&output)[kMany], float (&v)[kMany]) {
-  constexpr int kPieces = 4;
-  const int64_t piece = e.out.rows * e.columns;
-  int pieces[kMany], most = 0;
+// The outputs of one row that a thread ends: kMany runs of kWide that follow one another, beginning at a multiple of kWide.
+// What they add up are loads that do not wait for each other.
+template <int kWide, int kMany>
+struct Ending {
+  float v[kMany][kWide];
+
+  // Runs that begin at n[...] (-1: not there) of row r.
+  __device__ void sums(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany]) {
+    constexpr int kPieces = 4;  // at a time
+    const int64_t piece = e.out.rows * e.columns;
+    const float* from = e.partial + r * e.columns;
+    int pieces[kMany], most = 0;
 #pragma unroll
-  for (int i = 0; i < kMany; ++i) {
-    pieces[i] = output[i] < 0 ? 0 : e.whole ? 1 : static_cast<int>(e.shape.pieces(static_cast<uint32_t>(output[i] / (kBlockPanels * kPanel))));
-    most = pieces[i] > most ? pieces[i] : most;
-    v[i] = 0;
+    for (int i = 0; i < kMany; ++i) {
+      pieces[i] = n[i] < 0 ? 0 : e.whole ? 1 : static_cast<int>(e.shape.pieces(static_cast<uint32_t>(n[i]) / (kBlockPanels * kPanel)));
+      most = pieces[i] > most ? pieces[i] : most;
+#pragma unroll
+      for (int w = 0; w < kWide; ++w) v[i][w] = 0;
+    }
+#pragma unroll 1
+    for (int s = 0; s < most; s += kPieces, from += kPieces * piece) {
+      Run part[kMany][kPieces];
+#pragma unroll
+      for (int i = 0; i < kMany; ++i)
+#pragma unroll
+        for (int j = 0; j < kPieces; ++j)
+          if (s + j < pieces[i]) part[i][j] = *reinterpret_cast<const Run*>(from + j * piece + n[i]);
+#pragma unroll
+      for (int i = 0; i < kMany; ++i)
+#pragma unroll
+        for (int j = 0; j < kPieces; ++j)
+          if (s + j < pieces[i]) add(e, s + j == 0, part[i][j].v, v[i]);
+    }
   }
-  for (int s = 0; s < most; s += kPieces) {
-    float part[kMany][kPieces];
+
+  // Then scales, bias and residual, and `out` has them.
+  __device__ void finish(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany]) {
+    sums(e, r, n);
+    const float scale = e.scales ? e.scales[r] : 1.0f;
+    float* out = row(e.out, r);
 #pragma unroll
     for (int i = 0; i < kMany; ++i)
 #pragma unroll
-      for (int j = 0; j < kPieces; ++j) part[i][j] = s + j < pieces[i] ? e.partial[(s + j) * piece + r * e.columns + n[i]] : 0.0f;
-#pragma unroll
-    for (int i = 0; i < kMany; ++i)
-#pragma unroll
-      for (int j = 0; j < kPieces; ++j) {
-        if (s + j == 0) v[i] = part[i][0];
-        else if (s + j >= pieces[i]) continue;
-        else if (e.integers) v[i] = std::bit_cast<float>(std::bit_cast<int32_t>(v[i]) + std::bit_cast<int32_t>(part[i][j]));
-        else v[i] = v[i] + part[i][j];
+      for (int w = 0; w < kWide; ++w) {
+        const int64_t at = n[i] + w;
+        if (n[i] < 0 || at >= e.out.cols) v[i][w] = 0;
+        else out[at] = v[i][w] = end(e, r, at, at, scale, v[i][w]);
       }
   }
-#pragma unroll
-  for (int i = 0; i < kMany; ++i) {
-    if (output[i] < 0) continue;
-    if (e.integers) v[i] = static_cast<float>(std::bit_cast<int32_t>(v[i]));
-    if (e.weights) v[i] = v[i] * e.weights[output[i]];
-    if (e.scales) v[i] = v[i] * e.scales[r];
-    if (e.bias) v[i] = row(e.bias, 0)[n[i]] + v[i];
-    if (e.residual) v[i] = row(e.residual, r)[n[i]] + v[i];
+
+  __device__ static float end(const LinearEnd& e, int64_t r, int64_t n, int64_t output, float scale, float x) {
+    if (e.integers) x = static_cast<float>(std::bit_cast<int32_t>(x));
+    if (e.weights) x = x * e.weights[output];
+    if (e.scales) x = x * scale;
+    if (e.bias) x = row(e.bias, 0)[n] + x;
+    if (e.residual) x = row(e.residual, r)[n] + x;
+    return x;
   }
-}
-// Of a Linear of all outputs, by a kernel that goes on with them: they are stored, too. Where n is -1 there is none.
-template <int kMany>
-__device__ void finish_linear(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany], float (&v)[kMany]) {
-  linear_end(e, r, n, n, v);
+
+ private:
+  struct alignas(4 * kWide) Run {
+    float v[kWide];
+  };
+  __device__ static void add(const LinearEnd& e, bool first, const float (&part)[kWide], float (&to)[kWide]) {
 #pragma unroll
-  for (int i = 0; i < kMany; ++i)
-    if (n[i] >= 0) row(e.out, r)[n[i]] = v[i];
-}
+    for (int w = 0; w < kWide; ++w) {
+      if (first) to[w] = part[w];
+      else if (e.integers) to[w] = std::bit_cast<float>(std::bit_cast<int32_t>(to[w]) + std::bit_cast<int32_t>(part[w]));
+      else to[w] = to[w] + part[w];
+    }
+  }
+};
 
-constexpr int kEndThreads = 256;
-inline Grid end_grid(int64_t cols, int64_t rows) { return {(cols + kEndThreads - 1) / kEndThreads, many_rows(rows)}; }
+constexpr int kEndThreads = 128, kEndWide = 4;
+inline Grid end_grid(int64_t cols, int64_t rows) { return {(cols + kEndThreads * kEndWide - 1) / (kEndThreads * kEndWide), many_rows(rows)}; }
 
+// Grid (columns, rows). Of f32 weights and products of a library a row of `partial` has as many columns as there are.
 __device__ inline void add_pieces(const LinearEnd& e) {
-  const int64_t n = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t n = (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide;
   if (n >= e.out.cols) return;
   for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y) {
-    float v[1];
-    linear_end(e, r, {n}, {e.ids ? int64_t{e.ids[r * e.out.cols + n]} : n}, v);
-    row(e.out, r)[n] = v[0];
+    if (e.columns % kEndWide == 0) {
+      Ending<kEndWide, 1>().finish(e, r, {n});
+      continue;
+    }
+    for (int w = 0; w < kEndWide; ++w)
+      if (n + w < e.out.cols) Ending<1, 1>().finish(e, r, {n + w});
   }
+}
+
+// The same of ids. Grid (columns, rows).
+__device__ inline void add_pieces_of_ids(const LinearEnd& e) {
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide;
+  for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y)
+    for (int64_t n = first; n < first + kEndWide && n < e.out.cols; ++n) {
+      const int64_t id = e.ids[r * e.out.cols + n];
+      if (id < 0) {
+        row(e.out, r)[n] = 0;
+        continue;
+      }
+      const auto pieces = static_cast<int>(e.whole ? 1 : e.shape.pieces(static_cast<uint32_t>(id) / (kBlockPanels * kPanel)));
+      const float* p = e.partial + r * e.columns + n;
+      float v = *p;
+      for (int s = 1; s < pieces; ++s) {
+        const float part = p[s * e.out.rows * e.columns];
+        v = e.integers ? std::bit_cast<float>(std::bit_cast<int32_t>(v) + std::bit_cast<int32_t>(part)) : v + part;
+      }
+      row(e.out, r)[n] = Ending<1, 1>::end(e, r, n, id, e.scales ? e.scales[r] : 1.0f, v);
+    }
 }
 
 }  // namespace aerie::kernels::cuda

@@ -74,7 +74,7 @@ void enqueue_fast(const Linear& op, const Place& p) {
                  Bf16Task{op.w, m.width, m.weights});
   launch<round_rows>(p, {(m.width + kThreads - 1) / kThreads, many_rows(op.out.rows)}, kThreads, 0, rows);
   p.launches->multiply({m.sums, m.weights, m.rows, op.w.rows, m.width, op.out.rows, m.room});
-  launch<add_pieces>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0,
+  launch<add_pieces, kEndThreads>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0,
                      LinearEnd{.partial = m.sums, .columns = op.w.rows, .bias = op.bias, .residual = op.residual, .out = op.out});
 }
 

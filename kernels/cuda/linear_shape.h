@@ -35,15 +35,17 @@ struct LinearShape {
         panels(up(n, kPanel)),
         units(static_cast<uint32_t>(up(steps, kUnitSteps))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
-    const int64_t most = int64_t{units} * blocks / kLeastUnits;
+    // Numbers of units times parts have 32 bits: a device divides them in a tenth of the time.
+    int64_t most = int64_t{units} * blocks / kLeastUnits;
+    if (const int64_t fit = (int64_t{1} << 32) / (int64_t{units} * blocks + 1) - 1; most > fit) most = fit;
     parts = static_cast<uint32_t>(most < 1 ? 1 : most < kWantedParts ? most : kWantedParts);
   }
   AERIE_HOST_DEVICE int64_t columns() const { return panels * kPanel; }  // of partial sums
 
   AERIE_HOST_DEVICE uint32_t all_units() const { return units * blocks; }
-  AERIE_HOST_DEVICE uint32_t part_begin(uint32_t part) const { return static_cast<uint32_t>(uint64_t{part} * all_units() / parts); }
+  AERIE_HOST_DEVICE uint32_t part_begin(uint32_t part) const { return part * all_units() / parts; }
   AERIE_HOST_DEVICE uint32_t part_of(uint32_t unit) const {  // the last that begins there or before
-    return static_cast<uint32_t>(((uint64_t{unit} + 1) * parts - 1) / all_units());
+    return ((unit + 1) * parts - 1) / all_units();
   }
   AERIE_HOST_DEVICE uint32_t pieces(uint32_t block) const { return part_of(block * units + units - 1) - part_of(block * units) + 1; }
   // Of any block; a bound.

@@ -40,8 +40,9 @@ struct Stage {
   static constexpr int kScales = kInt4 ? 4 * 2 * kUnitSteps * kPanel * 2 : 0;
   static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
-  static constexpr int kStages = kBytes * 4 <= kMostShared ? 4 : 3;
-  static_assert(kBytes * kStages <= kMostShared);
+  // All that fit. Bytes under way are what keeps memory busy; and a multiprocessor has room for two blocks, no more: so the
+  // blocks of the next Linear come, and fetch ahead, two by two as this one's end, and all multiprocessors have as many.
+  static constexpr int kStages = kMostShared / kBytes;
 };
 
 // Nibbles 0 .. 15 as bytes -8 .. 7.
@@ -135,16 +136,25 @@ class LinearTile {
   // A unit whose weights are wanted next.
   struct Cursor {
     uint32_t block, unit;
-    int64_t panel;  // this thread's; -1: none
+    int64_t panel;      // this thread's; -1: none
+    const char* bytes;  // what it brings of the unit first
   };
+  static constexpr int kWordBytes = kPanel * 4, kUnitBytes = kUnitSteps * S::kLoads * 4 * kWordBytes;  // of a panel
   __device__ Cursor cursor(uint32_t at) const {
-    const uint32_t block = t_.ids ? ids_block_ : at / t_.shape.units, unit = at % t_.shape.units;
-    return {block, unit, panel_of(block, half_)};
+    Cursor c{t_.ids ? ids_block_ : at / t_.shape.units, at % t_.shape.units, 0, nullptr};
+    find(&c);
+    return c;
+  }
+  __device__ void find(Cursor* at) const {
+    at->panel = panel_of(at->block, half_);
+    at->bytes = t_.w + (at->panel < 0 ? 0 : at->panel * t_.panel_words * kWordBytes + int64_t{at->unit} * kUnitBytes + threadIdx.x % 16 * 16);
   }
   __device__ void next(Cursor* at) const {
+    at->bytes += kUnitBytes;
     if (++at->unit < t_.shape.units || t_.ids) return;
     at->unit = 0;
-    at->panel = panel_of(++at->block, half_);
+    ++at->block;
+    find(at);
   }
   __device__ int64_t panel_of(uint32_t block, int half) const {
     const int64_t at = (int64_t{block} * 4 + warp_) * 2 + half;
@@ -168,15 +178,14 @@ class LinearTile {
   }
 
   __device__ void fetch_weights(int stage, const Cursor& at) {
-    constexpr int kWords = S::kLoads * 4;  // kk of a step
-    const int tig = static_cast<int>(threadIdx.x / 4 % 4), quad = static_cast<int>(threadIdx.x % 4), place = place_of(tig, quad);
-    for (int step = 0; step < kUnitSteps; ++step)
-      for (int load = 0; load < S::kLoads; ++load) {
-        const int64_t kk = (int64_t{at.unit} * kUnitSteps + step) * kWords + load * 4 + tig;
-        const bool valid = at.panel >= 0 && kk < t_.panel_words;
-        const char* from = t_.w + ((at.panel * t_.panel_words + kk) * kPanel + 4 * quad) * 4;
-        copy_async16(slot(stage, step, load, place), valid ? from : t_.w, valid);
-      }
+    const int tig = static_cast<int>(threadIdx.x / 4 % 4), quad = static_cast<int>(threadIdx.x % 4);
+    uint4* const to = slot(stage, 0, 0, place_of(tig, quad));
+    constexpr int kLoads = kUnitSteps * S::kLoads;  // four words (kk) each
+    const int64_t left = at.panel < 0 ? 0 : t_.panel_words - int64_t{at.unit} * kLoads * 4 - tig;  // of the panel's words
+    for (int i = 0; i < kLoads; ++i) {
+      const bool valid = i * 4 < left;
+      copy_async16(to + i * kLinearThreads, valid ? at.bytes + i * 4 * kWordBytes : t_.w, valid);
+    }
     if constexpr (S::kInt4) {
       // Of each panel 4 blocks of 16 halves; lane l of the first 16 takes 8 of them.
       const int lane = static_cast<int>(threadIdx.x % 32), half = lane / 8 % 2, step = lane % 8 / 2;

@@ -35,14 +35,8 @@ __device__ void rope_and_store(const RopeTask& task) {
   float turned[kMostElements];
   const bool turn = head < op.heads + kv;
   if (task.ends) {
-    constexpr int kFew = 4;  // 128 elements
-    for (int64_t first = lane; first < d; first += 32 * kFew) {
-      int64_t n[kFew];
-      float v[kFew];
-#pragma unroll
-      for (int e = 0; e < kFew; ++e) n[e] = first + 32 * e < d ? head * d + first + 32 * e : -1;
-      finish_linear(task.end, r, n, v);
-    }
+    constexpr int kWide = 4;
+    for (int64_t i = lane * kWide; i < d; i += 32 * kWide) Ending<kWide, 1>().finish(task.end, r, {head * d + i});
     sync_warp();
   }
 #pragma unroll

@@ -32,71 +32,59 @@ __device__ void embed(const Embed& op) {
 
 struct NormTask {
   RmsNorm op;
-  LinearEnd end;  // what makes x, if `ends`
-  bool ends;
   Fragments fragments;
 };
-constexpr int kNormThreads = 512, kNormWords = 4;  // of a thread, that it keeps; four elements each, as in fragments
+constexpr int kNormThreads = 1024, kNormWords = 2;  // of a thread, that it keeps; four elements each, as in fragments
 
 // Grid (rows, heads). A thread reads its first elements and their weights before it writes: `out` may be `x`, so nothing is
 // read past a write.
 __device__ void rms_norm(const NormTask& task) {
   const RmsNorm& op = task.op;
-  const int64_t r = blockIdx.x, n = op.x.cols / op.heads, first = blockIdx.y * n, threads = blockDim.x;
-  if (r >= op.out.rows) return;
+  if (blockIdx.x >= op.out.rows) return;
   auto* shared = shared_memory<float>();
+  const auto n = static_cast<int>(op.x.cols / op.heads), words = (n + 15) / 16 * 4, threads = static_cast<int>(blockDim.x);
+  const int64_t r = blockIdx.x, first = int64_t{blockIdx.y} * n;
   const float *x = row(op.x, r) + first, *weight = row(op.weight, 0);
   float* out = row(op.out, r) + first;
-  const int64_t words = (n + 15) / 16 * 4, mine = threadIdx.x, rest = mine + kNormWords * threads;
-  const auto column_of = [n](int64_t word, int e) {
-    const int64_t c = word_element(word, e / 2) + e % 2;
-    return c < n ? c : -1;
-  };
-  const auto values_of = [&](int64_t word, float (&v)[4]) {
-    int64_t c[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e) c[e] = column_of(word, e);
-    if (task.ends) return finish_linear(task.end, r, c, v);  // of a word that is not there, too
-#pragma unroll
-    for (int e = 0; e < 4; ++e) v[e] = c[e] >= 0 ? x[c[e]] : 0.0f;
-  };
+  const int mine = static_cast<int>(threadIdx.x), rest = mine + kNormWords * threads;
+  const auto column = [](int word, int e) { return static_cast<int>(word_element(word, e / 2)) + e % 2; };
   float held[kNormWords][4], weights[kNormWords][4], sum = 0;
-#pragma unroll
-  for (int h = 0; h < kNormWords; ++h) values_of(mine + h * threads, held[h]);
 #pragma unroll
   for (int h = 0; h < kNormWords; ++h)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int64_t c = column_of(mine + h * threads, e);
-      weights[h][e] = c >= 0 ? weight[c] : 0.0f;
-      sum = fmaf(held[h][e], held[h][e], sum);
+      const int c = column(mine + h * threads, e);
+      held[h][e] = c < n ? x[c] : 0.0f;
+      weights[h][e] = c < n ? weight[c] : 0.0f;
     }
-  for (int64_t w = rest; w < words; w += threads) {
-    float v[4];
-    values_of(w, v);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sum = fmaf(v[e], v[e], sum);
-  }
+  for (int h = 0; h < kNormWords; ++h)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum = fmaf(held[h][e], held[h][e], sum);
+  for (int w = rest; w < words; w += threads)
+    for (int e = 0; e < 4; ++e)
+      if (const int c = column(w, e); c < n) sum = fmaf(x[c], x[c], sum);
   sum = block_sum(sum, shared);
   const float scale = 1.0f / sqrtf(sum / static_cast<float>(n) + op.eps);
-  const auto put = [&](int64_t word, const float (&v)[4], const float (&of)[4]) {
+  const auto put = [&](int word, const float (&v)[4], const float (&of)[4]) {
     float y[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       y[e] = v[e] * scale * of[e];
-      if (const int64_t c = column_of(word, e); c >= 0) out[c] = y[e];
+      if (const int c = column(word, e); c < n) out[c] = y[e];
     }
     if (task.fragments.to && word < words) put_word(task.fragments, r, word, y);
   };
 #pragma unroll
-  for (int h = 0; h < kNormWords; ++h) put(mine + h * threads, held[h], weights[h]);
-  for (int64_t w = rest; w < words; w += threads) {
+  for (int h = 0; h < kNormWords; ++h)
+    if (mine + h * threads < words) put(mine + h * threads, held[h], weights[h]);
+#pragma unroll 1
+  for (int w = rest; w < words; w += threads) {
     float v[4], of[4];
-#pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const int64_t c = column_of(w, e);
-      v[e] = c >= 0 ? x[c] : 0.0f;  // where a Linear ended, this thread stored it
-      of[e] = c >= 0 ? weight[c] : 0.0f;
+      const int c = column(w, e);
+      v[e] = c < n ? x[c] : 0.0f;
+      of[e] = c < n ? weight[c] : 0.0f;
     }
     put(w, v, of);
   }
@@ -136,23 +124,24 @@ __device__ void gated_activate(const GatedTask& task) {
   const int64_t word = static_cast<int64_t>(blockIdx.x) * kGatedThreads + threadIdx.x, f = op.out.cols;
   if (word >= (f + 15) / 16 * 4) return;
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y) {
-    int64_t c[8];
-    float v[8], y[4];
-#pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const int64_t at = word_element(word, e % 4 / 2) + e % 2;
-      c[e] = at >= f ? -1 : e < 4 ? at : f + at;
-    }
+    const int64_t at[2] = {word_element(word, 0), word_element(word, 1)};  // two elements each
+    Ending<2, 4> gate_up;
+    const auto& v = gate_up.v;
     if (task.ends) {
-      finish_linear(task.end, r, c, v);
+      const bool there[2] = {at[0] < f, at[1] < f};
+      gate_up.finish(task.end, r, {there[0] ? at[0] : -1, there[1] ? at[1] : -1, there[0] ? f + at[0] : -1, there[1] ? f + at[1] : -1});
     } else {
 #pragma unroll
-      for (int e = 0; e < 8; ++e) v[e] = c[e] >= 0 ? row(op.gate_up, r)[c[e]] : 0.0f;
+      for (int i = 0; i < 8; ++i) {
+        const int64_t c = at[i / 2 % 2] + i % 2;
+        gate_up.v[i / 2][i % 2] = c < f ? row(op.gate_up, r)[i / 4 * f + c] : 0.0f;
+      }
     }
+    float y[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      y[e] = act(op.kind, v[e]) * v[4 + e];
-      if (c[e] >= 0) row(op.out, r)[c[e]] = y[e];
+      y[e] = act(op.kind, v[e / 2][e % 2]) * v[2 + e / 2][e % 2];
+      if (const int64_t c = at[e / 2] + e % 2; c < f) row(op.out, r)[c] = y[e];
     }
     if (task.fragments.to) put_word(task.fragments, r, word, y);
   }
@@ -166,7 +155,7 @@ __device__ void add(const Add& op) {
 
 void put(const NormTask& task, const Place& p) {
   const int64_t words = (task.op.x.cols / task.op.heads + 15) / 16 * 4;
-  const auto threads = static_cast<unsigned>(std::clamp<int64_t>((words + 31) / 32 * 32, 32, kNormThreads));
+  const auto threads = static_cast<unsigned>(std::clamp<int64_t>((words + kNormWords * 32 - 1) / (kNormWords * 32) * 32, 32, kNormThreads));
   launch<rms_norm, kNormThreads>(p, {bucket(task.op.out.rows), task.op.heads}, threads, 32 * sizeof(float), task);
 }
 void put(const GatedTask& task, const Place& p) {
@@ -178,14 +167,11 @@ void put(const GatedTask& task, const Place& p) {
 
 void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kThreads, 0, op); }
 void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
-void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, {}, false, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}}, p); }
+void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}}, p); }
 void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) { put(GatedTask{op, {}, false, fragments_for(op.out, 0, p)}, p); }
 void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kThreads, 0, op); }
 
-void enqueue_after(const LinearEnd& end, const RmsNorm& op, const Place& p) {
-  put(NormTask{op, end, true, fragments_for(op.out, 1, p)}, p);
-}
 void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p) {
   put(GatedTask{op, end, true, fragments_for(op.out, 1, p)}, p);
 }
