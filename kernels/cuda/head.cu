@@ -51,7 +51,7 @@ struct HeadBlock {
     });
     sync_block();
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    for (int at = warp; at < kRows && first_row + at < task.wanted.rows; at += kLinearThreads / 32) {
+    for (int at = warp; at < kRows && first_row + at < task.wanted.rows; at += Tile::kThreads / 32) {
       const int64_t r = first_row + at;
       if (only >= 0 && r != only) continue;
       keep(task, r, range, only >= 0 ? nullptr : task.wanted.key(r), logits + at * kTopKBlock, lane);
@@ -132,12 +132,14 @@ __device__ void head_rows(const HeadTask& task) {
   }
   merge_row(task.wanted, task.parts, r, all.bad != 0.0f, m);
 }
-static_assert(kRowThreads == kLinearThreads);
+static_assert(kRowThreads == kPanelThreads);
 
 template <DType kType, int kGroups>
 void ranges(const HeadTask& task, const Place& p) {
-  launch<head_ranges<kType, kGroups>, kLinearThreads, head_ranges_ahead<kType, kGroups>>(p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count},
-                                      kLinearThreads, HeadBlock<kType, kGroups>::kShared, task);
+  using Block = HeadBlock<kType, kGroups>;
+  constexpr int kThreads = Block::Tile::kThreads;
+  launch<head_ranges<kType, kGroups>, kThreads, head_ranges_ahead<kType, kGroups>>(
+      p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count}, kThreads, Block::kShared, task);
 }
 
 template <DType kType>

@@ -57,8 +57,8 @@ template <DType kType, int kGroups>
 void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
   const Grid grid = k.ids ? Grid{bucket(k.rows), (k.cols + kBlockPanels - 1) / kBlockPanels}
                           : Grid{(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts};
-  launch<linear_tile<kType, kGroups>, kLinearThreads, linear_tile_ahead<kType, kGroups>>(p, grid, kLinearThreads,
-                                                                                         LinearTile<kType, kGroups>::kShared, task);
+  using Tile = LinearTile<kType, kGroups>;
+  launch<linear_tile<kType, kGroups>, Tile::kThreads, linear_tile_ahead<kType, kGroups>>(p, grid, Tile::kThreads, Tile::kShared, task);
 }
 
 template <DType kType>

@@ -14,7 +14,7 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int kLinearThreads = 128;
+constexpr int kPanelThreads = 128;  // of a panel block: 4 warps
 constexpr int kBlockPanels = 8;
 constexpr int kGroupRows = 8;  // batch rows an mma takes
 constexpr int kUnitSteps = 4;

@@ -36,7 +36,7 @@ template <DType kType, int kGroups>
 struct Stage {
   static constexpr bool kInt4 = kType == DType::int4, kOneLoad = kInt4 || kType == DType::fp8;
   static constexpr int kLoads = kOneLoad ? 1 : 2;  // 16-byte loads of a thread for a step
-  static constexpr int kWeights = kUnitSteps * kLoads * kLinearThreads * 16;
+  static constexpr int kWeights = kUnitSteps * kLoads * kPanelThreads * 16;
   static constexpr int kScales = kInt4 ? 4 * 2 * kUnitSteps * kPanel * 2 : 0;
   static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
@@ -54,12 +54,15 @@ class LinearTile {
 
  public:
   static constexpr size_t kShared = kStages * S::kBytes;
+  // Of many rows two sets of warps have half each: all that one does for a step waits for one another.
+  static constexpr int kSets = kGroups >= 4 ? 2 : 1, kOwn = kGroups / kSets, kThreads = kSets * kPanelThreads;
 
   // For rows of groups from `group` on, or of row `group` and its ids from kBlockPanels * `ids_block` on: LinearRows.
   __device__ LinearTile(const LinearTask& task, int64_t group, uint32_t ids_block = 0)
       : t_(task), shared_(shared_memory<char>()), first_(group), ids_block_(ids_block) {
     const auto lane = static_cast<int>(threadIdx.x % 32);
-    warp_ = static_cast<int>(threadIdx.x / 32);
+    warp_ = static_cast<int>(threadIdx.x / 32 % 4);
+    set_ = static_cast<int>(threadIdx.x / kPanelThreads);
     half_ = lane / 16;
     quad_ = lane / 4 % 4;
     tig_ = lane % 4;
@@ -123,9 +126,9 @@ class LinearTile {
   __device__ void each_sum(uint32_t block, const F& f) const {
     const int64_t panel = panel_of(block, half_);
     if (panel < 0) return;
-    for (int n = 0; n < kGroups; ++n)
+    for (int n = 0; n < kOwn; ++n)
       for (int odd = 0; odd < 2; ++odd) {
-        const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
+        const int64_t r = (first_group() + set_ * kOwn + n) * kGroupRows + 2 * tig_ + odd;
         if (r < t_.rows)
           f(r, panel * kPanel + 4 * quad_,
             make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd])));
@@ -182,9 +185,9 @@ class LinearTile {
     uint4* const to = slot(stage, 0, 0, place_of(tig, quad));
     constexpr int kLoads = kUnitSteps * S::kLoads;  // four words (kk) each
     const int64_t left = at.panel < 0 ? 0 : t_.panel_words - int64_t{at.unit} * kLoads * 4 - tig;  // of the panel's words
-    for (int i = 0; i < kLoads; ++i) {
+    for (int i = set_; i < kLoads; i += kSets) {
       const bool valid = i * 4 < left;
-      copy_async16(to + i * kLinearThreads, valid ? at.bytes + i * 4 * kWordBytes : t_.w, valid);
+      copy_async16(to + i * kPanelThreads, valid ? at.bytes + i * 4 * kWordBytes : t_.w, valid);
     }
     if constexpr (S::kInt4) {
       // Of each panel 4 blocks of 16 halves; lane l of the first 16 takes 8 of them.
@@ -193,12 +196,12 @@ class LinearTile {
       const bool valid = panel >= 0 && block < t_.shape.steps;
       const uint16_t* from = t_.scales + (panel * t_.shape.steps + block) * kPanel + lane % 2 * 8;
       auto* to = reinterpret_cast<uint16_t*>(scales(stage)) + ((warp_ * 2 + half) * kUnitSteps + step) * kPanel + lane % 2 * 8;
-      if (lane < 16) copy_async16(to, valid ? from : t_.scales, valid);
+      if (lane < 16 && set_ == 0) copy_async16(to, valid ? from : t_.scales, valid);
     }
   }
   __device__ void fetch_rows(int stage, uint32_t unit) {
     constexpr int kChunks = S::kGroupBytes / 16;
-    for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kLinearThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kThreads) {
       const int64_t group = first_group() + i / kChunks;
       const int row = i * (32 * kUnitSteps / kChunks) % 32 / 4;
       const bool valid = group * kGroupRows + row < t_.rows;
@@ -207,25 +210,27 @@ class LinearTile {
     }
   }
 
+  // This lane's of group n of its own.
+  template <class Word>
+  __device__ Word fragments(int stage, int step, int n) const {
+    return reinterpret_cast<const Word*>(rows(stage))[((set_ * kOwn + n) * kUnitSteps + step) * 32 + threadIdx.x % 32];
+  }
   __device__ void multiply(int stage) {
-    const int lane = static_cast<int>(threadIdx.x % 32);
     for (int step = 0; step < kUnitSteps; ++step) {
       uint32_t a[2][4];
       weights_of(stage, step, a);
       if constexpr (kType == DType::bf16) {
-        // Of a few groups all high parts, then all low ones: an mma waits for the one before that has its sums.
-        constexpr int kTogether = kGroups < 4 ? kGroups : 4;
-        for (int n = 0; n < kGroups; n += kTogether) {
-          uint4 x[kTogether];
-          for (int i = 0; i < kTogether; ++i) x[i] = reinterpret_cast<const uint4*>(rows(stage))[((n + i) * kUnitSteps + step) * 32 + lane];
-          for (int i = 0; i < kTogether; ++i)
-            for (int m = 0; m < 2; ++m) mma_bf16(sum_[n + i][m], a[m], {x[i].x, x[i].y});
-          for (int i = 0; i < kTogether; ++i)
-            for (int m = 0; m < 2; ++m) mma_bf16(sum_[n + i][m], a[m], {x[i].z, x[i].w});
-        }
+        // All high parts, then all low ones: an mma waits for the one before that has its sums.
+        static_assert(kOwn <= 4);
+        uint4 x[kOwn];
+        for (int n = 0; n < kOwn; ++n) x[n] = fragments<uint4>(stage, step, n);
+        for (int n = 0; n < kOwn; ++n)
+          for (int m = 0; m < 2; ++m) mma_bf16(sum_[n][m], a[m], {x[n].x, x[n].y});
+        for (int n = 0; n < kOwn; ++n)
+          for (int m = 0; m < 2; ++m) mma_bf16(sum_[n][m], a[m], {x[n].z, x[n].w});
       } else if constexpr (!S::kInt4) {
-        for (int n = 0; n < kGroups; ++n) {
-          const uint2 x = reinterpret_cast<const uint2*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
+        for (int n = 0; n < kOwn; ++n) {
+          const uint2 x = fragments<uint2>(stage, step, n);
           const uint32_t b[2] = {x.x, x.y};
           for (int m = 0; m < 2; ++m)
             if constexpr (kType == DType::fp8) mma_half(sum_[n][m], a[m], b);
@@ -236,8 +241,8 @@ class LinearTile {
                         ((warp_ * 2 + half_) * kUnitSteps + step) * kPanel + 4 * quad_;
         float scale[4];
         for (int i = 0; i < 4; ++i) scale[i] = half_to_float(s[i]);
-        for (int n = 0; n < kGroups; ++n) {
-          const uint2 x = reinterpret_cast<const uint2*>(rows(stage))[(n * kUnitSteps + step) * 32 + lane];
+        for (int n = 0; n < kOwn; ++n) {
+          const uint2 x = fragments<uint2>(stage, step, n);
           const uint32_t b[2] = {x.x, x.y};
           for (int m = 0; m < 2; ++m) {
             int32_t c[4] = {};
@@ -286,11 +291,11 @@ class LinearTile {
   char* shared_;
   int64_t first_;
   uint32_t ids_block_;
-  int warp_, half_, quad_, tig_;
+  int warp_, set_, half_, quad_, tig_;
   using Sum = std::conditional_t<kType == DType::int8, int32_t, float>;  // int8: exact to the end
   __device__ static float bits(float v) { return v; }
   __device__ static float bits(int32_t v) { return std::bit_cast<float>(v); }
-  Sum sum_[kGroups][2][4];
+  Sum sum_[kOwn][2][4];
 };
 
 }  // namespace aerie::kernels::cuda
