@@ -64,7 +64,7 @@ Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
   return device_.ask(text_.back(), level, &call.propose, draft_draw());
 }
 
-void Session::expand_on_device(Plan& plan, int32_t level, int32_t* wanted) const {
+void Session::expand_on_device(Plan& plan, int32_t level, int32_t* wanted) {
   const int32_t end = level + 1 == device_.passes() ? device_.levels() : level + 1;
   for (; level < end; ++level) device_.expand(plan, level, model_->config().vocab_used, wanted);
 }

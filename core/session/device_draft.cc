@@ -56,9 +56,10 @@ DeviceDraft::Lists DeviceDraft::lists_of(int32_t level) const {
   return {static_cast<const int32_t*>(c.device_token.data) + list, static_cast<const float*>(c.device_logp.data) + list};
 }
 
-void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const {
+void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) {
   const auto at = static_cast<size_t>(level);
   const Lists lists = lists_of(level);
+  if (level == 0) lists_ = lists;
   const bool last = level + 1 == shape_.levels;
   kernels::ExpandTree op{};
   op.places = place_;
@@ -161,8 +162,8 @@ void DeviceDraft::download_lists(Plan& plan) {
   const size_t n = static_cast<size_t>(shape_.levels) * static_cast<size_t>(shape_.width);
   host_token_.resize(n);
   host_logp_.resize(n);
-  plan.add(kernels::Download{host_token_.data(), lists_of(0).token, static_cast<int64_t>(n * 4)});
-  plan.add(kernels::Download{host_logp_.data(), lists_of(0).logp, static_cast<int64_t>(n * 4)});
+  plan.add(kernels::Download{host_token_.data(), lists_.token, static_cast<int64_t>(n * 4)});
+  plan.add(kernels::Download{host_logp_.data(), lists_.logp, static_cast<int64_t>(n * 4)});
 }
 
 void DeviceDraft::download_places(Plan& plan) {

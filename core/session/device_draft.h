@@ -36,7 +36,7 @@ class DeviceDraft {
   int32_t draft_rows(int32_t level) const { return layout_.rows[static_cast<size_t>(level)]; }
   Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
   // wanted: set by it where the next level has a node to draft from.
-  void expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted) const;
+  void expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t* wanted);
   void select(Plan& plan, const Rows& rows, int32_t first_row, int32_t tail, const StagedWalks& walks) const;
   void download(Plan& plan);
 
@@ -78,7 +78,8 @@ class DeviceDraft {
     const int32_t* token;
     const float* logp;
   };
-  Lists lists_of(int32_t level) const;  // on the device
+  Lists lists_of(int32_t level) const;  // on the device; not once the calls are others' (Stepper reuses them)
+  Lists lists_{};  // where level 0's are
   void download_lists(Plan& plan);
   void download_places(Plan& plan);
   const kernels::TreeOut& came() const { return *reinterpret_cast<const kernels::TreeOut*>(host_.data()); }

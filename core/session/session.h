@@ -189,7 +189,7 @@ class Session {
   bool begin_drawing_ahead();
   Status take_drawn_ahead();
   Status ask_on_device(Plan& plan, DraftCalls* calls, int32_t level);
-  void expand_on_device(Plan& plan, int32_t level, int32_t* wanted) const;
+  void expand_on_device(Plan& plan, int32_t level, int32_t* wanted);
   int32_t passes_on_device() const;   // of the plan in flight, or that is recorded
   int32_t drafted_on_device() const;  // that has run
   void count_device_drafts(const PassClock& clock, std::span<const int32_t> rows);

@@ -102,6 +102,8 @@ class MockDevice final : public Device {
   const char* name() const override { return "mock"; }
   const char* isa() const override { return inner_->isa(); }
   int threads() const override { return inner_->threads(); }
+  int warm_ups() const override { return inner_->warm_ups(); }
+  bool far() const override { return inner_->far(); }
 
   void* allocate(size_t bytes) override {
     void* backing = inner_->allocate(bytes);
@@ -125,6 +127,8 @@ class MockDevice final : public Device {
     return nullptr;
   }
   void unmap_host(void* memory) override { release(memory); }
+  Status no_memory(const std::string& what) const override { return inner_->no_memory(what); }
+  Status load_fast_linear() override { return inner_->load_fast_linear(); }
 
   Result<std::unique_ptr<Queue>> make_queue() override {
     AERIE_ASSIGN(std::unique_ptr<Queue> inner, inner_->make_queue());

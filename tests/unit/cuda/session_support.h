@@ -1,6 +1,7 @@
 // What the tests of sessions on the emulated device share.
 #pragma once
 
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/cuda/cuda_device.h"
 #include "tests/support/forward.h"
 #ifndef AERIE_REAL_GPU
@@ -10,6 +11,12 @@
 namespace aerie::test {
 
 using kernels::DType;
+
+// Behind the mock device, whose addresses are nobody's: an op that is given memory of the host, or none, says so. Here, and on a
+// GPU in tests (managed_new.h), the device could use that memory.
+inline std::shared_ptr<kernels::Device> checked_cuda(const kernels::CudaOptions& options = {}) {
+  return kernels::make_mock_device(must(kernels::make_cuda_device(options)));
+}
 
 inline std::shared_ptr<kernels::Device> cuda(const kernels::CudaOptions& options = {}) { return must(kernels::make_cuda_device(options)); }
 

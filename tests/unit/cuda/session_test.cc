@@ -25,7 +25,7 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
       // A CPU may round activations for int8 in another way (kernels::ActivationCodes).
       const auto other = weights == DType::int8 ? std::shared_ptr<kernels::Device>(kernels::make_reference_device()) : cpu(1);
       const Forward want(*open_model(path, other, with_kv(DType::f32)), ids, 40, {});
-      const Forward one(*open_model(path, cuda(), with_kv(DType::f32)), ids, 1, {});
+      const Forward one(*open_model(path, checked_cuda(), with_kv(DType::f32)), ids, 1, {});
       double error = 0, size = 0;
       for (size_t i = 0; i < want.logits.size(); ++i) {
         error += (one.logits[i] - want.logits[i]) * (one.logits[i] - want.logits[i]);
@@ -34,7 +34,7 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
       // Quantised activations may fall on the other side of a half: that is a step of one of 127.
       EXPECT_LT(std::sqrt(error / size), weights == DType::f32 || weights == DType::bf16 ? 1e-3 : weights == DType::fp8 ? 3e-3 : 2e-2);
       for (const int64_t chunk : {7, 40})
-        EXPECT_EQ(one.logits, Forward(*open_model(path, cuda(), with_kv(DType::f32)), ids, chunk, {}).logits) << chunk;
+        EXPECT_EQ(one.logits, Forward(*open_model(path, checked_cuda(), with_kv(DType::f32)), ids, chunk, {}).logits) << chunk;
     }
 }
 
@@ -50,7 +50,7 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
                         {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fasteagle(), "backbone", DType::bf16, 0.8f},
                         {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
     SCOPED_TRACE(c.plugin + " " + c.tree + " at " + std::to_string(c.temperature));
-    const auto model = open_model(target(), cuda(), with_kv(c.kv));
+    const auto model = open_model(target(), checked_cuda(), with_kv(c.kv));
     SessionOptions o = sampled(c.temperature);
     o.max_context = 64;
     auto& want = plain[{c.kv, c.temperature}];
@@ -80,7 +80,7 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
 }
 
 TEST(CudaSession, NeighboursInABatchChangeNoToken) {
-  const auto model = open_model(target(), cuda());
+  const auto model = open_model(target(), checked_cuda());
   const auto drafter = open_drafter(model, "eagle", eagle());
   constexpr size_t kTokens = 8;
   std::vector<std::unique_ptr<Session>> sessions;
@@ -115,7 +115,7 @@ TEST(CudaSession, NeighboursInABatchChangeNoToken) {
 // Draft passes, the tree between them, the target's pass, the walk and the KV commit: the host looks once.
 #ifndef AERIE_REAL_GPU
 TEST(CudaSession, ACycleIsReadBackOnce) {
-  const auto model = open_model(target(), cuda());
+  const auto model = open_model(target(), checked_cuda());
   const auto waits = [](Session& s) {
     const int64_t before = kernels::cuda::emulation::counts().host_waits;
     StepResult r;
@@ -167,7 +167,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
 // that are surely asked for, one for the target's pass.
 enum class Where { device, ahead, host };
 TEST(CudaSession, WhatIsWeighedIsReadBackOnceAndWhatIsDrawnAheadTwice) {
-  const auto model = open_model(target(), cuda());
+  const auto model = open_model(target(), checked_cuda());
   const auto drafter = open_drafter(model, "eagle", eagle());
   std::vector<int32_t> texts[3];
   std::vector<uint64_t> counts[3];
@@ -214,7 +214,7 @@ TEST(CudaSession, NoMemoryLeftBehind) {
     kernels::cuda::emulation::set_faults({.memory = before + room});
     Result<std::unique_ptr<Session>> session = error(Code::internal, "");
     {
-      auto model = Model::open(cuda(), must(Package::open(path)), {});
+      auto model = Model::open(checked_cuda(), must(Package::open(path)), {});
       if (model.ok()) session = Session::create(*model, {});
       else session = model.status();
     }

@@ -192,6 +192,45 @@ TEST_F(DeviceCycle, ABatchChangesNothing) {
   }
 }
 
+// What a drafter said that answers all levels at once comes back behind the target's pass, where a neighbour's prompt is shown
+// to its drafter in the same plan. On a device that says so where an address is none of its own.
+TEST_F(DeviceCycle, LearnsBesideOneThatReadsItsPrompt) {
+  const std::shared_ptr<kernels::Device> mock = kernels::make_mock_device(must(kernels::make_cpu_device({.threads = 1})));
+  const auto model = open_model(*target_, mock);
+  PolicySpec tree;
+  tree.name = "auto";
+  for (const char* plugin : {"fasteagle", "medusa"})
+    for (const bool shared : {false, true}) {  // the drafter
+      SCOPED_TRACE(std::string(plugin) + (shared ? ", shared" : ""));
+      const auto all = kinds();
+      const Kind kind = *std::find_if(all.begin(), all.end(), [&](const Kind& k) { return k.plugin == plugin; });
+      const auto drafter = open(model, kind), other = shared ? drafter : open(model, all[0]);
+      SessionOptions o = drawing(nullptr, 1.2f, tree, true);
+      o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.02 : 1 + 0.01 * rows; };
+      const auto want = generate(*begun(model, o, prompt(10)), 60);
+      o.drafter = drafter;
+      const auto learning = begun(model, o, prompt(10));
+      auto batch = must(Batch::create(model, {0}));
+      must(batch->add(*learning));
+      std::vector<int32_t> got;
+      std::unique_ptr<Session> reading;
+      for (int step = 0; got.size() < want.size() && step < 200; ++step) {
+        if (step % 3 == 0) {
+          if (reading) must(batch->remove(*reading));
+          reading = begun(model, drawing(other, 1.2f, trees()[0], true), prompt(40));
+          must(batch->add(*reading));
+        }
+        must(batch->step(0, std::chrono::microseconds(0)));
+        for (const EmittedToken& t : learning->result().tokens) got.push_back(t.id);
+      }
+      ASSERT_GE(got.size(), want.size()) << learning->status().message();
+      got.resize(want.size());
+      EXPECT_EQ(got, want);
+      EXPECT_EQ(learning->statistics().drafter_failures, 0u);
+      EXPECT_GT(learning->statistics().verified, 0u);
+    }
+}
+
 // Batches: each session's trees are what they are on the host, also where all of them share few rows, which the host
 // shares out as ever.
 TEST_F(DeviceCycle, ABatchHasTheHostsTrees) {
