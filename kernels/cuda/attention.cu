@@ -8,6 +8,7 @@
 #include "kernels/cuda/attention_shape.h"
 #include "kernels/cuda/attention_tile.h"
 #include "kernels/cuda/chain.h"
+#include "kernels/cuda/linear_work.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/kv.h"
 
@@ -267,11 +268,18 @@ struct TileGrid {
 struct TileTask {
   AttentionTask a;
   TileGrid grid;
+  LinearWish wish;
 };
+
+// Behind the TileGrid's, blocks that bring the next weights near: attention leaves most of memory's time unused.
+__device__ void attention_tile_ahead(const TileTask& task) {
+  if (task.wish.w && blockIdx.x >= task.grid.blocks()) fetch_to_cache(task.wish, (blockIdx.x - task.grid.blocks()) * gridDim.y + blockIdx.y);
+}
 
 // Grid (blocks of a TileGrid, kv heads).
 template <int kTiles>
 __device__ void attention_tile(const TileTask& task) {
+  if (blockIdx.x >= task.grid.blocks()) return;
   const uint32_t shared = task.grid.tiles * task.grid.splits;
   const bool alone = blockIdx.x >= shared;
   const uint32_t at = alone ? blockIdx.x - shared : blockIdx.x, splits = alone ? task.grid.alone_splits : task.grid.splits;
@@ -384,7 +392,10 @@ void tile_chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t group = op.heads / op.cache.kv_heads;
   const TileGrid grid(bucket(op.out.rows), group, op.cache.kv_heads, task.chunks, Tile::tiles_of_row(static_cast<uint32_t>(group)));
-  launch<attention_tile<kTiles>, kTileWarps * 32>(p, {grid.blocks(), op.cache.kv_heads}, kTileWarps * 32, Tile::kShared, TileTask{task, grid});
+  const LinearWish wish = wish_for(p);
+  const int64_t more = wish.w ? (wish.shape.parts + op.cache.kv_heads - 1) / op.cache.kv_heads : 0;
+  launch<attention_tile<kTiles>, kTileWarps * 32, attention_tile_ahead>(p, {grid.blocks() + more, op.cache.kv_heads}, kTileWarps * 32,
+                                                                        Tile::kShared, TileTask{task, grid, wish});
 }
 
 // Which kernel runs depends on the cache alone.

@@ -122,6 +122,9 @@ __device__ __forceinline__ void load_transposed(uint32_t (&v)[4], const void* ro
                : "memory");
 }
 
+// The 128 bytes of memory at an address will be wanted: to the second-level cache.
+__device__ __forceinline__ void want_soon(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+
 // 16 bytes from global to shared memory, there after copy_async_wait; zeros, and nothing read, if not valid.
 __device__ __forceinline__ void copy_async16(void* shared, const void* global, bool valid) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));

@@ -45,6 +45,20 @@ struct Stage {
   static constexpr int kStages = kMostShared / kBytes;
 };
 
+// By block `part`. What weights are is never written: there is nothing to wait for.
+__device__ inline void fetch_to_cache(const LinearWish& wish, uint32_t part) {
+  constexpr uint32_t kUnits = 4, kLine = 128;  // 17 MB of bf16
+  if (part >= wish.shape.parts) return;
+  const uint32_t begin = wish.shape.part_begin(part), next = wish.shape.part_begin(part + 1), end = next < begin + kUnits ? next : begin + kUnits;
+  for (uint32_t at = begin; at < end; ++at) {
+    const uint32_t block = at / wish.shape.units, unit = at % wish.shape.units;
+    for (uint32_t i = threadIdx.x * kLine; i < kBlockPanels * wish.unit_bytes; i += blockDim.x * kLine) {
+      const int64_t panel = int64_t{block} * kBlockPanels + i / wish.unit_bytes, byte = int64_t{unit} * wish.unit_bytes + i % wish.unit_bytes;
+      if (panel < wish.shape.panels && byte < wish.panel_bytes) want_soon(wish.w + panel * wish.panel_bytes + byte);
+    }
+  }
+}
+
 // Nibbles 0 .. 15 as bytes -8 .. 7.
 __device__ inline uint32_t minus_eight(uint32_t nibbles) { return ((nibbles | 0x80808080u) - 0x08080808u) ^ 0x80808080u; }
 

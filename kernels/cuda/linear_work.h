@@ -31,6 +31,22 @@ struct LinearMemory {
   }
 };
 
+// Words (kk) of a panel that exist.
+inline int64_t panel_words(const Tensor& w) {
+  const int64_t padded = k_padded(w.dtype, w.cols);
+  return w.dtype == DType::bf16 ? padded / 2 : w.dtype == DType::int4 ? padded / 8 : padded / 4;
+}
+// Of the Linear behind an op that leaves memory alone for a while.
+inline LinearWish wish_for(const Place& p) {
+  const auto* linear = p.chain ? p.chain->next<Linear>() : nullptr;
+  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32) return {};
+  const Tensor& w = linear->w;
+  const LinearShape shape(w.dtype, w.rows, w.cols);
+  const int64_t words = panel_words(w);
+  const auto unit = static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * words / k_padded(w.dtype, w.cols) * kPanel * 4);
+  return {static_cast<const char*>(w.data), words * kPanel * 4, unit, shape};
+}
+
 // Of its rows as fragments.
 inline size_t rows_bytes(const LinearWork& k) {
   if (k.w.dtype == DType::f32) return 0;
@@ -48,8 +64,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.shape = k.shape();
   task.w = static_cast<const char*>(k.w.data);
   task.scales = static_cast<const uint16_t*>(k.w.scales);
-  const int64_t padded = k_padded(k.w.dtype, k.w.cols);
-  task.panel_words = k.w.dtype == DType::bf16 ? padded / 2 : k.w.dtype == DType::int4 ? padded / 8 : padded / 4;
+  task.panel_words = panel_words(k.w);
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();

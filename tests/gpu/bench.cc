@@ -31,7 +31,7 @@ ordered_json timed(Bench& b, const std::vector<Op>& plan, int64_t rows, double f
   const Timing t = b.time(plan, o.samples);
   std::fprintf(stderr, "%-14s %5lld rows %10.1f us  %5.1f %% of read bandwidth  (submit %.1f us)\n", what, static_cast<long long>(rows),
                t.us, 100 * floor_us / t.us, t.submit_us);
-  return {{"rows", rows}, {"us", t.us}, {"submit_us", t.submit_us}, {"of_bandwidth", floor_us / t.us}};
+  return {{"rows", rows}, {"us", t.us}, {"submit_us", t.submit_us}, {"first_us", t.first_us}, {"graph_us", t.graph_us}, {"of_bandwidth", floor_us / t.us}};
 }
 
 // Of each kind of op one a layer, one after another.

@@ -31,6 +31,7 @@ struct Shape {
 
 struct Timing {
   double us, submit_us;  // medians
+  double first_us, graph_us;  // of the first run, and of the one that makes a graph
 };
 
 class Bench {
@@ -97,8 +98,12 @@ class Bench {
   }
   // After `warm` runs: the first loads kernels, the second captures a graph.
   Timing time(const std::vector<Op>& plan, int samples, int warm = 5) {
-    for (int i = 0; i < warm; ++i) run(plan);
-    std::vector<double> whole, submit;
+    std::vector<double> whole, submit, before;
+    for (int i = 0; i < warm; ++i) {
+      const auto t0 = Clock::now();
+      run(plan);
+      before.push_back(std::chrono::duration<double, std::micro>(Clock::now() - t0).count());
+    }
     for (int i = 0; i < samples; ++i) {
       const auto t0 = Clock::now();
       check(queue_->submit(plan));
@@ -110,7 +115,7 @@ class Bench {
     }
     std::sort(whole.begin(), whole.end());
     std::sort(submit.begin(), submit.end());
-    return {whole[whole.size() / 2], submit[submit.size() / 2]};
+    return {whole[whole.size() / 2], submit[submit.size() / 2], before.at(0), before.at(1)};
   }
 
  private:

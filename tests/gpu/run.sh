@@ -224,6 +224,8 @@ if [ -f "$demo/demo.aerie" ]; then
   length=$([ $quick = 1 ] && echo 8 || echo 16)
   check "aerie verify on cuda" "$verify_limit" "$bin/aerie" verify --model "$demo/demo.aerie" --device cuda "${drafters[@]}" \
     --length "$length" --tokens $((${#drafters[@]} / 2 * 16 * length))
+  check "aerie verify on cuda, bf16 cache" "$verify_limit" "$bin/aerie" verify --model "$demo/demo.aerie" --device cuda --kv-dtype bf16 \
+    --drafter "$demo/demo-eagle.aerie" --drafter "$demo/demo-fasteagle.aerie" --length "$length" --tokens $((2 * 16 * length))
   # Costs as CAST reads them: PassTimer runs a pass twice before it times it, so these are times of graphs.
   check "aerie profile on cuda" 60 "$bin/aerie" profile --model "$demo/demo.aerie" --drafter "$demo/demo-eagle.aerie" --device cuda \
     --json -o "$results/costs"
@@ -242,7 +244,7 @@ inflated() {
 bench_inflated() {
   local eagle=$big/demo-eagle.aerie head=$((4096 * 128256 * 2)) json=$work/inflated.json
   "$bin/aerie" bench --device cuda --model "$big/target.aerie" --drafter "$eagle" --tree chain --tree eagle2 --tree cast \
-    --temperature 0 --max-tokens 64 --repeats 3 --json >"$json" || return
+    --kv-dtype bf16 --temperature 0 --max-tokens 64 --repeats 3 --json >"$json" || return
   # A pass of the target reads all of it but the embedding, which is as large as its head and of which it reads rows; one of
   # the drafter, itself and that head.
   { sed '$d' "$json"
