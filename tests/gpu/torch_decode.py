@@ -64,7 +64,7 @@ def main():
         x = F.embedding(token, embedding)
         angle = position.float() * frequency
         cos, sin = angle.cos().to(torch.bfloat16), angle.sin().to(torch.bfloat16)
-        seen = torch.arange(a.context, device=a.device) <= position
+        seen = (torch.arange(a.context, device=a.device) <= position).view(1, 1, 1, a.context)
         for w in layers:
             q, k, v = F.linear(norm(x), w.qkv).split([a.heads * dim, a.kv_heads * dim, a.kv_heads * dim], dim=-1)
             q = rotate(q.view(1, 1, a.heads, dim), cos, sin).transpose(1, 2)

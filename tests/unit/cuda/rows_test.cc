@@ -39,7 +39,7 @@ TEST(CudaRows, EmbedReadsEveryLayout) {
 }
 
 TEST(CudaRows, NormIsTheReferencesAndARowsOwn) {
-  for (const int64_t n : {1, 33, 256, 1000}) {
+  for (const int64_t n : {1, 33, 256, 1000, 8500}) {
     Floats x = random_floats(static_cast<size_t>(5 * n), 3), weight = random_floats(static_cast<size_t>(n), 4);
     Floats got(x.size()), want(x.size());
     each_order([&] {

@@ -61,15 +61,18 @@ TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
 TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(1));
-  const auto drawn = [&](const char* tree, const char* kind, float temperature, double draft_ms, bool on_device) {
+  const auto drawn = [&](const char* tree, const char* kind, float temperature, double draft_ms, bool on_device, size_t tokens = 240) {
     PolicySpec spec;
     spec.name = tree;
     const std::string plugin = std::string(kind) == "eagle3" ? "eagle" : kind;
     SessionOptions o = drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, spec, on_device);
     o.pass_ms = [=](const Drafter* drafter, int32_t rows) { return drafter ? draft_ms : 1 + 0.01 * rows; };
     auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});
-    auto tokens_and_counts = more(*s, 240);
-    EXPECT_GT(s->statistics().accepted, 0u);
+    auto tokens_and_counts = more(*s, tokens);
+    EXPECT_GT(s->statistics().verified, 0u);
+    if (tokens > 2) {
+      EXPECT_GT(s->statistics().accepted, 0u);
+    }
     return std::pair{tokens_and_counts, static_cast<double>(s->statistics().draft_passes)};
   };
   // Some trees are cut: to the rows, or the depth, of those before. With auto, which learns from every tree, later ones may then
@@ -93,11 +96,13 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
     return false;
   };
   for (const char* kind : {"eagle3", "fasteagle"}) {
-    EXPECT_EQ(drawn("auto", kind, 0, 0.02, true), drawn("auto", kind, 0, 0.02, false)) << kind;
+    // The first tree has all the room there is.
+    for (const char* tree : {"auto", "cast"})
+      EXPECT_EQ(drawn(tree, kind, 0, 0.02, true, 2), drawn(tree, kind, 0, 0.02, false, 2)) << tree << " of " << kind;
+    expect_nearly(kind, 0, 0.02, "auto");
     for (const double draft_ms : {0.02, 0.15})  // deep trees, and some not worth it
       EXPECT_TRUE(some_cut(kind, draft_ms, "auto")) << kind << " for " << draft_ms;
   }
-  EXPECT_EQ(drawn("cast", "eagle3", 0, 0.02, true), drawn("cast", "eagle3", 0, 0.02, false));
   EXPECT_FALSE(expect_nearly("eagle3", 0.9f, 0.02));
   EXPECT_TRUE(some_cut("eagle3", 0.15));
   EXPECT_TRUE(some_cut("fasteagle", 0.02)) << "all levels at once";
@@ -106,19 +111,19 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
 TEST(RowHabit, ATreeHasRoomForWhatTheLastOnesCameTo) {
   RowHabit habit;
   EXPECT_EQ(habit.room(), 128);
-  for (int i = 0; i < 15; ++i) habit.came(20);
-  EXPECT_EQ(habit.room(), 128) << "sixteen of them halve it";
-  for (int i = 0; i < 200; ++i) habit.came(20);
-  EXPECT_EQ(habit.room(), 32);
+  habit.came(20);
+  EXPECT_EQ(habit.room(), 32) << "half as much again, and the power of two";
   habit.came(31);
-  EXPECT_EQ(habit.room(), 32);
+  EXPECT_EQ(habit.room(), 32) << "no more than it was, unless a tree fills it";
   habit.came(32);
   EXPECT_EQ(habit.room(), 64) << "it may have been cut";
-  for (int i = 0; i < 20; ++i) habit.came(i % 10 ? 10 : 60);
-  EXPECT_EQ(habit.room(), 64);
-  for (int i = 0; i < 200; ++i) habit.came(1);
+  for (int i = 0; i < 7; ++i) habit.came(10);
+  EXPECT_EQ(habit.room(), 64) << "one of the last eight";
+  habit.came(10);
+  EXPECT_EQ(habit.room(), 16);
+  for (int i = 0; i < 8; ++i) habit.came(1);
   EXPECT_EQ(habit.room(), 4);
-  for (int i = 0; i < 200; ++i) habit.came(habit.room());
+  for (int i = 0; i < 8; ++i) habit.came(habit.room());
   EXPECT_EQ(habit.room(), 128);
 }
 

@@ -1,0 +1,116 @@
+// What a plan's kernels do for one another (kernels/cuda/chain.h) changes no bit: a layer and a head in one plan, and op by op.
+#include "unit/cuda/cuda_support.h"
+#include "unit/kernels/attention_support.h"
+
+namespace aerie::kernels::cuda_test {
+namespace {
+
+struct Case {
+  DType weights, kv;
+  int32_t heads, kv_heads, dim;
+  int64_t ffn, rows;
+};
+
+// One layer's memory, the same every time.
+struct Layer {
+  static constexpr int64_t kVocab = 300;
+  static constexpr int32_t kBest = 5;
+  Case c;
+  int64_t hidden, width;
+  Weights qkv_w, o_w, gate_up_w, down_w, head_w;
+  Floats x, normed, qkv, bias, angles, norm, attn, gate_up, act, partial, logp;
+  Ints slots, token;
+  attention_test::Cache cache;
+  attention_test::Rows look;
+
+  explicit Layer(const Case& of)
+      : c(of),
+        hidden(int64_t{of.heads} * of.dim),
+        width(int64_t{of.heads + 2 * of.kv_heads} * of.dim),
+        qkv_w(width, hidden, of.weights, 1),
+        o_w(hidden, hidden, of.weights, 2),
+        gate_up_w(2 * of.ffn, hidden, of.weights, 3),
+        down_w(hidden, of.ffn, of.weights, 4),
+        head_w(kVocab, hidden, of.weights, 5),
+        x(random_floats(static_cast<size_t>(of.rows * hidden), 6)),
+        normed(x.size()),
+        qkv(static_cast<size_t>(of.rows * width)),
+        bias(random_floats(static_cast<size_t>(width), 7)),
+        angles(random_floats(static_cast<size_t>(of.rows * of.dim), 8)),
+        norm(random_floats(static_cast<size_t>(hidden), 9)),
+        attn(x.size()),
+        gate_up(static_cast<size_t>(2 * of.rows * of.ffn)),
+        act(static_cast<size_t>(of.rows * of.ffn)),
+        partial(static_cast<size_t>(of.rows * topk_partial_cols(kVocab, kBest))),
+        logp(static_cast<size_t>(of.rows * kBest)),
+        token(static_cast<size_t>(of.rows * kBest)),
+        cache({of.heads, of.kv_heads, of.dim, of.kv}, 4, 1) {
+    look.pages = {2, 0, 3};
+    look.stride = 3;
+    for (int32_t r = 0; r < static_cast<int32_t>(of.rows); ++r) {
+      slots.push_back(look.pages[static_cast<size_t>(r / 32)] * 32 + r % 32);
+      look.add(0, r + 1, {});
+    }
+  }
+  std::vector<Op> plan() {
+    const int64_t n = c.rows;
+    const Tensor in = view(x, n, hidden), y = view(normed, n, hidden), of = view(qkv, n, width), a = view(attn, n, hidden),
+                 g = view(gate_up, n, 2 * c.ffn), h = view(act, n, c.ffn), w = view(norm, 1, hidden);
+    const LinearTopK head{y, head_w.tensor(), {}, kBest, static_cast<int32_t>(kVocab), nullptr, nullptr,
+                          view(partial, n, topk_partial_cols(kVocab, kBest)), token.data(), logp.data()};
+    return {RmsNorm{in, w, 1e-5f, y},
+            Linear{y, qkv_w.tensor(), view(bias, 1, width), {}, of},
+            RopeAndStore{of, view(angles, n, c.dim), c.heads, cache.kv, 0, slots.data()},
+            Attention{columns(of, 0, hidden), c.heads, cache.kv, 0, look.view(), 0.2f, a, {}},
+            Linear{a, o_w.tensor(), {}, in, in},
+            RmsNorm{in, w, 1e-5f, y},
+            Linear{y, gate_up_w.tensor(), {}, {}, g},
+            GatedActivate{g, Activation::silu, h},
+            Linear{h, down_w.tensor(), {}, in, in},
+            RmsNorm{in, w, 1e-5f, y},
+            head,
+            MergeTopK{head}};
+  }
+};
+
+TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
+  const auto device = cuda_device();
+  for (const Case& c : {Case{DType::bf16, DType::bf16, 4, 2, 32, 192, 1}, {DType::bf16, DType::bf16, 4, 2, 32, 192, 9},
+                        {DType::bf16, DType::bf16, 2, 2, 64, 64, 70}, {DType::bf16, DType::f32, 4, 4, 16, 100, 3},
+                        {DType::bf16, DType::int8, 3, 1, 10, 33, 5}, {DType::int8, DType::bf16, 4, 2, 32, 192, 9},
+                        {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
+                        {DType::f32, DType::f32, 4, 2, 32, 64, 3}}) {
+    SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +
+                 std::to_string(c.dim));
+    Layer together(c), alone(c);
+    run_plan(*device, together.plan());
+    for (const Op& op : alone.plan()) run_plan(*device, std::span(&op, 1));
+    for (Floats Layer::*v : {&Layer::x, &Layer::normed, &Layer::qkv, &Layer::attn, &Layer::gate_up, &Layer::act, &Layer::logp})
+      EXPECT_TRUE(same_bits(together.*v, alone.*v));
+    EXPECT_EQ(together.token, alone.token);
+    EXPECT_EQ(together.cache.bytes, alone.cache.bytes);
+  }
+}
+
+// An op may be left out: then its kernels, too, are none of the ones beside it.
+TEST(CudaChain, WhatIsNotWantedTakesNothingAlong) {
+  const auto device = cuda_device();
+  for (const int32_t wanted : {0, 1}) {
+    Layer got({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), want(got.c);
+    const std::vector<Op> all = got.plan();
+    const auto flag = std::make_unique<int32_t>(wanted);
+    std::vector<Op> plan(all.begin(), all.begin() + 1);  // the norm, and then perhaps qkv
+    plan.push_back(RunIf{flag.get(), 1});
+    plan.insert(plan.end(), all.begin() + 1, all.begin() + 3);  // its rotation all the same, of what was there
+    run_plan(*device, plan);
+    const std::vector<Op> same = want.plan();
+    for (const size_t i : {0, 1, 2})
+      if (i != 1 || wanted) run_plan(*device, std::span(&same[i], 1));
+    EXPECT_TRUE(same_bits(got.normed, want.normed));
+    EXPECT_TRUE(same_bits(got.qkv, want.qkv)) << wanted;
+    EXPECT_EQ(got.cache.bytes, want.cache.bytes);
+  }
+}
+
+}  // namespace
+}  // namespace aerie::kernels::cuda_test
