@@ -5,10 +5,8 @@
 // positions, an output element one FMA chain over them; a page that raises the maximum rescales what the pages before it
 // left. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
 // and how many there are changes none of it.
-#include "kernels/cuda/attention_shape.h"
-#include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/chain.h"
-#include "kernels/cuda/linear_work.h"
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/kv.h"
 
@@ -16,13 +14,6 @@ namespace aerie::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 4, kWarpQueries = 4, kQueries = kWarps * kWarpQueries;
-
-struct AttentionTask {
-  Attention op;
-  float* partial;  // (rows, heads, chunks, dim + 2): maximum, total, values
-  int64_t chunks;
-  Fragments fragments;
-};
 
 __device__ int64_t padded(int64_t dim) { return (dim + 3) / 4 * 4; }
 
@@ -248,54 +239,6 @@ __device__ void attention_chunk(const AttentionTask& task) {
   }
 }
 
-// The same by tensor cores: how many blocks go through the chunks of a tile of queries, and of a row that goes alone.
-struct TileGrid {
-  uint32_t tiles, splits, alone, alone_splits;
-  AERIE_HOST_DEVICE TileGrid(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks, int64_t tiles_of_row) {
-    constexpr int64_t kEnough = 528;  // blocks, four for each of 132 multiprocessors
-    const auto splits_of = [&](int64_t n) {
-      const int64_t s = (kEnough + n * kv_heads - 1) / (n * kv_heads);
-      return static_cast<uint32_t>(s < chunks ? s : chunks);
-    };
-    tiles = static_cast<uint32_t>((rows * group + kTileQueries - 1) / kTileQueries);
-    alone = static_cast<uint32_t>(rows * tiles_of_row);
-    splits = splits_of(tiles);
-    alone_splits = splits_of(alone);
-  }
-  AERIE_HOST_DEVICE uint32_t blocks() const { return tiles * splits + alone * alone_splits; }
-};
-
-struct TileTask {
-  AttentionTask a;
-  TileGrid grid;
-  LinearWish wish;
-};
-
-// Behind the TileGrid's, blocks that bring the next weights near: attention leaves most of memory's time unused.
-__device__ void attention_tile_ahead(const TileTask& task) {
-  if (task.wish.w && blockIdx.x >= task.grid.blocks()) fetch_to_cache(task.wish, (blockIdx.x - task.grid.blocks()) * gridDim.y + blockIdx.y);
-}
-
-// Grid (blocks of a TileGrid, kv heads).
-template <int kTiles>
-__device__ void attention_tile(const TileTask& task) {
-  if (blockIdx.x >= task.grid.blocks()) return;
-  const uint32_t shared = task.grid.tiles * task.grid.splits;
-  const bool alone = blockIdx.x >= shared;
-  const uint32_t at = alone ? blockIdx.x - shared : blockIdx.x, splits = alone ? task.grid.alone_splits : task.grid.splits;
-  const Attention& op = task.a.op;
-  AttentionTile<kTiles> tile(op, blockIdx.y, static_cast<uint32_t>(op.heads / op.cache.kv_heads), at / splits, alone);
-  if (tile.first == tile.last) return;
-  bool fresh = true;
-  for (int64_t chunk = at % splits; chunk < task.a.chunks && !tile.done_before(chunk_begin(chunk)); chunk += splits) {
-    if (!tile.take(chunk_begin(chunk), chunk_begin(chunk + 1))) continue;
-    if (!fresh) sync_block();  // the last pages have been used
-    tile.run(fresh);
-    tile.store(task.a.partial, task.a.chunks, chunk);
-    fresh = false;
-  }
-}
-
 // Parts of a softmax, one after another; each thread follows one element.
 struct Merged {
   float top = -kInf, total = 0, value = 0;
@@ -386,27 +329,8 @@ void chunks(const AttentionTask& task, const Place& p) {
                                      kWarps * 32, page_bytes(op.cache.head_dim, op.cache.dtype), task);
 }
 
-template <int kTiles>
-void tile_chunks(const AttentionTask& task, const Place& p) {
-  using Tile = AttentionTile<kTiles>;
-  const Attention& op = task.op;
-  const int64_t group = op.heads / op.cache.kv_heads;
-  const TileGrid grid(bucket(op.out.rows), group, op.cache.kv_heads, task.chunks, Tile::tiles_of_row(static_cast<uint32_t>(group)));
-  const LinearWish wish = wish_for(p);
-  const int64_t more = wish.w ? (wish.shape.parts + op.cache.kv_heads - 1) / op.cache.kv_heads : 0;
-  launch<attention_tile<kTiles>, kTileWarps * 32, attention_tile_ahead>(p, {grid.blocks() + more, op.cache.kv_heads}, kTileWarps * 32,
-                                                                        Tile::kShared, TileTask{task, grid, wish});
-}
-
-// Which kernel runs depends on the cache alone.
-void any_chunks(const AttentionTask& task, const Place& p) {
+void all_chunks(const AttentionTask& task, const Place& p) {
   const int64_t dim = task.op.cache.head_dim;
-  if (task.op.cache.dtype == DType::bf16) {
-    if (dim == 32) return tile_chunks<1>(task, p);
-    if (dim == 64) return tile_chunks<2>(task, p);
-    if (dim == 96) return tile_chunks<3>(task, p);
-    if (dim == 128) return tile_chunks<4>(task, p);
-  }
   if (dim <= 32) chunks<1>(task, p);
   else if (dim <= 64) chunks<2>(task, p);
   else if (dim <= 128) chunks<4>(task, p);
@@ -430,7 +354,7 @@ void enqueue(const Attention& op, const Place& p) {
   const int64_t dim = op.cache.head_dim;
   const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op),
                            op.partial || dim % 16 ? Fragments{} : fragments_for(op.out, 0, p)};
-  any_chunks(task, p);
+  if (!enqueue_tiles(task, p)) all_chunks(task, p);
   launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), threads_for(dim) * sizeof(float), task);
 }
 

@@ -83,7 +83,8 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   end.ids = k.ids;
   if (k.w.dtype == DType::f32) {
     constexpr int kThreads = 256;
-    launch<linear_f32>(p, {(k.cols + kThreads - 1) / kThreads, many_rows(k.rows)}, kThreads, 0, PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
+    launch<linear_f32>(p, {(k.cols + kThreads - 1) / kThreads, many_rows(k.rows)}, kThreads, 0,
+                       PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
   } else {
     LinearTask task = prepare(k, m, p);
     task.partial = m.partial;

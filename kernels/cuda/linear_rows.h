@@ -1,7 +1,7 @@
-// Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's
-// words, K padded with zeros; rows that are not there are left out. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16 each, so that little
-// is lost against f32. fp8 weights: {h, h}, halves, and one scale a row, a power of two that keeps the row's largest below
-// 2^15. int8/int4 weights: {q, q}, and one scale a row.
+// Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's words.
+// K is padded with zeros; rows that are not there are left out. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16
+// each, so that little is lost against f32. fp8 weights: {h, h}, halves, and one scale a row, a power of two that keeps the
+// row's largest below 2^15. int8/int4 weights: {q, q}, and one scale a row.
 #pragma once
 
 #include "kernels/cuda/linear_shape.h"
