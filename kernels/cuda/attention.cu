@@ -351,6 +351,7 @@ size_t workspace(const Attention& op) {
 }
 
 void enqueue(const Attention& op, const Place& p) {
+  if (op.out.rows <= 0) return;
   const int64_t dim = op.cache.head_dim;
   const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op),
                            op.partial || dim % 16 ? Fragments{} : fragments_for(op.out, 0, p)};

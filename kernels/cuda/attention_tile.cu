@@ -31,7 +31,8 @@ struct TileTask {
 
 // Behind the TileGrid's, blocks that bring the next weights near: attention leaves most of memory's time unused.
 __device__ void attention_tile_ahead(const TileTask& task) {
-  if (task.wish.w && blockIdx.x >= task.grid.blocks()) fetch_to_cache(task.wish, (blockIdx.x - task.grid.blocks()) * gridDim.y + blockIdx.y);
+  const uint32_t blocks = task.grid.blocks();
+  if (task.wish.w && blockIdx.x >= blocks) fetch_to_cache(task.wish, (blockIdx.x - blocks) * gridDim.y + blockIdx.y);
 }
 
 // Grid (blocks of a TileGrid, kv heads).

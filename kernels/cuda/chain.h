@@ -15,7 +15,7 @@ inline bool same_rows(const Tensor& a, const Tensor& b) {
 
 // Where a kernel that makes `out` leaves it as fragments too, for the op that is `i` ops behind.
 inline Fragments fragments_for(const Tensor& out, size_t i, const Place& p) {
-  if (!p.chain) return {};
+  if (!p.chain || out.rows <= 0) return {};
   const auto takes = [&](const Tensor& x, int64_t rows, const Tensor& w) {
     return x.data == out.data && x.stride == out.stride && rows == out.rows && w.cols == out.cols && w.dtype == DType::bf16 &&
            w.cols % (16 * kUnitSteps) == 0;

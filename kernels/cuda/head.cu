@@ -26,7 +26,9 @@ struct HeadBlock {
   static_assert(kStages >= 2);
 
   // Units of the two panel blocks of a range.
-  __device__ static uint32_t begin(const HeadTask& task, int64_t range) { return static_cast<uint32_t>(2 * range) * task.linear.shape.units; }
+  __device__ static uint32_t begin(const HeadTask& task, int64_t range) {
+    return static_cast<uint32_t>(2 * range) * task.linear.shape.units;
+  }
   __device__ static uint32_t end(const HeadTask& task, int64_t range) {
     const uint32_t last = static_cast<uint32_t>(2 * range) + 2, blocks = task.linear.shape.blocks;
     return (last < blocks ? last : blocks) * task.linear.shape.units;
@@ -194,7 +196,10 @@ const char* refuse(const MergeTopK& op) {
 
 // Both ops' work: what is between them stays in working memory.
 void enqueue(const LinearTopK& op, const Place& p) {
-  if (op.x.rows <= 0 || op.k <= 0) return;
+  if (op.x.rows <= 0 || op.k <= 0) {
+    if (p.chain) p.chain->fragments = false;
+    return;
+  }
   if (op.w.dtype == DType::f32) {
     const Written written(op, p.workspace);
     enqueue(written.linear, Place{p.launches, written.rest});

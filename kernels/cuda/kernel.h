@@ -1,7 +1,7 @@
 // The language kernels are written in: CUDA C++ with these few functions for whatever moves data between
 // threads or uses the tensor cores. Without nvcc, an emulation of the same words (tests only).
 //
-// Shared memory is always the launch's dynamic one. Blocks are whole warps, and no thread leaves before
+// Shared memory is the launch's dynamic one, but for a kernel's argument. Blocks are whole warps, and no thread leaves before
 // the last barrier of its block.
 #pragma once
 

@@ -70,7 +70,10 @@ void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
 }
 
 void run(const LinearWork& k, LinearEnd end, const Place& p) {
-  if (k.rows <= 0 || k.cols <= 0) return;
+  if (k.rows <= 0 || k.cols <= 0) {
+    if (p.chain) p.chain->fragments = false;
+    return;
+  }
   Carve carve(p.workspace);
   const LinearMemory m(k, carve);
   end.partial = m.partial;
@@ -103,7 +106,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     };
     const auto* act = p.chain->next<GatedActivate>();
     const auto* rope = p.chain->next<RopeAndStore>();
-    if (act && act->out.cols % 2 == 0 && take(act, act->gate_up)) return;  // two at a time
+    if (act && act->out.cols % 2 == 0 && end.residual.data != act->out.data && take(act, act->gate_up)) return;  // two at a time
     if (rope && rope->cache.head_dim % 4 == 0 && take(rope, rope->qkv)) return;  // four
   }
   if (k.ids) launch<add_pieces_of_ids, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);

@@ -92,7 +92,9 @@ struct Ending {
 };
 
 constexpr int kEndThreads = 128, kEndWide = 4;
-inline Grid end_grid(int64_t cols, int64_t rows) { return {(cols + kEndThreads * kEndWide - 1) / (kEndThreads * kEndWide), many_rows(rows)}; }
+inline Grid end_grid(int64_t cols, int64_t rows) {
+  return {(cols + kEndThreads * kEndWide - 1) / (kEndThreads * kEndWide), many_rows(rows)};
+}
 
 // Grid (columns, rows). Of f32 weights and products of a library a row of `partial` has as many columns as there are.
 __device__ inline void add_pieces(const LinearEnd& e) {

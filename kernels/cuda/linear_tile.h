@@ -119,11 +119,14 @@ class LinearTile {
       copy_async_commit();
       multiply(stage);
       stage = (stage + 1) % kStages;
-      if (++place.unit != place.piece_end && at + 1 < end) continue;
-      done(place);
-      if (at + 1 == end) break;
-      clear();
-      place.next_piece(t_.shape);
+      if (++place.unit == place.piece_end || at + 1 == end) {
+        done(place);
+        if (at + 1 < end) {
+          clear();
+          place.next_piece(t_.shape);
+        }
+      }
+      sync_warp();  // lanes of different ids end their pieces alone
     }
     copy_async_wait<0>();
   }

@@ -120,7 +120,7 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain};
   size_t if_ends = 0;
   for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
-    chain.behind = ops.subspan(i + 1, (i < if_ends ? if_ends : ops.size()) - i - 1);
+    chain.behind = ops.subspan(i + 1, (i < if_ends ? std::min(if_ends, ops.size()) : ops.size()) - i - 1);
     chain.taken = 0;
     const size_t between = launches_.between().size();
     const bool copy = std::holds_alternative<Upload>(ops[i]) || std::holds_alternative<Download>(ops[i]);

@@ -93,6 +93,10 @@ std::string tree_error(const std::string& name) {
   return "there are chain, static, eagle2, backbone, cast and auto, not " + name;
 }
 
+std::string ModelOptions::kv() const {
+  return !kv_dtype.empty() ? kv_dtype : device.starts_with("cuda") ? "bf16" : "f32";
+}
+
 void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "target package")->required();
   app.add_option("--plugin", plugins, "file of a further drafter plugin; may be repeated");
@@ -100,7 +104,7 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--kv-positions", kv_positions, "room for keys and values, in tokens; 0: 4 x the context, from 4096 to 32768")
       ->check(CLI::Range(0, INT_MAX));
-  app.add_option("--kv-dtype", kv_dtype, "f32, bf16 or int8")->capture_default_str()->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--kv-dtype", kv_dtype, "f32 (the default), bf16 (that of cuda) or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--prefill", prefill, "exact, or fast: cuda reads long prompts by cuBLASLt, not bit for bit")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "fast"}));
@@ -207,7 +211,7 @@ Runtime open_runtime(const ModelOptions& o) {
 Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   aerie_model_options m;
   AERIE_INIT(m);
-  m.kv_dtype = o.kv_dtype == "int8" ? 2 : o.kv_dtype == "bf16" ? 1 : 0;
+  m.kv_dtype = o.kv() == "int8" ? 2 : o.kv() == "bf16" ? 1 : 0;
   m.kv_positions = o.kv_positions;
   m.keep_prefixes = o.keep_prefixes ? 0 : -1;
   m.prefill = o.prefill == "fast" ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;

@@ -93,7 +93,8 @@ using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aer
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
 struct ModelOptions {
-  std::string model, device = "cpu", kv_dtype = "f32", prefill = "exact";
+  std::string model, device = "cpu", kv_dtype, prefill = "exact";
+  std::string kv() const;  // f32 unless said otherwise, on a GPU bf16
   std::vector<std::string> plugins;
   int threads = 0;
   int kv_positions = 0;  // 0: what the command needs, or the library's default

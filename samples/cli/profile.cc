@@ -98,7 +98,7 @@ std::string default_profile(const aerie_runtime* runtime, const aerie_model* mod
   aerie_model_info info;
   AERIE_INIT(info);
   check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
-  std::string name = std::string(info.fingerprint) + "-" + std::to_string(info.weight_bytes) + "-" + o.kv_dtype + "-" + aerie_runtime_description(runtime);
+  std::string name = std::string(info.fingerprint) + "-" + std::to_string(info.weight_bytes) + "-" + o.kv() + "-" + aerie_runtime_description(runtime);
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
   return (folder / "aerie" / (name + ".costs")).string();

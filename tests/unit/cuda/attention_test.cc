@@ -14,7 +14,8 @@ using attention_test::Shape;
 const Shape kShapes[] = {{4, 4, 8},  {8, 2, 64},           {3, 1, 80},           {20, 1, 10},
                          {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8},
                          {2, 1, 256, DType::bf16}, {2, 1, 256, DType::int8}, {3, 1, 12, DType::bf16},
-                         {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 3, 96, DType::bf16}};
+                         {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 3, 96, DType::bf16},
+                         {20, 1, 32, DType::bf16}};
 
 struct Cache : attention_test::Cache {
   using attention_test::Cache::Cache;
@@ -154,47 +155,95 @@ TEST(CudaAttention, TreeRowsHaveTheBitsOfPlainDecode) {
 }
 
 // Contexts of several chunks and spans: the bits of one op are those of two, and near the reference's.
-TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
-  const Shape s{2, 1, 8};
-  constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
-  Cache c(s, kPages + 1, 1);
+// A cache of random keys and values, `pages` of one sequence in random order.
+Rows anywhere(Cache& c, int32_t pages) {
+  const Floats random = random_floats(c.bytes.size() / 2, 5);
+  for (size_t i = 0; i < random.size(); ++i) {
+    const auto bits = std::bit_cast<uint32_t>(random[i]);
+    if (c.kv.dtype == DType::bf16) static_cast<uint16_t*>(c.kv.data)[i] = static_cast<uint16_t>(bits >> 16);
+    else if (i < c.bytes.size() / 4) static_cast<float*>(c.kv.data)[i] = random[i];
+  }
   Rows rows;
-  rows.stride = kPages;
-  rows.pages.resize(kPages);
+  rows.stride = pages;
+  rows.pages.resize(static_cast<size_t>(pages));
   std::iota(rows.pages.begin(), rows.pages.end(), 0);
   std::shuffle(rows.pages.begin(), rows.pages.end(), std::mt19937(9));
-  auto* values = static_cast<float*>(c.kv.data);
-  const Floats random = random_floats(c.bytes.size() / 4, 5);
-  std::copy(random.begin(), random.end(), values);
-  for (const int32_t n : {0, 127, 128, 129, 1023, 1024, 1025, 1281, 2048, 4097, kContext}) rows.add(0, n, {});
-  rows.add(0, kContext, {kPages * 32 + 3, kPages * 32 + 1});
-  rows.add(0, 2047, {kPages * 32 + 3, kPages * 32 + 1});
-  const auto n = static_cast<int64_t>(rows.seq.size());
-  Floats q = random_floats(static_cast<size_t>(n * 16), 3, 2.0f), want(q.size());
-  run_reference(Attention{view(q, n, 16), 2, c.kv, 0, rows.view(), 0.2f, view(want, n, 16), {}});
-  const Floats whole = attend(c, rows, q);
-  expect_near(whole, want, 2e-5f);
-  for (const int64_t spans : {5, 8}) EXPECT_TRUE(same_bits(attend(c, rows, q, spans), whole)) << spans;
+  return rows;
+}
+
+TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
+  for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}}) {
+    constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
+    Cache c(s, kPages + 1, 1);
+    Rows rows = anywhere(c, kPages);
+    for (const int32_t n : {0, 127, 128, 129, 1023, 1024, 1025, 1281, 2048, 4097, kContext}) rows.add(0, n, {});
+    rows.add(0, kContext, {kPages * 32 + 3, kPages * 32 + 1});
+    rows.add(0, 2047, {kPages * 32 + 3, kPages * 32 + 1});
+    const auto n = static_cast<int64_t>(rows.seq.size());
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Floats q = random_floats(static_cast<size_t>(n * width), 3, s.dim > 8 ? 1.0f : 2.0f), want(q.size());
+    run_reference(Attention{view(q, n, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, n, width), {}});
+    const Floats whole = attend(c, rows, q);
+    expect_near(whole, want, s.dtype == DType::bf16 ? 1e-4f : 2e-5f);
+    for (const int64_t spans : {5, 8}) EXPECT_TRUE(same_bits(attend(c, rows, q, spans), whole)) << spans;
+  }
+}
+
+// So many rows and heads that a block goes through several chunks: those of a tile, and of rows that go alone.
+TEST(CudaAttention, ABlockMayHaveManyChunks) {
+  const Shape s{8, 8, 32, DType::bf16};
+  constexpr int32_t kPages = 40;
+  Cache c(s, kPages, 1);
+  Rows rows = anywhere(c, kPages);
+  rows.pages.insert(rows.pages.end(), rows.pages.rbegin(), rows.pages.rend());  // another text's, of the same slots
+  for (int32_t r = 0; r < 64; ++r) rows.add(r == 5 || r == 40, r == 5 ? 700 : r < 16 ? 1160 + r : 1 + r, {});
+  const int64_t width = int64_t{s.heads} * s.dim;
+  Floats q = random_floats(static_cast<size_t>(64 * width), 3), want(q.size());
+  run_reference(Attention{view(q, 64, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, 64, width), {}});
+  const Floats all = attend(c, rows, q);
+  expect_near(all, want, 1e-4f);
+  for (const size_t r : {0u, 5u, 15u, 40u}) {
+    Rows one = rows;
+    for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
+    const auto at = static_cast<int64_t>(r) * width;
+    Floats own(q.begin() + at, q.begin() + at + width);
+    EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
+  }
 }
 
 TEST(CudaAttention, ANaNStaysWithWhoSeesIt) {
-  const Shape s{4, 2, 32, DType::int8};
-  Cache c(s, 2, 1);
-  Rows rows;
-  rows.stride = 2;
-  rows.pages = {1, 0};
-  for (const int32_t length : {39, 40, 60}) rows.add(0, length, {});
-  for (int32_t p = 0; p < 60; ++p) {
-    const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
-    Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
-    if (p == 39) qkv[128 + 3] = std::numeric_limits<float>::infinity();  // a key of the first kv head
-    const Ints slots = {slot};
-    run_cuda(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, slots.data()});
+  for (const DType t : {DType::int8, DType::bf16}) {
+    const Shape s{4, 2, 32, t};
+    Cache c(s, 2, 1);
+    Rows rows;
+    rows.stride = 2;
+    rows.pages = {1, 0};
+    for (const int32_t length : {39, 40, 60}) rows.add(0, length, {});
+    for (int32_t p = 0; p < 60; ++p) {
+      const int32_t slot = rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32;
+      Floats qkv = random_floats(256, static_cast<uint32_t>(p)), angles(32, 0.5f);
+      if (p == 39) qkv[192 + 3] = std::numeric_limits<float>::infinity();  // of a value of the first kv head
+      const Ints slots = {slot};
+      run_cuda(RopeAndStore{view(qkv, 1, 256), view(angles, 1, 32), 4, c.kv, 0, slots.data()});
+    }
+    Floats q = random_floats(3 * 128, 3);
+    const Floats got = attend(c, rows, q);
+    for (size_t i = 0; i < got.size(); ++i)  // codes have one scale a row
+      ASSERT_EQ(!std::isfinite(got[i]), i >= 128 && i % 128 < 64 && (t == DType::int8 || i % 32 == 3))
+          << "row " << i / 128 << " element " << i % 128;
   }
-  Floats q = random_floats(3 * 128, 3);
-  const Floats got = attend(c, rows, q);
-  for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_EQ(std::isnan(got[i]), i >= 128 && i % 128 < 64) << "row " << i / 128 << " element " << i % 128;
+}
+
+TEST(CudaAttention, NoRowsAreNoWork) {
+  for (const DType t : {DType::f32, DType::bf16}) {
+    const Shape s{4, 2, 32, t};
+    Cache c(s, 2, 1);
+    Rows rows;
+    rows.stride = 1;
+    rows.pages = {0};
+    Floats none(1);
+    run_cuda(Attention{view(none, 0, 128), 4, c.kv, 0, rows.view(), 0.2f, view(none, 0, 128), {}});
+  }
 }
 
 }  // namespace

@@ -11,6 +11,14 @@ struct Case {
   int64_t ffn, rows;
 };
 
+int64_t kernels_run() {  // 0 where nobody counts
+#ifdef AERIE_REAL_GPU
+  return 0;
+#else
+  return cuda::emulation::counts().kernels;
+#endif
+}
+
 // One layer's memory, the same every time.
 struct Layer {
   static constexpr int64_t kVocab = 300;
@@ -79,17 +87,42 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
                         {DType::bf16, DType::bf16, 2, 2, 64, 64, 70}, {DType::bf16, DType::f32, 4, 4, 16, 100, 3},
                         {DType::bf16, DType::int8, 3, 1, 10, 33, 5}, {DType::int8, DType::bf16, 4, 2, 32, 192, 9},
                         {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
-                        {DType::f32, DType::f32, 4, 2, 32, 64, 3}}) {
+                        {DType::f32, DType::f32, 4, 2, 32, 64, 3}, {DType::bf16, DType::bf16, 5, 1, 64, 320, 4},
+                        {DType::int8, DType::bf16, 7, 1, 64, 700, 19}}) {  // of the last two K is in pieces
     SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +
                  std::to_string(c.dim));
     Layer together(c), alone(c);
+    const int64_t begin = kernels_run();
     run_plan(*device, together.plan());
+    const int64_t middle = kernels_run();
     for (const Op& op : alone.plan()) run_plan(*device, std::span(&op, 1));
+    if (middle > begin) {
+      const int64_t saved = kernels_run() - middle - (middle - begin);
+      if (c.dim % 4 == 0) EXPECT_GE(saved, 2) << "the ends of two Linears";
+      else EXPECT_EQ(saved, 0) << "nothing fits";
+    }
     for (Floats Layer::*v : {&Layer::x, &Layer::normed, &Layer::qkv, &Layer::attn, &Layer::gate_up, &Layer::act, &Layer::logp})
       EXPECT_TRUE(same_bits(together.*v, alone.*v));
     EXPECT_EQ(together.token, alone.token);
     EXPECT_EQ(together.cache.bytes, alone.cache.bytes);
   }
+}
+
+// What is left for an op of no rows is not the next one's.
+TEST(CudaChain, AnOpWithoutRowsLeavesNothing) {
+  const auto device = cuda_device();
+  Layer l({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), other(l.c);
+  const std::vector<Op> all = l.plan(), same = other.plan();
+  auto none = std::get<Linear>(all[1]);
+  none.out.rows = 0;
+  auto no_norm = std::get<RmsNorm>(all[0]);
+  no_norm.out.rows = 0;
+  auto no_best = std::get<LinearTopK>(all[10]);
+  no_best.k = 0;
+  const Op plan[] = {no_norm, none, all[8], all[0], no_best, all[8]};  // two more products of other rows
+  run_plan(*device, plan);
+  for (const size_t i : {8, 0, 8}) run_plan(*device, std::span(&same[i], 1));
+  EXPECT_TRUE(same_bits(l.x, other.x));
 }
 
 // An op may be left out: then its kernels, too, are none of the ones beside it.

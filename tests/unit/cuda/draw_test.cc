@@ -87,7 +87,7 @@ TEST(CudaDraw, TopKOfARowThatIsNotFiniteIsNothing) {
     }
 }
 
-// An LM head's best, by Linear and TopK and by LinearTopK: the same bits. Small heads: K is cut into slices.
+// An LM head's best, by Linear and TopK and by LinearTopK: the same bits. Small heads: K is cut into pieces.
 struct HeadCase {
   DType type;
   int64_t v, h, r, every;

@@ -1,4 +1,5 @@
 // Linear on the emulated device: the reference's values, and the same bits for a row whatever its company.
+#include "kernels/cuda/linear_shape.h"
 #include "unit/cuda/cuda_support.h"
 #include "unit/kernels/e4m3_support.h"
 
@@ -160,16 +161,49 @@ TEST(CudaLinear, WhatIsNotWantedLeavesNothingBehind) {
 }
 
 TEST(CudaLinear, RowsOfIdsHaveLinearsBits) {
-  for (const DType t : kTypes) {
-    const Weights w(300, 200, t, 11);
-    Floats x = random_floats(19 * 200, 12), got(19 * 21);
-    const Floats all = linear(w, x, 19);
-    Ints ids(19 * 21);
-    for (size_t i = 0; i < ids.size(); ++i) ids[i] = i % 6 == 5 ? -1 : static_cast<int32_t>(i * 7919 % 300);
-    run_cuda(LinearRows{view(x, 19, 200), w.tensor(), ids.data(), view(got, 19, 21)});
-    for (size_t i = 0; i < ids.size(); ++i)
-      ASSERT_EQ(got[i], ids[i] < 0 ? 0.0f : all[i / 21 * 300 + static_cast<size_t>(ids[i])]) << i;
-  }
+  for (const DType t : kTypes)
+    for (const int64_t k : {200, 300, 620}) {  // of the last two the pieces of a warp's ids end apart
+      SCOPED_TRACE("type " + std::to_string(static_cast<int>(t)) + ", " + std::to_string(k));
+      const Weights w(300, k, t, 11);
+      Floats x = random_floats(static_cast<size_t>(19 * k), 12), got(19 * 21);
+      const Floats all = linear(w, x, 19);
+      Ints ids(19 * 21);
+      for (size_t i = 0; i < ids.size(); ++i) ids[i] = i % 6 == 5 ? -1 : static_cast<int32_t>(i * 7919 % 300);
+      run_cuda(LinearRows{view(x, 19, k), w.tensor(), ids.data(), view(got, 19, 21)});
+      for (size_t i = 0; i < ids.size(); ++i)
+        ASSERT_EQ(got[i], ids[i] < 0 ? 0.0f : all[i / 21 * 300 + static_cast<size_t>(ids[i])]) << i;
+    }
+}
+
+// Parts are all of the units, one after another, and a panel block's pieces are where parts begin.
+TEST(CudaLinear, PartsAndPiecesAreAllOfAMatrix) {
+  using cuda::LinearPlace;
+  using cuda::LinearShape;
+  for (const auto& [n, k] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {16, 64}, {128, 16384}, {300, 300}, {4096, 4096}, {6144, 4096}, {4096, 14336}, {28672, 4096}, {128256, 4096}, {1024, 65}, {17, 70000}})
+    for (const DType t : {DType::bf16, DType::int8}) {
+      SCOPED_TRACE(std::to_string(n) + " x " + std::to_string(k));
+      const LinearShape s(t, n, k);
+      ASSERT_EQ(s.part_begin(0), 0u);
+      ASSERT_EQ(s.part_begin(s.parts), s.all_units());
+      for (uint32_t part = 0; part < s.parts; ++part) {
+        ASSERT_LT(s.part_begin(part), s.part_begin(part + 1));
+        ASSERT_EQ(s.part_of(s.part_begin(part)), part);
+        ASSERT_EQ(s.part_of(s.part_begin(part + 1) - 1), part);
+      }
+      for (uint32_t block = 0; block < s.blocks; ++block) {
+        const uint32_t pieces = s.pieces(block);
+        ASSERT_LE(pieces, s.most_pieces());
+        uint32_t piece = 0;
+        for (uint32_t unit = 0; unit < s.units; ++piece) {
+          const LinearPlace place(s, block * s.units + unit);
+          ASSERT_EQ(place.piece, piece);
+          ASSERT_GT(place.piece_end, unit);
+          unit = place.piece_end;
+        }
+        ASSERT_EQ(piece, pieces);
+      }
+    }
 }
 
 }  // namespace
