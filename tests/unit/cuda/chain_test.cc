@@ -5,7 +5,7 @@
 namespace aerie::kernels::cuda_test {
 namespace {
 
-struct Case {
+struct LayerCase {
   DType weights, kv;
   int32_t heads, kv_heads, dim;
   int64_t ffn, rows;
@@ -20,10 +20,10 @@ int64_t kernels_run() {  // 0 where nobody counts
 }
 
 // One layer's memory, the same every time.
-struct Layer {
+struct WholeLayer {
   static constexpr int64_t kVocab = 300;
   static constexpr int32_t kBest = 5;
-  Case c;
+  LayerCase c;
   int64_t hidden, width;
   Weights qkv_w, o_w, gate_up_w, down_w, head_w;
   Floats x, normed, qkv, bias, angles, norm, attn, gate_up, act, partial, logp;
@@ -31,7 +31,7 @@ struct Layer {
   attention_test::Cache cache;
   attention_test::Rows look;
 
-  explicit Layer(const Case& of)
+  explicit WholeLayer(const LayerCase& of)
       : c(of),
         hidden(int64_t{of.heads} * of.dim),
         width(int64_t{of.heads + 2 * of.kv_heads} * of.dim),
@@ -83,7 +83,7 @@ struct Layer {
 
 TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
   const auto device = cuda_device();
-  for (const Case& c : {Case{DType::bf16, DType::bf16, 4, 2, 32, 192, 1}, {DType::bf16, DType::bf16, 4, 2, 32, 192, 9},
+  for (const LayerCase& c : {LayerCase{DType::bf16, DType::bf16, 4, 2, 32, 192, 1}, {DType::bf16, DType::bf16, 4, 2, 32, 192, 9},
                         {DType::bf16, DType::bf16, 2, 2, 64, 64, 70}, {DType::bf16, DType::f32, 4, 4, 16, 100, 3},
                         {DType::bf16, DType::int8, 3, 1, 10, 33, 5}, {DType::int8, DType::bf16, 4, 2, 32, 192, 9},
                         {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
@@ -91,7 +91,7 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
                         {DType::int8, DType::bf16, 7, 1, 64, 700, 19}}) {  // of the last two K is in pieces
     SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +
                  std::to_string(c.dim));
-    Layer together(c), alone(c);
+    WholeLayer together(c), alone(c);
     const int64_t begin = kernels_run();
     run_plan(*device, together.plan());
     const int64_t middle = kernels_run();
@@ -101,7 +101,8 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
       if (c.dim % 4 == 0) EXPECT_GE(saved, 2) << "the ends of two Linears";
       else EXPECT_EQ(saved, 0) << "nothing fits";
     }
-    for (Floats Layer::*v : {&Layer::x, &Layer::normed, &Layer::qkv, &Layer::attn, &Layer::gate_up, &Layer::act, &Layer::logp})
+    using L = WholeLayer;
+    for (Floats L::*v : {&L::x, &L::normed, &L::qkv, &L::attn, &L::gate_up, &L::act, &L::logp})
       EXPECT_TRUE(same_bits(together.*v, alone.*v));
     EXPECT_EQ(together.token, alone.token);
     EXPECT_EQ(together.cache.bytes, alone.cache.bytes);
@@ -111,7 +112,7 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
 // What is left for an op of no rows is not the next one's.
 TEST(CudaChain, AnOpWithoutRowsLeavesNothing) {
   const auto device = cuda_device();
-  Layer l({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), other(l.c);
+  WholeLayer l({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), other(l.c);
   const std::vector<Op> all = l.plan(), same = other.plan();
   auto none = std::get<Linear>(all[1]);
   none.out.rows = 0;
@@ -129,7 +130,7 @@ TEST(CudaChain, AnOpWithoutRowsLeavesNothing) {
 TEST(CudaChain, WhatIsNotWantedTakesNothingAlong) {
   const auto device = cuda_device();
   for (const int32_t wanted : {0, 1}) {
-    Layer got({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), want(got.c);
+    WholeLayer got({DType::bf16, DType::bf16, 4, 2, 32, 192, 4}), want(got.c);
     const std::vector<Op> all = got.plan();
     const auto flag = std::make_unique<int32_t>(wanted);
     std::vector<Op> plan(all.begin(), all.begin() + 1);  // the norm, and then perhaps qkv
