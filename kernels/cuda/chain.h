@@ -23,7 +23,7 @@ inline Fragments fragments_for(const Tensor& out, size_t i, const Place& p) {
   const auto* linear = p.chain->next<Linear>(i);
   const auto* head = p.chain->next<LinearTopK>(i);
   if (linear ? !is_fast(*linear) && takes(linear->x, linear->out.rows, linear->w) : head && takes(head->x, head->x.rows, head->w)) {
-    p.chain->fragments = true;
+    p.chain->leaves_fragments = true;
     return {p.rows, out.cols / 4};
   }
   return {};

@@ -30,7 +30,8 @@ class Carve {
 struct Chain {
   std::span<const Op> behind;  // ops that run if this one does
   size_t taken = 0;            // of them this op's kernels do
-  bool fragments = false;      // the op in front has left this one's rows as fragments (Place::rows)
+  bool fragments = false;      // this op's rows are fragments already (Place::rows)
+  bool leaves_fragments = false;  // set by it: so are the next one's
 
   template <class O>
   const O* next(size_t i = 0) const {

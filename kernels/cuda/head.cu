@@ -196,10 +196,7 @@ const char* refuse(const MergeTopK& op) {
 
 // Both ops' work: what is between them stays in working memory.
 void enqueue(const LinearTopK& op, const Place& p) {
-  if (op.x.rows <= 0 || op.k <= 0) {
-    if (p.chain) p.chain->fragments = false;
-    return;
-  }
+  if (op.x.rows <= 0 || op.k <= 0) return;
   if (op.w.dtype == DType::f32) {
     const Written written(op, p.workspace);
     enqueue(written.linear, Place{p.launches, written.rest});
@@ -209,7 +206,6 @@ void enqueue(const LinearTopK& op, const Place& p) {
   const LinearMemory m(work(op), carve, false);
   const BestParts parts(wanted(op), kTopKBlock, carve);
   const HeadTask task{prepare(work(op), m, p), m.scales, output_scales(op.w), static_cast<const float*>(op.bias.data), wanted(op), parts};
-  if (p.chain) p.chain->fragments = false;  // they have been used
   if (op.w.dtype == DType::bf16) head<DType::bf16>(task, p);
   if (op.w.dtype == DType::fp8) head<DType::fp8>(task, p);
   if (op.w.dtype == DType::int8) head<DType::int8>(task, p);

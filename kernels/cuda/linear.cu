@@ -70,10 +70,7 @@ void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
 }
 
 void run(const LinearWork& k, LinearEnd end, const Place& p) {
-  if (k.rows <= 0 || k.cols <= 0) {
-    if (p.chain) p.chain->fragments = false;
-    return;
-  }
+  if (k.rows <= 0 || k.cols <= 0) return;
   Carve carve(p.workspace);
   const LinearMemory m(k, carve);
   end.partial = m.partial;
@@ -97,7 +94,6 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
   }
   if (p.chain) {
-    p.chain->fragments = false;  // these rows', if any, have been used
     const auto take = [&](const auto* op, const Tensor& of) {
       if (!op || k.ids || !same_rows(end.out, of)) return false;
       p.chain->taken = 1;

@@ -122,6 +122,7 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
     chain.behind = ops.subspan(i + 1, (i < if_ends ? std::min(if_ends, ops.size()) : ops.size()) - i - 1);
     chain.taken = 0;
+    chain.fragments = std::exchange(chain.leaves_fragments, false);
     const size_t between = launches_.between().size();
     const bool copy = std::holds_alternative<Upload>(ops[i]) || std::holds_alternative<Download>(ops[i]);
     if (i == if_ends) launches_.run_if(nullptr);

@@ -38,6 +38,15 @@ Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0) {
   return out;
 }
 
+// Row r alone has the bits that it has among all.
+void expect_own_bits(const Cache& c, const Rows& rows, size_t r, const Floats& q, const Floats& all) {
+  Rows one = rows;
+  for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
+  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, at = static_cast<int64_t>(r) * width;
+  Floats own(q.begin() + at, q.begin() + at + width);
+  EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
+}
+
 TEST(CudaAttention, RopeIsTheReferences) {
   Ints positions = {0, 1, 77, 131071};
   Floats inv_freq(40), got(4 * 80), want(4 * 80);
@@ -109,13 +118,7 @@ TEST(CudaAttention, IsTheReferenceAndARowsOwn) {
     // Tensor cores take a query and a weight as the sum of two bf16: 17 bits of each.
     expect_near(all, want, s.dtype == DType::bf16 && s.dim % 32 == 0 && s.dim <= 128 ? 1e-4f : 2e-5f);
     each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
-    for (size_t r = 0; r < rows.seq.size(); r += 3) {
-      Rows one = rows;
-      for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
-      const auto at = static_cast<int64_t>(r) * width;
-      Floats own(q.begin() + at, q.begin() + at + width);
-      EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
-    }
+    for (size_t r = 0; r < rows.seq.size(); r += 3) expect_own_bits(c, rows, r, q, all);
   }
 }
 
@@ -202,13 +205,7 @@ TEST(CudaAttention, ABlockMayHaveManyChunks) {
   run_reference(Attention{view(q, 64, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, 64, width), {}});
   const Floats all = attend(c, rows, q);
   expect_near(all, want, 1e-4f);
-  for (const size_t r : {0u, 5u, 15u, 40u}) {
-    Rows one = rows;
-    for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
-    const auto at = static_cast<int64_t>(r) * width;
-    Floats own(q.begin() + at, q.begin() + at + width);
-    EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
-  }
+  for (const size_t r : {0u, 5u, 15u, 40u}) expect_own_bits(c, rows, r, q, all);
 }
 
 TEST(CudaAttention, ANaNStaysWithWhoSeesIt) {
