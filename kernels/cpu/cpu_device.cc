@@ -11,6 +11,7 @@
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/matrix_unit.h"
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
 
@@ -72,7 +73,7 @@ class TaskScratch {
 // The one that runs: with the tests' choice.
 Isa used_isa() {
   const int64_t all = hwy::SupportedTargets() & HWY_TARGETS, best = all & -all;
-  return {best, use_byte_dots(best)};
+  return {best, use_byte_dots(best), best == HWY_AVX3_DL && use_matrix_unit()};
 }
 
 class CpuDevice;
@@ -253,6 +254,7 @@ Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
 }
 
 const char* Isa::name() const {
+  if (matrix_unit) return "AMX";
   if (!byte_dots) return hwy::TargetName(target);
   return target == HWY_AVX3 ? "AVX3_VNNI" : target == HWY_AVX2 ? "AVX2_VNNI" : "NEON_DOTPROD";
 }
@@ -262,6 +264,7 @@ std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
   for (int64_t left = all; left != 0; left &= left - 1) {
     const int64_t target = left & -left;  // Highway numbers the best targets lowest
+    if (target == HWY_AVX3_DL && cpu::has_matrix_unit()) isas.push_back({target, false, true});
     if (cpu::has_byte_dots(target)) isas.push_back({target, true});
     isas.push_back({target, false});
   }
@@ -272,11 +275,13 @@ void set_isa(const Isa& isa) {
   supported_isas();
   hwy::SetSupportedTargetsForTest(isa.target);
   cpu::allow_byte_dots(isa.byte_dots);
+  cpu::allow_matrix_unit(isa.matrix_unit);
 }
 
 void reset_isa() {
   hwy::SetSupportedTargetsForTest(0);
   cpu::allow_byte_dots(true);
+  cpu::allow_matrix_unit(true);
 }
 
 }  // namespace aerie::kernels

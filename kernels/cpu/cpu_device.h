@@ -30,11 +30,11 @@ std::unique_ptr<Device> make_reference_device();
 // Asynchronous device over `inner` whose addresses fault when the host touches them.
 std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
 
-// An instruction set that kernels are compiled for: a Highway target, and whether an instruction for products of bytes is used
-// that goes with it on some machines (byte_dots.h).
+// An instruction set that kernels are compiled for: a Highway target, whether an instruction for products of bytes is used that
+// goes with it on some machines (byte_dots.h), and whether a matrix unit is (matrix_unit.h).
 struct Isa {
   int64_t target;
-  bool byte_dots;
+  bool byte_dots, matrix_unit = false;
   const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
 };
 // Those of this machine, best first.

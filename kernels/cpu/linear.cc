@@ -14,6 +14,7 @@
 #include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/fetching.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/linear_matrix.h"
 #include "kernels/cpu/op_kernels.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -254,6 +255,12 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const size_t before = round64(room);
   void* memory = scratch.kept();  // by an earlier task of this op on this thread
   PreparedRows done{{}, memory, memory != nullptr};
+  if (on_matrix_unit(op)) {
+    if (!done.kept) done.room = scratch.get(before + round64(matrix_rows_bytes(op)));
+    done.rows = pack_matrix_rows(op, static_cast<char*>(done.room) + before, done.kept);
+    scratch.keep();
+    return done;
+  }
   if (m == 1 && !integer) {
     done.rows.x = x;
     if (room == 0) return done;
@@ -284,6 +291,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
 }
 
 void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
+  if (on_matrix_unit(op)) return linear_matrix_range(op, first, last, rows);
   HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, rows);
 }
 

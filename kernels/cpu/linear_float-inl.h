@@ -37,7 +37,7 @@ constexpr size_t kV = kPanel / kN;  // vectors in a panel
 
 // sums: (row of the tile, panel, lane). + bias, + residual, to the output; what lies behind the matrix's last row
 // or the tile's own rows is not written. One function for all tiles: their code is large enough.
-HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float* sums) {
+inline HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float* sums) {
   const D d;
   const Linear& op = *t.op;
   const int64_t first = t.panel * kPanel, width = panels * kPanel;

@@ -188,11 +188,11 @@ inline int32_t top_bits(const float* x, int64_t k) {
   return most;
 }
 
-// k activations of row m of a tile of n rows: one scale, nearest even, zeros behind k. q and offsets are the tile's, from there on.
-// Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
+// k activations of a row: one scale, nearest even, zeros behind k; block b of their codes is put at place(b), offset b at
+// offsets[b * n]. Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
 // The offsets take away what makes the weights' codes unsigned (128 or 8) times the sum: int8's of all k, int4's in each block.
-template <bool kInt4>
-float quantise_span(const float* x, int64_t k, int32_t most_code, int64_t m, int64_t n, int8_t* q, int32_t* offsets) {
+template <bool kInt4, class Place>
+float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& place, int64_t n, int32_t* offsets) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<int8_t, D> d8;
@@ -209,7 +209,7 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, int64_t m, int
   VI sums = hn::Zero(di);
   int32_t total = 0;
   for (int64_t first = 0, b = 0; first < k; first += kBlock, ++b) {
-    int8_t* block = q + (b * n + m) * kBlock;
+    int8_t* block = place(b);
     const int64_t here = finite ? (k - first < kBlock ? k - first : kBlock) : 0;
     const auto add = [&](int64_t j) {
       const V sum = hn::Add(hn::Mul(hn::LoadU(d, x + first + j), scale), round);
@@ -228,12 +228,12 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, int64_t m, int
       }
     }
     if (kInt4) {
-      offsets[b * n + m] = -8 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
+      offsets[b * n] = -8 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
       sums = hn::Zero(di);
       total = 0;
     }
   }
-  if (!kInt4) offsets[m] = -128 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
+  if (!kInt4) *offsets = -128 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
   return finite ? most / top : NAN;
 }
 
@@ -244,7 +244,8 @@ void quantise_row(const float* x, int64_t k, const ActivationCodes& codes, int64
   const int64_t blocks = (k + kBlock - 1) / kBlock, step = codes.span > 0 ? codes.span : blocks;
   for (int64_t b = 0; b < blocks; b += step, q += step * n * kBlock, scales += n, offsets += kInt4 ? step * n : n) {
     const int64_t first = b * kBlock, left = k - first;
-    scales[m] = quantise_span<kInt4>(x + first, left < step * kBlock ? left : step * kBlock, codes.most, m, n, q, offsets);
+    const auto place = [&](int64_t at) { return q + (at * n + m) * kBlock; };
+    scales[m] = quantise_span<kInt4>(x + first, left < step * kBlock ? left : step * kBlock, codes.most, place, n, offsets + m);
   }
 }
 

@@ -1,0 +1,66 @@
+#include "kernels/cpu/linear_matrix.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/matrix_unit.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/linear_matrix.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+// Every processor with the unit has that target.
+#if HWY_TARGET == HWY_AVX3_DL
+#include "kernels/cpu/amx_tiles.h"
+#include "kernels/cpu/linear_matrix-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+void matrix_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
+  all_matrix_panels<AmxTiles>(op, first, last, rows);
+}
+void matrix_rows(const Linear& op, char* out, float* scales) { pack_all_matrix_rows(op, out, scales); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace aerie::kernels::cpu {
+
+bool on_matrix_unit(const Linear& op) {
+  if (!use_matrix_unit()) return false;
+  if (op.w.dtype == DType::int4) return op.x.rows >= kLeastInt4Rows;
+  return op.w.dtype == DType::int8 || (op.w.dtype == DType::bf16 && op.w.cols >= kLeastMatrixCols);
+}
+
+// Of whole tiles; then the scales.
+static int64_t packed_bytes(const Linear& op) {
+  const int64_t m = op.x.rows;
+  return round_up(m, std::max<int64_t>(tile_height(m), 1)) * matrix_row_bytes(op.w.dtype, op.w.cols);
+}
+
+int64_t matrix_rows_bytes(const Linear& op) { return packed_bytes(op) + round_up(op.x.rows * 4, kLine); }
+
+PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept) {
+  auto* rows = static_cast<char*>(out);
+  auto* scales = reinterpret_cast<float*>(rows + packed_bytes(op));
+#if HWY_TARGETS & HWY_AVX3_DL
+  if (!kept) N_AVX3_DL::matrix_rows(op, rows, scales);
+#endif
+  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales};
+}
+
+void linear_matrix_range([[maybe_unused]] const Linear& op, [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t last,
+                         [[maybe_unused]] const PackedRows& rows) {
+#if HWY_TARGETS & HWY_AVX3_DL
+  N_AVX3_DL::matrix_panels(op, first, last, rows);
+#endif
+}
+
+}  // namespace aerie::kernels::cpu
+#endif

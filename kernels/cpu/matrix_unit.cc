@@ -1,0 +1,37 @@
+#include "kernels/cpu/matrix_unit.h"
+
+#include <atomic>
+
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace aerie::kernels::cpu {
+namespace {
+
+#if defined(__x86_64__) && defined(__linux__)
+bool ask() {
+  constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTiles | kInt8;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA; Linux 5.16
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#else
+bool ask() { return false; }
+#endif
+
+std::atomic<bool> allowed{true};
+
+}  // namespace
+
+bool has_matrix_unit() {
+  static const bool has = ask();
+  return has;
+}
+bool use_matrix_unit() { return allowed.load(std::memory_order_relaxed) && has_matrix_unit(); }
+void allow_matrix_unit(bool allow) { allowed.store(allow, std::memory_order_relaxed); }
+
+}  // namespace aerie::kernels::cpu

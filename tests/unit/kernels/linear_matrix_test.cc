@@ -1,0 +1,130 @@
+// Linear on a matrix unit: its arithmetic on every machine, with the unit emulated; and that the emulation is right, where there is
+// one. What Linear promises is tested in linear_test.cc on every instruction set of the machine, this one among them.
+#include "kernels/cpu/linear_matrix-inl.h"
+#include "kernels/cpu/matrix_unit.h"
+#include "tests/support/emulated_tiles.h"
+#include "unit/kernels/ops_support.h"
+
+namespace aerie::kernels::linear_matrix_test {
+using namespace aerie::kernels::test;
+using aerie::test::EmulatedTiles;
+
+constexpr DType kTypes[] = {DType::bf16, DType::int8, DType::int4};
+struct Shape {
+  int64_t n, k;
+};
+// Whole tiles and parts of them, of panels one to six, K that ends within a pair, a line, a block.
+constexpr Shape kShapes[] = {{16, 64}, {40, 65}, {96, 131}, {50, 192}, {130, 288}};
+constexpr int64_t kRows = 70;
+
+struct Weights {
+  std::vector<char> memory;
+  Tensor tensor;
+  Weights(const Shape& s, DType t, uint32_t seed) {
+    const Floats w = random_floats(static_cast<size_t>(s.n * s.k), seed, 0.2f);
+    const int64_t bytes = round_up(data_bytes(t, Layout::panel16, s.n, s.k), 64), scales = scale_bytes(t, s.n, s.k);
+    memory.resize(static_cast<size_t>(bytes + scales + 64));
+    char* at = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+    tensor = {at, has_scales(t) ? at + bytes : nullptr, s.n, s.k, 0, t, Layout::panel16};
+    pack_panel16(w.data(), s.n, s.k, t, tensor.data, tensor.scales);
+  }
+};
+
+Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
+  Floats out(static_cast<size_t>(rows * w.tensor.rows));
+  const Linear op{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)};
+  std::vector<char> packed(static_cast<size_t>(round_up(rows, cpu::tile_height(rows)) * cpu::matrix_row_bytes(w.tensor.dtype, w.tensor.cols)));
+  Floats scales(static_cast<size_t>(rows));
+  cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data());
+  const cpu::PackedRows rows_of{nullptr, reinterpret_cast<int8_t*>(packed.data()), nullptr, scales.data()};
+  const int64_t panels = round_up(w.tensor.rows, kPanel) / kPanel;
+  // In two lots, as tasks would.
+  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, 0, panels / 2, rows_of);
+  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, panels / 2, panels, rows_of);
+  return out;
+}
+
+Floats on_cpu(const Weights& w, Floats x, int64_t rows) {
+  Floats out(static_cast<size_t>(rows * w.tensor.rows));
+  run_cpu(Linear{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)});
+  return out;
+}
+
+Floats part(const Floats& v, int64_t first, int64_t n, int64_t width) {
+  return Floats(v.begin() + first * width, v.begin() + (first + n) * width);
+}
+
+// The order of bf16's sums as linear_matrix-inl.h has it.
+float bf16_of(float v) {
+  const auto u = std::bit_cast<uint32_t>(v);
+  return std::bit_cast<float>((u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u);
+}
+float bf16_sum(const Tensor& w, int64_t row, const float* x) {
+  float sum = 0;
+  for (int64_t first = 0; first < w.cols; first += 32)
+    for (const bool rest : {false, true}) {
+      float chain[2] = {};
+      for (int64_t k = first; k < std::min(w.cols, first + 32); ++k) {
+        const float nearest = bf16_of(x[k]);
+        chain[k % 2] = std::fma(rest ? bf16_of(x[k] - nearest) : nearest, panel16_at(w, row, k), chain[k % 2]);
+      }
+      sum += chain[0] + chain[1];
+    }
+  return sum;
+}
+
+TEST(LinearMatrix, Bfloat16AddsUpInTheOrderThatItSays) {
+  for (const Shape& s : kShapes) {
+    const Weights w(s, DType::bf16, 1);
+    const Floats x = random_floats(static_cast<size_t>(kRows * s.k), 2), got = on_emulated(w, x, kRows);
+    for (int64_t r = 0; r < kRows; ++r)
+      for (int64_t n = 0; n < s.n; ++n)
+        ASSERT_EQ(got[static_cast<size_t>(r * s.n + n)], bf16_sum(w.tensor, n, x.data() + r * s.k)) << s.k << ": " << r << "," << n;
+  }
+}
+
+// int8's one product of an exact sum and two scales, and int4's chain, have the bits of a machine with an instruction for products
+// of bytes: the same machine with and without the unit, or another, draws the same text.
+TEST(LinearMatrix, IntegersHaveTheBitsOfOtherInstructionSets) {
+  const Isa best = supported_isas().front();
+  for (const Isa& isa : supported_isas()) {
+    set_isa(isa);
+    if (isa.matrix_unit || !fused(isa) || cpu::activation_codes(DType::int8).span > 0) continue;
+    SCOPED_TRACE(isa.name());
+    for (const Shape& s : kShapes)
+      for (const DType t : {DType::int8, DType::int4}) {
+        const Weights w(s, t, 3);
+        const Floats x = random_floats(static_cast<size_t>(kRows * s.k), 4);
+        ASSERT_TRUE(same_bits(on_emulated(w, x, kRows), on_cpu(w, x, kRows))) << s.k << " type " << static_cast<int>(t);
+      }
+  }
+  reset_isa();
+  if (best.target == HWY_SSE4) GTEST_SKIP() << "this machine has no fused multiply-add: its int4 chains round otherwise";
+}
+
+TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
+  for (const Shape& s : kShapes)
+    for (const DType t : kTypes) {
+      const Weights w(s, t, 5);
+      const Floats x = random_floats(static_cast<size_t>(kRows * s.k), 6), all = on_emulated(w, x, kRows);
+      for (int64_t m = 1; m < kRows; m += m < 34 ? 1 : 7) {
+        const int64_t at = m * 5 % (kRows - m + 1);
+        ASSERT_TRUE(same_bits(on_emulated(w, part(x, at, m, s.k), m), part(all, at, m, s.n)))
+            << m << " rows of " << s.k << " type " << static_cast<int>(t);
+      }
+    }
+}
+
+TEST(LinearMatrix, TheEmulationHasTheBitsOfTheUnit) {
+  if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
+  for (const Shape& s : kShapes)
+    for (const DType t : kTypes)
+      for (const float size : {1.0f, 1e-37f, 1e30f}) {  // subnormal parts and products; sums that overflow
+        const Weights w(s, t, 7);
+        Floats x = random_floats(static_cast<size_t>(kRows * s.k), 8, size);
+        for (size_t i = 0; i < x.size(); i += 97) x[i] *= 1e-3f;
+        ASSERT_TRUE(same_bits(on_emulated(w, x, kRows), on_cpu(w, x, kRows))) << s.k << " type " << static_cast<int>(t) << " " << size;
+      }
+}
+
+}  // namespace aerie::kernels::linear_matrix_test
