@@ -23,10 +23,7 @@ struct AmxTiles {
 
   // Asks for a line that will be loaded, here and not where a compiler would have it: all lines of a step at once are more than
   // the caches' queues hold.
-#ifndef AERIE_T
-#define AERIE_T "t1"
-#endif
-  void fetch(const void* p) { asm volatile("prefetch" AERIE_T " %0" : : "m"(*static_cast<const char*>(p))); }
+  void fetch(const void* p) { asm volatile("prefetcht1 %0" : : "m"(*static_cast<const char*>(p))); }
   void fetch_to_write(const void* p) { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p))); }
   template <int T>
   void zero() { asm volatile("tilezero %%tmm%c0" : : "i"(T)); }

@@ -299,17 +299,19 @@ namespace {
 
 int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
-  const int64_t work = kPanel * op.w.cols * std::max<int64_t>(op.x.rows, 1);  // multiply-adds a panel
+  const bool unit = on_matrix_unit(op);
+  const int64_t rows = std::max<int64_t>(op.x.rows / (unit ? kMatrixSpeed : 1), 1);
+  const int64_t work = kPanel * op.w.cols * rows;  // multiply-adds a panel, or what takes as long
   // Long enough to be worth a hand-over between cores (some microseconds), short enough for a frame budget.
   const int64_t least = std::max<int64_t>(1, 200000 / std::max<int64_t>(work, 1));
   // With few rows it is the weights' way from memory that takes time: a weight's is that of some four rows' work.
-  const int64_t time = work / std::max<int64_t>(op.x.rows, 1) * std::max<int64_t>(op.x.rows, 4);
+  const int64_t time = work / rows * std::max<int64_t>(rows, 4);
   const int64_t most = std::max<int64_t>(1, 6000000 / std::max<int64_t>(time, 1));
   const int64_t share = threads > 1 ? (panels + threads * 8 - 1) / (threads * 8) : panels;
   // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one. Two of
   // integers, a quarter of the time, never are.
   const bool integer = is_integer(op.w.dtype);
-  const int64_t group = op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
+  const int64_t group = unit ? matrix_panels_at_once(op) : op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 
@@ -319,7 +321,7 @@ int64_t estimate(const Linear& op) {
   const Rates core = HWY_DYNAMIC_DISPATCH(rates)();
   const int64_t products = op.w.rows * op.w.cols * op.x.rows;
   return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / core.bytes,
-                  products / (is_integer(op.w.dtype) ? core.integers : core.floats));
+                  products / (is_integer(op.w.dtype) ? core.integers : core.floats) / (on_matrix_unit(op) ? kMatrixSpeed : 1));
 }
 
 int32_t tasks(const Linear& op, int threads) {

@@ -20,7 +20,7 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 
 void matrix_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
-  all_matrix_panels<AmxTiles>(op, first, last, rows);
+  all_matrix_panels<AmxTiles>(op, first, last, rows, rows.sums);
 }
 void matrix_rows(const Linear& op, char* out, float* scales) { pack_all_matrix_rows(op, out, scales); }
 
@@ -38,13 +38,23 @@ bool on_matrix_unit(const Linear& op) {
   return op.w.dtype == DType::int8 || (op.w.dtype == DType::bf16 && op.w.cols >= kLeastMatrixCols);
 }
 
+int64_t matrix_panels_at_once(const Linear& op) {
+  const DType t = op.w.dtype;
+  const int64_t m = op.x.rows;
+  if (t == DType::int4) return 1;
+  if (m <= kGroup) return m <= kSide ? 4 : 2;
+  return data_bytes(t, Layout::panel16, kPanel, op.w.cols) / kTileBytes <= matrix_steps_at_once(t, m) ? 2 : kLotPanels;
+}
+
 // Of whole tiles; then the scales.
 static int64_t packed_bytes(const Linear& op) {
   const int64_t m = op.x.rows;
   return round_up(m, std::max<int64_t>(tile_height(m), 1)) * matrix_row_bytes(op.w.dtype, op.w.cols);
 }
 
-int64_t matrix_rows_bytes(const Linear& op) { return packed_bytes(op) + round_up(op.x.rows * 4, kLine); }
+int64_t matrix_rows_bytes(const Linear& op) {
+  return packed_bytes(op) + round_up(op.x.rows * 4, kLine) + matrix_sums_bytes(op.w.dtype, op.x.rows);
+}
 
 PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept) {
   auto* rows = static_cast<char*>(out);
@@ -52,7 +62,7 @@ PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept) {
 #if HWY_TARGETS & HWY_AVX3_DL
   if (!kept) N_AVX3_DL::matrix_rows(op, rows, scales);
 #endif
-  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales};
+  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales, scales + round_up(op.x.rows * 4, kLine) / 4};
 }
 
 void linear_matrix_range([[maybe_unused]] const Linear& op, [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t last,

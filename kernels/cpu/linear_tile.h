@@ -17,6 +17,7 @@ struct PackedRows {
   const int32_t* offsets = nullptr;  // [tile][block][row]: minus the zero point of unsigned codes times the sum of q; int8:
                                      // [tile][span][row]
   const float* scale = nullptr;      // [tile][span][row]
+  float* sums = nullptr;             // for a matrix unit's sums (linear_matrix.h), which has rows of its own form in q
 };
 
 // What a core does at best in a nanosecond: bytes that it reads, multiply-adds.

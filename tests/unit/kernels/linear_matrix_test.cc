@@ -37,10 +37,12 @@ Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
   Floats scales(static_cast<size_t>(rows));
   cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data());
   const cpu::PackedRows rows_of{nullptr, reinterpret_cast<int8_t*>(packed.data()), nullptr, scales.data()};
+  Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows) / 4 + 16));
+  float* sums = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 4;
   const int64_t panels = round_up(w.tensor.rows, kPanel) / kPanel;
   // In two lots, as tasks would.
-  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, 0, panels / 2, rows_of);
-  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, panels / 2, panels, rows_of);
+  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, 0, panels / 2, rows_of, sums);
+  cpu::HWY_NAMESPACE::all_matrix_panels<EmulatedTiles>(op, panels / 2, panels, rows_of, sums);
   return out;
 }
 

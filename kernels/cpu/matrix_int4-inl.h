@@ -1,0 +1,81 @@
+// int4 weights on the matrix unit: it has no nibbles, and every block of 32 has a scale of its own.
+#include "hwy/highway.h"
+#include "kernels/cpu/linear_float-inl.h"
+#include "kernels/cpu/linear_int-inl.h"
+#include "kernels/cpu/linear_matrix.h"
+
+#if defined(AERIE_MATRIX_INT4_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef AERIE_MATRIX_INT4_INL_H_
+#undef AERIE_MATRIX_INT4_INL_H_
+#else
+#define AERIE_MATRIX_INT4_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Block b of int4 weights as two lots of 16 k, sixteen times what they stand for: a nibble less 8 in the upper half of a byte.
+HWY_INLINE void unpack_block(const uint8_t* w, uint8_t* out) {
+  const hn::Repartition<uint8_t, D> d8;
+  const hn::Repartition<uint16_t, D> d16;
+  const auto sign = hn::Set(d8, 0x88), upper = hn::Set(d8, 0xf0);
+  AERIE_UNROLL for (size_t i = 0; i < 4 * kLine; i += 4 * kN) {
+    const auto bytes = hn::Load(d8, w + i);
+    hn::Store(hn::And(hn::Xor(hn::BitCast(d8, hn::ShiftLeft<4>(hn::BitCast(d16, bytes))), sign), upper), d8, out + i);
+    hn::Store(hn::And(hn::Xor(bytes, sign), upper), d8, out + 4 * kLine + i);
+  }
+}
+
+// Rows (x: 32 codes each, lines apart) with a block of unpacked weights. 4 and 6 hold them, C the sums.
+template <class Tiles, int C>
+HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes, int32_t* products) {
+  tiles.template zero<C>();
+  tiles.template load<4>(x, kLine);
+  tiles.template load<6>(codes, kLine);
+  tiles.template add_int8<C, 4, 6>();
+  tiles.template store<C>(products, kPanel * 4);
+}
+
+template <int M>
+HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, V (&total)[M][kV]) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<hwy::float16_t, D> d16;
+  AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
+    const V scale = hn::Mul(hn::PromoteTo(d, hn::Load(d16, scales + v * kN)), hn::Set(d, 0x1p-4f));
+    AERIE_UNROLL for (int m = 0; m < M; ++m)
+      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), scale, total[m][v]);
+  }
+}
+
+// What goes through memory takes long to be seen by the unit, and by the processor coming back: so many blocks are multiplied
+// before the first is added up.
+constexpr int64_t kInFlight = 4;
+
+// Up to M rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. t.x: the rows' codes of the
+// first block, which is an even one. totals (row, lane) are added to.
+template <class Tiles, int M>
+HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const uint8_t* codes, const hwy::float16_t* scales, int64_t n,
+                                   bool begin, float* totals) {
+  alignas(64) int32_t products[2 * kInFlight][M * kPanel];
+  const auto multiply = [&]<int C>(int64_t b) HWY_ATTR {
+    multiply_block<Tiles, C>(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<false>, products[b % (2 * kInFlight)]);
+  };
+  V total[M][kV];
+  AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
+  for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply.template operator()<0>(b);
+  for (int64_t b = 0; b < n; ++b) {
+    if (b + kInFlight < n) multiply.template operator()<0>(b + kInFlight);
+    add_block(products[b % (2 * kInFlight)], scales + b * kPanel, total);
+  }
+  AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (size_t v = 0; v < kV; ++v) hn::Store(total[m][v], D(), totals + m * kPanel + v * kN);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+#endif

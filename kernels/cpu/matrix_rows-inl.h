@@ -1,0 +1,77 @@
+// Rows of activations as the matrix unit reads them: tiles of 16 rows, and in each tile after tile of columns.
+#include "hwy/highway.h"
+#include "kernels/cpu/linear_float-inl.h"
+#include "kernels/cpu/linear_int-inl.h"
+#include "kernels/cpu/linear_matrix.h"
+
+#if defined(AERIE_MATRIX_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef AERIE_MATRIX_ROWS_INL_H_
+#undef AERIE_MATRIX_ROWS_INL_H_
+#else
+#define AERIE_MATRIX_ROWS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace aerie::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of activations, in two bf16 each, to a tile of n: [tile's columns][part][row][32].
+inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, char* out) {
+  const D d;
+  const hn::RebindToUnsigned<D> du;
+  const hn::Rebind<uint16_t, D> d16;
+  const auto to_bf16 = [&](V v) HWY_ATTR {  // nearest, ties to even, in the upper half; NaN stays one
+    const auto bits = hn::BitCast(du, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu)));
+    return hn::IfThenElse(hn::RebindMask(du, hn::Ne(v, v)), hn::Set(du, 0x7fc00000u), hn::And(rounded, hn::Set(du, 0xffff0000u)));
+  };
+  const auto put = [&](hn::VFromD<decltype(du)> v, char* to) HWY_ATTR {
+    hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(v)), d16, reinterpret_cast<uint16_t*>(to));
+  };
+  constexpr int64_t kDepth = kLine / 2;
+  for (int64_t m = 0; m < rows; ++m)
+    for (int64_t first = 0; first < k; first += kDepth) {
+      char* part = out + (first / kDepth * 2 * n + m) * kLine;
+      const float* from = x + m * stride + first;
+      alignas(64) float padded[kDepth] = {};
+      if (k - first < kDepth) {
+        for (int64_t i = 0; i < k - first; ++i) padded[i] = from[i];
+        from = padded;
+      }
+      for (int64_t i = 0; i < kDepth; i += kN) {
+        const V v = hn::LoadU(d, from + i);
+        const auto nearest = to_bf16(v);
+        put(nearest, part + 2 * i);
+        put(to_bf16(hn::Sub(v, hn::BitCast(d, nearest))), part + n * kLine + 2 * i);
+      }
+    }
+}
+
+// The same as bytes: [tile's columns][row][64].
+inline void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, char* out, float* scales) {
+  const int64_t blocks = (k + kBlock - 1) / kBlock;
+  for (int64_t m = 0; m < rows; ++m) {
+    const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * n + m) * kLine + b % 2 * kBlock); };
+    int32_t offset;
+    scales[m] = quantise_span<false>(x + m * stride, k, ActivationCodes().most, place, 1, &offset);
+    if (blocks % 2 != 0) __builtin_memset(place(blocks), 0, kBlock);
+  }
+}
+
+// Tile after tile. What lies behind the last row is multiplied with the others, and nobody looks at it.
+inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales) {
+  const int64_t m = op.x.rows, k = op.w.cols, height = tile_height(m), bytes = matrix_row_bytes(op.w.dtype, k);
+  for (int64_t row = 0; row < m; row += height) {
+    const float* x = static_cast<const float*>(op.x.data) + row * op.x.stride;
+    const int64_t rows = m - row < height ? m - row : height;
+    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, rows, height, k, out + row * bytes);
+    else pack_matrix_codes(x, op.x.stride, rows, height, k, out + row * bytes, scales + row);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace aerie::kernels::cpu
+HWY_AFTER_NAMESPACE();
+#endif
