@@ -148,26 +148,31 @@ void matrix_panels_of(Tiles& tiles, const Linear& op, int64_t first, int64_t las
   if (panel < last) MatrixPanels<Tiles, T, 1>(tiles, op, x, panel).stream(sums);
 }
 
-// Panel after panel: some blocks of it are unpacked and meet all rows.
+// Panel after panel: some blocks of it are unpacked and meet all rows, while the next are unpacked.
 template <class Tiles, int M>
 void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
-  constexpr int64_t kUnpacked = 32, kAhead = 4096;
+  constexpr int64_t kAtOnce = 16;
   const int64_t m = op.x.rows, height = tile_height(m), blocks = k_padded(DType::int4, op.w.cols) / kBlock;
-  const int64_t size = blocks * kBlockBytes<true>, row_bytes = matrix_row_bytes(DType::int4, op.w.cols);
-  alignas(64) uint8_t codes[kUnpacked * kBlockBytes<false>];
+  const int64_t row_bytes = matrix_row_bytes(DType::int4, op.w.cols), tile_bytes = height * kLine;
+  alignas(64) uint8_t codes[2][kAtOnce * kBlockBytes<false>];
+  int now = 0;
+  const auto unpacking = [&](int64_t panel, int64_t b) {  // blocks from b on, to where they wait for their turn
+    const auto* w = static_cast<const uint8_t*>(op.w.data) + (panel * blocks + b) * kBlockBytes<true>;
+    return Unpacking{w, codes[1 - now], panel >= last ? 0 : blocks - b < kAtOnce ? blocks - b : kAtOnce};
+  };
+  const Unpacking start = unpacking(first, 0);
+  for (int64_t b = 0; b < start.blocks; ++b) start.one(tiles, b);
   for (int64_t panel = first; panel < last; ++panel) {
-    const auto* w = static_cast<const uint8_t*>(op.w.data) + panel * size;
     const auto* scales = static_cast<const hwy::float16_t*>(op.w.scales) + panel * blocks * kPanel;
-    for (int64_t b = 0; b < blocks; b += kUnpacked) {
-      const int64_t n = blocks - b < kUnpacked ? blocks - b : kUnpacked;
-      for (int64_t i = 0; i < n; ++i) {
-        const uint8_t* block = w + (b + i) * kBlockBytes<true>;
-        for (int64_t j = 0; j < kBlockBytes<true>; j += kLine) tiles.fetch(block + kAhead + j);
-        unpack_block(block, codes + i * kBlockBytes<false>);
+    for (int64_t b = 0; b < blocks; b += kAtOnce) {
+      now = 1 - now;
+      const int64_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
+      const Unpacking next = b + n < blocks ? unpacking(panel, b + n) : unpacking(panel + 1, 0);
+      for (int64_t row = 0; row < m; row += height) {
+        const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
+        matrix_tile_int4<Tiles, M>(tiles, rows, tile_bytes, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
+                                   row + height < m ? Unpacking{} : next);
       }
-      for (int64_t row = 0; row < m; row += height)
-        matrix_tile_int4<Tiles, M>(tiles, reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * height * kLine, height * kLine, codes,
-                                   scales + b * kPanel, n, b == 0, sums + row * kPanel);
     }
     for (int64_t r = 0; r < m; ++r)
       for (int64_t i = 0; i < kPanel; i += kN) {

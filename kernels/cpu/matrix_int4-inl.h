@@ -28,14 +28,14 @@ HWY_INLINE void unpack_block(const uint8_t* w, uint8_t* out) {
   }
 }
 
-// Rows (x: 32 codes each, lines apart) with a block of unpacked weights. 4 and 6 hold them, C the sums.
-template <class Tiles, int C>
+// Rows (x: 32 codes each, lines apart) with a block of unpacked weights.
+template <class Tiles>
 HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes, int32_t* products) {
-  tiles.template zero<C>();
+  tiles.template zero<0>();
   tiles.template load<4>(x, kLine);
   tiles.template load<6>(codes, kLine);
-  tiles.template add_int8<C, 4, 6>();
-  tiles.template store<C>(products, kPanel * 4);
+  tiles.template add_int8<0, 4, 6>();
+  tiles.template store<0>(products, kPanel * 4);
 }
 
 template <int M>
@@ -54,25 +54,45 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
 // before the first is added up.
 constexpr int64_t kInFlight = 4;
 
-// Up to M rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. t.x: the rows' codes of the
-// first block, which is an even one. totals (row, lane) are added to.
+// Blocks of weights that are unpacked, and fetched further on.
+struct Unpacking {
+  const uint8_t* w;
+  uint8_t* codes;
+  int64_t blocks;
+
+  template <class Tiles>
+  HWY_INLINE void one(Tiles& tiles, int64_t b) const {
+    constexpr int64_t kAhead = 4096;
+    if (b >= blocks) return;
+    const uint8_t* block = w + b * kBlockBytes<true>;
+    AERIE_UNROLL for (int64_t j = 0; j < kBlockBytes<true>; j += kLine) tiles.fetch(block + kAhead + j);
+    unpack_block(block, codes + b * kBlockBytes<false>);
+  }
+};
+
+// Up to M rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. x: the rows' codes of the
+// first block, which is an even one. totals (row, lane) are added to. Meanwhile others are unpacked: what goes through memory takes
+// long to be seen by the unit.
 template <class Tiles, int M>
 HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const uint8_t* codes, const hwy::float16_t* scales, int64_t n,
-                                   bool begin, float* totals) {
+                                   bool begin, float* totals, const Unpacking& next) {
   alignas(64) int32_t products[2 * kInFlight][M * kPanel];
-  const auto multiply = [&]<int C>(int64_t b) HWY_ATTR {
-    multiply_block<Tiles, C>(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<false>, products[b % (2 * kInFlight)]);
+  const Unpacking unpacking = next;
+  const auto multiply = [&](int64_t b) HWY_ATTR {
+    multiply_block(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<false>, products[b % (2 * kInFlight)]);
   };
   V total[M][kV];
   AERIE_UNROLL for (int m = 0; m < M; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
-  for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply.template operator()<0>(b);
+  for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
-    if (b + kInFlight < n) multiply.template operator()<0>(b + kInFlight);
     add_block(products[b % (2 * kInFlight)], scales + b * kPanel, total);
+    if (b + kInFlight < n) multiply(b + kInFlight);
+    unpacking.one(tiles, b);
   }
   AERIE_UNROLL for (int m = 0; m < M; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) hn::Store(total[m][v], D(), totals + m * kPanel + v * kN);
+  for (int64_t b = n; b < unpacking.blocks; ++b) unpacking.one(tiles, b);
 }
 
 }  // namespace HWY_NAMESPACE
