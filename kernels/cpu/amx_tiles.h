@@ -21,9 +21,10 @@ struct AmxTiles {
   AmxTiles(const AmxTiles&) = delete;
   AmxTiles& operator=(const AmxTiles&) = delete;
 
-  // Asks for a line that will be loaded, here and not where a compiler would have it: all lines of a step at once are more than
-  // the caches' queues hold.
+  // Asks for a line that will be loaded, to the second-level cache or the first (near), here and not where a compiler would have it:
+  // all lines of a step at once are more than the caches' queues hold.
   void fetch(const void* p) { asm volatile("prefetcht1 %0" : : "m"(*static_cast<const char*>(p))); }
+  void fetch_near(const void* p) { asm volatile("prefetcht0 %0" : : "m"(*static_cast<const char*>(p))); }
   void fetch_to_write(const void* p) { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p))); }
   template <int T>
   void zero() { asm volatile("tilezero %%tmm%c0" : : "i"(T)); }

@@ -311,7 +311,7 @@ int64_t panels_per_task(const Linear& op, int threads) {
   // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one. Two of
   // integers, a quarter of the time, never are.
   const bool integer = is_integer(op.w.dtype);
-  const int64_t group = unit ? matrix_panels_at_once(op) : op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
+  const int64_t group = unit ? matrix_panels_at_once(op.w.dtype, op.x.rows, op.w.cols) : op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 

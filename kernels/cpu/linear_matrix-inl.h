@@ -37,7 +37,7 @@ class MatrixPanels {
 
   // Few rows, in streams side by side.
   void stream(float* sums) {
-    constexpr int64_t kAhead = 4;
+    constexpr int64_t kAhead = 8;
     // Behind a panel's end lies the next one, which the stream beside this has.
     const MatrixPiece all{0, steps_, weights(0, kAhead), kSide, steps_ > kAhead ? steps_ - kAhead : 0, (P - 1) * size_};
     if (steps_ > 0) multiply(0, all, sums);
@@ -122,7 +122,7 @@ template <class Tiles, DType T>
 void matrix_lots(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
   const auto* w = static_cast<const uint8_t*>(op.w.data);
   const int64_t size = data_bytes(T, Layout::panel16, kPanel, op.w.cols), all = size / kTileBytes, most = matrix_steps_at_once(T, op.x.rows);
-  const int64_t lot = all <= most ? 2 : kLotPanels, of_panel = round_up(op.x.rows, kSide) * kPanel;
+  const int64_t lot = matrix_panels_at_once(T, op.x.rows, op.w.cols), of_panel = round_up(op.x.rows, kSide) * kPanel;
   for (int64_t begin = first; begin < last; begin += lot) {
     const int64_t end = begin + lot < last ? begin + lot : last;
     for (int64_t from = 0; from == 0 || from < all; from += most) {

@@ -38,14 +38,6 @@ bool on_matrix_unit(const Linear& op) {
   return op.w.dtype == DType::int8 || (op.w.dtype == DType::bf16 && op.w.cols >= kLeastMatrixCols);
 }
 
-int64_t matrix_panels_at_once(const Linear& op) {
-  const DType t = op.w.dtype;
-  const int64_t m = op.x.rows;
-  if (t == DType::int4) return 1;
-  if (m <= kGroup) return m <= kSide ? 4 : 2;
-  return data_bytes(t, Layout::panel16, kPanel, op.w.cols) / kTileBytes <= matrix_steps_at_once(t, m) ? 2 : kLotPanels;
-}
-
 // Of whole tiles; then the scales.
 static int64_t packed_bytes(const Linear& op) {
   const int64_t m = op.x.rows;
@@ -53,7 +45,7 @@ static int64_t packed_bytes(const Linear& op) {
 }
 
 int64_t matrix_rows_bytes(const Linear& op) {
-  return packed_bytes(op) + round_up(op.x.rows * 4, kLine) + matrix_sums_bytes(op.w.dtype, op.x.rows);
+  return packed_bytes(op) + round_up(op.x.rows * 4, kLine) + matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols);
 }
 
 PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept) {

@@ -14,16 +14,25 @@ constexpr int64_t kLeastInt4Rows = 9;         // of int4: fewer are faster witho
 // Parts that an activation is cut into.
 constexpr int64_t matrix_parts(DType weights) { return weights == DType::bf16 ? 2 : 1; }
 constexpr int64_t kGroup = 2 * kSide;          // rows that meet a panel at once
-constexpr int64_t kLotPanels = 16;             // whose sums are kept while k comes in parts
 
 // Tiles of k that m rows meet at once: half a megabyte of rows.
 constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
   const int64_t steps = (512 << 10) / (round_up(m, kSide) * matrix_parts(weights) * kLine);
   return steps > 8 ? steps : 8;
 }
-// Bytes for the sums of m rows with the panels that they meet together.
-constexpr int64_t matrix_sums_bytes(DType weights, int64_t m) {
-  return round_up(m, kSide) * kPanel * 4 * (weights == DType::int4 ? 1 : m <= kGroup ? 4 : kLotPanels);
+// Panels that meet m rows together. Where k comes in parts, the rows come from afar for every such lot, and its sums are kept
+// meanwhile: as many as a task may take time for.
+constexpr int64_t kMostLotPanels = 16;
+constexpr int64_t matrix_panels_at_once(DType weights, int64_t m, int64_t k) {
+  if (weights == DType::int4) return 1;
+  if (m <= kGroup) return m <= kSide ? 4 : 2;
+  if (data_bytes(weights, Layout::panel16, kPanel, k) / kTileBytes <= matrix_steps_at_once(weights, m)) return 2;
+  const int64_t most = (32 << 20) / (kPanel * k * m) / 2 * 2;
+  return most < 4 ? 4 : most < kMostLotPanels ? most : kMostLotPanels;
+}
+// Bytes for the sums of m rows with them.
+constexpr int64_t matrix_sums_bytes(DType weights, int64_t m, int64_t k) {
+  return round_up(m, kSide) * kPanel * 4 * matrix_panels_at_once(weights, m, k);
 }
 // Rows that the tiles of an op have, of which there are m.
 constexpr int64_t tile_height(int64_t m) { return m < kSide ? m : kSide; }
@@ -37,8 +46,6 @@ constexpr int64_t kMatrixSpeed = 4;
 
 // Of floats the number of rows has no say: their sums have another order here.
 bool on_matrix_unit(const Linear& op);
-// Panels that meet the rows together.
-int64_t matrix_panels_at_once(const Linear& op);
 // The rows as the unit reads them: bytes, and their making.
 int64_t matrix_rows_bytes(const Linear& op);
 PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept);

@@ -54,7 +54,10 @@ HWY_INLINE void add_products(Tiles& tiles, const MatrixTile& t, const uint8_t* w
   const auto load_panel = [&]<int B>(int64_t p) HWY_ATTR {
     const uint8_t* line = far + p * t.size;
     if (t.lines == kSide) {
-      AERIE_UNROLL for (int64_t j = 0; j < kSide; ++j) tiles.fetch(line + j * kLine);
+      AERIE_UNROLL for (int64_t j = 0; j < kSide; ++j) {  // in two steps (fetching.h)
+        tiles.fetch(line + j * kLine);
+        tiles.fetch_near(w + p * t.size + kTileBytes + j * kLine);
+      }
     } else {
       for (int64_t j = 0; j < t.lines; ++j) tiles.fetch(line + j * kLine);
     }

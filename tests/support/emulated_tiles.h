@@ -15,6 +15,7 @@ class EmulatedTiles {
 
   explicit EmulatedTiles(const Shapes& s) : shapes_(s) {}
   void fetch(const void*) {}
+  void fetch_near(const void*) {}
   void fetch_to_write(const void*) {}
   template <int T>
   void zero() { std::memset(tiles_[T], 0, sizeof tiles_[T]); }

@@ -37,7 +37,7 @@ Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
   Floats scales(static_cast<size_t>(rows));
   cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data());
   const cpu::PackedRows rows_of{nullptr, reinterpret_cast<int8_t*>(packed.data()), nullptr, scales.data()};
-  Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows) / 4 + 16));
+  Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows, w.tensor.cols) / 4 + 16));
   float* sums = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 4;
   const int64_t panels = round_up(w.tensor.rows, kPanel) / kPanel;
   // In two lots, as tasks would.
@@ -115,6 +115,18 @@ TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
             << m << " rows of " << s.k << " type " << static_cast<int>(t);
       }
     }
+}
+
+// Of a long K, many rows meet a lot of panels part after part, few rows all at once.
+TEST(LinearMatrix, PartsOfKChangeNoBits) {
+  constexpr int64_t n = 72, m = 65;
+  for (const auto& [t, k] : {std::pair<DType, int64_t>{DType::bf16, 2100}, {DType::int8, 6600}}) {
+    ASSERT_GT(k * (t == DType::bf16 ? 2 : 1) / cpu::kLine, cpu::matrix_steps_at_once(t, m));
+    const Weights w({n, k}, t, 9);
+    const Floats x = random_floats(static_cast<size_t>(m * k), 10), all = on_emulated(w, x, m);
+    for (const int64_t at : {int64_t{0}, m - 3})
+      ASSERT_TRUE(same_bits(on_emulated(w, part(x, at, 3, k), 3), part(all, at, 3, n))) << "from row " << at << " type " << static_cast<int>(t);
+  }
 }
 
 TEST(LinearMatrix, TheEmulationHasTheBitsOfTheUnit) {
