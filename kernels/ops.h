@@ -56,7 +56,8 @@ struct ActivationCodes {
 };
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
 // dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes), fp8 weights the activations as
-// they are (CUDA: as halves, with a power of two per row).
+// they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for CPUs with a matrix unit, where an
+// activation is two bf16 (cpu/linear_matrix-inl.h).
 // `residual` may be `out`. Order: residual + (bias + sum).
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
 // load_fast_linear). Only rows of prompts may ask for it.

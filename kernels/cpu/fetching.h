@@ -1,6 +1,6 @@
 // How weights come from memory: in one step, into the first-level cache; or in two, far ahead into the second-level cache, which can
-// wait for more lines at once than the first, and into the first shortly before they are read. docs/performance-zen4.md and
-// docs/performance.md have what either gains.
+// wait for more lines at once than the first, and into the first shortly before they are read. docs/performance-zen4.md,
+// docs/performance.md and docs/performance-amx.md have what either gains.
 #pragma once
 
 namespace aerie::kernels::cpu {

@@ -3,7 +3,7 @@
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
 // weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's, or such a sum for each span of k
 // (ActivationCodes), one FMA chain over spans, times the weights' scale; for int4 an exact integer sum for each block of 32, then
-// one FMA chain over blocks, times the row's scale. Then + bias, then + residual.
+// one FMA chain over blocks, times the row's scale. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
