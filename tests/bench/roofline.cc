@@ -22,7 +22,9 @@
 #define HWY_TARGET_INCLUDE "tests/bench/roofline.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/byte_dots.h"
+#include "kernels/cpu/matrix_unit.h"
 #include "tests/bench/choose_isa.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -240,6 +242,22 @@ double together(int threads, const std::function<void(int)>& work) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// Of two tiles of rows with two panels, out of the first-level cache. For bf16 weights an activation is two bf16, so that Linear's
+// multiply-adds are half as many.
+double matrix(const uint8_t* memory, int64_t rounds, bool bf16) {
+  aerie::kernels::cpu::AmxTiles::Shapes shapes;
+  for (int i = 0; i < 8; ++i) shapes.row_bytes[i] = 64, shapes.rows[i] = 16;
+  aerie::kernels::cpu::AmxTiles tiles(shapes);
+  tiles.zero<0>(), tiles.zero<1>(), tiles.zero<2>(), tiles.zero<3>();
+  for (int64_t r = 0; r < rounds; ++r) {
+    const uint8_t* at = memory + r % 4 * 4096;
+    tiles.load<4>(at, 64), tiles.load<5>(at + 1024, 64), tiles.load<6>(at + 2048, 64), tiles.load<7>(at + 3072, 64);
+    if (bf16) tiles.add_bf16<0, 4, 6>(), tiles.add_bf16<1, 4, 7>(), tiles.add_bf16<2, 5, 6>(), tiles.add_bf16<3, 5, 7>();
+    else tiles.add_int8<0, 4, 6>(), tiles.add_int8<1, 4, 7>(), tiles.add_int8<2, 5, 6>(), tiles.add_int8<3, 5, 7>();
+  }
+  return static_cast<double>(rounds) * 4 * 16 * 16 * (bf16 ? 32 : 64);
+}
+
 struct Figure {
   const char* name;
   const char* unit;
@@ -309,6 +327,9 @@ int main(int argc, char** argv) {
     peak("f32", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(fma_f32)(m, 4000000); });
     peak("int8", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 1000000, false); });
     peak("int4", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 500000, true); });
+    if (!aerie::kernels::cpu::use_matrix_unit()) continue;
+    peak("bf16_matrix", [](const uint8_t* m) { return matrix(m, 1000000, true); });
+    peak("int8_matrix", [](const uint8_t* m) { return matrix(m, 1000000, false); });
   }
   for (int r = 0; r <= rounds; ++r)
     for (Figure& f : figures) {
