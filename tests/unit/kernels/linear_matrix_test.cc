@@ -1,5 +1,12 @@
 // Linear on a matrix unit: its arithmetic on every machine, with the unit emulated; and that the emulation is right, where there is
 // one. What Linear promises is tested in linear_test.cc on every instruction set of the machine, this one among them.
+#if defined(__linux__)
+#include <csignal>
+#endif
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
 #include "kernels/cpu/linear_matrix-inl.h"
 #include "kernels/cpu/matrix_unit.h"
 #include "tests/support/emulated_tiles.h"
@@ -140,5 +147,27 @@ TEST(LinearMatrix, TheEmulationHasTheBitsOfTheUnit) {
         ASSERT_TRUE(same_bits(on_emulated(w, x, kRows), on_cpu(w, x, kRows))) << s.k << " type " << static_cast<int>(t) << " " << size;
       }
 }
+
+#if defined(__linux__) && defined(__x86_64__)
+[[noreturn]] void ask_with_a_small_signal_stack() {
+  static char memory[4096];
+  stack_t small{};
+  small.ss_sp = memory;
+  small.ss_size = sizeof memory;
+  if (sigaltstack(&small, nullptr) != 0) std::exit(2);
+  std::exit(cpu::has_matrix_unit() || supported_isas().front().matrix_unit ? 1 : 0);
+}
+
+// A program whose thread has a signal stack that the registers would not fit: the kernel says no, and everything goes on without.
+TEST(MatrixUnit, IsNotUsedWhereASignalStackIsTooSmall) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string about{std::istreambuf_iterator<char>(file), {}};
+  if (about.find("amx_int8") == std::string::npos) GTEST_SKIP() << "no matrix unit";
+  const std::string style = GTEST_FLAG_GET(death_test_style);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own, which has not asked yet
+  EXPECT_EXIT(ask_with_a_small_signal_stack(), testing::ExitedWithCode(0), "");
+  GTEST_FLAG_SET(death_test_style, style);
+}
+#endif
 
 }  // namespace aerie::kernels::linear_matrix_test
