@@ -73,7 +73,7 @@ class TaskScratch {
 // The one that runs: with the tests' choice.
 Isa used_isa() {
   const int64_t all = hwy::SupportedTargets() & HWY_TARGETS, best = all & -all;
-  return {best, use_byte_dots(best), best == HWY_AVX3_DL && use_matrix_unit()};
+  return {best, use_byte_dots(best), use_matrix_unit()};
 }
 
 class CpuDevice;

@@ -300,7 +300,7 @@ namespace {
 int64_t panels_per_task(const Linear& op, int threads) {
   const int64_t panels = round_up(op.w.rows, kPanel) / kPanel;
   const bool unit = on_matrix_unit(op);
-  const int64_t rows = std::max<int64_t>(op.x.rows / (unit ? kMatrixSpeed : 1), 1);
+  const int64_t rows = std::max<int64_t>(op.x.rows / (unit ? matrix_speed(op.w.dtype) : 1), 1);
   const int64_t work = kPanel * op.w.cols * rows;  // multiply-adds a panel, or what takes as long
   // Long enough to be worth a hand-over between cores (some microseconds), short enough for a frame budget.
   const int64_t least = std::max<int64_t>(1, 200000 / std::max<int64_t>(work, 1));
@@ -321,7 +321,7 @@ int64_t estimate(const Linear& op) {
   const Rates core = HWY_DYNAMIC_DISPATCH(rates)();
   const int64_t products = op.w.rows * op.w.cols * op.x.rows;
   return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / core.bytes,
-                  products / (is_integer(op.w.dtype) ? core.integers : core.floats) / (on_matrix_unit(op) ? kMatrixSpeed : 1));
+                  products / (is_integer(op.w.dtype) ? core.integers : core.floats) / (on_matrix_unit(op) ? matrix_speed(op.w.dtype) : 1));
 }
 
 int32_t tasks(const Linear& op, int threads) {

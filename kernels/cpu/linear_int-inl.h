@@ -233,7 +233,8 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& p
       total = 0;
     }
   }
-  if (!kInt4) *offsets = -128 * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
+  // Unsigned: who needs no offsets may have a K for which this one overflows (matrix_rows-inl.h).
+  if (!kInt4) *offsets = static_cast<int32_t>(-128u * static_cast<uint32_t>(total + hn::GetLane(hn::SumOfLanes(di, sums))));
   return finite ? most / top : NAN;
 }
 

@@ -10,7 +10,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
-// Every processor with the unit has that target.
+// The target that has_matrix_unit asks for.
 #if HWY_TARGET == HWY_AVX3_DL
 #include "kernels/cpu/amx_tiles.h"
 #include "kernels/cpu/linear_matrix-inl.h"
@@ -33,7 +33,7 @@ HWY_AFTER_NAMESPACE();
 namespace aerie::kernels::cpu {
 
 bool on_matrix_unit(const Linear& op) {
-  if (!use_matrix_unit()) return false;
+  if (op.w.cols == 0 || !use_matrix_unit()) return false;
   if (op.w.dtype == DType::int4) return op.x.rows >= kLeastInt4Rows;
   return op.w.dtype == DType::int8 || (op.w.dtype == DType::bf16 && op.w.cols >= kLeastMatrixCols);
 }
@@ -48,7 +48,7 @@ int64_t matrix_rows_bytes(const Linear& op) {
   return packed_bytes(op) + round_up(op.x.rows * 4, kLine) + matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols);
 }
 
-PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept) {
+PackedRows pack_matrix_rows(const Linear& op, void* out, [[maybe_unused]] bool kept) {
   auto* rows = static_cast<char*>(out);
   auto* scales = reinterpret_cast<float*>(rows + packed_bytes(op));
 #if HWY_TARGETS & HWY_AVX3_DL

@@ -41,8 +41,8 @@ constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {
   return matrix_parts(weights) * round_up(weights == DType::bf16 ? 2 * k : k, kLine);
 }
 
-// How much faster many rows are than without the unit, at least.
-constexpr int64_t kMatrixSpeed = 4;
+// About how much faster many rows are than without the unit.
+constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 1 : 4; }
 
 // Of floats the number of rows has no say: their sums have another order here.
 bool on_matrix_unit(const Linear& op);

@@ -2,6 +2,12 @@
 
 #include <atomic>
 
+#include "kernels/cpu/hwy_targets.h"
+
+// After the choice of targets.
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -27,9 +33,14 @@ std::atomic<bool> allowed{true};
 
 }  // namespace
 
+// linear_matrix.cc's code for it is of Highway's target AVX3_DL. (Asked before any test has a say, as supported_isas does.)
 bool has_matrix_unit() {
-  static const bool has = ask();
+#if HWY_TARGETS & HWY_AVX3_DL
+  static const bool has = (hwy::SupportedTargets() & HWY_AVX3_DL) != 0 && ask();
   return has;
+#else
+  return false;
+#endif
 }
 bool use_matrix_unit() { return allowed.load(std::memory_order_relaxed) && has_matrix_unit(); }
 void allow_matrix_unit(bool allow) { allowed.store(allow, std::memory_order_relaxed); }

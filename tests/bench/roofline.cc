@@ -242,6 +242,7 @@ double together(int threads, const std::function<void(int)>& work) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+#if HWY_ARCH_X86_64
 // Of two tiles of rows with two panels, out of the first-level cache. For bf16 weights an activation is two bf16, so that Linear's
 // multiply-adds are half as many.
 double matrix(const uint8_t* memory, int64_t rounds, bool bf16) {
@@ -257,6 +258,7 @@ double matrix(const uint8_t* memory, int64_t rounds, bool bf16) {
   }
   return static_cast<double>(rounds) * 4 * 16 * 16 * (bf16 ? 32 : 64);
 }
+#endif
 
 struct Figure {
   const char* name;
@@ -327,9 +329,11 @@ int main(int argc, char** argv) {
     peak("f32", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(fma_f32)(m, 4000000); });
     peak("int8", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 1000000, false); });
     peak("int4", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 500000, true); });
+#if HWY_ARCH_X86_64
     if (!aerie::kernels::cpu::use_matrix_unit()) continue;
     peak("bf16_matrix", [](const uint8_t* m) { return matrix(m, 1000000, true); });
     peak("int8_matrix", [](const uint8_t* m) { return matrix(m, 1000000, false); });
+#endif
   }
   for (int r = 0; r <= rounds; ++r)
     for (Figure& f : figures) {

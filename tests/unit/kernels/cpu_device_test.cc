@@ -372,7 +372,7 @@ TEST(CpuDevice, TasksOfALargeModelAreShort) {
         const Linear op{matrix(nullptr, rows, k), Tensor{nullptr, nullptr, n, k, 0, DType::bf16, Layout::panel16}, {}, {},
                         matrix(nullptr, rows, n)};
         each_isa([&] {
-          const int64_t tasks = cpu::tasks(op, threads), speed = cpu::on_matrix_unit(op) ? cpu::kMatrixSpeed : 1;
+          const int64_t tasks = cpu::tasks(op, threads), speed = cpu::on_matrix_unit(op) ? cpu::matrix_speed(op.w.dtype) : 1;
           EXPECT_GE(tasks * kMacs * speed, rows * n * k) << n << " x " << k << ", " << rows << " rows, " << threads << " threads";
           EXPECT_GE(tasks * kWeights, n * k) << n << " x " << k << ", " << rows << " rows, " << threads << " threads";
         });
