@@ -18,7 +18,7 @@ namespace aerie::kernels::cpu {
 namespace {
 
 #if defined(__x86_64__) && defined(__linux__)
-bool ask() {
+[[maybe_unused]] bool ask() {
   constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24, kInt8 = 1u << 25, kAll = kBf16 | kTiles | kInt8;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kAll) != kAll) return false;
@@ -26,7 +26,7 @@ bool ask() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 #else
-bool ask() { return false; }
+[[maybe_unused]] bool ask() { return false; }
 #endif
 
 std::atomic<bool> allowed{true};
