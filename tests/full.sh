@@ -44,7 +44,7 @@ fi
 if [[ " $what " == *" sanitize "* ]]; then
   if cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
     for t in build/sanitize/bin/test_{inflate,gpu_report}; do check "sanitized $(basename "$t")" "$t" --gtest_brief=1; done
-    for t in build/sanitize/bin/test_{capi,session,cuda}; do
+    for t in build/sanitize/bin/test_{capi,session,cuda,kernels}; do
       check "sanitized $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$(paste -sd: tests/long_sanitized.txt)"
     done
   else

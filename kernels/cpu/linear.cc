@@ -67,6 +67,9 @@ constexpr int64_t ahead_bytes(bool integer, int64_t rows, int panels) {
 // Both ways to fetch, where some machine of the target is faster with two steps and another with one (fetching.h); f32 and fp8,
 // which nobody runs for speed, have one.
 constexpr bool fetches_both_ways(DType t) {
+#if defined(__SANITIZE_ADDRESS__)
+  return false;  // they differ in addresses that are only asked for, and this file takes minutes to compile with sanitizers
+#endif
   return HWY_TARGET == HWY_AVX3_DL && (t == DType::bf16 || t == DType::int8 || t == DType::int4);
 }
 
