@@ -21,11 +21,10 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Steps [from, from + steps) of k, and what is asked for meanwhile.
+// Steps [from, from + steps) of k.
 struct MatrixPiece {
   int64_t from, steps;
-  const uint8_t* far;
-  int64_t lines = kSide, turn = -1, jump = 0;
+  MatrixFetch fetch;
 };
 
 // P panels from `panel` on meet the rows of an op. sums: (row, panel, lane).
@@ -39,7 +38,7 @@ class MatrixPanels {
   void stream(float* sums) {
     constexpr int64_t kAhead = 8;
     // Behind a panel's end lies the next one, which the stream beside this has.
-    const MatrixPiece all{0, steps_, weights(0, kAhead), kSide, steps_ > kAhead ? steps_ - kAhead : 0, (P - 1) * size_};
+    const MatrixPiece all{0, steps_, {weights(0, kAhead), kSide, steps_ > kAhead ? steps_ - kAhead : 0, (P - 1) * size_}};
     if (steps_ > 0) multiply(0, all, sums);
     end(0, sums);
   }
@@ -47,10 +46,11 @@ class MatrixPanels {
   // Many rows, one group after the other; each asks for its share of what comes next.
   void multiply_groups(MatrixPiece piece, float* sums) {
     const int64_t m = op_.x.rows, groups = (m + kGroup - 1) / kGroup;
-    piece.lines = (kSide + groups - 1) / groups;
-    for (int64_t row = 0; row < m; row += kGroup, sums += kGroup * kWidth, piece.far += piece.steps * piece.lines * kLine) {
+    piece.fetch.lines = (kSide + groups - 1) / groups;
+    for (int64_t row = 0; row < m; row += kGroup, sums += kGroup * kWidth) {
       if (piece.steps > 0) multiply(row, piece, sums);
       if (piece.from + piece.steps == steps_) end(row, sums);
+      piece.fetch.at += piece.steps * piece.fetch.lines * kLine;
     }
   }
 
@@ -69,8 +69,7 @@ class MatrixPanels {
 
   void multiply(int64_t row, const MatrixPiece& p, float* sums) {
     if (p.from + p.steps == steps_) fetch_outputs(row);
-    run(row, {weights(0, p.from), size_, rows_at(row, p.from), kSide * row_bytes(), height(), p.steps, sums, p.from == 0, p.far, p.lines, p.turn,
-              p.jump});
+    run(row, {weights(0, p.from), size_, rows_at(row, p.from), kSide * row_bytes(), height(), p.steps, sums, p.from == 0, p.fetch});
   }
   // What is left of k behind the whole tiles; then the outputs.
   void end(int64_t row, float* sums) {
@@ -83,7 +82,7 @@ class MatrixPanels {
     alignas(64) uint8_t padded[P][kTileBytes] = {};
     for (int p = 0; p < P; ++p)
       __builtin_memcpy(padded[p], weights(p, steps_), static_cast<size_t>(size_ - steps_ * kTileBytes));
-    run(row, {padded[0], kTileBytes, rows_at(row, steps_), kSide * row_bytes(), height(), 1, sums, steps_ == 0, padded[0], 0});
+    run(row, {padded[0], kTileBytes, rows_at(row, steps_), kSide * row_bytes(), height(), 1, sums, steps_ == 0, {padded[0], 0}});
   }
   void run(int64_t row, const MatrixTile& t) {
     if (op_.x.rows - row <= kSide) return matrix_steps<Tiles, T, 1, P>(tiles_, t);
@@ -129,7 +128,7 @@ void matrix_lots(Tiles& tiles, const Linear& op, int64_t first, int64_t last, co
       const int64_t steps = all - from < most ? all - from : most;
       const uint8_t* then = from + steps < all ? w + begin * size + (from + steps) * kTileBytes : w + end * size;
       for (int64_t p = begin; p < end; p += 2) {
-        const MatrixPiece piece{from, steps, p + 2 < end ? w + (p + 2) * size + from * kTileBytes : then};
+        const MatrixPiece piece{from, steps, {p + 2 < end ? w + (p + 2) * size + from * kTileBytes : then}};
         float* at = sums + (p - begin) * of_panel;
         if (p + 2 <= end) MatrixPanels<Tiles, T, 2>(tiles, op, x, p).multiply_groups(piece, at);
         else MatrixPanels<Tiles, T, 1>(tiles, op, x, p).multiply_groups(piece, at);
@@ -149,7 +148,7 @@ void matrix_panels_of(Tiles& tiles, const Linear& op, int64_t first, int64_t las
 }
 
 // Panel after panel: some blocks of it are unpacked and meet all rows, while the next are unpacked.
-template <class Tiles, int M>
+template <class Tiles>
 void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
   constexpr int64_t kAtOnce = 16;
   const int64_t m = op.x.rows, height = tile_height(m), blocks = k_padded(DType::int4, op.w.cols) / kBlock;
@@ -170,7 +169,7 @@ void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t l
       const Unpacking next = b + n < blocks ? unpacking(panel, b + n) : unpacking(panel + 1, 0);
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
-        matrix_tile_int4<Tiles, M>(tiles, rows, tile_bytes, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
+        matrix_tile_int4(tiles, rows, tile_bytes, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
                                    row + height < m ? Unpacking{} : next);
       }
     }
@@ -201,8 +200,7 @@ void all_matrix_panels(const Linear& op, int64_t first, int64_t last, const Pack
   Tiles tiles(shapes_for<Tiles>(type, m));
   if (type == DType::bf16) matrix_panels_of<Tiles, DType::bf16>(tiles, op, first, last, x, sums);
   else if (type == DType::int8) matrix_panels_of<Tiles, DType::int8>(tiles, op, first, last, x, sums);
-  else if (m <= 8) matrix_panels_int4<Tiles, 8>(tiles, op, first, last, x, sums);
-  else matrix_panels_int4<Tiles, 16>(tiles, op, first, last, x, sums);
+  else matrix_panels_int4(tiles, op, first, last, x, sums);
 }
 
 }  // namespace HWY_NAMESPACE

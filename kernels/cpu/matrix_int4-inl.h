@@ -38,14 +38,13 @@ HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes
   tiles.template store<0>(products, kPanel * 4);
 }
 
-template <int M>
-HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, V (&total)[M][kV]) {
+HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, V (&total)[kSide][kV]) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<hwy::float16_t, D> d16;
   AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
     const V scale = hn::Mul(hn::PromoteTo(d, hn::Load(d16, scales + v * kN)), hn::Set(d, 0x1p-4f));
-    AERIE_UNROLL for (int m = 0; m < M; ++m)
+    AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
       total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), scale, total[m][v]);
   }
 }
@@ -70,19 +69,18 @@ struct Unpacking {
   }
 };
 
-// Up to M rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. x: the rows' codes of the
-// first block, which is an even one. totals (row, lane) are added to. Meanwhile others are unpacked: what goes through memory takes
-// long to be seen by the unit.
-template <class Tiles, int M>
+// A tile of rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. x: the rows' codes of the
+// first block, which is an even one. totals (row, lane) are added to. Meanwhile the next are unpacked.
+template <class Tiles>
 HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const uint8_t* codes, const hwy::float16_t* scales, int64_t n,
                                    bool begin, float* totals, const Unpacking& next) {
-  alignas(64) int32_t products[2 * kInFlight][M * kPanel];
+  alignas(64) int32_t products[2 * kInFlight][kSide * kPanel];
   const Unpacking unpacking = next;
   const auto multiply = [&](int64_t b) HWY_ATTR {
     multiply_block(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<false>, products[b % (2 * kInFlight)]);
   };
-  V total[M][kV];
-  AERIE_UNROLL for (int m = 0; m < M; ++m)
+  V total[kSide][kV];
+  AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
   for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
@@ -90,7 +88,7 @@ HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, co
     if (b + kInFlight < n) multiply(b + kInFlight);
     unpacking.one(tiles, b);
   }
-  AERIE_UNROLL for (int m = 0; m < M; ++m)
+  AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) hn::Store(total[m][v], D(), totals + m * kPanel + v * kN);
   for (int64_t b = n; b < unpacking.blocks; ++b) unpacking.one(tiles, b);
 }

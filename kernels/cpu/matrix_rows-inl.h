@@ -31,11 +31,11 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
     hn::StoreU(hn::TruncateTo(d16, hn::ShiftRight<16>(v)), d16, reinterpret_cast<uint16_t*>(to));
   };
   constexpr int64_t kDepth = kLine / 2;
+  alignas(64) float padded[kDepth] = {};  // the last ones of a row; zeros stay behind them
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t first = 0; first < k; first += kDepth) {
       char* part = out + (first / kDepth * 2 * n + m) * kLine;
       const float* from = x + m * stride + first;
-      alignas(64) float padded[kDepth] = {};
       if (k - first < kDepth) {
         for (int64_t i = 0; i < k - first; ++i) padded[i] = from[i];
         from = padded;

@@ -15,6 +15,12 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What is asked for meanwhile: so many lines a step in every panel. From step `turn` on they lie `jump` bytes further.
+struct MatrixFetch {
+  const uint8_t* at;
+  int64_t lines = kSide, turn = -1, jump = 0;
+};
+
 struct MatrixTile {
   const uint8_t* w;  // the first tile of the first panel
   int64_t size;      // bytes from panel to panel
@@ -24,9 +30,7 @@ struct MatrixTile {
   int64_t steps;     // tiles along k
   float* sums;       // (row, panel, lane)
   bool begin;        // else they are added to
-  // What is asked for meanwhile: so many lines a step in every panel. From step `turn` on they lie `jump` bytes further.
-  const uint8_t* far;
-  int64_t lines = kSide, turn = -1, jump = 0;
+  MatrixFetch fetch;
 };
 
 // fn<register>(row tile, panel) for the sums of R tiles of rows and P panels: one and four, or two and two, or fewer panels.
@@ -53,13 +57,13 @@ template <class Tiles, DType T, int R, int P>
 HWY_INLINE void add_products(Tiles& tiles, const MatrixTile& t, const uint8_t* w, const char* x, const uint8_t* far) {
   const auto load_panel = [&]<int B>(int64_t p) HWY_ATTR {
     const uint8_t* line = far + p * t.size;
-    if (t.lines == kSide) {
+    if (t.fetch.lines == kSide) {
       AERIE_UNROLL for (int64_t j = 0; j < kSide; ++j) {  // in two steps (fetching.h)
         tiles.fetch(line + j * kLine);
         tiles.fetch_near(w + p * t.size + kTileBytes + j * kLine);
       }
     } else {
-      for (int64_t j = 0; j < t.lines; ++j) tiles.fetch(line + j * kLine);
+      for (int64_t j = 0; j < t.fetch.lines; ++j) tiles.fetch(line + j * kLine);
     }
     tiles.template load<B>(w + p * t.size, kLine);
   };
@@ -91,10 +95,10 @@ HWY_NOINLINE void matrix_steps(Tiles& tiles, const MatrixTile& t) {
     if (t.begin) tiles.template zero<C>();
     else tiles.template load<C>(t.sums + r * kSide * width + p * kPanel, width * 4);
   });
-  const uint8_t* far = t.far;
+  const uint8_t* far = t.fetch.at;
   const int64_t step = matrix_parts(T) * t.height * kLine;
-  for (int64_t i = 0; i < t.steps; ++i, far += t.lines * kLine) {
-    if (i == t.turn) far += t.jump;
+  for (int64_t i = 0; i < t.steps; ++i, far += t.fetch.lines * kLine) {
+    if (i == t.fetch.turn) far += t.fetch.jump;
     add_products<Tiles, T, R, P>(tiles, t, t.w + i * kTileBytes, t.x + i * step, far);
   }
   each_sum<R, P>([&]<int C>(int r, int p) HWY_ATTR {
