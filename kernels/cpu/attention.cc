@@ -8,6 +8,7 @@
 // none of it.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "kernels/cpu/attention_merge.h"
 #include "kernels/cpu/attention_tile.h"
@@ -56,11 +57,12 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
     return Query{q, state(r, g), n};
   };
   const int64_t start = t.span * kSpanSlots;
-  int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, paged = 0;
+  int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, paged = 0, all_paged = shortest;
   for (int64_t r = t.begin; r < t.end; ++r) {
     shortest = std::min(shortest, row_length(a, r));
     longest = std::max(longest, row_length(a, r));
     paged = std::max<int64_t>(paged, a.ctx_len[r]);
+    all_paged = std::min<int64_t>(all_paged, a.ctx_len[r]);
     for (int64_t g = 0; g < group; ++g) {
       float* s = state(r, g);
       std::fill(s, s + kStateValues + padded, 0.0f);
@@ -70,10 +72,21 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
   // Columns of positions not yet written are read, not used.
   if (shortest - start < kPageSlots) std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);
   BlockRows<T> block(keys, values, dim, m);
+  int64_t count = 0;
   for (int64_t first = start; first < std::min(longest, start + kSpanSlots); first += kPageSlots) {
     const int64_t page = first < paged ? int64_t{pages[first / kPageSlots]} * kPageSlots : 0;
-    int64_t count = 0;
-    for (int64_t r = t.end; r-- > t.begin;) {  // backwards: the longer of two paths that share positions comes first
+    // A page that all rows see whole is that of nearly all blocks; the list of queries is then as it was.
+    const bool whole = first + kPageSlots <= all_paged;
+    if (!whole || first == start) count = 0;
+    if (whole) {
+      int64_t slots[kPageSlots];
+      std::iota(slots, slots + kPageSlots, page);
+      block.bring(slots, kPageSlots);
+      if (count == 0)
+        for (int64_t r = t.end; r-- > t.begin;)
+          for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, kPageSlots);
+    }
+    for (int64_t r = t.end; !whole && r-- > t.begin;) {  // backwards: the longer of two paths that share positions comes first
       const int64_t ctx = a.ctx_len[r] - first, n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
       if (n <= 0) continue;
       int64_t slots[kPageSlots];
