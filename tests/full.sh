@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
 # ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, the kernels and the command line on an
-# emulated 64-bit ARM and x86 levels that the machine lacks, the Debian packages in a clean system, and a newcomer's first steps there.
+# emulated 64-bit ARM, one level's text on an emulated x86, x86 levels that the machine lacks, the Debian packages in a clean
+# system, and a newcomer's first steps there.
 # Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|levels|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -106,6 +107,7 @@ fi
 if [[ " $what " == *" aarch64 "* ]]; then
   if bash .ci/setup.sh cross && command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then
     check "aarch64" bash tests/cross/aarch64.sh build/tests
+    [ "$(uname -m)" = x86_64 ] && check "one text for one instruction set" bash tests/cross/x86_text.sh build/tests
   else
     echo "== aarch64: skipped, no cross compiler or no qemu-user (g++-aarch64-linux-gnu qemu-user)"
     skipped=$((skipped + 1))

@@ -42,6 +42,12 @@ Result<std::unique_ptr<kernels::Device>> make_device_from(const std::string& lib
 
 Result<std::unique_ptr<kernels::Device>> make_device(const std::string& name, const kernels::CpuOptions& cpu) {
   if (name == "cpu") return kernels::make_cpu_device(cpu);
+  if (name.rfind("cpu:", 0) == 0) {
+    kernels::CpuOptions with_isa = cpu;
+    with_isa.isa = name.substr(4);
+    if (with_isa.isa.empty()) return error(Code::invalid_argument, "device: cpu: needs an instruction set behind the colon");
+    return kernels::make_cpu_device(with_isa);
+  }
   int index = 0;
   if (name.rfind("cuda:", 0) == 0) {
     const char* const end = name.data() + name.size();
@@ -49,7 +55,7 @@ Result<std::unique_ptr<kernels::Device>> make_device(const std::string& name, co
     if (failure != std::errc() || at != end || index < 0)
       return error(Code::invalid_argument, "device: " + name + ": a number is expected behind the colon");
   } else if (name != "cuda") {
-    return error(Code::unsupported, "device: there are cpu, cuda and cuda:N, not " + name);
+    return error(Code::unsupported, "device: there are cpu, cpu:ISA, cuda and cuda:N, not " + name);
   }
   if (cpu.alloc) return error(Code::unsupported, "device " + name + ": the host's allocator is for the CPU's memory");
   const std::string home = platform::directory_of_code(reinterpret_cast<const void*>(&make_device_from));

@@ -19,6 +19,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/attention_block-inl.h"
 #include "kernels/cpu/attention_tile-inl.h"
 
@@ -205,12 +206,12 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
     if (op.partial) {
       const int64_t stride = op.partial.stride;
       float* out = static_cast<float*>(op.partial.data) + (r * cut.spans + span) * stride + kv_head * width;
-      HWY_DYNAMIC_DISPATCH(attention_span)(op, {r, next, kv_head, span, out, cut.spans * stride}, m);
+      AERIE_DISPATCH(attention_span)(op, {r, next, kv_head, span, out, cut.spans * stride}, m);
       r = next;
       continue;
     }
     for (int64_t s = 0; s < own_spans; ++s)
-      HWY_DYNAMIC_DISPATCH(attention_span)(op, {r, next, kv_head, s, own + s * width, own_spans * width}, m);
+      AERIE_DISPATCH(attention_span)(op, {r, next, kv_head, s, own + s * width, own_spans * width}, m);
     for (const int64_t first = r; r < next; ++r)
       for (int64_t g = 0; g < group; ++g) {
         const float* results_of = own + (r - first) * own_spans * width + g * span_floats(dim);

@@ -12,6 +12,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_rope.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,7 +122,7 @@ void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   for (int64_t r = task * kTaskRows; r < std::min(op.qkv.rows, (task + 1) * kTaskRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
-    HWY_DYNAMIC_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);
+    AERIE_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);
     if (op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
     for (int64_t head = 0; head < 2 * c.kv_heads; ++head)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/fp_env.h"
 #include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/matrix_unit.h"
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
@@ -110,11 +112,11 @@ class CpuQueue final : public Queue {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const CpuOptions& options)
-      : options_(options), pool_(options.host_parallel_for ? 1 : options.threads > 0 ? options.threads : usable_cores()) {
+  CpuDevice(const CpuOptions& options, std::optional<Isa> isa)
+      : options_(options), wanted_(isa), pool_(options.host_parallel_for ? 1 : options.threads > 0 ? options.threads : usable_cores()) {
     threads_ = options.host_parallel_for && options.threads > 0 ? options.threads : pool_.threads();
     if (options.host_parallel_for && options.threads <= 0) threads_ = usable_cores();
-    isa_ = used_isa().name();
+    isa_ = (wanted_ ? *wanted_ : used_isa()).name();
     isa_ += ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
   }
 
@@ -139,6 +141,7 @@ class CpuDevice final : public Device {
   }
 
   int threads() const override { return threads_; }
+  const Isa* wanted_isa() const { return wanted_ ? &*wanted_ : nullptr; }
   void run(int32_t n, ThreadPool::Task fn, void* context) {
     if (n == 1) fn(context, 0);
     else if (options_.host_parallel_for && threads_ > 1) options_.host_parallel_for(options_.host_user, fn, context, n);
@@ -147,6 +150,7 @@ class CpuDevice final : public Device {
 
  private:
   CpuOptions options_;
+  const std::optional<Isa> wanted_;
   ThreadPool pool_;
   int threads_ = 1;
   std::string isa_;
@@ -157,6 +161,7 @@ struct Batch {
   int32_t first;
   int threads;
   uint64_t run;
+  const Isa* isa;
   std::atomic<bool> failed{false};
 };
 
@@ -165,6 +170,7 @@ struct Batch {
 void run_one(void* context, int32_t i) noexcept {
   const FpEnv env;  // the host's job system runs tasks on threads of its own
   Batch& b = *static_cast<Batch*>(context);
+  const RunsIsa isa(b.isa);
   try {
     TaskScratch scratch;
     scratch.get().enter(b.run);
@@ -199,7 +205,7 @@ int64_t CpuQueue::first_round(int32_t tasks) const {
 }
 
 Status CpuQueue::run_tasks(int32_t count) {
-  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_};
+  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.wanted_isa()};
   if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
@@ -214,6 +220,7 @@ Status CpuQueue::run_tasks(int32_t count) {
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   if (state_ != RunState::pending) return state_;
   const FpEnv env;
+  const RunsIsa isa(device_.wanted_isa());
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
   Clock::time_point now = timed ? Clock::now() : Clock::time_point();
@@ -246,42 +253,15 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
 }  // namespace cpu
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
+  std::optional<Isa> isa;
+  if (!options.isa.empty()) {
+    AERIE_ASSIGN(isa, cpu::find_isa(options.isa));
+  }
   if (options.threads < 0 || options.threads > 1024)
     return error(Code::invalid_argument, "threads: " + std::to_string(options.threads));
   if ((options.alloc == nullptr) != (options.free == nullptr))
     return error(Code::invalid_argument, "alloc and free: set both or none");
-  return std::unique_ptr<Device>(new cpu::CpuDevice(options));
-}
-
-const char* Isa::name() const {
-  if (matrix_unit) return "AMX";
-  if (!byte_dots) return hwy::TargetName(target);
-  return target == HWY_AVX3 ? "AVX3_VNNI" : target == HWY_AVX2 ? "AVX2_VNNI" : "NEON_DOTPROD";
-}
-
-std::vector<Isa> supported_isas() {
-  static const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;  // before any test has a say
-  std::vector<Isa> isas;
-  for (int64_t left = all; left != 0; left &= left - 1) {
-    const int64_t target = left & -left;  // Highway numbers the best targets lowest
-    if (target == HWY_AVX3_DL && cpu::has_matrix_unit()) isas.push_back({target, false, true});
-    if (cpu::has_byte_dots(target)) isas.push_back({target, true});
-    isas.push_back({target, false});
-  }
-  return isas;
-}
-
-void set_isa(const Isa& isa) {
-  supported_isas();
-  hwy::SetSupportedTargetsForTest(isa.target);
-  cpu::allow_byte_dots(isa.byte_dots);
-  cpu::allow_matrix_unit(isa.matrix_unit);
-}
-
-void reset_isa() {
-  hwy::SetSupportedTargetsForTest(0);
-  cpu::allow_byte_dots(true);
-  cpu::allow_matrix_unit(true);
+  return std::unique_ptr<Device>(new cpu::CpuDevice(options, isa));
 }
 
 }  // namespace aerie::kernels

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/device.h"
@@ -20,6 +21,7 @@ struct CpuOptions {
   void* (*alloc)(void* user, size_t bytes, size_t alignment) = nullptr;  // null: aligned operator new
   void (*free)(void* user, void* memory) = nullptr;
   void* alloc_user = nullptr;
+  std::string isa = {};  // one of supported_isas by its name; empty: the best
 };
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options);

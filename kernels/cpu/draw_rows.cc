@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/draw_rows.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -315,27 +316,27 @@ HWY_EXPORT(ScaleRow);
 HWY_EXPORT(CollectRow);
 
 void gumbel_row(const NoiseKey& key, int64_t first, int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(GumbelRow)(key, first, n, out);
+  AERIE_DISPATCH(GumbelRow)(key, first, n, out);
 }
 void gumbel_ids(const NoiseKey& key, const int32_t* ids, int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(GumbelIds)(key, ids, n, out);
+  AERIE_DISPATCH(GumbelIds)(key, ids, n, out);
 }
 int32_t draw_row(const float* logits, int64_t n, float temperature, const NoiseKey& key, int32_t best) {
-  return HWY_DYNAMIC_DISPATCH(DrawRow)(logits, n, temperature, key, best);
+  return AERIE_DISPATCH(DrawRow)(logits, n, temperature, key, best);
 }
-bool max_row(const float* x, int64_t n, Candidate* best) { return HWY_DYNAMIC_DISPATCH(MaxRow)(x, n, best); }
-bool finite_row(const float* x, int64_t n, float* top) { return HWY_DYNAMIC_DISPATCH(FiniteRow)(x, n, top); }
+bool max_row(const float* x, int64_t n, Candidate* best) { return AERIE_DISPATCH(MaxRow)(x, n, best); }
+bool finite_row(const float* x, int64_t n, float* top) { return AERIE_DISPATCH(FiniteRow)(x, n, top); }
 bool used_logits(const float* logits, const int32_t* map, int32_t used, int64_t n, float* out, float* top) {
-  return HWY_DYNAMIC_DISPATCH(UsedRow)(logits, map, used, n, out, top);
+  return AERIE_DISPATCH(UsedRow)(logits, map, used, n, out, top);
 }
-float sum_exp_row(const float* x, int64_t n, float top) { return HWY_DYNAMIC_DISPATCH(SumExpRow)(x, n, top); }
-void sum_exp_blocks(const float* x, int64_t n, BlockSum* out) { HWY_DYNAMIC_DISPATCH(SumExpBlocks)(x, n, out); }
+float sum_exp_row(const float* x, int64_t n, float top) { return AERIE_DISPATCH(SumExpRow)(x, n, top); }
+void sum_exp_blocks(const float* x, int64_t n, BlockSum* out) { AERIE_DISPATCH(SumExpBlocks)(x, n, out); }
 void scale_row(const float* x, float temperature, const float* noise, int64_t n, float* out) {
-  HWY_DYNAMIC_DISPATCH(ScaleRow)(x, temperature, noise, n, out);
+  AERIE_DISPATCH(ScaleRow)(x, temperature, noise, n, out);
 }
 int64_t collect_row(const float* x, int64_t from, int64_t n, float threshold, Candidate* out, int64_t* count,
                     int64_t capacity) {
-  return HWY_DYNAMIC_DISPATCH(CollectRow)(x, from, n, threshold, out, count, capacity);
+  return AERIE_DISPATCH(CollectRow)(x, from, n, threshold, out, count, capacity);
 }
 
 }  // namespace aerie::kernels::cpu

@@ -21,6 +21,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_int-inl.h"
 #include "kernels/cpu/linear_tile.h"
@@ -248,7 +249,7 @@ HWY_EXPORT(quantise);
 HWY_EXPORT(activation_codes);
 HWY_EXPORT(rates);
 
-ActivationCodes activation_codes(DType weights) { return HWY_DYNAMIC_DISPATCH(activation_codes)(weights); }
+ActivationCodes activation_codes(DType weights) { return AERIE_DISPATCH(activation_codes)(weights); }
 
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols;
@@ -271,7 +272,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     scratch.keep();
     return done;
   }
-  const int64_t packed = HWY_DYNAMIC_DISPATCH(packed_rows)(op.w.dtype, m);
+  const int64_t packed = AERIE_DISPATCH(packed_rows)(op.w.dtype, m);
   if (integer) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
     const size_t q_bytes = round64(packed * kp), offset_bytes = round64(packed * blocks * 4);
@@ -281,12 +282,12 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
     if (!done.kept)
-      HWY_DYNAMIC_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype, q, offsets, scale);
+      AERIE_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype, q, offsets, scale);
     done.rows = {nullptr, q, offsets, scale};
   } else {
     if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4 + 12));
     auto* interleaved = reinterpret_cast<float*>(static_cast<char*>(done.room) + before);
-    if (!done.kept) HWY_DYNAMIC_DISPATCH(interleave)(x, op.x.stride, m, k, op.w.dtype, interleaved);
+    if (!done.kept) AERIE_DISPATCH(interleave)(x, op.x.stride, m, k, op.w.dtype, interleaved);
     done.rows.x = interleaved;
   }
   scratch.keep();
@@ -295,7 +296,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
 
 void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
   if (on_matrix_unit(op)) return linear_matrix_range(op, first, last, rows);
-  HWY_DYNAMIC_DISPATCH(linear_panels)(op, first, last, rows);
+  AERIE_DISPATCH(linear_panels)(op, first, last, rows);
 }
 
 namespace {
@@ -321,7 +322,7 @@ int64_t panels_per_task(const Linear& op, int threads) {
 }  // namespace
 
 int64_t estimate(const Linear& op) {
-  const Rates core = HWY_DYNAMIC_DISPATCH(rates)();
+  const Rates core = AERIE_DISPATCH(rates)();
   const int64_t products = op.w.rows * op.w.cols * op.x.rows;
   return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / core.bytes,
                   products / (is_integer(op.w.dtype) ? core.integers : core.floats) / (on_matrix_unit(op) ? matrix_speed(op.w.dtype) : 1));

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "kernels/cpu/hwy_targets.h"
+#include "kernels/cpu/isa.h"
 
 // After the choice of targets.
 #include <hwy/highway.h>
@@ -42,7 +43,10 @@ bool has_matrix_unit() {
   return false;
 #endif
 }
-bool use_matrix_unit() { return allowed.load(std::memory_order_relaxed) && has_matrix_unit(); }
+bool use_matrix_unit() {
+  if (const Isa* isa = isa_of_thread()) return isa->matrix_unit;
+  return allowed.load(std::memory_order_relaxed) && has_matrix_unit();
+}
 void allow_matrix_unit(bool allow) { allowed.store(allow, std::memory_order_relaxed); }
 
 }  // namespace aerie::kernels::cpu

@@ -13,6 +13,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/rows.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -185,14 +186,14 @@ void run(const RmsNorm& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.x.cols, threads, task, [&](int64_t r) {
     const int64_t n = op.x.cols / op.heads;
     for (int64_t first = 0; first < op.x.cols; first += n)
-      HWY_DYNAMIC_DISPATCH(rms_norm_row)(row(op.x, r) + first, row(op.weight, 0), op.eps, n, row(op.out, r) + first);
+      AERIE_DISPATCH(rms_norm_row)(row(op.x, r) + first, row(op.weight, 0), op.eps, n, row(op.out, r) + first);
   });
 }
 
 int32_t tasks(const Activate& op, int threads) { return row_tasks(op.out.rows, op.x.cols * 4, threads); }
 void run(const Activate& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.x.cols * 4, threads, task, [&](int64_t r) {
-    HWY_DYNAMIC_DISPATCH(activate_row)(static_cast<int>(op.kind), row(op.x, r), nullptr, op.x.cols, row(op.out, r));
+    AERIE_DISPATCH(activate_row)(static_cast<int>(op.kind), row(op.x, r), nullptr, op.x.cols, row(op.out, r));
   });
 }
 
@@ -200,7 +201,7 @@ int32_t tasks(const GatedActivate& op, int threads) { return row_tasks(op.out.ro
 void run(const GatedActivate& op, int32_t task, int threads, Scratch&) {
   const int64_t n = op.out.cols;
   each_row(op.out.rows, n * 4, threads, task, [&](int64_t r) {
-    HWY_DYNAMIC_DISPATCH(activate_row)
+    AERIE_DISPATCH(activate_row)
     (static_cast<int>(op.kind), row(op.gate_up, r), row(op.gate_up, r) + n, n, row(op.out, r));
   });
 }

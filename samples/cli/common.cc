@@ -101,7 +101,7 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "target package")->required();
   app.add_option("--plugin", plugins, "file of a further drafter plugin; may be repeated");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
-  app.add_option("--device", device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--device", device, "cpu, cpu:LEVEL (cpu:AVX2: one text on all machines), cuda or cuda:N")->capture_default_str();
   app.add_option("--kv-positions", kv_positions, "room for keys and values, in tokens; 0: 4 x the context, from 4096 to 32768")
       ->check(CLI::Range(0, INT_MAX));
   app.add_option("--kv-dtype", kv_dtype, "f32 (the default), bf16 (that of cuda) or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));

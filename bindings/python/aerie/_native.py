@@ -131,7 +131,7 @@ class aerie_runtime_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("threads", c_int32),  # 0: one for each physical core this process may use
-        ("device", c_char_p),  # "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)
+        ("device", c_char_p),  # "cpu" (NULL: the same), "cpu:AVX2" (the level of docs/exactness.md with that name, for one text on all machines), "cuda" or "cuda:N" (libaerie-cuda)
         ("log", aerie_log_fn),  # NULL: silence
         ("log_user", c_void_p),
         ("alloc", aerie_alloc_fn),  # both or none: device memory (KV, working memory)
@@ -410,8 +410,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_version", c_uint32),
         # "invalid argument", "not found", ...; static. [any]
         ("aerie_code_name", c_char_p, c_int32),
-        # options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
-        # AERIE_E_DEVICE: no driver, or the device fails. [any]
+        # options may be NULL. AERIE_E_UNSUPPORTED: no such device or instruction set here, or one that is too old;
+        # AERIE_E_NOT_FOUND: no such number; AERIE_E_DEVICE: no driver, or the device fails. [any]
         ("aerie_runtime_create", c_int32, POINTER(aerie_runtime_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_runtime_release", None, c_void_p),
         # "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any]

@@ -110,7 +110,8 @@ typedef void (*aerie_parallel_for_fn)(void *user, void (*fn)(void *context, int3
 typedef struct aerie_runtime_options {
   uint32_t struct_size;
   int32_t threads;                  /* 0: one for each physical core this process may use */
-  const char *device;               /* "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda) */
+  const char *device;               /* "cpu" (NULL: the same), "cpu:AVX2" (the level of docs/exactness.md with that name, for
+                                         one text on all machines), "cuda" or "cuda:N" (libaerie-cuda) */
   aerie_log_fn log;                 /* NULL: silence */
   void *log_user;
   aerie_alloc_fn alloc;             /* both or none: device memory (KV, working memory) */
@@ -121,8 +122,8 @@ typedef struct aerie_runtime_options {
   void *parallel_user;
 } aerie_runtime_options;
 
-/* options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
- * AERIE_E_DEVICE: no driver, or the device fails. [any] */
+/* options may be NULL. AERIE_E_UNSUPPORTED: no such device or instruction set here, or one that is too old;
+ * AERIE_E_NOT_FOUND: no such number; AERIE_E_DEVICE: no driver, or the device fails. [any] */
 AERIE_API int32_t aerie_runtime_create(const aerie_runtime_options *options, aerie_runtime **out, aerie_error *err);
 AERIE_API void aerie_runtime_release(aerie_runtime *runtime);
 /* "cpu AVX3_DL, 2 threads"; alive as long as the runtime. [any] */

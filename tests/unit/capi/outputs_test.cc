@@ -46,6 +46,11 @@ TEST_F(Outputs, OfARuntimeAndAModelAreUntouched) {
     o.device = "abacus";
     return aerie_runtime_create(&o, out, e);
   });
+  fails<aerie_runtime*>("an instruction set", AERIE_E_UNSUPPORTED, [](aerie_runtime** out, aerie_error* e) {
+    aerie_runtime_options o = with_threads(1);
+    o.device = "cpu:AVX9";
+    return aerie_runtime_create(&o, out, e);
+  });
   fails<aerie_plugin_info>("past the last plugin", AERIE_E_NOT_FOUND,
                            [&](aerie_plugin_info* out, aerie_error* e) { return aerie_runtime_plugin_info(host.runtime, 1000, out, e); });
   fails<aerie_model*>("no file", AERIE_E_NOT_FOUND,

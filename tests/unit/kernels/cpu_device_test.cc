@@ -1,7 +1,11 @@
 // The CPU device as a plan sees it: slices, floating-point environment, several queues, host callbacks.
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cfenv>
 #include <iostream>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "kernels/cpu/fp_env.h"
@@ -466,6 +470,48 @@ TEST(CpuDevice, RunsTheIsaThatATestAsksFor) {
     EXPECT_EQ(supported_isas().size(), all);
     EXPECT_EQ(with_threads(1)->isa(), isa.name() + std::string(", 1 thread"));
   });
+}
+
+// Devices of all instruction sets side by side, each with its own bits, whoever's threads run its tasks.
+TEST(CpuDevice, RunsTheIsaThatItWasMadeFor) {
+  std::map<std::string, std::vector<Floats>> want;
+  each_isa([&](const Isa& isa) {
+    for (const DType t : kTypes) want[isa.name()].push_back(whole_run(*with_threads(1), 7, t));
+  });
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const auto& [name, results] : want) {
+    CpuOptions o;
+    o.threads = 2;
+    o.isa = name;
+    devices.push_back(cpu_device(o));
+    EXPECT_EQ(devices.back()->isa(), name + ", 2 threads");
+    o.host_parallel_for = [](void*, void (*fn)(void*, int32_t), void* context, int32_t n) {
+      for (int32_t i = 0; i < n; ++i) std::thread(fn, context, i).join();
+    };
+    std::transform(o.isa.begin(), o.isa.end(), o.isa.begin(), [](unsigned char c) { return std::tolower(c); });
+    devices.push_back(cpu_device(o));
+  }
+  devices.push_back(with_threads(2));
+  std::set<std::vector<float>> seen;
+  for (size_t t = 0; t < std::size(kTypes); ++t)
+    for (const auto& device : devices) {
+      const std::string isa = device->isa();
+      const Floats got = whole_run(*device, 7, kTypes[t]);
+      EXPECT_TRUE(same_bits(got, want[isa.substr(0, isa.find(','))][t])) << isa;
+      seen.insert(got);
+    }
+  EXPECT_EQ(std::string(devices.back()->isa()), supported_isas().front().name() + std::string(", 2 threads"));
+  if (want.count("SSE4") && want.size() > 1) {
+    EXPECT_GT(seen.size(), std::size(kTypes)) << "one without fused multiply-adds rounds otherwise";
+  }
+}
+
+TEST(CpuDevice, AnIsaThatTheMachineLacksIsAnErrorThatNamesThoseItHas) {
+  CpuOptions o;
+  o.isa = "AVX9";
+  const Status s = make_cpu_device(o).status();
+  EXPECT_EQ(s.code(), Code::unsupported);
+  for (const Isa& isa : supported_isas()) EXPECT_NE(s.message().find(isa.name()), std::string::npos) << s.message();
 }
 
 }  // namespace aerie::kernels::device_test

@@ -16,8 +16,8 @@ namespace Aerie.Native
         internal static extern byte* aerie_code_name(int code);
 
         /// <summary>
-        /// options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
-        /// AERIE_E_DEVICE: no driver, or the device fails. [any]
+        /// options may be NULL. AERIE_E_UNSUPPORTED: no such device or instruction set here, or one that is too old;
+        /// AERIE_E_NOT_FOUND: no such number; AERIE_E_DEVICE: no driver, or the device fails. [any]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_runtime_create(aerie_runtime_options* options, IntPtr* @out, aerie_error* err);

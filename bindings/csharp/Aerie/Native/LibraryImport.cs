@@ -19,8 +19,8 @@ namespace Aerie.Native
         internal static partial byte* aerie_code_name(int code);
 
         /// <summary>
-        /// options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
-        /// AERIE_E_DEVICE: no driver, or the device fails. [any]
+        /// options may be NULL. AERIE_E_UNSUPPORTED: no such device or instruction set here, or one that is too old;
+        /// AERIE_E_NOT_FOUND: no such number; AERIE_E_DEVICE: no driver, or the device fails. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]

@@ -22,7 +22,10 @@ namespace Aerie.Native
         internal uint struct_size;
         /// <summary>0: one for each physical core this process may use</summary>
         internal int threads;
-        /// <summary>"cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)</summary>
+        /// <summary>
+        /// "cpu" (NULL: the same), "cpu:AVX2" (the level of docs/exactness.md with that name, for
+        /// one text on all machines), "cuda" or "cuda:N" (libaerie-cuda)
+        /// </summary>
         internal byte* device;
         /// <summary>NULL: silence</summary>
         internal IntPtr log;

@@ -181,7 +181,8 @@ pub struct aerie_runtime_options {
     pub struct_size: u32,
     /// 0: one for each physical core this process may use
     pub threads: i32,
-    /// "cpu" (NULL: the same), "cuda" or "cuda:N" (libaerie-cuda)
+    /// "cpu" (NULL: the same), "cpu:AVX2" (the level of docs/exactness.md with that name, for
+    /// one text on all machines), "cuda" or "cuda:N" (libaerie-cuda)
     pub device: *const c_char,
     /// NULL: silence
     pub log: aerie_log_fn,
@@ -677,8 +678,8 @@ functions! {
     fn aerie_version() -> u32;
     /// "invalid argument", "not found", ...; static. \[any\]
     fn aerie_code_name(code: i32) -> *const c_char;
-    /// options may be NULL. AERIE_E_UNSUPPORTED: no such device here, or one that is too old; AERIE_E_NOT_FOUND: no such number;
-    /// AERIE_E_DEVICE: no driver, or the device fails. \[any\]
+    /// options may be NULL. AERIE_E_UNSUPPORTED: no such device or instruction set here, or one that is too old;
+    /// AERIE_E_NOT_FOUND: no such number; AERIE_E_DEVICE: no driver, or the device fails. \[any\]
     fn aerie_runtime_create(options: *const aerie_runtime_options, out: *mut *mut aerie_runtime, err: *mut aerie_error) -> i32;
     /// `void aerie_runtime_release(aerie_runtime *runtime)`
     fn aerie_runtime_release(runtime: *mut aerie_runtime);
