@@ -53,7 +53,7 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
 // before the first is added up.
 constexpr int64_t kInFlight = 4;
 
-// Blocks of weights that are unpacked, and fetched further on.
+// Blocks of weights that are unpacked, and fetched further on, in two steps (fetching.h).
 struct Unpacking {
   const uint8_t* w;
   uint8_t* codes;
@@ -64,7 +64,10 @@ struct Unpacking {
     constexpr int64_t kAhead = 4096;
     if (b >= blocks) return;
     const uint8_t* block = w + b * kBlockBytes<true>;
-    AERIE_UNROLL for (int64_t j = 0; j < kBlockBytes<true>; j += kLine) tiles.fetch(block + kAhead + j);
+    AERIE_UNROLL for (int64_t j = 0; j < kBlockBytes<true>; j += kLine) {
+      tiles.fetch(block + kAhead + j);
+      tiles.fetch_near(block + kNear + j);
+    }
     unpack_block(block, codes + b * kBlockBytes<false>);
   }
 };
