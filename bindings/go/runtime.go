@@ -23,8 +23,10 @@ const (
 
 // RuntimeOptions are how a Runtime is made; the zero value is fine.
 type RuntimeOptions struct {
-	Threads int    // 0: one for each physical core this process may use
-	Device  string // "": "cpu"
+	Threads int // 0: one for each physical core this process may use
+	// Device is "cpu" (""), "cpu:AVX2" or another instruction set, which is one text on all machines that have it, "cuda" or
+	// "cuda:N".
+	Device string
 	// Log gets what the library has to say, on a goroutine of its own that whoever noticed waits for; it must not call
 	// back into this package.
 	Log func(level LogLevel, message string)

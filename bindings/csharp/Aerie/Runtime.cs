@@ -11,7 +11,8 @@ namespace Aerie
     {
         /// <summary>0: one for each physical core this process may use; 1: none but the caller's.</summary>
         public int Threads { get; set; }
-        /// <summary>null: "cpu".</summary>
+        /// <summary>"cpu" (null: the same), "cpu:AVX2" or another instruction set, which is one text on all machines that
+        /// have it, "cuda" or "cuda:N".</summary>
         public string Device { get; set; }
         /// <summary>Gets what the library has to say, on whatever thread noticed; must not call back into the library.</summary>
         public Action<LogLevel, string> Log { get; set; }

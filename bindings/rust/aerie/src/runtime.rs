@@ -13,7 +13,8 @@ use crate::hooks::{Allocator, Hooks, JobSystem, LogHook, Memory};
 pub struct RuntimeOptions {
     /// Threads that compute; 0: one for each physical core this process may use.
     pub threads: i32,
-    /// `"cpu"`, which is also the default.
+    /// `"cpu"` (the default), `"cpu:AVX2"` or another instruction set, which is one text on all machines that have it,
+    /// `"cuda"` or `"cuda:N"`.
     pub device: Option<String>,
     /// Who hears the log.
     pub log: Option<LogHook>,
