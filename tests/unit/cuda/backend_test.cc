@@ -28,7 +28,8 @@ TEST(CudaBackend, ALibraryGivesADevice) {
 
 TEST(CudaBackend, WhatIsAskedForWronglySaysSo) {
   const auto message = [](const std::string& name) { return make_device(name, {}).status().message(); };
-  EXPECT_NE(message("gpu").find("cpu, cuda and cuda:N, not gpu"), std::string::npos);
+  EXPECT_NE(message("gpu").find("cpu, cpu:ISA, cuda and cuda:N, not gpu"), std::string::npos);
+  EXPECT_NE(message("cpu:").find("an instruction set"), std::string::npos);
   EXPECT_NE(message("cuda:x").find("a number"), std::string::npos);
   EXPECT_NE(message("cuda:").find("a number"), std::string::npos);
   EXPECT_NE(message("cuda:-1").find("a number"), std::string::npos);
