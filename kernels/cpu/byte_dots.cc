@@ -1,9 +1,6 @@
 #include "kernels/cpu/byte_dots.h"
 
-#include <atomic>
-
 #include "kernels/cpu/hwy_targets.h"
-#include "kernels/cpu/isa.h"
 
 // After the choice of targets.
 #include <hwy/highway.h>
@@ -44,13 +41,5 @@ bool has_byte_dots(int64_t target) {
 #else
 bool has_byte_dots(int64_t) { return false; }
 #endif
-
-static std::atomic<bool> allowed{true};
-
-bool use_byte_dots(int64_t target) {
-  if (const Isa* isa = isa_of_thread()) return isa->byte_dots && isa->target == target;
-  return allowed.load(std::memory_order_relaxed) && has_byte_dots(target);
-}
-void allow_byte_dots(bool allow) { allowed.store(allow, std::memory_order_relaxed); }
 
 }  // namespace aerie::kernels::cpu

@@ -8,8 +8,5 @@ namespace aerie::kernels::cpu {
 
 // Whether this machine has the instruction that goes with one Highway target.
 bool has_byte_dots(int64_t target);
-// That, unless this thread's device or a test has said no.
-bool use_byte_dots(int64_t target);
-void allow_byte_dots(bool allow);
 
 }  // namespace aerie::kernels::cpu

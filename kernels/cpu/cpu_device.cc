@@ -4,22 +4,14 @@
 #include <algorithm>
 #include <atomic>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
 
-#include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/fp_env.h"
-#include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/matrix_unit.h"
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
-
-// After the choice of targets.
-#include <hwy/highway.h>
-#include <hwy/targets.h>
 
 namespace aerie::kernels {
 
@@ -72,12 +64,6 @@ class TaskScratch {
   static inline thread_local constinit bool ended_ = false;
 };
 
-// The one that runs: with the tests' choice.
-Isa used_isa() {
-  const int64_t all = hwy::SupportedTargets() & HWY_TARGETS, best = all & -all;
-  return {best, use_byte_dots(best), use_matrix_unit()};
-}
-
 class CpuDevice;
 
 class CpuQueue final : public Queue {
@@ -112,11 +98,11 @@ class CpuQueue final : public Queue {
 
 class CpuDevice final : public Device {
  public:
-  CpuDevice(const CpuOptions& options, std::optional<Isa> isa)
+  CpuDevice(const CpuOptions& options, const Isa* isa)
       : options_(options), wanted_(isa), pool_(options.host_parallel_for ? 1 : options.threads > 0 ? options.threads : usable_cores()) {
     threads_ = options.host_parallel_for && options.threads > 0 ? options.threads : pool_.threads();
     if (options.host_parallel_for && options.threads <= 0) threads_ = usable_cores();
-    isa_ = (wanted_ ? *wanted_ : used_isa()).name();
+    isa_ = (wanted_ ? *wanted_ : isa_now()).name();
     isa_ += ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
   }
 
@@ -141,7 +127,7 @@ class CpuDevice final : public Device {
   }
 
   int threads() const override { return threads_; }
-  const Isa* wanted_isa() const { return wanted_ ? &*wanted_ : nullptr; }
+  const Isa* wanted_isa() const { return wanted_; }
   void run(int32_t n, ThreadPool::Task fn, void* context) {
     if (n == 1) fn(context, 0);
     else if (options_.host_parallel_for && threads_ > 1) options_.host_parallel_for(options_.host_user, fn, context, n);
@@ -150,7 +136,7 @@ class CpuDevice final : public Device {
 
  private:
   CpuOptions options_;
-  const std::optional<Isa> wanted_;
+  const Isa* const wanted_;  // null: the process's
   ThreadPool pool_;
   int threads_ = 1;
   std::string isa_;
@@ -253,7 +239,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
 }  // namespace cpu
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options) {
-  std::optional<Isa> isa;
+  const Isa* isa = nullptr;
   if (!options.isa.empty()) {
     AERIE_ASSIGN(isa, cpu::find_isa(options.isa));
   }

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "kernels/device.h"
 
@@ -21,7 +20,7 @@ struct CpuOptions {
   void* (*alloc)(void* user, size_t bytes, size_t alignment) = nullptr;  // null: aligned operator new
   void (*free)(void* user, void* memory) = nullptr;
   void* alloc_user = nullptr;
-  std::string isa = {};  // one of supported_isas by its name; empty: the best
+  std::string isa = {};  // one of supported_isas() by its name (isa.h); empty: the best
 };
 
 Result<std::unique_ptr<Device>> make_cpu_device(const CpuOptions& options);
@@ -31,19 +30,6 @@ std::unique_ptr<Device> make_reference_device();
 
 // Asynchronous device over `inner` whose addresses fault when the host touches them.
 std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
-
-// An instruction set that kernels are compiled for: a Highway target, whether an instruction for products of bytes is used that
-// goes with it on some machines (byte_dots.h), and whether a matrix unit is (matrix_unit.h).
-struct Isa {
-  int64_t target;
-  bool byte_dots, matrix_unit = false;
-  const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
-};
-// Those of this machine, best first.
-std::vector<Isa> supported_isas();
-// Tests only: run this one; until the best one may run again.
-void set_isa(const Isa& isa);
-void reset_isa();
 
 // Pack row-major f32 weights (N, K) to panel16; `data`/`scales` sized by data_bytes/scale_bytes.
 void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data, void* scales);

@@ -15,10 +15,8 @@
 namespace aerie::kernels::cpu {
 
 inline size_t place_in_dispatch_table() {
-  const Isa* isa = isa_of_thread();
-  if (!isa) return hwy::GetChosenTarget().GetIndex();
-  return hwy::Num0BitsBelowLS1Bit_Nonzero64(
-      static_cast<uint64_t>(HWY_CHOSEN_TARGET_SHIFT(isa->target) & HWY_CHOSEN_TARGET_MASK_TARGETS & ~int64_t{1}));
+  const int64_t target = HWY_CHOSEN_TARGET_SHIFT(isa_now().target) & HWY_CHOSEN_TARGET_MASK_TARGETS;
+  return hwy::Num0BitsBelowLS1Bit_Nonzero64(static_cast<uint64_t>(target & ~int64_t{1}));
 }
 
 }  // namespace aerie::kernels::cpu

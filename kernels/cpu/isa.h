@@ -1,19 +1,39 @@
-// Which instruction set kernels are run with: that of the device whose task a thread has (CpuOptions::isa), else the process's.
+// Which instruction set kernels run with: that of the device whose task a thread has (CpuOptions::isa), else the process's.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/status.h"
 
-namespace aerie::kernels::cpu {
+namespace aerie::kernels {
 
-// By its name in any case; unsupported: this machine has others.
-Result<Isa> find_isa(const std::string& name);
+// An instruction set that kernels are compiled for: a Highway target, whether an instruction for products of bytes is used that
+// goes with it on some machines (byte_dots.h), and whether a matrix unit is (matrix_unit.h).
+struct Isa {
+  int64_t target;
+  bool byte_dots, matrix_unit = false;
+  const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
+  bool operator==(const Isa&) const = default;
+};
+// Those of this machine, best first.
+const std::vector<Isa>& supported_isas();
+// Tests and benchmarks: the process's is this, one of the above; the best again.
+void set_isa(const Isa& isa);
+void reset_isa();
 
-// What this thread's device wants; null: nothing.
-const Isa* isa_of_thread();
+namespace cpu {
 
-// While it lives, this thread runs that. isa may be null.
+// By its name in any case; unsupported: this machine has others. It lives as long as the process.
+Result<const Isa*> find_isa(const std::string& name);
+
+// Of this thread, now. Where it has no device that says which, and the process's is the best, this asks the kernel for the matrix unit.
+const Isa& isa_now();
+inline bool use_byte_dots(int64_t target) { return isa_now().byte_dots && isa_now().target == target; }
+inline bool use_matrix_unit() { return isa_now().matrix_unit; }
+
+// While it lives, this thread runs that. null: the process's.
 class RunsIsa {
  public:
   explicit RunsIsa(const Isa* isa);
@@ -25,4 +45,5 @@ class RunsIsa {
   const Isa* before_;
 };
 
-}  // namespace aerie::kernels::cpu
+}  // namespace cpu
+}  // namespace aerie::kernels

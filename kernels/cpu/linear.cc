@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/fetching.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/linear_matrix.h"
 #include "kernels/cpu/op_kernels.h"

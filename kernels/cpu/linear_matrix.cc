@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "kernels/cpu/hwy_targets.h"
-#include "kernels/cpu/matrix_unit.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/linear_matrix.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/isa.h"
 
 // The target that has_matrix_unit asks for.
 #if HWY_TARGET == HWY_AVX3_DL

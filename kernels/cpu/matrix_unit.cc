@@ -1,9 +1,6 @@
 #include "kernels/cpu/matrix_unit.h"
 
-#include <atomic>
-
 #include "kernels/cpu/hwy_targets.h"
-#include "kernels/cpu/isa.h"
 
 // After the choice of targets.
 #include <hwy/highway.h>
@@ -30,11 +27,9 @@ namespace {
 [[maybe_unused]] bool ask() { return false; }
 #endif
 
-std::atomic<bool> allowed{true};
-
 }  // namespace
 
-// linear_matrix.cc's code for it is of Highway's target AVX3_DL. (Asked before any test has a say, as supported_isas does.)
+// linear_matrix.cc's code for it is of Highway's target AVX3_DL.
 bool has_matrix_unit() {
 #if HWY_TARGETS & HWY_AVX3_DL
   static const bool has = (hwy::SupportedTargets() & HWY_AVX3_DL) != 0 && ask();
@@ -43,10 +38,5 @@ bool has_matrix_unit() {
   return false;
 #endif
 }
-bool use_matrix_unit() {
-  if (const Isa* isa = isa_of_thread()) return isa->matrix_unit;
-  return allowed.load(std::memory_order_relaxed) && has_matrix_unit();
-}
-void allow_matrix_unit(bool allow) { allowed.store(allow, std::memory_order_relaxed); }
 
 }  // namespace aerie::kernels::cpu

@@ -2,15 +2,10 @@
 // Rapids, 2023, and later), for bytes and bf16.
 #pragma once
 
-#include <cstdint>
-
 namespace aerie::kernels::cpu {
 
 // Whether this process may use it: the processor has it and all of AVX-512 that goes with it, and the kernel allowed it, which is
 // asked for once. It says no where some thread's stack for signals is too small for the registers.
 bool has_matrix_unit();
-// That, unless this thread's device or a test has said no.
-bool use_matrix_unit();
-void allow_matrix_unit(bool allow);
 
 }  // namespace aerie::kernels::cpu

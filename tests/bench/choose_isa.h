@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/isa.h"
 
 inline bool choose_isa(std::string_view name) {
   for (const aerie::kernels::Isa& isa : aerie::kernels::supported_isas()) {

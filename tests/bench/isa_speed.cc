@@ -8,6 +8,7 @@
 
 #include "core/model/measure.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/isa.h"
 
 namespace {
 
@@ -30,8 +31,8 @@ double median(std::vector<double> v) {
 Status measure(const char* path, int threads, int rounds, std::vector<Measured>& isas) {
   AERIE_ASSIGN(const std::shared_ptr<const Package> package, Package::open(path));
   for (Measured& m : isas) {
-    kernels::set_isa(m.isa);
     kernels::CpuOptions cpu;
+    cpu.isa = m.isa.name();
     cpu.threads = threads;
     AERIE_ASSIGN(auto device, kernels::make_cpu_device(cpu));
     m.name = device->isa();
@@ -45,7 +46,6 @@ Status measure(const char* path, int threads, int rounds, std::vector<Measured>&
   once.least_samples = once.most_samples = 1;  // behind one that warms up
   for (int round = 0; round < rounds; ++round)
     for (Measured& m : isas) {
-      kernels::set_isa(m.isa);
       AERIE_ASSIGN(const CostGrid grid, measure_target(*m.model, once));
       for (size_t i = 0; i < std::size(kRows); ++i) m.ms[i].push_back(grid.points()[i].ms);
     }

@@ -23,8 +23,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/amx_tiles.h"
-#include "kernels/cpu/byte_dots.h"
-#include "kernels/cpu/matrix_unit.h"
+#include "kernels/cpu/dispatch.h"
 #include "tests/bench/choose_isa.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -304,7 +303,7 @@ int main(int argc, char** argv) {
       figures.push_back({streams == 1 ? "dram_read_1_stream" : "dram_read", "GB/s", n, [&dram, n, streams] {
                            const size_t words = dram.bytes / 8 / static_cast<size_t>(n);
                            const double s = together(n, [&](int t) {
-                             sink += HWY_DYNAMIC_DISPATCH(read)(reinterpret_cast<const uint64_t*>(dram.data) + static_cast<size_t>(t) * words, words, streams);
+                             sink += AERIE_DISPATCH(read)(reinterpret_cast<const uint64_t*>(dram.data) + static_cast<size_t>(t) * words, words, streams);
                            });
                            return static_cast<double>(dram.bytes) / s * 1e-9;
                          }});
@@ -313,7 +312,7 @@ int main(int argc, char** argv) {
                            const int repeats = (64 << 10) / kib;
                            const double s = together(n, [&](int t) {
                              for (int i = 0; i < repeats; ++i)
-                               sink += HWY_DYNAMIC_DISPATCH(read)(reinterpret_cast<const uint64_t*>(cache[static_cast<size_t>(t)]->data), static_cast<size_t>(kib) * 128, 1);
+                               sink += AERIE_DISPATCH(read)(reinterpret_cast<const uint64_t*>(cache[static_cast<size_t>(t)]->data), static_cast<size_t>(kib) * 128, 1);
                            });
                            return static_cast<double>(n) * repeats * kib * 1024.0 / s * 1e-9;
                          }});
@@ -326,9 +325,9 @@ int main(int argc, char** argv) {
                            return sum / s * 1e-9;
                          }});
     };
-    peak("f32", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(fma_f32)(m, 4000000); });
-    peak("int8", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 1000000, false); });
-    peak("int4", [](const uint8_t* m) { return HWY_DYNAMIC_DISPATCH(dot_int)(m, 500000, true); });
+    peak("f32", [](const uint8_t* m) { return AERIE_DISPATCH(fma_f32)(m, 4000000); });
+    peak("int8", [](const uint8_t* m) { return AERIE_DISPATCH(dot_int)(m, 1000000, false); });
+    peak("int4", [](const uint8_t* m) { return AERIE_DISPATCH(dot_int)(m, 500000, true); });
 #if HWY_ARCH_X86_64
     if (!aerie::kernels::cpu::use_matrix_unit()) continue;
     peak("bf16_matrix", [](const uint8_t* m) { return matrix(m, 1000000, true); });

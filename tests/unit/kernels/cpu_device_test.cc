@@ -464,10 +464,8 @@ TEST(CpuDevice, SaysWhatItIsAndRefusesNonsense) {
 }
 
 TEST(CpuDevice, RunsTheIsaThatATestAsksFor) {
-  const size_t all = supported_isas().size();
   each_isa([&](const Isa& isa) {
     std::cout << "runs " << isa.name() << '\n';  // tests/cross/x86_levels.bash looks for it
-    EXPECT_EQ(supported_isas().size(), all);
     EXPECT_EQ(with_threads(1)->isa(), isa.name() + std::string(", 1 thread"));
   });
 }

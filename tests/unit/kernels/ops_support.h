@@ -18,6 +18,7 @@
 // clang-format on
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/linear.h"
 #include "kernels/cpu/op_kernels.h"
 #include "tests/support/rounds_as_cpu.h"
