@@ -21,6 +21,14 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Outputs of rows [first, last): they are in many places, and each store would wait for its line.
+template <class Tiles>
+void fetch_outputs(Tiles& tiles, const Linear& op, int64_t first, int64_t last, int64_t panel, int64_t panels) {
+  for (int64_t row = first; row < last; ++row)
+    for (int64_t p = 0; p < panels; ++p)
+      tiles.fetch_to_write(static_cast<const float*>(op.out.data) + row * op.out.stride + (panel + p) * kPanel);
+}
+
 // Steps [from, from + steps) of k.
 struct MatrixPiece {
   int64_t from, steps;
@@ -68,7 +76,7 @@ class MatrixPanels {
   int64_t height() const { return tile_height(op_.x.rows); }
 
   void multiply(int64_t row, const MatrixPiece& p, float* sums) {
-    if (p.from + p.steps == steps_) fetch_outputs(row);
+    if (p.from + p.steps == steps_) fetch_outputs(tiles_, op_, row, op_.x.rows - row < kGroup ? op_.x.rows : row + kGroup, panel_, P);
     run(row, {weights(0, p.from), size_, rows_at(row, p.from), kSide * row_bytes(), height(), p.steps, sums, p.from == 0, p.fetch});
   }
   // What is left of k behind the whole tiles; then the outputs.
@@ -89,13 +97,6 @@ class MatrixPanels {
     if constexpr (P <= 2) matrix_steps<Tiles, T, 2, P>(tiles_, t);
   }
 
-  // They are in many places, and each store would wait for its line.
-  void fetch_outputs(int64_t row) {
-    const int64_t last = op_.x.rows - row < kGroup ? op_.x.rows : row + kGroup;
-    for (; row < last; ++row)
-      for (int64_t p = 0; p < P; ++p)
-        tiles_.fetch_to_write(static_cast<const float*>(op_.out.data) + row * op_.out.stride + (panel_ + p) * kPanel);
-  }
   void scale(int64_t row, int64_t rows, float* sums) {
     const D d;
     const hn::RebindToSigned<D> di;
@@ -167,6 +168,7 @@ void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t l
       now = 1 - now;
       const int64_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
       const Unpacking next = b + n < blocks ? unpacking(panel, b + n) : unpacking(panel + 1, 0);
+      if (b + n == blocks) fetch_outputs(tiles, op, 0, m, panel, 1);
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
         matrix_tile_int4(tiles, rows, tile_bytes, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,

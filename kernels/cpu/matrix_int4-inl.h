@@ -52,6 +52,8 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
 // What goes through memory takes long to be seen by the unit, and by the processor coming back: so many blocks are multiplied
 // before the first is added up.
 constexpr int64_t kInFlight = 4;
+// Blocks whose scales are fetched meanwhile, a line for two of them.
+constexpr int64_t kScalesAhead = 64;
 
 // Blocks of weights that are unpacked, and fetched further on, in two steps (fetching.h).
 struct Unpacking {
@@ -87,6 +89,7 @@ HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, co
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
   for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
+    if (b % 2 == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kPanel);
     add_block(products[b % (2 * kInFlight)], scales + b * kPanel, total);
     if (b + kInFlight < n) multiply(b + kInFlight);
     unpacking.one(tiles, b);
