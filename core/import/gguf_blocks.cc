@@ -1,23 +1,22 @@
 #include "core/import/gguf_blocks.h"
 
-#include <bit>
 #include <cstring>
 
-#include "core/import/half.h"
+#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
 namespace {
 
 uint16_t u16(const uint8_t* p) { return static_cast<uint16_t>(p[0] | p[1] << 8); }
-float half(const uint8_t* p) { return half_to_float(u16(p)); }
+float half(const uint8_t* p) { return kernels::from_half(u16(p)); }
 
 void f32(const uint8_t* p, int64_t n, float* out) { std::memcpy(out, p, static_cast<size_t>(n) * 4); }
 void f16(const uint8_t* p, int64_t n, float* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = half(p + 2 * i);
 }
 void bf16(const uint8_t* p, int64_t n, float* out) {
-  for (int64_t i = 0; i < n; ++i) out[i] = std::bit_cast<float>(uint32_t{u16(p + 2 * i)} << 16);
+  for (int64_t i = 0; i < n; ++i) out[i] = kernels::from_bf16(u16(p + 2 * i));
 }
 
 // Blocks of 32. The low nibbles are the first half's.

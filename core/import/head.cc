@@ -1,11 +1,10 @@
 #include "core/import/head.h"
 
-#include <bit>
-
 #include "core/import/taps.h"
 #include "core/package/validate.h"
 #include "core/platform/file.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
@@ -63,18 +62,13 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
 
 namespace {
 
-uint32_t bf16_bits(float v) {
-  const auto bits = std::bit_cast<uint32_t>(v);
-  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
-
 // Published heads carry a copy of the target's embedding. A second one in memory would be waste.
 Result<bool> is_targets_own(const Package& target, const std::vector<float>& embed, int64_t rows, int64_t cols) {
   AERIE_ASSIGN(const kernels::Tensor t, target.tensor("embed"));
   if (t.dtype != kernels::DType::f32 && t.dtype != kernels::DType::bf16) return false;  // nothing left to compare
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t k = 0; k < cols; ++k)
-      if (bf16_bits(kernels::panel16_at(t, r, k)) != bf16_bits(embed[static_cast<size_t>(r * cols + k)])) return false;
+      if (kernels::to_bf16(kernels::panel16_at(t, r, k)) != kernels::to_bf16(embed[static_cast<size_t>(r * cols + k)])) return false;
   return true;
 }
 

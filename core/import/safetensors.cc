@@ -1,15 +1,14 @@
 // safetensors: u64 header length, JSON header {name: {dtype, shape, data_offsets}}, data.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
-#include "core/import/half.h"
 #include "core/import/json.h"
 #include "core/import/source.h"
 #include "core/platform/dynamic_library.h"
 #include "core/platform/file.h"
+#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
@@ -80,7 +79,7 @@ class SafetensorsSource final : public TensorSource {
       for (size_t i = 0; i < out.size(); ++i) {
         uint16_t h;
         std::memcpy(&h, data + 2 * i, 2);
-        out[i] = bf16 ? std::bit_cast<float>(uint32_t{h} << 16) : half_to_float(h);
+        out[i] = bf16 ? kernels::from_bf16(h) : kernels::from_half(h);
       }
     } else {
       return error(Code::unsupported,

@@ -1,11 +1,11 @@
 #include "core/import/sink.h"
 
-#include <bit>
 #include <cstdio>
 
 #include "core/import/candidate_head.h"
 #include "core/platform/file.h"
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
@@ -28,8 +28,7 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
   hash(name.data(), name.size() + 1);
   std::vector<uint8_t> rounded(values.size() * 2);
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto bits = std::bit_cast<uint32_t>(values[i]);
-    const uint32_t r = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const uint16_t r = kernels::to_bf16(values[i]);
     rounded[2 * i] = static_cast<uint8_t>(r);
     rounded[2 * i + 1] = static_cast<uint8_t>(r >> 8);
   }

@@ -1,10 +1,10 @@
 // The keys and values of a block of kPageSlots positions, brought as the tiles of attention read them.
 #include <algorithm>
-#include <bit>
 
 #include "hwy/highway.h"
 #include "kernels/cpu/attention_tile.h"
 #include "kernels/cpu/math-inl.h"
+#include "kernels/narrow_floats.h"
 
 #if defined(AERIE_ATTENTION_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_ATTENTION_BLOCK_INL_H_
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F4 = hn::FixedTag<float, 4>;
 
 HWY_INLINE float Load1(KvRow<float> row, int64_t i) { return row.at[i]; }
-HWY_INLINE float Load1(KvRow<uint16_t> row, int64_t i) { return std::bit_cast<float>(uint32_t{row.at[i]} << 16); }
+HWY_INLINE float Load1(KvRow<uint16_t> row, int64_t i) { return from_bf16(row.at[i]); }
 HWY_INLINE float Load1(KvRow<int8_t> row, int64_t i) { return static_cast<float>(row.at[i]) * row.scale; }
 
 // kLanes elements.

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/narrow_floats.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/attention_rope.cc"
@@ -52,12 +53,6 @@ HWY_EXPORT(rotate_heads);
 namespace {
 
 constexpr int64_t kTaskRows = 8;
-
-uint16_t to_bf16(float v) {
-  const auto u = std::bit_cast<uint32_t>(v);
-  if (v != v) return static_cast<uint16_t>(u >> 16 | 0x40);
-  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
 
 // Codes of n values; their scale. See KvCache.
 float to_int8(const float* __restrict x, int64_t n, int8_t* __restrict codes) {

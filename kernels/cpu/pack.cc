@@ -1,43 +1,17 @@
 // Packing to panel16 (tensor.h). Element by element: conversion is not a hot path, and the layout is
 // easiest to trust where it is written down once.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/e4m3.h"
+#include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
 
 namespace aerie::kernels {
 
 namespace {
-
-uint16_t to_bf16(float v) {
-  const auto u = std::bit_cast<uint32_t>(v);
-  if (std::isnan(v)) return static_cast<uint16_t>(u >> 16 | 0x40);
-  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-float from_half(uint16_t h) {
-  const int exponent = h >> 10 & 31, fraction = h & 1023;
-  float v;
-  if (exponent == 31) v = fraction ? NAN : INFINITY;
-  else if (exponent == 0) v = static_cast<float>(fraction) * 0x1p-24f;
-  else v = std::bit_cast<float>(static_cast<uint32_t>((exponent + 112) << 23 | fraction << 13));
-  return h & 0x8000 ? -v : v;
-}
-
-// Nearest, ties to even; beyond the range: the largest finite.
-uint16_t to_half(float v) {
-  const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
-  const float a = std::fabs(v);
-  if (!(a < 65520.0f)) return static_cast<uint16_t>(sign | 0x7bff);
-  if (a < 0x1p-14f) return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(a * 0x1p24f)));
-  auto u = std::bit_cast<uint32_t>(a);
-  u += 0xfff + (u >> 13 & 1);
-  return static_cast<uint16_t>(sign | ((u >> 13) - (112 << 10)));
-}
 
 using Place = Panel16Place;
 
@@ -108,7 +82,7 @@ float panel16_at(const Tensor& w, int64_t row, int64_t col) {
   switch (w.dtype) {
     case DType::f32: return static_cast<const float*>(w.data)[at.f32()];
     case DType::bf16:
-      return std::bit_cast<float>(uint32_t{static_cast<const uint16_t*>(w.data)[at.bf16()]} << 16);
+      return from_bf16(static_cast<const uint16_t*>(w.data)[at.bf16()]);
     case DType::int8:
       return static_cast<float>(static_cast<const int8_t*>(w.data)[at.int8()]) *
              static_cast<const float*>(w.scales)[at.int8_scale()];

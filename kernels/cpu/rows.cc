@@ -1,12 +1,12 @@
 // Row-wise ops: movement, embedding, norm, activations. A row is one task's; its order is fixed.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/hwy_targets.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/narrow_floats.h"
 #include "kernels/reference/reference.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -128,8 +128,6 @@ void each_row(int64_t n, int64_t width, int threads, int32_t task, F&& f) {
   const int64_t per = rows_per_task(n, width, threads);
   for (int64_t r = task * per; r < std::min(n, (task + 1) * per); ++r) f(r);
 }
-
-float from_bf16(uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); }
 
 // out (H) = row `id` of the table. A panel holds 16 rows: read every sixteenth element.
 void embed_row(const Tensor& t, int64_t id, float* out) {

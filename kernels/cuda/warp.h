@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.h"
+#include "kernels/narrow_floats.h"
 #include "kernels/ops.h"
 #include "kernels/panel16.h"
 #include "kernels/scalar_math.h"
@@ -12,14 +13,6 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 
 __device__ inline float* row(const Tensor& t, int64_t r) { return static_cast<float*>(t.data) + r * t.stride; }
 __device__ inline bool finite(float v) { return v - v == 0.0f; }
-
-__device__ inline float from_bf16(uint32_t b) { return std::bit_cast<float>(b << 16); }
-// Nearest, ties to even; a NaN stays a NaN.
-__device__ inline uint16_t to_bf16(float v) {
-  const auto u = std::bit_cast<uint32_t>(v);
-  if (v != v) return static_cast<uint16_t>(u >> 16 | 0x40);
-  return static_cast<uint16_t>((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
 
 // Two E4M3 numbers (e4m3.h) as halves, the lower byte's in the lower half: exactly. What newer devices have as one
 // instruction: an exponent that is 8 too small, and a NaN where there is one.

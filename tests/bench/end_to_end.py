@@ -32,7 +32,7 @@ from generating import ROOT, Aerie, Llama, Way, llama_program  # noqa: E402
 SHAPE = "dim=3072,layers=16,heads=32,kv_heads=8,ffn=6144,vocab=32000"
 DEMO = ROOT / "samples/models"
 HEADS = ["demo-eagle", "demo-eagle3", "demo-fasteagle"]
-HEAD_FORMAT = "Q8_0"  # Aerie's heads are int8 whatever the target is
+HEAD_DTYPES = {"bf16": "int8", "int8": "int8", "int4": "int4"}  # of a target's heads: a draft pass is to cost little beside a target's
 CONTEXT = 512
 PLAIN = [Way("aerie", "plain"), Way("llama.cpp", "plain")]
 
@@ -71,10 +71,21 @@ def prompts(files: list[Path], count: int, length: int, other: bool) -> list[lis
 
 
 def prepare(args, dtype: str) -> None:
+    def packages(names: list[str], kind: str) -> list[Path]:
+        """Of the demo's drafters, which are int8."""
+        if kind == "int8":
+            return [DEMO / f"{name}.aerie" for name in names]
+        folder = args.models / f"heads-{kind}"
+        folder.mkdir(exist_ok=True)
+        for name in names:
+            subprocess.run([args.build / "bin/aerie", "convert", DEMO / f"{name}.aerie", "--dtype", kind, "-o", folder / f"{name}.aerie"],
+                           check=True, stderr=subprocess.DEVNULL)
+        return [folder / f"{name}.aerie" for name in names]
+
     def inflate(kind: str, names: list[str]) -> Path:
         folder = args.models / kind
         if not (folder / "target.aerie").exists():
-            drafters = [x for name in names for x in ("--drafter", DEMO / f"{name}.aerie")]
+            drafters = [x for file in packages(names, HEAD_DTYPES[kind]) for x in ("--drafter", file)]
             subprocess.run([args.build / "bin/inflate", "--target", DEMO / "demo.aerie", *drafters, "--shape", args.shape,
                             "--dtype", kind, "-o", folder], check=True, stdout=subprocess.DEVNULL)
         return folder
@@ -86,14 +97,20 @@ def prepare(args, dtype: str) -> None:
     about = gguf_package.write(args.build, bits16 / "target.aerie", {gguf: args.models / f"{gguf}.gguf"})
     for package, name in ((DEMO / "demo-small.aerie", "small"), (bits16 / "demo-small.aerie", "small-inflated")):
         gguf_package.write(args.build, package, {gguf: args.models / f"{name}-{gguf}.gguf"}, vocab)
-    gguf_package.write_head(args.build, bits16 / "demo-eagle3.aerie", {HEAD_FORMAT: args.models / f"eagle3-{HEAD_FORMAT}.gguf"}, about)
+    head = head_format(dtype)
+    gguf_package.write_head(args.build, bits16 / "demo-eagle3.aerie", {head: args.models / f"eagle3-{head}.gguf"}, about)
     (args.models / f"{dtype}.json").write_text(json.dumps({"shape": args.shape, "vocab_used": about["vocab_used"]}))
+
+
+def head_format(dtype: str) -> str:
+    """llama.cpp's that is Aerie's."""
+    return vs_llama_cpp.PAIRS[HEAD_DTYPES[dtype]][1]
 
 
 def engines(args, dtype: str) -> dict:
     gguf = vs_llama_cpp.PAIRS[dtype][1]
     about = json.loads((args.models / f"{dtype}.json").read_text())
-    drafts = [args.models / f"{name}.gguf" for name in (f"small-{gguf}", f"small-inflated-{gguf}", f"eagle3-{HEAD_FORMAT}")]
+    drafts = [args.models / f"{name}.gguf" for name in (f"small-{gguf}", f"small-inflated-{gguf}", f"eagle3-{head_format(dtype)}")]
     return {"aerie": Aerie(args.build, args.models / dtype, args.threads),
             "llama.cpp": Llama(args.llama or llama_program(args.llama_option), args.models / f"{gguf}.gguf", args.threads, CONTEXT,
                                about["vocab_used"], drafts)}

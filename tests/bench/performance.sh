@@ -99,20 +99,10 @@ echo "\`isa_speed\`, random weights, $threads threads, medians of $repeats round
 echo
 for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs "$build/bin/isa_speed" "$threads" "$repeats" | tee "$out/isas"
 echo
-echo "16 rows against the roofs of each set, that of its multiply-adds and that of memory (\`roofline --isa\`, \`pass_profile --isa\`):"
+echo "16 rows against the roofs of each set, that of its multiply-adds and that of memory (\`roofs.py\`), medians of 5 rounds in turn [least, most]:"
 echo
-echo "| instructions | model | DRAM read, GB/s | peak, GMAC/s | 16 rows, ms | compute roof, ms | times it | memory roof, ms |"
-echo "|---|---|---|---|---|---|---|---|"
-for isa in $(grep -o '| [A-Z0-9_]*, ' "$out/isas" | tr -d '|, ' | grep -v SSE4 | awk '!seen[$0]++'); do
-  for d in ${dtypes//,/ }; do
-    "$build/bin/roofline" --isa "$isa" --threads "$threads" --rounds 3 >"$out/roofline.isa"
-    "$build/bin/pass_profile" --isa "$isa" "$models/$shape/$d.aerie" "$threads" 16 >"$out/profile.isa"
-    awk -v isa="$isa" -v d="$d" -v peak="$([ "$d" = bf16 ] && echo f32 || echo "$d")" -v bytes="$(stat -c %s "$models/$shape/$d.aerie")" '
-      NR == FNR { if ($1 == "dram_read") read = $3; if ($1 == peak) roof = $3; next }
-      $1 == "all" { printf "| %s | %s | %.1f | %.0f | %.1f | %.1f | %.2f | %.1f |\n", isa, d, read, roof, $2, $2 * $3 / roof, roof / $3, bytes / read * 1e-6 }' \
-      "$out/roofline.isa" "$out/profile.isa"
-  done
-done
+isas=$(grep -o '| [A-Z0-9_]*, ' "$out/isas" | tr -d '|, ' | grep -v SSE4 | awk '!seen[$0]++' | paste -sd,)
+for d in ${dtypes//,/ }; do echo "$models/$shape/$d.aerie"; done | xargs python3 "$here/roofs.py" --threads "$threads" --rounds 5 "$build" "$isas"
 
 say "threads"
 echo

@@ -103,7 +103,7 @@ real text and real acceptance at the cost of a large model, the same weights for
 {first['texts']} held-out prompts, {first['tokens']} tokens each, {len(first['rows'][0]['speeds'])} rounds in which all ways take turns: median (least–most); ratios are
 of the same round. Prompts, and the first pass, are not timed. Each engine drafts in its fastest ways of {count:.0f} that were tried on other
 held-out prompts. llama.cpp's: a draft model (the small demo model as it is and inflated in the same proportion,
-p_min 0 and 0.5), the demo model's EAGLE-3 head, inflated (the same weights as Aerie's, Q8_0 where Aerie's are int8) and lookup
+p_min 0 and 0.5), the demo model's EAGLE-3 head, inflated (the same weights as Aerie's: int8 and Q8_0, for int4 targets int4 and Q4_0) and lookup
 (ngram-cache, ngram-simple, ngram-map-k), through its own `common/speculative`. Its tokens are drawn by temperature alone, as ours. In brackets what is aimed at. Other work on the machine: at most {100 * max(r['other_work'] for r in results):.0f} %.
 
 {summary(results)}
