@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "kernels/cpu/byte_dots.h"
 #include "kernels/cpu/hwy_targets.h"
@@ -15,18 +16,27 @@ namespace aerie::kernels {
 
 namespace {
 
+// Without memory that would have to be given back when the process ends.
+struct Isas {
+  Isa isa[32];
+  size_t n = 0;
+  void add(const Isa& one) {
+    if (n < std::size(isa)) isa[n++] = one;
+  }
+};
+
 // Those that need nothing from the kernel, best first.
-const std::vector<Isa>& plain_isas() {
-  static const std::vector<Isa> isas = [] {
-    std::vector<Isa> all;
+std::span<const Isa> plain_isas() {
+  static const Isas isas = [] {
+    Isas all;
     for (int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
       const int64_t target = left & -left;  // Highway numbers the best targets lowest
-      if (cpu::has_byte_dots(target)) all.push_back({target, true});
-      all.push_back({target, false});
+      if (cpu::has_byte_dots(target)) all.add({target, true});
+      all.add({target, false});
     }
     return all;
   }();
-  return isas;
+  return {isas.isa, isas.n};
 }
 
 // The process's: null is the best.
@@ -38,7 +48,7 @@ bool same_name(const std::string& a, const std::string& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return upper(x) == upper(y); });
 }
 
-const Isa* with_name(const std::vector<Isa>& isas, const std::string& name) {
+const Isa* with_name(std::span<const Isa> isas, const std::string& name) {
   const auto found = std::find_if(isas.begin(), isas.end(), [&](const Isa& isa) { return same_name(name, isa.name()); });
   return found == isas.end() ? nullptr : &*found;
 }
@@ -51,17 +61,18 @@ const char* Isa::name() const {
   return target == HWY_AVX3 ? "AVX3_VNNI" : target == HWY_AVX2 ? "AVX2_VNNI" : "NEON_DOTPROD";
 }
 
-const std::vector<Isa>& supported_isas() {
-  static const std::vector<Isa> isas = [] {
-    std::vector<Isa> all = plain_isas();
-    if (cpu::has_matrix_unit()) all.insert(all.begin(), {HWY_AVX3_DL, false, true});
+std::span<const Isa> supported_isas() {
+  static const Isas isas = [] {
+    Isas all;
+    if (cpu::has_matrix_unit()) all.add({HWY_AVX3_DL, false, true});
+    for (const Isa& isa : plain_isas()) all.add(isa);
     return all;
   }();
-  return isas;
+  return {isas.isa, isas.n};
 }
 
 void set_isa(const Isa& isa) {
-  const std::vector<Isa>& all = supported_isas();
+  const std::span<const Isa> all = supported_isas();
   of_process.store(&*std::find(all.begin(), all.end() - 1, isa), std::memory_order_relaxed);
 }
 void reset_isa() { of_process.store(nullptr, std::memory_order_relaxed); }

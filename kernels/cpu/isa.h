@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "kernels/status.h"
 
@@ -12,13 +12,13 @@ namespace aerie::kernels {
 // An instruction set that kernels are compiled for: a Highway target, whether an instruction for products of bytes is used that
 // goes with it on some machines (byte_dots.h), and whether a matrix unit is (matrix_unit.h).
 struct Isa {
-  int64_t target;
-  bool byte_dots, matrix_unit = false;
+  int64_t target = 0;
+  bool byte_dots = false, matrix_unit = false;
   const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
   bool operator==(const Isa&) const = default;
 };
 // Those of this machine, best first.
-const std::vector<Isa>& supported_isas();
+std::span<const Isa> supported_isas();
 // Tests and benchmarks: the process's is this, one of the above; the best again.
 void set_isa(const Isa& isa);
 void reset_isa();
