@@ -102,7 +102,7 @@ class CpuDevice final : public Device {
       : options_(options), wanted_(isa), pool_(options.host_parallel_for ? 1 : options.threads > 0 ? options.threads : usable_cores()) {
     threads_ = options.host_parallel_for && options.threads > 0 ? options.threads : pool_.threads();
     if (options.host_parallel_for && options.threads <= 0) threads_ = usable_cores();
-    isa_ = (wanted_ ? *wanted_ : isa_now()).name();
+    isa_ = isa_to_run().name();
     isa_ += ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
   }
 
@@ -127,7 +127,7 @@ class CpuDevice final : public Device {
   }
 
   int threads() const override { return threads_; }
-  const Isa* wanted_isa() const { return wanted_; }
+  const Isa& isa_to_run() const { return wanted_ ? *wanted_ : isa_of_process(); }
   void run(int32_t n, ThreadPool::Task fn, void* context) {
     if (n == 1) fn(context, 0);
     else if (options_.host_parallel_for && threads_ > 1) options_.host_parallel_for(options_.host_user, fn, context, n);
@@ -147,7 +147,7 @@ struct Batch {
   int32_t first;
   int threads;
   uint64_t run;
-  const Isa* isa;
+  const Isa& isa;
   std::atomic<bool> failed{false};
 };
 
@@ -191,7 +191,7 @@ int64_t CpuQueue::first_round(int32_t tasks) const {
 }
 
 Status CpuQueue::run_tasks(int32_t count) {
-  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.wanted_isa()};
+  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.isa_to_run()};
   if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
@@ -206,7 +206,7 @@ Status CpuQueue::run_tasks(int32_t count) {
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   if (state_ != RunState::pending) return state_;
   const FpEnv env;
-  const RunsIsa isa(device_.wanted_isa());
+  const RunsIsa isa(device_.isa_to_run());
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
   Clock::time_point now = timed ? Clock::now() : Clock::time_point();

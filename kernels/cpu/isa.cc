@@ -71,10 +71,7 @@ std::span<const Isa> supported_isas() {
   return {isas.isa, isas.n};
 }
 
-void set_isa(const Isa& isa) {
-  const std::span<const Isa> all = supported_isas();
-  of_process.store(&*std::find(all.begin(), all.end() - 1, isa), std::memory_order_relaxed);
-}
+void set_isa(const Isa& isa) { of_process.store(&isa, std::memory_order_relaxed); }
 void reset_isa() { of_process.store(nullptr, std::memory_order_relaxed); }
 
 namespace cpu {
@@ -89,13 +86,13 @@ Result<const Isa*> find_isa(const std::string& name) {
   return error(Code::unsupported, "device cpu:" + name + ": this machine runs " + known);
 }
 
-const Isa& isa_now() {
-  if (of_thread) return *of_thread;
+const Isa& isa_of_process() {
   const Isa* isa = of_process.load(std::memory_order_relaxed);
   return isa ? *isa : supported_isas().front();
 }
+const Isa& isa_now() { return of_thread ? *of_thread : isa_of_process(); }
 
-RunsIsa::RunsIsa(const Isa* isa) : before_(of_thread) { of_thread = isa; }
+RunsIsa::RunsIsa(const Isa& isa) : before_(of_thread) { of_thread = &isa; }
 RunsIsa::~RunsIsa() { of_thread = before_; }
 
 }  // namespace cpu

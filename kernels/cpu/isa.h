@@ -15,28 +15,29 @@ struct Isa {
   int64_t target = 0;
   bool byte_dots = false, matrix_unit = false;
   const char* name() const;  // "AVX3_DL", "AVX2_VNNI", ...
-  bool operator==(const Isa&) const = default;
 };
-// Those of this machine, best first.
+// Those of this machine, best first, for as long as the process lives. Asks the kernel for the matrix unit.
 std::span<const Isa> supported_isas();
-// Tests and benchmarks: the process's is this, one of the above; the best again.
+// Tests and benchmarks: the process's is this one of them; the best again.
 void set_isa(const Isa& isa);
+void set_isa(Isa&&) = delete;
 void reset_isa();
 
 namespace cpu {
 
-// By its name in any case; unsupported: this machine has others. It lives as long as the process.
+// By its name in any case; unsupported: this machine has others.
 Result<const Isa*> find_isa(const std::string& name);
 
-// Of this thread, now. Where it has no device that says which, and the process's is the best, this asks the kernel for the matrix unit.
+const Isa& isa_of_process();
+// Of this thread, now.
 const Isa& isa_now();
 inline bool use_byte_dots(int64_t target) { return isa_now().byte_dots && isa_now().target == target; }
 inline bool use_matrix_unit() { return isa_now().matrix_unit; }
 
-// While it lives, this thread runs that. null: the process's.
+// While it lives, this thread runs that.
 class RunsIsa {
  public:
-  explicit RunsIsa(const Isa* isa);
+  explicit RunsIsa(const Isa& isa);
   ~RunsIsa();
   RunsIsa(const RunsIsa&) = delete;
   RunsIsa& operator=(const RunsIsa&) = delete;

@@ -287,7 +287,7 @@ void check_output(const std::string& path) {
   std::error_code none;
   if (fs::is_directory(path, none)) throw Failure(path + ": is a folder");
   if (fs::exists(path, none) && !fs::is_regular_file(path, none)) throw Failure(path + ": is not a regular file");
-  // The library too writes a neighbour and renames it.
+  // The library too writes a neighbour and renames it. (mkstemp fills in the X.)
   std::string neighbour = fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-XXXXXX");
   const int fd = mkstemp(neighbour.data());
   if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));

@@ -20,8 +20,8 @@ def output(build, program, *args):
 def once(build, isa, model, threads, rows):
     figures = {line.split()[0]: float(line.split()[2])
                for line in output(build, "roofline", "--isa", isa, "--threads", threads, "--rounds", 3).splitlines()[1:]}
-    ms, peak = map(float, re.search(r"^all +([0-9.]+) +([0-9]+)", output(build, "pass_profile", "--isa", isa, model, threads, rows), re.M).groups())
-    compute, memory = ms * peak / figures[PEAK[model.stem]], model.stat().st_size / figures["dram_read"] * 1e-6
+    ms, gmacs = map(float, re.search(r"^all +([0-9.]+) +([0-9]+)", output(build, "pass_profile", "--isa", isa, model, threads, rows), re.M).groups())
+    compute, memory = ms * gmacs / figures[PEAK[model.stem]], model.stat().st_size / figures["dram_read"] * 1e-6
     return {"ms": ms, "compute": compute, "memory": memory, "times": ms / compute}
 
 

@@ -504,6 +504,29 @@ TEST(CpuDevice, RunsTheIsaThatItWasMadeFor) {
   }
 }
 
+// A host's job system may step another model between a device's tasks.
+TEST(CpuDevice, AnotherDevicesIsaIsNotItsOwn) {
+  struct Inner {
+    std::unique_ptr<Device> device = with_threads(1);
+    Floats got = {};
+  } inner;
+  CpuOptions o;
+  o.threads = 2;
+  o.isa = supported_isas().back().name();
+  o.host_user = &inner;
+  o.host_parallel_for = [](void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
+    auto& in = *static_cast<Inner*>(user);
+    if (in.got.empty()) in.got = whole_run(*in.device, 7, DType::f32);
+    for (int32_t i = 0; i < n; ++i) fn(context, i);
+  };
+  const Floats outer = whole_run(*cpu_device(o), 7, DType::f32);
+  ASSERT_FALSE(inner.got.empty());
+  EXPECT_TRUE(same_bits(inner.got, whole_run(*with_threads(1), 7, DType::f32)));
+  set_isa(supported_isas().back());
+  EXPECT_TRUE(same_bits(outer, whole_run(*with_threads(1), 7, DType::f32)));
+  reset_isa();
+}
+
 TEST(CpuDevice, AnIsaThatTheMachineLacksIsAnErrorThatNamesThoseItHas) {
   CpuOptions o;
   o.isa = "AVX9";
