@@ -1,7 +1,8 @@
-// Activations as the fragments that mma takes: for each group of 8 batch rows, each step of K and each lane the lane's words.
-// K is padded with zeros; rows that are not there are left out. bf16 weights: {hi, hi, lo, lo}, the row as the sum of two bf16
-// each, so that little is lost against f32. fp8 weights: {h, h}, halves, and one scale a row, a power of two that keeps the
-// row's largest below 2^15. int8/int4 weights: {q, q}, and one scale a row.
+// Activations as the fragments that mma takes: for each group of 8 batch rows and each step of K the lanes' first words, then
+// their second, ... (so a row's are 16 bytes behind one another, as warpgroup.h wants them). K is padded with zeros; rows that
+// are not there are left out. bf16 weights: hi, hi, lo, lo, the row as the sum of two bf16 each, so that little is lost against
+// f32. fp8 weights: h, h, halves, and one scale a row, a power of two that keeps the row's largest below 2^15. int8/int4
+// weights: q, q, and one scale a row.
 #pragma once
 
 #include "kernels/cuda/linear_shape.h"
@@ -16,6 +17,12 @@ __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
   *high = to_bf16(v);
   if (finite(v) && !finite(from_bf16(*high))) *high = std::bit_cast<uint32_t>(v) >> 16;
   *low = finite(v) ? to_bf16(v - from_bf16(*high)) : 0;
+}
+
+// Where the first of kWords words is of row r's lane i % 4 in step i / 4, `words` = 4 steps a row; the others are 32 words apart.
+template <int kWords>
+__device__ inline int64_t word_place(int64_t r, int64_t i, int64_t words) {
+  return (r / kGroupRows * (words / 4) + i / 4) * (32 * kWords) + r % kGroupRows * 4 + i % 4;
 }
 
 // Of bf16 weights: a kernel that has rows in its hands leaves them so. Rows of a group that do not exist are not there.
@@ -34,8 +41,9 @@ __device__ inline void put_word(const Fragments& f, int64_t r, int64_t i, const 
     word[e / 2] |= high << (e % 2 * 16);
     word[2 + e / 2] |= low << (e % 2 * 16);
   }
-  const int64_t place = r / kGroupRows * f.words * kGroupRows + r % kGroupRows * 4 + i / 4 * 32 + i % 4;
-  static_cast<uint4*>(f.to)[place] = make_uint4(word[0], word[1], word[2], word[3]);
+  auto* to = static_cast<uint32_t*>(f.to) + word_place<4>(r, i, f.words);
+#pragma unroll
+  for (int w = 0; w < 4; ++w) to[w * 32] = word[w];
 }
 
 struct PrepareTask {
@@ -47,16 +55,18 @@ struct PrepareTask {
 
 // Grid (rows; bf16: parts of a row): a block a row or a part of it. A row's words are numbered by (step of K, lane of the row's four).
 struct BlockRow {
-  int64_t r, k, words, first;
+  int64_t r, k, words;
   const float* in;
   __device__ explicit BlockRow(const PrepareTask& task)
       : r(blockIdx.x),
         k(task.x.cols),
         words(task.padded_steps * 4),
-        first(r / kGroupRows * task.padded_steps * 32 + r % kGroupRows * 4),
         in(row(task.x, r)) {}
-  // Where word i goes.
-  __device__ int64_t place(int64_t i) const { return first + i / 4 * 32 + i % 4; }
+  __device__ void put(void* out, int64_t i, const uint32_t (&word)[2]) const {
+    auto* to = static_cast<uint32_t*>(out) + word_place<2>(r, i, words);
+    to[0] = word[0];
+    to[32] = word[1];
+  }
 
   // write(i, x): word i and the n floats that it is made of, at k_of(i, 0), k_of(i, 1), ...; padding is 0. A thread reads
   // several words before it writes the first, for nothing is read past a write.
@@ -121,7 +131,7 @@ __device__ inline void prepare_half(const PrepareTask& task) {
 #pragma unroll
     for (int e = 0; e < 4; ++e)
       if (row_top.fine) word[e / 2] |= static_cast<uint32_t>(float_to_half(x[e] * factor)) << (e % 2 * 16);
-    static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
+    row.put(task.out, i, word);
   });
 }
 
@@ -141,7 +151,7 @@ __device__ inline void prepare_int8(const PrepareTask& task) {
       const float q = fine ? fminf(fmaxf(rintf(x[e] * inverse), -127.0f), 127.0f) : 0.0f;
       word[e / 4] |= (static_cast<uint32_t>(static_cast<int32_t>(q)) & 255u) << (e % 4 * 8);
     }
-    static_cast<uint2*>(task.out)[row.place(i)] = make_uint2(word[0], word[1]);
+    row.put(task.out, i, word);
   });
 }
 

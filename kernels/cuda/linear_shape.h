@@ -52,14 +52,6 @@ struct LinearShape {
   AERIE_HOST_DEVICE int64_t most_pieces() const { return up(units, all_units() / parts) + 1; }
 };
 
-// The first units of every part, asked for while there is nothing else to read: by blocks that are there for this alone.
-struct LinearWish {
-  const char* w = nullptr;  // null: none
-  int64_t panel_bytes = 0;
-  uint32_t unit_bytes = 0;  // of a panel
-  LinearShape shape{DType::bf16, 1, 1};
-};
-
 // A place in the units, and the piece that it is in.
 struct LinearPlace {
   uint32_t block, unit, piece, piece_end;  // unit and piece_end: of the block's

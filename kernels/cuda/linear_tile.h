@@ -13,8 +13,8 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/linear_shape.h"
-#include "kernels/cuda/warp.h"
+#include "kernels/cuda/linear_ahead.h"
+#include "kernels/cuda/warpgroup.h"
 
 namespace aerie::kernels::cuda {
 
@@ -29,6 +29,7 @@ struct LinearTask {
   float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
   // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
+  uint32_t ahead = 0;  // units that are asked for before the rows are there, beside those of the first stages
 };
 
 // Bytes of a stage.
@@ -45,20 +46,6 @@ struct Stage {
   static constexpr int kStages = kMostShared / kBytes;
 };
 
-// By block `part`. What weights are is never written: there is nothing to wait for.
-__device__ inline void fetch_to_cache(const LinearWish& wish, uint32_t part) {
-  constexpr uint32_t kUnits = 4, kLine = 128;  // 17 MB of bf16
-  if (part >= wish.shape.parts) return;
-  const uint32_t begin = wish.shape.part_begin(part), next = wish.shape.part_begin(part + 1), end = next < begin + kUnits ? next : begin + kUnits;
-  for (uint32_t at = begin; at < end; ++at) {
-    const uint32_t block = at / wish.shape.units, unit = at % wish.shape.units;
-    for (uint32_t i = threadIdx.x * kLine; i < kBlockPanels * wish.unit_bytes; i += blockDim.x * kLine) {
-      const int64_t panel = int64_t{block} * kBlockPanels + i / wish.unit_bytes, byte = int64_t{unit} * wish.unit_bytes + i % wish.unit_bytes;
-      if (panel < wish.shape.panels && byte < wish.panel_bytes) want_soon(wish.w + panel * wish.panel_bytes + byte);
-    }
-  }
-}
-
 // Nibbles 0 .. 15 as bytes -8 .. 7.
 __device__ inline uint32_t minus_eight(uint32_t nibbles) { return ((nibbles | 0x80808080u) - 0x08080808u) ^ 0x80808080u; }
 
@@ -70,6 +57,8 @@ class LinearTile {
   static constexpr size_t kShared = kStages * S::kBytes;
   // Of many rows two sets of warps have half each: all that one does for a step waits for one another.
   static constexpr int kSets = kGroups >= 4 ? 2 : 1, kOwn = kGroups / kSets, kThreads = kSets * kPanelThreads;
+  // A set is a warpgroup. (int4 weights have a scale for every step.)
+  static constexpr bool kTogether = kWarpgroups && kSets == 2 && kType != DType::int4;
 
   // For rows of groups from `group` on, or of row `group` and its ids from kBlockPanels * `ids_block` on: LinearRows.
   __device__ LinearTile(const LinearTask& task, int64_t group, uint32_t ids_block = 0)
@@ -87,6 +76,7 @@ class LinearTile {
   __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
     Cursor at = cursor(begin);
     for (uint32_t s = 0; s < kStages - 1 && begin + s < end; ++s, next(&at)) fetch_weights(static_cast<int>(s), at);
+    if (first_ == 0) fetch_to_cache({t_.w, t_.panel_words * kWordBytes, kUnitBytes, t_.shape}, begin + kStages - 1, end, t_.ahead);
   }
 
   // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the
@@ -109,6 +99,7 @@ class LinearTile {
     int stage = 0;
     for (uint32_t at = begin; at < end; ++at) {
       copy_async_wait<kStages - 2>();
+      if constexpr (kTogether) show_to_warpgroup_mma();
       sync_block();  // the stage is here for all, and the one before has been used by all
       if (at + kStages - 1 < end) {
         const int free = (stage + kStages - 1) % kStages;
@@ -117,7 +108,8 @@ class LinearTile {
         next(&fetched);
       }
       copy_async_commit();
-      multiply(stage);
+      if constexpr (kTogether) multiply_together(stage);
+      else multiply(stage);
       stage = (stage + 1) % kStages;
       if (++place.unit == place.piece_end || at + 1 == end) {
         done(place);
@@ -148,7 +140,7 @@ class LinearTile {
         const int64_t r = (first_group() + set_ * kOwn + n) * kGroupRows + 2 * tig_ + odd;
         if (r < t_.rows)
           f(r, panel * kPanel + 4 * quad_,
-            make_float4(bits(sum_[n][0][odd]), bits(sum_[n][0][2 + odd]), bits(sum_[n][1][odd]), bits(sum_[n][1][2 + odd])));
+            make_float4(bits(sum_[0][n][odd]), bits(sum_[0][n][2 + odd]), bits(sum_[1][n][odd]), bits(sum_[1][n][2 + odd])));
       }
   }
 
@@ -183,9 +175,9 @@ class LinearTile {
     return id >= 0 ? id / kPanel : -1;
   }
   __device__ void clear() {
-    for (auto& group : sum_)
-      for (auto& tile : group)
-        for (Sum& v : tile) v = 0;
+    for (auto& tile : sum_)
+      for (auto& group : tile)
+        for (Sum& v : group) v = 0;
   }
   __device__ int64_t first_group() const { return t_.ids ? first_ / kGroupRows : first_; }
   __device__ char* weights(int stage) const { return shared_ + stage * S::kBytes; }
@@ -220,17 +212,46 @@ class LinearTile {
     constexpr int kChunks = S::kGroupBytes / 16;
     for (int i = static_cast<int>(threadIdx.x); i < kGroups * kChunks; i += kThreads) {
       const int64_t group = first_group() + i / kChunks;
-      const int row = i * (32 * kUnitSteps / kChunks) % 32 / 4;
-      const bool valid = group * kGroupRows + row < t_.rows;
+      const bool valid = group * kGroupRows + i % kGroupRows < t_.rows;
       const char* from = t_.x + (group * t_.shape.units + unit) * S::kGroupBytes + i % kChunks * 16;
       copy_async16(rows(stage) + i * 16, valid ? from : t_.x, valid);
     }
   }
 
-  // This lane's of group n of its own.
-  template <class Word>
-  __device__ Word fragments(int stage, int step, int n) const {
-    return reinterpret_cast<const Word*>(rows(stage))[((set_ * kOwn + n) * kUnitSteps + step) * 32 + threadIdx.x % 32];
+  // Of group n of its own.
+  static constexpr int kStepBytes = S::kGroupBytes / kUnitSteps;
+  __device__ const char* fragments(int stage, int step, int n) const {
+    return rows(stage) + (set_ * kOwn + n) * S::kGroupBytes + step * kStepBytes;
+  }
+  // This lane's.
+  __device__ void fragments(int stage, int step, int n, uint32_t (&b)[kStepBytes / 128]) const {
+    const auto* from = reinterpret_cast<const uint32_t*>(fragments(stage, step, n)) + threadIdx.x % 32;
+    for (int w = 0; w < kStepBytes / 128; ++w) b[w] = from[w * 32];
+  }
+
+  // By the set's warps together; the same sums in the same order. Half of the unit at a time: more has no room in registers, where
+  // two blocks share a multiprocessor.
+  __device__ void multiply_together(int stage) {
+    constexpr int kSteps = kUnitSteps / 2;
+#pragma unroll
+    for (int first = 0; first < kUnitSteps; first += kSteps) {
+      uint32_t a[kSteps][2][4];
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) weights_of(stage, first + step, a[step]);
+      begin_warpgroup_mma();
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+#pragma unroll
+        for (int part = 0; part < kStepBytes; part += 256)
+#pragma unroll
+          for (int m = 0; m < 2; ++m) {
+            const char* b = fragments(stage, first + step, 0) + part;
+            if constexpr (kType == DType::bf16) warpgroup_mma_bf16(sum_[m], a[step][m], b, S::kGroupBytes);
+            else if constexpr (kType == DType::fp8) warpgroup_mma_half(sum_[m], a[step][m], b, S::kGroupBytes);
+            else warpgroup_mma_s8(sum_[m], a[step][m], b, S::kGroupBytes);
+          }
+      end_warpgroup_mma();
+    }
   }
   __device__ void multiply(int stage) {
     for (int step = 0; step < kUnitSteps; ++step) {
@@ -239,19 +260,19 @@ class LinearTile {
       if constexpr (kType == DType::bf16) {
         // All high parts, then all low ones: an mma waits for the one before that has its sums.
         static_assert(kOwn <= 4);
-        uint4 x[kOwn];
-        for (int n = 0; n < kOwn; ++n) x[n] = fragments<uint4>(stage, step, n);
+        uint32_t b[kOwn][4];
+        for (int n = 0; n < kOwn; ++n) fragments(stage, step, n, b[n]);
         for (int n = 0; n < kOwn; ++n)
-          for (int m = 0; m < 2; ++m) mma_bf16(sum_[n][m], a[m], {x[n].x, x[n].y});
+          for (int m = 0; m < 2; ++m) mma_bf16(sum_[m][n], a[m], {b[n][0], b[n][1]});
         for (int n = 0; n < kOwn; ++n)
-          for (int m = 0; m < 2; ++m) mma_bf16(sum_[n][m], a[m], {x[n].z, x[n].w});
+          for (int m = 0; m < 2; ++m) mma_bf16(sum_[m][n], a[m], {b[n][2], b[n][3]});
       } else if constexpr (!S::kInt4) {
         for (int n = 0; n < kOwn; ++n) {
-          const uint2 x = fragments<uint2>(stage, step, n);
-          const uint32_t b[2] = {x.x, x.y};
+          uint32_t b[2];
+          fragments(stage, step, n, b);
           for (int m = 0; m < 2; ++m)
-            if constexpr (kType == DType::fp8) mma_half(sum_[n][m], a[m], b);
-            else mma_s8(sum_[n][m], a[m], b);
+            if constexpr (kType == DType::fp8) mma_half(sum_[m][n], a[m], b);
+            else mma_s8(sum_[m][n], a[m], b);
         }
       } else {
         const auto* s = reinterpret_cast<const uint16_t*>(scales(stage)) +
@@ -259,12 +280,12 @@ class LinearTile {
         float scale[4];
         for (int i = 0; i < 4; ++i) scale[i] = half_to_float(s[i]);
         for (int n = 0; n < kOwn; ++n) {
-          const uint2 x = fragments<uint2>(stage, step, n);
-          const uint32_t b[2] = {x.x, x.y};
+          uint32_t b[2];
+          fragments(stage, step, n, b);
           for (int m = 0; m < 2; ++m) {
             int32_t c[4] = {};
             mma_s8(c, a[m], b);
-            for (int i = 0; i < 4; ++i) sum_[n][m][i] = fmaf(static_cast<float>(c[i]), scale[2 * m + i / 2], sum_[n][m][i]);
+            for (int i = 0; i < 4; ++i) sum_[m][n][i] = fmaf(static_cast<float>(c[i]), scale[2 * m + i / 2], sum_[m][n][i]);
           }
         }
       }
@@ -301,7 +322,7 @@ class LinearTile {
     float* to = t_.partial + (int64_t{piece} * t_.rows + r) * t_.n + at;
     for (int m = 0; m < 2; ++m)
       for (int i = 0; i < 4; ++i)
-        if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = bits(sum_[0][m][i]);
+        if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = bits(sum_[m][0][i]);
   }
 
   const LinearTask& t_;
@@ -312,7 +333,7 @@ class LinearTile {
   using Sum = std::conditional_t<kType == DType::int8, int32_t, float>;  // int8: exact to the end
   __device__ static float bits(float v) { return v; }
   __device__ static float bits(int32_t v) { return std::bit_cast<float>(v); }
-  Sum sum_[kOwn][2][4];
+  Sum sum_[2][kOwn][4];
 };
 
 }  // namespace aerie::kernels::cuda

@@ -36,15 +36,16 @@ inline int64_t panel_words(const Tensor& w) {
   const int64_t padded = k_padded(w.dtype, w.cols);
   return w.dtype == DType::bf16 ? padded / 2 : w.dtype == DType::int4 ? padded / 8 : padded / 4;
 }
+// Of a panel.
+inline uint32_t unit_bytes(const Tensor& w) {
+  return static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * panel_words(w) / k_padded(w.dtype, w.cols) * kPanel * 4);
+}
 // Of the Linear behind an op that leaves memory alone for a while.
 inline LinearWish wish_for(const Place& p) {
   const auto* linear = p.chain ? p.chain->next<Linear>() : nullptr;
   if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32) return {};
   const Tensor& w = linear->w;
-  const LinearShape shape(w.dtype, w.rows, w.cols);
-  const int64_t words = panel_words(w);
-  const auto unit = static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * words / k_padded(w.dtype, w.cols) * kPanel * 4);
-  return {static_cast<const char*>(w.data), words * kPanel * 4, unit, shape};
+  return {static_cast<const char*>(w.data), panel_words(w) * kPanel * 4, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols)};
 }
 
 // Of its rows as fragments.
@@ -70,6 +71,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.groups = k.groups();
   task.x = p.rows;
   task.ids = k.ids;
+  task.ahead = p.ahead / (kBlockPanels * unit_bytes(k.w));
   if (p.chain && p.chain->fragments) return task;
   PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;

@@ -1,5 +1,5 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
-// 1 to 128 rows (of 1 and 64 also without early kernels), a level of an EAGLE drafter, and prefill by our kernels and by
+// 1 to 128 rows (of 1 and 64 in other ways, too: kWays), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
 //   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
 // --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
@@ -35,15 +35,41 @@ ordered_json timed(Bench& b, const std::vector<Op>& plan, int64_t rows, double f
 }
 
 // Of each kind of op one a layer, one after another.
-ordered_json bench_parts(Bench& b, const TargetPass& target, const Options& o) {
+template <class Pass>
+ordered_json bench_parts(Bench& b, const Pass& pass, const std::vector<int64_t>& counts, const Options& o) {
   ordered_json all;
-  for (const int64_t rows : {1, 8, 64}) {
-    for (const auto& [name, plan] : target.parts(rows)) {
+  for (const int64_t rows : counts) {
+    for (const auto& [name, plan] : pass.parts(rows)) {
       const double us = b.time(plan, o.samples).us;
       std::fprintf(stderr, "  %2lld rows, %3zu x %-16s %9.1f us\n", static_cast<long long>(rows), plan.size(), name.c_str(), us);
       all.push_back({{"rows", rows}, {"op", name}, {"ops", plan.size()}, {"us", us}});
     }
   }
+  return all;
+}
+
+// How kernels may follow one another; the first way is what is used.
+struct Way {
+  const char* name;
+  CudaOptions options;
+};
+const Way kWays[] = {{"ahead 64 KB", {}},
+                     {"not early", {.early = false}},
+                     {"ahead 0", {.ahead = 0}},
+                     {"ahead 32 KB", {.ahead = 32 << 10}},
+                     {"ahead 128 KB", {.ahead = 128 << 10}},
+                     {"ahead 192 KB", {.ahead = 192 << 10}}};
+
+ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {
+  ordered_json all;
+  for (const Way& way : kWays) {
+    b.use(way.options);
+    for (const int64_t rows : {1, 64}) {
+      all.push_back(timed(b, target.plan(rows), rows, floor_us, o, way.name));
+      all.back()["way"] = way.name;
+    }
+  }
+  b.use({});
   return all;
 }
 
@@ -53,7 +79,8 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
   ordered_json j = {{"dtype", name}, {"layers", o.shape.layers}, {"context", o.context}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : o.rows) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
-  if (o.parts) j["parts"] = bench_parts(b, target, o);
+  if (o.parts) j["parts"] = bench_parts(b, target, {1, 8, 64}, o);
+  if (type == DType::bf16) j["ways"] = bench_ways(b, target, floor_us, o);
   if (type == DType::bf16) {
     const aerie::Status library = b.load_fast_linear();
     j["cublaslt"] = library.ok() ? "loaded" : library.message();
@@ -69,22 +96,13 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   return j;
 }
 
-// What it gains that kernels begin early: passes without it.
-ordered_json bench_late(const Options& o) {
-  Bench b(false);
-  TargetPass target(b, o.shape, DType::bf16, o.context);
-  const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
-  ordered_json j = {{"dtype", "bf16"}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
-  for (const int64_t rows : {1, 64}) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, "bf16, not early"));
-  return j;
-}
-
 ordered_json bench_eagle(const Options& o) {
   Bench b;
   EagleLevel level(b, o.shape, DType::bf16, o.context);
   const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
   ordered_json j = {{"dtype", "bf16"}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : {1, 10, 32}) j["passes"].push_back(timed(b, level.plan(rows), rows, floor_us, o, "EAGLE level"));
+  if (o.parts) j["parts"] = bench_parts(b, level, {10}, o);
   return j;
 }
 
@@ -143,7 +161,6 @@ int main(int argc, char** argv) {
     part(out["targets"].emplace_back(), bench_type(type_of(o.types[i]), o.types[i], o));
     if (i == 0) part(out["eagle_level"], bench_eagle(o));  // what bars are about comes first
   }
-  part(out["not_early"], bench_late(o));
   std::printf("%s\n", out.dump(2).c_str());
   return 0;
 }

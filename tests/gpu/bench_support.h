@@ -38,13 +38,8 @@ class Bench {
  public:
   int64_t bytes = 0;  // of weights made so far
 
-  explicit Bench(bool early = true) : noise_(size_t{64} << 20) {
-    auto d = make_cuda_device({.early = early});
-    check(d.status());
-    device_ = std::move(*d);
-    auto q = device_->make_queue();
-    check(q.status());
-    queue_ = std::move(*q);
+  Bench() : noise_(size_t{64} << 20) {
+    use({});
     std::mt19937 random(1);
     auto* h = reinterpret_cast<uint16_t*>(noise_.data());
     for (size_t i = 0; i < noise_.size() / 2; ++i)  // bf16 and half alike: sign, small exponent, mantissa; no byte is E4M3's NaN
@@ -56,6 +51,16 @@ class Bench {
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
+
+  // What runs from here on runs so; memory stays.
+  void use(const CudaOptions& options) {
+    auto d = make_cuda_device(options);
+    check(d.status());
+    auto q = (*d)->make_queue();
+    check(q.status());
+    queue_ = std::move(*q);
+    device_ = std::move(*d);
+  }
 
   // Linear by cuBLASLt, as `--prefill fast` has it: with what weights and rows take to become its matrices.
   Status load_fast_linear() { return device_->load_fast_linear(); }

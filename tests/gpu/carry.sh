@@ -4,7 +4,7 @@
 #
 #   tests/gpu/carry.sh DIR [BUILD]
 #
-# Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90). BUILD: a finished build with tests and
+# Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90; 90a: with wgmma). BUILD: a finished build with tests and
 # CUDA, which is taken as it is. JOBS: how many compilers at once (2).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -126,6 +126,13 @@ std::string report_table(const json& results, const json& report) {
       out += text("| %d rows | %.1f | %.1f %% | %.1f |\n", p["rows"].get<int>(), p["us"].get<double>(), 100 * p["of_bandwidth"].get<double>(),
                   p["submit_us"].get<double>());
     out += "\n";
+    const json ways = target.value("ways", json::array());
+    if (ways.empty()) continue;
+    out += "| weights asked for ahead | rows | us | of bandwidth |\n|---|---|---|---|\n";
+    for (const json& p : ways)
+      out += text("| %s | %d | %.1f | %.1f %% |\n", p["way"].get<std::string>().c_str(), p["rows"].get<int>(), p["us"].get<double>(),
+                  100 * p["of_bandwidth"].get<double>());
+    out += "\n";
   }
   return out;
 }

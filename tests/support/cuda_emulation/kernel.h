@@ -208,6 +208,34 @@ inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
   });
 }
 
+// wgmma (kernels/cuda/warpgroup.h), as every mma that it is made of, done at once.
+constexpr bool kWarpgroups = true;
+inline void show_to_warpgroup_mma() {}
+inline void begin_warpgroup_mma() {}
+inline void end_warpgroup_mma() {}
+template <class Sum, int kGroups>
+void warpgroup_mma(void (*mma)(Sum (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]), Sum (&c)[kGroups][4], const uint32_t (&a)[4], const void* b,
+                   uint32_t next_group) {
+  for (int n = 0; n < kGroups; ++n) {
+    uint32_t word[2];  // of the columns, this lane's
+    for (int half = 0; half < 2; ++half)
+      std::memcpy(&word[half], static_cast<const char*>(b) + static_cast<size_t>(n) * next_group + half * 128 + threadIdx.x % 32 * 4, 4);
+    mma(c[n], a, word);
+  }
+}
+template <int kGroups>
+void warpgroup_mma_bf16(float (&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {
+  warpgroup_mma(mma_bf16, c, a, b, next_group);
+}
+template <int kGroups>
+void warpgroup_mma_half(float (&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {
+  warpgroup_mma(mma_half, c, a, b, next_group);
+}
+template <int kGroups>
+void warpgroup_mma_s8(int32_t (&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {
+  warpgroup_mma(mma_s8, c, a, b, next_group);
+}
+
 inline void load_transposed(uint32_t (&v)[4], const void* row) {
   struct Arg {
     uint32_t* v;

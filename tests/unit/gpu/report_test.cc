@@ -76,7 +76,7 @@ TEST(GpuReport, TheProgramsRunDry) {
   const std::string bin = std::string(AERIE_BINARY_DIR) + "/bin/", out = dir.string();
   std::ofstream(dir / "device.txt") << "emulated\n2026-01-02\n";
   std::ofstream(dir / "checks.txt") << "ok tests\nskipped compute-sanitizer\n";
-  ASSERT_EQ(std::system((bin + "gpu_bench_dry bf16 int4 --tiny --context 40 --samples 1 >" + out + "/bench.json 2>" + out + "/bench.txt").c_str()), 0);
+  ASSERT_EQ(std::system((bin + "gpu_bench_dry bf16 int4 --parts --tiny --context 40 --samples 1 >" + out + "/bench.json 2>" + out + "/bench.txt").c_str()), 0);
   ASSERT_EQ(std::system((bin + "gpu_report " + out + " >" + out + "/report.txt").c_str()), 0);
   std::ifstream in(dir / "results.json");
   const json results = json::parse(in);
@@ -85,9 +85,15 @@ TEST(GpuReport, TheProgramsRunDry) {
   EXPECT_EQ(results["checks"][1]["state"], "skipped");
   ASSERT_EQ(results["bench"]["targets"].size(), 2u);
   EXPECT_EQ(results["bench"]["targets"][0]["passes"].size(), 8u);
+  for (const char* pass : {"targets", "eagle_level"}) {
+    const json& of = results["bench"][pass];
+    EXPECT_FALSE((of.is_array() ? of[0] : of)["parts"].empty()) << pass;
+  }
+  std::ifstream table_in(dir / "results.md");
+  const std::string table(std::istreambuf_iterator<char>(table_in), {});
+  for (const char* way : {"ahead 64 KB | 1 |", "ahead 0 | 64 |", "not early | 1 |"}) EXPECT_NE(table.find(way), std::string::npos) << way;
   EXPECT_TRUE(bar(results, "decode")["measured"].is_number());
   EXPECT_TRUE(bar(results, "EAGLE")["measured"].is_number());
-  EXPECT_TRUE(std::filesystem::exists(dir / "results.md"));
   std::filesystem::remove_all(dir);
 }
 

@@ -1,0 +1,61 @@
+// Products of the tensor cores by four warps together (wgmma), for which there is an instruction in code for sm_90a alone. Each
+// warp has its own a (16 rows, as in mma), all have b in shared memory: groups of 8 columns, `next_group` bytes apart; of each
+// group the first half of k, then the second, a column after another (16 bytes, the columns of PTX's core matrices).
+#pragma once
+
+#include "kernels/cuda/kernel.h"
+
+#ifdef __CUDACC__
+namespace aerie::kernels::cuda {
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define AERIE_WARPGROUPS(...) __VA_ARGS__
+constexpr bool kWarpgroups = true;
+#else
+#define AERIE_WARPGROUPS(...)
+constexpr bool kWarpgroups = false;
+#endif
+
+// What this thread copied to shared memory is there for them, after a barrier.
+__device__ __forceinline__ void show_to_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");) }
+// Around products: between these nobody touches what they read and add to.
+__device__ __forceinline__ void begin_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");) }
+__device__ __forceinline__ void end_warpgroup_mma() {
+  AERIE_WARPGROUPS(asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");)
+}
+
+// Of PTX: where it is, how far apart halves of k are, and groups; no swizzle.
+__device__ __forceinline__ uint64_t matrix_descriptor(const void* shared, uint32_t next_group) {
+  const auto field = [](uint64_t bytes) { return bytes >> 4 & 0x3fff; };
+  return field(__cvta_generic_to_shared(shared)) | field(128) << 16 | field(next_group) << 32;
+}
+
+// c (16 rows a warp x 8 columns, for each group, in the fragments of mma) += a b.
+#define AERIE_SUMS(t, n) t(c[n][0]), t(c[n][1]), t(c[n][2]), t(c[n][3])
+#define AERIE_WARPGROUP_MMA(name, Sum, t, k, types, signs)                                                                      \
+  template <int kGroups>                                                                                                        \
+  __device__ __forceinline__ void name(Sum(&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {       \
+    static_assert(kGroups == 2 || kGroups == 4);                                                                                \
+    const uint64_t d = matrix_descriptor(b, next_group);                                                                        \
+    if constexpr (kGroups == 2)                                                                                                 \
+      AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"                                                  \
+                                    "wgmma.mma_async.sync.aligned.m64n16k" k "." types " {%0,%1,%2,%3,%4,%5,%6,%7}, "           \
+                                    "{%8,%9,%10,%11}, %12, p" signs ";}"                                                        \
+                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1)                                                        \
+                                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
+    else                                                                                                                        \
+      AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"                                                  \
+                                    "wgmma.mma_async.sync.aligned.m64n32k" k "." types                                          \
+                                    " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, p" signs \
+                                    ";}"                                                                                        \
+                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1), AERIE_SUMS(t, 2), AERIE_SUMS(t, 3)                    \
+                                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
+  }
+AERIE_WARPGROUP_MMA(warpgroup_mma_bf16, float, "+f", "16", "f32.bf16.bf16", ", 1, 1, 0")
+AERIE_WARPGROUP_MMA(warpgroup_mma_half, float, "+f", "16", "f32.f16.f16", ", 1, 1, 0")
+AERIE_WARPGROUP_MMA(warpgroup_mma_s8, int32_t, "+r", "32", "s32.s8.s8", "")
+#undef AERIE_WARPGROUP_MMA
+#undef AERIE_SUMS
+
+}  // namespace aerie::kernels::cuda
+#endif
