@@ -23,8 +23,6 @@ struct TileGrid {
   AERIE_HOST_DEVICE uint32_t blocks() const { return tiles * splits + alone * alone_splits; }
 };
 
-constexpr uint32_t kWishUnits = 4;  // of each part: 17 MB of bf16
-
 struct TileTask {
   AttentionTask a;
   TileGrid grid;
@@ -36,7 +34,7 @@ __device__ void attention_tile_ahead(const TileTask& task) {
   const uint32_t blocks = task.grid.blocks();
   if (!task.wish.w || blockIdx.x < blocks) return;
   const uint32_t part = (blockIdx.x - blocks) * gridDim.y + blockIdx.y;
-  if (part < task.wish.shape.parts) fetch_to_cache(task.wish, task.wish.shape.part_begin(part), task.wish.shape.part_begin(part + 1), kWishUnits);
+  if (part < task.wish.shape.parts) fetch_to_cache(task.wish, task.wish.shape.part_begin(part), task.wish.shape.part_begin(part + 1));
 }
 
 // Grid (blocks of a TileGrid, kv heads).

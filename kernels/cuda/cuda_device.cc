@@ -68,6 +68,7 @@ class CudaDevice final : public Device {
     state_.graphs = options.graphs;
     state_.early = options.early && gpu::can_be_early(clock_kernel());
     state_.ahead = state_.early ? options.ahead : 0;
+    state_.beside_attention = options.beside_attention;
     isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + info.name;
   }
   const char* name() const override { return "cuda"; }

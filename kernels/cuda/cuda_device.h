@@ -12,8 +12,9 @@ struct CudaOptions {
   int device = 0;      // as the CUDA runtime counts them
   bool graphs = true;  // replay plans that repeat
   bool early = true;   // kernels may begin before the one in front of them ends, where the device can
-  // Of early kernels: bytes of weights that a block of Linear then asks the second-level cache for, beside what it has room for.
-  uint32_t ahead = 64 << 10;
+  // Bytes of weights that the second-level cache is asked for, for each block of a Linear: by the block itself, when it begins
+  // early; and while attention runs in front of it.
+  uint32_t ahead = 64 << 10, beside_attention = 128 << 10;
 };
 
 // No device, too old a driver or device: an error that says so.

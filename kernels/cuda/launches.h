@@ -71,7 +71,7 @@ struct Place {
   char* workspace = nullptr;
   char* rows = nullptr;    // of a Linear as fragments (linear_rows.h): what an op leaves there is the next one's
   Chain* chain = nullptr;  // null: every op by itself
-  uint32_t ahead = 0;      // CudaOptions
+  uint32_t ahead = 0, beside_attention = 0;  // CudaOptions
 };
 
 }  // namespace aerie::kernels::cuda

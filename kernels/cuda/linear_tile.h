@@ -76,7 +76,7 @@ class LinearTile {
   __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
     Cursor at = cursor(begin);
     for (uint32_t s = 0; s < kStages - 1 && begin + s < end; ++s, next(&at)) fetch_weights(static_cast<int>(s), at);
-    if (first_ == 0) fetch_to_cache({t_.w, t_.panel_words * kWordBytes, kUnitBytes, t_.shape}, begin + kStages - 1, end, t_.ahead);
+    if (first_ == 0) fetch_to_cache({t_.w, t_.panel_words * kWordBytes, kUnitBytes, t_.shape, t_.ahead}, begin + kStages - 1, end);
   }
 
   // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the

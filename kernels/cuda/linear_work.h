@@ -40,12 +40,14 @@ inline int64_t panel_words(const Tensor& w) {
 inline uint32_t unit_bytes(const Tensor& w) {
   return static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * panel_words(w) / k_padded(w.dtype, w.cols) * kPanel * 4);
 }
+inline uint32_t units_of(uint32_t bytes, const Tensor& w) { return bytes / (kBlockPanels * unit_bytes(w)); }
 // Of the Linear behind an op that leaves memory alone for a while.
 inline LinearWish wish_for(const Place& p) {
   const auto* linear = p.chain ? p.chain->next<Linear>() : nullptr;
-  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32) return {};
+  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32 || p.beside_attention == 0) return {};
   const Tensor& w = linear->w;
-  return {static_cast<const char*>(w.data), panel_words(w) * kPanel * 4, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols)};
+  return {static_cast<const char*>(w.data), panel_words(w) * kPanel * 4, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols),
+          units_of(p.beside_attention, w)};
 }
 
 // Of its rows as fragments.
@@ -71,7 +73,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.groups = k.groups();
   task.x = p.rows;
   task.ids = k.ids;
-  task.ahead = p.ahead / (kBlockPanels * unit_bytes(k.w));
+  task.ahead = units_of(p.ahead, k.w);
   if (p.chain && p.chain->fragments) return task;
   PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;

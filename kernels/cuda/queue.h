@@ -14,7 +14,7 @@ namespace aerie::kernels::cuda {
 struct DeviceState {
   int index = 0;
   bool graphs = true, early = true;  // as CudaOptions has them
-  uint32_t ahead = 0;
+  uint32_t ahead = 0, beside_attention = 0;
   std::atomic<bool> lost{false};
   Status check(Status s) {
     if (s.code() == Code::device) lost.store(true);
