@@ -108,8 +108,7 @@ class LinearTile {
         next(&fetched);
       }
       copy_async_commit();
-      if constexpr (kTogether) multiply_together(stage);
-      else multiply(stage);
+      multiply_by_best(stage);
       stage = (stage + 1) % kStages;
       if (++place.unit == place.piece_end || at + 1 == end) {
         done(place);
@@ -229,6 +228,11 @@ class LinearTile {
     for (int w = 0; w < kStepBytes / 128; ++w) b[w] = from[w * 32];
   }
 
+  __device__ void multiply_by_best(int stage) {
+    if constexpr (kTogether)
+      if (warpgroups()) return multiply_together(stage);
+    multiply(stage);
+  }
   // By the set's warps together; the same sums in the same order. Half of the unit at a time: more has no room in registers, where
   // two blocks share a multiprocessor.
   __device__ void multiply_together(int stage) {

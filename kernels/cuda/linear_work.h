@@ -44,7 +44,7 @@ inline uint32_t units_of(uint32_t bytes, const Tensor& w) { return bytes / (kBlo
 // Of the Linear behind an op that leaves memory alone for a while.
 inline LinearWish wish_for(const Place& p) {
   const auto* linear = p.chain ? p.chain->next<Linear>() : nullptr;
-  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32 || p.beside_attention == 0) return {};
+  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32 || units_of(p.beside_attention, linear->w) == 0) return {};
   const Tensor& w = linear->w;
   return {static_cast<const char*>(w.data), panel_words(w) * kPanel * 4, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols),
           units_of(p.beside_attention, w)};

@@ -16,6 +16,9 @@ constexpr bool kWarpgroups = true;
 constexpr bool kWarpgroups = false;
 #endif
 
+// Are they used? (Tests without a GPU try both.)
+__device__ constexpr bool warpgroups() { return kWarpgroups; }
+
 // What this thread copied to shared memory is there for them, after a barrier.
 __device__ __forceinline__ void show_to_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");) }
 // Around products: between these nobody touches what they read and add to.

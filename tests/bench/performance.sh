@@ -21,7 +21,13 @@ echo "Made by \`tests/bench/performance.sh\` on $(date +%F): $(grep -m1 'model n
 echo "load average $(cut -d' ' -f1 /proc/loadavg) at the start. A virtual machine on a shared host: its memory bandwidth changes by a factor of two and more within"
 echo "minutes, so only figures of one table compare, and those were measured in turn."
 echo
+echo "What to read first: [one token and passes of more beside llama.cpp](#beside-llamacpp-random-weights), and"
+echo "[whole texts beside it](#end-to-end-beside-llamacpp-inflated)."
+echo
 echo "## What the machine can do"
+echo
+echo "\`dram_read_1_stream\`: each thread reads one stream of memory; \`dram_read\`: four, as the kernels do. GMAC/s: 10^9 multiply-adds a second,"
+echo "out of registers."
 echo
 say roofline
 "$build/bin/roofline" --rounds 5 | tee "$out/roofline" | fenced

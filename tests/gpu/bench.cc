@@ -35,11 +35,10 @@ ordered_json timed(Bench& b, const std::vector<Op>& plan, int64_t rows, double f
 }
 
 // Of each kind of op one a layer, one after another.
-template <class Pass>
-ordered_json bench_parts(Bench& b, const Pass& pass, const std::vector<int64_t>& counts, const Options& o) {
+ordered_json bench_parts(Bench& b, const TargetPass& target, const Options& o) {
   ordered_json all;
-  for (const int64_t rows : counts) {
-    for (const auto& [name, plan] : pass.parts(rows)) {
+  for (const int64_t rows : {1, 8, 64}) {
+    for (const auto& [name, plan] : target.parts(rows)) {
       const double us = b.time(plan, o.samples).us;
       std::fprintf(stderr, "  %2lld rows, %3zu x %-16s %9.1f us\n", static_cast<long long>(rows), plan.size(), name.c_str(), us);
       all.push_back({{"rows", rows}, {"op", name}, {"ops", plan.size()}, {"us", us}});
@@ -82,7 +81,7 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
   ordered_json j = {{"dtype", name}, {"layers", o.shape.layers}, {"context", o.context}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : o.rows) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
-  if (o.parts) j["parts"] = bench_parts(b, target, {1, 8, 64}, o);
+  if (o.parts) j["parts"] = bench_parts(b, target, o);
   if (type == DType::bf16) j["ways"] = bench_ways(b, target, floor_us, o);
   if (type == DType::bf16) {
     const aerie::Status library = b.load_fast_linear();
@@ -99,13 +98,27 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   return j;
 }
 
+// How much less a level takes without each of its ops: what there is but one of would come out of the cache if it ran alone.
+ordered_json bench_left_out(Bench& b, const std::vector<Op>& level, const Options& o) {
+  const double whole = b.time(level, o.samples).us;
+  ordered_json all;
+  for (size_t i = 0; i < std::size(EagleLevel::kOps); ++i) {
+    std::vector<Op> others = level;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const double us = whole - b.time(others, o.samples).us;
+    std::fprintf(stderr, "  EAGLE level without %-16s %9.1f us less\n", EagleLevel::kOps[i], us);
+    all.push_back({{"op", EagleLevel::kOps[i]}, {"us", us}});
+  }
+  return all;
+}
+
 ordered_json bench_eagle(const Options& o) {
   Bench b;
   EagleLevel level(b, o.shape, DType::bf16, o.context);
   const double floor_us = static_cast<double>(b.bytes) / o.bandwidth * 1e6;
   ordered_json j = {{"dtype", "bf16"}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : {1, 10, 32}) j["passes"].push_back(timed(b, level.plan(rows), rows, floor_us, o, "EAGLE level"));
-  if (o.parts) j["parts"] = bench_parts(b, level, {10}, o);
+  if (o.parts) j["parts"] = bench_left_out(b, level.plan(10), o);
   return j;
 }
 

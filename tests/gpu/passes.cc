@@ -57,9 +57,9 @@ Tensor Working::hidden(std::vector<Op>& plan, int64_t n) const {
 }
 
 namespace {
-std::vector<Working::Layer> make_layers(Bench& b, const Shape& s, DType t, int64_t count) {
+std::vector<Working::Layer> make_layers(Bench& b, const Shape& s, DType t) {
   std::vector<Working::Layer> layers;
-  for (int64_t l = 0; l < count; ++l) layers.emplace_back(b, s, t);
+  for (int64_t l = 0; l < s.layers; ++l) layers.emplace_back(b, s, t);
   return layers;
 }
 
@@ -73,7 +73,7 @@ std::vector<WalkSeq> each_row() {
 
 TargetPass::TargetPass(Bench& b, const Shape& s, DType t, int32_t context)
     : shape_(s),
-      layers_(make_layers(b, s, t, s.layers)),
+      layers_(make_layers(b, s, t)),
       head_(b.weight(t, s.vocab, s.hidden)),
       working_(b, s, s.layers, context),
       logits_(b.f32(Working::kRows, s.vocab, 0)),
@@ -94,22 +94,17 @@ std::vector<Op> TargetPass::plan(int64_t n) {
   return plan;
 }
 
-Parts Working::parts(const std::vector<Layer>& layers, int64_t n) const {
+std::vector<std::pair<std::string, std::vector<Op>>> TargetPass::parts(int64_t n) const {
   static const char* const kNames[] = {"norm", "qkv", "rope and store", "attention", "o", "norm", "gate and up", "activate", "down"};
-  Parts parts;
+  std::vector<std::pair<std::string, std::vector<Op>>> parts;
   for (size_t i = 0; i < std::size(kNames); ++i) {
     parts.push_back({kNames[i], {}});
-    for (size_t l = 0; l < layers.size(); ++l) {
-      std::vector<Op> ops;
-      layer(ops, layers[l], static_cast<int32_t>(l), n);
-      parts.back().second.push_back(ops.at(i));
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      std::vector<Op> layer;
+      working_.layer(layer, layers_[l], static_cast<int32_t>(l), n);
+      parts.back().second.push_back(layer.at(i));
     }
   }
-  return parts;
-}
-
-Parts TargetPass::parts(int64_t n) const {
-  Parts parts = working_.parts(layers_, n);
   const Tensor logits = rows(logits_, 0, n);
   parts.push_back({"head", {Linear{rows(working_.normed, 0, n), head_, {}, {}, logits}}});
   parts.push_back({"walk", {Walk{logits, static_cast<int32_t>(shape_.vocab), working_.position, none_, none_, seqs_,
@@ -125,7 +120,7 @@ EagleLevel::EagleLevel(Bench& b, const Shape& s, DType t, int32_t context)
     : shape_(s),
       fc_(b.weight(t, s.hidden, 2 * s.hidden)),
       head_(b.weight(t, s.vocab, s.hidden)),
-      layers_(make_layers(b, s, t, 1)),
+      layer_(b, s, t),
       working_(b, s, 1, context),
       input_(b.f32(Working::kRows, 2 * s.hidden, 0.1f)),
       partial_(b.f32(Working::kRows, topk_partial_cols(s.vocab, kBest), 0)),
@@ -133,30 +128,18 @@ EagleLevel::EagleLevel(Bench& b, const Shape& s, DType t, int32_t context)
       logp_(b.f32(Working::kRows, kBest, 0)),
       result_(static_cast<size_t>(Working::kRows) * kBest * 8) {}
 
-LinearTopK EagleLevel::best(const Tensor& hidden, int64_t n) const {
-  return {hidden, head_, {}, kBest, static_cast<int32_t>(shape_.vocab), nullptr, nullptr, rows(partial_, 0, n),
-          static_cast<int32_t*>(token_.data), static_cast<float*>(logp_.data)};
-}
-
 std::vector<Op> EagleLevel::plan(int64_t n) {
   std::vector<Op> plan;
   working_.angles(plan, n);
   plan.push_back(Linear{rows(input_, 0, n), fc_, {}, {}, rows(working_.x, 0, n)});
-  working_.layer(plan, layers_[0], 0, n);
-  const LinearTopK head = best(working_.hidden(plan, n), n);
+  working_.layer(plan, layer_, 0, n);
+  const LinearTopK head{working_.hidden(plan, n), head_, {}, kBest, static_cast<int32_t>(shape_.vocab), nullptr, nullptr,
+                        rows(partial_, 0, n), static_cast<int32_t*>(token_.data), static_cast<float*>(logp_.data)};
   plan.push_back(head);
   plan.push_back(MergeTopK{head});
   plan.push_back(Download{result_.data(), token_.data, n * kBest * 4});
   plan.push_back(Download{result_.data() + n * kBest * 4, logp_.data, n * kBest * 4});
   return plan;
-}
-
-Parts EagleLevel::parts(int64_t n) const {
-  Parts parts = working_.parts(layers_, n);
-  const LinearTopK head = best(rows(working_.normed, 0, n), n);
-  parts.push_back({"fc", {Linear{rows(input_, 0, n), fc_, {}, {}, rows(working_.x, 0, n)}}});
-  parts.push_back({"head and best", {head, MergeTopK{head}}});
-  return parts;
 }
 
 }  // namespace aerie::gpu_bench

@@ -5,9 +5,6 @@
 
 namespace aerie::gpu_bench {
 
-// Kind by kind, one op of it from every layer: what each costs.
-using Parts = std::vector<std::pair<std::string, std::vector<Op>>>;
-
 // What rows of a pass work in and look at: `context` committed positions, and each row its own slot behind them.
 class Working {
  public:
@@ -21,7 +18,6 @@ class Working {
   void angles(std::vector<Op>& plan, int64_t rows) const;
   void layer(std::vector<Op>& plan, const Layer& w, int32_t index, int64_t rows) const;
   Tensor hidden(std::vector<Op>& plan, int64_t rows) const;  // after the last norm
-  Parts parts(const std::vector<Layer>& layers, int64_t rows) const;
 
   Tensor x, normed;
   const int32_t* position;
@@ -39,7 +35,8 @@ class TargetPass {
  public:
   TargetPass(Bench& b, const Shape& s, DType t, int32_t context);
   std::vector<Op> plan(int64_t rows);
-  Parts parts(int64_t rows) const;
+  // Kind by kind, one op of it from every layer: what each costs.
+  std::vector<std::pair<std::string, std::vector<Op>>> parts(int64_t rows) const;
   // One of its matrices over many rows, as prefill has them.
   std::vector<Op> widest(Bench& b, int64_t rows, bool fast) const;
 
@@ -60,14 +57,15 @@ class EagleLevel {
  public:
   EagleLevel(Bench& b, const Shape& s, DType t, int32_t context);
   std::vector<Op> plan(int64_t rows);
-  Parts parts(int64_t rows) const;
+  // Of a plan's ops the first.
+  static constexpr const char* kOps[] = {"angles", "fc",          "norm",     "qkv",  "rope and store", "attention", "o",
+                                         "norm",   "gate and up", "activate", "down", "norm",           "head",      "merge"};
 
  private:
   static constexpr int32_t kBest = 10;
-  LinearTopK best(const Tensor& hidden, int64_t rows) const;
   Shape shape_;
   Tensor fc_, head_;
-  std::vector<Working::Layer> layers_;
+  Working::Layer layer_;
   Working working_;
   Tensor input_, partial_, token_, logp_;
   std::vector<char> result_;

@@ -125,8 +125,8 @@ def constrained(results):
 
 
 def write(results: dict, folder: Path, ablations: list[dict]) -> None:
-    """The page lies beside `folder`, which has the plots and, if written, account.md: why a bar fails."""
-    account = folder / "account.md"
+    """The page lies beside `folder`, which has the plots and, if written, account.md.in: why a bar fails."""
+    account = folder / "account.md.in"
     plot = lambda name, words: f"\n![{words}]({folder.name}/{name})\n" if (folder / name).exists() else ""
     text = [introduction(results, folder.name), "\n## Bars\n\nτ at temperature 0 unless said otherwise; cells: "
             f"{' / '.join(results['kinds'])}. The mean decides.\n\n",

@@ -27,6 +27,7 @@ struct Thread {
   Place place;
   std::vector<Copy> open;               // copies not committed
   std::vector<std::vector<Copy>> groups;  // committed, not waited for
+  size_t operands = 0;                  // of warpgroups that it has named
 };
 
 struct Warp {
@@ -35,10 +36,13 @@ struct Warp {
   void* args[32] = {};
 };
 
+using Operands = std::vector<std::pair<const void*, uint32_t>>;
+
 struct Block {
   Fibers fibers;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
+  std::vector<Operands> warpgroups;
   std::vector<char> shared;
   char* shared_at = nullptr;
   int at_barrier = 0, current = 0;
@@ -73,6 +77,7 @@ struct Block {
 std::mutex grid_mutex;  // one grid at a time
 Block* block = nullptr;
 uint32_t order = 0;
+bool with_warpgroups = true;
 
 std::vector<int> ordered(int n, uint32_t salt) {
   std::vector<int> v(static_cast<size_t>(n));
@@ -168,6 +173,16 @@ void copy_async(void* to, const void* from, bool valid) {
   if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 != 0) block->fail(name(place()) + ": cp.async of 16 bytes that are not aligned");
   block->self().open.push_back({to, from, valid});
 }
+bool warpgroups() { return with_warpgroups; }
+void warpgroup_operand(const void* shared, uint32_t next_group) {
+  Block& b = *block;
+  Operands& all = b.warpgroups[static_cast<size_t>(b.current / 128)];
+  const size_t mine = b.self().operands++;
+  if (mine == all.size()) all.emplace_back(shared, next_group);
+  if (all[mine] != std::pair(shared, next_group)) b.fail(name(place()) + ": another operand than its warpgroup's");
+  if (place().block_size.x % 128 != 0 || reinterpret_cast<uintptr_t>(shared) % 16 != 0 || next_group % 16 != 0)
+    b.fail(name(place()) + ": a warpgroup that is not whole, or an operand that is not aligned");
+}
 void launch_bounds(unsigned threads) {
   if (place().block_size.x > threads) block->fail(name(place()) + ": more threads than the kernel's launch bounds");
 }
@@ -193,6 +208,10 @@ void set_order(uint32_t value) {
   const std::lock_guard lock(grid_mutex);
   order = value;
 }
+void set_warpgroups(bool there) {
+  const std::lock_guard lock(grid_mutex);
+  with_warpgroups = there;
+}
 
 std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const std::function<void()>& body) {
   const std::lock_guard lock(grid_mutex);
@@ -213,6 +232,7 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
     b.shared_at = memory.get();
     b.at_barrier = 0;
     b.warps.assign(threads / 32, {});
+    b.warpgroups.assign((threads + 127) / 128, {});
     b.threads.resize(threads);
     for (unsigned t = 0; t < threads; ++t) {
       Thread& thread = b.threads[t];
@@ -220,6 +240,7 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
       thread.place = {{t, 0, 0}, {n % grid.x, n / grid.x % grid.y, n / grid.x / grid.y}, {threads, 1, 1}, grid};
       thread.open.clear();
       thread.groups.clear();
+      thread.operands = 0;
     }
     b.fibers.start(static_cast<int>(threads), [&](int) { body(); });
     run_block(b, static_cast<int>(threads), n);

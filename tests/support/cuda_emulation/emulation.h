@@ -16,6 +16,8 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
 // In which order a block's threads go on between barriers, and its blocks run: 0 ascending, 1 descending, else shuffled
 // by this seed. No result may depend on it.
 void set_order(uint32_t order);
+// Whether there are products of whole warpgroups (there are at first). No result may depend on it.
+void set_warpgroups(bool there);
 
 // Of the emulated runtime (gpu_emulated.cc).
 struct Faults {

@@ -41,6 +41,9 @@ void copy_async(void* to, const void* from, bool valid);
 void launch_bounds(unsigned threads);  // the kernel's own
 void commit_copies();
 void wait_copies(int groups_left);
+bool warpgroups();
+// All threads of a warpgroup name the same, one after another.
+void warpgroup_operand(const void* shared, uint32_t next_group);
 
 }  // namespace aerie::kernels::cuda::emulation
 
@@ -210,12 +213,14 @@ inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[
 
 // wgmma (kernels/cuda/warpgroup.h), as every mma that it is made of, done at once.
 constexpr bool kWarpgroups = true;
+inline bool warpgroups() { return emulation::warpgroups(); }
 inline void show_to_warpgroup_mma() {}
 inline void begin_warpgroup_mma() {}
 inline void end_warpgroup_mma() {}
 template <class Sum, int kGroups>
 void warpgroup_mma(void (*mma)(Sum (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]), Sum (&c)[kGroups][4], const uint32_t (&a)[4], const void* b,
                    uint32_t next_group) {
+  emulation::warpgroup_operand(b, next_group);
   for (int n = 0; n < kGroups; ++n) {
     uint32_t word[2];  // of the columns, this lane's
     for (int half = 0; half < 2; ++half)

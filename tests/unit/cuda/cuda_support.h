@@ -27,7 +27,7 @@ void run_cuda(const O& op, bool graphs = false) {
   run_plan(*cuda_device(graphs), plan);
 }
 
-// f() with threads and blocks in ascending, descending and shuffled order.
+// f() with threads and blocks in ascending, descending and shuffled order, once without products of warpgroups.
 template <class F>
 void each_order(F&& f) {
 #ifdef AERIE_REAL_GPU
@@ -36,9 +36,11 @@ void each_order(F&& f) {
   for (const uint32_t order : {0u, 1u, 77u}) {
     SCOPED_TRACE("thread order " + std::to_string(order));
     cuda::emulation::set_order(order);
+    cuda::emulation::set_warpgroups(order != 1);
     f();
   }
   cuda::emulation::set_order(0);
+  cuda::emulation::set_warpgroups(true);
 #endif
 }
 

@@ -45,6 +45,20 @@ TEST(CudaEmulation, ABarrierThatNotAllReachIsADeadlock) {
             std::string::npos);
 }
 
+TEST(CudaEmulation, AWarpgroupHasOneOperand) {
+  const auto multiply = [](auto&& at) {
+    return block(128, 1024, [&] {
+      auto* s = cuda::shared_memory<char>();
+      for (int i = 0; i < 2; ++i) s[threadIdx.x * 8 + static_cast<unsigned>(i)] = 0;
+      float c[2][4] = {};
+      cuda::warpgroup_mma_bf16(c, {0, 0, 0, 0}, s + at(threadIdx.x), 256u);
+    });
+  };
+  EXPECT_EQ(multiply([](unsigned) { return 0; }), "");
+  EXPECT_NE(multiply([](unsigned t) { return t < 96 ? 0 : 256; }).find("another operand"), std::string::npos);
+  EXPECT_NE(multiply([](unsigned) { return 8; }).find("not aligned"), std::string::npos);
+}
+
 // Without the barrier, a thread sees what came before it: another order, another result.
 TEST(CudaEmulation, AMissingBarrierShowsInAnotherOrder) {
   std::set<float> results;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/model/cost_key.h"
 #include "core/session/batch.h"
 #include "unit/cuda/session_support.h"
 
@@ -112,8 +113,14 @@ TEST(CudaSession, NeighboursInABatchChangeNoToken) {
   }
 }
 
-// Draft passes, the tree between them, the target's pass, the walk and the KV commit: the host looks once.
 #ifndef AERIE_REAL_GPU
+TEST(CudaSession, CostsAreThoseOfAModelOfGpu) {
+  const auto key = cost_key(*open_model(target(), cuda()));
+  EXPECT_EQ(key.device, "cuda emulated");
+  EXPECT_EQ(key.isa, "sm_80");
+}
+
+// Draft passes, the tree between them, the target's pass, the walk and the KV commit: the host looks once.
 TEST(CudaSession, ACycleIsReadBackOnce) {
   const auto model = open_model(target(), checked_cuda());
   const auto waits = [](Session& s) {
