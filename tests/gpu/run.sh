@@ -248,7 +248,7 @@ inflated() {
 }
 bench_inflated() {
   local eagle=$big/demo-eagle.aerie head=$((4096 * 128256 * 2)) json=$work/inflated.json
-  "$bin/aerie" bench --device cuda --model "$big/target.aerie" --drafter "$eagle" --tree chain --tree eagle2 --tree cast \
+  "$bin/aerie" bench --device cuda --model "$big/target.aerie" --drafter "$eagle" --tree chain --tree eagle2 --tree cast --tree auto \
     --temperature 0 --max-tokens 64 --repeats 3 --json >"$json" || return
   # A pass of the target reads all of it but the embedding, which is as large as its head and of which it reads rows; one of
   # the drafter, itself and that head.
