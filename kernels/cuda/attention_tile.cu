@@ -10,10 +10,10 @@ namespace {
 struct TileGrid {
   uint32_t tiles, splits, alone, alone_splits;
   AERIE_HOST_DEVICE TileGrid(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks, int64_t tiles_of_row) {
-    constexpr int64_t kEnough = 528;  // blocks, four for each of 132 multiprocessors
+    constexpr int64_t kEnough = 528;  // blocks, four for each of 132 multiprocessors; more would wait for the first to end
     const auto splits_of = [&](int64_t n) {
-      const int64_t s = (kEnough + n * kv_heads - 1) / (n * kv_heads);
-      return static_cast<uint32_t>(s < chunks ? s : chunks);
+      const int64_t s = kEnough / (n * kv_heads) < chunks ? kEnough / (n * kv_heads) : chunks;
+      return static_cast<uint32_t>(s < 1 ? 1 : s);
     };
     tiles = static_cast<uint32_t>((rows * group + kTileQueries - 1) / kTileQueries);
     alone = static_cast<uint32_t>(rows * tiles_of_row);

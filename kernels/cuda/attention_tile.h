@@ -273,8 +273,7 @@ struct AttentionTile {
       if (warp == 0 && t == 0) to[0] = top[half], to[1] = total[half];
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) to[2 + (warp * kTiles + tile) * 8 + 2 * t + e] = out[tile][2 * half + e];
+        *reinterpret_cast<float2*>(to + 2 + (warp * kTiles + tile) * 8 + 2 * t) = make_float2(out[tile][2 * half], out[tile][2 * half + 1]);
     }
   }
 };
