@@ -125,4 +125,47 @@ __device__ void select_best(int64_t n, int k, const KeyAt& key_at, BestMemory& m
   sync_block();
 }
 
+// The same of lists that are each in order, if they and k are few: no list has one of the best whose first is not among the k
+// best firsts. By one warp, in registers, without a barrier; a block would go through all keys for each digit.
+constexpr int kFewBest = 16, kFewLists = 1024;
+
+// The best of a warp's keys, which goes; `taken` is where it was, -1 on all lanes but one.
+template <int n>
+__device__ uint64_t take_best(uint64_t (&keys)[n], int* taken) {
+  uint64_t mine = kNoKey;
+#pragma unroll
+  for (int i = 0; i < n; ++i) mine = keys[i] > mine ? keys[i] : mine;
+  const uint64_t best = warp_max(mine);
+  *taken = -1;
+#pragma unroll
+  for (int i = 0; i < n; ++i)
+    if (best != kNoKey && keys[i] == best) keys[i] = kNoKey, *taken = i;
+  return best;
+}
+
+// key_at(list, i): the i-th of k of a list. `best`: shared, room for k; `chosen`: for kFewBest.
+template <class KeyAt>
+__device__ void best_of_lists(int64_t lists, int k, const KeyAt& key_at, uint64_t* best, int32_t* chosen) {
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  int taken, lists_taken = 0;
+  uint64_t firsts[kFewLists / 32];
+#pragma unroll
+  for (int i = 0; i < kFewLists / 32; ++i) firsts[i] = lane + 32 * i < lists ? key_at(lane + 32 * i, 0) : kNoKey;
+  for (; lists_taken < k; ++lists_taken) {
+    if (take_best(firsts, &taken) == kNoKey) break;
+    if (taken >= 0) chosen[lists_taken] = lane + 32 * taken;
+  }
+  sync_warp();
+  uint64_t keys[kFewBest * kFewBest / 32];
+#pragma unroll
+  for (int i = 0; i < kFewBest * kFewBest / 32; ++i) {
+    const int at = lane + 32 * i;
+    keys[i] = at < lists_taken * k ? key_at(chosen[at / k], at % k) : kNoKey;
+  }
+  for (int i = 0; i < k; ++i) {
+    const uint64_t next = take_best(keys, &taken);
+    if (lane == 0) best[i] = next;
+  }
+}
+
 }  // namespace aerie::kernels::cuda

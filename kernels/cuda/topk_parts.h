@@ -90,6 +90,7 @@ __device__ BlockSum score_block(const BestWanted& w, int64_t first, const DrawKe
 
 struct RowMemory {  // shared
   BestMemory best;
+  int32_t chosen[kFewBest];
   float reduce[32];
   double sums[32];
 };
@@ -105,7 +106,12 @@ __device__ inline void merge_row(const BestWanted& w, const BestParts& parts, in
     return;
   }
   const uint64_t* keys = parts.best + r * parts.count * w.k;
-  select_best(parts.count * w.k, w.k, [&](int64_t i) { return keys[i]; }, m.best);
+  if (w.k <= kFewBest && parts.count <= kFewLists) {
+    if (me < 32) best_of_lists(parts.count, w.k, [&](int64_t list, int i) { return keys[list * w.k + i]; }, m.best.best, m.chosen);
+    sync_block();
+  } else {
+    select_best(parts.count * w.k, w.k, [&](int64_t i) { return keys[i]; }, m.best);
+  }
   const float top = m.best.best[0] == kNoKey ? 0.0f : score_of(m.best.best[0]);
   double sum = 0;
   for (int64_t b = me; b < parts.blocks; b += kRowThreads) {

@@ -75,6 +75,24 @@ TEST(CudaDraw, TheNoiseIsExactlyThatOfTheHost) {
   }
 }
 
+// The best k, wherever they are: all in one of 41 ranges, one in each, as many equals as places, none at all in most.
+TEST(CudaDraw, TopKFindsTheBestWhereverTheyAre) {
+  constexpr int64_t v = 40 * 4096 + 5;
+  constexpr int32_t k = 12;
+  Floats logits = random_floats(4 * v, 1);
+  for (int32_t i = 0; i < k; ++i) {
+    logits[static_cast<size_t>(7 * 4096 + 11 * i)] = 100.0f + static_cast<float>(i * 5 % k);
+    logits[static_cast<size_t>(v + 3 * i * 4096 + i)] = 100.0f + static_cast<float>(i * 5 % k);
+  }
+  std::fill_n(logits.begin() + 2 * v, v, 0.25f);
+  for (const int32_t used : {static_cast<int32_t>(v), 3 * 4096 + 7, 4096 + 3, 5}) {
+    Best got(4 * k), want(4 * k);
+    run_cuda(TopK{view(logits, 4, v), k, used, nullptr, nullptr, got.token.data(), got.logp.data()});
+    run_reference(TopK{view(logits, 4, v), k, used, nullptr, nullptr, want.token.data(), want.logp.data()});
+    expect_best(got, want);
+  }
+}
+
 TEST(CudaDraw, TopKOfARowThatIsNotFiniteIsNothing) {
   for (const float bad : {std::nanf(""), kInfinity, -kInfinity})
     for (const size_t where : {0u, 99u, 100u}) {
@@ -133,6 +151,9 @@ TEST(CudaDraw, AHeadsBestAreTheBestOfItsLogits) {
   expect_same_best({DType::int8, 900, 96, 9, 3, 5, 1500, 0.7f, 1.0f, true});
   expect_same_best({DType::bf16, 1300, 64, 2, 1, kMaxTopK, 1300, 0.7f, 1.0f, false});  // lists that are long
   expect_same_best({DType::bf16, 300, 64, 2, 1, 60, 40, 0.7f, 1.0f, false});          // fewer than k
+  expect_same_best({DType::bf16, 20000, 64, 3, 1, 16, 20000, 0.7f, 1.0f, false});     // many lists
+  expect_same_best({DType::int8, 20000, 64, 3, 1, 17, 300, 0.7f, 1.0f, false});       // most of them empty
+  expect_same_best({DType::int8, 20000, 64, 3, 1, 10, 300, 0.7f, 1.0f, false});
   // Too cold for the best of a row, whatever its range, to be divided by it.
   expect_same_best({DType::int4, 600, 64, 9, 1, 5, 600, 1e-37f, 1e4f, false});
 }
