@@ -1,4 +1,5 @@
 // Batch handle. A session and its batch know each other; both links change only while both are held.
+#include <chrono>
 #include <thread>
 
 #include "capi/src/aerie/handles.h"
@@ -8,10 +9,13 @@ using namespace aerie::capi;
 
 namespace {
 
-// A thread that steps in a loop leaves hardly a moment to who waits to release a member, so it lets that one go first. Not for
-// ever: this thread may be the one that the other waits for.
+// A thread that steps in a loop leaves hardly a moment to who waits to release a member, so it lets that one go first: where
+// other programs have the CPUs by leaving its own, for there a yield takes no time. Not for ever: this thread may be the one
+// that the other waits for.
 void let_leave(const std::atomic<int32_t>& leaving) {
-  for (int turns = 0; turns < 256 && leaving.load(std::memory_order_relaxed) > 0; ++turns) std::this_thread::yield();
+  const auto somebody = [&] { return leaving.load(std::memory_order_relaxed) > 0; };
+  for (int turns = 0; turns < 256 && somebody(); ++turns) std::this_thread::yield();
+  for (int turns = 0; turns < 4 && somebody(); ++turns) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 template <class F>
