@@ -172,8 +172,8 @@ TEST(Batch, ThreadsThatGetInTheWay) {
   }
 }
 
-// Releases all members but one while a thread does nothing but step. The most steps that began during one release.
-int64_t most_steps_during_a_release() {
+// Releases all members but one while a thread does nothing but step. How many steps began during each release.
+std::vector<int64_t> steps_during_releases() {
   BatchHost host;
   EXPECT_EQ(host.start(1, false), AERIE_OK) << host.err.message;
   for (int i = 0; i < 9; ++i) EXPECT_EQ(host.join(5), AERIE_OK) << host.err.message;
@@ -181,23 +181,25 @@ int64_t most_steps_during_a_release() {
   std::atomic<int64_t> calls{0};
   std::thread stepper([&] { step_until(stop, host.batch, [&](int32_t) { ++calls; }); });
   while (calls == 0) std::this_thread::yield();
-  int64_t most = 0;
+  std::vector<int64_t> steps;
   for (size_t i = 0; i + 1 < host.members.size(); ++i) {
     const int64_t before = calls;
     aerie_session_release(std::exchange(host.members[i].session, nullptr));
-    most = std::max(most, calls - before);
+    steps.push_back(calls - before);
   }
   stop = true;
   stepper.join();
-  return most;
+  return steps;
 }
 
-// Such a thread has the batch nearly all the time; who waits to release a member gets it between two steps. (Of three rounds the
-// best: the system may let a thread wait at a bad moment.)
+// Such a thread has the batch nearly all the time; who waits to release a member gets it between two steps. (The median: where
+// other programs want the CPUs the system lets a thread wait at any moment, also before it waits for the batch.)
 TEST(Batch, AMemberIsReleasedWhileAnotherThreadStepsWithoutAPause) {
-  int64_t least = most_steps_during_a_release();
-  for (int i = 0; i < 2; ++i) least = std::min(least, most_steps_during_a_release());
-  EXPECT_LT(least, 1000);
+  std::vector<int64_t> steps;
+  for (int i = 0; i < 3; ++i)
+    for (const int64_t n : steps_during_releases()) steps.push_back(n);
+  std::sort(steps.begin(), steps.end());
+  EXPECT_LT(steps[steps.size() / 2], 10) << "at most " << steps.back();
 }
 
 }  // namespace
