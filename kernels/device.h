@@ -39,6 +39,7 @@ class Device {
   virtual ~Device() = default;
   virtual const char* name() const = 0;  // "cpu", "cuda", ...
   virtual const char* isa() const = 0;   // "AVX3_DL, 2 threads", "sm_90, NVIDIA H100 80GB HBM3"
+  virtual const char* chip() const { return ""; }  // its model, where it is not this host's processor
   virtual int threads() const { return 1; }  // of this host that a pass is spread over
   // Passes of a kind before one that takes as long as all later ones will.
   virtual int warm_ups() const { return 1; }

@@ -37,11 +37,10 @@ CostKey cost_key(const Model& model) {
   const kernels::Device& device = *model.device();
   CostKey k;
   k.version = AERIE_VERSION_TEXT;
-  // What is behind the comma: of a device of its own its model, of this processor its threads, which have a field.
-  const std::string isa = device.isa();
-  const size_t comma = std::min(isa.size(), isa.find(", "));
-  k.device = std::string(device.name()) + " " + (device.far() ? isa.substr(std::min(isa.size(), comma + 2)) : platform::processor_name());
-  k.isa = isa.substr(0, comma);
+  const std::string chip = device.chip();
+  k.device = std::string(device.name()) + " " + (chip.empty() ? platform::processor_name() : chip);
+  k.isa = device.isa();
+  k.isa.resize(std::min(k.isa.size(), k.isa.find(',')));  // chip and threads have fields of their own
   k.threads = device.threads();
   k.model = model.package().fingerprint();
   k.weights = weight_dtypes(&model.package());

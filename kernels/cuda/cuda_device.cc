@@ -69,10 +69,12 @@ class CudaDevice final : public Device {
     state_.early = options.early && gpu::can_be_early(clock_kernel());
     state_.ahead = state_.early ? options.ahead : 0;
     state_.beside_attention = options.beside_attention;
-    isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + info.name;
+    chip_ = info.name;
+    isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + chip_;
   }
   const char* name() const override { return "cuda"; }
   const char* isa() const override { return isa_.c_str(); }
+  const char* chip() const override { return chip_.c_str(); }
   int warm_ups() const override { return state_.graphs ? 2 : 1; }  // the second is captured as a graph
   bool far() const override { return true; }
   void* allocate(size_t bytes) override {
@@ -100,7 +102,7 @@ class CudaDevice final : public Device {
 
  private:
   DeviceState state_;
-  std::string isa_;
+  std::string isa_, chip_;
   Loader loader_;
 };
 

@@ -101,6 +101,7 @@ class MockDevice final : public Device {
 
   const char* name() const override { return "mock"; }
   const char* isa() const override { return inner_->isa(); }
+  const char* chip() const override { return inner_->chip(); }
   int threads() const override { return inner_->threads(); }
   int warm_ups() const override { return inner_->warm_ups(); }
   bool far() const override { return inner_->far(); }

@@ -287,8 +287,9 @@ void check_output(const std::string& path) {
   std::error_code none;
   if (fs::is_directory(path, none)) throw Failure(path + ": is a folder");
   if (fs::exists(path, none) && !fs::is_regular_file(path, none)) throw Failure(path + ": is not a regular file");
-  // The library too writes a neighbour and renames it. (mkstemp fills in the X.)
-  std::string neighbour = fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-XXXXXX");
+  // The library too writes a neighbour and renames it.
+  const std::string template_end(6, 'X');  // which mkstemp fills in
+  std::string neighbour = fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-" + template_end);
   const int fd = mkstemp(neighbour.data());
   if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));
   close(fd);

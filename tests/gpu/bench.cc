@@ -82,8 +82,8 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
   ordered_json j = {{"dtype", name}, {"layers", o.shape.layers}, {"context", o.context}, {"weight_bytes", b.bytes}, {"floor_us", floor_us}};
   for (const int64_t rows : o.rows) j["passes"].push_back(timed(b, target.plan(rows), rows, floor_us, o, (name + " target").c_str()));
   if (o.parts) j["parts"] = bench_parts(b, target, o);
-  if (type == DType::bf16) j["ways"] = bench_ways(b, target, floor_us, o);
   if (type == DType::bf16) {
+    j["ways"] = bench_ways(b, target, floor_us, o);
     const aerie::Status library = b.load_fast_linear();
     j["cublaslt"] = library.ok() ? "loaded" : library.message();
     std::fprintf(stderr, "cuBLASLt: %s\n", library.ok() ? "loaded" : library.message().c_str());
@@ -100,6 +100,7 @@ ordered_json bench_type(DType type, const std::string& name, const Options& o) {
 
 // How much less a level takes without each of its ops: what there is but one of would come out of the cache if it ran alone.
 ordered_json bench_left_out(Bench& b, const std::vector<Op>& level, const Options& o) {
+  if (level.size() != std::size(EagleLevel::kOps) + 2) fail("EagleLevel::kOps are not its plan's");  // and two downloads
   const double whole = b.time(level, o.samples).us;
   ordered_json all;
   for (size_t i = 0; i < std::size(EagleLevel::kOps); ++i) {

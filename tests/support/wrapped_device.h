@@ -25,6 +25,7 @@ class WrappedDevice : public kernels::Device {
   explicit WrappedDevice(std::shared_ptr<kernels::Device> inner) : inner_(std::move(inner)) {}
   const char* name() const override { return inner_->name(); }
   const char* isa() const override { return inner_->isa(); }
+  const char* chip() const override { return inner_->chip(); }
   int threads() const override { return inner_->threads(); }
   int warm_ups() const override { return inner_->warm_ups(); }
   bool far() const override { return inner_->far(); }
