@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/cpu/op_kernels.h"
 
@@ -64,9 +66,14 @@ KvCache filled(Device& device, Queue& queue, DType type, int64_t slots) {
 
 int main(int argc, char** argv) {
   CpuOptions o;
-  o.threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const int64_t context = round_up(argc > 2 ? std::atoi(argv[2]) : 32768, kSpanSlots);
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
+  int64_t context = 32768;
+  int rounds = 5;
+  CLI::App app("Attention's time at the end of a long context, in spans and as one task a row");
+  app.add_option("threads", o.threads, "0: the default")->check(CLI::Range(0, 1024));
+  app.add_option("context", context, "positions")->capture_default_str()->check(CLI::Range(1, 1 << 24));
+  app.add_option("rounds", rounds)->capture_default_str()->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  context = round_up(context, kSpanSlots);
   auto made = make_cpu_device(o);
   if (!made.ok()) return 1;
   Device& device = **made;

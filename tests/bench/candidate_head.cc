@@ -4,9 +4,10 @@
 // round; medians. tests/bench/candidate_head.py makes docs/candidate-head.md of it.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "kernels/cpu/cpu_device.h"
 #include "tests/bench/random_weights.h"
@@ -29,10 +30,12 @@ struct Case {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  std::vector<int64_t> ranks;
-  for (int i = 2; i < argc; ++i) ranks.push_back(std::atoll(argv[i]));
-  if (ranks.empty()) ranks = {64, 128, 256};
+  int rounds = 15;
+  std::vector<int64_t> ranks{64, 128, 256};
+  CLI::App app("A candidate head's time beside the whole head's");
+  app.add_option("rounds", rounds)->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("ranks", ranks)->capture_default_str()->check(CLI::Range(int64_t{1}, kHidden));
+  CLI11_PARSE(app, argc, argv);
   auto made = make_cpu_device({});
   if (!made.ok()) return 1;
   Device& device = **made;

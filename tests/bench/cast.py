@@ -96,7 +96,7 @@ def page(r: dict) -> str:
         three, one, top, e = at(c, "CAST 72", 3), at(c, "CAST 72", 1), best(c, "CAST 72"), c["eagle2"]
         out.append(f"| {c['shape']} | {c['temperature']:g} | {c['batch']} | {three['speed'] / e['speed']:.2f} | {three['nodes']:.1f}, {three['tau']:.2f} | "
                    f"{e['nodes']:.1f}, {e['tau']:.2f} | {three['speed'] / c['plain']:.2f} | {one['speed'] / c['plain']:.2f} | {top['speed'] / c['plain']:.2f} ({top['threshold']:g}) |")
-    account = ROOT / "tests/bench/cast/account.md"
+    account = ROOT / "tests/bench/cast/account.md.in"
     return "\n".join(out) + "\n\n" + account.read_text()
 
 

@@ -8,7 +8,10 @@
 #include <memory>
 #include <new>
 #include <random>
+#include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "kernels/cpu/cpu_device.h"
 #include "tests/bench/choose_isa.h"
@@ -37,9 +40,15 @@ float* floats(Device& d, int64_t n, uint32_t seed) {
 
 int main(int argc, char** argv) {
   CpuOptions o;
-  o.threads = argc > 1 ? std::atoi(argv[1]) : 0;
-  const int only = argc > 2 ? std::atoi(argv[2]) : -1, rounds = argc > 3 ? std::atoi(argv[3]) : 15;
-  if (argc > 4 && !choose_isa(argv[4])) return 1;
+  int only = -1, rounds = 15;
+  std::string isa;
+  CLI::App app("Linear's time, GB/s of weights and GMAC/s");
+  app.add_option("threads", o.threads, "0: the default")->check(CLI::Range(0, 1024));
+  app.add_option("dtype", only, "0 f32, 1 bf16, 2 int8, 3 int4, 5 fp8; -1: all")->capture_default_str()->check(CLI::Range(-1, 5));
+  app.add_option("rounds", rounds)->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("isa", isa, "such as AVX2; default: the machine's best");
+  CLI11_PARSE(app, argc, argv);
+  if (!isa.empty() && !choose_isa(isa)) return 1;
   auto made = make_cpu_device(o);
   if (!made.ok()) return 1;
   Device& device = **made;

@@ -5,9 +5,10 @@
 // time that passed.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "kernels/cpu/cpu_device.h"
 #include "tests/bench/random_weights.h"
@@ -37,7 +38,12 @@ struct Times {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
+  int rounds = 15;
+  int64_t only = 0;
+  CLI::App app("An LM head with its top k: in two ops and in one");
+  app.add_option("rounds", rounds)->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("vocabulary", only, "one of those below; default: all");
+  CLI11_PARSE(app, argc, argv);
   auto made = make_cpu_device({.threads = 1}), two = make_cpu_device({.threads = 2});
   if (!made.ok() || !two.ok()) return 1;
   Device& device = **made;
@@ -53,7 +59,7 @@ int main(int argc, char** argv) {
   for (int64_t r = 0; r < kMostRows; ++r) keys[r] = {1, 2, r, 30.0f, 0};
   for (const DType type : {DType::bf16, DType::int8})
     for (const auto& [v, h] : {std::pair<int64_t, int64_t>{4096, 192}, {32768, 2048}, {kMostVocab, 2048}}) {
-      if (argc > 2 && std::atoll(argv[2]) != v) continue;
+      if (only && only != v) continue;
       const Tensor w = weights(device, v, h, type);
       for (const int64_t rows : {int64_t{1}, kMostRows})
         for (const DrawKey* noise : {static_cast<const DrawKey*>(nullptr), static_cast<const DrawKey*>(keys)})

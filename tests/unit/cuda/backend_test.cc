@@ -54,7 +54,7 @@ TEST(CudaBackend, OtherLibrariesAreRefused) {
 // The real one, on this machine.
 TEST(CudaBackend, WithoutAGpuTheErrorIsClear) {
   const std::string path = kLib + "/aerie/libaerie-cuda.so";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "nvcc was not found: libaerie-cuda is not built";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "libaerie-cuda is not built: no nvcc was found, or a sanitizer is on";
   const auto device = make_device_from(path, 0);
   if (device.ok()) GTEST_SKIP() << "there is a device: tests/gpu/run.sh tests it";
   EXPECT_EQ(device.status().code(), Code::device);
