@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "core/import/pickle.h"
 #include "core/import/sink.h"
 #include "core/import/source.h"
 #include "core/platform/file.h"
@@ -19,7 +20,8 @@ Status not_read(const std::string& source, const std::string& what) {
   return error(Code::unsupported, source + ": " + what);
 }
 
-Result<Importer> recognise_tensors(const std::string& path) {
+Result<Importer> recognise_tensors(const ConvertOptions& o) {
+  const std::string& path = o.source;
   AERIE_ASSIGN(const auto source, open_safetensors(path));
   const auto& t = source->tensors();
   const auto any = [&](const char* prefix) {
@@ -27,13 +29,16 @@ Result<Importer> recognise_tensors(const std::string& path) {
     return it != t.end() && it->first.starts_with(prefix);
   };
   // Names and shapes, not the config's claims (official EAGLE-3 heads say LlamaForCausalLM).
+  const bool medusa = t.count("0.0.linear.weight") || t.count("medusa_head.0.0.linear.weight") ||
+                      t.count("medusa_heads.0.0.linear.weight") || t.count("blocks.0.layers.0.weight");
+  if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};  // Medusa-1.0: in one file with the model
   if (t.count("model.embed_tokens.weight") || any("model.layers.")) return Importer{import_llama_directory};
   if (any("midlayer.") || t.count("d2t") || t.count("layers.0.hidden_norm.weight")) return Importer{import_eagle3};
   if (t.count("fc_in.weight")) return Importer{import_fasteagle};
   if (any("hydra_mlp.")) return Importer{import_hydra};
-  if (any("medusa_head.") || t.count("0.linear.weight"))
+  if (medusa) return Importer{import_medusa};
+  if (any("medusa_head") || t.count("0.linear.weight"))
     return not_read(path, "an unknown kind of Medusa heads; {head}.{block}.linear.weight is read");
-  if (t.count("0.0.linear.weight")) return Importer{import_medusa};
   if (t.count("fc.weight")) return Importer{import_eagle};
   return not_read(path,
                      "neither a Llama model (model.embed_tokens.weight) nor a drafter head (fc.weight, hydra_mlp., 0.0.linear.weight); "
@@ -42,7 +47,7 @@ Result<Importer> recognise_tensors(const std::string& path) {
 }
 
 Result<Importer> recognise(const ConvertOptions& o) {
-  if (platform::path_kind(o.source) == platform::PathKind::directory) return recognise_tensors(o.source);
+  if (platform::path_kind(o.source) == platform::PathKind::directory) return recognise_tensors(o);
   AERIE_ASSIGN(const auto file, platform::MappedFile::open(o.source));
   const auto bytes = file->bytes();
   const auto begins = [&](std::string_view magic) {
@@ -51,11 +56,11 @@ Result<Importer> recognise(const ConvertOptions& o) {
   if (begins("AERIE")) return Importer{import_package};
   if (begins("GGUF")) return Importer{import_gguf};
   if (begins("PK\x03\x04") || begins("\x80\x02"))
-    return not_read(o.source, "a PyTorch pickle, which can run code when it is read; " + std::string(kPickleAdvice));
+    return refuse_pickles({o.source});
   if (begins("24ka")) return not_read(o.source, "a llama2.c export of version 1 or later; export with --version 0");
   // safetensors: a JSON object after its length. (A llama2.c file of 123 layers has the '{', not the quote.)
   if (bytes.size() > 9 && bytes[8] == '{' && (bytes[9] == '"' || bytes[9] == '}' || bytes[9] == ' '))
-    return recognise_tensors(o.source);
+    return recognise_tensors(o);
   return Importer{import_llama2c};
 }
 

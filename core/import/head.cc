@@ -74,10 +74,10 @@ Result<bool> is_targets_own(const Package& target, const std::vector<float>& emb
 
 }  // namespace
 
-Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink) {
-  if (!take.has("embed_tokens.weight")) return {};
+Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink, const std::string& name) {
+  if (!take.has(name)) return {};
   const LlamaConfig& t = head.target_config();
-  AERIE_ASSIGN(const auto embed, import.take("embed_tokens.weight", t.vocab_size, t.hidden));
+  AERIE_ASSIGN(const auto embed, import.take(name, t.vocab_size, t.hidden));
   AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed, t.vocab_size, t.hidden));
   return same ? Status() : sink.weight("embed", embed, t.vocab_size, t.hidden);
 }

@@ -33,8 +33,9 @@ Result<LlamaConfig> read_head_layers(const ConvertOptions& o, const HeadSource& 
 // A list that begins with 1 counts outputs and is moved by one (SGLang's convention).
 Status read_taps(const HeadSource& head, std::vector<int32_t>* taps);
 
-// Takes embed_tokens.weight if it is there; it is kept when it is not a copy of the target's.
-Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink);
+// Takes the head's embedding, `name`, if it is there; it is kept when it is not a copy of the target's.
+Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink,
+                            const std::string& name = "embed_tokens.weight");
 
 using HeadParams = std::vector<std::pair<std::string, double>>;
 HeadParams layer_params(const LlamaConfig& c);

@@ -83,6 +83,9 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   bool tied = false;
   AERIE_TRY(config.boolean("tie_word_embeddings", &tied, false).at(config_path));
   take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });  // computed from theta
+  bool heads = false;  // Medusa-1.0: the model and the heads for it in one file
+  take.ignore_if([&](const std::string& n) { return n.starts_with("medusa_head.") && (heads = true); });
+  if (heads) sink.warn(o.source + ": its Medusa heads are left out; with --drafter-for a package is made of them");
   AERIE_TRY(import_decoder(o, sink, take, kHuggingFaceNames, tied, &c));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);

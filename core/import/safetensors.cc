@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/import/json.h"
+#include "core/import/pickle.h"
 #include "core/import/source.h"
 #include "core/platform/dynamic_library.h"
 #include "core/platform/file.h"
@@ -198,10 +199,8 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
     if (files.size() > 1)
       return error(Code::not_found, path + ": several .safetensors files and no model.safetensors.index.json");
     if (files.empty()) {
-      AERIE_ASSIGN(const auto pickles, platform::list_files(path, ".bin"));
-      if (!pickles.empty())
-        return error(Code::unsupported,
-                     pickles[0] + ": a PyTorch pickle, which can run code when it is read; " + kPickleAdvice);
+      AERIE_ASSIGN(const auto pickles, find_pickles(path));
+      if (!pickles.empty()) return refuse_pickles(pickles);
       return error(Code::not_found, path + ": no model.safetensors");
     }
     AERIE_TRY(source->add_file(files[0]));

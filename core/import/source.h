@@ -36,11 +36,6 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path);
 // The directory whose config.json belongs to such a path.
 std::string checkpoint_directory(const std::string& path);
 
-inline constexpr const char* kPickleAdvice =
-    "convert it where it is trusted: python -c \"import torch; from safetensors.torch import save_file; "
-    "save_file({k: v.contiguous().clone() for k, v in torch.load('pytorch_model.bin', weights_only=True).items()}, "
-    "'model.safetensors')\"";
-
 // Takes tensors out of a source and keeps count, so that nothing is missing and nothing is left over.
 class TensorTaker {
  public:

@@ -1,4 +1,5 @@
-// Hydra drafter: Medusa's heads, each reading the tokens drafted before it (Hydra, section 3).
+// Hydra drafter: Medusa's heads, each reading the tokens drafted before it (Hydra, section 3). Where the package has a prefix
+// layer (Hydra++), f_j below is norm(layer(f_0 .. f_j)): attention over the committed features.
 //
 //   head i, for a node at depth i (the root at 0) after tokens t_{j+1} .. t_{j+1+i}:
 //   x = [f_j; embedding(t_{j+1}); .. embedding(t_{j+1+i})],   h = R x + r + SiLU(W x + b)
@@ -27,7 +28,16 @@ struct Hydra : aerie::Drafter {
   int32_t observe(aerie_plan* plan, const aerie_draft_rows* rows);
   int32_t propose(aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates);
 
+  // Behind a prefix layer "heads" is the number of its attention heads, as in every package with such a layer.
+  int32_t open_prefix(const aerie_drafter_open_info* info, aerie_drafter_error* err);
+  int32_t embed_tokens(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& out) const {
+    return embed.data ? compute->embed(plan, &embed, &rows->token, &out) : compute->embed_target(plan, &rows->token, &out);
+  }
+
   Head heads[kMaxHeads];
+  aerie_decoder_layer prefix{};
+  aerie_tensor prefix_norm{}, embed{};
+  aerie_kv* kv = nullptr;  // the prefix layer's; NULL: there is none
   aerie_tensor state{};  // (max_seqs * max_nodes, (K + 1) * H): feature and embeddings of a node's path
   int32_t hidden = 0, n_heads = 0, blocks = 0;
 };
@@ -36,7 +46,8 @@ int32_t Hydra::open(const aerie_drafter_open_info* info, aerie_drafter_needs* ne
   const aerie_package* p = info->package;
   const int64_t h = info->hidden;
   int32_t code = 0, own = 0;
-  if ((code = package->integer(p, "heads", 1, kMaxHeads, &n_heads, err)) ||
+  const bool has_prefix = package->has(p, "prefix.norm");
+  if ((code = package->integer(p, has_prefix ? "levels" : "heads", 1, kMaxHeads, &n_heads, err)) ||
       (code = package->integer(p, "blocks", 1, kMaxBlocks, &blocks, err)) ||
       (code = package->integer(p, "own_lm_heads", 0, 1, &own, err)))
     return code;
@@ -64,11 +75,15 @@ int32_t Hydra::open(const aerie_drafter_open_info* info, aerie_drafter_needs* ne
     if (code) return code;
   }
   std::snprintf(name, sizeof name, "heads.%d.0.linear", n_heads);
-  if (package->has(p, name)) return drafter_fail(err, AERIE_D_INVALID, "package: parameter heads: fewer than the heads it holds");
+  if (package->has(p, name))
+    return drafter_fail(err, AERIE_D_INVALID, has_prefix ? "package: parameter levels: fewer than the heads it holds"
+                                                         : "package: parameter heads: fewer than the heads it holds");
   std::snprintf(name, sizeof name, "heads.0.%d.linear", blocks);
   if (package->has(p, name)) return drafter_fail(err, AERIE_D_INVALID, "package: parameter blocks: fewer than the blocks it holds");
   if (!own && package->has(p, "heads.0.lm_head"))
     return drafter_fail(err, AERIE_D_INVALID, "package: parameter own_lm_heads: 0, but it holds heads.0.lm_head");
+  if (has_prefix && (code = open_prefix(info, err))) return code;
+  if (package->has(p, "embed") && (code = package->tensor(p, "embed", info->vocab, h, &embed, err))) return code;
   if ((code = compute->tensor_create(host, int64_t{info->max_seqs} * info->max_nodes, (n_heads + 1) * h, &state)))
     return drafter_fail(err, code, "no room for the node states");
   hidden = info->hidden;
@@ -78,12 +93,34 @@ int32_t Hydra::open(const aerie_drafter_open_info* info, aerie_drafter_needs* ne
   return AERIE_D_OK;
 }
 
+int32_t Hydra::open_prefix(const aerie_drafter_open_info* info, aerie_drafter_error* err) {
+  const aerie_package* p = info->package;
+  int32_t code = 0;
+  if ((code = package->tensor(p, "prefix.norm", 1, info->hidden, &prefix_norm, err)) ||
+      (code = package->tensor(p, "prefix.attn_norm", 1, info->hidden, &prefix.attn_norm, err)) ||
+      (code = package->decoder_layer(p, "prefix.", info->hidden, info->hidden, &prefix, err)))
+    return code;
+  aerie_kv_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.layers = 1;
+  desc.kv_heads = prefix.kv_heads;
+  desc.head_dim = prefix.head_dim;
+  desc.rope_theta = static_cast<float>(package->param(p, "rope_theta", 10000));
+  if ((code = compute->kv_create(host, &desc, &kv))) return drafter_fail(err, code, "no room for the KV cache");
+  return AERIE_D_OK;
+}
+
 int32_t Hydra::observe(aerie_plan* plan, const aerie_draft_rows* rows) {
-  aerie_tensor e;
+  aerie_tensor e, f = rows->feature;
   if (compute->scratch(plan, rows->n, hidden, &e)) return AERIE_D_NO_MEMORY;
-  compute->embed_target(plan, &rows->token, &e);
+  if (kv) {
+    if (compute->scratch(plan, rows->n, hidden, &f)) return AERIE_D_NO_MEMORY;
+    compute->decoder_layer(plan, &prefix, kv, 0, rows, &rows->feature, &f);
+    compute->rms_norm(plan, &f, &prefix_norm, prefix.rms_eps, &f);
+  }
+  embed_tokens(plan, rows, e);
   const aerie_tensor left = aerie_tensor_columns(state, 0, hidden), right = aerie_tensor_columns(state, hidden, hidden);
-  compute->copy_rows(plan, &rows->feature, &rows->last_row, &left, &rows->root, rows->n_seqs);
+  compute->copy_rows(plan, &f, &rows->last_row, &left, &rows->root, rows->n_seqs);
   return compute->copy_rows(plan, &e, &rows->last_row, &right, &rows->root, rows->n_seqs);
 }
 
@@ -102,7 +139,7 @@ int32_t Hydra::propose(aerie_plan* plan, const aerie_draft_rows* rows, aerie_can
     const aerie_tensor kept = aerie_tensor_columns(state, 0, before), left = aerie_tensor_columns(path, 0, before);
     const aerie_tensor right = aerie_tensor_columns(path, before, h), own = aerie_tensor_columns(state, 0, before + h);
     c.copy_rows(plan, &kept, &rows->parent, &left, nullptr, n);
-    c.embed_target(plan, &rows->token, &right);
+    embed_tokens(plan, rows, right);
     c.copy_rows(plan, &path, nullptr, &own, &rows->node, n);
   }
   c.linear(plan, &path, &head.weight[0], &head.bias[0], nullptr, &y);

@@ -23,7 +23,7 @@ spec = importlib.util.spec_from_file_location("logits_golden", HERE.parent / "lo
 plain = importlib.util.module_from_spec(spec)  # the decoder in float64, and how numbers are written
 spec.loader.exec_module(plain)
 
-H, FFN, HEADS, HEAD_DIM, V, EPS = 32, 32, 4, 8, 160, 1e-5
+H, FFN, TARGET_FFN, HEADS, HEAD_DIM, V, EPS = 32, 32, 48, 4, 8, 160, 1e-5
 TAPS = [0, 1, 2]
 TOKENS = 24
 ROWS = [0, 9, 18]
@@ -39,7 +39,7 @@ def gain_vector(g):
     return 1 + plain.normal((H,), 0.2, g)
 
 
-def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True):
+def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True, ffn=FFN):
     w = {f"{prefix}post_attention_layernorm.weight": gain_vector(g)}
     if input_norm:
         w[f"{prefix}input_layernorm.weight"] = gain_vector(g)
@@ -47,7 +47,7 @@ def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True):
     w[f"{prefix}self_attn.k_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g, 1.5)
     w[f"{prefix}self_attn.v_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g)
     w[f"{prefix}self_attn.o_proj.weight"] = matrix(H, HEADS * HEAD_DIM, g)
-    for name, shape in (("gate", (FFN, H)), ("up", (FFN, H)), ("down", (H, FFN))):
+    for name, shape in (("gate", (ffn, H)), ("up", (ffn, H)), ("down", (H, ffn))):
         w[f"{prefix}mlp.{name}_proj.weight"] = matrix(*shape, g)
     return w
 
@@ -129,7 +129,7 @@ def eagle3_draft(w, t, row, path):
         x = torch.cat([plain.rms_norm(t.embed[tokens], w["midlayer.input_layernorm.weight"], EPS),
                        plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)], -1)
         out = features + plain.attention(lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)),
-                                         HEADS, 2, HEAD_DIM, inv)
+                                         HEADS, 2, HEAD_DIM, EPS, inv)
         h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
         out = out + (silu(h @ w["midlayer.mlp.gate_proj.weight"].T) * (h @ w["midlayer.mlp.up_proj.weight"].T)
                      ) @ w["midlayer.mlp.down_proj.weight"].T
@@ -191,10 +191,42 @@ def hydra_draft(w, t, row, path):
             + silu(w[block + "linear.weight"] @ x + w[block + "linear.bias"])) @ t.lm_head.T
 
 
+# Hydra++: the target's layer shape before two-block heads with LM heads of their own; a dropout before every module counts
+# in the names.
+
+def hydra_prefix_weights(g):
+    config = {"hydra_num_heads": 3, "hydra_num_layers": 2, "hydra_head_arch": "prefix-mlp", "grounded_heads": True,
+              "hidden_state_offset": 0}
+    at = "prefix_embeding_layer."  # sic
+    w = {**decoder_layer(f"{at}layers.0.", g, HEADS, ffn=TARGET_FFN), f"{at}norm.weight": gain_vector(g)}
+    for i in range(3):
+        for name, columns in (("1.linear", (i + 2) * H), ("1.res_connection", (i + 2) * H), ("3.linear", H)):
+            w[f"hydra_mlp.{i}.{name}.weight"] = matrix(H, columns, g)
+            w[f"hydra_mlp.{i}.{name}.bias"] = plain.normal((H,), 0.3, g)
+        w[f"hydra_lm_head.{i}.1.weight"] = matrix(V, H, g, 2.0)
+        w[f"hydra_lm_head.{i}.1.bias"] = plain.normal((V,), 0.3, g)
+    return w, config
+
+
+def hydra_prefix_draft(w, t, row, path):
+    tokens, at = [int(t.ids[row + 1]), *path], f"hydra_mlp.{len(path)}."
+    f = plain.layer(w, "prefix_embeding_layer.layers.0.", t.features[:row + 1], torch.arange(row + 1), HEADS, HEADS, HEAD_DIM, EPS,
+                    plain.inverse_frequencies(HEAD_DIM, 10000.0, None), True)
+    x = torch.cat([plain.rms_norm(f[-1], w["prefix_embeding_layer.norm.weight"], EPS)] + [t.embed[token] for token in tokens])
+
+    def linear(name, x):
+        return w[f"{at}{name}.weight"] @ x + w[f"{at}{name}.bias"]
+    x = linear("1.res_connection", x) + silu(linear("1.linear", x))
+    x = x + silu(linear("3.linear", x))
+    lm_head = f"hydra_lm_head.{len(path)}.1."
+    return w[lm_head + "weight"] @ x + w[lm_head + "bias"]
+
+
 # Weights, draft, levels, seed (the first of its hundred without a near tie among the top five).
 KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weights, eagle3_draft, 4, 400),
          "fasteagle": (fasteagle_weights, fasteagle_draft, 3, 501), "medusa": (medusa_weights, medusa_draft, 3, 600),
-         "hydra": (hydra_weights, hydra_draft, 3, 700)}
+         "hydra": (hydra_weights, hydra_draft, 3, 700), "hydra_prefix": (hydra_prefix_weights, hydra_prefix_draft, 3, 800)}
+NOT_TRAINED = {"hydra_prefix"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):
@@ -222,7 +254,7 @@ def make(kind, target):
     files.write(tensors, config, folder)
     (folder / "model.safetensors").chmod(0o644)
     w = {k: v.double() for k, v in load_file(str(folder / "model.safetensors")).items()}
-    head, rows, worst = heads.load(folder), [], 0.0
+    head, rows, worst = None if kind in NOT_TRAINED else heads.load(folder), [], 0.0
     for row in ROWS:
         path, levels_out = [], []
         for level in range(levels):
@@ -230,13 +262,14 @@ def make(kind, target):
             levels_out.append({"ids": ids, "log_p": plain.rounded(log_p)})
             path.append(ids[1 if level == 0 else 0])  # not only the likeliest: a path that depends on its tokens
         path.pop()
-        for logits, mine in zip(twin_levels(target, head, row, path), levels_out, strict=True):
+        for logits, mine in [] if head is None else zip(twin_levels(target, head, row, path), levels_out, strict=True):
             got = logits.log_softmax(-1)[mine["ids"]]
             worst = max(worst, (got - torch.tensor(mine["log_p"])).abs().max().item())
         rows.append({"row": row, "path": path, "levels": levels_out})
     assert worst < 2e-4, (kind, worst)
     plain.write_json(folder / "golden.json", {"target": "../../logits/mha", "ids": target.ids.tolist(), "rows": rows})
-    print(f"{kind}: {(folder / 'model.safetensors').stat().st_size} bytes, PyTorch heads differ by {worst:.1e}")
+    beside = "no PyTorch head" if head is None else f"PyTorch heads differ by {worst:.1e}"
+    print(f"{kind}: {(folder / 'model.safetensors').stat().st_size} bytes, {beside}")
 
 
 def main():

@@ -130,7 +130,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
     return kernels::cuda::emulation::counts().host_waits - before;
   };
   for (const std::string tree : {"eagle2", "auto"}) {
-    for (const std::string kind : {"eagle", "eagle3", "fasteagle"}) {
+    for (const std::string kind : {"eagle", "eagle3", "fasteagle", "hydra_prefix"}) {
       if (tree == "auto" && kind == "eagle3") continue;  // in its plans as eagle
       SCOPED_TRACE(tree);
       const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,
@@ -139,7 +139,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
       std::vector<uint64_t> counts[2];
       for (const bool on_device : {true, false}) {
         SessionOptions o = sampled(3);  // the noise that they share lets heads agree with the target that know nothing
-        o.drafter = open_drafter(model, kind == "eagle3" ? "eagle" : kind, head);  // of which nothing is known yet
+        o.drafter = open_drafter(model, library_of(kind), head);  // of which nothing is known yet
         o.tree.name = tree;
         o.tree.total = 24;
         o.tree.top_k = 4;

@@ -85,7 +85,7 @@ struct BadHeads : testing::Test {
     writer->set_drafter(c);
     must(writer->finish());
     const auto model = open_model(*target_, cpu(1));
-    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + (kind == "eagle3" ? "eagle" : kind) + ".so")))
+    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + library_of(kind) + ".so")))
       if (c.plugin_id == k.desc.id) {
         const auto drafter = Drafter::open(model, k, must(Package::open(path)), {});
         EXPECT_FALSE(drafter.ok()) << kind << " " << param;
@@ -147,7 +147,9 @@ TEST_F(BadHeads, Conversion) {
   expect_says(with_d2t(3, 1000), {"d2t", "entry 3", "token 1003"});
   expect_says(with_d2t(3, -4), {"d2t", "token -1"});
   expect_says(with_d2t(0, 1 << 20), {"d2t", "entry 0"});
-  expect_says(converting("hydra", set("hydra_head_arch", "prefix-mlp")), {"hydra_head_arch"});
+  expect_says(converting("hydra", set("hydra_head_arch", "prefix-mlp")), {"hydra_head_arch", "the tensors are of mlp"});
+  expect_says(converting("hydra_prefix", set("hydra_head_arch", "mlp")), {"hydra_head_arch", "the tensors are of prefix-mlp"});
+  expect_says(converting("hydra", set("hydra_head_arch", "eagle-attn")), {"hydra_head_arch"});
   expect_says(converting("hydra", set("grounded_heads", false)), {"grounded_heads"});
   expect_says(converting("hydra", set("hidden_state_offset", 1)), {"hidden_state_offset"});
 }
@@ -164,6 +166,11 @@ TEST_F(BadHeads, Opening) {
   expect_says(opening("medusa", "own_lm_heads", 1), {"heads.0.lm_head"});
   expect_says(opening("hydra", "heads", 4), {"heads.3"});
   expect_says(opening("hydra", "blocks", 2), {"heads.0.1.linear"});
+  expect_says(opening("hydra_prefix", "levels", 4), {"heads.3"});
+  expect_says(opening("hydra_prefix", "levels", 2), {"levels"});
+  expect_says(opening("hydra_prefix", "heads", 3), {"heads"});
+  for (const char* tensor : {"prefix.attn_norm", "prefix.attn.qkv", "prefix.mlp.down"})
+    expect_says(opening("hydra_prefix", "", 0, tensor), {tensor});
   for (const char* kind : {"medusa", "hydra"}) {
     expect_says(with_tensor(kind, "heads.0.1.linear"), {"parameter blocks", kind});
     expect_says(with_tensor(kind, "heads.0.lm_head"), {"own_lm_heads", "heads.0.lm_head"});
@@ -187,7 +194,7 @@ TEST_F(BadHeads, AHeadForAnotherTarget) {
   const auto model = open_model(*other_, cpu(1));
   for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"}) {
     const auto package = must(Package::open(converted(source(kind), std::string("other-") + kind, kernels::DType::f32, *target_)));
-    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + (std::string(kind) == "eagle3" ? "eagle" : kind) + ".so")))
+    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + library_of(kind) + ".so")))
       if (package->drafter()->plugin_id == k.desc.id) {
         const auto drafter = Drafter::open(model, k, package, {});
         EXPECT_EQ(drafter.status().code(), Code::mismatch) << kind;

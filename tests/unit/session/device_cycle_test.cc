@@ -42,7 +42,7 @@ TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
     for (const PolicySpec& tree : trees())
       for (const float temperature : {0.0f, 0.9f}) {
         const auto text = [&](bool on_device) {
-          const std::string plugin = std::string(kind) == "eagle3" ? "eagle" : kind;
+          const std::string plugin = library_of(kind);
           auto s = begun(model, drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, tree, on_device),
                          {260, 513, 1021, 88, 300, 47});
           auto tokens_and_counts = more(*s, 48);
@@ -64,7 +64,7 @@ TEST_F(DeviceCycle, WhatWeighsCostsHasTheHostsTree) {
   const auto drawn = [&](const char* tree, const char* kind, float temperature, double draft_ms, bool on_device, size_t tokens = 240) {
     PolicySpec spec;
     spec.name = tree;
-    const std::string plugin = std::string(kind) == "eagle3" ? "eagle" : kind;
+    const std::string plugin = library_of(kind);
     SessionOptions o = drawing(open_drafter(model, plugin, models + "demo-" + kind + ".aerie"), temperature, spec, on_device);
     o.pass_ms = [=](const Drafter* drafter, int32_t rows) { return drafter ? draft_ms : 1 + 0.01 * rows; };
     auto s = begun(model, o, {260, 513, 1021, 88, 300, 47});

@@ -11,7 +11,7 @@ namespace aerie::test {
 namespace {
 
 const std::vector<int32_t> kOpening = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
-const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra"};
+const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix"};
 
 class DrafterState : public testing::Test {
  protected:
@@ -19,7 +19,7 @@ class DrafterState : public testing::Test {
   static std::string* target_;
 
   static std::shared_ptr<Drafter> open(const std::shared_ptr<Model>& model, const std::string& kind) {
-    return open_drafter(model, kind == "eagle3" ? "eagle" : kind,
+    return open_drafter(model, library_of(kind),
                         converted(source_dir() + "/tests/golden/heads/" + kind, "state-" + kind, kernels::DType::bf16, *target_));
   }
 };

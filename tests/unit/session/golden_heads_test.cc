@@ -12,11 +12,11 @@ std::string head(const std::string& kind) { return source_dir() + "/tests/golden
 class GoldenHeads : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const std::string kind = GetParam(), library = kind == "eagle3" ? "eagle" : kind;
+    const std::string kind = GetParam(), library = library_of(kind);
     const std::string target = converted(golden("mha"), "heads-target-" + kind, kernels::DType::f32);
     model_ = open_model(target, cpu(2));
     drafter_ = open_drafter(model_, library, converted(head(kind), "heads-" + kind, kernels::DType::f32, target));
-    ASSERT_EQ(drafter_->id(), kind);
+    ASSERT_EQ(drafter_->id(), kind == "hydra_prefix" ? "hydra" : kind);
     queue_ = must(model_->device()->make_queue());
     plan_ = must(Plan::create(model_->device(), 1 << 20));
     std::ifstream in(head(kind) + "/golden.json");
@@ -114,7 +114,7 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra"),
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -26,7 +26,7 @@ class Save : public testing::Test {
     if (kind == "none") return nullptr;
     if (kind == "small_model") return open_drafter(model, kind, *small_);
     if (kind == "ngram" || kind == "lookahead") return open_drafter(model, kind, "");
-    return open_drafter(model, kind == "eagle3" ? "eagle" : kind,
+    return open_drafter(model, library_of(kind),
                         converted(source_dir() + "/tests/golden/heads/" + kind, "save-" + kind, kernels::DType::bf16, *target_));
   }
 
@@ -71,7 +71,7 @@ std::string *Save::target_, *Save::small_;
 
 TEST_F(Save, EveryDrafterTreeAndTemperature) {
   const auto model = open_model(*target_, cpu(1));
-  for (const char* kind : {"none", "eagle", "eagle3", "fasteagle", "medusa", "hydra", "small_model", "ngram"})
+  for (const char* kind : {"none", "eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "small_model", "ngram"})
     for (const char* tree : {"chain", "static", "eagle2", "backbone"})
       for (const float temperature : {0.0f, 0.8f})
         expect_seamless(model, options_for(open(model, kind), tree, temperature), 9, 0,
@@ -128,7 +128,7 @@ TEST_F(Save, OnADeviceThatTheHostCannotRead) {
 // A drafter that has rested has features waiting for it; they are saved.
 TEST_F(Save, FeaturesThatWait) {
   const auto model = open_model(*target_, cpu(1));
-  for (const char* kind : {"eagle", "eagle3", "hydra"}) {
+  for (const char* kind : {"eagle", "eagle3", "hydra", "hydra_prefix"}) {
     const SessionOptions o = options_for(open(model, kind), "chain", 0.8f);
     auto session = must(Session::create(model, o));
     must(session->append(kSavedPrompt));

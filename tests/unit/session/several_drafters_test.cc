@@ -14,7 +14,7 @@ std::string several_target() {
   return path;
 }
 std::shared_ptr<Drafter> head(const std::shared_ptr<Model>& model, const std::string& kind) {
-  return open_drafter(model, kind == "eagle3" ? "eagle" : kind,
+  return open_drafter(model, library_of(kind),
                       converted(source_dir() + "/tests/golden/heads/" + kind, "several-" + kind, kernels::DType::bf16, several_target()));
 }
 // The target as its own draft model: at temperature 0 nearly always right.

@@ -84,6 +84,8 @@ def unpack_medusa(package: Package, said: dict[str, float]):
 
 
 def unpack_hydra(package: Package, said: dict[str, float]):
+    if "prefix.norm" in package:
+        refuse(package, "a prefix layer")
     head = hydra.HydraHead(*plain_heads(package, said))
     names = {}
     for i in range(len(head.hydra_mlp)):
