@@ -4,6 +4,7 @@
 
 #include "core/drafter/services.h"
 #include "core/model/decoder.h"
+#include "core/package/rope_params.h"
 
 namespace aerie {
 
@@ -67,7 +68,13 @@ int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aer
                              {desc->layers, desc->kv_heads, desc->head_dim, own.target->pool()->cache().dtype},
                              own.kv_positions());
   if (!pool.ok()) return AERIE_D_NO_MEMORY;
-  auto frequencies = own.weights.upload(rope_inverse_frequencies(desc->head_dim, desc->rope_theta, {}));
+  RopeScaling scaling;
+  if (own.package && own.package->drafter()) {  // checked when it was opened
+    auto read = read_rope_scaling(*own.package->drafter());
+    if (!read.ok()) return AERIE_D_INVALID;
+    scaling = *read;
+  }
+  auto frequencies = own.weights.upload(rope_inverse_frequencies(desc->head_dim, desc->rope_theta, scaling));
   if (!frequencies.ok()) return AERIE_D_NO_MEMORY;
   own.pool = *pool;
   own.inv_freq = *frequencies;

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 
+#include "core/import/lfs_pointer.h"
 #include "core/import/pickle.h"
 #include "core/import/sink.h"
 #include "core/import/source.h"
@@ -32,14 +33,18 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
   const bool medusa = t.count("0.0.linear.weight") || t.count("medusa_head.0.0.linear.weight") ||
                       t.count("medusa_heads.0.0.linear.weight") || t.count("blocks.0.layers.0.weight");
   if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};  // Medusa-1.0: in one file with the model
+  const auto head = [&](const std::string& at) -> Importer {  // of EAGLE's kinds
+    if (any((at + "midlayer.").c_str()) || t.count("d2t") || t.count(at + "layers.0.hidden_norm.weight")) return import_eagle3;
+    return t.count(at + "fc.weight") ? import_eagle : nullptr;
+  };
+  if (t.count("model.fc.weight") && !o.drafter_for.empty()) return head("model.");
   if (t.count("model.embed_tokens.weight") || any("model.layers.")) return Importer{import_llama_directory};
-  if (any("midlayer.") || t.count("d2t") || t.count("layers.0.hidden_norm.weight")) return Importer{import_eagle3};
   if (t.count("fc_in.weight")) return Importer{import_fasteagle};
   if (any("hydra_mlp.")) return Importer{import_hydra};
   if (medusa) return Importer{import_medusa};
   if (any("medusa_head") || t.count("0.linear.weight"))
     return not_read(path, "an unknown kind of Medusa heads; {head}.{block}.linear.weight is read");
-  if (t.count("fc.weight")) return Importer{import_eagle};
+  if (const Importer eagle = head("")) return eagle;
   return not_read(path,
                      "neither a Llama model (model.embed_tokens.weight) nor a drafter head (fc.weight, hydra_mlp., 0.0.linear.weight); "
                      "it holds " +
@@ -57,6 +62,7 @@ Result<Importer> recognise(const ConvertOptions& o) {
   if (begins("GGUF")) return Importer{import_gguf};
   if (begins("PK\x03\x04") || begins("\x80\x02"))
     return refuse_pickles({o.source});
+  AERIE_TRY(refuse_lfs_pointer(bytes).at(o.source));
   if (begins("24ka")) return not_read(o.source, "a llama2.c export of version 1 or later; export with --version 0");
   // safetensors: a JSON object after its length. (A llama2.c file of 123 layers has the '{', not the quote.)
   if (bytes.size() > 9 && bytes[8] == '{' && (bytes[9] == '"' || bytes[9] == '}' || bytes[9] == ' '))

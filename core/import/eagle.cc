@@ -10,8 +10,11 @@ Status import_eagle(const ConvertOptions& o, Sink& sink) {
   TensorTaker take(*head.source);
   LayerImport import(o, sink, take, 8);
   const int64_t h = c.hidden;
-  bool bias = true;
-  AERIE_TRY(head.reader().boolean("bias", &bias, true).at(head.config_path));  // absent means true
+  bool bias = true;  // the tensor decides; absent, the config must say so
+  AERIE_TRY(head.reader().boolean("bias", &bias, true).at(head.config_path));
+  if (bias && !take.has("fc.bias"))
+    return error(Code::bad_format, head.source->name() + ": tensor fc.bias: missing (" + head.config_path + ": bias is not false)");
+  bias = take.has("fc.bias");
   AERIE_TRY(import.weight("fc", "fc.weight", h, 2 * h));
   if (bias) AERIE_TRY(import.vector("fc.bias", "fc.bias", h));
   c.qkv_bias = take.has("layers.0.self_attn.q_proj.bias");

@@ -1,6 +1,8 @@
-// EAGLE-3 heads as published (SafeAILab/EAGLE): fc over the taps, one decoder layer that reads [embedding; feature],
-// a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id i + d2t[i].
+// EAGLE-3 heads as published (SafeAILab/EAGLE; speculators): fc over the taps, one decoder layer that reads
+// [embedding; feature], a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id i + d2t[i].
+// EAGLE-3.1's norms are speculators' norm_before_fc, fc_norm, norm_before_residual and norm_output.
 #include <algorithm>
+#include <cstdint>
 
 #include "core/import/head.h"
 
@@ -34,22 +36,35 @@ Status read_vocabulary(const HeadSource& head, TensorTaker& take, int64_t draft,
   return {};
 }
 
+struct Norms {
+  bool before_fc = false;        // of all taps at once
+  bool taps = false;             // of each by itself
+  bool before_residual = false;  // the layer's residual is the normed feature
+  bool output = false;           // drafted rows read the normed output
+};
+
+// Those with tensors are there if these are, too.
+Result<Norms> read_norms(const HeadSource& head, const TensorTaker& take) {
+  Norms n;
+  for (const auto& [key, set] : {std::pair<const char*, bool*>{"norm_before_fc", &n.before_fc}, {"fc_norm", &n.taps},
+                                 {"norm_before_residual", &n.before_residual}, {"norm_output", &n.output}})
+    AERIE_TRY(head.reader().boolean(key, set, false).at(head.config_path));
+  n.before_fc = n.before_fc || take.has("input_norm.weight");
+  n.taps = n.taps || take.has("fc_norm.0.weight");
+  if (n.before_fc && n.taps) return head.bad("fc_norm", "beside norm_before_fc");
+  return n;
+}
+
 }  // namespace
 
 Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   AERIE_ASSIGN(const HeadSource head, open_head(o));
   AERIE_ASSIGN(LlamaConfig c, read_head_layers(o, head));
   const ConfigReader config = head.reader();
-  int32_t own_target = 0, draft = 0;
-  AERIE_TRY(config.integer("target_hidden_size", &own_target, c.hidden).at(head.config_path));
-  if (own_target != c.hidden)
-    return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
-  for (const char* key : {"norm_before_residual", "norm_before_fc", "fc_norm"}) {
-    bool set = false;
-    AERIE_TRY(config.boolean(key, &set, false).at(head.config_path));
-    if (set) return error(Code::unsupported, head.config_path + ": " + key + ": not supported");
-  }
-  AERIE_TRY(config.integer("draft_vocab_size", &draft, c.vocab_size).at(head.config_path));
+  int32_t draft = c.vocab_size;
+  if (const auto d2t = head.source->tensors().find("d2t"); d2t != head.source->tensors().end() && d2t->second.shape.size() == 1)
+    draft = static_cast<int32_t>(std::min<int64_t>(d2t->second.shape[0], INT32_MAX));
+  AERIE_TRY(config.integer("draft_vocab_size", &draft, draft).at(head.config_path));
   if (draft < 1 || draft > c.vocab_size)
     return head.bad("draft_vocab_size", std::to_string(draft) + " is not in 1.." + std::to_string(c.vocab_size));
   std::vector<int32_t> taps;
@@ -57,11 +72,18 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
 
   TensorTaker take(*head.source);
   LayerImport import(o, sink, take, 12);
+  AERIE_ASSIGN(const Norms norms, read_norms(head, take));
+  if (norms.output)
+    sink.warn(head.config_path + ": norm_output: drafted rows read the normed output, as in vLLM and SGLang; where SpecForge wrote it "
+                                 "before that (2026-09) set it to false");
   const int64_t h = c.hidden;
   const auto at = head.source->tensors().lower_bound("midlayer.");
   const bool midlayer = at != head.source->tensors().end() && at->first.starts_with("midlayer.");
   const std::string layer = midlayer ? "midlayer." : "layers.0.";
   AERIE_TRY(import.weight("fc", "fc.weight", h, static_cast<int64_t>(taps.size()) * h));
+  if (norms.before_fc) AERIE_TRY(import.vector("taps_norm", "input_norm.weight", static_cast<int64_t>(taps.size()) * h));
+  for (size_t i = 0; norms.taps && i < taps.size(); ++i)
+    AERIE_TRY(import.vector("tap_norm." + std::to_string(i), "fc_norm." + std::to_string(i) + ".weight", h));
   AERIE_TRY(import.vector("input_norm", layer + "input_layernorm.weight", h));
   AERIE_TRY(import.vector("hidden_norm", layer + "hidden_norm.weight", h));
   c.qkv_bias = take.has(layer + "self_attn.q_proj.bias");
@@ -83,6 +105,10 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   HeadParams params = layer_params(c), more = tap_params(taps);
   params.insert(params.end(), more.begin(), more.end());
   params.emplace_back("draft_vocab", draft);
+  if (norms.before_fc) params.emplace_back("norm_before_fc", 1);
+  if (norms.taps) params.emplace_back("fc_norm", 1);
+  if (norms.before_residual) params.emplace_back("norm_before_residual", 1);
+  if (norms.output) params.emplace_back("norm_output", 1);
   finish_head(head, sink, "eagle3", params);
   return {};
 }

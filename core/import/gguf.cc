@@ -128,7 +128,7 @@ Status read_config(const GgufFile& file, const std::string& arch, LlamaConfig* c
 Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, LlamaConfig* c) {
   if (o.tokenizer == kNoTokenizer) return {};
   if (!o.tokenizer.empty()) {
-    AERIE_TRY(sink.tokenizer_file(o.tokenizer, c));
+    AERIE_TRY(sink.tokenizer_file(o.tokenizer, c).status());
   } else {
     AERIE_ASSIGN(const auto tokenizer, gguf_tokenizer(file));
     if (!tokenizer) {

@@ -1,10 +1,13 @@
 #include "core/import/head.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/import/taps.h"
+#include "core/package/rope_params.h"
 #include "core/package/validate.h"
 #include "core/platform/file.h"
 #include "kernels/cpu/cpu_device.h"
-#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
@@ -16,17 +19,39 @@ Status HeadSource::differs(const std::string& drafter_for, const char* key, int6
                                    " has " + std::to_string(theirs));
 }
 
+namespace {
+
+// The outer value of a key wins, unless it is null.
+nlohmann::json flattened(const nlohmann::json& root) {
+  nlohmann::json all = nlohmann::json::object();
+  for (const char* inner : {"transformer_layer_config", "eagle_config"})
+    if (root.contains(inner) && root[inner].is_object()) all.update(root[inner]);
+  for (const auto& [key, value] : root.items())
+    if (!value.is_null() || !all.contains(key)) all[key] = value;
+  return all;
+}
+
+}  // namespace
+
 Result<HeadSource> open_head(const ConvertOptions& o) {
   HeadSource head;
   head.config_path = platform::join_path(checkpoint_directory(o.source), "config.json");
-  AERIE_ASSIGN(head.config, read_json(head.config_path));
+  AERIE_ASSIGN(const auto document, read_json(head.config_path));
+  head.config = flattened(document.root());
+  if (head.reader().has("speculators_model_type") && !is_text(head.reader().at("speculators_model_type"), "eagle3"))
+    return error(Code::unsupported, head.config_path + ": speculators_model_type: only eagle3 is read");
   AERIE_ASSIGN(head.source, open_safetensors(o.source));
+  if (head.source->tensors().count("model.fc.weight")) head.source = without_prefix(std::move(head.source), "model.");
   AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
   if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
   const LlamaConfig& t = head.target_config();
   int32_t value = 0;
   for (const auto& [key, theirs] : {std::pair<const char*, int32_t>{"hidden_size", t.hidden}, {"vocab_size", t.vocab_size}}) {
     AERIE_TRY(head.reader().integer(key, &value, theirs).at(head.config_path));
+    int32_t reads = 0;
+    AERIE_TRY(head.reader().integer("target_hidden_size", &reads, value).at(head.config_path));
+    if (key == std::string_view("hidden_size") && reads != value)
+      return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
     if (value != theirs) return head.differs(o.drafter_for, key, value, theirs);
   }
   return head;
@@ -39,8 +64,6 @@ Result<LlamaConfig> read_head_layers(const ConvertOptions&, const HeadSource& he
   c.vocab_used = c.vocab_size;
   c.layers = 1;
   AERIE_TRY(in_its_words(package::check_config(c)).at(head.config_path));
-  if (c.rope_scaling.kind != RopeScaling::Kind::none)
-    return error(Code::unsupported, head.config_path + ": rope_scaling: not supported in drafter heads");
   return c;
 }
 
@@ -48,8 +71,6 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
   constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
   const int32_t layers = head.target_config().layers;
   AERIE_TRY(head.reader().integers(kKey, taps).at(head.config_path));
-  if (const nlohmann::json& config = head.config.root(); taps->empty() && config.contains("eagle_config") && config["eagle_config"].is_object())
-    AERIE_TRY(ConfigReader(config["eagle_config"]).integers(kKey, taps).at(head.config_path));
   if (taps->empty()) *taps = default_taps(layers);
   else if (taps->front() == 1)
     for (int32_t& t : *taps) ++t;
@@ -62,13 +83,34 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
 
 namespace {
 
-// Published heads carry a copy of the target's embedding. A second one in memory would be waste.
+// How far apart the same weight may be in the head's file and in the target's package: a step of the package's dtype, whose
+// scale is taken from `most`, the largest magnitude of 32 weights; and what f16 cannot hold.
+float step(kernels::DType dtype, float value, float most) {
+  constexpr float kSmallestHalf = 0x1p-23f;
+  switch (dtype) {
+    case kernels::DType::int8: return most / 60 + kSmallestHalf;  // a scale for a row, whose largest may be in other weights
+    case kernels::DType::int4: return most / 7 + kSmallestHalf;
+    case kernels::DType::fp8: return std::abs(value) / 8 + most / 256 + kSmallestHalf;
+    default: return std::abs(value) / 128 + kSmallestHalf;
+  }
+}
+
+// Published heads carry a copy of the target's embedding, often in another dtype. A second one in memory would be waste.
 Result<bool> is_targets_own(const Package& target, const std::vector<float>& embed, int64_t rows, int64_t cols) {
   AERIE_ASSIGN(const kernels::Tensor t, target.tensor("embed"));
-  if (t.dtype != kernels::DType::f32 && t.dtype != kernels::DType::bf16) return false;  // nothing left to compare
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t k = 0; k < cols; ++k)
-      if (kernels::to_bf16(kernels::panel16_at(t, r, k)) != kernels::to_bf16(embed[static_cast<size_t>(r * cols + k)])) return false;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = embed.data() + r * cols;
+    float row_most = 0;
+    for (int64_t k = 0; k < cols; ++k) row_most = std::max(row_most, std::abs(row[k]));
+    for (int64_t first = 0; first < cols; first += 32) {
+      const int64_t end = std::min(first + 32, cols);
+      float most = 0;
+      for (int64_t k = first; k < end; ++k) most = std::max(most, std::abs(row[k]));
+      if (t.dtype != kernels::DType::int4) most = row_most;
+      for (int64_t k = first; k < end; ++k)
+        if (std::abs(kernels::panel16_at(t, r, k) - row[k]) > step(t.dtype, row[k], most)) return false;
+    }
+  }
   return true;
 }
 
@@ -79,19 +121,24 @@ Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorT
   const LlamaConfig& t = head.target_config();
   AERIE_ASSIGN(const auto embed, import.take(name, t.vocab_size, t.hidden));
   AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed, t.vocab_size, t.hidden));
-  return same ? Status() : sink.weight("embed", embed, t.vocab_size, t.hidden);
+  if (same) return {};
+  sink.warn(head.source->name() + ": tensor " + name + ": differs from the target's embedding and is kept: " +
+            std::to_string(embed.size()) + " weights more");
+  return sink.weight("embed", embed, t.vocab_size, t.hidden);
 }
 
 HeadParams layer_params(const LlamaConfig& c) {
-  return {{"hidden", c.hidden},
-          {"heads", c.heads},
-          {"kv_heads", c.kv_heads},
-          {"head_dim", c.head_dim},
-          {"ffn", c.ffn},
-          {"rms_eps", static_cast<double>(c.rms_eps)},
-          {"rope_theta", static_cast<double>(c.rope_theta)},
-          {"vocab_size", c.vocab_size},
-          {"positions", c.max_context}};
+  HeadParams p{{"hidden", c.hidden},
+               {"heads", c.heads},
+               {"kv_heads", c.kv_heads},
+               {"head_dim", c.head_dim},
+               {"ffn", c.ffn},
+               {"rms_eps", static_cast<double>(c.rms_eps)},
+               {"rope_theta", static_cast<double>(c.rope_theta)},
+               {"vocab_size", c.vocab_size},
+               {"positions", c.max_context}};
+  for (const auto& [name, value] : rope_scaling_params(c.rope_scaling)) p.emplace_back(name, value);
+  return p;
 }
 
 HeadParams tap_params(const std::vector<int32_t>& taps) {

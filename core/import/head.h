@@ -12,11 +12,11 @@ namespace aerie {
 
 struct HeadSource {
   std::string config_path;
-  platform::JsonDocument config;
+  nlohmann::json config;  // one object: what is said in transformer_layer_config (speculators) or eagle_config is lifted out
   std::unique_ptr<TensorSource> source;
   std::shared_ptr<const Package> target;
 
-  ConfigReader reader() const { return ConfigReader(config.root()); }
+  ConfigReader reader() const { return ConfigReader(config); }
   const LlamaConfig& target_config() const { return *target->target(); }
   // Errors that name the config file, and for mismatches the target's value.
   Status bad(const char* key, const std::string& what) const;
@@ -29,11 +29,11 @@ Result<HeadSource> open_head(const ConvertOptions& o);
 // Sizes of a head's decoder layers (heads, ffn, eps, rope; one layer), checked against the target.
 Result<LlamaConfig> read_head_layers(const ConvertOptions& o, const HeadSource& head);
 
-// eagle_aux_hidden_state_layer_ids (top level or in eagle_config), or EAGLE-3's choice: inputs of target layers.
+// eagle_aux_hidden_state_layer_ids, or EAGLE-3's choice: inputs of target layers.
 // A list that begins with 1 counts outputs and is moved by one (SGLang's convention).
 Status read_taps(const HeadSource& head, std::vector<int32_t>* taps);
 
-// Takes the head's embedding, `name`, if it is there; it is kept when it is not a copy of the target's.
+// Takes the head's embedding, `name`, if it is there; it is kept, with a warning, when it is not a copy of the target's.
 Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink,
                             const std::string& name = "embed_tokens.weight");
 

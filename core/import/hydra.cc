@@ -11,10 +11,8 @@ namespace {
 constexpr const char* kPrefix = "prefix_embeding_layer.";
 
 // The layer that reads the target's features, in the shape of one of the target's: Hydra's config says nothing of it.
-Result<LlamaConfig> prefix_config(const HeadSource& head, const TensorTaker& take) {
+LlamaConfig prefix_config(const HeadSource& head, const TensorTaker& take) {
   LlamaConfig c = head.target_config();
-  if (c.rope_scaling.kind != RopeScaling::Kind::none)
-    return error(Code::unsupported, head.source->name() + ": " + kPrefix + ": the target's RoPE is scaled, which is not supported in drafter heads");
   c.layers = 1;
   c.qk_norm = false;
   c.qkv_bias = take.has(kPrefix + std::string("layers.0.self_attn.q_proj.bias"));
@@ -66,7 +64,7 @@ Status import_hydra(const ConvertOptions& o, Sink& sink) {
   LayerImport import(o, sink, take, int64_t{heads} * (2 * blocks + 2 + 2 * own) + 8 * prefix + 1);
   HeadParams params{{"hidden", t.hidden}, {"vocab_size", t.vocab_size}, {"heads", heads}};
   if (prefix) {
-    AERIE_ASSIGN(const LlamaConfig c, prefix_config(head, take));
+    const LlamaConfig c = prefix_config(head, take);
     AERIE_TRY(import_prefix(import, take, c));
     params = layer_params(c);  // whose "heads" are the layer's
     params.emplace_back("levels", heads);

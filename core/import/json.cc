@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/import/lfs_pointer.h"
 #include "core/platform/file.h"
 
 namespace aerie {
@@ -30,6 +31,7 @@ Result<platform::JsonDocument> parse_json(std::span<const uint8_t> bytes) {
 
 Result<platform::JsonDocument> read_json(const std::string& path, uint64_t max_bytes) {
   AERIE_ASSIGN(const auto bytes, platform::read_file(path, max_bytes));
+  AERIE_TRY(refuse_lfs_pointer(bytes).at(path));
   Result<platform::JsonDocument> j = parse_json(bytes);
   if (!j.ok()) return j.status().at(path);
   return j;

@@ -13,13 +13,14 @@ namespace {
 using nlohmann::json;
 using platform::PathKind;
 
-// The ends of a text are the generation config's where there is one, as in transformers.
-Status read_end_ids(const std::string& directory, LlamaConfig* c) {
+// Where a text begins and ends the generation config says, where there is one, as in transformers.
+Status read_generation(const std::string& directory, LlamaConfig* c) {
   const std::string path = platform::join_path(directory, "generation_config.json");
   if (platform::path_kind(path) != PathKind::file) return {};
   AERIE_ASSIGN(const auto document, read_json(path));
   const ConfigReader reader(document.root());
   if (reader.has("eos_token_id")) AERIE_TRY(reader.integers("eos_token_id", &c->eos_ids).at(path));
+  AERIE_TRY(reader.integer("bos_token_id", &c->bos_id, c->bos_id).at(path));
   return {};
 }
 
@@ -44,6 +45,21 @@ Result<std::string> chat_template(const std::string& directory) {
   return std::string();
 }
 
+constexpr const char* kMakeTokenizerJson =
+    "; a tokenizer.json would have them (python -c \"import sys, transformers; "
+    "transformers.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])\" DIRECTORY)";
+
+// Versions of transformers differ in whether add_bos_token counts beside a tokenizer.json; here, as in the latest, that alone does.
+Status tell_of_bos(const std::string& directory, const std::string& tokenizer, bool adds_bos, Sink& sink) {
+  const std::string path = platform::join_path(directory, "tokenizer_config.json");
+  if (adds_bos || platform::path_kind(path) != PathKind::file) return {};
+  AERIE_ASSIGN(const auto document, read_json(path));
+  const json& j = document.root();
+  if (j.contains("add_bos_token") && j["add_bos_token"] == true && j.contains("bos_token") && !j["bos_token"].is_null())
+    sink.warn(path + ": add_bos_token is true, but " + tokenizer + " puts none before a text; it is encoded without");
+  return {};
+}
+
 Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sink, LlamaConfig* c) {
   if (o.tokenizer == kNoTokenizer) return {};
   std::string path = o.tokenizer;
@@ -56,7 +72,15 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
     sink.warn(o.source + ": no tokenizer.json or tokenizer.model: the package speaks token ids only");
     return {};
   }
-  AERIE_TRY(sink.tokenizer_file(path, c));
+  AERIE_ASSIGN(const bool adds_bos, sink.tokenizer_file(path, c));
+  for (const int32_t id : c->eos_ids)
+    if (id >= c->vocab_used && id < c->vocab_size)
+      return error(Code::mismatch, o.source + ": eos_token_id: " + std::to_string(id) + ", but " + path + " has only " +
+                                       std::to_string(c->vocab_used) + " tokens" + kMakeTokenizerJson);
+  const std::string added = platform::join_path(directory, "added_tokens.json");
+  if (path.ends_with("tokenizer.model") && platform::path_kind(added) == PathKind::file && c->vocab_used < c->vocab_size)
+    sink.warn(added + ": tokens that " + path + " does not have are left out" + kMakeTokenizerJson);
+  AERIE_TRY(tell_of_bos(directory, path, adds_bos, sink));
   AERIE_ASSIGN(const std::string chat, chat_template(directory));
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
@@ -72,7 +96,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   LlamaConfig c;
   const ConfigReader config(document.root());
   AERIE_TRY(read_llama_config(config, &c).at(config_path));
-  AERIE_TRY(read_end_ids(directory, &c));
+  AERIE_TRY(read_generation(directory, &c));
   if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 &&
       !(config.has("model_type") && (is_text(config.at("model_type"), "qwen2") || is_text(config.at("model_type"), "qwen3")))) {
     c.eos_ids = {2};  // LlamaConfig's and MistralConfig's

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/import/json.h"
+#include "core/import/lfs_pointer.h"
 #include "core/import/pickle.h"
 #include "core/import/source.h"
 #include "core/platform/dynamic_library.h"
@@ -95,6 +96,7 @@ class SafetensorsSource final : public TensorSource {
   Status add(const platform::MappedFile& file) {
     const auto bytes = file.bytes();
     uint64_t header = 0;
+    AERIE_TRY(refuse_lfs_pointer(bytes));
     if (bytes.size() < 8) return bad("header length: the file is too short");
     std::memcpy(&header, bytes.data(), 8);
     if (header > kMaxHeader || header > bytes.size() - 8)
@@ -206,40 +208,6 @@ Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path) 
     AERIE_TRY(source->add_file(files[0]));
   }
   return std::unique_ptr<TensorSource>(std::move(source));
-}
-
-namespace {
-std::string to_string(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t d : shape) text += (text.empty() ? "(" : ", ") + std::to_string(d);
-  return text.empty() ? "()" : text + ")";
-}
-}  // namespace
-
-Status TensorTaker::take_shape(const std::string& name, const std::vector<int64_t>& shape) {
-  const auto it = source_.tensors().find(name);
-  if (it == source_.tensors().end()) return error(Code::bad_format, source_.name() + ": tensor " + name + ": missing");
-  if (it->second.shape != shape)
-    return error(Code::bad_format, source_.name() + ": tensor " + name + ": shape " + to_string(it->second.shape) +
-                                       ", the config needs " + to_string(shape));
-  left_.erase(name);
-  return {};
-}
-
-Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
-  AERIE_TRY(take_shape(name, shape));
-  return source_.read(name);
-}
-
-Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {
-  AERIE_TRY(take_shape(name, shape));
-  return source_.read_integers(name);
-}
-
-Status TensorTaker::nothing_left() const {
-  if (left_.empty()) return {};
-  return error(Code::bad_format, source_.name() + ": tensor " + *left_.begin() + ": unexpected" +
-                                     (left_.size() > 1 ? " (and " + std::to_string(left_.size() - 1) + " more)" : ""));
 }
 
 }  // namespace aerie

@@ -1,8 +1,10 @@
 #include "core/import/sink.h"
 
 #include <cstdio>
+#include <string_view>
 
 #include "core/import/candidate_head.h"
+#include "core/import/lfs_pointer.h"
 #include "core/platform/file.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/narrow_floats.h"
@@ -97,13 +99,18 @@ Status Sink::tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t
   return writer_->add_blob("tokenizer", tokenizer.serialize());
 }
 
-Status Sink::tokenizer_file(const std::string& path, LlamaConfig* c) {
+Result<bool> Sink::tokenizer_file(const std::string& path, LlamaConfig* c) {
   AERIE_ASSIGN(const auto bytes, platform::read_file(path, 64u << 20));
-  const auto made = path.ends_with(".model")
-                        ? text::Tokenizer::from_sentencepiece(bytes)
-                        : text::Tokenizer::from_hf_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  AERIE_TRY(refuse_lfs_pointer(bytes).at(path));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (text.starts_with("IQ== 0\n"))  // "!", the first of OpenAI's ranks
+    return error(Code::unsupported, path + ": a tiktoken vocabulary, which lacks its pre-tokenizer; take the tokenizer.json");
+  const bool json = first != text.npos && text[first] == '{' && !path.ends_with(".model");
+  const auto made = json || path.ends_with(".json") ? text::Tokenizer::from_hf_json(text) : text::Tokenizer::from_sentencepiece(bytes);
   if (!made.ok()) return made.status().at(path);
-  return tokenizer(**made, bytes, c).at(path);
+  AERIE_TRY(tokenizer(**made, bytes, c).at(path));
+  return (*made)->bos_id() >= 0;
 }
 
 std::string Sink::fingerprint() const {

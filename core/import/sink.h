@@ -34,8 +34,8 @@ class Sink {
   Status indices(const std::string& name, const std::vector<int32_t>& values);
   // Stores the tokenizer and lets it bound c->vocab_used; `source` is the file's own bytes.
   Status tokenizer(const text::Tokenizer& tokenizer, std::span<const uint8_t> source, LlamaConfig* c);
-  // A tokenizer.json, or a tokenizer.model by that ending.
-  Status tokenizer_file(const std::string& path, LlamaConfig* c);
+  // A tokenizer.json, or SentencePiece's own file. True: it puts a BOS before a text.
+  Result<bool> tokenizer_file(const std::string& path, LlamaConfig* c);
   // The last calls of an import: name (taken from a path) and identity of the whole.
   void finish_target(const std::string& path, const LlamaConfig& c);
   void finish_drafter(const std::string& name, const DrafterConfig& c);

@@ -33,6 +33,8 @@ class TensorSource {
 // A .safetensors file; or in a directory model.safetensors, the shards of model.safetensors.index.json, or
 // the only .safetensors file there is.
 Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path);
+// The same without the names' `prefix`; names that lack it stay.
+std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix);
 // The directory whose config.json belongs to such a path.
 std::string checkpoint_directory(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/package/format.h"
+#include "core/package/rope_params.h"
 
 namespace aerie::package {
 
@@ -124,6 +125,17 @@ Status check_fingerprint(const std::string& hex) {
   return bad("fingerprint", "not 16 to 64 lower-case hex digits");
 }
 
+Status check_rope_scaling(const RopeScaling& r) {
+  if (r.kind == RopeScaling::Kind::none) return {};
+  AERIE_TRY(real("rope_scaling.factor", r.factor, 0, 1e6));
+  if (r.kind == RopeScaling::Kind::llama3) {
+    AERIE_TRY(real("rope_scaling.low_freq_factor", r.low_freq_factor, 0, 1e6));
+    AERIE_TRY(real("rope_scaling.high_freq_factor", r.high_freq_factor, r.low_freq_factor, 1e6));
+    AERIE_TRY(range("rope_scaling.original_context", r.original_context, 1, 1 << 24));
+  }
+  return {};
+}
+
 Status check_config(const LlamaConfig& c) {
   AERIE_TRY(range("vocab_size", c.vocab_size, 1, 1 << 22));
   AERIE_TRY(range("vocab_used", c.vocab_used, 1, c.vocab_size));
@@ -139,14 +151,7 @@ Status check_config(const LlamaConfig& c) {
   AERIE_TRY(range("max_context", c.max_context, 1, 1 << 24));
   AERIE_TRY(real("rms_eps", c.rms_eps, 0, 1));
   AERIE_TRY(real("rope_theta", c.rope_theta, 0, 1e12));
-  if (const RopeScaling& r = c.rope_scaling; r.kind != RopeScaling::Kind::none) {
-    AERIE_TRY(real("rope_scaling.factor", r.factor, 0, 1e6));
-    if (r.kind == RopeScaling::Kind::llama3) {
-      AERIE_TRY(real("rope_scaling.low_freq_factor", r.low_freq_factor, 0, 1e6));
-      AERIE_TRY(real("rope_scaling.high_freq_factor", r.high_freq_factor, r.low_freq_factor, 1e6));
-      AERIE_TRY(range("rope_scaling.original_context", r.original_context, 1, 1 << 24));
-    }
-  }
+  AERIE_TRY(check_rope_scaling(c.rope_scaling));
   AERIE_TRY(range("bos_id", c.bos_id, -1, c.vocab_used - 1));
   AERIE_TRY(range("eos_ids count", static_cast<int64_t>(c.eos_ids.size()), 0, 64));
   for (const int32_t id : c.eos_ids) AERIE_TRY(range("eos_ids", id, 0, c.vocab_used - 1));
@@ -169,7 +174,7 @@ Status check_config(const DrafterConfig& c) {
     if (!names.insert(p.name).second) return bad(p.name, "parameter given twice");
     if (!std::isfinite(p.value)) return bad(p.name, "parameter is not finite");
   }
-  return {};
+  return read_rope_scaling(c).status();
 }
 
 std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {

@@ -18,6 +18,7 @@ inline constexpr int64_t kMaxCols = 1 << 22;
 Status check_name(const std::string& name);
 Status check_config(const LlamaConfig& c);
 Status check_config(const DrafterConfig& c);
+Status check_rope_scaling(const RopeScaling& r);
 Status check_fingerprint(const std::string& hex);
 
 // A tensor that a target's config implies.

@@ -85,8 +85,9 @@ Status ByteBpe::index_tokens() {
     }
   }
   for (int byte = 0; byte < 256; ++byte) {
-    // Bytes that text hardly has, or never: some vocabularies (SmolLM's) go without.
-    const bool rare = byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
+    // Bytes that text hardly has, or never: some vocabularies go without (SmolLM's without 04 06 13 14 16 1D C0 C1 F1 F4 and more).
+    const bool control = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
+    const bool rare = control || byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
     lacks_bytes_ |= byte_ids_[byte] < 0;
     if (byte_ids_[byte] < 0 && !rare) {
       return error(Code::unsupported,

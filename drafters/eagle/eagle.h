@@ -45,7 +45,9 @@ struct Eagle3 : Head {
   int32_t propose(aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates);
 
  private:
-  aerie_tensor input_norm{}, hidden_norm{}, norm{}, lm_head{}, vocab_map{};
+  aerie_tensor input_norm{}, hidden_norm{}, norm{}, lm_head{}, vocab_map{}, taps_norm{}, tap_norm[8] = {};
+  bool norm_before_residual = false, norm_output = false;
+  aerie_tensor normed(aerie_plan* plan, const aerie_tensor& features);
   void forward(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& g, aerie_tensor* out);
 };
 

@@ -4,6 +4,9 @@
 //   g   = the parent's output                         drafted rows: fc is skipped
 //   a   = g + attention([input_norm(embedding(t_{j+1})); hidden_norm(g)]),   out = a + mlp(norm(a))
 //   logits = lm_head(out_norm(out)), over the draft vocabulary (EAGLE-3, section 3; reference implementation)
+//
+// EAGLE-3.1 (speculators): the taps normed before fc, each by itself or all at once (tap_norm.I, taps_norm); hidden_norm(g) as the
+// residual (norm_before_residual); out_norm(out) as the output that drafted rows read (norm_output).
 #include "eagle.h"
 
 namespace eagle {
@@ -25,13 +28,21 @@ int32_t Eagle3::open(const aerie_drafter_open_info* info, aerie_drafter_needs* n
       (code = package->tensor(p, "norm", 1, h, &norm, err)) ||
       (code = package->tensor(p, "lm_head", draft_vocab, h, &lm_head, err)))
     return code;
+  if (package->param(p, "norm_before_fc", 0) != 0 && (code = package->tensor(p, "taps_norm", 1, needs->n_taps * h, &taps_norm, err))) return code;
+  for (int32_t i = 0; package->param(p, "fc_norm", 0) != 0 && i < needs->n_taps; ++i) {
+    char name[24];
+    std::snprintf(name, sizeof name, "tap_norm.%d", i);
+    if ((code = package->tensor(p, name, 1, h, &tap_norm[i], err))) return code;
+  }
+  norm_before_residual = package->param(p, "norm_before_residual", 0) != 0;
+  norm_output = package->param(p, "norm_output", 0) != 0;
   if (draft_vocab == info->vocab) return AERIE_D_OK;
   if ((code = package->tensor(p, "vocab_map", 1, draft_vocab, &vocab_map, err))) return code;
   if (vocab_map.dtype != AERIE_DTYPE_I32) return aerie::drafter_fail(err, AERIE_D_INVALID, "package: vocab_map: not i32");
   return AERIE_D_OK;
 }
 
-// out (n, H) = the layer over [norm(embedding); norm(g)] with residual g (n, H).
+// out (n, H) = the layer over [norm(embedding); norm(g)] with residual g (n, H), as children read it.
 void Eagle3::forward(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& g, aerie_tensor* out) {
   aerie_tensor pair;
   if (compute->scratch(plan, rows->n, 2 * int64_t{hidden}, &pair) || compute->scratch(plan, rows->n, hidden, out))
@@ -40,13 +51,28 @@ void Eagle3::forward(aerie_plan* plan, const aerie_draft_rows* rows, const aerie
   embed_tokens(plan, rows, left);
   compute->rms_norm(plan, &left, &input_norm, layer.rms_eps, &left);
   compute->rms_norm(plan, &g, &hidden_norm, layer.rms_eps, &right);
-  compute->decoder_layer_from(plan, &layer, kv, 0, rows, &pair, &g, out);
+  compute->decoder_layer_from(plan, &layer, kv, 0, rows, &pair, norm_before_residual ? &right : &g, out);
+  if (norm_output) compute->rms_norm(plan, out, &norm, layer.rms_eps, out);
+}
+
+// The target's features as fc reads them.
+aerie_tensor Eagle3::normed(aerie_plan* plan, const aerie_tensor& features) {
+  aerie_tensor out;
+  if ((!taps_norm.data && !tap_norm[0].data) || compute->scratch(plan, features.rows, features.cols, &out)) return features;
+  if (taps_norm.data) compute->rms_norm(plan, &features, &taps_norm, layer.rms_eps, &out);
+  for (int32_t i = 0; i < 8 && tap_norm[i].data; ++i) {
+    const aerie_tensor from = aerie_tensor_columns(features, int64_t{i} * hidden, hidden);
+    const aerie_tensor to = aerie_tensor_columns(out, int64_t{i} * hidden, hidden);
+    compute->rms_norm(plan, &from, &tap_norm[i], layer.rms_eps, &to);
+  }
+  return out;
 }
 
 int32_t Eagle3::observe(aerie_plan* plan, const aerie_draft_rows* rows) {
   aerie_tensor g, out{};
   if (compute->scratch(plan, rows->n, hidden, &g)) return AERIE_D_NO_MEMORY;
-  compute->linear(plan, &rows->feature, &fc, fc_bias.data ? &fc_bias : nullptr, nullptr, &g);
+  const aerie_tensor features = normed(plan, rows->feature);
+  compute->linear(plan, &features, &fc, fc_bias.data ? &fc_bias : nullptr, nullptr, &g);
   forward(plan, rows, g, &out);
   return compute->copy_rows(plan, &out, &rows->last_row, &state, &rows->root, rows->n_seqs);
 }
@@ -62,7 +88,7 @@ int32_t Eagle3::propose(aerie_plan* plan, const aerie_draft_rows* rows, aerie_ca
     forward(plan, rows, g, &out);
     compute->copy_rows(plan, &out, nullptr, &state, &rows->node, rows->n);
   }
-  compute->rms_norm(plan, &out, &norm, layer.rms_eps, &out);  // what children read is kept already
+  if (!norm_output) compute->rms_norm(plan, &out, &norm, layer.rms_eps, &out);  // what children read is kept already
   return compute->propose_head(plan, &out, &lm_head, nullptr, vocab_map.data ? &vocab_map : nullptr, candidates);
 }
 

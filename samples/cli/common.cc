@@ -256,8 +256,7 @@ Tokenizer open_tokenizer(aerie_model* model) {
   return Tokenizer(t);
 }
 
-std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool bos) {
-  const uint32_t flags = bos ? 0 : AERIE_ENCODE_NO_BOS;
+std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, uint32_t flags) {
   std::vector<int32_t> ids(text.size() + 8);  // a token a byte: enough, but for letters that normalising takes apart
   size_t n = 0;
   const auto into_ids = [&](aerie_error* e) {

@@ -22,7 +22,7 @@ struct RunOptions {
   std::vector<std::string> drafters, stops;
   std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile;
   int max_tokens = 128;
-  bool json = false, compare = false, ignore_eos = false;
+  bool json = false, compare = false, ignore_eos = false, special = false;
 };
 
 std::vector<int32_t> parse_tokens(const std::string& list) {
@@ -66,7 +66,12 @@ std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_
   if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
   else {
     if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
-    prompt = encode(tokenizer, o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file));
+    const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
+    prompt = encode(tokenizer, text, o.special ? AERIE_ENCODE_SPECIAL : 0);
+    if (o.special) {  // a chat template's text begins with the BOS that the tokenizer would put there
+      const auto without = encode(tokenizer, text, AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS);
+      if (!without.empty() && prompt.size() > without.size() && prompt[0] == without[0]) prompt = without;
+    }
   }
   if (prompt.empty()) throw Failure("the prompt is empty, and the model has no begin-of-text token: give --prompt, --prompt-file or --tokens");
   aerie_model_info info;
@@ -213,6 +218,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--verify-policy", o->verify, "exact: same seed, same text; sampled: the papers' rule, chain and static only")->capture_default_str()->check(CLI::IsMember({"exact", "sampled"}));
   c->add_option("--draft-noise", o->noise, "shared: drafts are ranked with the target's own dice; none: as published")->capture_default_str()->check(CLI::IsMember({"shared", "none"}));
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
+  c->add_flag("--special", o->special, "markers in the prompt, such as <|im_start|>, are those tokens (chat templates)");
   auto* file = c->add_option("--prompt-file", o->prompt_file, "file with UTF-8 text; -: standard input")->excludes(text);
   c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file);
   c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));

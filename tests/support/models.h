@@ -114,8 +114,9 @@ inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model
   return must(Drafter::open(model, kinds[k], opened, o));
 }
 
-// The library that drafts with a head of tests/golden/heads or of samples/models.
-inline std::string library_of(const std::string& head) { return head == "eagle3" ? "eagle" : head == "hydra_prefix" ? "hydra" : head; }
+// The drafter of a head of tests/golden/heads or of samples/models, and the library that it is in.
+inline std::string drafter_of(const std::string& head) { return head.substr(0, head.find('_')); }
+inline std::string library_of(const std::string& head) { return head.starts_with("eagle") ? "eagle" : drafter_of(head); }
 
 // A session under a tree policy, whose text does not end.
 inline SessionOptions options_for(std::shared_ptr<Drafter> drafter, const std::string& tree, float temperature, uint64_t seed = 11) {

@@ -221,8 +221,9 @@ typedef struct aerie_service_compute { /* frozen */
   uint32_t reserved;
   /* Persistent f32 tensor, zeroed, freed after destroy. [open only] */
   int32_t (*tensor_create)(const aerie_drafter_host *host, int64_t rows, int64_t cols, aerie_tensor *out);
-  /* One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Refused to HOST_TOKENS
-   * drafters, which are shown no rows that could fill it. [open only] */
+  /* One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Rotary angles are scaled as the
+   * package's parameters rope_scaling.* say, if it has them. Refused to HOST_TOKENS drafters, which are shown no rows that
+   * could fill it. [open only] */
   int32_t (*kv_create)(const aerie_drafter_host *host, const aerie_kv_desc *desc, aerie_kv **out);
   /* f32 working memory until the plan has run; its rows lie end to end (stride = cols). */
   int32_t (*scratch)(aerie_plan *plan, int64_t rows, int64_t cols, aerie_tensor *out);

@@ -123,22 +123,60 @@ def eagle3_weights(g):
 
 
 def eagle3_draft(w, t, row, path):
-    inv = plain.inverse_frequencies(HEAD_DIM, 500.0, None)
-    features, tokens = t.taps[:row + 1] @ w["fc.weight"].T, t.ids[1:row + 2]
+    return eagle3_logits(w, t, row, path, t.taps[:row + 1], plain.inverse_frequencies(HEAD_DIM, 500.0, None))
+
+
+def eagle3_logits(w, t, row, path, taps, inv, residual=False, output=False):
+    """residual, output: speculators' norm_before_residual, norm_output."""
+    features, tokens = taps @ w["fc.weight"].T, t.ids[1:row + 2]
     for token in [*path, None]:
-        x = torch.cat([plain.rms_norm(t.embed[tokens], w["midlayer.input_layernorm.weight"], EPS),
-                       plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)], -1)
-        out = features + plain.attention(lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)),
-                                         HEADS, 2, HEAD_DIM, EPS, inv)
+        normed = plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)
+        x = torch.cat([plain.rms_norm(t.embed[tokens], w["midlayer.input_layernorm.weight"], EPS), normed], -1)
+        out = (normed if residual else features) + plain.attention(
+            lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv)
         h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
         out = out + (silu(h @ w["midlayer.mlp.gate_proj.weight"].T) * (h @ w["midlayer.mlp.up_proj.weight"].T)
                      ) @ w["midlayer.mlp.down_proj.weight"].T
+        if output:
+            out = plain.rms_norm(out, w["norm.weight"], EPS)
         if token is not None:
             features, tokens = torch.cat([features, out[-1:]]), torch.cat([tokens, torch.tensor([token])])
-    scores = plain.rms_norm(out[-1], w["norm.weight"], EPS) @ w["lm_head.weight"].T
+    scores = (out[-1] if output else plain.rms_norm(out[-1], w["norm.weight"], EPS)) @ w["lm_head.weight"].T
     logits = torch.full((V,), -math.inf, dtype=torch.float64)
     logits[torch.arange(DRAFT_VOCABULARY) + w["d2t"].long()] = scores
     return logits
+
+
+# EAGLE-3.1 as speculators writes it: the layer's shape in transformer_layer_config, its RoPE scaled.
+SCALED = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}
+
+
+def eagle3_norms_weights(g):
+    w, flat = eagle3_weights(g)
+    nested = {**common(2, 500.0), "model_type": "llama", "num_hidden_layers": 1, "hidden_act": "silu", "rope_scaling": SCALED}
+    config = {"architectures": ["Eagle3DraftModel"], "speculators_model_type": "eagle3", "target_hidden_size": None,
+              "norm_before_fc": True, "norm_before_residual": True, "norm_output": True, "fc_norm": False,
+              "transformer_layer_config": nested, "tie_word_embeddings": False,
+              **{k: flat[k] for k in ("draft_vocab_size", "eagle_aux_hidden_state_layer_ids")}}
+    w = {n.replace("midlayer.", "layers.0."): t for n, t in w.items()}
+    return {**w, "input_norm.weight": 1 + plain.normal((3 * H,), 0.2, g)}, config
+
+
+def eagle3_norms_draft(w, t, row, path):
+    taps = plain.rms_norm(t.taps[:row + 1], w["input_norm.weight"], EPS)
+    w = {n.replace("layers.0.", "midlayer."): x for n, x in w.items()}
+    return eagle3_logits(w, t, row, path, taps, plain.inverse_frequencies(HEAD_DIM, 500.0, SCALED), residual=True, output=True)
+
+
+def eagle3_fc_norm_weights(g):
+    w, config = eagle3_weights(g)
+    return w | {f"fc_norm.{i}.weight": gain_vector(g) for i in range(3)}, config | {"fc_norm": True}
+
+
+def eagle3_fc_norm_draft(w, t, row, path):
+    taps = [plain.rms_norm(x, w[f"fc_norm.{i}.weight"], EPS) for i, x in enumerate(t.taps[:row + 1].split(H, -1))]
+    return eagle3_logits(w, t, row, path, torch.cat(taps, -1), plain.inverse_frequencies(HEAD_DIM, 500.0, None))
 
 
 def fasteagle_weights(g):
@@ -225,8 +263,10 @@ def hydra_prefix_draft(w, t, row, path):
 # Weights, draft, levels, seed (the first of its hundred without a near tie among the top five).
 KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weights, eagle3_draft, 4, 400),
          "fasteagle": (fasteagle_weights, fasteagle_draft, 3, 501), "medusa": (medusa_weights, medusa_draft, 3, 600),
-         "hydra": (hydra_weights, hydra_draft, 3, 700), "hydra_prefix": (hydra_prefix_weights, hydra_prefix_draft, 3, 800)}
-NOT_TRAINED = {"hydra_prefix"}  # no PyTorch head to compare with
+         "hydra": (hydra_weights, hydra_draft, 3, 700), "hydra_prefix": (hydra_prefix_weights, hydra_prefix_draft, 3, 800),
+         "eagle3_norms": (eagle3_norms_weights, eagle3_norms_draft, 4, 900),
+         "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000)}
+NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):

@@ -261,6 +261,12 @@ TEST(PackageDamage, DrafterNumbersAreJudged) {
   EXPECT_FALSE(status([](auto& d) { d.params[0].value = NAN; }).ok());
   EXPECT_FALSE(status([](auto& d) { d.params[0].name = "a b"; }).ok());
   EXPECT_FALSE(status([](auto& d) { d.params.assign(257, {"x", 1}); }).ok());
+  const auto scaled = [&](double kind, double factor) {
+    return status([&](auto& d) { d.params.insert(d.params.end(), {{"rope_scaling", kind}, {"rope_scaling.factor", factor}}); });
+  };
+  EXPECT_TRUE(scaled(1, 8).ok());
+  EXPECT_NE(scaled(3, 8).message().find("rope_scaling: unknown"), std::string::npos);
+  EXPECT_NE(scaled(2, 0).message().find("rope_scaling.factor"), std::string::npos);
 }
 
 // A drafter package around one zstd blob of ours.

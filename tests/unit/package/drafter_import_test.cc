@@ -81,10 +81,19 @@ TEST(ImportEagle, AnEmbeddingThatIsTheTargetsIsNotStoredTwice) {
   copy.tensors["embed_tokens.weight"] = source("embed", {20, 8});  // what write_target stores
   ASSERT_TRUE(copy.run().ok());
   EXPECT_FALSE((*Package::open(copy.options.output))->has("embed"));
-  Head quantised(DType::int8);
-  quantised.tensors["embed_tokens.weight"] = source("embed", {20, 8});
-  ASSERT_TRUE(quantised.run().ok());
-  EXPECT_TRUE((*Package::open(quantised.options.output))->has("embed"));
+  for (const DType dtype : {DType::fp8, DType::int8, DType::int4}) {  // which hold it to within a step
+    Head quantised(dtype);
+    quantised.tensors["embed_tokens.weight"] = source("embed", {20, 8});
+    ASSERT_TRUE(quantised.run().ok());
+    EXPECT_FALSE((*Package::open(quantised.options.output))->has("embed"));
+    std::vector<std::string> warnings;
+    quantised.options.warnings = &warnings;
+    quantised.tensors["embed_tokens.weight"].values[77] += 1;
+    ASSERT_TRUE(quantised.run().ok());
+    EXPECT_TRUE((*Package::open(quantised.options.output))->has("embed"));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("embed_tokens.weight: differs from the target's embedding"), std::string::npos) << warnings[0];
+  }
 }
 
 TEST(ImportEagle, RuleZero) {
@@ -101,15 +110,21 @@ TEST(ImportEagle, RuleZero) {
   Head bias;
   bias.more = "\"bias\": true";
   bias.refused(Code::bad_format, {"fc.bias", "missing"});
-  bias.more = "\"bias\": false";
+  bias.refused(Code::bad_format, {"config.json", "bias is not false"});
+  bias.more = "\"bias\": false";  // as some heads that have one say
   bias.tensors["fc.bias"] = source("b", {8});
-  bias.refused(Code::bad_format, {"fc.bias", "unexpected"});
+  EXPECT_TRUE(bias.run().ok());
+  EXPECT_TRUE((*Package::open(bias.options.output))->has("fc.bias"));
   Head extra;
   extra.tensors["lm_head.weight"] = source("x", {20, 8});
   extra.refused(Code::bad_format, {"lm_head.weight", "unexpected"});
   Head scaled;
+  scaled.more = R"("bias": false, "rope_scaling": {"type": "yarn", "factor": 2})";
+  scaled.refused(Code::unsupported, {"rope_scaling", "yarn"});
   scaled.more = R"("bias": false, "rope_scaling": {"type": "linear", "factor": 2})";
-  scaled.refused(Code::unsupported, {"rope_scaling"});
+  ASSERT_TRUE(scaled.run().ok());
+  EXPECT_EQ(param(**Package::open(scaled.options.output), "rope_scaling"), 1);
+  EXPECT_EQ(param(**Package::open(scaled.options.output), "rope_scaling.factor"), 2);
   Head eagle3;
   eagle3.tensors["midlayer.hidden_norm.weight"] = source("x", {8});
   eagle3.refused(Code::bad_format, {"midlayer.input_layernorm.weight", "missing"});

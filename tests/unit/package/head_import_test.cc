@@ -14,13 +14,13 @@ double head_param(const Package& p, const std::string& name) {
 }
 
 class HeadImport : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix"),
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(HeadImport, EveryTensorCounts) {
   const std::string kind = GetParam();
   EditedHead head(kind);
-  EXPECT_EQ(head.package()->drafter()->plugin_id, kind == "hydra_prefix" ? "hydra" : kind);
+  EXPECT_EQ(head.package()->drafter()->plugin_id, kind.substr(0, kind.find('_')));
   const auto all = head.tensors;
   for (const auto& [name, t] : all) {
     head.tensors.erase(name);
@@ -58,7 +58,11 @@ TEST(ImportEagle3, TheDraftVocabularyAgreesWithItself) {
   edit([](EditedHead& h) { h.tensors["d2t"].dtype = "F64"; }, {"d2t", "F64"});
   edit([](EditedHead& h) { h.tensors["t2d"].bytes[7] ^= 1; }, {"t2d", "token 7"});
   edit([](EditedHead& h) { h.tensors.erase("d2t"); }, {"d2t", "missing"});
-  edit([](EditedHead& h) { h.config.erase("draft_vocab_size"); }, {"lm_head.weight", "shape"});
+  edit([](EditedHead& h) { h.config["draft_vocab_size"] = 65; }, {"lm_head.weight", "shape"});
+  edit([](EditedHead& h) { h.config.erase("draft_vocab_size"), h.tensors.erase("d2t"); }, {"lm_head.weight", "shape"});
+  const std::string fingerprint = head.package()->fingerprint();
+  head.config.erase("draft_vocab_size");  // d2t has its length
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint);
   // The map is what the package holds: target ids, not offsets.
   const auto p = head.package();
   const auto t = *p->tensor("vocab_map");
@@ -100,6 +104,24 @@ TEST(ImportEagle3, TheSpellingsInUseAreOneHead) {
   std::swap(head.tensors, renamed);
   EXPECT_EQ(head.package()->fingerprint(), fingerprint);
   std::swap(head.tensors, renamed);
+  // NeMo's names, all but the LM head's.
+  renamed.clear();
+  for (const auto& [name, t] : head.tensors) renamed[(name.starts_with("lm_head") || name.ends_with("2d") || name.ends_with("2t") ? "" : "model.") + name] = t;
+  std::swap(head.tensors, renamed);
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint);
+  std::swap(head.tensors, renamed);
+  // speculators': the layer's settings in an object of their own, nulls outside it.
+  const json flat = head.config;
+  json nested;
+  for (const char* key : {"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "rms_norm_eps",
+                          "rope_theta", "vocab_size", "max_position_embeddings", "hidden_act"}) {
+    nested[key] = head.config[key];
+    head.config[key] = nullptr;
+  }
+  head.config["transformer_layer_config"] = nested;
+  head.config["speculators_model_type"] = "eagle3";
+  EXPECT_EQ(head.package()->fingerprint(), fingerprint);
+  head.config = flat;
   // Taps: in eagle_config, by default, and counted as outputs.
   constexpr const char* kTaps = "eagle_aux_hidden_state_layer_ids";
   head.config["eagle_config"] = {{kTaps, head.config[kTaps]}, {"use_aux_hidden_state", true}};

@@ -135,14 +135,18 @@ TEST_F(BadHeads, Conversion) {
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1})), {"fc.weight", "shape"});
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1, 7})), {"eagle_aux_hidden_state_layer_ids", "layer 7"});
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1, -2})), {"eagle_aux_hidden_state_layer_ids"});
-    expect_says(converting(kind, set("rope_scaling", {{"type", "linear"}, {"factor", 2}})), {"rope_scaling"});
+    expect_says(converting(kind, set("rope_scaling", {{"type", "yarn"}, {"factor", 2}})), {"rope_scaling", "yarn"});
+    expect_says(converting(kind, set("rope_scaling", {{"type", "linear"}, {"factor", -2}})), {"rope_scaling.factor"});
   }
   // A list that begins with 1 counts outputs: 1, 2, 3 would be inputs 2, 3, 4 of a target of three layers.
   expect_says(converting("eagle3", set("eagle_aux_hidden_state_layer_ids", {1, 2, 3})), {"layer 3"});
   expect_says(converting("eagle3", set("draft_vocab_size", 63)), {"lm_head.weight", "shape"});
   expect_says(converting("eagle3", set("draft_vocab_size", 1000)), {"draft_vocab_size"});
   expect_says(converting("eagle3", set("target_hidden_size", 64)), {"target_hidden_size"});
-  expect_says(converting("eagle3", set("norm_before_residual", true)), {"norm_before_residual"});
+  expect_says(converting("eagle3", set("norm_before_residual", 1)), {"norm_before_residual", "neither true nor false"});
+  expect_says(converting("eagle3", set("norm_before_fc", true)), {"input_norm.weight", "missing"});
+  expect_says(converting("eagle3_norms", set("fc_norm", true)), {"fc_norm", "norm_before_fc"});
+  expect_says(converting("eagle3_norms", set("speculators_model_type", "dflash")), {"speculators_model_type"});
   expect_says(converting("eagle3", set("fc_norm", 1)), {"fc_norm", "neither true nor false"});
   expect_says(with_d2t(3, 1000), {"d2t", "entry 3", "token 1003"});
   expect_says(with_d2t(3, -4), {"d2t", "token -1"});
@@ -175,6 +179,8 @@ TEST_F(BadHeads, Opening) {
     expect_says(with_tensor(kind, "heads.0.1.linear"), {"parameter blocks", kind});
     expect_says(with_tensor(kind, "heads.0.lm_head"), {"own_lm_heads", "heads.0.lm_head"});
   }
+  expect_says(opening("eagle3_norms", "", 0, "taps_norm"), {"taps_norm"});
+  expect_says(opening("eagle3_fc_norm", "", 0, "tap_norm.1"), {"tap_norm.1"});
   expect_says(opening("eagle3", "draft_vocab", 60), {"lm_head", "(64, 32)"});
   expect_says(opening("eagle3", "", 0, "vocab_map"), {"vocab_map"});
   // Damage behind the converter's back: ids that no token of the target has.

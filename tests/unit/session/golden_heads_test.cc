@@ -16,7 +16,7 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
     const std::string target = converted(golden("mha"), "heads-target-" + kind, kernels::DType::f32);
     model_ = open_model(target, cpu(2));
     drafter_ = open_drafter(model_, library, converted(head(kind), "heads-" + kind, kernels::DType::f32, target));
-    ASSERT_EQ(drafter_->id(), kind == "hydra_prefix" ? "hydra" : kind);
+    ASSERT_EQ(drafter_->id(), drafter_of(kind));
     queue_ = must(model_->device()->make_queue());
     plan_ = must(Plan::create(model_->device(), 1 << 20));
     std::ifstream in(head(kind) + "/golden.json");
@@ -114,7 +114,7 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix"),
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

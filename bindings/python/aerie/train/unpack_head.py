@@ -19,6 +19,8 @@ def params(drafter: Table) -> dict[str, float]:
 
 def shape(package: Package, said: dict[str, float]) -> dict:
     """Of the heads with decoder layers, by the names of their configurations."""
+    if "rope_scaling" in said:
+        refuse(package, "scaled RoPE")
     whole = {"hidden_size": "hidden", "num_attention_heads": "heads", "num_key_value_heads": "kv_heads", "head_dim": "head_dim",
              "intermediate_size": "ffn", "vocab_size": "vocab_size", "max_position_embeddings": "positions"}
     out = {theirs: int(said[ours]) for theirs, ours in whole.items()}
@@ -54,6 +56,8 @@ def unpack_eagle(package: Package, said: dict[str, float]):
 def unpack_eagle3(package: Package, said: dict[str, float]):
     if "layers.0.attn.qkv.bias" in package:
         refuse(package, "biases of q, k and v")
+    if {"norm_before_fc", "fc_norm", "norm_before_residual", "norm_output"} & said.keys():
+        refuse(package, "EAGLE-3.1's norms")
     head = eagle3.Eagle3Head(eagle3.Eagle3Config(draft_vocab_size=int(said["draft_vocab"]), **shape(package, said)))
     head.set_vocabulary(package["vocab_map"].long() if "vocab_map" in package else torch.arange(int(said["draft_vocab"])))
     norms = {"input_layernorm.weight": package["input_norm"], "hidden_norm.weight": package["hidden_norm"]}

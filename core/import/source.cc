@@ -1,0 +1,67 @@
+// What all checkpoints share, whatever their file format: names without a prefix, and taking tensors by count.
+#include "core/import/source.h"
+
+namespace aerie {
+
+namespace {
+
+class WithoutPrefix final : public TensorSource {
+ public:
+  WithoutPrefix(std::unique_ptr<TensorSource> source, const std::string& prefix) : source_(std::move(source)) {
+    for (const auto& [theirs, tensor] : source_->tensors()) {
+      std::string ours = theirs.starts_with(prefix) ? theirs.substr(prefix.size()) : theirs;
+      if (source_->tensors().count(ours) && ours != theirs) ours = theirs;  // both are there: neither is hidden
+      tensors_[ours] = tensor;
+      names_[std::move(ours)] = theirs;
+    }
+  }
+  const std::string& name() const override { return source_->name(); }
+  const std::map<std::string, SourceTensor>& tensors() const override { return tensors_; }
+  Result<std::vector<float>> read(const std::string& t) const override { return source_->read(names_.at(t)); }
+  Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_->read_integers(names_.at(t)); }
+
+ private:
+  std::unique_ptr<TensorSource> source_;
+  std::map<std::string, SourceTensor> tensors_;
+  std::map<std::string, std::string> names_;  // ours -> theirs
+};
+
+std::string to_string(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t d : shape) text += (text.empty() ? "(" : ", ") + std::to_string(d);
+  return text.empty() ? "()" : text + ")";
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix) {
+  return std::make_unique<WithoutPrefix>(std::move(source), prefix);
+}
+
+Status TensorTaker::take_shape(const std::string& name, const std::vector<int64_t>& shape) {
+  const auto it = source_.tensors().find(name);
+  if (it == source_.tensors().end()) return error(Code::bad_format, source_.name() + ": tensor " + name + ": missing");
+  if (it->second.shape != shape)
+    return error(Code::bad_format, source_.name() + ": tensor " + name + ": shape " + to_string(it->second.shape) +
+                                       ", the config needs " + to_string(shape));
+  left_.erase(name);
+  return {};
+}
+
+Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
+  AERIE_TRY(take_shape(name, shape));
+  return source_.read(name);
+}
+
+Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {
+  AERIE_TRY(take_shape(name, shape));
+  return source_.read_integers(name);
+}
+
+Status TensorTaker::nothing_left() const {
+  if (left_.empty()) return {};
+  return error(Code::bad_format, source_.name() + ": tensor " + *left_.begin() + ": unexpected" +
+                                     (left_.size() > 1 ? " (and " + std::to_string(left_.size() - 1) + " more)" : ""));
+}
+
+}  // namespace aerie
