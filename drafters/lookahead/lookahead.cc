@@ -5,7 +5,9 @@
 //   (l, c) stands below (l - 1, c). What the target picks after the last level closes an n-gram of column c, and every
 //   level moves up by one: a Jacobi iteration in each column.
 //
-// The window's rows go through the extension extra_rows; the pool also takes the n-grams of the text itself.
+// The window's rows go through the extension extra_rows; the pool also takes the n-grams of the text itself. Unlike the authors'
+// code: column 0 begins at a guess of the next token and not at the newest one; levels begin full of the text's tokens and are not
+// filled one a step; at temperature > 0 the window takes draws, with the noise that verification will use, for the likeliest.
 #include <algorithm>
 #include <cstring>
 #include <new>
