@@ -428,8 +428,9 @@ pub struct aerie_service_compute {
     pub reserved: u32,
     /// Persistent f32 tensor, zeroed, freed after destroy. \[open only\]
     pub tensor_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
-    /// One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Refused to HOST_TOKENS
-    /// drafters, which are shown no rows that could fill it. \[open only\]
+    /// One KV cache a drafter, of 1 to 64 layers; the host keeps slots, rollback and the tree mask. Rotary angles are scaled as the
+    /// package's parameters rope_scaling.\* say, if it has them. Refused to HOST_TOKENS drafters, which are shown no rows that
+    /// could fill it. \[open only\]
     pub kv_create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, desc: *const aerie_kv_desc, out: *mut *mut aerie_kv) -> i32>,
     /// f32 working memory until the plan has run; its rows lie end to end (stride = cols).
     pub scratch: Option<unsafe extern "C" fn(plan: *mut aerie_plan, rows: i64, cols: i64, out: *mut aerie_tensor) -> i32>,
