@@ -19,25 +19,10 @@ Status HeadSource::differs(const std::string& drafter_for, const char* key, int6
                                    " has " + std::to_string(theirs));
 }
 
-namespace {
-
-// The outer value of a key wins, unless it is null.
-nlohmann::json flattened(const nlohmann::json& root) {
-  nlohmann::json all = nlohmann::json::object();
-  for (const char* inner : {"transformer_layer_config", "eagle_config"})
-    if (root.contains(inner) && root[inner].is_object()) all.update(root[inner]);
-  for (const auto& [key, value] : root.items())
-    if (!value.is_null() || !all.contains(key)) all[key] = value;
-  return all;
-}
-
-}  // namespace
-
 Result<HeadSource> open_head(const ConvertOptions& o) {
   HeadSource head;
   head.config_path = platform::join_path(checkpoint_directory(o.source), "config.json");
-  AERIE_ASSIGN(const auto document, read_json(head.config_path));
-  head.config = flattened(document.root());
+  AERIE_ASSIGN(head.config, read_json(head.config_path));
   if (head.reader().has("speculators_model_type") && !is_text(head.reader().at("speculators_model_type"), "eagle3"))
     return error(Code::unsupported, head.config_path + ": speculators_model_type: only eagle3 is read");
   AERIE_ASSIGN(head.source, open_safetensors(o.source));

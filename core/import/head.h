@@ -12,11 +12,11 @@ namespace aerie {
 
 struct HeadSource {
   std::string config_path;
-  nlohmann::json config;  // one object: what is said in transformer_layer_config (speculators) or eagle_config is lifted out
+  platform::JsonDocument config;
   std::unique_ptr<TensorSource> source;
   std::shared_ptr<const Package> target;
 
-  ConfigReader reader() const { return ConfigReader(config); }
+  ConfigReader reader() const { return ConfigReader(config.root(), {"eagle_config", "transformer_layer_config"}); }  // speculators'
   const LlamaConfig& target_config() const { return *target->target(); }
   // Errors that name the config file, and for mismatches the target's value.
   Status bad(const char* key, const std::string& what) const;

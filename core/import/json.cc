@@ -37,9 +37,23 @@ Result<platform::JsonDocument> read_json(const std::string& path, uint64_t max_b
   return j;
 }
 
+ConfigReader::ConfigReader(const json& j, std::initializer_list<const char*> inner) : j_(j) {
+  size_t n = 0;
+  for (const char* name : inner)
+    if (j.contains(name) && j[name].is_object() && n < std::size(inner_)) inner_[n++] = &j[name];
+}
+
+const json* ConfigReader::find(const char* key) const {
+  for (const json* object : {&j_, inner_[0], inner_[1]}) {
+    if (!object) continue;
+    if (const auto it = object->find(key); it != object->end() && !it->is_null()) return &*it;
+  }
+  return nullptr;
+}
+
 Status ConfigReader::integer(const char* key, int32_t* out) const {
   if (!has(key)) return bad(key, "is missing");
-  return to_int32(j_[key], out) ? Status() : bad(key, "is not a 32-bit integer");
+  return to_int32(at(key), out) ? Status() : bad(key, "is not a 32-bit integer");
 }
 
 Status ConfigReader::integer(const char* key, int32_t* out, int32_t fallback) const {
@@ -50,8 +64,8 @@ Status ConfigReader::integer(const char* key, int32_t* out, int32_t fallback) co
 Status ConfigReader::number(const char* key, float* out, float fallback) const {
   *out = fallback;
   if (!has(key)) return {};
-  if (!j_[key].is_number()) return bad(key, "is not a number");
-  const auto v = j_[key].get<double>();
+  if (!at(key).is_number()) return bad(key, "is not a number");
+  const auto v = at(key).get<double>();
   if (!(std::fabs(v) <= std::numeric_limits<float>::max())) return bad(key, "is out of range");
   *out = static_cast<float>(v);
   return {};
@@ -60,8 +74,8 @@ Status ConfigReader::number(const char* key, float* out, float fallback) const {
 Status ConfigReader::boolean(const char* key, bool* out, bool fallback) const {
   *out = fallback;
   if (!has(key)) return {};
-  if (!j_[key].is_boolean()) return bad(key, "is neither true nor false");
-  *out = j_[key].get<bool>();
+  if (!at(key).is_boolean()) return bad(key, "is neither true nor false");
+  *out = at(key).get<bool>();
   return {};
 }
 
@@ -69,12 +83,12 @@ Status ConfigReader::integers(const char* key, std::vector<int32_t>* out) const 
   out->clear();
   if (!has(key)) return {};
   int32_t v = 0;
-  if (to_int32(j_[key], &v)) {
+  if (to_int32(at(key), &v)) {
     out->push_back(v);
     return {};
   }
-  if (!j_[key].is_array()) return bad(key, "is neither an integer nor a list of integers");
-  for (const json& item : j_[key]) {
+  if (!at(key).is_array()) return bad(key, "is neither an integer nor a list of integers");
+  for (const json& item : at(key)) {
     if (!to_int32(item, &v)) return bad(key, "has an item that is not an integer");
     out->push_back(v);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -22,13 +23,14 @@ inline bool is_text(const nlohmann::json& v, std::string_view text) {
   return v.is_string() && v.get_ref<const std::string&>() == text;
 }
 
-// A config.json. Messages are "KEY: what". A null value counts as absent, as it does in transformers.
+// A config.json. Messages are "KEY: what". A null value counts as absent, as it does in transformers. What the document does not say
+// the objects named `inner` in it may say. Nothing is copied: nlohmann's destructor may throw where memory has run out.
 class ConfigReader {
  public:
-  explicit ConfigReader(const nlohmann::json& j) : j_(j) {}
+  explicit ConfigReader(const nlohmann::json& j, std::initializer_list<const char*> inner = {});  // at most two
   bool contains(const char* key) const { return j_.contains(key); }  // null or not
-  bool has(const char* key) const { return j_.contains(key) && !j_[key].is_null(); }
-  const nlohmann::json& at(const char* key) const { return j_[key]; }
+  bool has(const char* key) const { return find(key) != nullptr; }
+  const nlohmann::json& at(const char* key) const { return *find(key); }  // that it has
   Status integer(const char* key, int32_t* out) const;  // required
   Status integer(const char* key, int32_t* out, int32_t fallback) const;
   Status number(const char* key, float* out, float fallback) const;
@@ -37,7 +39,10 @@ class ConfigReader {
   Status integers(const char* key, std::vector<int32_t>* out) const;
 
  private:
+  const nlohmann::json* find(const char* key) const;
+
   const nlohmann::json& j_;
+  const nlohmann::json* inner_[2] = {};
 };
 
 }  // namespace aerie
