@@ -13,13 +13,7 @@ int32_t Head::open_head(const aerie_drafter_open_info* info, const char* prefix,
     return code;
   if (package->has(p, "fc.bias") && (code = package->tensor(p, "fc.bias", 1, hidden, &fc_bias, err))) return code;
   if (package->has(p, "embed") && (code = package->tensor(p, "embed", info->vocab, hidden, &embed, err))) return code;
-  aerie_kv_desc desc{};
-  desc.struct_size = sizeof desc;
-  desc.layers = 1;
-  desc.kv_heads = layer.kv_heads;
-  desc.head_dim = layer.head_dim;
-  desc.rope_theta = static_cast<float>(package->param(p, "rope_theta", 10000));
-  if ((code = compute->kv_create(host, &desc, &kv))) return aerie::drafter_fail(err, code, "no room for the KV cache");
+  if ((code = open_kv(p, layer, 1, &kv, err))) return code;
   if ((code = compute->tensor_create(host, int64_t{info->max_seqs} * info->max_nodes, hidden, &state)))
     return aerie::drafter_fail(err, code, "no room for the node states");
   return AERIE_D_OK;

@@ -54,13 +54,7 @@ int32_t FastEagle::open(const aerie_drafter_open_info* info, aerie_drafter_needs
   }
   std::snprintf(name, sizeof name, "layers.%d.attn.qkv", levels);
   if (package->has(p, name)) return drafter_fail(err, AERIE_D_INVALID, "package: parameter levels: fewer than its layers");
-  aerie_kv_desc desc{};
-  desc.struct_size = sizeof desc;
-  desc.layers = levels;
-  desc.kv_heads = layers[0].kv_heads;
-  desc.head_dim = layers[0].head_dim;
-  desc.rope_theta = static_cast<float>(package->param(p, "rope_theta", 10000));
-  if ((code = compute->kv_create(host, &desc, &kv))) return drafter_fail(err, code, "no room for the KV cache");
+  if ((code = open_kv(p, layers[0], levels, &kv, err))) return code;
   if ((code = compute->tensor_create(host, info->max_seqs, levels * h, &state)))
     return drafter_fail(err, code, "no room for the level states");
   hidden = info->hidden;

@@ -100,14 +100,7 @@ int32_t Hydra::open_prefix(const aerie_drafter_open_info* info, aerie_drafter_er
       (code = package->tensor(p, "prefix.attn_norm", 1, info->hidden, &prefix.attn_norm, err)) ||
       (code = package->decoder_layer(p, "prefix.", info->hidden, info->hidden, &prefix, err)))
     return code;
-  aerie_kv_desc desc{};
-  desc.struct_size = sizeof desc;
-  desc.layers = 1;
-  desc.kv_heads = prefix.kv_heads;
-  desc.head_dim = prefix.head_dim;
-  desc.rope_theta = static_cast<float>(package->param(p, "rope_theta", 10000));
-  if ((code = compute->kv_create(host, &desc, &kv))) return drafter_fail(err, code, "no room for the KV cache");
-  return AERIE_D_OK;
+  return open_kv(p, prefix, 1, &kv, err);
 }
 
 int32_t Hydra::observe(aerie_plan* plan, const aerie_draft_rows* rows) {

@@ -75,6 +75,10 @@ EOF
 printf 'It was' | "$aerie" run --model "$model" --temperature 0 --max-tokens 8 --prompt-file - >"$tmp/out" 2>"$tmp/err"
 run --prompt "It was" --max-tokens 8 >"$tmp/same"
 cmp "$tmp/out" "$tmp/same"
+run --prompt '<|endoftext|>It was' --max-tokens 8 >"$tmp/out"
+grep -q '^<|endoftext|>It was' "$tmp/out" || fail "a marker in the prompt was taken for its token"
+run --prompt '<|endoftext|>It was' --special --max-tokens 8 >"$tmp/out"  # a token that has no text
+grep -q '^It was' "$tmp/out" && ! cmp -s "$tmp/out" "$tmp/same" || fail "--special: a marker in the prompt was not taken for its token"
 run --prompt-file "$tmp"; failed_with "is a folder"
 run --prompt-file "$model" >"$tmp/out"; failed_with "the prompt has .* tokens, the model's context is 512"
 [ ! -s "$tmp/out" ] || fail "a prompt that is too long was printed"

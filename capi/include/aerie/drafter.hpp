@@ -54,6 +54,18 @@ struct Drafter {
   int32_t begin(int32_t /*seq*/) { return AERIE_D_OK; }
   void end(int32_t /*seq*/) {}
 
+  /* For open: the KV cache of `layers` layers shaped as `layer`, RoPE as the package says. One a drafter. */
+  int32_t open_kv(const aerie_package* p, const aerie_decoder_layer& layer, int32_t layers, aerie_kv** out, aerie_drafter_error* err) {
+    aerie_kv_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.layers = layers;
+    desc.kv_heads = layer.kv_heads;
+    desc.head_dim = layer.head_dim;
+    desc.rope_theta = static_cast<float>(package->param(p, "rope_theta", 10000));
+    const int32_t code = compute->kv_create(host, &desc, out);
+    return code ? drafter_fail(err, code, "no room for the KV cache") : AERIE_D_OK;
+  }
+
   int32_t find_services(const aerie_drafter_host* from, uint32_t wanted, aerie_drafter_error* err) {
     host = from;
     const auto missing = [&](uint32_t bit, auto*& service, const char* id) {

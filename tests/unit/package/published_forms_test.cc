@@ -104,5 +104,32 @@ TEST(PublishedForms, PicklesAreRefusedWithTheCommandThatConvertsThem) {
   EXPECT_TRUE(message(d).ends_with("/pytorch_model-00001-of-00002.bin' '" + quoted + "/pytorch_model-00002-of-00002.bin'")) << message(d);
 }
 
+TEST(PublishedForms, WhatStandsInAFilesPlaceIsNamed) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+  const std::string mha = std::string(AERIE_SOURCE_DIR) + "/tests/golden/logits/mha";
+  const Folder folder;
+  ConvertOptions o;
+  o.source = folder / "m";
+  o.output = folder / "out.aerie";
+  const auto expect = [&](const std::string& file, const std::string& what) {
+    const std::string m = convert(o).message();
+    EXPECT_NE(m.find(file), std::string::npos) << m;
+    EXPECT_NE(m.find(what), std::string::npos) << m;
+  };
+  fs::create_directories(o.source);
+  fs::copy(mha + "/config.json", o.source);
+  spit(o.source + "/model.safetensors", pointer);
+  expect("model.safetensors", "Git LFS pointer");
+  fs::copy_file(mha + "/model.safetensors", o.source + "/model.safetensors", fs::copy_options::overwrite_existing);
+  spit(o.source + "/tokenizer.json", pointer);
+  expect("tokenizer.json", "Git LFS pointer");
+  fs::remove(o.source + "/tokenizer.json");
+  spit(o.source + "/tokenizer.model", std::string("IQ== 0\nIg== 1\n"));
+  expect("tokenizer.model", "tiktoken");
+  fs::remove(o.source + "/tokenizer.model");
+  spit(o.source + "/config.json", pointer);
+  expect("config.json", "Git LFS pointer");
+}
+
 }  // namespace
 }  // namespace aerie::test
