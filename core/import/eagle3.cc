@@ -58,7 +58,7 @@ Result<Norms> read_norms(const HeadSource& head, const TensorTaker& take) {
 }  // namespace
 
 Status import_eagle3(const ConvertOptions& o, Sink& sink) {
-  AERIE_ASSIGN(const HeadSource head, open_head(o));
+  AERIE_ASSIGN(const HeadSource head, open_head(o, true));
   AERIE_ASSIGN(LlamaConfig c, read_head_layers(o, head));
   const ConfigReader config = head.reader();
   int32_t draft = c.vocab_size;
@@ -76,14 +76,14 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   if (norms.output)
     sink.warn(head.config_path + ": norm_output: drafted rows read the normed output, as in vLLM and SGLang; where SpecForge wrote it "
                                  "before that (2026-09) set it to false");
-  const int64_t h = c.hidden;
+  const int64_t h = c.hidden, read = head.target_config().hidden, n_taps = static_cast<int64_t>(taps.size());
   const auto at = head.source->tensors().lower_bound("midlayer.");
   const bool midlayer = at != head.source->tensors().end() && at->first.starts_with("midlayer.");
   const std::string layer = midlayer ? "midlayer." : "layers.0.";
-  AERIE_TRY(import.weight("fc", "fc.weight", h, static_cast<int64_t>(taps.size()) * h));
-  if (norms.before_fc) AERIE_TRY(import.vector("taps_norm", "input_norm.weight", static_cast<int64_t>(taps.size()) * h));
-  for (size_t i = 0; norms.taps && i < taps.size(); ++i)
-    AERIE_TRY(import.vector("tap_norm." + std::to_string(i), "fc_norm." + std::to_string(i) + ".weight", h));
+  AERIE_TRY(import.weight("fc", "fc.weight", h, n_taps * read));
+  if (norms.before_fc) AERIE_TRY(import.vector("taps_norm", "input_norm.weight", n_taps * read));
+  for (int64_t i = 0; norms.taps && i < n_taps; ++i)
+    AERIE_TRY(import.vector("tap_norm." + std::to_string(i), "fc_norm." + std::to_string(i) + ".weight", read));
   AERIE_TRY(import.vector("input_norm", layer + "input_layernorm.weight", h));
   AERIE_TRY(import.vector("hidden_norm", layer + "hidden_norm.weight", h));
   c.qkv_bias = take.has(layer + "self_attn.q_proj.bias");

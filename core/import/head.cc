@@ -19,7 +19,7 @@ Status HeadSource::differs(const std::string& drafter_for, const char* key, int6
                                    " has " + std::to_string(theirs));
 }
 
-Result<HeadSource> open_head(const ConvertOptions& o) {
+Result<HeadSource> open_head(const ConvertOptions& o, bool own_width) {
   HeadSource head;
   head.config_path = platform::join_path(checkpoint_directory(o.source), "config.json");
   AERIE_ASSIGN(head.config, read_json(head.config_path));
@@ -30,15 +30,15 @@ Result<HeadSource> open_head(const ConvertOptions& o) {
   AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
   if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
   const LlamaConfig& t = head.target_config();
-  int32_t value = 0;
-  for (const auto& [key, theirs] : {std::pair<const char*, int32_t>{"hidden_size", t.hidden}, {"vocab_size", t.vocab_size}}) {
-    AERIE_TRY(head.reader().integer(key, &value, theirs).at(head.config_path));
-    int32_t reads = 0;
-    AERIE_TRY(head.reader().integer("target_hidden_size", &reads, value).at(head.config_path));
-    if (key == std::string_view("hidden_size") && reads != value)
-      return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
-    if (value != theirs) return head.differs(o.drafter_for, key, value, theirs);
-  }
+  int32_t reads = 0, vocab = 0;
+  AERIE_TRY(head.reader().integer("hidden_size", &head.hidden, t.hidden).at(head.config_path));
+  AERIE_TRY(head.reader().integer("target_hidden_size", &reads, head.hidden).at(head.config_path));
+  AERIE_TRY(head.reader().integer("vocab_size", &vocab, t.vocab_size).at(head.config_path));
+  if (!own_width && reads != head.hidden)
+    return error(Code::unsupported, head.config_path + ": target_hidden_size: a head of another width than its target");
+  if (reads != t.hidden)
+    return head.differs(o.drafter_for, reads == head.hidden ? "hidden_size" : "target_hidden_size", reads, t.hidden);
+  if (vocab != t.vocab_size) return head.differs(o.drafter_for, "vocab_size", vocab, t.vocab_size);
   return head;
 }
 
@@ -102,9 +102,11 @@ Result<bool> is_targets_own(const Package& target, const std::vector<float>& emb
 }  // namespace
 
 Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink, const std::string& name) {
-  if (!take.has(name)) return {};
   const LlamaConfig& t = head.target_config();
-  AERIE_ASSIGN(const auto embed, import.take(name, t.vocab_size, t.hidden));
+  const bool own_width = head.hidden != t.hidden;
+  if (!own_width && !take.has(name)) return {};
+  AERIE_ASSIGN(const auto embed, import.take(name, t.vocab_size, head.hidden));
+  if (own_width) return sink.weight("embed", embed, t.vocab_size, head.hidden);
   AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed, t.vocab_size, t.hidden));
   if (same) return {};
   sink.warn(head.source->name() + ": tensor " + name + ": differs from the target's embedding and is kept: " +

@@ -15,6 +15,7 @@ struct HeadSource {
   platform::JsonDocument config;
   std::unique_ptr<TensorSource> source;
   std::shared_ptr<const Package> target;
+  int32_t hidden = 0;  // its own width
 
   ConfigReader reader() const { return ConfigReader(config.root(), {"eagle_config", "transformer_layer_config"}); }  // speculators'
   const LlamaConfig& target_config() const { return *target->target(); }
@@ -23,8 +24,9 @@ struct HeadSource {
   Status differs(const std::string& drafter_for, const char* key, int64_t ours, int64_t theirs) const;
 };
 
-// Opens config.json, the tensors and the target package; hidden_size and vocab_size, where given, must be its.
-Result<HeadSource> open_head(const ConvertOptions& o);
+// Opens config.json, the tensors and the target package; hidden_size and vocab_size, where given, must be its. A head that
+// may have a width of its own has one where target_hidden_size is the target's.
+Result<HeadSource> open_head(const ConvertOptions& o, bool own_width = false);
 
 // Sizes of a head's decoder layers (heads, ffn, eps, rope; one layer), checked against the target.
 Result<LlamaConfig> read_head_layers(const ConvertOptions& o, const HeadSource& head);
@@ -33,7 +35,8 @@ Result<LlamaConfig> read_head_layers(const ConvertOptions& o, const HeadSource& 
 // A list that begins with 1 counts outputs and is moved by one (SGLang's convention).
 Status read_taps(const HeadSource& head, std::vector<int32_t>* taps);
 
-// Takes the head's embedding, `name`, if it is there; it is kept, with a warning, when it is not a copy of the target's.
+// Takes the head's embedding, `name`, if it is there; it is kept, with a warning, when it is not a copy of the target's. A head
+// with a width of its own must have one.
 Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink,
                             const std::string& name = "embed_tokens.weight");
 

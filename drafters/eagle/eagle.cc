@@ -9,9 +9,10 @@
 namespace eagle {
 
 int32_t Eagle::open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* err) {
+  hidden = info->hidden;
   needs->n_taps = 1;
   needs->taps[0] = AERIE_FEATURE_FINAL;
-  return open_head(info, "layers.0.", 2 * int64_t{info->hidden}, info->hidden, err);
+  return open_head(info, "layers.0.", 2 * int64_t{hidden}, hidden, err);
 }
 
 // x -> layer -> out (n, H). `features`, by `index` (NULL: row for row), go to the right half of x's input.

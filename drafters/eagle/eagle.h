@@ -12,9 +12,10 @@ struct Head : aerie::Drafter {
   aerie_tensor fc{}, fc_bias{}, embed{};
   aerie_tensor state{};  // (max_seqs * max_nodes, H): output of every fed node
   aerie_kv* kv = nullptr;
-  int32_t hidden = 0;
+  int32_t hidden = 0;  // its own width, set before open_head
 
-  // fc (H, fc_cols), the layer under `prefix` reading qkv_cols columns, own embedding if there is one, KV, states.
+  // fc (H, fc_cols), the layer under `prefix` reading qkv_cols columns, own embedding if there is one (there must be one if the
+  // target has another width), KV, states.
   int32_t open_head(const aerie_drafter_open_info* info, const char* prefix, int64_t fc_cols, int64_t qkv_cols,
                     aerie_drafter_error* err);
   void embed_tokens(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& out) const {
@@ -47,6 +48,7 @@ struct Eagle3 : Head {
  private:
   aerie_tensor input_norm{}, hidden_norm{}, norm{}, lm_head{}, vocab_map{}, taps_norm{}, tap_norm[8] = {};
   bool norm_before_residual = false, norm_output = false;
+  int32_t read = 0;  // the target's width
   aerie_tensor normed(aerie_plan* plan, const aerie_tensor& features);
   void forward(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& g, aerie_tensor* out);
 };

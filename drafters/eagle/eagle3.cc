@@ -7,32 +7,36 @@
 //
 // EAGLE-3.1 (speculators): the taps normed before fc, each by itself or all at once (tap_norm.I, taps_norm); hidden_norm(g) as the
 // residual (norm_before_residual); out_norm(out) as the output that drafted rows read (norm_output).
+//
+// A head may be narrower than its target (EAGLE3-LLaMA3.3-Instruct-70B): then the embedding is its own.
 #include "eagle.h"
 
 namespace eagle {
 
 int32_t Eagle3::open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* err) {
   const aerie_package* p = info->package;
-  const int64_t h = info->hidden;
+  read = info->hidden;
   int32_t code = 0, draft_vocab = 0;
+  if ((code = package->integer(p, "hidden", 1, 1 << 20, &hidden, err))) return code;
+  const int64_t h = hidden;
   if ((code = package->integer(p, "taps", 1, 8, &needs->n_taps, err))) return code;
   for (int32_t i = 0; i < needs->n_taps; ++i) {
     char name[16];
     std::snprintf(name, sizeof name, "tap.%d", i);
     if ((code = package->integer(p, name, 0, 1 << 16, &needs->taps[i], err))) return code;
   }
-  if ((code = open_head(info, "layers.0.", needs->n_taps * h, 2 * h, err)) ||
+  if ((code = open_head(info, "layers.0.", int64_t{needs->n_taps} * read, 2 * h, err)) ||
       (code = package->integer(p, "draft_vocab", 1, info->vocab, &draft_vocab, err)) ||
       (code = package->tensor(p, "input_norm", 1, h, &input_norm, err)) ||
       (code = package->tensor(p, "hidden_norm", 1, h, &hidden_norm, err)) ||
       (code = package->tensor(p, "norm", 1, h, &norm, err)) ||
       (code = package->tensor(p, "lm_head", draft_vocab, h, &lm_head, err)))
     return code;
-  if (package->param(p, "norm_before_fc", 0) != 0 && (code = package->tensor(p, "taps_norm", 1, needs->n_taps * h, &taps_norm, err))) return code;
+  if (package->param(p, "norm_before_fc", 0) != 0 && (code = package->tensor(p, "taps_norm", 1, int64_t{needs->n_taps} * read, &taps_norm, err))) return code;
   for (int32_t i = 0; package->param(p, "fc_norm", 0) != 0 && i < needs->n_taps; ++i) {
     char name[24];
     std::snprintf(name, sizeof name, "tap_norm.%d", i);
-    if ((code = package->tensor(p, name, 1, h, &tap_norm[i], err))) return code;
+    if ((code = package->tensor(p, name, 1, read, &tap_norm[i], err))) return code;
   }
   norm_before_residual = package->param(p, "norm_before_residual", 0) != 0;
   norm_output = package->param(p, "norm_output", 0) != 0;
@@ -61,8 +65,8 @@ aerie_tensor Eagle3::normed(aerie_plan* plan, const aerie_tensor& features) {
   if ((!taps_norm.data && !tap_norm[0].data) || compute->scratch(plan, features.rows, features.cols, &out)) return features;
   if (taps_norm.data) compute->rms_norm(plan, &features, &taps_norm, layer.rms_eps, &out);
   for (int32_t i = 0; i < 8 && tap_norm[i].data; ++i) {
-    const aerie_tensor from = aerie_tensor_columns(features, int64_t{i} * hidden, hidden);
-    const aerie_tensor to = aerie_tensor_columns(out, int64_t{i} * hidden, hidden);
+    const aerie_tensor from = aerie_tensor_columns(features, int64_t{i} * read, read);
+    const aerie_tensor to = aerie_tensor_columns(out, int64_t{i} * read, read);
     compute->rms_norm(plan, &from, &tap_norm[i], layer.rms_eps, &to);
   }
   return out;

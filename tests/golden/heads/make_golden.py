@@ -35,19 +35,19 @@ def matrix(rows, columns, g, gain=1.0):
     return plain.normal((rows, columns), gain / math.sqrt(columns), g)
 
 
-def gain_vector(g):
-    return 1 + plain.normal((H,), 0.2, g)
+def gain_vector(g, n=H):
+    return 1 + plain.normal((n,), 0.2, g)
 
 
-def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True, ffn=FFN):
-    w = {f"{prefix}post_attention_layernorm.weight": gain_vector(g)}
+def decoder_layer(prefix, g, kv_heads, inputs=H, input_norm=True, ffn=FFN, width=H):
+    w = {f"{prefix}post_attention_layernorm.weight": gain_vector(g, width)}
     if input_norm:
-        w[f"{prefix}input_layernorm.weight"] = gain_vector(g)
+        w[f"{prefix}input_layernorm.weight"] = gain_vector(g, width)
     w[f"{prefix}self_attn.q_proj.weight"] = matrix(HEADS * HEAD_DIM, inputs, g, 1.5)
     w[f"{prefix}self_attn.k_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g, 1.5)
     w[f"{prefix}self_attn.v_proj.weight"] = matrix(kv_heads * HEAD_DIM, inputs, g)
-    w[f"{prefix}self_attn.o_proj.weight"] = matrix(H, HEADS * HEAD_DIM, g)
-    for name, shape in (("gate", (ffn, H)), ("up", (ffn, H)), ("down", (H, ffn))):
+    w[f"{prefix}self_attn.o_proj.weight"] = matrix(width, HEADS * HEAD_DIM, g)
+    for name, shape in (("gate", (ffn, width)), ("up", (ffn, width)), ("down", (width, ffn))):
         w[f"{prefix}mlp.{name}_proj.weight"] = matrix(*shape, g)
     return w
 
@@ -109,16 +109,16 @@ def eagle_draft(w, t, row, path):
     return out[-1] @ t.lm_head.T
 
 
-def eagle3_weights(g):
+def eagle3_weights(g, width=H):
     ids = torch.randperm(V, generator=g)[:DRAFT_VOCABULARY].sort().values
     t2d = torch.zeros(V, dtype=torch.bool)
     t2d[ids] = True
     config = {"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", **common(2, 500.0),
               "draft_vocab_size": DRAFT_VOCABULARY, "eagle_aux_hidden_state_layer_ids": TAPS,
               "num_hidden_layers": 1, "hidden_act": "silu", "tie_word_embeddings": False}
-    return {"fc.weight": matrix(H, 3 * H, g), **decoder_layer("midlayer.", g, 2, inputs=2 * H),
-            "midlayer.hidden_norm.weight": gain_vector(g), "norm.weight": gain_vector(g),
-            "lm_head.weight": matrix(DRAFT_VOCABULARY, H, g, 2.0),
+    return {"fc.weight": matrix(width, 3 * H, g), **decoder_layer("midlayer.", g, 2, inputs=2 * width, width=width),
+            "midlayer.hidden_norm.weight": gain_vector(g, width), "norm.weight": gain_vector(g, width),
+            "lm_head.weight": matrix(DRAFT_VOCABULARY, width, g, 2.0),
             "d2t": ids - torch.arange(len(ids)), "t2d": t2d}, config
 
 
@@ -128,10 +128,10 @@ def eagle3_draft(w, t, row, path):
 
 def eagle3_logits(w, t, row, path, taps, inv, residual=False, output=False):
     """residual, output: speculators' norm_before_residual, norm_output."""
-    features, tokens = taps @ w["fc.weight"].T, t.ids[1:row + 2]
+    features, tokens, embed = taps @ w["fc.weight"].T, t.ids[1:row + 2], w.get("embed_tokens.weight", t.embed)
     for token in [*path, None]:
         normed = plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)
-        x = torch.cat([plain.rms_norm(t.embed[tokens], w["midlayer.input_layernorm.weight"], EPS), normed], -1)
+        x = torch.cat([plain.rms_norm(embed[tokens], w["midlayer.input_layernorm.weight"], EPS), normed], -1)
         out = (normed if residual else features) + plain.attention(
             lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv)
         h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
@@ -177,6 +177,16 @@ def eagle3_fc_norm_weights(g):
 def eagle3_fc_norm_draft(w, t, row, path):
     taps = [plain.rms_norm(x, w[f"fc_norm.{i}.weight"], EPS) for i, x in enumerate(t.taps[:row + 1].split(H, -1))]
     return eagle3_logits(w, t, row, path, torch.cat(taps, -1), plain.inverse_frequencies(HEAD_DIM, 500.0, None))
+
+
+# Narrower than its target, as EAGLE3-LLaMA3.3-Instruct-70B.
+NARROW = 24
+
+
+def eagle3_narrow_weights(g):
+    w, config = eagle3_weights(g, NARROW)
+    w["embed_tokens.weight"] = plain.normal((V, NARROW), 1.0, g)
+    return w, config | {"hidden_size": NARROW, "target_hidden_size": H}
 
 
 def fasteagle_weights(g):
@@ -265,8 +275,9 @@ KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weight
          "fasteagle": (fasteagle_weights, fasteagle_draft, 3, 501), "medusa": (medusa_weights, medusa_draft, 3, 600),
          "hydra": (hydra_weights, hydra_draft, 3, 700), "hydra_prefix": (hydra_prefix_weights, hydra_prefix_draft, 3, 800),
          "eagle3_norms": (eagle3_norms_weights, eagle3_norms_draft, 4, 900),
-         "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000)}
-NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm"}  # no PyTorch head to compare with
+         "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000),
+         "eagle3_narrow": (eagle3_narrow_weights, eagle3_draft, 4, 1100)}
+NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):

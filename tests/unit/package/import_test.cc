@@ -340,6 +340,44 @@ TEST(ImportLlama, ATokenizerModelIsRead) {
   EXPECT_EQ(ids(), model);
 }
 
+// What a directory says of its tokenizer beside the one that is read, and that would be lost in silence.
+TEST(ImportLlama, WhatTheTokenizersFileLacksIsSaid) {
+  const std::string golden = std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/";
+  Checkpoint c;
+  c.config.vocab_size = c.config.vocab_used = 740;
+  c.tensors = llama_sources(c.config);
+  c.write();
+  const auto file = [&](const char* name) { return c.options.source + "/" + name; };
+  const auto told = [&](std::initializer_list<const char*> words) {
+    c.warnings.clear();
+    const Status s = convert(c.options);
+    EXPECT_TRUE(s.ok()) << s.message();
+    return std::count_if(c.warnings.begin(), c.warnings.end(), [&](const std::string& w) {
+      return std::all_of(words.begin(), words.end(), [&](const char* word) { return w.find(word) != std::string::npos; });
+    });
+  };
+  spit(file("tokenizer.model"), slurp(golden + "spm/tokenizer.model"));
+  EXPECT_EQ(told({"added_tokens.json"}), 0);
+  spit(file("added_tokens.json"), std::string(R"({"<mask>": 640})"));
+  EXPECT_EQ(told({"added_tokens.json", "tokenizer.model", "left out", "save_pretrained"}), 1);
+  spit(file("generation_config.json"), std::string(R"({"eos_token_id": [2, 650]})"));
+  fs::remove(c.options.output);
+  c.expect_refused(convert(c.options), Code::mismatch, {"eos_token_id: 650", "only 640 tokens", "save_pretrained"});
+  fs::remove(file("generation_config.json"));
+  spit(file("tokenizer.json"), slurp(golden + "qwen2/tokenizer.json"));
+  EXPECT_EQ(told({"added_tokens.json"}), 0) << "tokenizer.json has them";
+  const auto config = [&](const char* text) { spit(file("tokenizer_config.json"), std::string(text)); };
+  config(R"({"add_bos_token": true, "bos_token": "<s>"})");
+  EXPECT_EQ(told({"tokenizer_config.json", "add_bos_token", "tokenizer.json", "without"}), 1);
+  config(R"({"add_bos_token": true, "bos_token": null})");
+  EXPECT_EQ(told({"add_bos_token"}), 0);
+  config(R"({"add_bos_token": false, "bos_token": "<s>"})");
+  EXPECT_EQ(told({"add_bos_token"}), 0);
+  config(R"({"add_bos_token": true, "bos_token": "<|endoftext|>"})");
+  spit(file("tokenizer.json"), slurp(golden + "llama3/tokenizer.json"));
+  EXPECT_EQ(told({"add_bos_token"}), 0) << "this one puts it";
+}
+
 TEST(ImportLlama, Shards) {
   Checkpoint c;
   const Sources all = c.tensors;

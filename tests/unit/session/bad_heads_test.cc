@@ -143,6 +143,10 @@ TEST_F(BadHeads, Conversion) {
   expect_says(converting("eagle3", set("draft_vocab_size", 63)), {"lm_head.weight", "shape"});
   expect_says(converting("eagle3", set("draft_vocab_size", 1000)), {"draft_vocab_size"});
   expect_says(converting("eagle3", set("target_hidden_size", 64)), {"target_hidden_size"});
+  expect_says(converting("eagle3_narrow", set("target_hidden_size", 24)), {"hidden_size", "24", "32"});
+  expect_says(converting("eagle3_narrow", set("target_hidden_size", 40)), {"target_hidden_size", "40", "32"});
+  for (const char* kind : {"eagle", "fasteagle", "medusa", "hydra"})
+    expect_says(converting(kind, [](json& j) { j["hidden_size"] = 24, j["target_hidden_size"] = 32; }), {"target_hidden_size", "another width"});
   expect_says(converting("eagle3", set("norm_before_residual", 1)), {"norm_before_residual", "neither true nor false"});
   expect_says(converting("eagle3", set("norm_before_fc", true)), {"input_norm.weight", "missing"});
   expect_says(converting("eagle3_norms", set("fc_norm", true)), {"fc_norm", "norm_before_fc"});
@@ -181,6 +185,10 @@ TEST_F(BadHeads, Opening) {
   }
   expect_says(opening("eagle3_norms", "", 0, "taps_norm"), {"taps_norm"});
   expect_says(opening("eagle3_fc_norm", "", 0, "tap_norm.1"), {"tap_norm.1"});
+  expect_says(opening("eagle3_narrow", "", 0, "embed"), {"embed"});
+  expect_says(opening("eagle3_narrow", "hidden", 32), {"attn.qkv", "(64, 48)"});
+  expect_says(opening("eagle3", "hidden", 24), {"attn.qkv", "(64, 64)"});
+  expect_says(opening("eagle3", "hidden", -1), {"hidden"});
   expect_says(opening("eagle3", "draft_vocab", 60), {"lm_head", "(64, 32)"});
   expect_says(opening("eagle3", "", 0, "vocab_map"), {"vocab_map"});
   // Damage behind the converter's back: ids that no token of the target has.
