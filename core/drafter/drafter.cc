@@ -145,7 +145,7 @@ Status Drafter::check_needs() {
   if (needs_.n_taps < 0 || needs_.n_taps > 8) return bad("n_taps " + std::to_string(needs_.n_taps));
   if (wants_features() != (needs_.n_taps > 0)) return bad("taps and the FEATURES flag disagree");
   for (int32_t i = 0; i < needs_.n_taps; ++i)
-    if (needs_.taps[i] < AERIE_FEATURE_FINAL || needs_.taps[i] >= layers)
+    if (needs_.taps[i] < AERIE_FEATURE_FINAL || needs_.taps[i] > layers)
       return bad("tap " + std::to_string(needs_.taps[i]) + ": the target has " + std::to_string(layers) + " layers");
   if (needs_.levels < 1 || needs_.levels > 32) return bad("levels " + std::to_string(needs_.levels));
   if (needs_.max_depth < 0 || needs_.max_width < 0) return bad("negative limit");

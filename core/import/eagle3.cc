@@ -1,5 +1,6 @@
-// EAGLE-3 heads as published (SafeAILab/EAGLE; speculators): fc over the taps, one decoder layer that reads
-// [embedding; feature], a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id i + d2t[i].
+// EAGLE-3 heads as published (SafeAILab/EAGLE; speculators): fc over the taps, a decoder layer that reads [embedding; feature],
+// in some heads plain ones after it, a norm and an LM head over the draft vocabulary. d2t holds offsets: draft id i is target id
+// i + d2t[i].
 // EAGLE-3.1's norms are speculators' norm_before_fc, fc_norm, norm_before_residual and norm_output.
 #include <algorithm>
 #include <cstdint>
@@ -55,6 +56,13 @@ Result<Norms> read_norms(const HeadSource& head, const TensorTaker& take) {
   return n;
 }
 
+bool holds(const TensorSource& source, const std::string& prefix) {
+  const auto at = source.tensors().lower_bound(prefix);
+  return at != source.tensors().end() && at->first.starts_with(prefix);
+}
+
+std::string deeper(int32_t layer) { return "layers." + std::to_string(layer) + "."; }
+
 }  // namespace
 
 Status import_eagle3(const ConvertOptions& o, Sink& sink) {
@@ -71,23 +79,27 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(read_taps(head, &taps));
 
   TensorTaker take(*head.source);
-  LayerImport import(o, sink, take, 12);
+  int32_t layers = 1;  // num_hidden_layers is the target's in some files
+  while (holds(*head.source, deeper(layers))) ++layers;
+  LayerImport import(o, sink, take, 12 + int64_t{layers - 1} * 6);
   AERIE_ASSIGN(const Norms norms, read_norms(head, take));
   if (norms.output)
     sink.warn(head.config_path + ": norm_output: drafted rows read the normed output, as in vLLM and SGLang; where SpecForge wrote it "
                                  "before that (2026-09) set it to false");
-  const int64_t h = c.hidden, read = head.target_config().hidden, n_taps = static_cast<int64_t>(taps.size());
-  const auto at = head.source->tensors().lower_bound("midlayer.");
-  const bool midlayer = at != head.source->tensors().end() && at->first.starts_with("midlayer.");
-  const std::string layer = midlayer ? "midlayer." : "layers.0.";
-  AERIE_TRY(import.weight("fc", "fc.weight", h, n_taps * read));
-  if (norms.before_fc) AERIE_TRY(import.vector("taps_norm", "input_norm.weight", n_taps * read));
+  const int64_t h = c.hidden, tap_width = head.target_config().hidden, n_taps = static_cast<int64_t>(taps.size());
+  const std::string layer = holds(*head.source, "midlayer.") ? "midlayer." : "layers.0.";
+  AERIE_TRY(import.weight("fc", "fc.weight", h, n_taps * tap_width));
+  if (norms.before_fc) AERIE_TRY(import.vector("taps_norm", "input_norm.weight", n_taps * tap_width));
   for (int64_t i = 0; norms.taps && i < n_taps; ++i)
-    AERIE_TRY(import.vector("tap_norm." + std::to_string(i), "fc_norm." + std::to_string(i) + ".weight", read));
+    AERIE_TRY(import.vector("tap_norm." + std::to_string(i), "fc_norm." + std::to_string(i) + ".weight", tap_width));
   AERIE_TRY(import.vector("input_norm", layer + "input_layernorm.weight", h));
   AERIE_TRY(import.vector("hidden_norm", layer + "hidden_norm.weight", h));
   c.qkv_bias = take.has(layer + "self_attn.q_proj.bias");
   AERIE_TRY(import.layer(layer, "layers.0.", c, 2 * h));
+  for (int32_t i = 1; i < layers; ++i) {
+    AERIE_TRY(import.vector(deeper(i) + "attn_norm", deeper(i) + "input_layernorm.weight", h));
+    AERIE_TRY(import.layer(deeper(i), deeper(i), c));
+  }
   AERIE_TRY(import.vector("norm", "norm.weight", h));
   AERIE_TRY(import.weight("lm_head", "lm_head.weight", draft, h));
   if (draft < c.vocab_size || take.has("d2t")) {
@@ -105,6 +117,7 @@ Status import_eagle3(const ConvertOptions& o, Sink& sink) {
   HeadParams params = layer_params(c), more = tap_params(taps);
   params.insert(params.end(), more.begin(), more.end());
   params.emplace_back("draft_vocab", draft);
+  if (layers > 1) params.emplace_back("layers", layers);
   if (norms.before_fc) params.emplace_back("norm_before_fc", 1);
   if (norms.taps) params.emplace_back("fc_norm", 1);
   if (norms.before_residual) params.emplace_back("norm_before_residual", 1);

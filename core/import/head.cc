@@ -61,7 +61,7 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
     for (int32_t& t : *taps) ++t;
   if (taps->size() > 8) return head.bad(kKey, std::to_string(taps->size()) + " taps; at most 8");
   for (const int32_t t : *taps)
-    if (t < 0 || t >= layers)
+    if (t < 0 || t > layers)
       return head.bad(kKey, "the input of layer " + std::to_string(t) + "; the target has " + std::to_string(layers) + " layers");
   return {};
 }

@@ -17,9 +17,9 @@ Status check(const LlamaConfig& config, std::span<const int32_t> tokens, const E
       return error(Code::invalid_argument, "evaluate: token " + std::to_string(i) + " is " + std::to_string(tokens[i]) +
                                                ", the vocabulary has " + std::to_string(config.vocab_size));
   for (const int32_t tap : options.taps)
-    if (tap != kFinalFeature && (tap < 0 || tap >= config.layers))
-      return error(Code::invalid_argument, "evaluate: tap " + std::to_string(tap) + ": layers are 0 to " +
-                                               std::to_string(config.layers - 1));
+    if (tap != kFinalFeature && (tap < 0 || tap > config.layers))
+      return error(Code::invalid_argument, "evaluate: tap " + std::to_string(tap) + ": the model has " +
+                                               std::to_string(config.layers) + " layers");
   return {};
 }
 

@@ -9,7 +9,7 @@
 namespace aerie {
 
 struct EvaluateOptions {
-  std::span<const int32_t> taps;  // layers whose input is wanted, or kFinalFeature
+  std::span<const int32_t> taps;  // see kFinalFeature
   float* features = nullptr;      // (n, taps * H); null: none
   float* logits = nullptr;        // (n, vocab_size); null: none
   std::function<bool(int64_t done)> keep_going;  // between passes; may be empty

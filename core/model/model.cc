@@ -138,6 +138,7 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
     tap(i, x);
     record_decoder_layer(plan, layers_[static_cast<size_t>(i)], shape_, pool_->cache(), i, rows, angles, scratch, x, x);
   }
+  tap(c.layers, x);
   plan.add(kernels::RmsNorm{x, norm_, c.rms_eps, final});
   tap(kFinalFeature, final);
   return final;

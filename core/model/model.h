@@ -17,7 +17,8 @@
 
 namespace aerie {
 
-constexpr int32_t kFinalFeature = -1;  // tap: hidden state after the final norm
+// A tap is the input of a layer, before its norm; the number of layers: the output of the last; or
+constexpr int32_t kFinalFeature = -1;  // the hidden state after the final norm
 
 struct ModelOptions {
   int64_t kv_positions = 0;  // 0: 4 x the context, from 4096 to 32768

@@ -12,7 +12,7 @@ int32_t Eagle::open(const aerie_drafter_open_info* info, aerie_drafter_needs* ne
   hidden = info->hidden;
   needs->n_taps = 1;
   needs->taps[0] = AERIE_FEATURE_FINAL;
-  return open_head(info, "layers.0.", 2 * int64_t{hidden}, hidden, err);
+  return open_head(info, 2 * int64_t{hidden}, hidden, 1, err);
 }
 
 // x -> layer -> out (n, H). `features`, by `index` (NULL: row for row), go to the right half of x's input.

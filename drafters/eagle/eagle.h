@@ -1,5 +1,7 @@
-// What EAGLE-1/2 and EAGLE-3 share: the host's services, the buffers and the errors of a one-layer head.
+// What EAGLE-1/2 and EAGLE-3 share: the host's services, the buffers and the errors of a head.
 #pragma once
+
+#include <vector>
 
 #include "aerie/drafter.hpp"
 
@@ -14,10 +16,9 @@ struct Head : aerie::Drafter {
   aerie_kv* kv = nullptr;
   int32_t hidden = 0;  // its own width, set before open_head
 
-  // fc (H, fc_cols), the layer under `prefix` reading qkv_cols columns, own embedding if there is one (there must be one if the
-  // target has another width), KV, states.
-  int32_t open_head(const aerie_drafter_open_info* info, const char* prefix, int64_t fc_cols, int64_t qkv_cols,
-                    aerie_drafter_error* err);
+  // fc (H, fc_cols), layers.0 reading qkv_cols columns, own embedding if there is one (there must be one if the target has
+  // another width), KV of `layers` layers, states.
+  int32_t open_head(const aerie_drafter_open_info* info, int64_t fc_cols, int64_t qkv_cols, int32_t layers, aerie_drafter_error* err);
   void embed_tokens(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& out) const {
     if (embed.data) compute->embed(plan, &embed, &rows->token, &out);
     else compute->embed_target(plan, &rows->token, &out);
@@ -48,7 +49,9 @@ struct Eagle3 : Head {
  private:
   aerie_tensor input_norm{}, hidden_norm{}, norm{}, lm_head{}, vocab_map{}, taps_norm{}, tap_norm[8] = {};
   bool norm_before_residual = false, norm_output = false;
-  int32_t read = 0;  // the target's width
+  int32_t tap_width = 0;  // the target's width
+  std::vector<aerie_decoder_layer> deeper;  // layers.1, ...
+  int32_t open_deeper(const aerie_package* p, int32_t layers, aerie_drafter_error* err);
   aerie_tensor normed(aerie_plan* plan, const aerie_tensor& features);
   void forward(aerie_plan* plan, const aerie_draft_rows* rows, const aerie_tensor& g, aerie_tensor* out);
 };

@@ -197,7 +197,7 @@ class aerie_evaluate_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
         ("n_taps", c_int32),
-        ("taps", POINTER(c_int32)),  # layers whose input is wanted; -1: the hidden state after the final norm
+        ("taps", POINTER(c_int32)),  # layers whose input is wanted; their number: the last one's output; -1: that after the final norm
         ("features", POINTER(c_float)),  # [tokens][n_taps * hidden_size]; NULL: none
         ("logits", POINTER(c_float)),  # [tokens][vocab_size]; NULL: none
         ("progress", aerie_progress_fn),  # counting tokens; 0 cancels. NULL: none

@@ -228,7 +228,8 @@ AERIE_API int32_t aerie_model_blob(const aerie_model *model, const char *name, c
 typedef struct aerie_evaluate_options {
   uint32_t struct_size;
   int32_t n_taps;
-  const int32_t *taps;        /* layers whose input is wanted; -1: the hidden state after the final norm */
+  const int32_t *taps;        /* layers whose input is wanted; their number: the last one's output; -1: that after
+                                the final norm */
   float *features;            /* [tokens][n_taps * hidden_size]; NULL: none */
   float *logits;              /* [tokens][vocab_size]; NULL: none */
   aerie_progress_fn progress; /* counting tokens; 0 cancels. NULL: none */

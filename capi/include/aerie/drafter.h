@@ -327,7 +327,8 @@ enum { AERIE_FEATURE_FINAL = -1 }; /* hidden state after the final norm (EAGLE-1
 typedef struct aerie_drafter_needs { /* frozen; filled by open */
   uint32_t struct_size;
   int32_t n_taps;                   /* feature_cols = n_taps * H; <= 8 */
-  int32_t taps[8];                  /* AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm */
+  int32_t taps[8];                  /* AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm; the number of
+                                       layers: the output of the last */
   int32_t levels;                   /* levels answered by one propose, 1 .. 32; above 1 only the roots are asked
                                        about, once a cycle, and every node of a depth has the same children */
   int32_t max_depth;                /* deepest node worth asking for; 0: no limit (levels > 1: levels) */

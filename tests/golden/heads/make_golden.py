@@ -70,6 +70,8 @@ class Target:
             rms_norm_eps = EPS
 
         taps, self.features, _ = plain.forward(weights, Config, None, self.ids)
+        inv = plain.inverse_frequencies(HEAD_DIM, 10000.0, None)
+        self.last = plain.layer(weights, "model.layers.2.", taps[2], torch.arange(TOKENS), HEADS, HEADS, HEAD_DIM, EPS, inv, True)
         self.taps = torch.cat([taps[i] for i in TAPS], dim=-1)
         self.embed, self.lm_head = weights["model.embed_tokens.weight"], weights["lm_head.weight"]
 
@@ -137,6 +139,8 @@ def eagle3_logits(w, t, row, path, taps, inv, residual=False, output=False):
         h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
         out = out + (silu(h @ w["midlayer.mlp.gate_proj.weight"].T) * (h @ w["midlayer.mlp.up_proj.weight"].T)
                      ) @ w["midlayer.mlp.down_proj.weight"].T
+        if "layers.1.input_layernorm.weight" in w:
+            out = plain.layer(w, "layers.1.", out, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv, True)
         if output:
             out = plain.rms_norm(out, w["norm.weight"], EPS)
         if token is not None:
@@ -187,6 +191,18 @@ def eagle3_narrow_weights(g):
     w, config = eagle3_weights(g, NARROW)
     w["embed_tokens.weight"] = plain.normal((V, NARROW), 1.0, g)
     return w, config | {"hidden_size": NARROW, "target_hidden_size": H}
+
+
+# Two layers, and what leaves the target's last one as the highest tap.
+
+def eagle3_deep_weights(g):
+    w, config = eagle3_weights(g)
+    return {**w, **decoder_layer("layers.1.", g, 2)}, config | {"num_hidden_layers": 2, "eagle_aux_hidden_state_layer_ids": [0, 2, 3]}
+
+
+def eagle3_deep_draft(w, t, row, path):
+    taps = torch.cat([t.taps[:, :H], t.taps[:, 2 * H:], t.last], -1)[:row + 1]
+    return eagle3_logits(w, t, row, path, taps, plain.inverse_frequencies(HEAD_DIM, 500.0, None))
 
 
 def fasteagle_weights(g):
@@ -276,8 +292,9 @@ KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weight
          "hydra": (hydra_weights, hydra_draft, 3, 700), "hydra_prefix": (hydra_prefix_weights, hydra_prefix_draft, 3, 800),
          "eagle3_norms": (eagle3_norms_weights, eagle3_norms_draft, 4, 900),
          "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000),
-         "eagle3_narrow": (eagle3_narrow_weights, eagle3_draft, 4, 1100)}
-NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow"}  # no PyTorch head to compare with
+         "eagle3_narrow": (eagle3_narrow_weights, eagle3_draft, 4, 1100),
+         "eagle3_deep": (eagle3_deep_weights, eagle3_deep_draft, 4, 1200)}
+NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):

@@ -59,7 +59,7 @@ TEST(Evaluate, FeaturesOfEveryTapAndOfNoOtherText) {
   std::vector<int32_t> text;
   for (int32_t i = 0; i < 150; ++i) text.push_back(7 * i % 900 + 3);
   const auto hidden = static_cast<size_t>(host.info.hidden_size);
-  const int32_t taps[] = {0, 2, -1};
+  const int32_t taps[] = {0, host.info.layers, -1};
   std::vector<float> all(text.size() * 3 * hidden), last(text.size() * hidden), half(all.size());
   aerie_evaluate_options o;
   AERIE_INIT(o);
@@ -96,7 +96,7 @@ TEST(Evaluate, RefusesCancelsAndGivesItsMemoryBack) {
   std::vector<float> features(text.size() * static_cast<size_t>(host.info.hidden_size));
   aerie_evaluate_options o;
   AERIE_INIT(o);
-  const int32_t good = -1, bad = host.info.layers;
+  const int32_t good = -1, bad = host.info.layers + 1;
   o.n_taps = 1;
   o.features = features.data();
   o.taps = &bad;

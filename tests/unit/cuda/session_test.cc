@@ -130,7 +130,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
     return kernels::cuda::emulation::counts().host_waits - before;
   };
   for (const std::string tree : {"eagle2", "auto"}) {
-    for (const std::string kind : {"eagle", "eagle3", "fasteagle", "hydra_prefix", "eagle3_norms", "eagle3_narrow"}) {
+    for (const std::string kind : {"eagle", "eagle3", "fasteagle", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep"}) {
       if (tree == "auto" && kind.starts_with("eagle3")) continue;  // in its plans as eagle
       SCOPED_TRACE(tree);
       const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,

@@ -14,7 +14,7 @@ double head_param(const Package& p, const std::string& name) {
 }
 
 class HeadImport : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow"),
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(HeadImport, EveryTensorCounts) {

@@ -139,7 +139,7 @@ TEST_F(BadHeads, Conversion) {
     expect_says(converting(kind, set("rope_scaling", {{"type", "linear"}, {"factor", -2}})), {"rope_scaling.factor"});
   }
   // A list that begins with 1 counts outputs: 1, 2, 3 would be inputs 2, 3, 4 of a target of three layers.
-  expect_says(converting("eagle3", set("eagle_aux_hidden_state_layer_ids", {1, 2, 3})), {"layer 3"});
+  expect_says(converting("eagle3", set("eagle_aux_hidden_state_layer_ids", {1, 2, 3})), {"layer 4"});
   expect_says(converting("eagle3", set("draft_vocab_size", 63)), {"lm_head.weight", "shape"});
   expect_says(converting("eagle3", set("draft_vocab_size", 1000)), {"draft_vocab_size"});
   expect_says(converting("eagle3", set("target_hidden_size", 64)), {"target_hidden_size"});
@@ -189,6 +189,11 @@ TEST_F(BadHeads, Opening) {
   expect_says(opening("eagle3_narrow", "hidden", 32), {"attn.qkv", "(64, 48)"});
   expect_says(opening("eagle3", "hidden", 24), {"attn.qkv", "(64, 64)"});
   expect_says(opening("eagle3", "hidden", -1), {"hidden"});
+  expect_says(opening("eagle3_deep", "layers", 1), {"layers", "fewer"});
+  expect_says(opening("eagle3_deep", "layers", 3), {"layers.2."});
+  expect_says(opening("eagle3_deep", "layers", 0), {"layers", "1 to 64"});
+  expect_says(opening("eagle3_deep", "layers", 1.5), {"layers", "whole number"});
+  expect_says(opening("eagle3_deep", "", 0, "layers.1.attn_norm"), {"layers.1.attn_norm"});
   expect_says(opening("eagle3", "draft_vocab", 60), {"lm_head", "(64, 32)"});
   expect_says(opening("eagle3", "", 0, "vocab_map"), {"vocab_map"});
   // Damage behind the converter's back: ids that no token of the target has.
@@ -198,7 +203,7 @@ TEST_F(BadHeads, Opening) {
   for (const char* kind : {"fasteagle", "eagle3"}) {
     expect_says(opening(kind, "taps", 2), {"fc", "(32, 96)"});
     expect_says(opening(kind, "taps", 9), {"taps", "1 to 8"});
-    expect_says(opening(kind, "tap.1", 3), {"tap 3", "3 layers"});
+    expect_says(opening(kind, "tap.1", 4), {"tap 4", "3 layers"});
     expect_says(opening(kind, "heads", 3), {"kv_heads"});
     expect_says(opening(kind, "ffn", 64), {"mlp.gate_up"});
   }

@@ -11,7 +11,7 @@ namespace aerie::test {
 namespace {
 
 const std::vector<int32_t> kOpening = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
-const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_narrow"};
+const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep"};
 
 class DrafterState : public testing::Test {
  protected:

@@ -114,7 +114,7 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow"),
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -115,7 +115,10 @@ namespace Aerie.Native
     {
         internal uint struct_size;
         internal int n_taps;
-        /// <summary>layers whose input is wanted; -1: the hidden state after the final norm</summary>
+        /// <summary>
+        /// layers whose input is wanted; their number: the last one's output; -1: that after
+        /// the final norm
+        /// </summary>
         internal int* taps;
         /// <summary>[tokens][n_taps * hidden_size]; NULL: none</summary>
         internal float* features;

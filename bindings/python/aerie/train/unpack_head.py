@@ -58,6 +58,8 @@ def unpack_eagle3(package: Package, said: dict[str, float]):
         refuse(package, "biases of q, k and v")
     if {"norm_before_fc", "fc_norm", "norm_before_residual", "norm_output"} & said.keys():
         refuse(package, "EAGLE-3.1's norms")
+    if "layers" in said:
+        refuse(package, "several layers")
     head = eagle3.Eagle3Head(eagle3.Eagle3Config(draft_vocab_size=int(said["draft_vocab"]), **shape(package, said)))
     head.set_vocabulary(package["vocab_map"].long() if "vocab_map" in package else torch.arange(int(said["draft_vocab"])))
     norms = {"input_layernorm.weight": package["input_norm"], "hidden_norm.weight": package["hidden_norm"]}

@@ -9,7 +9,7 @@ use crate::model::{with_progress, Model, Progress};
 /// What is wanted of an evaluation: rows are written where they are wanted.
 #[derive(Default)]
 pub struct Evaluation<'a> {
-    /// Layers whose input is wanted; -1: the hidden state after the final norm.
+    /// Layers whose input is wanted; their number: the last one's output; -1: that after the final norm.
     pub taps: &'a [i32],
     /// `tokens × (taps × hidden_size)` values.
     pub features: Option<&'a mut [f32]>,

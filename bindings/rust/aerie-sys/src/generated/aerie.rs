@@ -320,7 +320,8 @@ pub struct aerie_evaluate_options {
     pub struct_size: u32,
     /// `int32_t n_taps`
     pub n_taps: i32,
-    /// layers whose input is wanted; -1: the hidden state after the final norm
+    /// layers whose input is wanted; their number: the last one's output; -1: that after
+    /// the final norm
     pub taps: *const i32,
     /// \[tokens\]\[n_taps \* hidden_size\]; NULL: none
     pub features: *mut f32,

@@ -564,7 +564,8 @@ pub struct aerie_drafter_needs {
     pub struct_size: u32,
     /// feature_cols = n_taps \* H; \<= 8
     pub n_taps: i32,
-    /// AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm
+    /// AERIE_FEATURE_FINAL or i: input of target layer i, pre-norm; the number of
+    /// layers: the output of the last
     pub taps: [i32; 8],
     /// levels answered by one propose, 1 .. 32; above 1 only the roots are asked
     /// about, once a cycle, and every node of a depth has the same children
