@@ -78,6 +78,7 @@ int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aer
   if (!frequencies.ok()) return AERIE_D_NO_MEMORY;
   own.pool = *pool;
   own.inv_freq = *frequencies;
+  own.angle_scale = scaling.attention_factor;
   *out = &own.kv_handle;
   return AERIE_D_OK;
 }
@@ -184,7 +185,7 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
   Plan& p = *plan->plan;
   if (!at.angles) {
     at.angles = p.scratch(rows->n, cache.head_dim);
-    p.add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, 1.0f, at.angles});
+    p.add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, kv->own->angle_scale, at.angles});
   }
   DecoderScratch working(p, rows->n, at.rows.longest, hidden, shape, w->gate_up.rows / 2);
   if (attn_in)

@@ -65,6 +65,7 @@ struct DrafterResources {
   std::shared_ptr<KvPool> pool;     // kv_create or model open
   std::shared_ptr<Model> submodel;  // aerie.model/1
   kernels::Tensor inv_freq;
+  float angle_scale = 1;            // of cos and sin
   std::vector<void*> tensors;       // device memory made by tensor_create
   std::string id;
   LogSink log;

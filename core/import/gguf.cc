@@ -7,6 +7,7 @@
 #include "core/import/layer.h"
 #include "core/import/rotary_order.h"
 #include "core/import/taps.h"
+#include "core/import/yarn.h"
 #include "core/package/validate.h"
 
 namespace aerie {
@@ -48,8 +49,7 @@ Status refuse_other_models(const GgufFile& file, const std::string& arch) {
   AERIE_TRY(file.integer(arch + "expert_count", &experts, 0));
   if (experts > 0) return unsupported(file, arch + "expert_count: " + std::to_string(experts));
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale", "attn_logit_softcapping",
-                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon",
-                          "rope.scaling.attn_factor"})
+                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"})
     if (file.has(arch + key)) return unsupported(file, arch + key + ": is set");
   return {};
 }
@@ -75,6 +75,27 @@ Status read_rope_divisors(const GgufFile& file, TensorTaker& take, LlamaConfig* 
   return {};
 }
 
+// As llama.cpp has it: its own scale of cos and sin beside what the factor asks for.
+Status read_yarn(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
+  RopeScaling& s = c->rope_scaling;
+  const std::string at = arch + "rope.scaling.";
+  float own = 1;
+  AERIE_TRY(file.number(at + "factor", &s.factor));
+  AERIE_TRY(file.integer(at + "original_context_length", &s.original_context, c->max_context));
+  AERIE_TRY(file.number(at + "yarn_beta_slow", &s.low_freq_factor, 1));
+  AERIE_TRY(file.number(at + "yarn_beta_fast", &s.high_freq_factor, 32));
+  AERIE_TRY(file.number(at + "attn_factor", &own, 1));
+  for (const auto& [key, neutral] : {std::pair<const char*, float>{"yarn_attn_factor", 1}, {"yarn_ext_factor", 1}, {"yarn_log_multiplier", 0}}) {
+    float value = neutral;
+    AERIE_TRY(file.number(at + key, &value, neutral));
+    if (value != neutral) return unsupported(file, at + key + ": " + std::to_string(value));
+  }
+  s.kind = RopeScaling::Kind::yarn;
+  s.attention_factor = own * yarn_attention_factor(s.factor);
+  c->max_context = std::max(c->max_context, yarn_context(s));
+  return {};
+}
+
 Status read_rope(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
   AERIE_TRY(file.number(arch + "rope.freq_base", &c->rope_theta, 10000.0f));
   int32_t rotated = c->head_dim;
@@ -84,8 +105,10 @@ Status read_rope(const GgufFile& file, const std::string& arch, LlamaConfig* c) 
   // As llama.cpp has it: linear unless it says otherwise, by the newer key or the older one.
   std::string_view type = "linear";
   if (file.has(arch + "rope.scaling.type")) AERIE_TRY(file.text(arch + "rope.scaling.type", &type));
+  if (type == "yarn") return read_yarn(file, arch, c);
+  if (file.has(arch + "rope.scaling.attn_factor")) return unsupported(file, arch + "rope.scaling.attn_factor: is set");
   if (type == "none") return {};
-  if (type != "linear") return unsupported(file, arch + "rope.scaling.type: \"" + std::string(type) + "\" (none and linear are supported)");
+  if (type != "linear") return unsupported(file, arch + "rope.scaling.type: \"" + std::string(type) + "\" (none, linear and yarn are supported)");
   float factor = 0;
   AERIE_TRY(file.number(arch + "rope.scale_linear", &factor, 0));
   AERIE_TRY(file.number(arch + "rope.scaling.factor", &factor, factor));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/import/taps.h"
+#include "core/import/yarn.h"
 
 namespace aerie {
 
@@ -14,14 +15,41 @@ Status unsupported(const std::string& key, const std::string& what) {
   return error(Code::unsupported, key + ": " + what);
 }
 
-Status read_scaling(const ConfigReader& r, const std::string& type, RopeScaling* s) {
-  if (type == "default") return {};
-  if (type != "linear" && type != "llama3")
-    return unsupported("type " + type, "not supported (default, linear and llama3 are)");
-  s->kind = type == "linear" ? RopeScaling::Kind::linear : RopeScaling::Kind::llama3;
+// A model that YaRN lengthens reads all of the longer context, whatever max_position_embeddings says.
+Status read_yarn(const ConfigReader& r, LlamaConfig* c) {
+  RopeScaling& s = c->rope_scaling;
+  bool truncate = true;
+  AERIE_TRY(r.boolean("truncate", &truncate, true));
+  if (!truncate) return unsupported("truncate", "false");
+  AERIE_TRY(r.number("beta_slow", &s.low_freq_factor, 1));
+  AERIE_TRY(r.number("beta_fast", &s.high_freq_factor, 32));
+  AERIE_TRY(r.integer("original_max_position_embeddings", &s.original_context, c->max_context));
+  float of_numerator = 0, of_denominator = 0;  // DeepSeek's
+  AERIE_TRY(r.number("mscale", &of_numerator, 0));
+  AERIE_TRY(r.number("mscale_all_dim", &of_denominator, 0));
+  const bool both = of_numerator != 0 && of_denominator != 0;
+  const float whole = both ? yarn_attention_factor(s.factor, of_numerator) / yarn_attention_factor(s.factor, of_denominator)
+                           : yarn_attention_factor(s.factor);
+  AERIE_TRY(r.number("attention_factor", &s.attention_factor, whole));
+  c->max_context = std::max(c->max_context, yarn_context(s));
+  return {};
+}
+
+Status read_scaling(const ConfigReader& r, const std::string& type, LlamaConfig* c) {
+  RopeScaling* const s = &c->rope_scaling;
+  static const struct {
+    const char* name;
+    RopeScaling::Kind kind;
+  } kinds[] = {{"default", RopeScaling::Kind::none}, {"linear", RopeScaling::Kind::linear}, {"llama3", RopeScaling::Kind::llama3},
+               {"yarn", RopeScaling::Kind::yarn}};
+  const auto known = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return type == k.name; });
+  if (known == std::end(kinds)) return unsupported("type " + type, "not supported (default, linear, llama3 and yarn are)");
+  s->kind = known->kind;
+  if (s->kind == RopeScaling::Kind::none) return {};
   if (!r.has("factor")) return error(Code::bad_format, "factor: is missing");
   AERIE_TRY(r.number("factor", &s->factor, 1));
   if (s->kind == RopeScaling::Kind::linear) return {};
+  if (s->kind == RopeScaling::Kind::yarn) return read_yarn(r, c);
   for (const char* key : {"low_freq_factor", "high_freq_factor"})
     if (!r.has(key)) return error(Code::bad_format, std::string(key) + ": is missing");
   AERIE_TRY(r.number("low_freq_factor", &s->low_freq_factor, 1));
@@ -51,7 +79,7 @@ Status read_rope(const ConfigReader& j, LlamaConfig* c) {
     }
     if (type == "default" && r.has("factor") && !r.has("type") && !r.has("rope_type"))
       return error(Code::bad_format, std::string(key) + ": a factor without a rope_type");
-    if (const Status s = read_scaling(r, type, &c->rope_scaling); !s.ok()) return s.at(key);
+    if (const Status s = read_scaling(r, type, c); !s.ok()) return s.at(key);
   }
   return {};
 }

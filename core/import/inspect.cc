@@ -26,7 +26,7 @@ double shortest(float v) {
 }
 
 Description describe_config(const LlamaConfig& c) {
-  static const char* const kinds[] = {"none", "linear", "llama3"};
+  static const char* const kinds[] = {"none", "linear", "llama3", "yarn"};
   Description d = Description::group();
   d.add("vocab_size", c.vocab_size).add("vocab_used", c.vocab_used).add("hidden", c.hidden).add("layers", c.layers);
   d.add("heads", c.heads).add("kv_heads", c.kv_heads).add("head_dim", c.head_dim).add("ffn", c.ffn);
@@ -34,10 +34,11 @@ Description describe_config(const LlamaConfig& c) {
   d.add("rope_scaling", kinds[static_cast<int>(c.rope_scaling.kind)]);
   const RopeScaling& r = c.rope_scaling;
   if (r.kind != RopeScaling::Kind::none) d.add("rope_factor", shortest(r.factor));
-  if (r.kind == RopeScaling::Kind::llama3) {
+  if (r.kind == RopeScaling::Kind::llama3 || r.kind == RopeScaling::Kind::yarn) {
     d.add("rope_low_freq_factor", shortest(r.low_freq_factor)).add("rope_high_freq_factor", shortest(r.high_freq_factor));
     d.add("rope_original_context", r.original_context);
   }
+  if (r.kind == RopeScaling::Kind::yarn) d.add("rope_attention_factor", shortest(r.attention_factor));
   d.add("tied", c.tied).add("qkv_bias", c.qkv_bias).add("qk_norm", c.qk_norm).add("bos_id", c.bos_id).add("eos_ids", c.eos_ids);
   d.add("tap_layers", c.tap_layers);
   return d;

@@ -54,6 +54,22 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
   plan.add(kernels::Linear{s.act, w.down, {}, out, out, rows.fast});
 }
 
+namespace {
+
+// YaRN (arXiv:2309.00071, section 3.2), as transformers has it: how much of wave i is stretched, by a ramp over the waves' numbers
+// between those that turn high_freq_factor and low_freq_factor times in the original context, both rounded away from the ramp.
+double yarn_stretched(size_t i, int32_t head_dim, double theta, const RopeScaling& s) {
+  const auto wave = [&](double turns) {
+    return head_dim * std::log(s.original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
+  };
+  const double first = std::max(std::floor(wave(s.high_freq_factor)), 0.0);
+  double last = std::min(std::ceil(wave(s.low_freq_factor)), head_dim - 1.0);
+  if (last == first) last += 0.001;
+  return std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
+}
+
+}  // namespace
+
 std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling) {
   std::vector<float> f(static_cast<size_t>(head_dim / 2));
   for (size_t i = 0; i < f.size(); ++i) {
@@ -73,6 +89,9 @@ std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, cons
                              (static_cast<double>(scaling.high_freq_factor) - scaling.low_freq_factor);
         v = static_cast<float>((1 - blend) * v / scaling.factor + blend * v);
       }
+    } else if (scaling.kind == RopeScaling::Kind::yarn) {
+      const double stretched = yarn_stretched(i, head_dim, theta, scaling);
+      v = static_cast<float>(stretched * v / scaling.factor + (1 - stretched) * v);
     }
     f[i] = v;
   }

@@ -45,7 +45,7 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
                                const kernels::Tensor& angles, DecoderScratch& scratch, const kernels::Tensor& attn_in,
                                const kernels::Tensor& x, const kernels::Tensor& out);
 
-// 1 / theta^(2i / head_dim) after the config's scaling; head_dim / 2 values.
+// 1 / theta^(2i / head_dim) after the config's scaling; head_dim / 2 values. Cos and sin are scaled by attention_factor, too.
 std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling);
 
 }  // namespace aerie

@@ -133,7 +133,7 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
                                      t.out.rows});
   };
   plan.add(kernels::Embed{embed_, rows.token, x});
-  plan.add(kernels::RopeAngles{rows.position, inv_freq_, 1.0f, angles});
+  plan.add(kernels::RopeAngles{rows.position, inv_freq_, c.rope_scaling.attention_factor, angles});
   for (int32_t i = 0; i < c.layers; ++i) {
     tap(i, x);
     record_decoder_layer(plan, layers_[static_cast<size_t>(i)], shape_, pool_->cache(), i, rows, angles, scratch, x, x);

@@ -9,11 +9,14 @@
 namespace aerie {
 
 struct RopeScaling {
-  enum class Kind : uint8_t { none, linear, llama3 } kind = Kind::none;
+  enum class Kind : uint8_t { none, linear, llama3, yarn } kind = Kind::none;
   float factor = 1;
-  float low_freq_factor = 1;   // llama3
-  float high_freq_factor = 4;  // llama3
-  int32_t original_context = 8192;  // llama3
+  // llama3 and yarn: waves that turn less often than the low one in the original context are stretched by `factor`, those that
+  // turn more often than the high one stay (YaRN's beta_slow, beta_fast).
+  float low_freq_factor = 1;
+  float high_freq_factor = 4;
+  int32_t original_context = 8192;
+  float attention_factor = 1;  // yarn: of cos and sin
 };
 
 // A Llama-architecture decoder. Tensor names in a package (weights panel16, norms f32 row_major;

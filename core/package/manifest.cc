@@ -29,7 +29,7 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
   flatbuffers::Offset<fbs::RopeScaling> scaling;
   if (const RopeScaling& r = c.rope_scaling; r.kind != RopeScaling::Kind::none)
     scaling = fbs::CreateRopeScaling(b, static_cast<fbs::RopeKind>(r.kind), r.factor, r.low_freq_factor,
-                                     r.high_freq_factor, r.original_context);
+                                     r.high_freq_factor, r.original_context, r.attention_factor);
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
   return fbs::CreateTarget(b, c.vocab_size, c.vocab_used, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
@@ -107,10 +107,10 @@ Status decode(const fbs::Target& t, LlamaConfig* out) {
   if (t.eos_ids()) c.eos_ids.assign(t.eos_ids()->begin(), t.eos_ids()->end());
   if (t.tap_layers()) c.tap_layers.assign(t.tap_layers()->begin(), t.tap_layers()->end());
   if (const fbs::RopeScaling* r = t.rope_scaling()) {
-    if (!known(r->kind(), fbs::RopeKind::llama3))
+    if (!known(r->kind(), fbs::RopeKind::yarn))
       return error(Code::unsupported, "rope_scaling: unknown to this build");
     c.rope_scaling = {static_cast<RopeScaling::Kind>(r->kind()), r->factor(), r->low_freq_factor(),
-                      r->high_freq_factor(), r->original_context()};
+                      r->high_freq_factor(), r->original_context(), r->attention_factor()};
   }
   return {};
 }

@@ -1,5 +1,6 @@
-// A drafter's RoPE scaling among its parameters: rope_scaling (1 linear, 2 llama3; absent: none), rope_scaling.factor and, for
-// llama3, rope_scaling.low_freq_factor, rope_scaling.high_freq_factor and rope_scaling.original_context.
+// A drafter's RoPE scaling among its parameters: rope_scaling (1 linear, 2 llama3, 3 yarn; absent: none), rope_scaling.factor and,
+// for llama3 and yarn, rope_scaling.low_freq_factor, rope_scaling.high_freq_factor and rope_scaling.original_context; for yarn
+// rope_scaling.attention_factor.
 #pragma once
 
 #include "core/package/config.h"

@@ -128,11 +128,12 @@ Status check_fingerprint(const std::string& hex) {
 Status check_rope_scaling(const RopeScaling& r) {
   if (r.kind == RopeScaling::Kind::none) return {};
   AERIE_TRY(real("rope_scaling.factor", r.factor, 0, 1e6));
-  if (r.kind == RopeScaling::Kind::llama3) {
+  if (r.kind == RopeScaling::Kind::llama3 || r.kind == RopeScaling::Kind::yarn) {
     AERIE_TRY(real("rope_scaling.low_freq_factor", r.low_freq_factor, 0, 1e6));
     AERIE_TRY(real("rope_scaling.high_freq_factor", r.high_freq_factor, r.low_freq_factor, 1e6));
     AERIE_TRY(range("rope_scaling.original_context", r.original_context, 1, 1 << 24));
   }
+  if (r.kind == RopeScaling::Kind::yarn) AERIE_TRY(real("rope_scaling.attention_factor", r.attention_factor, 0, 1e6));
   return {};
 }
 

@@ -128,19 +128,19 @@ def eagle3_draft(w, t, row, path):
     return eagle3_logits(w, t, row, path, t.taps[:row + 1], plain.inverse_frequencies(HEAD_DIM, 500.0, None))
 
 
-def eagle3_logits(w, t, row, path, taps, inv, residual=False, output=False):
+def eagle3_logits(w, t, row, path, taps, inv, residual=False, output=False, scale=1.0):
     """residual, output: speculators' norm_before_residual, norm_output."""
     features, tokens, embed = taps @ w["fc.weight"].T, t.ids[1:row + 2], w.get("embed_tokens.weight", t.embed)
     for token in [*path, None]:
         normed = plain.rms_norm(features, w["midlayer.hidden_norm.weight"], EPS)
         x = torch.cat([plain.rms_norm(embed[tokens], w["midlayer.input_layernorm.weight"], EPS), normed], -1)
         out = (normed if residual else features) + plain.attention(
-            lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv)
+            lambda n: w.get(f"midlayer.self_attn.{n}"), x, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv, scale)
         h = plain.rms_norm(out, w["midlayer.post_attention_layernorm.weight"], EPS)
         out = out + (silu(h @ w["midlayer.mlp.gate_proj.weight"].T) * (h @ w["midlayer.mlp.up_proj.weight"].T)
                      ) @ w["midlayer.mlp.down_proj.weight"].T
         if "layers.1.input_layernorm.weight" in w:
-            out = plain.layer(w, "layers.1.", out, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv, True)
+            out = plain.layer(w, "layers.1.", out, torch.arange(len(x)), HEADS, 2, HEAD_DIM, EPS, inv, True, scale)
         if output:
             out = plain.rms_norm(out, w["norm.weight"], EPS)
         if token is not None:
@@ -193,16 +193,19 @@ def eagle3_narrow_weights(g):
     return w, config | {"hidden_size": NARROW, "target_hidden_size": H}
 
 
-# Two layers, and what leaves the target's last one as the highest tap.
+# Two layers, what leaves the target's last one as the highest tap, and YaRN.
+STRETCHED = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 1.0, "beta_slow": 0.1}
 
 def eagle3_deep_weights(g):
     w, config = eagle3_weights(g)
-    return {**w, **decoder_layer("layers.1.", g, 2)}, config | {"num_hidden_layers": 2, "eagle_aux_hidden_state_layer_ids": [0, 2, 3]}
+    return {**w, **decoder_layer("layers.1.", g, 2)}, config | {"num_hidden_layers": 2, "eagle_aux_hidden_state_layer_ids": [0, 2, 3],
+                                                          "rope_scaling": STRETCHED}
 
 
 def eagle3_deep_draft(w, t, row, path):
     taps = torch.cat([t.taps[:, :H], t.taps[:, 2 * H:], t.last], -1)[:row + 1]
-    return eagle3_logits(w, t, row, path, taps, plain.inverse_frequencies(HEAD_DIM, 500.0, None))
+    inv = plain.inverse_frequencies(HEAD_DIM, 500.0, STRETCHED)
+    return eagle3_logits(w, t, row, path, taps, inv, scale=plain.angle_scale(STRETCHED))
 
 
 def fasteagle_weights(g):

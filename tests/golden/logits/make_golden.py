@@ -37,6 +37,11 @@ CHECKPOINTS = {
                       num_key_value_heads=1, tie_word_embeddings=False),
     "qwen3": dict(kind=(Qwen3Config, Qwen3ForCausalLM), vocab_size=120, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
                   num_attention_heads=4, num_key_value_heads=2, head_dim=20, tie_word_embeddings=True),
+    # Waves 0 and 1 are kept, 2 and 3 between, the others stretched.
+    "yarn_rope": dict(seed=70, vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=3, num_attention_heads=2,
+                      num_key_value_heads=1, tie_word_embeddings=False,
+                      rope={"factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 1.0, "beta_slow": 0.1,
+                            "rope_type": "yarn"}),
 }
 
 
@@ -89,18 +94,29 @@ def inverse_frequencies(head_dim, theta, rope):
         low, high = rope["low_freq_factor"], rope["high_freq_factor"]
         smooth = ((length / (2 * math.pi / inv) - low) / (high - low)).clamp(0, 1)
         inv = (1 - smooth) * inv / rope["factor"] + smooth * inv
+    elif kind == "yarn":
+        def wave(turns):
+            return head_dim * math.log(rope["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(theta))
+        first, last = max(math.floor(wave(rope["beta_fast"])), 0), min(math.ceil(wave(rope["beta_slow"])), head_dim - 1)
+        stretched = ((torch.arange(head_dim // 2, dtype=torch.float64) - first) / (last - first)).clamp(0, 1)
+        inv = stretched * inv / rope["factor"] + (1 - stretched) * inv
     return inv
 
 
-def rotate(x, positions, inv):
+def angle_scale(rope):
+    """Of cos and sin."""
+    return 0.1 * math.log(rope["factor"]) + 1 if rope and rope.get("rope_type") == "yarn" else 1.0
+
+
+def rotate(x, positions, inv, scale):
     """x (heads, rows, head_dim), rotate-half order."""
     angle = positions[:, None].to(torch.float64) * inv
     cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
     half = x.shape[-1] // 2
-    return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+    return (x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin) * scale
 
 
-def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv):
+def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0):
     """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None."""
     def project(which, n):
         y = x @ w(f"{which}_proj.weight").T
@@ -108,20 +124,20 @@ def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv):
         y = (y if bias is None else y + bias).view(-1, n, head_dim).transpose(0, 1)
         norm = w(f"{which}_norm.weight")
         return y if norm is None else rms_norm(y, norm, eps)
-    q = rotate(project("q", heads), positions, inv)
-    k = rotate(project("k", kv_heads), positions, inv).repeat_interleave(heads // kv_heads, 0)
+    q = rotate(project("q", heads), positions, inv, scale)
+    k = rotate(project("k", kv_heads), positions, inv, scale).repeat_interleave(heads // kv_heads, 0)
     v = project("v", kv_heads).repeat_interleave(heads // kv_heads, 0)
     scores = q @ k.transpose(1, 2) / math.sqrt(head_dim)
     scores = scores.masked_fill(positions[None, None, :] > positions[None, :, None], -math.inf)
     return (scores.softmax(-1) @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
 
 
-def layer(weights, prefix, x, positions, heads, kv_heads, head_dim, eps, inv, input_norm):
+def layer(weights, prefix, x, positions, heads, kv_heads, head_dim, eps, inv, input_norm, scale=1.0):
     def w(name):
         t = weights.get(prefix + name)
         return None if t is None else t.to(torch.float64)
     h = rms_norm(x, w("input_layernorm.weight"), eps) if input_norm else x
-    x = x + attention(lambda n: w("self_attn." + n), h, positions, heads, kv_heads, head_dim, eps, inv)
+    x = x + attention(lambda n: w("self_attn." + n), h, positions, heads, kv_heads, head_dim, eps, inv, scale)
     h = rms_norm(x, w("post_attention_layernorm.weight"), eps)
     gate = torch.nn.functional.silu(h @ w("mlp.gate_proj.weight").T)
     return x + (gate * (h @ w("mlp.up_proj.weight").T)) @ w("mlp.down_proj.weight").T
@@ -135,7 +151,7 @@ def forward(weights, config, rope, ids):
     for i in range(config.num_hidden_layers):
         taps.append(x)
         x = layer(weights, f"model.layers.{i}.", x, torch.arange(len(ids)), config.num_attention_heads,
-                  config.num_key_value_heads, head_dim, config.rms_norm_eps, inv, True)
+                  config.num_key_value_heads, head_dim, config.rms_norm_eps, inv, True, angle_scale(rope))
     feature = rms_norm(x, weights["model.norm.weight"].to(torch.float64), config.rms_norm_eps)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(torch.float64)
     return taps, feature, feature @ head.T
@@ -246,7 +262,7 @@ def make_eagle(target, seed):
 
 
 def main():
-    targets = {name: make_target(name, SEEDS + i, fields) for i, (name, fields) in enumerate(CHECKPOINTS.items())}
+    targets = {name: make_target(name, fields.pop("seed", SEEDS + i), fields) for i, (name, fields) in enumerate(CHECKPOINTS.items())}
     make_eagle(targets["mha"], 200)
 
 

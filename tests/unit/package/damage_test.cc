@@ -192,6 +192,8 @@ TEST(PackageDamage, EveryNumberIsJudged) {
     refused("rope_scaling.low", [&](M& m) { m.target->rope_scaling = {RopeScaling::Kind::llama3, 8, v, 4, 8192}; });
     refused("rope_scaling.high", [&](M& m) { m.target->rope_scaling = {RopeScaling::Kind::llama3, 8, 1, v, 8192}; });
   }
+  refused("rope_scaling.attention_factor", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::yarn, 8, 1, 32, 4096, 0}; });
+  refused("rope_scaling.high", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::yarn, 8, 32, 1, 4096, 1}; });
   refused("rope_scaling.original", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::llama3, 8, 1, 4, 0}; });
   refused("bos_id", [](M& m) { m.target->bos_id = m.target->vocab_used; });
   refused("eos_ids", [](M& m) { m.target->eos_ids = {-1}; });
@@ -265,7 +267,7 @@ TEST(PackageDamage, DrafterNumbersAreJudged) {
     return status([&](auto& d) { d.params.insert(d.params.end(), {{"rope_scaling", kind}, {"rope_scaling.factor", factor}}); });
   };
   EXPECT_TRUE(scaled(1, 8).ok());
-  EXPECT_NE(scaled(3, 8).message().find("rope_scaling: unknown"), std::string::npos);
+  EXPECT_NE(scaled(4, 8).message().find("rope_scaling: unknown"), std::string::npos);
   EXPECT_NE(scaled(2, 0).message().find("rope_scaling.factor"), std::string::npos);
 }
 

@@ -119,8 +119,8 @@ TEST(ImportEagle, RuleZero) {
   extra.tensors["lm_head.weight"] = source("x", {20, 8});
   extra.refused(Code::bad_format, {"lm_head.weight", "unexpected"});
   Head scaled;
-  scaled.more = R"("bias": false, "rope_scaling": {"type": "yarn", "factor": 2})";
-  scaled.refused(Code::unsupported, {"rope_scaling", "yarn"});
+  scaled.more = R"("bias": false, "rope_scaling": {"type": "dynamic", "factor": 2})";
+  scaled.refused(Code::unsupported, {"rope_scaling", "dynamic"});
   scaled.more = R"("bias": false, "rope_scaling": {"type": "linear", "factor": 2})";
   ASSERT_TRUE(scaled.run().ok());
   EXPECT_EQ(param(**Package::open(scaled.options.output), "rope_scaling"), 1);

@@ -131,6 +131,19 @@ TEST(ImportGguf, ScalingOfRotaryFrequencies) {
     EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
     EXPECT_EQ(c.open()->target()->rope_scaling.factor, std::string(key).ends_with("factor") ? 4 : 2);
   }
+  g.text("llama.rope.scaling.type", "yarn");
+  g.u32("llama.rope.scaling.original_context_length", 4096);
+  ASSERT_TRUE(c.run(g).ok());
+  const RopeScaling yarn = c.open()->target()->rope_scaling;
+  EXPECT_EQ(yarn.kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(yarn.factor, 4);
+  EXPECT_EQ(yarn.original_context, 4096);
+  EXPECT_EQ(yarn.high_freq_factor, 32);
+  EXPECT_FLOAT_EQ(yarn.attention_factor, 1.138629f);
+  EXPECT_EQ(c.open()->target()->max_context, 16384);
+  fs::remove(c.options.output);
+  g.f32("llama.rope.scaling.yarn_ext_factor", 0.5f);
+  c.refused(g, Code::unsupported, {"yarn_ext_factor"});
   g.text("llama.rope.scaling.type", "none");
   ASSERT_TRUE(c.run(g).ok());
   EXPECT_EQ(c.open()->target()->rope_scaling.kind, RopeScaling::Kind::none);

@@ -191,13 +191,41 @@ TEST(ImportLlama, RopeKinds) {
   EXPECT_EQ(e.open()->target()->rope_theta, 1000000.0f);
 }
 
+TEST(ImportLlama, Yarn) {
+  const auto run = [](const std::string& scaling) {
+    Checkpoint c;
+    c.more = R"("rope_scaling": {"rope_type": "yarn", )" + scaling + "}";
+    EXPECT_TRUE(c.run().ok());
+    return *c.open()->target();
+  };
+  const int32_t said = Checkpoint().config.max_context;
+  LlamaConfig c = run(R"("factor": 4.0)");
+  EXPECT_EQ(c.rope_scaling.original_context, said);
+  EXPECT_EQ(c.max_context, 4 * said);
+  EXPECT_EQ(c.rope_scaling.low_freq_factor, 1);
+  EXPECT_EQ(c.rope_scaling.high_freq_factor, 32);
+  EXPECT_FLOAT_EQ(c.rope_scaling.attention_factor, 1.138629f);
+  c = run(R"("factor": 2.0, "original_max_position_embeddings": 16, "beta_fast": 16, "beta_slow": 2, "attention_factor": 1.5)");
+  EXPECT_EQ(c.rope_scaling.original_context, 16);
+  EXPECT_EQ(c.max_context, std::max(said, 32));
+  EXPECT_EQ(c.rope_scaling.low_freq_factor, 2);
+  EXPECT_EQ(c.rope_scaling.high_freq_factor, 16);
+  EXPECT_EQ(c.rope_scaling.attention_factor, 1.5f);
+  EXPECT_FLOAT_EQ(run(R"("factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0)").rope_scaling.attention_factor, 1);
+  Checkpoint absurd;
+  absurd.more = R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "beta_fast": 1, "beta_slow": 2})";
+  absurd.refused(Code::bad_format, {"config.json", "rope_scaling.high_freq_factor"});
+}
+
 TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
   const struct {
     const char* more;
     std::initializer_list<const char*> words;
     Code code = Code::unsupported;
   } cases[] = {
-      {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0})", {"config.json", "rope_scaling", "yarn"}},
+      {R"("rope_scaling": {"rope_type": "longrope", "factor": 2.0})", {"config.json", "rope_scaling", "longrope"}},
+      {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": false})", {"rope_scaling", "truncate"}},
+      {R"("rope_scaling": {"rope_type": "yarn"})", {"factor", "missing"}, Code::bad_format},
       {R"("rope_parameters": {"full_attention": {"rope_theta": 1.0}})", {"rope_parameters"}},
       {R"("rope_scaling": {"rope_type": "linear"})", {"factor", "missing"}, Code::bad_format},
       {R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0})", {"low_freq_factor"}, Code::bad_format},

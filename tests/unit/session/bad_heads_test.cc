@@ -135,7 +135,7 @@ TEST_F(BadHeads, Conversion) {
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1})), {"fc.weight", "shape"});
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1, 7})), {"eagle_aux_hidden_state_layer_ids", "layer 7"});
     expect_says(converting(kind, set("eagle_aux_hidden_state_layer_ids", {0, 1, -2})), {"eagle_aux_hidden_state_layer_ids"});
-    expect_says(converting(kind, set("rope_scaling", {{"type", "yarn"}, {"factor", 2}})), {"rope_scaling", "yarn"});
+    expect_says(converting(kind, set("rope_scaling", {{"type", "longrope"}, {"factor", 2}})), {"rope_scaling", "longrope"});
     expect_says(converting(kind, set("rope_scaling", {{"type", "linear"}, {"factor", -2}})), {"rope_scaling.factor"});
   }
   // A list that begins with 1 counts outputs: 1, 2, 3 would be inputs 2, 3, 4 of a target of three layers.
