@@ -79,6 +79,33 @@ run --prompt '<|endoftext|>It was' --max-tokens 8 >"$tmp/out"
 grep -q '^<|endoftext|>It was' "$tmp/out" || fail "a marker in the prompt was taken for its token"
 run --prompt '<|endoftext|>It was' --special --max-tokens 8 >"$tmp/out"  # a token that has no text
 grep -q '^It was' "$tmp/out" && ! cmp -s "$tmp/out" "$tmp/same" || fail "--special: a marker in the prompt was not taken for its token"
+# A BOS in the text is the one that the tokenizer would put there. Of a context of one position an error counts the prompt.
+mkdir "$tmp/short"
+cp "$root/tests/golden/text/llama3/tokenizer.json" "$tmp/short/"
+python3 - "$tmp/short" <<'EOF'
+import json, math, pathlib, sys
+folder, vocab = pathlib.Path(sys.argv[1]), 727
+shapes = {"model.embed_tokens": (vocab, 4), "lm_head": (vocab, 4), "model.norm": (4,)}
+layer = {"input_layernorm": (4,), "post_attention_layernorm": (4,), "mlp.gate_proj": (4, 4), "mlp.up_proj": (4, 4), "mlp.down_proj": (4, 4)}
+layer |= {f"self_attn.{n}_proj": (4, 4) for n in "qkvo"}
+shapes |= {f"model.layers.0.{n}": s for n, s in layer.items()}
+header, at = {}, 0
+for name, shape in shapes.items():
+    header[name + ".weight"] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * math.prod(shape)]}
+    at += 4 * math.prod(shape)
+text = json.dumps(header).encode()
+(folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(at))
+(folder / "config.json").write_text(json.dumps({
+    "model_type": "llama", "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "vocab_size": vocab,
+    "max_position_embeddings": 1, "eos_token_id": 0}))
+EOF
+"$aerie" convert "$tmp/short" -o "$tmp/short.aerie" >/dev/null 2>"$tmp/err" || fail "no model of one position"
+long=$model model=$tmp/short.aerie
+run --prompt " the the"; failed_with "the prompt has 3 tokens"
+run --prompt "<|endoftext|> the the" --special; failed_with "the prompt has 3 tokens"
+run --prompt " the the" --special; failed_with "the prompt has 3 tokens"
+run --prompt "<|endoftext|><|endoftext|> the" --special; failed_with "the prompt has 3 tokens"
+model=$long
 run --prompt-file "$tmp"; failed_with "is a folder"
 run --prompt-file "$model" >"$tmp/out"; failed_with "the prompt has .* tokens, the model's context is 512"
 [ ! -s "$tmp/out" ] || fail "a prompt that is too long was printed"
