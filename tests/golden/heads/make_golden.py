@@ -258,8 +258,8 @@ def hydra_draft(w, t, row, path):
             + silu(w[block + "linear.weight"] @ x + w[block + "linear.bias"])) @ t.lm_head.T
 
 
-# Hydra++: the target's layer shape before two-block heads with LM heads of their own; a dropout before every module counts
-# in the names.
+# Hydra++: the target's layer shape before two-block heads with LM heads and an embedding of their own; a dropout before every
+# module counts in the names.
 
 def hydra_prefix_weights(g):
     config = {"hydra_num_heads": 3, "hydra_num_layers": 2, "hydra_head_arch": "prefix-mlp", "grounded_heads": True,
@@ -272,6 +272,7 @@ def hydra_prefix_weights(g):
             w[f"hydra_mlp.{i}.{name}.bias"] = plain.normal((H,), 0.3, g)
         w[f"hydra_lm_head.{i}.1.weight"] = matrix(V, H, g, 2.0)
         w[f"hydra_lm_head.{i}.1.bias"] = plain.normal((V,), 0.3, g)
+    w["input_embed_fn.weight"] = plain.normal((V, H), 1.0, g)
     return w, config
 
 
@@ -279,7 +280,7 @@ def hydra_prefix_draft(w, t, row, path):
     tokens, at = [int(t.ids[row + 1]), *path], f"hydra_mlp.{len(path)}."
     f = plain.layer(w, "prefix_embeding_layer.layers.0.", t.features[:row + 1], torch.arange(row + 1), HEADS, HEADS, HEAD_DIM, EPS,
                     plain.inverse_frequencies(HEAD_DIM, 10000.0, None), True)
-    x = torch.cat([plain.rms_norm(f[-1], w["prefix_embeding_layer.norm.weight"], EPS)] + [t.embed[token] for token in tokens])
+    x = torch.cat([plain.rms_norm(f[-1], w["prefix_embeding_layer.norm.weight"], EPS)] + [w["input_embed_fn.weight"][token] for token in tokens])
 
     def linear(name, x):
         return w[f"{at}{name}.weight"] @ x + w[f"{at}{name}.bias"]
