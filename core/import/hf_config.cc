@@ -44,8 +44,8 @@ Status read_scaling(const ConfigReader& r, const std::string& type, LlamaConfig*
                {"yarn", RopeScaling::Kind::yarn}};
   const auto known = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return type == k.name; });
   if (known == std::end(kinds)) return unsupported("type " + type, "not supported (default, linear, llama3 and yarn are)");
+  if (known->kind == RopeScaling::Kind::none) return {};  // beside an older key that says more
   s->kind = known->kind;
-  if (s->kind == RopeScaling::Kind::none) return {};
   if (!r.has("factor")) return error(Code::bad_format, "factor: is missing");
   AERIE_TRY(r.number("factor", &s->factor, 1));
   if (s->kind == RopeScaling::Kind::linear) return {};

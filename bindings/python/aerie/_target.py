@@ -89,8 +89,8 @@ class Target(Handle):
     def features(self, tokens: Sequence[int], taps: Sequence[int] = (FINAL,), *, out: Any = None,
                  progress: ProgressFunction | None = None) -> Any:
         """Hidden states float32 [tokens, len(taps) * hidden_size]: column block i is the input of layer taps[i], the last
-        one's output (info.layers), or that after the final norm (-1). The library writes into `out` (any writable float32 memory of that size) or a
-        new numpy array; without numpy, a memoryview."""
+        one's output (info.layers), or that after the final norm (-1). The library writes into `out` (any writable
+        float32 memory of that size) or a new numpy array; without numpy, a memoryview."""
         return self._evaluate(tokens, "features", len(taps) * self.info.hidden_size, out, progress, taps)
 
     def logits(self, tokens: Sequence[int], *, out: Any = None, progress: ProgressFunction | None = None) -> Any:

@@ -185,6 +185,9 @@ TEST(ImportLlama, RopeKinds) {
   ASSERT_TRUE(d.run().ok());
   EXPECT_EQ(d.open()->target()->rope_scaling.kind, RopeScaling::Kind::llama3);
   EXPECT_EQ(d.open()->target()->rope_theta, 500000.0f);
+  d.more = R"("rope_scaling": {"type": "linear", "factor": 4.0}, "rope_parameters": {"rope_theta": 500000.0})";
+  ASSERT_TRUE(d.run().ok());
+  EXPECT_EQ(d.open()->target()->rope_scaling.kind, RopeScaling::Kind::linear);
   Checkpoint e;
   e.more = R"("rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0})";
   ASSERT_TRUE(e.run().ok());
