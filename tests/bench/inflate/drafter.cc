@@ -91,6 +91,9 @@ Status inflate_drafter(const Job& job, const Job& target) {
   if (d.target_fingerprint != target.small->fingerprint())
     return error(Code::mismatch, job.small->path() + ": made for another target than " + target.small->path());
   const Shape& b = target.big;
+  AERIE_ASSIGN(const int32_t hidden, param(*job.small, "hidden", t.hidden, 1 << 20));
+  if (hidden != t.hidden)
+    return error(Code::unsupported, job.small->path() + ": parameter hidden: a head of another width than its target");
   // Heads without decoder layers (Medusa, Hydra) have none of these; their `heads` are something else.
   AERIE_ASSIGN(const int32_t head_dim, param(*job.small, "head_dim", 0, 1024));
   const bool layers = head_dim > 0;

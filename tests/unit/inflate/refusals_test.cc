@@ -97,6 +97,7 @@ TEST_F(InflateHeads, WhatDoesNotFitIsRefusedByName) {
   EXPECT_TRUE(says(inflated([](DrafterConfig& d, auto&) { d.params[2].value = 3; }), "kv_heads"));
   EXPECT_TRUE(says(inflated([](DrafterConfig& d, auto&) { d.params[3].value = 16; }), "head size and ffn must be multiples of 32"));
   EXPECT_TRUE(says(inflated([](DrafterConfig& d, auto&) { d.params.push_back({"tap.0", 2}); }), "parameter tap.0"));
+  EXPECT_TRUE(says(inflated([](DrafterConfig& d, auto&) { d.params[0].value = 32; }), "parameter hidden"));
 }
 
 }  // namespace
