@@ -26,15 +26,16 @@ struct TileGrid {
 struct TileTask {
   AttentionTask a;
   TileGrid grid;
-  LinearWish wish;
+  LinearWishes wishes;
 };
 
 // Behind the TileGrid's, blocks that bring the next weights near: attention leaves most of memory's time unused.
 __device__ void attention_tile_ahead(const TileTask& task) {
   const uint32_t blocks = task.grid.blocks();
-  if (!task.wish.w || blockIdx.x < blocks) return;
+  if (blockIdx.x < blocks) return;
   const uint32_t part = (blockIdx.x - blocks) * gridDim.y + blockIdx.y;
-  if (part < task.wish.shape.parts) fetch_to_cache(task.wish, task.wish.shape.part_begin(part), task.wish.shape.part_begin(part + 1));
+  fetch_to_cache(task.wishes.next, part);
+  fetch_to_cache(task.wishes.then, part);
 }
 
 // Grid (blocks of a TileGrid, kv heads).
@@ -63,10 +64,10 @@ void tile_chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t group = op.heads / op.cache.kv_heads;
   const TileGrid grid(bucket(op.out.rows), group, op.cache.kv_heads, task.chunks, Tile::tiles_of_row(static_cast<uint32_t>(group)));
-  const LinearWish wish = wish_for(p);
-  const int64_t more = wish.w ? (wish.shape.parts + op.cache.kv_heads - 1) / op.cache.kv_heads : 0;
+  const LinearWishes wishes = wishes_for(p);
+  const int64_t more = (wishes.parts() + op.cache.kv_heads - 1) / op.cache.kv_heads;
   launch<attention_tile<kTiles>, kTileWarps * 32, attention_tile_ahead>(p, {grid.blocks() + more, op.cache.kv_heads}, kTileWarps * 32,
-                                                                        Tile::kShared, TileTask{task, grid, wish});
+                                                                        Tile::kShared, TileTask{task, grid, wishes});
 }
 
 }  // namespace

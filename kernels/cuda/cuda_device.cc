@@ -67,8 +67,10 @@ class CudaDevice final : public Device {
     state_.index = options.device;
     state_.graphs = options.graphs;
     state_.early = options.early && gpu::can_be_early(clock_kernel());
-    state_.ahead = state_.early ? options.ahead : 0;
     state_.beside_attention = options.beside_attention;
+    state_.stages = options.stages;
+    state_.once = options.once;
+    state_.most_shared = info.most_shared;
     chip_ = info.name;
     isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + chip_;
   }

@@ -12,9 +12,10 @@ struct CudaOptions {
   int device = 0;      // as the CUDA runtime counts them
   bool graphs = true;  // replay plans that repeat
   bool early = true;   // kernels may begin before the one in front of them ends, where the device can
-  // Bytes of weights that the second-level cache is asked for, for each block of a Linear: by the block itself, when it begins
-  // early; and while attention runs in front of it.
-  uint32_t ahead = 64 << 10, beside_attention = 128 << 10;
+  // Bytes of weights that the second-level cache is asked for, for each block of a Linear, while attention runs in front of it.
+  uint32_t beside_attention = 128 << 10;
+  uint32_t stages = 12;  // of Linear, at most
+  bool once = true;      // weights make way in the second-level cache
 };
 
 // No device, too old a driver or device: an error that says so.

@@ -11,8 +11,7 @@
 #include "kernels/status.h"
 
 namespace aerie::kernels::cuda {
-// Bytes of shared memory that a block asks for: of the 99 KiB that it may have on every device we build for, its argument
-// takes some (kernel.h).
+// Bytes of shared memory that a block may ask for on every device we build for: of 99 KiB its argument takes some (kernel.h).
 constexpr int kMostShared = 98 << 10, kMostArgument = 1 << 10;
 }  // namespace aerie::kernels::cuda
 
@@ -21,6 +20,7 @@ namespace aerie::kernels::cuda::gpu {
 struct Info {
   std::string name;
   int major = 0, minor = 0;  // compute capability
+  uint32_t most_shared = kMostShared;  // that a block may ask for
 };
 // The device, made current on this thread. no device, too old a driver or device: an error that says so.
 Result<Info> open(int device);

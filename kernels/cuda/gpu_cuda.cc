@@ -33,6 +33,14 @@ cudaStream_t native(Stream s) { return reinterpret_cast<cudaStream_t>(s); }
 cudaEvent_t native(Event e) { return reinterpret_cast<cudaEvent_t>(e); }
 cudaGraphExec_t native(Graph g) { return reinterpret_cast<cudaGraphExec_t>(g); }
 
+// Of this thread's device, beside what a kernel has for its argument.
+int most_shared() {
+  int device = 0, bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+    return kMostShared;
+  return bytes - 2 * kMostArgument;
+}
+
 }  // namespace
 
 Result<Info> open(int device) {
@@ -47,7 +55,7 @@ Result<Info> open(int device) {
   if (p.major < 8)
     return error(Code::unsupported, std::string("cuda: ") + p.name + " has compute capability " +
                                         std::to_string(p.major) + "." + std::to_string(p.minor) + ", 8.0 is needed");
-  return Info{p.name, p.major, p.minor};
+  return Info{p.name, p.major, p.minor, static_cast<uint32_t>(most_shared())};
 }
 Status attach(int device) { return status(cudaSetDevice(device), "choosing the device"); }
 
@@ -129,7 +137,7 @@ bool can_be_early([[maybe_unused]] Kernel kernel) {
 
 Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
   if (l.shared_bytes > (48 << 10) - kMostArgument)  // with its argument maybe more than a kernel may have unasked
-    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostShared), "asking for shared memory"));
+    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared()), "asking for shared memory"));
   void* arguments[] = {&argument};
   cudaLaunchAttribute behind{};
   behind.id = cudaLaunchAttributeProgrammaticStreamSerialization;

@@ -8,6 +8,7 @@ namespace aerie::kernels::cuda {
 namespace {
 
 struct HeadTask {
+  static constexpr bool kAlone = true;
   LinearTask linear;
   const float* scales;   // of rows, or null
   const float* weights;  // int8, fp8: scales of outputs
@@ -18,33 +19,29 @@ struct HeadTask {
 
 template <DType kType, int kGroups>
 struct HeadBlock {
+  using Tile = LinearTile<kType, kGroups>;
+  using S = Stage<kType, kGroups>;
   static constexpr int kRows = kGroups * kGroupRows;
-  static constexpr int kLogits = kRows * kTopKBlock * 4;  // bytes
-  static constexpr int kStages = (kMostShared - kLogits) / Stage<kType, kGroups>::kBytes;
-  using Tile = LinearTile<kType, kGroups, kStages>;
-  static constexpr size_t kShared = Tile::kShared + kLogits;
-  static_assert(kStages >= 2);
+  static constexpr uint32_t kLogits = kRows * kTopKBlock * 4;  // bytes, in front of which are the stages
+  static_assert(kTopKBlock == kBlockPanels * kPanel);
 
-  // Units of the two panel blocks of a range.
-  __device__ static uint32_t begin(const HeadTask& task, int64_t range) {
-    return static_cast<uint32_t>(2 * range) * task.linear.shape.units;
-  }
-  __device__ static uint32_t end(const HeadTask& task, int64_t range) {
-    const uint32_t last = static_cast<uint32_t>(2 * range) + 2, blocks = task.linear.shape.blocks;
-    return (last < blocks ? last : blocks) * task.linear.shape.units;
-  }
+  static uint32_t stages(uint32_t shared) { return shared < kLogits ? 0 : S::stages(shared - kLogits); }
+  static size_t shared(uint32_t stages) { return stages * S::kBytes + kLogits; }
+
+  // Units of a range, which is a panel block.
+  __device__ static uint32_t begin(const HeadTask& task, int64_t range) { return static_cast<uint32_t>(range) * task.linear.shape.units; }
 
   __device__ static void fetch_ahead(const HeadTask& task, int64_t group, int64_t range) {
-    Tile(task.linear, group).fetch_ahead(begin(task, range), end(task, range));
+    Tile(task.linear, group).fetch_ahead(begin(task, range), begin(task, range + 1));
   }
 
   // Range `range` of the places, rows of groups from `group` on, or of those only row `only`, which then has no noise.
   // `ahead`: fetch_ahead has been called.
   __device__ static void run(const HeadTask& task, int64_t group, int64_t range, int64_t only, bool ahead) {
-    auto* logits = reinterpret_cast<float*>(shared_memory<char>() + Tile::kShared);  // (kRows, kTopKBlock)
+    auto* logits = reinterpret_cast<float*>(shared_memory<char>() + task.linear.stages * S::kBytes);  // (kRows, kTopKBlock)
     const int64_t first_row = group * kGroupRows, first = range * kTopKBlock;
     Tile tile(task.linear, group);
-    tile.run(begin(task, range), end(task, range), ahead, [&](const LinearPlace& place) {
+    tile.run(begin(task, range), begin(task, range + 1), ahead, [&](const LinearPlace& place) {
       tile.each_sum(place.block, [&](int64_t r, int64_t n, float4 sums) {  // the same thread for each piece
         float* to = logits + (r - first_row) * kTopKBlock + (n - first);
         const float sum[4] = {sums.x, sums.y, sums.z, sums.w};
@@ -53,7 +50,7 @@ struct HeadBlock {
     });
     sync_block();
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    for (int at = warp; at < kRows && first_row + at < task.wanted.rows; at += Tile::kThreads / 32) {
+    for (int at = warp; at < kRows && first_row + at < task.wanted.rows; at += kPanelThreads / 32) {
       const int64_t r = first_row + at;
       if (only >= 0 && r != only) continue;
       keep(task, r, range, only >= 0 ? nullptr : task.wanted.key(r), logits + at * kTopKBlock, lane);
@@ -137,20 +134,21 @@ __device__ void head_rows(const HeadTask& task) {
 static_assert(kRowThreads == kPanelThreads);
 
 template <DType kType, int kGroups>
-void ranges(const HeadTask& task, const Place& p) {
+void ranges(HeadTask task, const Place& p) {
   using Block = HeadBlock<kType, kGroups>;
-  constexpr int kThreads = Block::Tile::kThreads;
-  launch<head_ranges<kType, kGroups>, kThreads, head_ranges_ahead<kType, kGroups>>(
-      p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count}, kThreads, Block::kShared, task);
+  task.linear.stages = Block::stages(p.most_shared);
+  launch<head_ranges<kType, kGroups>, kPanelThreads, head_ranges_ahead<kType, kGroups>>(
+      p, {(bucket(task.linear.groups) + kGroups - 1) / kGroups, task.parts.count}, kPanelThreads, Block::shared(task.linear.stages), task);
 }
 
 template <DType kType>
-void head(const HeadTask& task, const Place& p) {
+void head(HeadTask task, const Place& p) {
   if (task.linear.groups == 1) ranges<kType, 1>(task, p);
-  else if (task.linear.groups == 2) ranges<kType, 2>(task, p);
+  else if (task.linear.groups == 2 || HeadBlock<kType, 4>::stages(p.most_shared) < 2) ranges<kType, 2>(task, p);
   else ranges<kType, 4>(task, p);
+  task.linear.stages = 2;  // it rarely streams
   launch<head_rows<kType>, kRowThreads>(p, {many_rows(task.wanted.rows)}, kRowThreads,
-                           std::max(sizeof(RowMemory), HeadBlock<kType, 1>::kShared), task);
+                           std::max(sizeof(RowMemory), HeadBlock<kType, 1>::shared(task.linear.stages)), task);
 }
 
 LinearWork work(const LinearTopK& op) { return {op.x, op.w, nullptr, op.x.rows, op.w.rows}; }

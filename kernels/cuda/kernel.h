@@ -69,13 +69,20 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 // us took 68 on an H100). It was written before the kernel in front of this one began, and may have been in this
 // multiprocessor's own cache before that.
 template <class T>
-__device__ __forceinline__ T load_by_block(const T* at) {
+__device__ __forceinline__ const T& shared_by_block(const T* at) {
   using Word = unsigned long long;
   constexpr unsigned kWords = sizeof(T) / sizeof(Word);
   static_assert(sizeof(T) % sizeof(Word) == 0 && alignof(T) == alignof(Word));
   __shared__ Word words[kWords];
   for (unsigned i = threadIdx.x; i < kWords; i += blockDim.x) words[i] = __ldcg(reinterpret_cast<const Word*>(at) + i);
   __syncthreads();
+  return *reinterpret_cast<const T*>(words);
+}
+template <class T>
+__device__ __forceinline__ T load_by_block(const T* at) {  // the same in registers
+  using Word = unsigned long long;
+  constexpr unsigned kWords = sizeof(T) / sizeof(Word);
+  const Word* words = reinterpret_cast<const Word*>(&shared_by_block(at));
   struct Copy {
     Word words[kWords];
   } copy;
@@ -131,12 +138,43 @@ __device__ __forceinline__ void copy_async16(void* shared, const void* global, b
   const int bytes = valid ? 16 : 0;
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
 }
+__device__ __forceinline__ void copy_async16(void* shared, const void* global) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
+}
+// Of what is read once: in the second-level cache it makes way for everything else, if `once`.
+__device__ __forceinline__ uint64_t cache_policy(bool once) {
+  uint64_t first, normal;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first));
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
+  return once ? first : normal;
+}
+__device__ __forceinline__ void copy_async16_by(uint64_t policy, void* shared, const void* global) {
+  const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "l"(policy) : "memory");
+}
 // Ends a group of this thread's copies.
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until only the kLeft last groups may be under way.
 template <int kLeft>
 __device__ __forceinline__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+__device__ __forceinline__ void copy_async_wait(uint32_t left) {  // the same for all
+  switch (left) {
+    case 0: return copy_async_wait<0>();
+    case 1: return copy_async_wait<1>();
+    case 2: return copy_async_wait<2>();
+    case 3: return copy_async_wait<3>();
+    case 4: return copy_async_wait<4>();
+    case 5: return copy_async_wait<5>();
+    case 6: return copy_async_wait<6>();
+    case 7: return copy_async_wait<7>();
+    case 8: return copy_async_wait<8>();
+    case 9: return copy_async_wait<9>();
+    default: return copy_async_wait<10>();  // or fewer than may be
+  }
 }
 
 __device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }

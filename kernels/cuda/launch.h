@@ -32,17 +32,8 @@ struct Argument {
   A value;
 };
 
-#ifdef __CUDACC__
-template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
-__global__ void __launch_bounds__(kThreads) run_kernel(const Argument<A>* argument) {
-#else
-template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
-void run_kernel(const void* at) {
-  emulation::launch_bounds(kThreads);
-  const auto* argument = static_cast<const Argument<A>*>(at);
-#endif
-  allow_next_kernel();
-  const Argument<A> full = load_by_block(argument);
+template <auto kKernel, class A, void (*kAhead)(const A&)>
+__device__ __forceinline__ void run_argument(const Argument<A>& full) {
   if constexpr (kAhead != nullptr) kAhead(full.value);
   wait_for_kernel_before();
   if (full.wanted && *full.wanted == 0) {
@@ -50,6 +41,29 @@ void run_kernel(const void* at) {
     return;
   }
   kKernel(full.value);
+}
+
+#ifdef __CUDACC__
+// Of an argument with kAlone one block is enough for a multiprocessor: none of its registers is spared for another, at the price
+// of loads that wait for one another.
+template <class A>
+constexpr int kLeastBlocks = 0;
+template <class A>
+  requires(A::kAlone)
+constexpr int kLeastBlocks<A> = 1;
+
+template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
+__global__ void __launch_bounds__(kThreads, kLeastBlocks<A>) run_kernel(const Argument<A>* argument) {
+#else
+template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
+void run_kernel(const void* at) {
+  emulation::launch_bounds(kThreads);
+  const auto* argument = static_cast<const Argument<A>*>(at);
+#endif
+  allow_next_kernel();
+  // One with kInShared has too much to keep in registers.
+  if constexpr (requires { A::kInShared; }) run_argument<kKernel, A, kAhead>(shared_by_block(argument));
+  else run_argument<kKernel, A, kAhead>(load_by_block(argument));
 }
 
 template <auto kKernel, int kMostThreads = 256, void (*kAhead)(const typename ArgumentOf<decltype(kKernel)>::Type&) = nullptr>

@@ -13,21 +13,26 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-// Grid (row tiles, parts); of ids (rows, blocks of ids).
+// Grid (row tiles, parts).
 template <DType kType, int kGroups>
 __device__ void linear_tile_ahead(const LinearTask& task) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
-  if (!task.ids && first < task.groups)
+  if (first < task.groups)
     LinearTile<kType, kGroups>(task, first).fetch_ahead(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1));
 }
 template <DType kType, int kGroups>
 __device__ void linear_tile(const LinearTask& task) {
-  const int64_t first = static_cast<int64_t>(blockIdx.x) * (task.ids ? 1 : kGroups);
-  if (first >= (task.ids ? task.rows : task.groups)) return;
-  LinearTile<kType, kGroups> tile(task, first, blockIdx.y);
-  const auto store = [&](const LinearPlace& place) { tile.store(place); };
-  if (task.ids) tile.run(0, task.shape.units, false, store);
-  else tile.run(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1), true, store);
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
+  if (first >= task.groups) return;
+  LinearTile<kType, kGroups> tile(task, first);
+  tile.run(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1), true, [&](const LinearPlace& place) { tile.store(place); });
+}
+// Grid (rows, blocks of ids).
+template <DType kType>
+__device__ void linear_ids(const LinearTask& task) {
+  if (blockIdx.x >= task.rows) return;
+  LinearTile<kType, 1, true> tile(task, blockIdx.x, blockIdx.y);
+  tile.run(0, task.shape.units, false, [&](const LinearPlace& place) { tile.store(place); });
 }
 
 struct PlainTask {
@@ -54,19 +59,27 @@ __device__ void linear_f32(const PlainTask& task) {
 }
 
 template <DType kType, int kGroups>
-void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
-  const Grid grid = k.ids ? Grid{bucket(k.rows), (k.cols + kBlockPanels - 1) / kBlockPanels}
-                          : Grid{(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts};
-  using Tile = LinearTile<kType, kGroups>;
-  launch<linear_tile<kType, kGroups>, Tile::kThreads, linear_tile_ahead<kType, kGroups>>(p, grid, Tile::kThreads, Tile::kShared, task);
+void tiles(LinearTask task, const Place& p) {
+  using S = Stage<kType, kGroups>;
+  task.stages = std::min(p.stages, S::stages(p.most_shared));
+  launch<linear_tile<kType, kGroups>, kPanelThreads, linear_tile_ahead<kType, kGroups>>(
+      p, {(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts}, kPanelThreads, task.stages * S::kBytes, task);
+}
+template <DType kType>
+void ids(LinearTask task, const Place& p) {
+  using S = Stage<kType, 1>;
+  task.stages = std::min(p.stages, S::stages(p.most_shared));
+  launch<linear_ids<kType>, kPanelThreads>(p, {bucket(task.rows), (task.n + kBlockPanels - 1) / kBlockPanels}, kPanelThreads,
+                                           task.stages * S::kBytes, task);
 }
 
 template <DType kType>
-void tiles(const LinearWork& k, const LinearTask& task, const Place& p) {
-  if (k.ids || task.groups == 1) return tiles<kType, 1>(k, task, p);
-  if (task.groups == 2) return tiles<kType, 2>(k, task, p);
-  if (task.groups <= 4) return tiles<kType, 4>(k, task, p);
-  tiles<kType, 8>(k, task, p);
+void tiles(const LinearTask& task, const Place& p) {
+  if (task.ids) return ids<kType>(task, p);
+  if (task.groups == 1) return tiles<kType, 1>(task, p);
+  if (task.groups == 2) return tiles<kType, 2>(task, p);
+  if (task.groups <= 4) return tiles<kType, 4>(task, p);
+  tiles<kType, 8>(task, p);
 }
 
 void run(const LinearWork& k, LinearEnd end, const Place& p) {
@@ -88,10 +101,10 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   } else {
     LinearTask task = prepare(k, m, p);
     task.partial = m.partial;
-    if (k.w.dtype == DType::bf16) tiles<DType::bf16>(k, task, p);
-    if (k.w.dtype == DType::fp8) tiles<DType::fp8>(k, task, p);
-    if (k.w.dtype == DType::int8) tiles<DType::int8>(k, task, p);
-    if (k.w.dtype == DType::int4) tiles<DType::int4>(k, task, p);
+    if (k.w.dtype == DType::bf16) tiles<DType::bf16>(task, p);
+    if (k.w.dtype == DType::fp8) tiles<DType::fp8>(task, p);
+    if (k.w.dtype == DType::int8) tiles<DType::int8>(task, p);
+    if (k.w.dtype == DType::int4) tiles<DType::int4>(task, p);
   }
   if (p.chain) {
     const auto take = [&](const auto* op, const Tensor& of) {
@@ -106,7 +119,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (rope && rope->cache.head_dim % 4 == 0 && take(rope, rope->qkv)) return;  // four
   }
   if (k.ids) launch<add_pieces_of_ids, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
-  else launch<add_pieces, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
+  else launch<add_pieces, kEndThreads, add_pieces_ahead>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
 }
 
 size_t bytes_of(const LinearWork& k) {

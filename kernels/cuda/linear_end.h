@@ -19,14 +19,14 @@ struct LinearEnd {
 };
 
 // The outputs of one row that a thread ends: kMany runs of kWide that follow one another, beginning at a multiple of kWide.
-// What they add up are loads that do not wait for each other.
-template <int kWide, int kMany>
+// What they add up are loads that do not wait for each other: kPieces pieces at a time, and the residual with the first. (An
+// answer takes as long as everything else that is done here.)
+template <int kWide, int kMany, int kPieces>
 struct Ending {
   float v[kMany][kWide];
 
   // Runs that begin at n[...] (-1: not there) of row r.
   __device__ void sums(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany]) {
-    constexpr int kPieces = 4;  // at a time
     const int64_t piece = e.out.rows * e.columns;
     const float* from = e.partial + r * e.columns;
     int pieces[kMany], most = 0;
@@ -55,26 +55,38 @@ struct Ending {
 
   // Then scales, bias and residual, and `out` has them.
   __device__ void finish(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany]) {
-    sums(e, r, n);
     const float scale = e.scales ? e.scales[r] : 1.0f;
+    float residual[kMany][kWide];
+    if (e.residual) {
+      const float* from = row(e.residual, r);
+#pragma unroll
+      for (int i = 0; i < kMany; ++i)
+#pragma unroll
+        for (int w = 0; w < kWide; ++w) residual[i][w] = n[i] >= 0 && n[i] + w < e.out.cols ? from[n[i] + w] : 0.0f;
+    }
+    sums(e, r, n);
     float* out = row(e.out, r);
 #pragma unroll
     for (int i = 0; i < kMany; ++i)
 #pragma unroll
       for (int w = 0; w < kWide; ++w) {
         const int64_t at = n[i] + w;
-        if (n[i] < 0 || at >= e.out.cols) v[i][w] = 0;
-        else out[at] = v[i][w] = end(e, r, at, at, scale, v[i][w]);
+        float& x = v[i][w];
+        if (n[i] < 0 || at >= e.out.cols) {
+          x = 0;
+          continue;
+        }
+        x = scaled(e, at, scale, x);
+        if (e.bias) x = row(e.bias, 0)[at] + x;
+        if (e.residual) x = residual[i][w] + x;
+        out[at] = x;
       }
   }
 
-  __device__ static float end(const LinearEnd& e, int64_t r, int64_t n, int64_t output, float scale, float x) {
+  __device__ static float scaled(const LinearEnd& e, int64_t output, float scale, float x) {
     if (e.integers) x = static_cast<float>(std::bit_cast<int32_t>(x));
     if (e.weights) x = x * e.weights[output];
-    if (e.scales) x = x * scale;
-    if (e.bias) x = row(e.bias, 0)[n] + x;
-    if (e.residual) x = row(e.residual, r)[n] + x;
-    return x;
+    return e.scales ? x * scale : x;
   }
 
  private:
@@ -91,9 +103,17 @@ struct Ending {
   }
 };
 
-constexpr int kEndThreads = 128, kEndWide = 4;
+constexpr int kEndThreads = 64, kEndWide = 4, kEndPieces = 10;
 inline Grid end_grid(int64_t cols, int64_t rows) {
   return {(cols + kEndThreads * kEndWide - 1) / (kEndThreads * kEndWide), many_rows(rows)};
+}
+
+// What scales output n, before it is wanted: memory may have a queue by then.
+__device__ inline void scales_ahead(const LinearEnd& e, int64_t n) {
+  if (e.weights && n < e.out.cols) want_soon(e.weights + n);
+}
+__device__ inline void add_pieces_ahead(const LinearEnd& e) {
+  scales_ahead(e, (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide);
 }
 
 // Grid (columns, rows). Of f32 weights and products of a library a row of `partial` has as many columns as there are.
@@ -102,11 +122,11 @@ __device__ inline void add_pieces(const LinearEnd& e) {
   if (n >= e.out.cols) return;
   for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y) {
     if (e.columns % kEndWide == 0) {
-      Ending<kEndWide, 1>().finish(e, r, {n});
+      Ending<kEndWide, 1, kEndPieces>().finish(e, r, {n});
       continue;
     }
     for (int w = 0; w < kEndWide; ++w)
-      if (n + w < e.out.cols) Ending<1, 1>().finish(e, r, {n + w});
+      if (n + w < e.out.cols) Ending<1, 1, 1>().finish(e, r, {n + w});
   }
 }
 
@@ -127,7 +147,7 @@ __device__ inline void add_pieces_of_ids(const LinearEnd& e) {
         const float part = p[s * e.out.rows * e.columns];
         v = e.integers ? std::bit_cast<float>(std::bit_cast<int32_t>(v) + std::bit_cast<int32_t>(part)) : v + part;
       }
-      row(e.out, r)[n] = Ending<1, 1>::end(e, r, n, id, e.scales ? e.scales[r] : 1.0f, v);
+      row(e.out, r)[n] = Ending<1, 1, 1>::scaled(e, id, e.scales ? e.scales[r] : 1.0f, v);
     }
 }
 

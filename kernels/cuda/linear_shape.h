@@ -2,9 +2,9 @@
 // the number of rows or on the device.
 //
 // A step is the K of one mma (16 bf16 or fp8, 32 int8 or int4 weights), a unit is what one pipeline stage brings (4 steps) of
-// a panel block, eight panels: 128 outputs, of which each of 4 warps makes those of two panels. Units are numbered through
-// all panel blocks, and cut into equal parts, one for each block of threads: on the device that this is tuned for all
-// multiprocessors have two, and end together. So the K of a panel block is cut into pieces, where parts begin; their sums
+// a panel block, 16 panels: 256 outputs, of which each of 8 warps makes those of two panels. Units are numbered through
+// all panel blocks, and cut into equal parts, one for each block of threads: on the device that this is tuned for each
+// multiprocessor has one, and all end together. So the K of a panel block is cut into pieces, where parts begin; their sums
 // are added in ascending order afterwards.
 #pragma once
 
@@ -14,11 +14,10 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int kPanelThreads = 128;  // of a panel block: 4 warps
-constexpr int kBlockPanels = 8;
+constexpr int kBlockPanels = 16, kPanelThreads = kBlockPanels * 16;
 constexpr int kGroupRows = 8;  // batch rows an mma takes
 constexpr int kUnitSteps = 4;
-constexpr int64_t kWantedParts = 264;  // two for each of 132 multiprocessors
+constexpr int64_t kWantedParts = 132;  // multiprocessors
 constexpr int64_t kLeastUnits = 2;     // of a part
 
 struct LinearShape {
@@ -27,6 +26,7 @@ struct LinearShape {
   uint32_t units;   // of K
   uint32_t blocks;  // of panels
   uint32_t parts;
+  uint64_t reciprocal;  // of the number of units, times 2^64, and a little more
 
   AERIE_HOST_DEVICE static int64_t step_width(DType t) { return is_integer(t) ? 32 : 16; }
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -35,17 +35,19 @@ struct LinearShape {
         panels(up(n, kPanel)),
         units(static_cast<uint32_t>(up(steps, kUnitSteps))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
-    // Numbers of units times parts have 32 bits: a device divides them in a tenth of the time.
+    // Numbers of units times parts have 32 bits: a device divides by multiplying them.
     int64_t most = int64_t{units} * blocks / kLeastUnits;
     if (const int64_t fit = (int64_t{1} << 32) / (int64_t{units} * blocks + 1) - 1; most > fit) most = fit;
     parts = static_cast<uint32_t>(most < 1 ? 1 : most < kWantedParts ? most : kWantedParts);
+    reciprocal = ~uint64_t{0} / all_units() + 1;
   }
   AERIE_HOST_DEVICE int64_t columns() const { return panels * kPanel; }  // of partial sums
 
   AERIE_HOST_DEVICE uint32_t all_units() const { return units * blocks; }
   AERIE_HOST_DEVICE uint32_t part_begin(uint32_t part) const { return part * all_units() / parts; }
   AERIE_HOST_DEVICE uint32_t part_of(uint32_t unit) const {  // the last that begins there or before
-    return ((unit + 1) * parts - 1) / all_units();
+    const uint64_t n = (unit + 1) * parts - 1;  // over all_units(), exactly: n has 32 bits
+    return static_cast<uint32_t>((n * (reciprocal >> 32) + (n * (reciprocal & 0xffffffffu) >> 32)) >> 32);
   }
   AERIE_HOST_DEVICE uint32_t pieces(uint32_t block) const { return part_of(block * units + units - 1) - part_of(block * units) + 1; }
   // Of any block; a bound.

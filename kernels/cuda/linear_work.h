@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/linear_ahead.h"
 #include "kernels/cuda/linear_rows.h"
 #include "kernels/cuda/linear_tile.h"
 
@@ -40,14 +41,23 @@ inline int64_t panel_words(const Tensor& w) {
 inline uint32_t unit_bytes(const Tensor& w) {
   return static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * panel_words(w) / k_padded(w.dtype, w.cols) * kPanel * 4);
 }
-inline uint32_t units_of(uint32_t bytes, const Tensor& w) { return bytes / (kBlockPanels * unit_bytes(w)); }
-// Of the Linear behind an op that leaves memory alone for a while.
-inline LinearWish wish_for(const Place& p) {
-  const auto* linear = p.chain ? p.chain->next<Linear>() : nullptr;
-  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32 || units_of(p.beside_attention, linear->w) == 0) return {};
+// What spare blocks ask for beside an op that leaves memory alone for a while: `beside_attention` bytes for each block of a Linear.
+inline LinearWish wish_for(const Linear* linear, uint32_t* bytes, const Place& p) {
+  if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32) return {};
   const Tensor& w = linear->w;
-  return {static_cast<const char*>(w.data), panel_words(w) * kPanel * 4, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols),
-          units_of(p.beside_attention, w)};
+  LinearWish wish{static_cast<const char*>(w.data), panel_words(w) * kWordBytes, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols), 0, 0};
+  wish.skip = stages_of(w.dtype, (linear->out.rows + kGroupRows - 1) / kGroupRows, p.most_shared) - 1;
+  const uint32_t all = (wish.shape.all_units() + wish.shape.parts - 1) / wish.shape.parts, block_bytes = kBlockPanels * wish.unit_bytes;
+  wish.units = all > wish.skip ? std::min(all - wish.skip, *bytes / block_bytes) : 0;
+  *bytes -= wish.units * block_bytes;
+  return wish;
+}
+inline LinearWishes wishes_for(const Place& p) {
+  if (!p.chain || p.beside_attention == 0) return {};
+  uint32_t bytes = p.beside_attention;
+  LinearWishes wishes{wish_for(p.chain->next<Linear>(), &bytes, p), {}};
+  if (wishes.next.w && p.chain->next<RmsNorm>(1)) wishes.then = wish_for(p.chain->next<Linear>(2), &bytes, p);
+  return wishes;
 }
 
 // Of its rows as fragments.
@@ -73,7 +83,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.groups = k.groups();
   task.x = p.rows;
   task.ids = k.ids;
-  task.ahead = units_of(p.ahead, k.w);
+  task.once = p.once;
   if (p.chain && p.chain->fragments) return task;
   PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;

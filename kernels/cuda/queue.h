@@ -14,7 +14,9 @@ namespace aerie::kernels::cuda {
 struct DeviceState {
   int index = 0;
   bool graphs = true, early = true;  // as CudaOptions has them
-  uint32_t ahead = 0, beside_attention = 0;
+  uint32_t beside_attention = 0, stages = 12;
+  bool once = true;
+  uint32_t most_shared = 0;  // gpu::Info
   std::atomic<bool> lost{false};
   Status check(Status s) {
     if (s.code() == Code::device) lost.store(true);

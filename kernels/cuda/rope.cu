@@ -19,10 +19,16 @@ __device__ void rope_angles(const RopeAngles& op) {
 }
 
 struct RopeTask {
+  [[maybe_unused]] static constexpr bool kInShared = true;
   RopeAndStore op;
   LinearEnd end;  // what makes qkv, if `ends`
   bool ends;
 };
+
+__device__ void rope_scales_ahead(const RopeTask& task) {
+  if (task.ends && blockIdx.x == 0)
+    for (int64_t i = threadIdx.x * 32; i < task.op.cache.head_dim; i += 32 * 32) scales_ahead(task.end, blockIdx.y * int64_t{task.op.cache.head_dim} + i);
+}
 
 // One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
 __device__ void rope_and_store(const RopeTask& task) {
@@ -32,30 +38,43 @@ __device__ void rope_and_store(const RopeTask& task) {
   const int lane = static_cast<int>(threadIdx.x);
   float* x = row(op.qkv, r) + head * d;
   const float* angles = row(op.angles, r);
-  float turned[kMostElements];
+  float turned[kMostElements], by[kMostElements][2];  // and cosines and sines
   const bool turn = head < op.heads + kv;
+  const int64_t slot = op.slots[r];
+  // What is known before is asked for first.
+#pragma unroll
+  for (int e = 0; e < kMostElements; ++e)
+    if (const int64_t i = lane + 32 * e; i < d && turn) by[e][0] = angles[i % h], by[e][1] = angles[h + i % h];
+  auto* before = shared_memory<float>();
   if (task.ends) {
-    constexpr int kWide = 4;
-    for (int64_t i = lane * kWide; i < d; i += 32 * kWide) Ending<kWide, 1>().finish(task.end, r, {head * d + i});
-    sync_warp();
+    constexpr int kWide = 4, kPieces = 8;
+    for (int64_t i = lane * kWide; i < d; i += 32 * kWide) {
+      Ending<kWide, 1, kPieces> made;
+      made.finish(task.end, r, {head * d + i});
+#pragma unroll
+      for (int w = 0; w < kWide; ++w) before[i + w] = made.v[0][w];
+    }
+  } else {
+#pragma unroll
+    for (int e = 0; e < kMostElements; ++e)
+      if (lane + 32 * e < d) before[lane + 32 * e] = x[lane + 32 * e];
   }
+  sync_warp();
 #pragma unroll
   for (int e = 0; e < kMostElements; ++e) {
     const int64_t i = lane + 32 * e;
     turned[e] = 0;
     if (i >= d) continue;
-    if (!turn) turned[e] = x[i];
-    else if (i < h) turned[e] = x[i] * angles[i] - x[i + h] * angles[h + i];
-    else turned[e] = x[i] * angles[i - h] + x[i - h] * angles[i];
+    if (!turn) turned[e] = before[i];
+    else if (i < h) turned[e] = before[i] * by[e][0] - before[i + h] * by[e][1];
+    else turned[e] = before[i] * by[e][0] + before[i - h] * by[e][1];
   }
-  sync_warp();  // all have read
   if (head < op.heads) {
 #pragma unroll
     for (int e = 0; e < kMostElements; ++e)
       if (lane + 32 * e < d) x[lane + 32 * e] = turned[e];
     return;
   }
-  const int64_t slot = op.slots[r];
   if (slot < 0) return;
   const int which = head < op.heads + kv ? 0 : 1;
   store_row(op.cache, kv_row(op.cache, op.layer, which, (head - op.heads) % kv, slot), turned);
@@ -79,7 +98,7 @@ __device__ void kv_copy(const KvCopy& op) {
 }
 
 void put(const RopeTask& task, const Place& p) {
-  launch<rope_and_store, 32>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, 0, task);
+  launch<rope_and_store, 32, rope_scales_ahead>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, kMostDim * sizeof(float), task);
 }
 
 }  // namespace

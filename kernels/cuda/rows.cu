@@ -3,6 +3,7 @@
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/element.h"
 #include "kernels/cuda/enqueue.h"
+#include "kernels/cuda/kv_ahead.h"
 #include "kernels/cuda/warp.h"
 
 namespace aerie::kernels::cuda {
@@ -33,13 +34,25 @@ __device__ void embed(const Embed& op) {
 struct NormTask {
   RmsNorm op;
   Fragments fragments;
+  int64_t spare;  // the first of the blocks that
+  KvWish wish;    // bring these near
 };
 constexpr int kNormThreads = 1024, kNormWords = 2;  // of a thread, that it keeps; four elements each, as in fragments
 
-// Grid (rows, heads). A thread reads its first elements and their weights before it writes: `out` may be `x`, so nothing is
-// read past a write.
+// Memory may have a queue by when they are read.
+__device__ void norm_weights_ahead(const NormTask& task) {
+  const int64_t n = task.op.x.cols / task.op.heads;
+  for (int64_t i = int64_t{threadIdx.x} * 32; i < n; i += int64_t{blockDim.x} * 32) want_soon(row(task.op.weight, 0) + i);
+}
+
+// Grid (rows and spare blocks, heads). A thread reads its first elements and their weights before it writes: `out` may be `x`, so
+// nothing is read past a write.
 __device__ void rms_norm(const NormTask& task) {
   const RmsNorm& op = task.op;
+  if (blockIdx.x >= task.spare) {
+    const uint32_t warps = blockDim.x / 32;
+    return fetch_to_cache(task.wish, static_cast<uint32_t>(blockIdx.x - task.spare) * warps + threadIdx.x / 32, kKvBlocks * warps);
+  }
   if (blockIdx.x >= op.out.rows) return;
   auto* shared = shared_memory<float>();
   const auto n = static_cast<int>(op.x.cols / op.heads), words = (n + 15) / 16 * 4, threads = static_cast<int>(blockDim.x);
@@ -111,12 +124,18 @@ __device__ void activate(const Activate& op) {
 }
 
 struct GatedTask {
+  [[maybe_unused]] static constexpr bool kInShared = true;
   GatedActivate op;
   LinearEnd end;  // what makes gate_up, if `ends`
   bool ends;
   Fragments fragments;
 };
-constexpr int kGatedThreads = 64;
+constexpr int kGatedThreads = 128, kGatedPieces = 4;
+
+__device__ void gated_scales_ahead(const GatedTask& task) {
+  const int64_t at = word_element(static_cast<int64_t>(blockIdx.x) * kGatedThreads + threadIdx.x, 0);
+  if (task.ends && blockIdx.y == 0 && at < task.op.out.cols) scales_ahead(task.end, at), scales_ahead(task.end, task.op.out.cols + at);
+}
 
 // Grid (words of four elements, rows).
 __device__ void gated_activate(const GatedTask& task) {
@@ -125,7 +144,7 @@ __device__ void gated_activate(const GatedTask& task) {
   if (word >= (f + 15) / 16 * 4) return;
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y) {
     const int64_t at[2] = {word_element(word, 0), word_element(word, 1)};  // two elements each
-    Ending<2, 4> gate_up;
+    Ending<2, 4, kGatedPieces> gate_up;
     const auto& v = gate_up.v;
     if (task.ends) {
       const bool there[2] = {at[0] < f, at[1] < f};
@@ -153,21 +172,22 @@ __device__ void add(const Add& op) {
     if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c];
 }
 
-void put(const NormTask& task, const Place& p) {
+void put(NormTask task, const Place& p) {
+  task.spare = bucket(task.op.out.rows);
   const int64_t words = (task.op.x.cols / task.op.heads + 15) / 16 * 4;
   const auto threads = static_cast<unsigned>(std::clamp<int64_t>((words + kNormWords * 32 - 1) / (kNormWords * 32) * 32, 32, kNormThreads));
-  launch<rms_norm, kNormThreads>(p, {bucket(task.op.out.rows), task.op.heads}, threads, 32 * sizeof(float), task);
+  launch<rms_norm, kNormThreads, norm_weights_ahead>(p, {task.spare + (task.wish.count > 0 ? kKvBlocks : 0), task.op.heads}, threads, 32 * sizeof(float), task);
 }
 void put(const GatedTask& task, const Place& p) {
   const int64_t words = (task.op.out.cols + 15) / 16 * 4;
-  launch<gated_activate, kGatedThreads>(p, {(words + kGatedThreads - 1) / kGatedThreads, many_rows(task.op.out.rows)}, kGatedThreads, 0, task);
+  launch<gated_activate, kGatedThreads, gated_scales_ahead>(p, {(words + kGatedThreads - 1) / kGatedThreads, many_rows(task.op.out.rows)}, kGatedThreads, 0, task);
 }
 
 }  // namespace
 
 void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kThreads, 0, op); }
 void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
-void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}}, p); }
+void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}, 0, kv_wish(0, p)}, p); }
 void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) { put(GatedTask{op, {}, false, fragments_for(op.out, 0, p)}, p); }
 void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kThreads, 0, op); }

@@ -95,7 +95,7 @@ struct RowMemory {  // shared
   double sums[32];
 };
 
-constexpr int kRowThreads = 128;
+constexpr int kRowThreads = 256;
 
 // The parts of row r to what is wanted, by a block of kRowThreads.
 __device__ inline void merge_row(const BestWanted& w, const BestParts& parts, int64_t r, bool bad, RowMemory& m) {

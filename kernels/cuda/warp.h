@@ -49,6 +49,7 @@ __device__ T block_sum(T v, T* shared) {
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
   sync_block();
   T total = shared[0];
+#pragma unroll 4
   for (unsigned w = 1; w < blockDim.x / 32; ++w) total += shared[w];
   sync_block();
   return total;
@@ -59,6 +60,7 @@ __device__ T block_max(T v, T* shared) {
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
   sync_block();
   T top = shared[0];
+#pragma unroll 4
   for (unsigned w = 1; w < blockDim.x / 32; ++w) top = top < shared[w] || top != top ? shared[w] : top;
   sync_block();
   return top;

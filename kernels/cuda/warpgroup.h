@@ -38,20 +38,22 @@ __device__ __forceinline__ uint64_t matrix_descriptor(const void* shared, uint32
 #define AERIE_WARPGROUP_MMA(name, Sum, t, k, types, signs)                                                                      \
   template <int kGroups>                                                                                                        \
   __device__ __forceinline__ void name(Sum(&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {       \
-    static_assert(kGroups == 2 || kGroups == 4);                                                                                \
+    static_assert(kGroups == 4 || kGroups == 8);                                                                                \
     const uint64_t d = matrix_descriptor(b, next_group);                                                                        \
-    if constexpr (kGroups == 2)                                                                                                 \
-      AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"                                                  \
-                                    "wgmma.mma_async.sync.aligned.m64n16k" k "." types " {%0,%1,%2,%3,%4,%5,%6,%7}, "           \
-                                    "{%8,%9,%10,%11}, %12, p" signs ";}"                                                        \
-                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1)                                                        \
-                                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
-    else                                                                                                                        \
+    if constexpr (kGroups == 4)                                                                                                 \
       AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"                                                  \
                                     "wgmma.mma_async.sync.aligned.m64n32k" k "." types                                          \
                                     " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, p" signs \
                                     ";}"                                                                                        \
                                     : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1), AERIE_SUMS(t, 2), AERIE_SUMS(t, 3)                    \
+                                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
+    else                                                                                                                        \
+      AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                                  \
+                                    "wgmma.mma_async.sync.aligned.m64n64k" k "." types                                          \
+                                    " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"  \
+                                    "%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p" signs ";}"                    \
+                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1), AERIE_SUMS(t, 2), AERIE_SUMS(t, 3),                   \
+                                      AERIE_SUMS(t, 4), AERIE_SUMS(t, 5), AERIE_SUMS(t, 6), AERIE_SUMS(t, 7)                    \
                                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
   }
 AERIE_WARPGROUP_MMA(warpgroup_mma_bf16, float, "+f", "16", "f32.bf16.bf16", ", 1, 1, 0")

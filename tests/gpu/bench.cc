@@ -52,15 +52,14 @@ struct Way {
   const char* name;
   CudaOptions options;
 };
-const Way kWays[] = {{"ahead 64 KB, beside attention 128", {}},
+const Way kWays[] = {{"as it is", {}},
                      {"not early", {.early = false}},
-                     {"ahead 0, beside attention 64", {.ahead = 0, .beside_attention = 64 << 10}},  // as first measured
-                     {"ahead 0", {.ahead = 0}},
-                     {"ahead 32 KB", {.ahead = 32 << 10}},
-                     {"ahead 128 KB", {.ahead = 128 << 10}},
-                     {"ahead 192 KB", {.ahead = 192 << 10}},
                      {"beside attention 0", {.beside_attention = 0}},
-                     {"beside attention 64 KB", {.beside_attention = 64 << 10}}};
+                     {"beside attention 64 KB", {.beside_attention = 64 << 10}},
+                     {"beside attention 256 KB", {.beside_attention = 256 << 10}},
+                     {"4 stages", {.stages = 4}},
+                     {"5 stages", {.stages = 5}},
+                     {"weights stay in the cache", {.once = false}}};
 
 ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {
   ordered_json all;

@@ -78,6 +78,7 @@ std::mutex grid_mutex;  // one grid at a time
 Block* block = nullptr;
 uint32_t order = 0;
 bool with_warpgroups = true;
+uint32_t most_shared = kHopperShared;
 
 std::vector<int> ordered(int n, uint32_t salt) {
   std::vector<int> v(static_cast<size_t>(n));
@@ -208,6 +209,14 @@ void set_order(uint32_t value) {
   const std::lock_guard lock(grid_mutex);
   order = value;
 }
+void set_most_shared(uint32_t bytes) {
+  const std::lock_guard lock(grid_mutex);
+  most_shared = bytes;
+}
+uint32_t most_shared_bytes() {
+  const std::lock_guard lock(grid_mutex);
+  return most_shared;
+}
 void set_warpgroups(bool there) {
   const std::lock_guard lock(grid_mutex);
   with_warpgroups = there;
@@ -218,7 +227,7 @@ std::string run_grid(Index grid, unsigned threads, size_t shared_bytes, const st
   static Block b;
   if (threads == 0 || threads % 32 != 0 || threads > Fibers::kMost) return "block of " + std::to_string(threads) + " threads";
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535) return "empty or too large a grid";
-  if (shared_bytes > static_cast<size_t>(kMostShared)) return "more shared memory than a block may ask for";
+  if (shared_bytes > most_shared) return "more shared memory than a block may ask for";
   block = &b;
   b.failure.clear();
   const unsigned blocks = grid.x * grid.y * grid.z;

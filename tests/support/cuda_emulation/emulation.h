@@ -19,6 +19,11 @@ void set_order(uint32_t order);
 // Whether there are products of whole warpgroups (there are at first). No result may depend on it.
 void set_warpgroups(bool there);
 
+// Bytes of shared memory that a block may ask for (at first as a Hopper chip has them). No result may depend on it.
+constexpr uint32_t kHopperShared = 225 << 10;
+void set_most_shared(uint32_t bytes);
+uint32_t most_shared_bytes();
+
 // Of the emulated runtime (gpu_emulated.cc).
 struct Faults {
   int devices = 1;            // 0: no device

@@ -97,7 +97,7 @@ Result<Info> open(int device) {
   if (faults.old_driver) return error(Code::device, "cuda: no NVIDIA driver, or one older than CUDA 13.0 needs");
   if (faults.devices == 0) return error(Code::device, "cuda: no CUDA device is present");
   if (device < 0 || device >= faults.devices) return error(Code::not_found, "cuda: device " + std::to_string(device));
-  return Info{"emulated", 8, 0};
+  return Info{"emulated", 8, 0, emulation::most_shared_bytes()};
 }
 Status attach(int) { return {}; }
 

@@ -123,6 +123,10 @@ T atomic_add(T* p, T v) {  // fibers do not interrupt each other
 inline void allow_next_kernel() {}  // there is one at a time
 inline void wait_for_kernel_before() {}
 template <class T>
+const T& shared_by_block(const T* at) {
+  return *at;
+}
+template <class T>
 T load_by_block(const T* at) {
   return *at;
 }
@@ -264,9 +268,13 @@ inline void want_soon(const void* at) { (void)*static_cast<const volatile char*>
 inline void copy_async16(void* shared, const void* global, bool valid) {
   emulation::copy_async(shared, global, valid);
 }
+inline void copy_async16(void* shared, const void* global) { copy_async16(shared, global, true); }
+inline uint64_t cache_policy(bool) { return 0; }
+inline void copy_async16_by(uint64_t, void* shared, const void* global) { copy_async16(shared, global, true); }
 inline void copy_async_commit() { emulation::commit_copies(); }
 template <int kLeft>
 void copy_async_wait() {
   emulation::wait_copies(kLeft);
 }
+inline void copy_async_wait(uint32_t left) { emulation::wait_copies(static_cast<int>(left)); }
 }  // namespace aerie::kernels::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/gpu.h"
 #ifndef AERIE_REAL_GPU
 #include "tests/support/cuda_emulation/emulation.h"
 #endif
@@ -27,7 +28,8 @@ void run_cuda(const O& op, bool graphs = false) {
   run_plan(*cuda_device(graphs), plan);
 }
 
-// f() with threads and blocks in ascending, descending and shuffled order, once without products of warpgroups.
+// f() with threads and blocks in ascending, descending and shuffled order; once without products of warpgroups, once with as
+// little shared memory as any device has.
 template <class F>
 void each_order(F&& f) {
 #ifdef AERIE_REAL_GPU
@@ -37,8 +39,10 @@ void each_order(F&& f) {
     SCOPED_TRACE("thread order " + std::to_string(order));
     cuda::emulation::set_order(order);
     cuda::emulation::set_warpgroups(order != 1);
+    cuda::emulation::set_most_shared(order != 0 ? cuda::emulation::kHopperShared : uint32_t{cuda::kMostShared});
     f();
   }
+  cuda::emulation::set_most_shared(cuda::emulation::kHopperShared);
   cuda::emulation::set_order(0);
   cuda::emulation::set_warpgroups(true);
 #endif

@@ -105,7 +105,7 @@ TEST(CudaEmulation, CopiesAreAligned) {
 
 TEST(CudaEmulation, LaunchesNoGpuWouldTakeAreRefused) {
   EXPECT_NE(block(33, 0, [] {}), "");
-  EXPECT_NE(block(32, 100 << 10, [] {}), "");
+  EXPECT_NE(block(32, 226 << 10, [] {}), "");
   EXPECT_NE(run_grid(Index{1, 70000, 1}, 32, 0, [] {}), "");
   EXPECT_NE(block(64, 0, [] { cuda::emulation::launch_bounds(32); }).find("launch bounds"), std::string::npos);
   EXPECT_EQ(block(64, 0, [] { cuda::emulation::launch_bounds(64); }), "");

@@ -1,0 +1,89 @@
+// What a block of Linear is told, and what one stage of its pipeline holds: a unit's weights, int4's scales, the rows' fragments.
+#pragma once
+
+#include "kernels/cuda/linear_rows.h"
+
+namespace aerie::kernels::cuda {
+
+struct LinearTask {
+  static constexpr bool kAlone = true;
+  const char* w = nullptr;
+  const uint16_t* scales = nullptr;  // int4
+  int64_t panel_words = 0;           // words (kk) of a panel that exist
+  int64_t n = 0, rows = 0;           // outputs, batch rows
+  int64_t groups = 0;                // of 8 batch rows
+  LinearShape shape{DType::bf16, 1, 1};
+  const char* x = nullptr;           // linear_rows.h
+  float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
+  // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
+  const int32_t* ids = nullptr;
+  uint32_t stages = 0;
+  bool once = true;  // weights make way in the second-level cache for what is used again
+};
+
+constexpr int kWordBytes = kPanel * 4;
+
+// Sizes in bytes.
+template <DType kType, int kGroups_>
+struct Stage {
+  static constexpr int kGroups = kGroups_;
+  static constexpr bool kOneLoad = kType == DType::int4 || kType == DType::fp8;
+  static constexpr int kLoads = kOneLoad ? 1 : 2, kUnitLoads = kUnitSteps * kLoads;  // 16-byte loads of a thread
+  static constexpr int kUnitBytes = kUnitLoads * 4 * kWordBytes;                     // of a panel
+  static constexpr int kWeights = kBlockPanels * kUnitBytes;
+  static constexpr int kScales = kType == DType::int4 ? kBlockPanels * kUnitSteps * kPanel * 2 : 0;
+  static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
+  static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
+  // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply.
+  static constexpr uint32_t kMostStages = 12;
+  static constexpr uint32_t stages(uint32_t shared) { return shared / kBytes < kMostStages ? shared / kBytes : kMostStages; }
+};
+
+// Of rows in so many groups: a tile has 1, 2, 4 or 8 of them.
+template <DType kType>
+uint32_t stages_of(int64_t groups, uint32_t shared) {
+  return groups <= 1 ? Stage<kType, 1>::stages(shared) : groups == 2 ? Stage<kType, 2>::stages(shared) : groups <= 4 ? Stage<kType, 4>::stages(shared) : Stage<kType, 8>::stages(shared);
+}
+inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
+  switch (t) {
+    case DType::fp8: return stages_of<DType::fp8>(groups, shared);
+    case DType::int8: return stages_of<DType::int8>(groups, shared);
+    case DType::int4: return stages_of<DType::int4>(groups, shared);
+    default: return stages_of<DType::bf16>(groups, shared);
+  }
+}
+
+// Brings rows to stages. Rows that there are not are never copied: their columns of a product are nobody's.
+template <class S>
+class RowsCopy {
+ public:
+  __device__ RowsCopy(const LinearTask& t, int64_t first_group, uint32_t unit)
+      : from_(t.x + (first_group + static_cast<int>(threadIdx.x) / kChunks) * (int64_t{t.shape.units} * S::kGroupBytes) + threadIdx.x % kChunks * 16),
+        next_(int64_t{t.shape.units} * S::kGroupBytes * kAtOnce) {
+    const int64_t row = first_group * kGroupRows + static_cast<int>(threadIdx.x) / kChunks * kGroupRows + threadIdx.x % kGroupRows;
+    wanted_ = t.rows - row;
+    (void)unit;
+  }
+  // Once, what no copy goes to.
+  __device__ void clear(char* rows) const {
+#pragma unroll
+    for (int i = 0; i < kTimes; ++i)
+      if (takes_part(i) && i * kAtOnce * kGroupRows >= wanted_) *to(rows, i) = make_uint4(0, 0, 0, 0);
+  }
+  __device__ void fetch(char* rows, uint32_t unit) const {
+    const char* from = from_ + int64_t{unit} * S::kGroupBytes;
+#pragma unroll
+    for (int i = 0; i < kTimes; ++i, from += next_)
+      if (takes_part(i) && i * kAtOnce * kGroupRows < wanted_) copy_async16(to(rows, i), from);
+  }
+
+ private:
+  static constexpr int kChunks = S::kGroupBytes / 16, kAtOnce = kPanelThreads / kChunks;  // of a group; groups that all threads take at once
+  static constexpr int kTimes = (S::kGroups + kAtOnce - 1) / kAtOnce;
+  __device__ static bool takes_part(int i) { return i * kAtOnce + static_cast<int>(threadIdx.x) / kChunks < S::kGroups; }
+  __device__ static uint4* to(char* rows, int i) { return reinterpret_cast<uint4*>(rows) + i * kPanelThreads + threadIdx.x; }
+  const char* from_;
+  int64_t next_, wanted_;  // rows from this thread's first on
+};
+
+}  // namespace aerie::kernels::cuda
