@@ -31,18 +31,21 @@ __device__ inline void fetch_to_cache(const KvWish& wish, uint32_t part, uint32_
   const KvCache& c = wish.cache;
   const auto bytes = static_cast<uint32_t>(kv_element_bytes(c.dtype) * c.head_dim) * kPageSlots;
   const uint32_t heads = 2 * static_cast<uint32_t>(c.kv_heads);  // of values behind those of keys
+  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
   uint32_t run = part, runs = 0;
-  for (int32_t r = 0, before = -1; r < wish.count && runs < kMostKvRuns; ++r) {
-    const int32_t seq = wish.rows.seq[r];
-    if (seq == before) continue;
-    before = seq;
-    const uint32_t all = static_cast<uint32_t>((wish.rows.ctx_len[r] + kPageSlots - 1) / kPageSlots) * heads;
-    for (; run < all && runs < kMostKvRuns; run += parts, ++runs) {
-      const int64_t slot = int64_t{wish.rows.pages[int64_t{seq} * wish.rows.page_stride + run / heads]} * kPageSlots;
-      const auto* from = static_cast<const char*>(c.data) + kv_row(c, wish.layer, 0, run % heads, slot) * (bytes / kPageSlots);
-      for (uint32_t at = threadIdx.x % 32 * kLine; at < bytes; at += 32 * kLine) want_soon(from + at);
+  for (int32_t first = 0; first < wish.count && runs < kMostKvRuns; first += 32) {
+    const int32_t mine = first + lane;
+    uint32_t others = ballot(mine < wish.count && (mine == 0 || wish.rows.seq[mine] != wish.rows.seq[mine - 1]));
+    for (; others != 0 && runs < kMostKvRuns; others &= others - 1) {  // a row of another sequence than the one in front of it
+      const int32_t r = first + lowest_lane(others), seq = wish.rows.seq[r];
+      const uint32_t all = static_cast<uint32_t>((wish.rows.ctx_len[r] + kPageSlots - 1) / kPageSlots) * heads;
+      for (; run < all && runs < kMostKvRuns; run += parts, ++runs) {
+        const int64_t slot = int64_t{wish.rows.pages[int64_t{seq} * wish.rows.page_stride + run / heads]} * kPageSlots;
+        const auto* from = static_cast<const char*>(c.data) + kv_row(c, wish.layer, 0, run % heads, slot) * (bytes / kPageSlots);
+        for (uint32_t at = threadIdx.x % 32 * kLine; at < bytes; at += 32 * kLine) want_soon(from + at);
+      }
+      run -= run < all ? run : all;
     }
-    run -= run < all ? run : all;
   }
 }
 

@@ -44,13 +44,13 @@ __device__ __forceinline__ void run_argument(const Argument<A>& full) {
 }
 
 #ifdef __CUDACC__
-// Of an argument with kAlone one block is enough for a multiprocessor: none of its registers is spared for another, at the price
-// of loads that wait for one another.
+// How many blocks a multiprocessor should have registers for: what an argument says, 0 if it says nothing. For 1 none is spared
+// for another block, at the price of loads that wait for one another.
 template <class A>
 constexpr int kLeastBlocks = 0;
 template <class A>
-  requires(A::kAlone)
-constexpr int kLeastBlocks<A> = 1;
+  requires(A::kBlocks > 0)
+constexpr int kLeastBlocks<A> = A::kBlocks;
 
 template <auto kKernel, int kThreads, class A, void (*kAhead)(const A&)>
 __global__ void __launch_bounds__(kThreads, kLeastBlocks<A>) run_kernel(const Argument<A>* argument) {

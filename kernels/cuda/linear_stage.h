@@ -6,7 +6,7 @@
 namespace aerie::kernels::cuda {
 
 struct LinearTask {
-  static constexpr bool kAlone = true;
+  static constexpr int kBlocks = 1;
   const char* w = nullptr;
   const uint16_t* scales = nullptr;  // int4
   int64_t panel_words = 0;           // words (kk) of a panel that exist
@@ -17,7 +17,7 @@ struct LinearTask {
   float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
   // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
-  uint32_t stages = 0;
+  uint32_t stages = 0, under_way = 2;  // of these, before the rows are there
   bool once = true;  // weights make way in the second-level cache for what is used again
 };
 

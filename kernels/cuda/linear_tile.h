@@ -39,11 +39,16 @@ class LinearTile {
     whole_ = t_.panel_words % (S::kUnitLoads * 4) == 0;
   }
 
-  // Begins to bring the first weights of units [begin, end), before the rows are there. Not of ids, which are as new as rows
-  // are.
+  // Brings the first weights of units [begin, end), before the rows are there; few at a time, for what the kernels in front of
+  // this one read has to pass what is under way. Not of ids, which are as new as rows are.
   __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
     Cursor at = cursor(begin);
-    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at)) fetch_weights(stage(s), at);
+    char* to = shared_ + threadIdx.x * 16;
+    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) {
+      fetch_weights(to, stage(s), at);
+      copy_async_commit();
+      copy_async_wait(t_.under_way - 1);
+    }
   }
 
   // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the
@@ -54,9 +59,12 @@ class LinearTile {
     Cursor fetched = cursor(begin);
     RowsCopy<S> rows(t_, first_group(), fetched.unit);
     for (uint32_t s = 0; s < t_.stages; ++s) rows.clear(rows_of(stage(s)));
-    for (uint32_t s = 0; s < t_.stages - 1; ++s) {
+    // This thread's place in the stage that is free. It goes from stage to stage in a register of the thread's, for CUDA 13.0's
+    // ptxas makes illegal instructions of copies with a cache policy to what it knows as a sum with the block's stage.
+    char *const first = shared_ + threadIdx.x * 16, *const last = first + t_.stages * S::kBytes, *to = first;
+    for (uint32_t s = 0; s < t_.stages - 1; ++s, to += S::kBytes) {
       if (begin + s < end) {
-        if (!ahead) fetch_weights(stage(s), fetched);
+        if (!ahead) fetch_weights(to, stage(s), fetched);
         rows.fetch(rows_of(stage(s)), fetched.unit);
         next(&fetched);
       }
@@ -71,11 +79,12 @@ class LinearTile {
       if constexpr (Products<kType, kGroups>::kTogether) show_to_warpgroup_mma();
       sync_block();  // the stage is here for all, and the one before has been used by all
       if (at + t_.stages - 1 < end) {
-        fetch_weights(stage(free), fetched);
+        fetch_weights(to, stage(free), fetched);
         rows.fetch(rows_of(stage(free)), fetched.unit);
         next(&fetched);
       }
       copy_async_commit();
+      to = to + S::kBytes == last ? first : to + S::kBytes;
       sums_.multiply(reinterpret_cast<const uint4*>(stage(used)) + uses_, scales_of(stage(used)) + (warp_ * 2 + half_) * kUnitSteps * kPanel + 4 * quad_,
                      rows_of(stage(used)));
       used = used + 1 == t_.stages ? 0 : used + 1;
@@ -150,9 +159,10 @@ class LinearTile {
   __device__ static uint16_t* scales_of(char* stage) { return reinterpret_cast<uint16_t*>(stage + S::kWeights); }
   __device__ static char* rows_of(char* stage) { return stage + S::kWeights + S::kScales; }
 
-  // This thread's are of each four words the (lane / 4 % 4)-th, rows 4 (lane % 4) .. + 3 of its panel.
-  __device__ void fetch_weights(char* stage, const Cursor& at) const {
-    auto* to = reinterpret_cast<uint4*>(stage) + threadIdx.x;
+  // This thread's are of each four words the (lane / 4 % 4)-th, rows 4 (lane % 4) .. + 3 of its panel. `first`: where its first
+  // 16 bytes go, of `stage`.
+  __device__ void fetch_weights(char* first, char* stage, const Cursor& at) const {
+    auto* to = reinterpret_cast<uint4*>(first);
     if (at.panel >= 0 && (whole_ || at.unit + 1 < t_.shape.units)) {
 #pragma unroll
       for (int i = 0; i < S::kUnitLoads; ++i) copy_async16_by(policy_, to + i * kPanelThreads, at.bytes + i * 4 * kWordBytes);

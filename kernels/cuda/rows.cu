@@ -125,12 +125,13 @@ __device__ void activate(const Activate& op) {
 
 struct GatedTask {
   [[maybe_unused]] static constexpr bool kInShared = true;
+  [[maybe_unused]] static constexpr int kBlocks = 5;
   GatedActivate op;
   LinearEnd end;  // what makes gate_up, if `ends`
   bool ends;
   Fragments fragments;
 };
-constexpr int kGatedThreads = 128, kGatedPieces = 4;
+constexpr int kGatedThreads = 128, kGatedPieces = 3;
 
 __device__ void gated_scales_ahead(const GatedTask& task) {
   const int64_t at = word_element(static_cast<int64_t>(blockIdx.x) * kGatedThreads + threadIdx.x, 0);

@@ -28,6 +28,10 @@ for library in libaerie libaerie-text; do  # by the name that programs ask for; 
 done
 cp -f "$build/lib/aerie/libaerie-cuda.so" "$to/lib/aerie/"
 cp -f "$build"/lib/aerie/drafters/*.so "$to/lib/aerie/drafters/"
+# ptxas of CUDA 13.0 can make copies with a cache policy that no GPU takes (linear_tile.h); only a disassembler tells.
+if command -v cuobjdump >/dev/null && cuobjdump -sass "$to/lib/aerie/libaerie-cuda.so" | grep -E "LDGSTS.*\+UR[0-9]+.*desc\[UR" >&2; then
+  echo "libaerie-cuda.so: copies that are illegal instructions" >&2; exit 1
+fi
 strip --strip-debug "$to"/bin/* "$to"/lib/*.so* "$to"/lib/aerie/*.so "$to"/lib/aerie/drafters/*.so
 for file in "$to"/bin/* "$to"/lib/*.so*; do
   ldd "$file" | awk '$3 ~ /^\// { print $3 }'
