@@ -6,22 +6,21 @@
 // it, or has ancestors there, goes alone: nobody meets another's NaN. Which of the two it is changes no bit of a row.
 #pragma once
 
+#include "kernels/cuda/attention_math.h"
 #include "kernels/cuda/attention_shape.h"
 #include "kernels/cuda/kv.h"
-#include "kernels/cuda/linear_rows.h"
 
 namespace aerie::kernels::cuda {
 
 constexpr int kTileQueries = 16;
 
-// Two numbers as words of fragments.
-__device__ inline void split_pair(float a, float b, uint32_t* high, uint32_t* low) {
-  uint32_t h[2], l[2];
-  split_bf16(a, &h[0], &l[0]);
-  split_bf16(b, &h[1], &l[1]);
-  *high = h[0] | h[1] << 16;
-  *low = l[0] | l[1] << 16;
-}
+// x / n, where x n is below 2^32.
+struct Divisor {
+  uint32_t n;
+  uint64_t inverse;
+  explicit Divisor(int64_t n_) : n(static_cast<uint32_t>(n_)), inverse(((uint64_t{1} << 32) + n - 1) / n) {}
+  AERIE_HOST_DEVICE friend uint32_t operator/(uint32_t x, const Divisor& d) { return static_cast<uint32_t>(x * d.inverse >> 32); }
+};
 
 // As a warp knows them; lane (g, t) = (lane / 4, lane % 4) has queries g and g + 8, as mma has it.
 template <int kDim, int kCompany>
@@ -31,7 +30,8 @@ struct TileQueries {
   static constexpr int kLinesBytes = kPageSlots * kLine;  // keys or values of a page
 
   const Attention& op;
-  uint32_t kv_head, group, first, last;  // queries
+  const Divisor& group;
+  uint32_t kv_head, first, last;  // queries
   bool alone;                            // all are one row's
   int warp, lane, g, t;
   uint32_t row_of[2];
@@ -46,19 +46,19 @@ struct TileQueries {
   __device__ static int32_t whole_chunks(int32_t n) { return static_cast<int32_t>(chunks_of(int64_t{n} + 1)) - 1; }
 
   // Tile `tile` of all queries, for the rows that go together; or of a row's, if it goes alone.
-  __device__ TileQueries(const Attention& op_, uint32_t kv_head_, uint32_t tile, bool alone_) : op(op_), kv_head(kv_head_), alone(alone_) {
+  __device__ TileQueries(const Attention& op_, const Divisor& group_, uint32_t kv_head_, uint32_t tile, bool alone_)
+      : op(op_), group(group_), kv_head(kv_head_), alone(alone_) {
     warp = static_cast<int>(threadIdx.x / 32);
     lane = static_cast<int>(threadIdx.x % 32);
     g = lane / 4;
     t = lane % 4;
-    group = static_cast<uint32_t>(op.heads / op.cache.kv_heads);
-    const uint32_t all = static_cast<uint32_t>(op.out.rows) * group;
+    const uint32_t all = static_cast<uint32_t>(op.out.rows) * group.n;
     first = tile * kTileQueries;
     last = all;
     if (alone) {
-      const uint32_t a_row = tiles_of_row(group);
-      first = tile / a_row * group + tile % a_row * kTileQueries;
-      last = (tile / a_row + 1) * group;
+      const uint32_t a_row = tiles_of_row(group.n), r = a_row == 1 ? tile : tile / a_row;
+      first = r * group.n + (tile - r * a_row) * kTileQueries;
+      last = (r + 1) * group.n;
     }
     if (first > all) first = all;
     if (last > first + kTileQueries) last = first + kTileQueries;
@@ -148,7 +148,7 @@ struct TileQueries {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const uint32_t q = first + g + 8 * half < last ? first + g + 8 * half : last - 1;
-      const float* from = row(op.q, row_of[half]) + (kv_head * group + q - row_of[half] * group) * kDim + 2 * t + step * 16;
+      const float* from = row(op.q, row_of[half]) + (kv_head * group.n + q - row_of[half] * group.n) * kDim + 2 * t + step * 16;
 #pragma unroll
       for (int e = 0; e < 4; ++e) x[half][e] = from[e / 2 * 8 + e % 2];
     }
@@ -159,13 +159,13 @@ struct TileQueries {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
       const bool there = first + g + 8 * (r % 2) < last;
-      split_pair(there ? x[r % 2][r / 2 * 2] : 0.0f, there ? x[r % 2][r / 2 * 2 + 1] : 0.0f, &high[r], &low[r]);
+      split_any_pair(there ? x[r % 2][r / 2 * 2] : 0.0f, there ? x[r % 2][r / 2 * 2 + 1] : 0.0f, &high[r], &low[r]);
     }
   }
 
   // Of query g + 8 half in `partial`, (rows, heads, chunks, dim + 2): maximum, total, values.
   __device__ float* part_of(float* partial, int64_t chunks, int64_t chunk, int half) const {
-    const uint32_t head = kv_head * group + (first + g + 8 * half - row_of[half] * group);
+    const uint32_t head = kv_head * group.n + (first + g + 8 * half - row_of[half] * group.n);
     return partial + ((int64_t{row_of[half]} * op.heads + head) * chunks + chunk) * (kDim + 2);
   }
 

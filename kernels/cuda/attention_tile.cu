@@ -12,8 +12,9 @@ namespace {
 // Which blocks go through which chunks. A block has one tile or several (attention_tile.h, attention_wide.h): together, or
 // of rows that go alone. Of a block's chunks those that exist come first, so that no other waits behind one without work.
 struct TileGrid {
-  uint32_t kv_heads, tiles, splits, alone, alone_splits;
-  AERIE_HOST_DEVICE uint32_t blocks() const { return kv_heads * (tiles * splits + alone * alone_splits); }
+  Divisor kv_heads, group, tiles, alone;
+  uint32_t splits, alone_splits;
+  AERIE_HOST_DEVICE uint32_t blocks() const { return kv_heads.n * (tiles.n * splits + alone.n * alone_splits); }
 };
 template <class Tile>
 TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks) {
@@ -23,7 +24,7 @@ TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks)
   };
   const int64_t tiles = blocks_of(rows * group, Tile::kBlockTiles * kTileQueries);
   const int64_t alone = blocks_of(rows * Tile::tiles_of_row(static_cast<uint32_t>(group)), Tile::kAloneTiles);
-  return {static_cast<uint32_t>(kv_heads), static_cast<uint32_t>(tiles), splits_of(tiles), static_cast<uint32_t>(alone), splits_of(alone)};
+  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), splits_of(alone)};
 }
 
 struct TileTask {
@@ -47,13 +48,14 @@ __device__ void attention_tile(const TileTask& task) {
   if (blockIdx.x >= grid.blocks()) return;
   // First the rows that go alone, once; then what goes together; then what is left of the former.
   uint32_t at = blockIdx.x / grid.kv_heads;
-  const uint32_t together = grid.tiles * grid.splits;
-  const bool alone = at < grid.alone || at >= grid.alone + together;
-  at -= at < grid.alone ? 0 : alone ? together : grid.alone;
-  const uint32_t blocks = alone ? grid.alone : grid.tiles, splits = alone ? grid.alone_splits : grid.splits;
-  Tile tile(task.a.op, blockIdx.x % grid.kv_heads, at % blocks, alone);
+  const uint32_t kv_head = blockIdx.x - at * grid.kv_heads.n, together = grid.tiles.n * grid.splits;
+  const bool alone = at < grid.alone.n || at >= grid.alone.n + together;
+  at -= at < grid.alone.n ? 0 : alone ? together : grid.alone.n;
+  const Divisor& blocks = alone ? grid.alone : grid.tiles;
+  const uint32_t split = at / blocks, splits = alone ? grid.alone_splits : grid.splits;
+  Tile tile(task.a.op, grid.group, kv_head, at - split * blocks.n, alone);
   bool fresh = true;
-  for (int64_t chunk = tile.first_chunk + at / blocks; chunk < tile.chunk_end && chunk < task.a.chunks; chunk += splits) {
+  for (int64_t chunk = tile.first_chunk + split; chunk < tile.chunk_end && chunk < task.a.chunks; chunk += splits) {
     tile.run(static_cast<int32_t>(chunk), fresh);
     tile.store(task.a.partial, task.a.chunks, chunk);
     fresh = false;

@@ -36,7 +36,8 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
   __device__ float* tops() const { return reinterpret_cast<float*>(keys(kTileBuffers) + kWeightBytes); }  // (warps, queries)
   __device__ float* totals() const { return tops() + kTops; }  // (warps, halves, lanes)
 
-  __device__ AttentionTile(const Attention& op, uint32_t kv_head, uint32_t block, bool alone) : Queries(op, kv_head, block, alone) {
+  __device__ AttentionTile(const Attention& op, const Divisor& group, uint32_t kv_head, uint32_t block, bool alone)
+      : Queries(op, group, kv_head, block, alone) {
     if (this->chunk_end == 0) return;
 #pragma unroll
     for (int i = 0; i < kAsked; ++i)
@@ -100,10 +101,10 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
 #pragma unroll
       for (int w = 0; w < kTileWarps; ++w) now = fmaxf(now, tops()[w * kTileQueries + g + 8 * half]);
       float weight[2];
-      keep[half] = exp_own(before - now);
+      keep[half] = exp_below(before - now);
       top[half] = now;
 #pragma unroll
-      for (int e = 0; e < 2; ++e) weight[e] = e < seen ? exp_own(s[2 * half + e] - now) : 0.0f;
+      for (int e = 0; e < 2; ++e) weight[e] = exp_below(s[2 * half + e] - now);  // not seen: 0
       totals()[(warp * 2 + half) * 32 + lane] = weight[0] + weight[1];
       uint32_t high, low;
       split_pair(weight[0], weight[1], &high, &low);

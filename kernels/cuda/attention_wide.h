@@ -29,8 +29,8 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
   __device__ char* keys(int buffer) const { return shared_memory<char>() + buffer * 2 * kLinesBytes; }
   __device__ char* values(int buffer) const { return keys(buffer) + kLinesBytes; }
 
-  __device__ AttentionWide(const Attention& op, uint32_t kv_head, uint32_t block, bool alone)
-      : Queries(op, kv_head, block * kWideWarps + threadIdx.x / 32, alone) {}
+  __device__ AttentionWide(const Attention& op, const Divisor& group, uint32_t kv_head, uint32_t block, bool alone)
+      : Queries(op, group, kv_head, block * kWideWarps + threadIdx.x / 32, alone) {}
 
   __device__ void get_queries() {
 #pragma unroll
@@ -77,13 +77,13 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
         }
       now = fmaxf(now, shuffle_xor(now, 1));
       now = fmaxf(now, shuffle_xor(now, 2));
-      const float keep = exp_own(top[half] - now);
+      const float keep = exp_below(top[half] - now);
       top[half] = now;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         float weight[2];
 #pragma unroll
-        for (int e = 0; e < 2; ++e) weight[e] = 8 * j + e < seen ? exp_own(s[j][2 * half + e] - now) : 0.0f;
+        for (int e = 0; e < 2; ++e) weight[e] = exp_below(s[j][2 * half + e] - now);  // not seen: 0
         sum = j == 0 ? weight[0] + weight[1] : sum + (weight[0] + weight[1]);
         split_pair(weight[0], weight[1], &w[j / 2][0][half + 2 * (j % 2)], &w[j / 2][1][half + 2 * (j % 2)]);
       }
