@@ -135,7 +135,7 @@ struct TileQueries {
     constexpr int kPieces = kDim / 8, kLines = 32 / kPieces;  // 16 bytes each; positions at once, of a warp
     const int line = lane / kPieces, piece = lane % kPieces;
     const auto* from = static_cast<const uint16_t*>(op.cache.data) + kv_row(op.cache, op.layer, which, kv_head, 0) * kDim + piece * 8;
-#pragma unroll
+#pragma unroll 4
     for (int i = 0; i < kPageSlots / (kLines * kWarps); ++i) {
       const int j = (i * kWarps + me) * kLines + line;
       const int32_t s = shuffle(slot, j % 32);

@@ -24,7 +24,9 @@ TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks)
   };
   const int64_t tiles = blocks_of(rows * group, Tile::kBlockTiles * kTileQueries);
   const int64_t alone = blocks_of(rows * Tile::tiles_of_row(static_cast<uint32_t>(group)), Tile::kAloneTiles);
-  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), splits_of(alone)};
+  // With nobody else's text beside its own a row goes alone through its last chunk, seldom two.
+  const uint32_t alone_splits = rows == 1 ? std::min(2u, splits_of(alone)) : splits_of(alone);
+  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), alone_splits};
 }
 
 struct TileTask {
