@@ -175,7 +175,7 @@ Rows anywhere(Cache& c, int32_t pages) {
 }
 
 TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
-  for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}}) {
+  for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}, Shape{64, 4, 32, DType::bf16}}) {
     constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
     Cache c(s, kPages + 1, 1);
     Rows rows = anywhere(c, kPages);
@@ -189,6 +189,9 @@ TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
     const Floats whole = attend(c, rows, q);
     expect_near(whole, want, s.dtype == DType::bf16 ? 1e-4f : 2e-5f);
     for (const int64_t spans : {5, 8}) EXPECT_TRUE(same_bits(attend(c, rows, q, spans), whole)) << spans;
+    if (s.heads == 2) continue;
+    each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), whole)); });  // wide
+    for (const size_t r : {5u, 10u, 11u}) expect_own_bits(c, rows, r, q, whole);
   }
 }
 
@@ -205,6 +208,7 @@ TEST(CudaAttention, ABlockMayHaveManyChunks) {
   run_reference(Attention{view(q, 64, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, 64, width), {}});
   const Floats all = attend(c, rows, q);
   expect_near(all, want, 1e-4f);
+  each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
   for (const size_t r : {0u, 5u, 15u, 40u}) expect_own_bits(c, rows, r, q, all);
 }
 
