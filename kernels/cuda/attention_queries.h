@@ -143,11 +143,15 @@ struct TileQueries {
     }
   }
 
+  // Is any of queries g + 8 there? The same for all lanes: often one row's are not so many, and half of the work is left out.
+  __device__ bool second() const { return last > first + 8; }
+
   // This lane's elements of queries g (0) and g + 8 (1) in a step: 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
   __device__ void ask(int step, float (&x)[2][4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const uint32_t q = first + g + 8 * half < last ? first + g + 8 * half : last - 1;
+      if (half == 1 && !second()) break;
       const float* from = row(op.q, row_of[half]) + (kv_head * group.n + q - row_of[half] * group.n) * kDim + 2 * t + step * 16;
 #pragma unroll
       for (int e = 0; e < 4; ++e) x[half][e] = from[e / 2 * 8 + e % 2];
@@ -158,6 +162,8 @@ struct TileQueries {
   __device__ void split(const float (&x)[2][4], uint32_t (&high)[4], uint32_t (&low)[4]) const {
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
+      high[r] = low[r] = 0;
+      if (r % 2 == 1 && !second()) continue;
       const bool there = first + g + 8 * (r % 2) < last;
       split_any_pair(there ? x[r % 2][r / 2 * 2] : 0.0f, there ? x[r % 2][r / 2 * 2 + 1] : 0.0f, &high[r], &low[r]);
     }

@@ -95,6 +95,7 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
       const int32_t seen = end - (at + page * kPageSlots + 8 * warp + 2 * t);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        if (half == 1 && !this->second()) break;
 #pragma unroll
         for (int e = 0; e < 2; ++e)
           if (e >= seen) s[page][2 * half + e] = -kInf;
@@ -111,6 +112,13 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
     for (int page = 0; page < kTilePages; ++page)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
+        // Word half + 2 (warp % 2) of step warp / 2.
+        auto* high = reinterpret_cast<uint32_t*>(weights(page, warp / 2, 0)) + lane * 4 + half + 2 * (warp % 2);
+        auto* low = reinterpret_cast<uint32_t*>(weights(page, warp / 2, 1)) + lane * 4 + half + 2 * (warp % 2);
+        if (half == 1 && !this->second()) {
+          *high = *low = 0;
+          break;
+        }
         float now = top[half];
 #pragma unroll
         for (int w = 0; w < kTileWarps; ++w) now = fmaxf(now, tops(page)[w * kTileQueries + g + 8 * half]);
@@ -120,17 +128,13 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
 #pragma unroll
         for (int e = 0; e < 2; ++e) weight[e] = exp_below(s[page][2 * half + e] - now);  // not seen: 0
         totals(page)[(warp * 2 + half) * 32 + lane] = weight[0] + weight[1];
-        uint32_t high, low;
-        split_pair(weight[0], weight[1], &high, &low);
-        // Word half + 2 (warp % 2) of step warp / 2.
-        const int word = lane * 4 + half + 2 * (warp % 2);
-        reinterpret_cast<uint32_t*>(weights(page, warp / 2, 0))[word] = high;
-        reinterpret_cast<uint32_t*>(weights(page, warp / 2, 1))[word] = low;
+        split_pair(weight[0], weight[1], high, low);
       }
   }
   __device__ void add(int page, const float (&keep)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !this->second()) break;
       const float* sums = totals(page) + half * 32 + lane;
       total[half] = total[half] * keep[half] + (((sums[0] + sums[64]) + sums[2 * 64]) + sums[3 * 64]);
     }
@@ -171,7 +175,7 @@ struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
     for (int32_t at = begin; at < end; at += kBoth) {
       const bool more = at + kBoth < end;
       if (more) slot[0] = this->slot_of(at + kBoth), slot[1] = this->slot_of(at + kBoth + kPageSlots);
-      float s[kTilePages][4], keep[kTilePages][2];
+      float s[kTilePages][4], keep[kTilePages][2] = {};
       copy_async_wait<1>();
       sync_block();  // the keys are here for all; at first, the queries
       scores(s);

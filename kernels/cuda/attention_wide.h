@@ -66,7 +66,11 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
   __device__ void weigh(int32_t at, float (&s)[4][4], uint32_t (&w)[2][2][4]) {
     const int32_t seen = end - (at + 2 * t);
 #pragma unroll
+    for (auto& step : w)
+      for (auto& part : step) part[1] = part[3] = 0;
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
+      if (half == 1 && !this->second()) break;
       float now = top[half], sum = 0;
 #pragma unroll
       for (int j = 0; j < 4; ++j)
