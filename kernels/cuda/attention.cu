@@ -239,87 +239,11 @@ __device__ void attention_chunk(const AttentionTask& task) {
   }
 }
 
-// Parts of a softmax, one after another; each thread follows one element.
-struct Merged {
-  float top = -kInf, total = 0, value = 0;
-  bool any = false;
-  __device__ void add(float top2, float total2, float value2) {
-    if (!any) {
-      top = top2, total = total2, value = value2, any = true;
-      return;
-    }
-    const float most = fmaxf(top, top2), a = exp_own(top - most), b = exp_own(top2 - most);
-    total = total * a + total2 * b;
-    value = value * a + value2 * b;
-    top = most;
-  }
-};
-
-constexpr int kAtOnce = 8;  // chunks whose parts are under way together
-
-// Grid (rows, heads): chunks to spans, and those to `out`, or into the op's `partial`.
-__device__ void merge_chunks(const AttentionTask& task) {
-  const Attention& op = task.op;
-  const int64_t dim = op.cache.head_dim, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
-  if (r >= op.out.rows) return;
-  const int64_t length = Row(op.rows, r).length, spans = op.partial ? op.partial.rows / op.out.rows : 0;
-  const float* from = task.partial + (r * op.heads + head) * task.chunks * (dim + 2);
-  Merged all;
-  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
-    Merged span;
-    const int64_t end = first_chunk_of_span(s + 1) < chunks_of(length) ? first_chunk_of_span(s + 1) : chunks_of(length);
-    for (int64_t c = first_chunk_of_span(s); c < end; c += kAtOnce) {
-      float top[kAtOnce], total[kAtOnce], value[kAtOnce];
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        const float* at = from + (c + j) * (dim + 2);
-        top[j] = c + j < end ? at[0] : 0.0f, total[j] = c + j < end ? at[1] : 0.0f;
-        value[j] = c + j < end && i < dim ? at[2 + i] : 0.0f;
-      }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j)
-        if (c + j < end) span.add(top[j], total[j], value[j]);
-    }
-    if (!op.partial) {
-      all.add(span.top, span.total, span.value);
-      continue;
-    }
-    float* to = row(op.partial, r * spans + s) + head * (dim + 2);
-    if (i == 0) to[0] = span.top, to[1] = span.total;
-    if (i < dim) to[2 + i] = span.value;
-  }
-  if (op.partial) return;
-  const float value = length == 0 ? 0.0f : all.value / all.total;
-  if (i < dim) row(op.out, r)[head * dim + i] = value;
-  if (!task.fragments.to) return;
-  auto* values = shared_memory<float>();
-  values[i] = value;
-  sync_block();
-  if (i >= dim / 4) return;
-  float x[4];
-  for (int e = 0; e < 4; ++e) x[e] = values[word_element(i, e / 2) + e % 2];
-  put_word(task.fragments, r, head * dim / 4 + i, x);
-}
-
-__device__ void merge_spans(const AttentionMerge& op) {
-  const int64_t dim = op.out.cols / op.heads, r = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
-  if (r >= op.out.rows) return;
-  const int64_t length = Row(op.rows, r).length, spans = op.partial.rows / op.out.rows;
-  if (i >= dim) return;
-  Merged all;
-  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
-    const float* from = row(op.partial, r * spans + s) + head * (dim + 2);
-    all.add(from[0], from[1], from[2 + i]);
-  }
-  row(op.out, r)[head * dim + i] = length == 0 ? 0.0f : all.value / all.total;
-}
-
 // The host does not know how long rows are, but how much the page table can hold: to the next power of two, so that a
 // growing text rarely asks for another grid.
 int64_t most_chunks(const Attention& op) {
   return chunks_of(bucket(op.rows.page_stride) * kPageSlots + kTailMost);
 }
-unsigned threads_for(int64_t dim) { return static_cast<unsigned>((dim + 31) / 32 * 32); }
 
 template <int kElements>
 void chunks(const AttentionTask& task, const Place& p) {
@@ -356,11 +280,7 @@ void enqueue(const Attention& op, const Place& p) {
   const AttentionTask task{op, reinterpret_cast<float*>(p.workspace), most_chunks(op),
                            op.partial || dim % 16 ? Fragments{} : fragments_for(op.out, 0, p)};
   if (!enqueue_tiles(task, p)) all_chunks(task, p);
-  launch<merge_chunks>(p, {bucket(op.out.rows), op.heads}, threads_for(dim), threads_for(dim) * sizeof(float), task);
-}
-
-void enqueue(const AttentionMerge& op, const Place& p) {
-  launch<merge_spans>(p, {bucket(op.out.rows), op.heads}, threads_for(op.out.cols / op.heads), 0, op);
+  enqueue_merge(task, p);
 }
 
 }  // namespace aerie::kernels::cuda

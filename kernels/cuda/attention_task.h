@@ -17,5 +17,7 @@ struct AttentionTask {
 // Launches what fills `partial` by tensor cores (attention_tile.cu); false: not for such a cache. That is a matter of the
 // cache alone.
 bool enqueue_tiles(const AttentionTask& task, const Place& p);
+// Launches what makes the op's outputs of it (attention_merge.cu).
+void enqueue_merge(const AttentionTask& task, const Place& p);
 
 }  // namespace aerie::kernels::cuda

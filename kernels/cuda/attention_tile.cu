@@ -1,27 +1,33 @@
-// Attention over a bf16 cache (attention_tile.h): which block goes through which chunks.
+// Attention over a bf16 cache (attention_tile.h, attention_wide.h): which block goes through which chunks.
+#include <algorithm>
+
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/attention_tile.h"
+#include "kernels/cuda/attention_wide.h"
 #include "kernels/cuda/linear_work.h"
 
 namespace aerie::kernels::cuda {
 namespace {
 
-// How many blocks go through the chunks of a tile of queries, and of a row that goes alone.
+// Which blocks go through which chunks. A block has one tile or several (attention_tile.h, attention_wide.h): together, or
+// of rows that go alone. Of a block's chunks those that exist come first, so that no other waits behind one without work.
 struct TileGrid {
-  uint32_t tiles, splits, alone, alone_splits;
-  AERIE_HOST_DEVICE TileGrid(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks, int64_t tiles_of_row) {
-    constexpr int64_t kEnough = 528;  // blocks, four for each of 132 multiprocessors; more would wait for the first to end
-    const auto splits_of = [&](int64_t n) {
-      const int64_t s = kEnough / (n * kv_heads) < chunks ? kEnough / (n * kv_heads) : chunks;
-      return static_cast<uint32_t>(s < 1 ? 1 : s);
-    };
-    tiles = static_cast<uint32_t>((rows * group + kTileQueries - 1) / kTileQueries);
-    alone = static_cast<uint32_t>(rows * tiles_of_row);
-    splits = splits_of(tiles);
-    alone_splits = splits_of(alone);
-  }
-  AERIE_HOST_DEVICE uint32_t blocks() const { return tiles * splits + alone * alone_splits; }
+  Divisor kv_heads, group, tiles, alone;
+  uint32_t splits, alone_splits;
+  AERIE_HOST_DEVICE uint32_t blocks() const { return kv_heads.n * (tiles.n * splits + alone.n * alone_splits); }
 };
+template <class Tile>
+TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks) {
+  const auto blocks_of = [](int64_t tiles, int64_t a_block) { return (tiles + a_block - 1) / a_block; };
+  const auto splits_of = [&](int64_t blocks) {
+    return static_cast<uint32_t>(std::clamp<int64_t>(Tile::kEnough / (blocks * kv_heads), 1, chunks));
+  };
+  const int64_t tiles = blocks_of(rows * group, Tile::kBlockTiles * kTileQueries);
+  const int64_t alone = blocks_of(rows * Tile::tiles_of_row(static_cast<uint32_t>(group)), Tile::kAloneTiles);
+  // With nobody else's text beside its own a row goes alone through its last chunk, seldom two.
+  const uint32_t alone_splits = rows == 1 ? std::min(2u, splits_of(alone)) : splits_of(alone);
+  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), alone_splits};
+}
 
 struct TileTask {
   AttentionTask a;
@@ -33,41 +39,50 @@ struct TileTask {
 __device__ void attention_tile_ahead(const TileTask& task) {
   const uint32_t blocks = task.grid.blocks();
   if (blockIdx.x < blocks) return;
-  const uint32_t part = (blockIdx.x - blocks) * gridDim.y + blockIdx.y;
-  fetch_to_cache(task.wishes.next, part);
-  fetch_to_cache(task.wishes.then, part);
+  fetch_to_cache(task.wishes.next, blockIdx.x - blocks);
+  fetch_to_cache(task.wishes.then, blockIdx.x - blocks);
 }
 
-// Grid (blocks of a TileGrid, kv heads).
-template <int kTiles>
+// Grid (blocks of a TileGrid and the wish's).
+template <class Tile>
 __device__ void attention_tile(const TileTask& task) {
-  if (blockIdx.x >= task.grid.blocks()) return;
-  const uint32_t shared = task.grid.tiles * task.grid.splits;
-  const bool alone = blockIdx.x >= shared;
-  const uint32_t at = alone ? blockIdx.x - shared : blockIdx.x, splits = alone ? task.grid.alone_splits : task.grid.splits;
-  const Attention& op = task.a.op;
-  AttentionTile<kTiles> tile(op, blockIdx.y, static_cast<uint32_t>(op.heads / op.cache.kv_heads), at / splits, alone);
-  if (tile.first == tile.last) return;
+  const TileGrid& grid = task.grid;
+  if (blockIdx.x >= grid.blocks()) return;
+  // First the rows that go alone, once; then what goes together; then what is left of the former.
+  uint32_t at = blockIdx.x / grid.kv_heads;
+  const uint32_t kv_head = blockIdx.x - at * grid.kv_heads.n, together = grid.tiles.n * grid.splits;
+  const bool alone = at < grid.alone.n || at >= grid.alone.n + together;
+  at -= at < grid.alone.n ? 0 : alone ? together : grid.alone.n;
+  const Divisor& blocks = alone ? grid.alone : grid.tiles;
+  const uint32_t split = at / blocks, splits = alone ? grid.alone_splits : grid.splits;
+  Tile tile(task.a.op, grid.group, kv_head, at - split * blocks.n, alone);
   bool fresh = true;
-  for (int64_t chunk = at % splits; chunk < task.a.chunks && !tile.done_before(chunk_begin(chunk)); chunk += splits) {
-    if (!tile.take(chunk_begin(chunk), chunk_begin(chunk + 1))) continue;
-    if (!fresh) sync_block();  // the last pages have been used
-    tile.run(fresh);
+  for (int64_t chunk = tile.first_chunk + split; chunk < tile.chunk_end && chunk < task.a.chunks; chunk += splits) {
+    tile.run(static_cast<int32_t>(chunk), fresh);
     tile.store(task.a.partial, task.a.chunks, chunk);
     fresh = false;
   }
 }
 
-template <int kTiles>
+template <class Tile>
 void tile_chunks(const AttentionTask& task, const Place& p) {
-  using Tile = AttentionTile<kTiles>;
   const Attention& op = task.op;
-  const int64_t group = op.heads / op.cache.kv_heads;
-  const TileGrid grid(bucket(op.out.rows), group, op.cache.kv_heads, task.chunks, Tile::tiles_of_row(static_cast<uint32_t>(group)));
+  const TileGrid grid = grid_for<Tile>(bucket(op.out.rows), op.heads / op.cache.kv_heads, op.cache.kv_heads, task.chunks);
   const LinearWishes wishes = wishes_for(p);
-  const int64_t more = (wishes.parts() + op.cache.kv_heads - 1) / op.cache.kv_heads;
-  launch<attention_tile<kTiles>, kTileWarps * 32, attention_tile_ahead>(p, {grid.blocks() + more, op.cache.kv_heads}, kTileWarps * 32,
-                                                                        Tile::kShared, TileTask{task, grid, wishes});
+  launch<attention_tile<Tile>, Tile::kThreads, attention_tile_ahead>(p, {int64_t{grid.blocks()} + wishes.parts()}, Tile::kThreads,
+                                                                     Tile::kShared, TileTask{task, grid, wishes});
+}
+
+// Which of the two it is changes no bit. From so many tiles on they would be more blocks of one than the device has room for.
+constexpr int64_t kManyTiles = 64;
+
+template <int kTiles>
+bool any_chunks(const AttentionTask& task, const Place& p) {
+  const Attention& op = task.op;
+  const int64_t tiles = bucket(op.out.rows) * (op.heads / op.cache.kv_heads) / kTileQueries;
+  if (tiles >= kWideWarps && tiles * op.cache.kv_heads >= kManyTiles) tile_chunks<AttentionWide<kTiles>>(task, p);
+  else tile_chunks<AttentionTile<kTiles>>(task, p);
+  return true;
 }
 
 }  // namespace
@@ -75,10 +90,10 @@ void tile_chunks(const AttentionTask& task, const Place& p) {
 bool enqueue_tiles(const AttentionTask& task, const Place& p) {
   if (task.op.cache.dtype != DType::bf16) return false;
   switch (task.op.cache.head_dim) {
-    case 32: return tile_chunks<1>(task, p), true;
-    case 64: return tile_chunks<2>(task, p), true;
-    case 96: return tile_chunks<3>(task, p), true;
-    case 128: return tile_chunks<4>(task, p), true;
+    case 32: return any_chunks<1>(task, p);
+    case 64: return any_chunks<2>(task, p);
+    case 96: return any_chunks<3>(task, p);
+    case 128: return any_chunks<4>(task, p);
     default: return false;
   }
 }

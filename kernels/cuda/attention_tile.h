@@ -1,238 +1,150 @@
-// Attention over a bf16 cache by tensor cores: 16 queries of a kv head past one chunk of positions, 32 at a time.
+// Attention over a bf16 cache by tensor cores where queries are few: a tile of them past chunks of positions, two pages at a time.
 //
 // The block's four warps share a page: each makes the scores of eight of its positions, then a quarter of every output. A
 // query is the sum of two bf16, a weight too (linear_rows.h), so that next to nothing is lost against f32. What a page adds
-// to a row has one order: dims ascending, then positions ascending, within an mma as the device has it; the page's maximum
-// and total are fixed trees. Rows that see a chunk whole, in pages of their sequence, go through it together; a row that
-// sees a part of it, or has ancestors there, goes alone: nobody meets another's NaN.
+// to a row has one order, here as in attention_wide.h: dims ascending, then positions ascending, within an mma as the device
+// has it. The page's maximum has no order. The total is a sum for each lane t of a query's four, of positions 2 t and 2 t + 1
+// of every eight, ascending; those of the four are added, as a tree, when the chunk is done.
 #pragma once
 
-#include "kernels/cuda/kv.h"
-#include "kernels/cuda/linear_rows.h"
+#include "kernels/cuda/attention_queries.h"
 
 namespace aerie::kernels::cuda {
 
-constexpr int kTileWarps = 4, kTileQueries = 16, kTileBuffers = 2;
+constexpr int kTileWarps = 4, kTilePages = 2;
 
 template <int kTiles>  // of 8 dims, a warp
-struct AttentionTile {
-  static constexpr int kDim = kTiles * 8 * kTileWarps, kSteps = kDim / 16;
-  static constexpr int kLine = kDim * 2 + 16;  // bytes of a position: lanes read eight of them at once, without conflicts
-  static constexpr int kQueryBytes = kSteps * 2 * 32 * 16, kPageBytes = 2 * kPageSlots * kLine, kWeightBytes = 2 * 2 * 32 * 16;
-  static constexpr int kFloats = 2 * kTileWarps * kTileQueries;
-  static constexpr size_t kShared = kQueryBytes + kTileBuffers * kPageBytes + kWeightBytes + kFloats * 4;
+struct AttentionTile : TileQueries<kTiles * 8 * kTileWarps, kTileQueries> {
+  static constexpr int kDim = kTiles * 8 * kTileWarps;
+  using Queries = TileQueries<kDim, kTileQueries>;
+  using Queries::begin, Queries::end, Queries::g, Queries::t, Queries::lane, Queries::warp, Queries::kSteps, Queries::kLine, Queries::kLinesBytes;
+  static constexpr int kQueryBytes = kSteps * 2 * 32 * 16, kWeightBytes = 2 * 2 * 32 * 16;  // weights: of a page
+  static constexpr int kTops = kTileWarps * kTileQueries, kTotals = kTileWarps * 2 * 32;
+  static constexpr size_t kShared = kQueryBytes + kTilePages * (2 * kLinesBytes + kWeightBytes + (kTops + kTotals) * 4);
+  static constexpr int kBlockTiles = 1, kAloneTiles = 1, kThreads = kTileWarps * 32;
+  static constexpr int64_t kEnough = 528;  // blocks: four for each of 132 multiprocessors; more would wait for the first to end
 
-  const Attention& op;
-  const uint32_t kv_head, group;
-  uint32_t first, last;  // queries: query i of the kv head is head i % group of row i / group
-  bool alone;            // all are one row's, which goes through chunks that others do not see as it does
-  int64_t begin, end;    // positions
-  int64_t ctx, length;   // of the first row, whose slots are looked up
-  const int32_t *pages, *tail;
-  int warp, lane, g, t;
-  // This thread's queries g and g + 8: do they take part? Their rows, and how far these share chunks with their tile's others.
-  bool mine[2];
-  uint32_t row_of[2];
-  int64_t shared_end[2];
   static constexpr int kAsked = (kSteps + kTileWarps - 1) / kTileWarps;
   float asked[kAsked][2][4];  // of the queries, until they are fragments
   float top[2], total[2], out[kTiles][4];
 
   __device__ char* shared() const { return shared_memory<char>(); }
   __device__ uint4* query(int step, int part) const { return reinterpret_cast<uint4*>(shared()) + (step * 2 + part) * 32; }
-  __device__ char* keys(int buffer) const { return shared() + kQueryBytes + buffer * kPageBytes; }
-  __device__ char* values(int buffer) const { return keys(buffer) + kPageSlots * kLine; }
-  __device__ char* weights(int step, int part) const { return keys(kTileBuffers) + (step * 2 + part) * 32 * 16; }
-  __device__ float* tops() const { return reinterpret_cast<float*>(keys(kTileBuffers) + kWeightBytes); }  // (warps, queries)
-  __device__ float* totals() const { return tops() + kTileWarps * kTileQueries; }
-
-  // Tile `tile` of all queries, for the rows that share chunks; or of one row's, if it goes alone.
-  __device__ AttentionTile(const Attention& op_, uint32_t kv_head_, uint32_t group_, uint32_t tile, bool alone_)
-      : op(op_), kv_head(kv_head_), group(group_), alone(alone_) {
-    warp = static_cast<int>(threadIdx.x / 32);
-    lane = static_cast<int>(threadIdx.x % 32);
-    g = lane / 4;
-    t = lane % 4;
-    const auto all = static_cast<uint32_t>(op.out.rows) * group;
-    if (alone) {
-      const uint32_t a_row = tiles_of_row(group);
-      first = tile / a_row * group + tile % a_row * kTileQueries;
-      last = (tile / a_row + 1) * group;
-    } else {
-      first = tile * kTileQueries;
-      last = all;
-    }
-    if (first > all) first = all;
-    if (last > first + kTileQueries) last = first + kTileQueries;
-    if (last > all) last = all;
-    if (first == last) return;
-    // All that it has to know is asked for at once: each answer takes longer than a page.
-    const AttentionRows& a = op.rows;
-    const uint32_t top_row = first / group;
-    const int64_t seq = a.seq[top_row], behind = a.tail_len ? a.tail_len[top_row] : 0, offset = a.tail_len ? a.tail_offset[top_row] : 0;
-    ctx = a.ctx_len[top_row];
-    int32_t own[2], tiles[2], end_of[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint32_t q = first + g + 8 * half < last ? first + g + 8 * half : last - 1;
-      row_of[half] = q / group;
-      own[half] = a.seq[row_of[half]];
-      tiles[half] = a.seq[q / kTileQueries * kTileQueries / group];  // a tile is its first row's sequence's
-      end_of[half] = a.ctx_len[row_of[half]];
-      const float* from = row(op.q, row_of[half]) + (kv_head * group + q - row_of[half] * group) * kDim + 2 * t;
-#pragma unroll
-      for (int i = 0; i < kAsked; ++i)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          if (const int step = warp + i * kTileWarps; step < kSteps) asked[i][half][e] = from[step * 16 + e / 2 * 8 + e % 2];
-    }
-#pragma unroll
-    for (int half = 0; half < 2; ++half) shared_end[half] = own[half] == tiles[half] ? end_of[half] : 0;
-    pages = a.pages + seq * a.page_stride;
-    tail = a.tail_len ? a.tail_slots + offset : nullptr;
-    length = ctx + behind;
+  __device__ char* keys(int page) const { return shared() + kQueryBytes + page * kLinesBytes; }
+  __device__ char* values(int page) const { return keys(kTilePages + page); }
+  __device__ char* weights(int page, int step, int part) const {
+    return keys(2 * kTilePages) + page * kWeightBytes + (step * 2 + part) * 32 * 16;
   }
-  // Blocks of a row that goes alone.
-  AERIE_HOST_DEVICE static constexpr uint32_t tiles_of_row(uint32_t group) { return (group + kTileQueries - 1) / kTileQueries; }
-
-  // Takes a chunk; false: no row of the tile does. The same for the whole block.
-  __device__ bool take(int64_t from, int64_t to) {
-    begin = from;
-    end = to;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const bool shares = shared_end[half] >= end;
-      mine[half] = first + g + 8 * half < last && (alone ? !shares && length > begin : shares);
-      top[half] = -kInf, total[half] = 0;
-    }
-    if (alone && length < end) end = length;
-    for (auto& o : out)
-      for (float& v : o) v = 0;
-    return warp_any(mine[0] || mine[1]);  // each warp has all 16
+  __device__ float* tops(int page) const {  // (warps, queries)
+    return reinterpret_cast<float*>(weights(kTilePages, 0, 0)) + page * kTops;
   }
-  // Will it take a chunk that begins there or later?
-  __device__ bool done_before(int64_t from) const {
-    return alone ? length <= from : !warp_any(shared_end[0] > from || shared_end[1] > from);
+  __device__ float* totals(int page) const { return tops(kTilePages) + page * kTotals; }  // (warps, halves, lanes)
+
+  __device__ AttentionTile(const Attention& op, const Divisor& group, uint32_t kv_head, uint32_t block, bool alone)
+      : Queries(op, group, kv_head, block, alone) {
+    if (this->chunk_end == 0) return;
+#pragma unroll
+    for (int i = 0; i < kAsked; ++i)
+      if (const int step = warp + i * kTileWarps; step < kSteps) this->ask(step, asked[i]);
   }
 
-  // The queries as fragments of mma: word r of lane (g, t) of a step is elements 2 t + 8 (r / 2) and the next of query
-  // g + 8 (r % 2).
   __device__ void put_queries() const {
 #pragma unroll
     for (int i = 0; i < kAsked; ++i) {
       const int step = warp + i * kTileWarps;
       if (step >= kSteps) break;
       uint32_t high[4], low[4];
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        uint32_t h[2], l[2];
-#pragma unroll
-        for (int e = 0; e < 2; ++e) split_bf16(first + g + 8 * (r % 2) < last ? asked[i][r % 2][r / 2 * 2 + e] : 0.0f, &h[e], &l[e]);
-        high[r] = h[0] | h[1] << 16;
-        low[r] = l[0] | l[1] << 16;
-      }
+      this->split(asked[i], high, low);
       query(step, 0)[lane] = make_uint4(high[0], high[1], high[2], high[3]);
       query(step, 1)[lane] = make_uint4(low[0], low[1], low[2], low[3]);
     }
   }
 
-  // The first slot of the page at position `at`; -1: its slots are here and there.
-  __device__ int64_t page_of(int64_t at) const {
-    if (at >= end) return -1;
-    // What rows share lies in pages, whatever the first row's context is.
-    return !alone || at + kPageSlots <= ctx ? int64_t{pages[at / kPageSlots]} * kPageSlots : -1;
-  }
-  // That page, on its way to a buffer.
-  __device__ void load(int64_t at, int64_t page, int buffer) const {
-    constexpr int kPieces = kDim / 8, kLines = kTileWarps * 32 / kPieces;  // 16 bytes each; positions at once
-    const int first_line = static_cast<int>(threadIdx.x) / kPieces, piece = static_cast<int>(threadIdx.x) % kPieces;
-    if (at < end && first_line < kLines) {
-      const KvCache& c = op.cache;
-      const auto* of = static_cast<const uint16_t*>(c.data) + piece * 8;
-      const int64_t key = kv_row(c, op.layer, 0, kv_head, 0), value = kv_row(c, op.layer, 1, kv_head, 0);
-      char* to = keys(buffer) + piece * 16;
+  // Keys or values of both pages, on their way.
+  __device__ void load(int which, const int32_t (&slot)[kTilePages]) const {
 #pragma unroll
-      for (int j = first_line; j < kPageSlots; j += kLines) {
-        const int64_t p = at + j;
-        const bool seen = p < end;
-        int64_t slot = page + j;
-        if (page < 0 && seen) slot = p < ctx ? int64_t{pages[p / kPageSlots]} * kPageSlots + p % kPageSlots : tail[p - ctx];
-        copy_async16(to + j * kLine, of + (seen ? (key + slot) * kDim : 0), seen);
-        copy_async16(to + j * kLine + (values(0) - keys(0)), of + (seen ? (value + slot) * kDim : 0), seen);
-      }
-    }
+    for (int page = 0; page < kTilePages; ++page)
+      this->template bring<kTileWarps>(which, slot[page], which ? values(page) : keys(page), warp);
     copy_async_commit();
   }
 
-  // Scores of positions 8 warp + 2 t and the next, of queries g (0, 1) and g + 8 (2, 3).
-  __device__ void scores(int buffer, float (&s)[4]) const {
-    float high[4] = {}, low[4] = {};
+  // Scores of positions 8 warp + 2 t and the next of each page, of queries g (0, 1) and g + 8 (2, 3).
+  __device__ void scores(float (&s)[kTilePages][4]) const {
+    float high[kTilePages][4] = {}, low[kTilePages][4] = {};
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const char* key = keys(buffer) + (8 * warp + g) * kLine + step * 32 + 4 * t;
-      const uint32_t b[2] = {*reinterpret_cast<const uint32_t*>(key), *reinterpret_cast<const uint32_t*>(key + 16)};
       const uint4 h = query(step, 0)[lane], l = query(step, 1)[lane];
-      mma_bf16(high, {h.x, h.y, h.z, h.w}, b);
-      mma_bf16(low, {l.x, l.y, l.z, l.w}, b);
+#pragma unroll
+      for (int page = 0; page < kTilePages; ++page) {
+        const char* key = keys(page) + (8 * warp + g) * kLine + step * 32 + 4 * t;
+        const uint32_t b[2] = {*reinterpret_cast<const uint32_t*>(key), *reinterpret_cast<const uint32_t*>(key + 16)};
+        mma_bf16(high[page], {h.x, h.y, h.z, h.w}, b);
+        mma_bf16(low[page], {l.x, l.y, l.z, l.w}, b);
+      }
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) s[i] = (high[i] + low[i]) * op.scale;
+    for (int page = 0; page < kTilePages; ++page)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[page][i] = (high[page][i] + low[page][i]) * this->op.scale;
   }
 
-  // The page at position `at`. All threads of the block.
-  __device__ void attend(int64_t at, int buffer) {
-    float s[4];
-    scores(buffer, s);
-    const int64_t seen = end - (at + 8 * warp + 2 * t);
+  // They, of the pages from position `at` on, but -infinity where nothing is seen; and each page's maximum of them to `tops`.
+  __device__ void find_tops(int32_t at, float (&s)[kTilePages][4]) const {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int page = 0; page < kTilePages; ++page) {
+      const int32_t seen = end - (at + page * kPageSlots + 8 * warp + 2 * t);
 #pragma unroll
-      for (int e = 0; e < 2; ++e)
-        if (e >= seen) s[2 * half + e] = -kInf;
-      float most = fmaxf(s[2 * half], s[2 * half + 1]);
-      most = fmaxf(most, shuffle_xor(most, 1));
-      most = fmaxf(most, shuffle_xor(most, 2));
-      if (t == 0) tops()[warp * kTileQueries + g + 8 * half] = most;
+      for (int half = 0; half < 2; ++half) {
+        if (half == 1 && !this->second()) break;
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (e >= seen) s[page][2 * half + e] = -kInf;
+        float most = fmaxf(s[page][2 * half], s[page][2 * half + 1]);
+        most = fmaxf(most, shuffle_xor(most, 1));
+        most = fmaxf(most, shuffle_xor(most, 2));
+        if (t == 0) tops(page)[warp * kTileQueries + g + 8 * half] = most;
+      }
     }
-    sync_block();
-    float keep[2];
+  }
+  // Scores become weights, as fragments. A page's `keep` is what is left of what was before it.
+  __device__ void weigh(const float (&s)[kTilePages][4], float (&keep)[kTilePages][2]) {
+#pragma unroll
+    for (int page = 0; page < kTilePages; ++page)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        // Word half + 2 (warp % 2) of step warp / 2.
+        auto* high = reinterpret_cast<uint32_t*>(weights(page, warp / 2, 0)) + lane * 4 + half + 2 * (warp % 2);
+        auto* low = reinterpret_cast<uint32_t*>(weights(page, warp / 2, 1)) + lane * 4 + half + 2 * (warp % 2);
+        if (half == 1 && !this->second()) {
+          *high = *low = 0;
+          break;
+        }
+        float now = top[half];
+#pragma unroll
+        for (int w = 0; w < kTileWarps; ++w) now = fmaxf(now, tops(page)[w * kTileQueries + g + 8 * half]);
+        keep[page][half] = exp_below(top[half] - now);
+        top[half] = now;
+        float weight[2];
+#pragma unroll
+        for (int e = 0; e < 2; ++e) weight[e] = exp_below(s[page][2 * half + e] - now);  // not seen: 0
+        totals(page)[(warp * 2 + half) * 32 + lane] = weight[0] + weight[1];
+        split_pair(weight[0], weight[1], high, low);
+      }
+  }
+  __device__ void add(int page, const float (&keep)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float before = top[half];
-      float now = before;
-#pragma unroll
-      for (int w = 0; w < kTileWarps; ++w) now = fmaxf(now, tops()[w * kTileQueries + g + 8 * half]);
-      float weight[2];
-      keep[half] = exp_own(before - now);
-      top[half] = now;
-#pragma unroll
-      for (int e = 0; e < 2; ++e) weight[e] = e < seen ? exp_own(s[2 * half + e] - now) : 0.0f;
-      float sum = weight[0] + weight[1];
-      sum += shuffle_xor(sum, 1);
-      sum += shuffle_xor(sum, 2);
-      if (t == 0) totals()[warp * kTileQueries + g + 8 * half] = sum;
-      uint32_t h[2], l[2];
-#pragma unroll
-      for (int e = 0; e < 2; ++e) split_bf16(weight[e], &h[e], &l[e]);
-      // As a fragment: word half + 2 (warp % 2) of step warp / 2.
-      const int word = lane * 4 + half + 2 * (warp % 2);
-      reinterpret_cast<uint32_t*>(weights(warp / 2, 0))[word] = h[0] | h[1] << 16;
-      reinterpret_cast<uint32_t*>(weights(warp / 2, 1))[word] = l[0] | l[1] << 16;
-    }
-    sync_block();
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float* sums = totals() + g + 8 * half;
-      total[half] = total[half] * keep[half] +
-                    (((sums[0] + sums[kTileQueries]) + sums[2 * kTileQueries]) + sums[3 * kTileQueries]);
+      if (half == 1 && !this->second()) break;
+      const float* sums = totals(page) + half * 32 + lane;
+      total[half] = total[half] * keep[half] + (((sums[0] + sums[64]) + sums[2 * 64]) + sums[3 * 64]);
     }
     uint4 w[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) w[i] = reinterpret_cast<const uint4*>(weights(i / 2, i % 2))[lane];
+    for (int i = 0; i < 4; ++i) w[i] = reinterpret_cast<const uint4*>(weights(page, i / 2, i % 2))[lane];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       uint32_t v[4];
-      load_transposed(v, values(buffer) + lane * kLine + (warp * kTiles + tile) * 16);
+      load_transposed(v, values(page) + lane * kLine + (warp * kTiles + tile) * 16);
       float(&o)[4] = out[tile];
 #pragma unroll
       for (int i = 0; i < 4; ++i) o[i] = o[i] * keep[i / 2];
@@ -246,31 +158,52 @@ struct AttentionTile {
     }
   }
 
-  // All threads of the block, of which one or more has a query. `fresh`: the queries are not there yet.
-  __device__ void run(bool fresh) {
-    const int64_t page = page_of(begin), next = page_of(begin + kPageSlots);
-    load(begin, page, 0);
-    load(begin + kPageSlots, next, 1);
+  // A chunk. All threads of the block; `fresh`: the queries are not there yet. Keys come while values are used, and values
+  // while keys are.
+  __device__ void run(int32_t chunk, bool fresh) {
+    constexpr int32_t kBoth = kTilePages * kPageSlots;
+    this->take(chunk);
+    int32_t slot[kTilePages] = {this->slot_of(begin), this->slot_of(begin + kPageSlots)};
+    if (!fresh) sync_block();  // the last pages have been used
+    load(0, slot);
+    load(1, slot);
     if (fresh) put_queries();
-    int buffer = 0;
-    for (int64_t at = begin; at < end; at += kPageSlots, buffer = 1 - buffer) {
-      if (at == begin) copy_async_wait<1>();
-      else copy_async_wait<0>();
-      sync_block();  // the page is here for all, and the one before has been used by all; at first, the queries are there
-      if (at > begin) load(at + kPageSlots, page_of(at + kPageSlots), 1 - buffer);
-      attend(at, buffer);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) top[half] = -kInf, total[half] = 0;
+    for (auto& o : out)
+      for (float& v : o) v = 0;
+    for (int32_t at = begin; at < end; at += kBoth) {
+      const bool more = at + kBoth < end;
+      if (more) slot[0] = this->slot_of(at + kBoth), slot[1] = this->slot_of(at + kBoth + kPageSlots);
+      float s[kTilePages][4], keep[kTilePages][2] = {};
+      copy_async_wait<1>();
+      sync_block();  // the keys are here for all; at first, the queries
+      scores(s);
+      find_tops(at, s);
+      sync_block();
+      if (more) load(0, slot);
+      else copy_async_commit();
+      weigh(s, keep);
+      copy_async_wait<1>();
+      sync_block();
+      add(0, keep[0]);
+      if (at + kPageSlots < end) add(1, keep[1]);
+      if (!more) break;
+      sync_block();
+      load(1, slot);
     }
     copy_async_wait<0>();
   }
 
-  // To `partial`, (rows, heads, chunks, dim + 2): maximum, total, values.
   __device__ void store(float* partial, int64_t chunks, int64_t chunk) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      if (!mine[half]) continue;
-      const uint32_t head = kv_head * group + (first + g + 8 * half - row_of[half] * group);
-      float* to = partial + ((int64_t{row_of[half]} * op.heads + head) * chunks + chunk) * (kDim + 2);
-      if (warp == 0 && t == 0) to[0] = top[half], to[1] = total[half];
+      float sum = total[half];
+      sum += shuffle_xor(sum, 1);
+      sum += shuffle_xor(sum, 2);
+      if (!this->mine[half]) continue;
+      float* to = this->part_of(partial, chunks, chunk, half);
+      if (warp == 0 && t == 0) to[0] = top[half], to[1] = sum;
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile)
         *reinterpret_cast<float2*>(to + 2 + (warp * kTiles + tile) * 8 + 2 * t) = make_float2(out[tile][2 * half], out[tile][2 * half + 1]);

@@ -175,7 +175,7 @@ Rows anywhere(Cache& c, int32_t pages) {
 }
 
 TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
-  for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}}) {
+  for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}, Shape{64, 4, 32, DType::bf16}}) {
     constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
     Cache c(s, kPages + 1, 1);
     Rows rows = anywhere(c, kPages);
@@ -189,6 +189,9 @@ TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
     const Floats whole = attend(c, rows, q);
     expect_near(whole, want, s.dtype == DType::bf16 ? 1e-4f : 2e-5f);
     for (const int64_t spans : {5, 8}) EXPECT_TRUE(same_bits(attend(c, rows, q, spans), whole)) << spans;
+    if (s.heads == 2) continue;
+    each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), whole)); });  // wide
+    for (const size_t r : {5u, 10u, 11u}) expect_own_bits(c, rows, r, q, whole);
   }
 }
 
@@ -205,7 +208,57 @@ TEST(CudaAttention, ABlockMayHaveManyChunks) {
   run_reference(Attention{view(q, 64, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, 64, width), {}});
   const Floats all = attend(c, rows, q);
   expect_near(all, want, 1e-4f);
+  each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
   for (const size_t r : {0u, 5u, 15u, 40u}) expect_own_bits(c, rows, r, q, all);
+}
+
+// Many rows are gone through in another way than few (attention_wide.h): the same bits, whoever is beside them. Three texts,
+// of which one is all NaN; rows in one another's company that are not of its text; tails over the ends of pages and chunks, one
+// of them with a NaN.
+TEST(CudaAttention, ManyRowsHaveTheBitsOfFew) {
+  const Shape shapes[] = {{32, 8, 128, DType::bf16}, {32, 8, 32, DType::bf16}, {40, 2, 32, DType::bf16}, {16, 16, 32, DType::bf16},
+                          {64, 4, 96, DType::bf16}, {64, 4, 64, DType::bf16}};
+  for (const Shape& s : shapes) {
+    SCOPED_TRACE(std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " + std::to_string(s.dim));
+    constexpr int32_t kTexts = 3, kPages = 6, kTail = kTexts * kPages * 32;
+    Cache c(s, kTexts * kPages + 2, 1);
+    Rows rows = anywhere(c, kTexts * kPages);
+    rows.stride = kPages;
+    const auto spoil = [&](int32_t slot) {
+      for (int32_t which = 0; which < 2; ++which)
+        for (int32_t head = 0; head < s.kv_heads; ++head)
+          std::fill_n(static_cast<uint16_t*>(c.kv.data) + kv_row(c.kv, 0, which, head, slot) * s.dim, s.dim, uint16_t{0x7fc0});
+    };
+    for (size_t p = 2 * kPages; p < 3 * kPages; ++p)
+      for (int32_t i = 0; i < 32; ++i) spoil(rows.pages[p] * 32 + i);
+    spoil(kTail + 63);
+    const int32_t n = s.heads == s.kv_heads ? 64 : s.heads == 64 ? 17 : s.dim > 64 ? 33 : 50;
+    const auto bad = [](int32_t r) { return r % 16 == 9 || r == 14; };
+    for (int32_t r = 0; r < n; ++r) {
+      Ints tail(static_cast<size_t>(r % 5 == 0 ? 0 : r % 4 * 3 + 1));
+      for (size_t i = 0; i < tail.size(); ++i) tail[i] = kTail + static_cast<int32_t>(i * 7 + static_cast<size_t>(r)) % 63;
+      if (r == 14) tail.back() = kTail + 63;
+      if (r % 16 == 9) rows.add(2, 150, tail);
+      else if (r % 16 == 5 || r >= 40) rows.add(1, 60 + r, tail);
+      else rows.add(0, r == 3 ? 1 : r < 16 ? 125 : r < 20 ? 128 : 185, tail);
+    }
+    const int64_t width = int64_t{s.heads} * s.dim;
+    Floats q = random_floats(static_cast<size_t>(n * width), 3), want(q.size());
+    run_reference(Attention{view(q, n, width), s.heads, c.kv, 0, rows.view(), 0.2f, view(want, n, width), {}});
+    const Floats all = attend(c, rows, q);
+    for (int32_t r = 0; r < n; ++r)
+      for (int64_t i = r * width; i < (r + 1) * width; ++i) {
+        const float got = all[static_cast<size_t>(i)], right = want[static_cast<size_t>(i)];
+        ASSERT_TRUE(bad(r) ? std::isnan(got) : std::fabs(got - right) < 1e-4f) << r << ": " << got << ", not " << right;
+      }
+    if (s.dim > 64) each_order([&] {
+      const Floats again = attend(c, rows, q);
+      for (int32_t r = 0; r < n; ++r)
+        EXPECT_TRUE(bad(r) || same_bits(again.data() + r * width, all.data() + r * width, static_cast<size_t>(width) * 4)) << r;
+    });
+    for (int32_t r = 0; r < n; r += 3)
+      if (!bad(r)) expect_own_bits(c, rows, static_cast<size_t>(r), q, all);
+  }
 }
 
 TEST(CudaAttention, ANaNStaysWithWhoSeesIt) {
