@@ -68,6 +68,7 @@ struct MergePlace {
 };
 
 struct MergeTask {
+  [[maybe_unused]] static constexpr bool kInShared = true;
   AttentionTask a;
   uint32_t threads;  // of a head
 };

@@ -30,6 +30,7 @@ TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks)
 }
 
 struct TileTask {
+  [[maybe_unused]] static constexpr bool kInShared = true;
   AttentionTask a;
   TileGrid grid;
   LinearWishes wishes;
@@ -69,7 +70,7 @@ void tile_chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const TileGrid grid = grid_for<Tile>(bucket(op.out.rows), op.heads / op.cache.kv_heads, op.cache.kv_heads, task.chunks);
   const LinearWishes wishes = wishes_for(p);
-  launch<attention_tile<Tile>, Tile::kThreads, attention_tile_ahead>(p, {int64_t{grid.blocks()} + wishes.parts()}, Tile::kThreads,
+  launch<attention_tile<Tile>, Tile::kThreads, attention_tile_ahead>(p, {int64_t{grid.blocks()} + wishes.parts()}, kTileWarps * 32,
                                                                      Tile::kShared, TileTask{task, grid, wishes});
 }
 
