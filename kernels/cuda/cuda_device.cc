@@ -69,7 +69,6 @@ class CudaDevice final : public Device {
     state_.early = options.early && gpu::can_be_early(clock_kernel());
     state_.beside_attention = options.beside_attention;
     state_.stages = options.stages;
-    state_.under_way = options.under_way;
     state_.once = options.once;
     state_.most_shared = info.most_shared;
     chip_ = info.name;

@@ -14,9 +14,8 @@ struct CudaOptions {
   bool early = true;   // kernels may begin before the one in front of them ends, where the device can
   // Bytes of weights that the second-level cache is asked for, for each block of a Linear, while attention runs in front of it.
   uint32_t beside_attention = 128 << 10;
-  uint32_t stages = 12;    // of Linear, at most
-  uint32_t under_way = 2;  // of them, before the rows are there
-  bool once = true;      // weights make way in the second-level cache
+  uint32_t stages = 8;   // of Linear's pipeline, at most
+  bool once = true;      // weights make way in the second-level cache for what is used again
 };
 
 // No device, too old a driver or device: an error that says so.

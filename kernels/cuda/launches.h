@@ -71,7 +71,7 @@ struct Place {
   char* workspace = nullptr;
   char* rows = nullptr;    // of a Linear as fragments (linear_rows.h): what an op leaves there is the next one's
   Chain* chain = nullptr;  // null: every op by itself
-  uint32_t beside_attention = 0, stages = 12, under_way = 2;  // CudaOptions
+  uint32_t beside_attention = 0, stages = 8;  // CudaOptions
   bool once = true;
   uint32_t most_shared = 0;       // gpu::Info
 };

@@ -17,7 +17,7 @@ struct LinearTask {
   float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
   // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
-  uint32_t stages = 0, under_way = 2;  // of these, before the rows are there
+  uint32_t stages = 0;
   bool once = true;  // weights make way in the second-level cache for what is used again
 };
 
@@ -34,8 +34,9 @@ struct Stage {
   static constexpr int kScales = kType == DType::int4 ? kBlockPanels * kUnitSteps * kPanel * 2 : 0;
   static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
-  // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply.
-  static constexpr uint32_t kMostStages = 12;
+  // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply; but what the
+  // kernels in front of this one read has to pass them, and of many rows shared memory is wanted beside them. Found on an H100.
+  static constexpr uint32_t kMostStages = kGroups >= 4 ? 3 : kType == DType::int4 ? 6 : 8;
   static constexpr uint32_t stages(uint32_t shared) { return shared / kBytes < kMostStages ? shared / kBytes : kMostStages; }
 };
 

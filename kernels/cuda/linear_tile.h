@@ -39,16 +39,12 @@ class LinearTile {
     whole_ = t_.panel_words % (S::kUnitLoads * 4) == 0;
   }
 
-  // Brings the first weights of units [begin, end), before the rows are there; few at a time, for what the kernels in front of
-  // this one read has to pass what is under way. Not of ids, which are as new as rows are.
+  // Begins to bring the first weights of units [begin, end), before the rows are there. Not of ids, which are as new as rows
+  // are.
   __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
     Cursor at = cursor(begin);
     char* to = shared_ + threadIdx.x * 16;
-    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) {
-      fetch_weights(to, stage(s), at);
-      copy_async_commit();
-      copy_async_wait(t_.under_way - 1);
-    }
+    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) fetch_weights(to, stage(s), at);
   }
 
   // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the

@@ -84,7 +84,6 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.x = p.rows;
   task.ids = k.ids;
   task.once = p.once;
-  task.under_way = p.under_way;
   if (p.chain && p.chain->fragments) return task;
   PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;

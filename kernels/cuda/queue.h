@@ -14,7 +14,7 @@ namespace aerie::kernels::cuda {
 struct DeviceState {
   int index = 0;
   bool graphs = true, early = true;  // as CudaOptions has them
-  uint32_t beside_attention = 0, stages = 12, under_way = 2;
+  uint32_t beside_attention = 0, stages = 8;
   bool once = true;
   uint32_t most_shared = 0;  // gpu::Info
   std::atomic<bool> lost{false};

@@ -25,7 +25,13 @@ struct RopeTask {
   bool ends;
 };
 
-__device__ void rope_scales_ahead(const RopeTask& task) {
+// What it reads beside the pieces, near before it is wanted: memory may have a queue by then.
+__device__ void rope_ahead(const RopeTask& task) {
+  const RopeAndStore& op = task.op;
+  if (blockIdx.x < op.qkv.rows) {
+    if (static_cast<int>(threadIdx.x) * 32 < op.angles.cols) want_soon(row(op.angles, blockIdx.x) + threadIdx.x * 32);
+    if (threadIdx.x == 0) want_soon(op.slots + blockIdx.x);
+  }
   if (task.ends && blockIdx.x == 0)
     for (int64_t i = threadIdx.x * 32; i < task.op.cache.head_dim; i += 32 * 32) scales_ahead(task.end, blockIdx.y * int64_t{task.op.cache.head_dim} + i);
 }
@@ -33,7 +39,8 @@ __device__ void rope_scales_ahead(const RopeTask& task) {
 // One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
 __device__ void rope_and_store(const RopeTask& task) {
   const RopeAndStore& op = task.op;
-  const int64_t r = blockIdx.x, d = op.cache.head_dim, h = d / 2, kv = op.cache.kv_heads, head = blockIdx.y;
+  const int64_t r = blockIdx.x;
+  const int32_t d = op.cache.head_dim, h = d / 2, kv = op.cache.kv_heads, head = static_cast<int32_t>(blockIdx.y);
   if (r >= op.qkv.rows) return;
   const int lane = static_cast<int>(threadIdx.x);
   float* x = row(op.qkv, r) + head * d;
@@ -44,13 +51,13 @@ __device__ void rope_and_store(const RopeTask& task) {
   // What is known before is asked for first.
 #pragma unroll
   for (int e = 0; e < kMostElements; ++e)
-    if (const int64_t i = lane + 32 * e; i < d && turn) by[e][0] = angles[i % h], by[e][1] = angles[h + i % h];
+    if (const int i = lane + 32 * e; i < d && turn) by[e][0] = angles[i < h ? i : i - h], by[e][1] = angles[i < h ? i + h : i];
   auto* before = shared_memory<float>();
   if (task.ends) {
     constexpr int kWide = 4, kPieces = 8;
-    for (int64_t i = lane * kWide; i < d; i += 32 * kWide) {
+    for (int i = lane * kWide; i < d; i += 32 * kWide) {
       Ending<kWide, 1, kPieces> made;
-      made.finish(task.end, r, {head * d + i});
+      made.finish(task.end, r, {int64_t{head} * d + i});
 #pragma unroll
       for (int w = 0; w < kWide; ++w) before[i + w] = made.v[0][w];
     }
@@ -62,7 +69,7 @@ __device__ void rope_and_store(const RopeTask& task) {
   sync_warp();
 #pragma unroll
   for (int e = 0; e < kMostElements; ++e) {
-    const int64_t i = lane + 32 * e;
+    const int i = lane + 32 * e;
     turned[e] = 0;
     if (i >= d) continue;
     if (!turn) turned[e] = before[i];
@@ -98,7 +105,7 @@ __device__ void kv_copy(const KvCopy& op) {
 }
 
 void put(const RopeTask& task, const Place& p) {
-  launch<rope_and_store, 32, rope_scales_ahead>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, kMostDim * sizeof(float), task);
+  launch<rope_and_store, 32, rope_ahead>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, kMostDim * sizeof(float), task);
 }
 
 }  // namespace

@@ -55,11 +55,11 @@ struct Way {
 const Way kWays[] = {{"as it is", {}},
                      {"not early", {.early = false}},
                      {"beside attention 0", {.beside_attention = 0}},
+                     {"beside attention 64 KB", {.beside_attention = 64 << 10}},
                      {"beside attention 256 KB", {.beside_attention = 256 << 10}},
-                     {"1 stage under way", {.under_way = 1}},
-                     {"3 stages under way", {.under_way = 3}},
-                     {"11 stages under way", {.under_way = 11}},
+                     {"3 stages", {.stages = 3}},
                      {"4 stages", {.stages = 4}},
+                     {"5 stages", {.stages = 5}},
                      {"weights stay in the cache", {.once = false}}};
 
 ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {

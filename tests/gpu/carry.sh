@@ -4,7 +4,7 @@
 #
 #   tests/gpu/carry.sh DIR [BUILD]
 #
-# Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90; 90a: with wgmma). BUILD: a finished build with tests and
+# Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90a). BUILD: a finished build with tests and
 # CUDA, which is taken as it is. JOBS: how many compilers at once (2).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -18,7 +18,7 @@ if [ $# -eq 2 ]; then
 else
   build=$root/build/carry
   cd "$root"
-  cmake --preset tests -B "$build" -DAERIE_STATIC=OFF -DAERIE_CUDA=ON -DAERIE_CUDA_ARCHITECTURES="${AERIE_GPU_ARCHITECTURE:-90}" >/dev/null
+  cmake --preset tests -B "$build" -DAERIE_STATIC=OFF -DAERIE_CUDA=ON -DAERIE_CUDA_ARCHITECTURES="${AERIE_GPU_ARCHITECTURE:-90a}" >/dev/null
   cmake --build "$build" --target gpu_tests gpu_bench gpu_report inflate aerie-cli aerie-cuda runtime -- -j"${JOBS:-2}"
 fi
 cp -f "$build"/bin/{gpu_tests,gpu_bench,gpu_report,inflate,aerie} "$to/bin/"
