@@ -68,7 +68,7 @@ struct MergePlace {
 };
 
 struct MergeTask {
-  [[maybe_unused]] static constexpr bool kInShared = true;
+  enum { kInShared = 1 };
   AttentionTask a;
   uint32_t threads;  // of a head
 };

@@ -8,7 +8,7 @@
 namespace aerie::kernels::cuda {
 
 struct AttentionTask {
-  [[maybe_unused]] static constexpr bool kInShared = true;
+  enum { kInShared = 1 };
   Attention op;
   float* partial;  // (rows, heads, chunks, dim + 2): maximum, total, values
   int64_t chunks;

@@ -30,7 +30,7 @@ TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks)
 }
 
 struct TileTask {
-  [[maybe_unused]] static constexpr bool kInShared = true;
+  enum { kInShared = 1 };
   AttentionTask a;
   TileGrid grid;
   LinearWishes wishes;

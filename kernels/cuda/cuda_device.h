@@ -13,7 +13,7 @@ struct CudaOptions {
   bool graphs = true;  // replay plans that repeat
   bool early = true;   // kernels may begin before the one in front of them ends, where the device can
   // Bytes of weights that the second-level cache is asked for, for each block of a Linear, while attention runs in front of it.
-  uint32_t beside_attention = 128 << 10;
+  uint32_t beside_attention = 64 << 10;
   uint32_t stages = 8;   // of Linear's pipeline, at most
   bool once = true;      // weights make way in the second-level cache for what is used again
 };

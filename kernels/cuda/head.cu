@@ -8,7 +8,7 @@ namespace aerie::kernels::cuda {
 namespace {
 
 struct HeadTask {
-  [[maybe_unused]] static constexpr int kBlocks = 1;
+  enum { kBlocks = 1 };
   LinearTask linear;
   const float* scales;   // of rows, or null
   const float* weights;  // int8, fp8: scales of outputs

@@ -88,7 +88,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
   const LinearMemory m(k, carve);
   end.partial = m.partial;
   end.columns = k.partial_columns();
-  end.shape = k.shape();
+  end.shape = k.shape;
   end.whole = k.w.dtype == DType::f32;
   end.scales = m.scales;
   end.weights = output_scales(k.w);

@@ -31,14 +31,15 @@ struct LinearShape {
   AERIE_HOST_DEVICE static int64_t step_width(DType t) { return is_integer(t) ? 32 : 16; }
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
   AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
-      : steps(up(k, step_width(t))),
+      : steps(is_integer(t) ? up(k, 32) : up(k, 16)),
         panels(up(n, kPanel)),
         units(static_cast<uint32_t>(up(steps, kUnitSteps))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
     // Numbers of units times parts have 32 bits: a device divides by multiplying them.
-    int64_t most = int64_t{units} * blocks / kLeastUnits;
-    if (const int64_t fit = (int64_t{1} << 32) / (int64_t{units} * blocks + 1) - 1; most > fit) most = fit;
-    parts = static_cast<uint32_t>(most < 1 ? 1 : most < kWantedParts ? most : kWantedParts);
+    const int64_t all = int64_t{units} * blocks;
+    int64_t most = all / kLeastUnits < kWantedParts ? all / kLeastUnits : kWantedParts;
+    if ((all + 1) * (most + 1) > int64_t{1} << 32) most = (int64_t{1} << 32) / (all + 1) - 1;
+    parts = static_cast<uint32_t>(most < 1 ? 1 : most);
     reciprocal = ~uint64_t{0} / all_units() + 1;
   }
   AERIE_HOST_DEVICE int64_t columns() const { return panels * kPanel; }  // of partial sums

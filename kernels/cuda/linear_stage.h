@@ -6,7 +6,7 @@
 namespace aerie::kernels::cuda {
 
 struct LinearTask {
-  static constexpr int kBlocks = 1;
+  enum { kBlocks = 1 };
   const char* w = nullptr;
   const uint16_t* scales = nullptr;  // int4
   int64_t panel_words = 0;           // words (kk) of a panel that exist

@@ -14,10 +14,12 @@ struct LinearWork {
   Tensor x, w;
   const int32_t* ids;
   int64_t rows, cols;  // of the result
+  LinearShape shape;
+  LinearWork(const Tensor& x_, const Tensor& w_, const int32_t* ids_, int64_t rows_, int64_t cols_)
+      : x(x_), w(w_), ids(ids_), rows(rows_), cols(cols_), shape(w_.dtype, w_.rows, w_.cols) {}
   bool scaled() const { return has_scales(w.dtype); }  // rows have a scale
-  LinearShape shape() const { return LinearShape(w.dtype, w.rows, w.cols); }
   int64_t groups() const { return (rows + kGroupRows - 1) / kGroupRows; }
-  int64_t partial_columns() const { return ids || w.dtype == DType::f32 ? cols : shape().columns(); }
+  int64_t partial_columns() const { return ids || w.dtype == DType::f32 ? cols : shape.columns(); }
 };
 
 // Working memory: `partial` is left out for who has other use of the sums.
@@ -25,9 +27,8 @@ struct LinearMemory {
   float* partial = nullptr;
   float* scales = nullptr;
   LinearMemory(const LinearWork& k, Carve& carve, bool sums = true) {
-    const LinearShape shape = k.shape();
     const bool tiled = k.w.dtype != DType::f32;
-    if (sums) partial = carve.take<float>((tiled ? shape.most_pieces() : 1) * k.rows * k.partial_columns());
+    if (sums) partial = carve.take<float>((tiled ? k.shape.most_pieces() : 1) * k.rows * k.partial_columns());
     if (k.scaled()) scales = carve.take<float>(k.groups() * kGroupRows);
   }
 };
@@ -63,7 +64,7 @@ inline LinearWishes wishes_for(const Place& p) {
 // Of its rows as fragments.
 inline size_t rows_bytes(const LinearWork& k) {
   if (k.w.dtype == DType::f32) return 0;
-  return static_cast<size_t>(k.groups() * int64_t{k.shape().units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
+  return static_cast<size_t>(k.groups() * int64_t{k.shape.units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
 }
 
 // One a row of the weights; int4's are the tiles' own affair.
@@ -74,7 +75,7 @@ inline const float* output_scales(const Tensor& w) {
 // Launches what turns rows into fragments, if they are not yet; the task is whole but for `partial`. Not for f32 weights.
 inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Place& p) {
   LinearTask task;
-  task.shape = k.shape();
+  task.shape = k.shape;
   task.w = static_cast<const char*>(k.w.data);
   task.scales = static_cast<const uint16_t*>(k.w.scales);
   task.panel_words = panel_words(k.w);

@@ -19,7 +19,7 @@ __device__ void rope_angles(const RopeAngles& op) {
 }
 
 struct RopeTask {
-  [[maybe_unused]] static constexpr bool kInShared = true;
+  enum { kInShared = 1 };
   RopeAndStore op;
   LinearEnd end;  // what makes qkv, if `ends`
   bool ends;

@@ -124,8 +124,8 @@ __device__ void activate(const Activate& op) {
 }
 
 struct GatedTask {
-  [[maybe_unused]] static constexpr bool kInShared = true;
-  [[maybe_unused]] static constexpr int kBlocks = 5;
+  enum { kInShared = 1 };
+  enum { kBlocks = 5 };
   GatedActivate op;
   LinearEnd end;  // what makes gate_up, if `ends`
   bool ends;

@@ -55,7 +55,7 @@ struct Way {
 const Way kWays[] = {{"as it is", {}},
                      {"not early", {.early = false}},
                      {"beside attention 0", {.beside_attention = 0}},
-                     {"beside attention 64 KB", {.beside_attention = 64 << 10}},
+                     {"beside attention 128 KB", {.beside_attention = 128 << 10}},
                      {"beside attention 256 KB", {.beside_attention = 256 << 10}},
                      {"3 stages", {.stages = 3}},
                      {"4 stages", {.stages = 4}},
