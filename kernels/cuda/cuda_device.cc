@@ -69,6 +69,7 @@ class CudaDevice final : public Device {
     state_.early = options.early && gpu::can_be_early(clock_kernel());
     state_.beside_attention = options.beside_attention;
     state_.stages = options.stages;
+    state_.one_by_one = options.one_by_one;
     state_.once = options.once;
     state_.most_shared = info.most_shared;
     chip_ = info.name;

@@ -15,6 +15,7 @@ struct CudaOptions {
   // Bytes of weights that the second-level cache is asked for, for each block of a Linear, while attention runs in front of it.
   uint32_t beside_attention = 64 << 10;
   uint32_t stages = 8;   // of Linear's pipeline, at most
+  bool one_by_one = true;  // these come one by one until the rows of few rows are there
   bool once = true;      // weights make way in the second-level cache for what is used again
 };
 

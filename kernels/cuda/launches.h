@@ -72,7 +72,7 @@ struct Place {
   char* rows = nullptr;    // of a Linear as fragments (linear_rows.h): what an op leaves there is the next one's
   Chain* chain = nullptr;  // null: every op by itself
   uint32_t beside_attention = 0, stages = 8;  // CudaOptions
-  bool once = true;
+  bool once = true, one_by_one = true;
   uint32_t most_shared = 0;       // gpu::Info
 };
 

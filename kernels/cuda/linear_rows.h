@@ -10,7 +10,7 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int kPrepareThreads = 256;
+constexpr int kPrepareThreads = 1024;  // a row is one block's
 
 // v as the sum of two bf16. The first is the nearest, but never infinite when v is not.
 __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {

@@ -18,6 +18,7 @@ struct LinearTask {
   // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
   uint32_t stages = 0;
+  bool one_by_one = false;  // are they brought, before the rows are there
   bool once = true;  // weights make way in the second-level cache for what is used again
 };
 
@@ -36,7 +37,7 @@ struct Stage {
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
   // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply; but what the
   // kernels in front of this one read has to pass them, and of many rows shared memory is wanted beside them. Found on an H100.
-  static constexpr uint32_t kMostStages = kGroups >= 4 ? 3 : kType == DType::int4 ? 6 : 8;
+  static constexpr uint32_t kMostStages = kGroups == 8 ? 3 : kType == DType::int4 ? 6 : 8;
   static constexpr uint32_t stages(uint32_t shared) { return shared / kBytes < kMostStages ? shared / kBytes : kMostStages; }
 };
 

@@ -44,7 +44,12 @@ class LinearTile {
   __device__ void fetch_ahead(uint32_t begin, uint32_t end) {
     Cursor at = cursor(begin);
     char* to = shared_ + threadIdx.x * 16;
-    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) fetch_weights(to, stage(s), at);
+    for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) {
+      fetch_weights(to, stage(s), at);
+      // One by one (two by two of half the size), if there is time: that is all that memory needs to be busy, and what the kernels in
+      // front of this one read on the same multiprocessor has to pass what is under way.
+      if (t_.one_by_one) copy_async_commit(), copy_async_wait<S::kOneLoad ? 1 : 0>();
+    }
   }
 
   // Goes through units [begin, end), of ids through all of K, and calls done(place) where a piece ends, or they do, with the

@@ -90,9 +90,9 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
   const Grid grid{bucket(k.rows)};
-  if (is_integer(k.w.dtype)) launch<prepare_int8>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else if (k.w.dtype == DType::fp8) launch<prepare_half>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else launch<prepare_bf16>(p, {grid.x, (rows.padded_steps * 4 + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
+  if (is_integer(k.w.dtype)) launch<prepare_int8, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  else if (k.w.dtype == DType::fp8) launch<prepare_half, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  else launch<prepare_bf16, kPrepareThreads>(p, {grid.x, (rows.padded_steps * 4 + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
   return task;
 }
 

@@ -117,7 +117,7 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   arguments_at_ = sizes.uploads;
   launches_.begin(pinned_ + arguments_at_, sizes.arguments);
   Chain chain;
-  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain, device_.beside_attention, device_.stages, device_.once, device_.most_shared};
+  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain, device_.beside_attention, device_.stages, device_.once, device_.one_by_one, device_.most_shared};
   size_t if_ends = 0;
   for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
     chain.behind = ops.subspan(i + 1, (i < if_ends ? std::min(if_ends, ops.size()) : ops.size()) - i - 1);

@@ -15,7 +15,7 @@ struct DeviceState {
   int index = 0;
   bool graphs = true, early = true;  // as CudaOptions has them
   uint32_t beside_attention = 0, stages = 8;
-  bool once = true;
+  bool once = true, one_by_one = true;
   uint32_t most_shared = 0;  // gpu::Info
   std::atomic<bool> lost{false};
   Status check(Status s) {

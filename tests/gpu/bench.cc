@@ -55,12 +55,12 @@ struct Way {
 const Way kWays[] = {{"as it is", {}},
                      {"not early", {.early = false}},
                      {"beside attention 0", {.beside_attention = 0}},
-                     {"beside attention 128 KB", {.beside_attention = 128 << 10}},
                      {"beside attention 256 KB", {.beside_attention = 256 << 10}},
-                     {"3 stages", {.stages = 3}},
+                     {"first stages at once", {.one_by_one = false}},
                      {"4 stages", {.stages = 4}},
-                     {"5 stages", {.stages = 5}},
-                     {"weights stay in the cache", {.once = false}}};
+                     {"4 stages, at once", {.stages = 4, .one_by_one = false}},
+                     {"weights stay in the cache", {.once = false}},
+                     {"as it is, again", {}}};
 
 ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {
   ordered_json all;

@@ -128,7 +128,7 @@ std::string report_table(const json& results, const json& report) {
     out += "\n";
     const json ways = target.value("ways", json::array());
     if (ways.empty()) continue;
-    out += "| weights asked for ahead | rows | us | of bandwidth |\n|---|---|---|---|\n";
+    out += "| other ways | rows | us | of bandwidth |\n|---|---|---|---|\n";
     for (const json& p : ways)
       out += text("| %s | %d | %.1f | %.1f %% |\n", p["way"].get<std::string>().c_str(), p["rows"].get<int>(), p["us"].get<double>(),
                   100 * p["of_bandwidth"].get<double>());
