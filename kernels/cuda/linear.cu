@@ -58,6 +58,10 @@ __device__ void linear_f32(const PlainTask& task) {
   }
 }
 
+__device__ void add_pieces_ahead(const LinearEnd& e) {
+  scales_ahead(e, (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide);
+}
+
 template <DType kType, int kGroups>
 void tiles(LinearTask task, const Place& p) {
   using S = Stage<kType, kGroups>;

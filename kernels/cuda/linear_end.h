@@ -112,9 +112,6 @@ inline Grid end_grid(int64_t cols, int64_t rows) {
 __device__ inline void scales_ahead(const LinearEnd& e, int64_t n) {
   if (e.weights && n < e.out.cols) want_soon(e.weights + n);
 }
-__device__ inline void add_pieces_ahead(const LinearEnd& e) {
-  scales_ahead(e, (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide);
-}
 
 // Grid (columns, rows). Of f32 weights and products of a library a row of `partial` has as many columns as there are.
 __device__ inline void add_pieces(const LinearEnd& e) {

@@ -44,7 +44,9 @@ struct Stage {
 // Of rows in so many groups: a tile has 1, 2, 4 or 8 of them.
 template <DType kType>
 uint32_t stages_of(int64_t groups, uint32_t shared) {
-  return groups <= 1 ? Stage<kType, 1>::stages(shared) : groups == 2 ? Stage<kType, 2>::stages(shared) : groups <= 4 ? Stage<kType, 4>::stages(shared) : Stage<kType, 8>::stages(shared);
+  if (groups <= 1) return Stage<kType, 1>::stages(shared);
+  if (groups == 2) return Stage<kType, 2>::stages(shared);
+  return groups <= 4 ? Stage<kType, 4>::stages(shared) : Stage<kType, 8>::stages(shared);
 }
 inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
   switch (t) {
@@ -59,12 +61,11 @@ inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
 template <class S>
 class RowsCopy {
  public:
-  __device__ RowsCopy(const LinearTask& t, int64_t first_group, uint32_t unit)
+  __device__ RowsCopy(const LinearTask& t, int64_t first_group)
       : from_(t.x + (first_group + static_cast<int>(threadIdx.x) / kChunks) * (int64_t{t.shape.units} * S::kGroupBytes) + threadIdx.x % kChunks * 16),
         next_(int64_t{t.shape.units} * S::kGroupBytes * kAtOnce) {
     const int64_t row = first_group * kGroupRows + static_cast<int>(threadIdx.x) / kChunks * kGroupRows + threadIdx.x % kGroupRows;
     wanted_ = t.rows - row;
-    (void)unit;
   }
   // Once, what no copy goes to.
   __device__ void clear(char* rows) const {

@@ -58,7 +58,7 @@ class LinearTile {
   template <class Done>
   __device__ void run(uint32_t begin, uint32_t end, bool ahead, const Done& done) {
     Cursor fetched = cursor(begin);
-    RowsCopy<S> rows(t_, first_group(), fetched.unit);
+    RowsCopy<S> rows(t_, first_group());
     for (uint32_t s = 0; s < t_.stages; ++s) rows.clear(rows_of(stage(s)));
     // This thread's place in the stage that is free. It goes from stage to stage in a register of the thread's, for CUDA 13.0's
     // ptxas makes illegal instructions of copies with a cache policy to what it knows as a sum with the block's stage.
@@ -86,8 +86,9 @@ class LinearTile {
       }
       copy_async_commit();
       to = to + S::kBytes == last ? first : to + S::kBytes;
-      sums_.multiply(reinterpret_cast<const uint4*>(stage(used)) + uses_, scales_of(stage(used)) + (warp_ * 2 + half_) * kUnitSteps * kPanel + 4 * quad_,
-                     rows_of(stage(used)));
+      char* const now = stage(used);
+      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * kUnitSteps * kPanel + 4 * quad_,
+                     rows_of(now));
       used = used + 1 == t_.stages ? 0 : used + 1;
       free = free + 1 == t_.stages ? 0 : free + 1;
       if (++place.unit == place.piece_end || at + 1 == end) {
@@ -181,7 +182,8 @@ class LinearTile {
       const int64_t block = int64_t{at.unit} * kUnitSteps + step;
       const bool valid = at.panel >= 0 && block < t_.shape.steps;
       const uint16_t* from = t_.scales + (at.panel * t_.shape.steps + block) * kPanel + lane % 2 * 8;
-      if (lane < 8) copy_async16(scales_of(stage) + ((warp_ * 2 + half_) * kUnitSteps + step) * kPanel + lane % 2 * 8, valid ? from : t_.scales, valid);
+      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * kUnitSteps + step) * kPanel + lane % 2 * 8;
+      if (lane < 8) copy_async16(to_scales, valid ? from : t_.scales, valid);
     }
   }
 
