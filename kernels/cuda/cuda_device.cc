@@ -64,13 +64,8 @@ class Loader {
 class CudaDevice final : public Device {
  public:
   CudaDevice(const CudaOptions& options, const gpu::Info& info) {
-    state_.index = options.device;
-    state_.graphs = options.graphs;
-    state_.early = options.early && gpu::can_be_early(clock_kernel());
-    state_.beside_attention = options.beside_attention;
-    state_.stages = options.stages;
-    state_.one_by_one = options.one_by_one;
-    state_.once = options.once;
+    state_.options = options;
+    state_.options.early = options.early && gpu::can_be_early(clock_kernel());
     state_.most_shared = info.most_shared;
     chip_ = info.name;
     isa_ = "sm_" + std::to_string(info.major) + std::to_string(info.minor) + ", " + chip_;
@@ -78,16 +73,16 @@ class CudaDevice final : public Device {
   const char* name() const override { return "cuda"; }
   const char* isa() const override { return isa_.c_str(); }
   const char* chip() const override { return chip_.c_str(); }
-  int warm_ups() const override { return state_.graphs ? 2 : 1; }  // the second is captured as a graph
+  int warm_ups() const override { return state_.options.graphs ? 2 : 1; }  // the second is captured as a graph
   bool far() const override { return true; }
   void* allocate(size_t bytes) override {
-    if (!state_.check(gpu::attach(state_.index)).ok()) return nullptr;
+    if (!state_.check(gpu::attach(state_.options.device)).ok()) return nullptr;
     const Result<void*> memory = gpu::allocate(std::max<size_t>(bytes, 64));
     return state_.check(memory.status()).ok() ? *memory : nullptr;
   }
   void release(void* memory) override {
     if (!memory) return;
-    (void)gpu::attach(state_.index);
+    (void)gpu::attach(state_.options.device);
     gpu::release(memory);
   }
   void* map_host(const void* host, size_t bytes) override {

@@ -14,7 +14,7 @@ struct CudaOptions {
   bool early = true;   // kernels may begin before the one in front of them ends, where the device can
   // Bytes of weights that the second-level cache is asked for, for each block of a Linear, while attention runs in front of it.
   uint32_t beside_attention = 64 << 10;
-  uint32_t stages = 8;     // of Linear's pipeline, at most
+  uint32_t stages = 8;     // of Linear's pipeline, at most; 2 and more
   bool one_by_one = true;  // these come one by one until the rows are there, if they are few
   bool once = true;        // weights make way in the second-level cache for what is used again
 };

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/gpu.h"
 
 namespace aerie::kernels::cuda {
@@ -71,9 +72,8 @@ struct Place {
   char* workspace = nullptr;
   char* rows = nullptr;    // of a Linear as fragments (linear_rows.h): what an op leaves there is the next one's
   Chain* chain = nullptr;  // null: every op by itself
-  uint32_t beside_attention = 0, stages = 8;  // CudaOptions
-  bool once = true, one_by_one = true;
-  uint32_t most_shared = 0;       // gpu::Info
+  CudaOptions options = {};
+  uint32_t most_shared = 0;  // gpu::Info
 };
 
 }  // namespace aerie::kernels::cuda

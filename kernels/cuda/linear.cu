@@ -65,15 +65,15 @@ __device__ void add_pieces_ahead(const LinearEnd& e) {
 template <DType kType, int kGroups>
 void tiles(LinearTask task, const Place& p) {
   using S = Stage<kType, kGroups>;
-  task.stages = std::min(p.stages, S::stages(p.most_shared));
-  task.one_by_one = p.one_by_one && kGroups <= 2;
+  task.stages = std::min(p.options.stages, S::stages(p.most_shared));
+  task.one_by_one = p.options.one_by_one && kGroups <= 2;
   launch<linear_tile<kType, kGroups>, kPanelThreads, linear_tile_ahead<kType, kGroups>>(
       p, {(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts}, kPanelThreads, task.stages * S::kBytes, task);
 }
 template <DType kType>
 void ids(LinearTask task, const Place& p) {
   using S = Stage<kType, 1>;
-  task.stages = std::min(p.stages, S::stages(p.most_shared));
+  task.stages = std::min(p.options.stages, S::stages(p.most_shared));
   launch<linear_ids<kType>, kPanelThreads>(p, {bucket(task.rows), (task.n + kBlockPanels - 1) / kBlockPanels}, kPanelThreads,
                                            task.stages * S::kBytes, task);
 }

@@ -46,8 +46,8 @@ class LinearTile {
     char* to = shared_ + threadIdx.x * 16;
     for (uint32_t s = 0; s < t_.stages - 1 && begin + s < end; ++s, next(&at), to += S::kBytes) {
       fetch_weights(to, stage(s), at);
-      // One by one (two by two of half the size), if there is time: that is all that memory needs to be busy, and what the kernels in
-      // front of this one read on the same multiprocessor has to pass what is under way.
+      // One by one (two by two of half the size): that is all that memory needs to be busy, and what the kernels in front of this one
+      // read on the same multiprocessor has to pass what is under way. A block that comes late, or finds many rows, loses by it.
       if (t_.one_by_one) copy_async_commit(), copy_async_wait<S::kOneLoad ? 1 : 0>();
     }
   }

@@ -47,15 +47,15 @@ inline LinearWish wish_for(const Linear* linear, uint32_t* bytes, const Place& p
   if (!linear || is_fast(*linear) || linear->w.dtype == DType::f32) return {};
   const Tensor& w = linear->w;
   LinearWish wish{static_cast<const char*>(w.data), panel_words(w) * kWordBytes, unit_bytes(w), LinearShape(w.dtype, w.rows, w.cols), 0, 0};
-  wish.skip = stages_of(w.dtype, (linear->out.rows + kGroupRows - 1) / kGroupRows, p.most_shared) - 1;
+  wish.skip = std::min(p.options.stages, stages_of(w.dtype, (linear->out.rows + kGroupRows - 1) / kGroupRows, p.most_shared)) - 1;
   const uint32_t all = (wish.shape.all_units() + wish.shape.parts - 1) / wish.shape.parts, block_bytes = kBlockPanels * wish.unit_bytes;
   wish.units = all > wish.skip ? std::min(all - wish.skip, *bytes / block_bytes) : 0;
   *bytes -= wish.units * block_bytes;
   return wish;
 }
 inline LinearWishes wishes_for(const Place& p) {
-  if (!p.chain || p.beside_attention == 0) return {};
-  uint32_t bytes = p.beside_attention;
+  if (!p.chain || p.options.beside_attention == 0) return {};
+  uint32_t bytes = p.options.beside_attention;
   LinearWishes wishes{wish_for(p.chain->next<Linear>(), &bytes, p), {}};
   if (wishes.next.w && p.chain->next<RmsNorm>(1)) wishes.then = wish_for(p.chain->next<Linear>(2), &bytes, p);
   return wishes;
@@ -84,7 +84,7 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.groups = k.groups();
   task.x = p.rows;
   task.ids = k.ids;
-  task.once = p.once;
+  task.once = p.options.once;
   if (p.chain && p.chain->fragments) return task;
   PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
   rows.x.rows = k.rows;

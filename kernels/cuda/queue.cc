@@ -28,7 +28,7 @@ size_t copied(const O& op) {
 
 Result<std::unique_ptr<Queue>> CudaQueue::make(DeviceState& device) {
   if (device.lost) return error(Code::device, "cuda: the device has failed before");
-  AERIE_TRY(gpu::attach(device.index));
+  AERIE_TRY(gpu::attach(device.options.device));
   std::unique_ptr<CudaQueue> q(new CudaQueue(device));
   AERIE_ASSIGN(q->stream_, gpu::make_stream());
   AERIE_ASSIGN(q->done_, gpu::make_event());
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Queue>> CudaQueue::make(DeviceState& device) {
 }
 
 CudaQueue::~CudaQueue() {
-  (void)gpu::attach(device_.index);
+  (void)gpu::attach(device_.options.device);
   abandon();
   graphs_.forget();
   if (done_) gpu::destroy(done_);
@@ -117,7 +117,7 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   arguments_at_ = sizes.uploads;
   launches_.begin(pinned_ + arguments_at_, sizes.arguments);
   Chain chain;
-  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain, device_.beside_attention, device_.stages, device_.once, device_.one_by_one, device_.most_shared};
+  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain, device_.options, device_.most_shared};
   size_t if_ends = 0;
   for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
     chain.behind = ops.subspan(i + 1, (i < if_ends ? std::min(if_ends, ops.size()) : ops.size()) - i - 1);
@@ -158,7 +158,7 @@ Status CudaQueue::put_on_stream() {
   size_t n = 0;
   const auto launch_to = [&](size_t end) -> Status {
     // Not the first: what is in front of it is no kernel.
-    for (bool early = false; n < end; ++n, early = device_.early)
+    for (bool early = false; n < end; ++n, early = device_.options.early)
       AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_, early));
     return {};
   };
@@ -180,7 +180,7 @@ Status CudaQueue::put(const Between& between) {
 
 // A plan seen before is worth a graph: most are the same cycle after cycle.
 Status CudaQueue::start() {
-  if (!device_.graphs || !launches_.between().empty() || launches_.all().size() < kLeastLaunches) return put_on_stream();
+  if (!device_.options.graphs || !launches_.between().empty() || launches_.all().size() < kLeastLaunches) return put_on_stream();
   AERIE_ASSIGN(const bool ran, graphs_.run(launches_.all(), arguments_at_, stream_, [this] { return put_on_stream(); }));
   return ran ? Status() : put_on_stream();
 }
@@ -188,7 +188,7 @@ Status CudaQueue::start() {
 Status CudaQueue::submit(std::span<const Op> ops) {
   if (state_ == RunState::pending) return error(Code::busy, "cuda queue: a plan is running");
   if (device_.lost) return error(Code::device, "cuda: the device has failed before");
-  AERIE_TRY(device_.check(gpu::attach(device_.index)));
+  AERIE_TRY(device_.check(gpu::attach(device_.options.device)));
   AERIE_TRY(device_.check(prepare(ops)));
   Status s = start();
   if (s.ok()) s = gpu::record(done_, stream_);
@@ -208,7 +208,7 @@ void CudaQueue::take_downloads() {
 
 Result<RunState> CudaQueue::advance(Clock::time_point deadline) {
   if (state_ != RunState::pending) return state_;
-  Status s = device_.check(gpu::attach(device_.index));
+  Status s = device_.check(gpu::attach(device_.options.device));
   bool done = false;
   if (s.ok() && deadline == kNoDeadline) {
     s = gpu::wait(done_);

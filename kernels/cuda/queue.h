@@ -12,10 +12,7 @@ namespace aerie::kernels::cuda {
 
 // What a device's queues share. A device that failed stays failed: its memory is lost with it.
 struct DeviceState {
-  int index = 0;
-  bool graphs = true, early = true;  // as CudaOptions has them
-  uint32_t beside_attention = 0, stages = 8;
-  bool once = true, one_by_one = true;
+  CudaOptions options;       // early: if the device can
   uint32_t most_shared = 0;  // gpu::Info
   std::atomic<bool> lost{false};
   Status check(Status s) {
