@@ -9,7 +9,7 @@
 // 128 bytes at once: in the order of the fragments these would be parts of two such lines, and the second-level cache, which
 // answers one line at a time, gives half the bytes: seen on an H100), the fragments want them in theirs; so who brings 16
 // bytes is not who uses them. Between they lie in the order of the addresses, too: in another, which would spare the reading
-// lanes a bank conflict, they come 7 % more slowly (seen there).
+// lanes a bank conflict, they come more slowly (seen there).
 //
 // A block is a multiprocessor's only one: rows, which it brings again with every unit, pass the second-level cache half as
 // often as they would for two blocks of half the outputs, and of 64 rows that is as many bytes as there are weights.
