@@ -39,33 +39,16 @@ AERIE_HOST_DEVICE inline TreePlace tree_child(const ExpandTree& op, int32_t r, i
   return {token, parent, 0, op.level + 1, confidence, value, chance.product, chance.whole};
 }
 
-// Of n nodes, whose worth falls, as many as are worth their cost, and their utility: their worth in all, times `factor`.
-struct Weighed {
-  int32_t count;
-  double utility;
-};
+// Of a level's best n nodes, whose worth falls, so many are drafted from.
 template <class WorthAt>
-AERIE_HOST_DEVICE Weighed weigh_nodes(const TreeWeigh& w, int32_t n, double factor, const WorthAt& worth_at) {
-  WorthKeeping keeping{w.threshold};
-  const int32_t none = w.or_none ? 1 : 0;
-  double sum = none, utility = 0;
-  if (w.or_none) keeping.tell(sum, w.cost[0]);
-  for (int32_t k = 0; k < n; ++k) {
-    sum += static_cast<double>(worth_at(k));
-    keeping.tell(sum * factor, w.cost[none + k]);
-    if (keeping.count == keeping.told) utility = sum * factor;
-  }
-  return {n > 0 ? keeping.count - none : 0, utility};
-}
-// `best`: the worth of a level's best node.
-AERIE_HOST_DEVICE inline double level_factor(const ExpandTree& op, float best) {
-  return op.gain_by_best ? op.gain_by_best->of[gain_bucket(static_cast<double>(best))] : 1;
-}
-// Of a level's best nodes so many are drafted from.
-AERIE_HOST_DEVICE inline int32_t to_expand(const ExpandTree& op, const Weighed& kept) {
-  if (!op.next || kept.count == 0) return 0;
-  if (pays(op.gain * kept.utility, op.weigh.cost[kept.count - 1], op.stop_below)) return kept.count;
-  return op.explore && op.out->declined++ == 0 ? 1 : 0;
+AERIE_HOST_DEVICE int32_t to_expand(const ExpandTree& op, int32_t n, const WorthAt& worth_at) {
+  if (!op.next || n == 0) return 0;
+  const TreeWeigh& w = op.weigh;
+  double worth = 0;
+  for (int32_t k = 0; k < n; ++k) worth += static_cast<double>(worth_at(k));
+  const double factor = w.gain_by_best ? w.gain_by_best->of[gain_bucket(static_cast<double>(worth_at(0)))] : 1;
+  if (pays(w.gain * (worth * factor), w.cost, w.threshold)) return n;
+  return w.explore && op.out->declined++ == 0 ? 1 : 0;
 }
 // May SelectTree choose the node at place p? in_among: whether a node is one of the best `among` by value.
 template <class InAmong>

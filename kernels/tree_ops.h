@@ -54,11 +54,14 @@ struct TreeDraftRows {
   int32_t node_base = 0, stride = 0;
 };
 
-// A policy that weighs what passes cost: of the best nodes as many are kept as are worth it (worth.h).
+// A policy that weighs what a draft pass costs. The best next_rows new nodes are kept, and expanded next unless what they are worth
+// in all, times both factors, is below threshold * cost (worth.h). The pass takes as long whatever of its rows is blank.
 struct TreeWeigh {
-  const double* cost = nullptr;  // of the best 1, 2, ... nodes; null: nothing is weighed
-  double threshold = 0;          // utility that a unit of cost has to bring
-  bool or_none = false;          // `cost` begins with that of no node, of which the root's own token is the utility
+  bool on = false;
+  double cost = 0, threshold = 0;
+  double gain = 1;
+  const GainByBest* gain_by_best = nullptr;  // the other factor; null: 1
+  bool explore = false;  // the first level that does not pay is gone on with all the same, from its best node
 };
 
 // Candidates become nodes of depth level + 1, and the nodes to expand next are chosen.
@@ -76,10 +79,7 @@ struct ExpandTree {
   int32_t keep;             // expanded next: the best next_rows new nodes, such as are among the best `keep` of all
                             // nodes so far, by value; 0: the first new node alone
   const TreeSlot* slots;    // TreeSlot[next_rows]: these are expanded next, whatever their values; null: see keep
-  TreeWeigh weigh;          // of the best next_rows new nodes those worth it are kept, and expanded next unless gain * their
-  double gain, stop_below;  // utility is below stop_below * their cost; keep is not asked
-  const GainByBest* gain_by_best;  // factor of their utility; null: 1
-  bool explore;             // the first level that stops is gone on with all the same, from its best node
+  TreeWeigh weigh;          // on: keep is not asked
   int32_t* next;            // as `from` of the level below; null: this was the last level, whose nodes are but kept
   int32_t next_rows;        // <= kMaxTreeRows; 0: this was the last level
   int32_t* wanted;          // set to 1 where there is a node to expand next, else left alone; or null
@@ -92,8 +92,7 @@ struct SelectTree {
   const TreePlace* places;
   int32_t n_places, keep;    // keep < rows
   const TreeSlot* slots;     // TreeSlot[keep], in the order of places; null: the best
-  TreeWeigh weigh;           // of the best, those worth it
-  bool kept_only;            // of what ExpandTree kept
+  bool kept_only;            // of what ExpandTree kept, weighing
   int32_t among;             // of these best by value, and each one's next sibling and first child (LevelProduct); 0: of all
   int32_t width;             // of the slots
   int32_t rows;              // <= kMaxTreeRows

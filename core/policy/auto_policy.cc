@@ -108,7 +108,7 @@ class AutoPolicy final : public TreePolicy {
     limits_ = limits;
     level_ = 0;
     expected_ = 0;
-    room_ = {limits.max_nodes, limits.max_depth};
+    room_ = {limits.max_nodes, limits.max_depth, false};
     values_.begin();
     kept_ = 0;
     asked_.clear();
@@ -127,20 +127,17 @@ class AutoPolicy final : public TreePolicy {
     const int32_t levels = std::min(kMaxDepth, limits_.max_depth);
     TreeWeighing& w = weighing_;
     w.beliefs = &values_.beliefs;
-    w.draft.clear();
-    for (int32_t n = 1; n <= kTopK; ++n) w.draft.push_back(costs_.draft_ms(n));
-    w.target.clear();
-    for (int32_t n = 0; n <= limits_.max_nodes; ++n) w.target.push_back(costs_.target_ms(n + 1));
-    w.or_none = true;
+    const int32_t rows = now_.rooms.best(limits_.max_nodes + 1, aim(), [&](int32_t n) { return costs_.target_ms(n); });
+    w.draft_cost = costs_.draft_ms(kTopK);
     w.gain.assign(static_cast<size_t>(levels), 1);
     w.gain_by_best.resize(static_cast<size_t>(levels));
     now_.gain.all(levels - 1, w.gain_by_best);
-    w.draft_threshold = w.target_threshold = w.stop_below = aim();
+    w.threshold = aim();
     w.explore = explores();
-    *out = {kTopK, kTopK, levels, limits_.max_nodes, {}, &w, best_nodes()};
+    *out = {kTopK, kTopK, std::min(levels, now_.levels.room()), rows - 1, {}, &w, best_nodes()};
     return true;
   }
-  void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels}; }
+  void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels, true}; }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     LevelOffer alone;
@@ -177,9 +174,9 @@ class AutoPolicy final : public TreePolicy {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       mass += values_.of(nodes_[k]);
       utility_.push_back(mass * gain);
-      cost_.push_back(costs_.draft_ms(static_cast<int32_t>(k) + 1));
+      cost_.push_back(costs_.draft_ms(room_.taken ? kTopK : static_cast<int32_t>(k) + 1));
     }
-    auto n = static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
+    auto n = room_.taken ? nodes_.size() : static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
     explored_ = explores() && !kernels::pays(utility_[n - 1], cost_[n - 1], aim());
     if (explored_) n = 1;
     offered_ = {best, 0, so_far, cost_[n - 1]};
@@ -204,6 +201,7 @@ class AutoPolicy final : public TreePolicy {
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t kept = rank(tree);
+    if (room_.taken) drew_ = utility_;
     keep(kept - 1, cost_[static_cast<size_t>(kept) - 1], selected);
   }
 
@@ -247,6 +245,10 @@ class AutoPolicy final : public TreePolicy {
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
     learned.learn_rate(tokens, ms / plain_ms(), costs_.beside);
+    if (drafted && room_.taken) {
+      learned.rooms.drew(drew_);
+      learned.levels.asked(static_cast<int32_t>(asked_.size()));
+    }
     if (drafted) {
       learn_gains(&learned.gain);
       learn_goes_on(tree, &learned.goes_on);
@@ -276,6 +278,8 @@ class AutoPolicy final : public TreePolicy {
   }
 
   bool explores() const { return declined_ + 1.0 / costs_.beside >= kExplore; }  // the level that does not seem to pay
+  // A pass takes as long as its room.
+  double target_cost(int32_t rows) const { return costs_.target_ms(room_.taken ? std::max(rows, room_.nodes + 1) : rows); }
   double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }
   // Noise in what all sessions of a batch come to grows with the root of their number.
   double weight() const { return 1 / std::sqrt(static_cast<double>(costs_.beside)); }
@@ -374,14 +378,15 @@ class AutoPolicy final : public TreePolicy {
     for (int32_t i = 1; i < tree.size(); ++i)
       if (tree[i].depth <= room_.depth) nodes_.push_back(i);
     values_.sort(tree, &nodes_);
-    if (static_cast<int32_t>(nodes_.size()) > room_.nodes) nodes_.resize(static_cast<size_t>(room_.nodes));
+    if (static_cast<int32_t>(nodes_.size()) > limits_.max_nodes) nodes_.resize(static_cast<size_t>(limits_.max_nodes));
     utility_.assign(1, 1.0);  // no node: the root's own token
-    cost_.assign(1, costs_.target_ms(1));
+    cost_.assign(1, target_cost(1));
     for (size_t k = 0; k < nodes_.size(); ++k) {
       utility_.push_back(utility_.back() + values_.of(nodes_[k]));
-      cost_.push_back(costs_.target_ms(static_cast<int32_t>(k) + 2));
+      cost_.push_back(target_cost(static_cast<int32_t>(k) + 2));
     }
-    return worth_keeping(utility_, cost_, aim());
+    const size_t fit = std::min(utility_.size(), static_cast<size_t>(room_.nodes) + 1);
+    return worth_keeping({utility_.data(), fit}, {cost_.data(), fit}, aim());
   }
   // After rank(): so many nodes are verified, in a pass that takes so long.
   void keep(int32_t nodes, double ms, std::vector<int32_t>* selected) {
@@ -399,6 +404,7 @@ class AutoPolicy final : public TreePolicy {
   CycleLimits limits_;
   struct Room {
     int32_t nodes, depth;
+    bool taken;  // by a device's plan, before there was a tree
   } room_{};  // of this cycle's tree
   CycleCosts costs_;
   std::shared_ptr<SharedLearning> shared_ = std::make_shared<SharedLearning>();
@@ -406,7 +412,7 @@ class AutoPolicy final : public TreePolicy {
   Stretch stretch_;  // of this text
   NodeValues values_;
   mutable TreeWeighing weighing_;  // of shape()
-  std::vector<double> utility_, cost_, drafted_, next_;
+  std::vector<double> utility_, cost_, drafted_, next_, drew_;
   std::vector<uint8_t> fate_, verified_;  // by node
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth

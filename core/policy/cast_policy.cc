@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "core/policy/in_range.h"
+#include "core/policy/level_habit.h"
 #include "core/policy/marginal.h"
 #include "core/policy/policy_memory.h"
+#include "core/policy/row_room.h"
 #include "core/policy/tree_policy.h"
 
 namespace aerie {
@@ -28,12 +30,16 @@ class CastPolicy final : public TreePolicy {
   bool draw_order() const override { return false; }
   bool wants_costs() const override { return true; }
   std::vector<double> memory() const override {
-    std::vector<double> out{static_cast<double>(cycles_), static_cast<double>(gains_.size())};
+    MemoryWriter write;
+    write(cycles_, 0, 0);
+    write(gains_.size(), 0, 0);
     for (const std::deque<double>& of : gains_) {
-      out.push_back(static_cast<double>(of.size()));
-      out.insert(out.end(), of.begin(), of.end());
+      write(of.size(), 0, 0);
+      for (const double gain : of) write(gain, 0, 0);
     }
-    return out;
+    RowRoom::fields(rooms_, write);
+    LevelHabit::fields(levels_, write);
+    return write.take();
   }
   // Of another depth too: as many levels as both have.
   bool recall(std::span<const double> numbers) override {
@@ -49,8 +55,14 @@ class CastPolicy final : public TreePolicy {
       of.resize(n);
       for (double& gain : of) read(gain, 0, std::numeric_limits<double>::max());
     }
+    RowRoom rooms;
+    LevelHabit habit;
+    RowRoom::fields(rooms, read);
+    LevelHabit::fields(habit, read);
     if (!read.done()) return false;
     cycles_ = cycles;
+    rooms_ = rooms;
+    levels_ = habit;
     std::copy_n(gains.begin(), std::min(levels, gains_.size()), gains_.begin());
     return true;
   }
@@ -64,6 +76,7 @@ class CastPolicy final : public TreePolicy {
     level_ = 0;
     kept_.clear();
     last_utility_ = 0;
+    room_ = 0;
     explore_ = ++cycles_ % kUnpruned == 0;
   }
   void costs(const CycleCosts& costs) override { costs_ = costs; }
@@ -72,18 +85,16 @@ class CastPolicy final : public TreePolicy {
   bool shape(TreeShape* out) const override {
     if (!costs_.target || keep_ < 1 || max_depth_ < 1) return false;
     TreeWeighing& w = weighing_;
-    w.draft.clear();
-    for (int32_t n = 1; n <= o_.top_k; ++n) w.draft.push_back(draft_cost(n));
-    w.target.clear();
-    for (int32_t n = 1; n <= keep_; ++n) w.target.push_back(target_cost(n));
+    const int32_t nodes = rooms_.best(keep_ + 1, o_.threshold, [&](int32_t rows) { return target_cost(rows - 1); }) - 1;
+    w.draft_cost = draft_cost(o_.top_k);
     w.gain.assign(1, 0);
     for (int32_t level = 1; level < max_depth_; ++level) w.gain.push_back(gain(level));
-    w.draft_threshold = o_.prune_breadth ? o_.threshold : 0;
-    w.target_threshold = o_.rerank ? o_.threshold : 0;
-    w.stop_below = o_.prune_depth && !explore_ ? o_.threshold : -std::numeric_limits<double>::infinity();
-    *out = {o_.top_k, o_.top_k, max_depth_, keep_, {}, &w};
+    const bool stops = o_.prune_depth && !explore_;
+    w.threshold = stops ? o_.threshold : -std::numeric_limits<double>::infinity();
+    *out = {o_.top_k, o_.top_k, stops ? std::min(max_depth_, levels_.room()) : max_depth_, o_.rerank ? nodes : keep_, {}, &w};
     return true;
   }
+  void drawn_in(int32_t rows, int32_t /*levels*/) override { room_ = rows - 1; }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
@@ -107,9 +118,9 @@ class CastPolicy final : public TreePolicy {
     for (size_t k = 0; k < level_nodes_.size(); ++k) {  // Eq. 2: cost of drafting from k nodes
       sum += static_cast<double>(tree[level_nodes_[k]].value);
       utility_.push_back(sum);
-      cost_.push_back(draft_cost(static_cast<int32_t>(k) + 1));
+      cost_.push_back(draft_cost(room_ > 0 ? o_.top_k : static_cast<int32_t>(k) + 1));
     }
-    const auto n = o_.prune_breadth ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)) : utility_.size();
+    const auto n = o_.prune_breadth && room_ == 0 ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)) : utility_.size();
     level_nodes_.resize(n);
     kept_.insert(kept_.end(), level_nodes_.begin(), level_nodes_.end());
     const double utility = utility_[n - 1];
@@ -138,7 +149,14 @@ class CastPolicy final : public TreePolicy {
       utility_.push_back(sum);
       cost_.push_back(target_cost(static_cast<int32_t>(k) + 1));
     }
-    if (o_.rerank) selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
+    if (room_ > 0) {  // it is taken whatever is in it
+      selected->resize(std::min(selected->size(), static_cast<size_t>(room_)));
+      utility_.insert(utility_.begin(), 0);
+      rooms_.drew(utility_);
+      levels_.asked(level_);
+    } else if (o_.rerank) {
+      selected->resize(static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)));
+    }
     std::sort(selected->begin(), selected->end());
   }
 
@@ -161,7 +179,10 @@ class CastPolicy final : public TreePolicy {
   std::vector<std::deque<double>> gains_;
   std::vector<int32_t> level_nodes_, kept_;
   std::vector<double> utility_, cost_;
+  RowRoom rooms_;  // of trees that a device draws
+  LevelHabit levels_;
   int32_t keep_ = 0, max_depth_ = 0, level_ = 0;
+  int32_t room_ = 0;  // for nodes, taken by a device's plan before there was a tree; 0: there is none
   uint32_t cycles_ = 0;
   bool explore_ = false;
   double last_utility_ = 0;

@@ -6,8 +6,10 @@
 #include <mutex>
 
 #include "core/policy/calibration.h"
+#include "core/policy/level_habit.h"
 #include "core/policy/level_means.h"
 #include "core/policy/mood.h"
+#include "core/policy/row_room.h"
 #include "core/policy/tree_policy.h"
 #include "core/policy/trial.h"
 
@@ -53,6 +55,9 @@ struct Learned : Standing {
   // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold: all
   // until it is known, for who expects little never asks and never learns.
   LevelMeans gain{0.4}, goes_on{1};
+  // Of trees that a device draws.
+  RowRoom rooms;
+  LevelHabit levels;
 
   template <class Self, class F>
   static void fields(Self& self, F& f) {
@@ -62,6 +67,8 @@ struct Learned : Standing {
     Mood::fields(self.mood, f);
     LevelMeans::fields(self.gain, f);
     LevelMeans::fields(self.goes_on, f);
+    RowRoom::fields(self.rooms, f);
+    LevelHabit::fields(self.levels, f);
     Trial::fields(self.trial, f);
     Stretch::fields(self.stretch, f);
     f(self.rate.tokens, 0, kMost);

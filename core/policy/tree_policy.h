@@ -81,18 +81,16 @@ struct ShapeNode {
   int32_t depth = 0;
 };
 
-// How a policy weighs what passes cost, for a device to do the same (kernels::TreeWeigh). Costs in any unit.
+// How a policy weighs whether a level is drafted, for a device to do the same (kernels::TreeWeigh).
 struct TreeWeighing {
-  std::vector<double> draft, target;             // of drafting from the best 1, 2, ... nodes of a level; of verifying them
-  double draft_threshold = 0, target_threshold = 0;  // 0: all are kept, so many as the shape says
-  std::vector<double> gain;                      // by depth of the nodes drafted from, from 1 on
-  double stop_below = -std::numeric_limits<double>::infinity();  // so: every level is asked for
-  // Of auto's alone: what nodes are worth instead of the product of confidences; gains by depth likewise, which a level's nodes
-  // are weighed with; `target` begins with that of no node; the first level that does not pay is asked for all the same, from its
-  // best node alone.
+  double draft_cost = 0;     // of a pass over `beam` nodes, in any unit
+  double threshold = -std::numeric_limits<double>::infinity();  // so: every level is asked for
+  std::vector<double> gain;  // by depth of the nodes drafted from, from 1 on
+  // Of auto's alone: what nodes are worth instead of the product of confidences; gains by depth likewise; the first level that does
+  // not pay is asked for all the same, from its best node alone.
   const kernels::Beliefs* beliefs = nullptr;
   std::vector<kernels::GainByBest> gain_by_best;
-  bool or_none = false, explore = false;
+  bool explore = false;
 };
 
 // A tree that candidates alone decide, or costs known beforehand, so that a device can draw it by itself
@@ -106,9 +104,10 @@ struct TreeShape {
   // These nodes, by depth, whatever their values: they are verified, and expanded where they have children. Borrowed until
   // the policy's next cycle; empty: as said above.
   std::span<const ShapeNode> nodes = {};
-  // Of each level the best `beam` are weighed, and of all that these leave the best `keep`. Borrowed likewise; null: not so.
+  // Whether the best `beam` of a level are expanded is weighed. Of these alone, or with beliefs of all, the best `keep` are verified.
+  // Borrowed likewise; null: not so.
   const TreeWeighing* weighing = nullptr;
-  // Of a drafter that answers all levels at once so many nodes of the highest product of confidences are weighed; 0: `keep`.
+  // Of a drafter that answers all levels at once so many nodes of the highest product of confidences may be verified; 0: `keep`.
   int32_t among = 0;
 };
 
@@ -157,7 +156,8 @@ class TreePolicy {
   virtual int32_t best_depth() const { return kMaxTreeNodes; }
   // After begin(): this cycle's tree. False: expand() must be asked.
   virtual bool shape(TreeShape*) const { return false; }
-  // A device draws that tree, with room for so many rows and levels. expand() and select() are asked all the same, afterwards.
+  // A device draws that tree, with room for so many rows and levels: passes take as long as that, whatever is blank. expand() and
+  // select() are asked all the same, afterwards.
   virtual void drawn_in(int32_t /*rows*/, int32_t /*levels*/) {}
   // Cost-aware policies: told after every begin(), and after every cycle.
   virtual bool wants_costs() const { return false; }

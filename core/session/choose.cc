@@ -54,7 +54,6 @@ void Session::use_policies(std::vector<std::unique_ptr<TreePolicy>>* policies) n
   for (size_t i = 0; i < sides_.size(); ++i) {
     sides_[i]->policy.swap((*policies)[i]);
     sides_[i]->habit = {};
-    sides_[i]->rows = {};
   }
   for (size_t i = 1; i < sides_.size(); ++i) {
     DraftSide& side = *sides_[i];

@@ -3,7 +3,6 @@
 // a batch shares its rows, the device draws ahead: the levels that are surely asked for, in one plan.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "core/session/session.h"
 
@@ -16,10 +15,6 @@ bool Session::begin_device_draft() {
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
   if (one_pass() && policy_->best_nodes() > 0) shape.levels = best_levels();
-  if (shape.weighing) {  // as much as it may come to, nearly always
-    shape.keep = std::min(shape.keep, side_->rows.room() - 1);
-    if (!one_pass() && std::isfinite(shape.weighing->stop_below)) shape.levels = std::min(shape.levels, side_->habit.most() + 1);
-  }
   // Pages for all of its depth, or as deep a tree as there are pages for.
   const Status s = reserve(size + shape.levels);
   if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
@@ -88,8 +83,7 @@ void Session::take_device_draft() {
   stats_.draft_passes += static_cast<uint64_t>(device_.passes_run());
   int32_t proposed = device_.proposed();
   selected_.clear();
-  if (device_.weighs()) side_->rows.came(device_.rows_came());
-  Status s = device_.learns() ? ask_again(&proposed) : Status();
+  Status s = device_.weighs() ? ask_again(&proposed) : Status();
   if (s.ok()) s = device_.take(&tree_, &selected_);
   device_.end();
   count_proposed(proposed);
@@ -111,7 +105,6 @@ Status Session::ask_again(int32_t* proposed) {
     device_.answer(&tree_, frontier_);
   }
   *proposed = tree_.size() - 1;
-  side_->habit.asked(asked_levels_);
   policy_->select(tree_, &selected_);
   return {};
 }

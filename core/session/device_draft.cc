@@ -32,8 +32,6 @@ void DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
   frontier_ = static_cast<int32_t*>(plan.scratch(1, layout_.stride).data);
   fed_slots_ = passes() > 1 ? sequence.stage_slots(plan, 1 + (passes() - 1) * layout_.stride) : nullptr;
   if (const TreeWeighing* w = shape_.weighing) {
-    draft_cost_ = plan.stage(std::span(w->draft));
-    target_cost_ = plan.stage(std::span(w->target));
     beliefs_ = w->beliefs ? plan.stage(std::span(w->beliefs, 1)) : nullptr;
     gain_by_best_ = w->beliefs ? plan.stage(std::span(w->gain_by_best)) : nullptr;
   }
@@ -79,11 +77,8 @@ void DeviceDraft::expand(Plan& plan, int32_t level, int32_t vocab_used, int32_t*
   op.next = last ? nullptr : frontier_;
   op.next_rows = last ? 0 : layout_.rows[at + 1];
   if (const TreeWeighing* w = one_pass_ ? nullptr : shape_.weighing) {
-    op.weigh = {draft_cost_, w->draft_threshold};
-    op.gain = last ? 0 : w->gain[at + 1];
-    op.stop_below = w->stop_below;
-    op.gain_by_best = gain_by_best_ && !last ? gain_by_best_ + at + 1 : nullptr;
-    op.explore = w->explore;
+    op.weigh = {true, w->draft_cost, w->threshold, last ? 0 : w->gain[at + 1], gain_by_best_ && !last ? gain_by_best_ + at + 1 : nullptr,
+                w->explore};
     op.next_rows = last && w->beliefs ? 0 : std::min(shape_.beam, op.rows * op.width);
   }
   op.wanted = last || one_pass_ ? nullptr : wanted;
@@ -103,7 +98,6 @@ void DeviceDraft::select(Plan& plan, const Rows& rows, int32_t first_row, int32_
   op.n_places = layout_.places;
   op.keep = verified() - 1;
   op.slots = stage(plan, layout_.chosen);
-  if (const TreeWeighing* w = shape_.weighing) op.weigh = {target_cost_, w->target_threshold, w->or_none};
   op.kept_only = weighs() && !one_pass_ && !beliefs_;
   op.among = one_pass_ ? shape_.among : 0;
   op.width = shape_.width;
@@ -126,8 +120,8 @@ void DeviceDraft::download(Plan& plan) {
   const int64_t bytes = kernels::tree_out_bytes(verified());
   host_.resize(static_cast<size_t>(bytes / 4));
   plan.add(kernels::Download{host_.data(), out_, bytes});
-  if (learns() && one_pass_) download_lists(plan);
-  else if (learns()) download_places(plan);
+  if (weighs() && one_pass_) download_lists(plan);
+  else if (weighs()) download_places(plan);
 }
 
 int32_t DeviceDraft::rows_came() const { return came().rows; }

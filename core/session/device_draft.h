@@ -26,8 +26,6 @@ class DeviceDraft {
   int32_t passes_run() const;  // once the plan has: of those, the ones that the tree had a node for
   int32_t width() const { return shape_.width; }
   bool weighs() const { return shape_.weighing != nullptr; }
-  // The policy is asked afterwards. Where a drafter answers all levels at once, cast has nothing to learn from that.
-  bool learns() const { return weighs() && (!one_pass_ || shape_.weighing->beliefs); }
   int32_t verified() const { return layout_.verified; }  // rows of the target's pass, the root included
 
   // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
@@ -71,7 +69,6 @@ class DeviceDraft {
   kernels::TreeOut* out_ = nullptr;
   int32_t* frontier_ = nullptr;
   const int32_t* fed_slots_ = nullptr;
-  const double *draft_cost_ = nullptr, *target_cost_ = nullptr;
   const kernels::Beliefs* beliefs_ = nullptr;
   const kernels::GainByBest* gain_by_best_ = nullptr;
   struct Lists {

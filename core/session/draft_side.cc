@@ -131,7 +131,6 @@ Status DraftSide::take_over(const DraftSide& other, int64_t text_size) {
   guess = other.guess;
   root_ms = other.root_ms;
   habit = other.habit;
-  rows = other.rows;
   measured = other.measured;
   shortages_ = other.shortages_;  // where the other has given up, what it has seen is in doubt
   if (!usable()) return {};

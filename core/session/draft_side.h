@@ -10,9 +10,8 @@
 
 #include "core/cost/live_cost.h"
 #include "core/drafter/draft_sequence.h"
+#include "core/policy/level_habit.h"
 #include "core/policy/tree_policy.h"
-#include "core/session/level_habit.h"
-#include "core/session/row_habit.h"
 #include "core/tree/draft_tree.h"
 
 namespace aerie {
@@ -84,8 +83,7 @@ class DraftSide {
   DraftTree peek{2};              // of a host drafter: what it proposes, while it is undecided who drafts
   bool peeked = false, answered = false;  // in this cycle; and it went well
 
-  LevelHabit habit;  // of the policy
-  RowHabit rows;     // of its trees that a device weighs
+  LevelHabit habit;  // of the policy, where the host asks it
   // Costs of its passes.
   LiveCost cost;
   PassCost guess;

@@ -13,7 +13,6 @@ struct TreeMemory {  // shared
   int32_t place[kMaxTopK];
   float floats[32];
   int32_t ints[32];
-  Weighed kept;
   int32_t expanded;
 };
 
@@ -39,19 +38,6 @@ __device__ int32_t in_order(uint64_t from, TreeMemory& m) {
   if (mine >= 0) m.place[before] = mine;
   sync_block();
   return count;
-}
-
-// m.best.best, such as are worth their cost: their number, and the key from which on they are.
-template <class FactorOf>
-__device__ uint64_t weigh(const TreeWeigh& by, int32_t most, const FactorOf& factor_of, TreeMemory& m) {
-  if (threadIdx.x == 0) {
-    int32_t n = 0;
-    while (n < most && m.best.best[n] != kNoKey) ++n;
-    const double factor = n > 0 ? factor_of(score_of(m.best.best[0])) : 1;
-    m.kept = weigh_nodes(by, n, factor, [&](int32_t k) { return score_of(m.best.best[k]); });
-  }
-  sync_block();
-  return m.kept.count > 0 ? m.best.best[m.kept.count - 1] : ~uint64_t{0};
 }
 
 // Those of a tree's slots that there are, in their order, in m.place. Returns how many.
@@ -95,16 +81,15 @@ __device__ void expand_tree(const ExpandTree& op) {
   // With keep 0 the node of the lowest place wins.
   const auto new_key = [&](int64_t i) {
     const TreePlace& p = op.places[op.first + i];
-    return p.token < 0 ? kNoKey : key_of(op.weigh.cost ? p.worth : op.keep > 0 ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
+    return p.token < 0 ? kNoKey : key_of(op.weigh.on ? p.worth : op.keep > 0 ? p.value : 0.0f, op.first + static_cast<int32_t>(i));
   };
   uint64_t from = 1;
-  if (op.keep > 0 && !op.weigh.cost) from = best_by_value(op.places, op.first + n, op.keep, m);
+  if (op.keep > 0 && !op.weigh.on) from = best_by_value(op.places, op.first + n, op.keep, m);
   select_best(n, op.next_rows, new_key, m.best);
-  if (op.weigh.cost) from = weigh(op.weigh, op.next_rows, [&](float best) { return level_factor(op, best); }, m);
   int32_t count = in_order(from, m);
-  if (op.weigh.cost) {
+  if (op.weigh.on) {
     if (me < count) op.places[m.place[me]].row = -1;
-    if (me == 0) m.expanded = to_expand(op, m.kept);
+    if (me == 0) m.expanded = to_expand(op, count, [&](int32_t k) { return score_of(m.best.best[k]); });
     sync_block();
     if (m.expanded < count && m.expanded > 0) from = m.best.best[m.expanded - 1], in_order(from, m);
     count = m.expanded;
@@ -134,7 +119,7 @@ __device__ void select_tree(const SelectTree& op) {
       return eligible(op, p, in_among) ? key_of(op.places[p].worth, p) : kNoKey;
     };
     select_best(op.n_places, op.keep, key, m.best);
-    count = in_order(op.weigh.cost ? weigh(op.weigh, op.keep, [](float) { return 1.0; }, m) : 1, m);
+    count = in_order(1, m);
   }
   for (int32_t i = me; i < op.rows; i += kTreeThreads) fill_tree_row(op, m.place, count, i);
   if (me == 0) op.out->rows = count + 1, op.out->proposed = proposed;

@@ -178,7 +178,6 @@ class Translator {
     device(o.out, o.n_seqs * walk_out_bytes(o.max_steps), "out");
     tensor(o.logits, "logits");
   }
-  void weigh(TreeWeigh& w, int64_t n) { device(w.cost, (n + w.or_none) * static_cast<int64_t>(sizeof(double)), "cost"); }
   void operator()(ExpandTree& o) {
     const int64_t n = int64_t{o.rows} * o.width;
     device(o.places, (o.first + n) * static_cast<int64_t>(sizeof(TreePlace)), "places");
@@ -188,8 +187,7 @@ class Translator {
     device(o.logp, (o.one_list ? o.width : n) * 4, "logp");
     device(o.slots, o.next_rows * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
     device(o.beliefs, sizeof(Beliefs), "beliefs");
-    weigh(o.weigh, o.next_rows);
-    device(o.gain_by_best, sizeof(GainByBest), "gain_by_best");
+    device(o.weigh.gain_by_best, sizeof(GainByBest), "gain_by_best");
     device(o.next, o.next_rows * int64_t{4}, "next");
     device(o.draft.token, o.next_rows * int64_t{4}, "draft token");
     device(o.draft.parent, o.next_rows * int64_t{4}, "draft parent");
@@ -200,7 +198,6 @@ class Translator {
   void operator()(SelectTree& o) {
     device(o.places, o.n_places * static_cast<int64_t>(sizeof(TreePlace)), "places");
     device(o.slots, o.keep * static_cast<int64_t>(sizeof(TreeSlot)), "slots");
-    weigh(o.weigh, o.keep);
     ints(o.slot, o.rows, "slot");
     for (int32_t** p : {&o.token, &o.position, &o.tail_len, &o.walk_token, &o.first_child, &o.next_sibling})
       device(*p, o.rows * int64_t{4}, "rows");

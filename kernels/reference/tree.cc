@@ -32,14 +32,6 @@ std::vector<int32_t> best_of(const TreePlace* places, int32_t from, int32_t to, 
   return best;
 }
 
-// Those of them that are worth their cost stay.
-Weighed weigh(const TreePlace* places, const TreeWeigh& by, double factor, std::vector<int32_t>* best) {
-  const auto worth = [&](int32_t k) { return places[(*best)[static_cast<size_t>(k)]].worth; };
-  const Weighed kept = weigh_nodes(by, static_cast<int32_t>(best->size()), factor, worth);
-  best->resize(static_cast<size_t>(kept.count));
-  return kept;
-}
-
 }  // namespace
 
 void run(const ExpandTree& op) {
@@ -52,11 +44,11 @@ void run(const ExpandTree& op) {
   std::vector<int32_t> next;
   if (op.slots) {
     for (int32_t r = 0; r < op.next_rows; ++r) next.push_back(slot_place(op.places, op.slots[r], op.width));
-  } else if (op.weigh.cost) {
+  } else if (op.weigh.on) {
     next = ranked(op.places, op.first, end, op.next_rows, &TreePlace::worth, nodes(op.places));
-    const Weighed kept = weigh(op.places, op.weigh, next.empty() ? 1 : level_factor(op, op.places[next[0]].worth), &next);
     for (const int32_t p : next) op.places[p].row = -1;
-    next.resize(static_cast<size_t>(to_expand(op, kept)));
+    const auto worth = [&](int32_t k) { return op.places[next[static_cast<size_t>(k)]].worth; };
+    next.resize(static_cast<size_t>(to_expand(op, static_cast<int32_t>(next.size()), worth)));
     std::sort(next.begin(), next.end());
   } else if (op.keep > 0) {
     next = best_of(op.places, op.first, end, op.next_rows);
@@ -83,7 +75,6 @@ void run(const SelectTree& op) {
     const std::vector<int32_t> among = best_of(op.places, 0, op.n_places, op.among);
     const auto in_among = [&](int32_t p) { return std::binary_search(among.begin(), among.end(), p); };
     chosen = ranked(op.places, 0, op.n_places, keep, &TreePlace::worth, [&](int32_t p) { return eligible(op, p, in_among); });
-    if (op.weigh.cost) (void)weigh(op.places, op.weigh, 1, &chosen);
     std::sort(chosen.begin(), chosen.end());
   }
   const auto count = static_cast<int32_t>(chosen.size());

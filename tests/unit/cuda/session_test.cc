@@ -149,7 +149,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         auto s = must(Session::create(model, o));
         must(s->append(kPrompt));
         waits(*s);  // reads the prompt
-        for (int cycle = 0; cycle < (tree == "auto" ? 2 : 6); ++cycle) {  // auto's first trees have 128 rows, which takes a while
+        for (int cycle = 0; cycle < (tree == "auto" ? 3 : 6); ++cycle) {
           const int64_t n = waits(*s);
           if (on_device) EXPECT_EQ(n, 1) << kind;
           else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's
@@ -165,7 +165,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
       }
       EXPECT_EQ(texts[0], texts[1]) << kind;
-      EXPECT_EQ(counts[0], counts[1]) << kind;
+      if (tree != "auto") EXPECT_EQ(counts[0], counts[1]) << kind;  // which fills what rows a pass has
     }
   }
 }
@@ -207,10 +207,10 @@ TEST(CudaSession, WhatIsWeighedIsReadBackOnceAndWhatIsDrawnAheadTwice) {
     texts[at] = s->tokens();
     counts[at] = {stats.cycles, stats.verified, stats.accepted, stats.proposed, stats.draft_passes};
   }
-  for (const size_t at : {0, 1}) {
-    EXPECT_EQ(texts[at], texts[2]) << at;
-    EXPECT_EQ(counts[at], counts[2]) << at;
-  }
+  EXPECT_EQ(texts[0], texts[2]);
+  EXPECT_EQ(texts[1], texts[2]);
+  EXPECT_EQ(counts[1], counts[2]);
+  EXPECT_GE(counts[0][1], counts[2][1]) << "what is verified fills the rows of its pass";
 }
 
 TEST(CudaSession, NoMemoryLeftBehind) {

@@ -147,11 +147,8 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
     Tokens flag(1, 0);  // not on the stack, where no device looks
     op.wanted = flag.data();
     if (const TreeWeighing* w = one_list ? nullptr : shape.weighing) {
-      op.weigh = {w->draft.data(), w->draft_threshold};
-      op.gain = next_rows > 0 ? w->gain[at + 1] : 0;
-      op.stop_below = w->stop_below;
-      op.gain_by_best = w->beliefs && next_rows > 0 ? w->gain_by_best.data() + at + 1 : nullptr;
-      op.explore = w->explore;
+      op.weigh = {true, w->draft_cost, w->threshold, next_rows > 0 ? w->gain[at + 1] : 0,
+                  w->beliefs && next_rows > 0 ? w->gain_by_best.data() + at + 1 : nullptr, w->explore};
       op.next_rows = w->beliefs && next_rows == 0 ? 0 : std::min(shape.beam, rows * shape.width);
     }
     if (next_rows > 0 && !one_list)
@@ -171,7 +168,6 @@ inline DeviceTree draw_on(kernels::Device& device, const TreeShape& shape, bool 
   op.keep = t.rows - 1;
   op.slots = layout.chosen.empty() ? nullptr : layout.chosen.data();
   op.width = shape.width;
-  if (shape.weighing) op.weigh = {shape.weighing->target.data(), shape.weighing->target_threshold, shape.weighing->or_none};
   op.kept_only = shape.weighing && !shape.weighing->beliefs && !one_list;
   op.among = one_list ? shape.among : 0;
   op.rows = t.rows;
@@ -330,12 +326,13 @@ inline void expect_policies_trees(kernels::Device& device, int trials) {
     policy->costs(costs);
     for (uint32_t cycle = random() % 5; cycle > 0; --cycle) drive(*policy, host_drafter(random()), limits);
     again = policy->clone();
-    Draft want = drive(*policy, host_drafter(seed), limits);
-    std::sort(want.selected.begin(), want.selected.end());  // a static tree's are as listed, level by level
     again->begin(limits);
     again->costs(costs);
     TreeShape shape;
     ASSERT_TRUE(again->shape(&shape));
+    again->drawn_in(shape.keep + 1, shape.levels);
+    Draft want = drive(*policy, host_drafter(seed), limits, [&](DraftTree&) { policy->drawn_in(shape.keep + 1, shape.levels); });
+    std::sort(want.selected.begin(), want.selected.end());  // a static tree's are as listed, level by level
     expect_the_policys(device, want, shape, seed);
     if (shape.beam > 0) expect_the_products(device, *again, shape, seed);
     if (testing::Test::HasFatalFailure()) return;

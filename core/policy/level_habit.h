@@ -20,8 +20,14 @@ class LevelHabit {
   int32_t sure() const {
     return asked_in(kSure);
   }
-  // As many as any of the last dozen cycles asked for; before the first, all.
-  int32_t most() const { return cycles_ == 0 ? kLevels : asked_in(kRare); }
+  // For a plan that a device runs by itself: one more than any of the last dozen cycles asked for; before the first, all. An even
+  // number, since levels that are passed over take less time than another plan does to make.
+  int32_t room() const { return cycles_ == 0 ? kLevels : (asked_in(kRare) + 2) / 2 * 2; }
+  template <class Self, class F>
+  static void fields(Self& self, F& f) {
+    f(self.cycles_, 0, kMemory);
+    for (auto& share : self.share_) f(share, 0, 1);
+  }
 
  private:
   int32_t asked_in(double share) const {
