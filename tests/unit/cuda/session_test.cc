@@ -165,7 +165,8 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
       }
       EXPECT_EQ(texts[0], texts[1]) << kind;
-      if (tree != "auto") EXPECT_EQ(counts[0], counts[1]) << kind;  // which fills what rows a pass has
+      if (tree == "auto") continue;  // it fills what rows its pass has
+      EXPECT_EQ(counts[0], counts[1]) << kind;
     }
   }
 }

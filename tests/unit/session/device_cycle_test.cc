@@ -127,7 +127,9 @@ TEST_F(DeviceCycle, WhatWeighsCostsFillsARoomThatPays) {
           EXPECT_EQ(s->statistics().drafter_failures, 0u);
           if (on_device) {
             EXPECT_GT(watch.drawn, 10);
-            if (row_ms > 0.01) EXPECT_GT(watch.full, 0.6 * watch.drawn) << "rows that are paid for";  // else there are more than nodes
+            if (row_ms > 0.01) {  // else there are more rows than nodes
+              EXPECT_GT(watch.full, 0.6 * watch.drawn) << "rows that are paid for";
+            }
             for (const int32_t rows : watch.rooms)  // or of all nodes of one level, where the text ends behind it
               EXPECT_TRUE(std::has_single_bit(static_cast<uint32_t>(rows)) || rows == 11 || rows == 13) << rows;
             // Of a level that is asked about and was not drawn, since trees were flatter so far, there is no pass.
