@@ -97,21 +97,11 @@ __device__ inline void prepare_bf16(const PrepareTask& task) {
   row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) { put_word({task.out, row.words}, row.r, i, x); });
 }
 
-struct RowTop {
-  float top;  // largest magnitude
-  bool fine;  // all are finite
-};
-// Of a row, by a whole block.
-__device__ inline RowTop top_of(const float* in, int64_t k) {
-  auto* shared = shared_memory<float>();
-  float top = 0, bad = 0;
-  for (int64_t i = threadIdx.x; i < k; i += kPrepareThreads) {
-    top = fmaxf(top, fabsf(in[i]));
-    if (!finite(in[i])) bad = 1;
-  }
-  top = block_max(top, shared);
-  bad = block_max(bad, shared);
-  return {top, bad == 0.0f};
+// The largest magnitude of a row, by a whole block; infinite where one is not finite.
+__device__ inline float top_of(const float* in, int64_t k) {
+  float top = 0;
+  for (int64_t i = threadIdx.x; i < k; i += kPrepareThreads) top = fmaxf(top, finite(in[i]) ? fabsf(in[i]) : kInf);
+  return block_max(top, shared_memory<float>());
 }
 
 // A power of two by its exponent.
@@ -120,17 +110,18 @@ __device__ inline float two_to(int exponent) { return std::bit_cast<float>(stati
 __device__ inline void prepare_half(const PrepareTask& task) {
   if (blockIdx.x >= task.x.rows) return;
   const BlockRow row(task);
-  const RowTop row_top = top_of(row.in, row.k);
-  const int exponent = static_cast<int>(std::bit_cast<uint32_t>(row_top.top) >> 23) - 127;
+  const float top = top_of(row.in, row.k);
+  const bool fine = finite(top);  // else NaN for the whole row, through its scale
+  const int exponent = static_cast<int>(std::bit_cast<uint32_t>(fine ? top : 0.0f) >> 23) - 127;
   const int shift = exponent > -112 ? 14 - exponent : 126;  // its inverse is no subnormal
   const float factor = two_to(shift);
-  if (threadIdx.x == 0) task.scales[row.r] = row_top.fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
+  if (threadIdx.x == 0) task.scales[row.r] = fine ? two_to(-shift) : std::numeric_limits<float>::quiet_NaN();
   const auto k_of = [](int64_t i, int e) { return i * 4 + e; };  // the four k of a word of weights
   row.each_word<4>(k_of, [&](int64_t i, const float (&x)[4]) {
     uint32_t word[2] = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      if (row_top.fine) word[e / 2] |= static_cast<uint32_t>(float_to_half(x[e] * factor)) << (e % 2 * 16);
+      if (fine) word[e / 2] |= static_cast<uint32_t>(float_to_half(x[e] * factor)) << (e % 2 * 16);
     row.put(task.out, i, word);
   });
 }
@@ -138,9 +129,8 @@ __device__ inline void prepare_half(const PrepareTask& task) {
 __device__ inline void prepare_int8(const PrepareTask& task) {
   if (blockIdx.x >= task.x.rows) return;
   const BlockRow row(task);
-  const RowTop row_top = top_of(row.in, row.k);
-  const float top = row_top.top;
-  const bool fine = row_top.fine;  // else NaN for the whole row, through its scale
+  const float top = top_of(row.in, row.k);
+  const bool fine = finite(top);
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
   if (threadIdx.x == 0) task.scales[row.r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
   const auto k_of = [](int64_t i, int e) { return i / 4 * 32 + e / 4 * 16 + i % 4 * 4 + e % 4; };

@@ -94,6 +94,23 @@ void cycles(const json& inflated, const json& bench, Bars* bars, ordered_json* l
   }
 }
 
+// What drafts gain that look for tokens through a candidate head first, of the same target and drafter.
+void candidate_head(const json& inflated, const json& candidate, ordered_json* lines) {
+  if (!inflated.is_object() || !candidate.is_object()) return;
+  for (const json& row : candidate.value("rows", json::array())) {
+    const std::string drafter = row.value("drafter", "none"), tree = row.value("tree", "?");
+    if (drafter == "none") continue;
+    for (const json& full : inflated.value("rows", json::array())) {
+      if (full.value("drafter", "none") != drafter || full.value("tree", "?") != tree) continue;
+      const auto ours = number(row, "tokens_per_second"), theirs = number(full, "tokens_per_second");
+      if (!ours || !theirs || *theirs <= 0) continue;
+      lines->push_back(text("%s, %s, with a candidate head: tau %.2f (%.2f with the full one), draft %.2f ms a cycle (%.2f), %.2f x the tokens a second",
+                            drafter.substr(drafter.rfind('/') + 1).c_str(), tree.c_str(), row.value("tau", 0.0), full.value("tau", 0.0),
+                            row.value("draft_ms", 0.0), full.value("draft_ms", 0.0), *ours / *theirs));
+    }
+  }
+}
+
 }  // namespace
 
 ordered_json make_report(const json& results) {
@@ -103,6 +120,7 @@ ordered_json make_report(const json& results) {
   decode(bench, results.value("torch", json()), &bars, &lines);
   eagle_level(bench, &bars);
   cycles(inflated, bench, &bars, &lines);
+  candidate_head(inflated, results.value("candidate", json()), &lines);
   return {{"bars", bars.take()}, {"lines", std::move(lines)}};
 }
 

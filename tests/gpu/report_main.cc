@@ -1,4 +1,4 @@
-// gpu_report DIR: what run.sh left in DIR (device.txt, checks.txt, bench.json, inflated.json, torch.json) to results.json
+// gpu_report DIR: what run.sh left in DIR (device.txt, checks.txt, bench.json, inflated.json, candidate.json, torch.json) to results.json
 // and results.md there, and the table to stdout.
 #include <cstdio>
 #include <filesystem>
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     const size_t space = line.find(' ');
     if (space != std::string::npos) results["checks"].push_back({{"name", line.substr(space + 1)}, {"state", line.substr(0, space)}});
   }
-  for (const char* part : {"bench", "inflated", "torch"})
+  for (const char* part : {"bench", "inflated", "candidate", "torch"})
     if (const auto j = json_of(dir / (std::string(part) + ".json")); j.is_object()) results[part] = j;
   const auto report = aerie::gpu_bench::make_report(results);
   const std::string table = aerie::gpu_bench::report_table(results, report);

@@ -157,9 +157,12 @@ starts || [ ! -d "$prebuilt/lib/standard" ] || LD_LIBRARY_PATH=$prebuilt/lib/sta
 # minutes of one core, meanwhile the rest runs.
 demo=$root/samples/models
 big=$work/big
+# with_candidates.aerie: the same target with a candidate head for its drafters (rank 128 of the demo model's 192, 256 of 4096).
 inflate() {
-  nice -n 5 "$bin/inflate" --target "$demo/demo.aerie" --drafter "$demo/demo-eagle.aerie" --dtype bf16 --shape 8b -o "$big" \
-    >"$results/inflate.log" 2>&1 </dev/null
+  { nice -n 5 "$bin/inflate" --target "$demo/demo.aerie" --drafter "$demo/demo-eagle.aerie" --dtype bf16 --candidate-head 128 --shape 8b -o "$big" &&
+    mv "$big/target.aerie" "$big/with_candidates.aerie" &&
+    nice -n 5 "$bin/aerie" convert "$big/with_candidates.aerie" -o "$big/target.aerie" --dtype bf16 --candidate-head 0
+  } >"$results/inflate.log" 2>&1 </dev/null
   echo $? >"$work/inflated"
 }
 room=$(df --output=avail -BG "$work" | tail -1 | tr -dc 0-9)
@@ -258,9 +261,16 @@ bench_inflated() {
     echo "}"
   } >"$results/inflated.json"
 }
+bench_candidates() {
+  "$bin/aerie" bench --device cuda --model "$big/with_candidates.aerie" --drafter "$big/demo-eagle.aerie" --tree chain --tree eagle2 --tree auto \
+    --temperature 0 --max-tokens 64 --repeats 3 --json >"$work/candidate.json" && mv "$work/candidate.json" "$results/"
+}
 if [ -n "$not_inflated" ]; then skip "inflated model" "$not_inflated"
-else
-  check "inflating" "$inflate_limit" inflated && check "inflated model" "$bench_limit" bench_inflated
+elif check "inflating" "$inflate_limit" inflated; then
+  check "inflated model" "$bench_limit" bench_inflated
+  check "inflated model with a candidate head" "$bench_limit" bench_candidates
+fi
+if [ -n "$inflating" ]; then
   kill -KILL -- "-$inflating" 2>/dev/null
   inflating=""
   rm -rf "$big"

@@ -32,6 +32,7 @@ struct Options {
   std::string target, shape = "1b", dtype, output;
   std::vector<std::string> drafters;
   uint64_t seed = 1;
+  int32_t candidate_rank = 0;
   int64_t check = 0;
 };
 
@@ -58,6 +59,7 @@ Status run(const Options& o) {
     c.source = o.target;
     c.output = source = o.output + "/small.aerie";
     c.dtype = kDTypes.at(o.dtype);
+    c.candidate_rank = o.candidate_rank;
     AERIE_TRY(convert(c));
     AERIE_ASSIGN(package, Package::open(source));
   }
@@ -84,7 +86,8 @@ int main(int argc, char** argv) {
   app.add_option("--target", o.target, "target package")->required();
   app.add_option("--drafter", o.drafters, "drafter package of that target; may be repeated");
   app.add_option("--shape", o.shape, "110m, 1b, 8b, or dim=,layers=,heads=,kv_heads=,ffn=,vocab=");
-  app.add_option("--dtype", o.dtype, "quantise the target first")->check(CLI::IsMember(kDTypes));
+  CLI::Option* const dtype = app.add_option("--dtype", o.dtype, "quantise the target first")->check(CLI::IsMember(kDTypes));
+  app.add_option("--candidate-head", o.candidate_rank, "give it a candidate head of this rank then; larger inflated")->check(CLI::Range(32, 1 << 16))->needs(dtype);
   app.add_option("--seed", o.seed, "of the random weights");
   app.add_option("--check", o.check, "compare this many greedy tokens of both");
   app.add_option("-o,--output", o.output, "folder for target.aerie and the drafters")->required();

@@ -42,6 +42,16 @@ Status Parts::norm(const std::string& name, const std::string& as) {
   return vector(name, maps_.rows_from(s_.hidden, s_.big_hidden, kNoise), factor, factor, as);
 }
 
+Status Parts::candidate_head(const Map& vocabulary) {
+  if (!job_.small->has("candidate.up")) return {};
+  AERIE_ASSIGN(const kernels::Tensor down, job_.small->tensor("candidate.down"));
+  const auto rank = static_cast<int32_t>(down.rows), unit = maps_.unit;
+  if (rank % unit != 0) return error(Code::invalid_argument, "candidate head: rank " + std::to_string(rank) + " is no multiple of " + std::to_string(unit));
+  const int32_t big = std::max(rank, (s_.big_hidden / 16 + unit - 1) / unit * unit);
+  AERIE_TRY(matrix("candidate.down", maps_.rows_from(rank, big, kSilent), residual_columns()));
+  return matrix("candidate.up", vocabulary, maps_.columns(rank, big));
+}
+
 Status Parts::layer(int32_t from, int32_t to, int32_t groups) {
   return layer_as("layers." + std::to_string(from) + ".", "layers." + std::to_string(to) + ".", true, groups);
 }

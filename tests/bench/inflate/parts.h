@@ -23,6 +23,10 @@ class Parts {
   Map residual_rows() const { return maps_.rows_from(s_.hidden, s_.big_hidden, kSilent); }
   Map residual_columns(int32_t groups = 1) const { return maps_.columns(s_.hidden, s_.big_hidden, groups); }
 
+  // The low-rank head through which drafters look for tokens, if the small package has one: a sixteenth of the width in rank, or its
+  // own rank where that is more.
+  Status candidate_head(const Map& vocabulary);
+
   // layers.I.* of the small package as layers.J.*. qkv reads `groups` residual vectors (EAGLE-3: 2).
   Status layer(int32_t from, int32_t to, int32_t groups = 1);
   // A layer as costly as any that adds nothing; `like` lends its scales.

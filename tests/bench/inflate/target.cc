@@ -41,6 +41,7 @@ Status inflate_target(const Job& job) {
   }
   AERIE_TRY(parts.norm("norm"));
   AERIE_TRY(parts.matrix(small->tied ? "embed" : "lm_head", vocabulary, parts.residual_columns(), "lm_head"));
+  AERIE_TRY(parts.candidate_head(vocabulary));
 
   LlamaConfig c = *small;
   c.hidden = b.hidden;

@@ -149,7 +149,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         auto s = must(Session::create(model, o));
         must(s->append(kPrompt));
         waits(*s);  // reads the prompt
-        for (int cycle = 0; cycle < (tree == "auto" ? 3 : 6); ++cycle) {
+        for (int cycle = 0; cycle < (tree == "auto" ? 2 : 4); ++cycle) {
           const int64_t n = waits(*s);
           if (on_device) EXPECT_EQ(n, 1) << kind;
           else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's

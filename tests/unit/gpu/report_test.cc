@@ -25,7 +25,9 @@ json canned() {
     "inflated": {"target_bytes": 15e9, "drafters": {"/m/demo-eagle.aerie": {"pass_bytes": 1.5e9}}, "rows": [
       {"drafter": "none", "tree": "-", "speedup": 1.0, "verify_ms": 5},
       {"drafter": "/m/demo-eagle.aerie", "tree": "eagle2", "speedup": 2.0, "tau": 3.0, "draft_passes": 5,
-       "draft_ms": 3.0, "verify_ms": 6.0, "other_ms": 0.06}]},
+       "draft_ms": 3.0, "verify_ms": 6.0, "other_ms": 0.06, "tokens_per_second": 300}]},
+    "candidate": {"rows": [{"drafter": "none", "tree": "-", "speedup": 1.0}, {"drafter": "/m/demo-eagle.aerie", "tree": "chain", "tau": 9},
+      {"drafter": "/m/demo-eagle.aerie", "tree": "eagle2", "tau": 2.9, "draft_ms": 1.5, "tokens_per_second": 360}]},
     "torch": {"decode_us": 6000, "how": "compiled, CUDA graph"}
   })");
 }
@@ -49,12 +51,13 @@ TEST(GpuReport, EveryBarIsHeldAgainstItsLimit) {
   const std::string table = report_table(results, report);
   for (const char* said : {"a card, 2026-01-02", "racecheck: skipped", "| verify of 64 rows / one row | 1.3 | <= 1.25 | **no** |",
                            "speedup 2.00, tau 3.00, speedup/tau 0.67; the bytes alone allow 0.67", "1.20 x", "cuBLASLt (not bit-exact) 80 us",
-                           "| 64 rows | 6500.0 | 70.0 % | 20.0 |"})
+                           "| 64 rows | 6500.0 | 70.0 % | 20.0 |",
+                           "demo-eagle.aerie, eagle2, with a candidate head: tau 2.90 (3.00 with the full one), draft 1.50 ms a cycle (3.00), 1.20 x"})
     EXPECT_NE(table.find(said), std::string::npos) << said << "\n" << table;
 }
 
 TEST(GpuReport, WhatIsMissingIsSaidAndHoldsNothing) {
-  for (const char* left_out : {"bench", "inflated", "torch", "checks"}) {
+  for (const char* left_out : {"bench", "inflated", "candidate", "torch", "checks"}) {
     json results = canned();
     results.erase(left_out);
     const json report = make_report(results);

@@ -1,4 +1,5 @@
 // The demo model and every trained drafter of the repository, inflated: the same text, the same drafts.
+#include "core/import/convert.h"
 #include "tests/bench/inflate/inflater.h"
 #include "tests/support/models.h"
 #include "tests/support/rounds_as_cpu.h"
@@ -96,6 +97,25 @@ TEST(InflateDrafters, TheyDraftTheSame) {
     ++seen;
   }
   EXPECT_GE(seen, 6u);
+}
+
+// What looks through the candidate head finds the same tokens.
+TEST(InflateDrafters, ThroughTheCandidateHead) {
+  ConvertOptions c;
+  c.source = demo("demo");
+  c.output = scratch_dir() + "/inflate-candidates-small.aerie";
+  c.dtype = kernels::DType::bf16;
+  c.candidate_rank = 32;
+  must(convert(c));
+  const std::string big = scratch_dir() + "/inflate-candidates.aerie", head = scratch_dir() + "/inflate-candidates-head.aerie";
+  const Job target{must(Package::open(c.output)), kShape, 3, big};
+  must(inflate::inflate_target(target));
+  must(inflate::inflate_drafter({must(Package::open(demo("demo-eagle"))), kShape, 3, head}, target));
+  EXPECT_EQ(must(must(Package::open(big))->tensor("candidate.down")).rows, 64) << "768 / 16, as a multiple of 32";
+  const Spoken small = run(c.output, 0.8f, 24, "eagle", demo("demo-eagle")), large = run(big, 0.8f, 24, "eagle", head);
+  EXPECT_EQ(small.tokens, large.tokens);
+  EXPECT_EQ(small.stats.accepted, large.stats.accepted);
+  EXPECT_EQ(small.stats.cycles, large.stats.cycles);
 }
 
 }  // namespace
