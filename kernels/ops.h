@@ -111,6 +111,7 @@ struct AttentionRows {
   const int32_t* tail_offset = nullptr; // i32[R]: into tail_slots
   const int32_t* tail_len = nullptr;    // i32[R]
   const int32_t* tail_slots = nullptr;
+  int32_t sequences = 0;                // of which the rows are; 0: not said. Decides who does what, and no bit
 };
 
 // angles[r] = {cos(p f_0) .. cos(p f_{h-1}), sin(p f_0) .. sin(p f_{h-1})} * scale, p = positions[r],

@@ -56,6 +56,7 @@ Rows RowsBuilder::stage(Plan& plan) const {
   r.attention.tail_offset = put(tail_offset_);
   r.attention.tail_len = put(tail_len_);
   r.attention.tail_slots = put(tail_slots_);
+  r.attention.sequences = static_cast<int32_t>(sequences_.size());
   return r;
 }
 

@@ -5,7 +5,9 @@
 // calibrated confidences; costs are measured passes. Where plain decode is faster, it rests and tries again now and then.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -108,10 +110,11 @@ class AutoPolicy final : public TreePolicy {
     limits_ = limits;
     level_ = 0;
     expected_ = 0;
-    room_ = {limits.max_nodes, limits.max_depth, false};
+    room_ = {limits.max_nodes, limits.max_depth, 0};
     values_.begin();
     kept_ = 0;
     asked_.clear();
+    seen_.fill(std::numeric_limits<double>::quiet_NaN());
     look_up();
   }
   void costs(const CycleCosts& costs) override {
@@ -127,17 +130,19 @@ class AutoPolicy final : public TreePolicy {
     const int32_t levels = std::min(kMaxDepth, limits_.max_depth);
     TreeWeighing& w = weighing_;
     w.beliefs = &values_.beliefs;
-    const int32_t rows = now_.rooms.best(limits_.max_nodes + 1, aim(), [&](int32_t n) { return costs_.target_ms(n); });
-    w.draft_cost = costs_.draft_ms(kTopK);
+    const auto most = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(limits_.max_nodes) + 1));
+    const int32_t rows = now_.rooms.best(2, most, aim(), [&](int32_t n) { return costs_.target_ms(n); });
+    w.draft_cost = costs_.draft_ms(beam());
     w.gain.assign(static_cast<size_t>(levels), 1);
     w.gain_by_best.resize(static_cast<size_t>(levels));
     now_.gain.all(levels - 1, w.gain_by_best);
-    w.threshold = aim();
+    w.threshold = together() ? -std::numeric_limits<double>::infinity() : aim();
     w.explore = explores();
-    *out = {kTopK, kTopK, std::min(levels, now_.levels.room()), rows - 1, {}, &w, best_nodes()};
+    const int32_t drawn = together() ? now_.depth.levels(levels, aim() * w.draft_cost) : std::min(levels, now_.levels.room());
+    *out = {kTopK, beam(), drawn, rows - 1, {}, &w, best_nodes()};
     return true;
   }
-  void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels, true}; }
+  void drawn_in(int32_t rows, int32_t levels) override { room_ = {std::min(limits_.max_nodes, rows - 1), levels, beam()}; }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     LevelOffer alone;
@@ -157,7 +162,8 @@ class AutoPolicy final : public TreePolicy {
       frontier->push_back(0);
       return true;
     }
-    if (level_ >= std::min(kMaxDepth, room_.depth)) return false;
+    const bool deepest = level_ >= std::min(kMaxDepth, room_.depth), beforehand = room_.beam > 0 && together();
+    if (deepest && !beforehand) return false;
     const double so_far = net(rank(tree));
     rate_nodes(&drafted_);
     nodes_.clear();
@@ -174,15 +180,18 @@ class AutoPolicy final : public TreePolicy {
     for (size_t k = 0; k < nodes_.size(); ++k) {
       mass += values_.of(nodes_[k]);
       utility_.push_back(mass * gain);
-      cost_.push_back(costs_.draft_ms(room_.taken ? kTopK : static_cast<int32_t>(k) + 1));
+      cost_.push_back(costs_.draft_ms(room_.beam > 0 ? room_.beam : static_cast<int32_t>(k) + 1));
     }
-    auto n = room_.taken ? nodes_.size() : static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
-    explored_ = explores() && !kernels::pays(utility_[n - 1], cost_[n - 1], aim());
+    auto n = room_.beam > 0 ? std::min(nodes_.size(), static_cast<size_t>(room_.beam)) : static_cast<size_t>(worth_keeping(utility_, cost_, aim()));
+    if (beforehand) seen_[static_cast<size_t>(level_)] = utility_[n - 1];
+    if (deepest) return false;
+    explored_ = !beforehand && explores() && !kernels::pays(utility_[n - 1], cost_[n - 1], aim());
     if (explored_) n = 1;
-    offered_ = {best, 0, so_far, cost_[n - 1]};
+    offered_ = {best, 0, so_far, cost_[n - 1], utility_.size()};
+    std::copy(utility_.begin(), utility_.end(), offered_.utility.begin());
     nodes_.resize(n);
-    *offer = LevelOffer{utility_[n - 1], aim(), cost_[n - 1], static_cast<int32_t>(n), explored_, drafted_, {}, {}};
-    look_ahead(best, offer);
+    *offer = LevelOffer{utility_[n - 1], beforehand ? 0 : aim(), cost_[n - 1], static_cast<int32_t>(n), explored_, drafted_, {}, {}};
+    if (!beforehand) look_ahead(best, offer);
     for (const int32_t node : nodes_) offered_.mass += values_.of(node);
     *frontier = nodes_;
     std::sort(frontier->begin(), frontier->end());
@@ -201,7 +210,7 @@ class AutoPolicy final : public TreePolicy {
 
   void select(const DraftTree& tree, std::vector<int32_t>* selected) override {
     const int32_t kept = rank(tree);
-    if (room_.taken) drew_ = utility_;
+    if (room_.beam > 0) drew_ = utility_;
     keep(kept - 1, cost_[static_cast<size_t>(kept) - 1], selected);
   }
 
@@ -245,9 +254,12 @@ class AutoPolicy final : public TreePolicy {
     const double tokens = drafted && !free_ ? kHindsight * came + (1 - kHindsight) * expected_ : came;
     const double ms = drafted ? spent_ : o.ms;  // what it usually takes: a drafter that was away is shown more
     learned.learn_rate(tokens, ms / plain_ms(), costs_.beside);
-    if (drafted && room_.taken) {
+    if (drafted && room_.beam > 0) {
       learned.rooms.drew(drew_);
+      for (const Asked& a : asked_) learned.beams.drew({a.utility.data(), a.nodes});
       learned.levels.asked(static_cast<int32_t>(asked_.size()));
+      for (size_t depth = 1; depth < seen_.size(); ++depth)
+        if (!std::isnan(seen_[depth])) learned.depth.saw(static_cast<int32_t>(depth), seen_[depth]);
     }
     if (drafted) {
       learn_gains(&learned.gain);
@@ -261,9 +273,11 @@ class AutoPolicy final : public TreePolicy {
 
  private:
   // A draft pass: the best of the nodes asked about, the sum of their values, what the tree was worth before, and what
-  // the pass costs.
+  // the pass costs; then what asking about the best 1, 2, ... nodes would have brought.
   struct Asked {
-    double best, mass, so_far, draft_ms;
+    double best = 0, mass = 0, so_far = 0, draft_ms = 0;
+    size_t nodes = 0;
+    std::array<double, kTopK> utility{};
   };
 
   // What is known by now; who rests asks for no beliefs, which are thousands of numbers.
@@ -279,7 +293,13 @@ class AutoPolicy final : public TreePolicy {
 
   bool explores() const { return declined_ + 1.0 / costs_.beside >= kExplore; }  // the level that does not seem to pay
   // A pass takes as long as its room.
-  double target_cost(int32_t rows) const { return costs_.target_ms(room_.taken ? std::max(rows, room_.nodes + 1) : rows); }
+  double target_cost(int32_t rows) const { return costs_.target_ms(room_.beam > 0 ? std::max(rows, room_.nodes + 1) : rows); }
+  // How deep it goes is decided beforehand where a device draws (level_worth.h).
+  bool together() const { return costs_.beside > 1; }
+  // Nodes that a device drafts from, of each level.
+  int32_t beam() const {
+    return now_.beams.best(1, kTopK, aim(), [&](int32_t n) { return costs_.draft_ms(n); });
+  }
   double plain_ms() const { return costs_.target ? costs_.target_ms(1) : 0; }
   // Noise in what all sessions of a batch come to grows with the root of their number.
   double weight() const { return 1 / std::sqrt(static_cast<double>(costs_.beside)); }
@@ -404,7 +424,7 @@ class AutoPolicy final : public TreePolicy {
   CycleLimits limits_;
   struct Room {
     int32_t nodes, depth;
-    bool taken;  // by a device's plan, before there was a tree
+    int32_t beam;  // 0: nothing was taken by a device's plan before there was a tree
   } room_{};  // of this cycle's tree
   CycleCosts costs_;
   std::shared_ptr<SharedLearning> shared_ = std::make_shared<SharedLearning>();
@@ -416,6 +436,7 @@ class AutoPolicy final : public TreePolicy {
   std::vector<uint8_t> fate_, verified_;  // by node
   std::vector<int32_t> nodes_;
   std::vector<Asked> asked_;  // by depth
+  std::array<double, kMaxDepth + 1> seen_{};  // likewise, where together(): what asking would bring; NaN: no such nodes
   Asked offered_{};           // the next one
   size_t kept_ = 0;           // nodes selected
   bool explored_ = false;     // does not seem to pay

@@ -1,6 +1,7 @@
 // CAST: the tree's breadth, depth and size follow measured costs (CAST, section 4). As published: breadth pruning of every
 // level by Algorithm 1, depth pruning by the confidence gain of former cycles, dynamic reranking over the kept nodes.
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <limits>
 #include <numeric>
@@ -38,6 +39,7 @@ class CastPolicy final : public TreePolicy {
       for (const double gain : of) write(gain, 0, 0);
     }
     RowRoom::fields(rooms_, write);
+    RowRoom::fields(beams_, write);
     LevelHabit::fields(levels_, write);
     return write.take();
   }
@@ -55,13 +57,15 @@ class CastPolicy final : public TreePolicy {
       of.resize(n);
       for (double& gain : of) read(gain, 0, std::numeric_limits<double>::max());
     }
-    RowRoom rooms;
+    RowRoom rooms{kTargetRows}, beams{kLevelRows};
     LevelHabit habit;
     RowRoom::fields(rooms, read);
+    RowRoom::fields(beams, read);
     LevelHabit::fields(habit, read);
     if (!read.done()) return false;
     cycles_ = cycles;
     rooms_ = rooms;
+    beams_ = beams;
     levels_ = habit;
     std::copy_n(gains.begin(), std::min(levels, gains_.size()), gains_.begin());
     return true;
@@ -85,16 +89,20 @@ class CastPolicy final : public TreePolicy {
   bool shape(TreeShape* out) const override {
     if (!costs_.target || keep_ < 1 || max_depth_ < 1) return false;
     TreeWeighing& w = weighing_;
-    const int32_t nodes = rooms_.best(keep_ + 1, o_.threshold, [&](int32_t rows) { return target_cost(rows - 1); }) - 1;
-    w.draft_cost = draft_cost(o_.top_k);
+    const auto most = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(keep_) + 1));
+    const int32_t nodes = rooms_.best(2, most, o_.threshold, [&](int32_t rows) { return target_cost(rows - 1); }) - 1;
+    w.draft_cost = draft_cost(beam());
     w.gain.assign(1, 0);
     for (int32_t level = 1; level < max_depth_; ++level) w.gain.push_back(gain(level));
     const bool stops = o_.prune_depth && !explore_;
     w.threshold = stops ? o_.threshold : -std::numeric_limits<double>::infinity();
-    *out = {o_.top_k, o_.top_k, stops ? std::min(max_depth_, levels_.room()) : max_depth_, o_.rerank ? nodes : keep_, {}, &w};
+    *out = {o_.top_k, beam(), stops ? std::min(max_depth_, levels_.room()) : max_depth_, o_.rerank ? nodes : keep_, {}, &w};
     return true;
   }
-  void drawn_in(int32_t rows, int32_t /*levels*/) override { room_ = rows - 1; }
+  void drawn_in(int32_t rows, int32_t /*levels*/) override {
+    room_ = rows - 1;
+    beam_ = beam();
+  }
 
   bool expand(const DraftTree& tree, std::vector<int32_t>* frontier) override {
     frontier->clear();
@@ -118,9 +126,12 @@ class CastPolicy final : public TreePolicy {
     for (size_t k = 0; k < level_nodes_.size(); ++k) {  // Eq. 2: cost of drafting from k nodes
       sum += static_cast<double>(tree[level_nodes_[k]].value);
       utility_.push_back(sum);
-      cost_.push_back(draft_cost(room_ > 0 ? o_.top_k : static_cast<int32_t>(k) + 1));
+      cost_.push_back(draft_cost(room_ > 0 ? beam_ : static_cast<int32_t>(k) + 1));
     }
-    const auto n = o_.prune_breadth && room_ == 0 ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold)) : utility_.size();
+    if (room_ > 0) beams_.drew(utility_);
+    const size_t n = room_ > 0         ? std::min(utility_.size(), static_cast<size_t>(beam_))
+                     : o_.prune_breadth ? static_cast<size_t>(worth_keeping(utility_, cost_, o_.threshold))
+                                        : utility_.size();
     level_nodes_.resize(n);
     kept_.insert(kept_.end(), level_nodes_.begin(), level_nodes_.end());
     const double utility = utility_[n - 1];
@@ -168,6 +179,10 @@ class CastPolicy final : public TreePolicy {
     const std::deque<double>& gains = gains_[static_cast<size_t>(level)];
     return std::accumulate(gains.begin(), gains.end(), 0.0) / static_cast<double>(gains.size());
   }
+  // Nodes that a device drafts from, of each level.
+  int32_t beam() const {
+    return o_.prune_breadth ? beams_.best(1, o_.top_k, o_.threshold, [&](int32_t nodes) { return draft_cost(nodes); }) : o_.top_k;
+  }
   void remember(size_t level, double gain) {
     std::deque<double>& gains = gains_[level];
     gains.push_back(gain);
@@ -179,10 +194,10 @@ class CastPolicy final : public TreePolicy {
   std::vector<std::deque<double>> gains_;
   std::vector<int32_t> level_nodes_, kept_;
   std::vector<double> utility_, cost_;
-  RowRoom rooms_;  // of trees that a device draws
+  RowRoom rooms_{kTargetRows}, beams_{kLevelRows};  // of trees that a device draws: rows of the target's pass, and of a level's
   LevelHabit levels_;
   int32_t keep_ = 0, max_depth_ = 0, level_ = 0;
-  int32_t room_ = 0;  // for nodes, taken by a device's plan before there was a tree; 0: there is none
+  int32_t room_ = 0, beam_ = 0;  // for nodes and for a level's, taken by a device's plan before there was a tree; 0: there is none
   uint32_t cycles_ = 0;
   bool explore_ = false;
   double last_utility_ = 0;

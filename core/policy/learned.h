@@ -8,6 +8,7 @@
 #include "core/policy/calibration.h"
 #include "core/policy/level_habit.h"
 #include "core/policy/level_means.h"
+#include "core/policy/level_worth.h"
 #include "core/policy/mood.h"
 #include "core/policy/row_room.h"
 #include "core/policy/tree_policy.h"
@@ -55,9 +56,10 @@ struct Learned : Standing {
   // token that the nodes asked about were expected to bring themselves; and how much of those tokens their best children hold: all
   // until it is known, for who expects little never asks and never learns.
   LevelMeans gain{0.4}, goes_on{1};
-  // Of trees that a device draws.
-  RowRoom rooms;
+  // Of trees that a device draws: rows of the target's pass, and of a level's.
+  RowRoom rooms{kTargetRows}, beams{kLevelRows};
   LevelHabit levels;
+  LevelWorth depth;  // in a batch
 
   template <class Self, class F>
   static void fields(Self& self, F& f) {
@@ -68,7 +70,9 @@ struct Learned : Standing {
     LevelMeans::fields(self.gain, f);
     LevelMeans::fields(self.goes_on, f);
     RowRoom::fields(self.rooms, f);
+    RowRoom::fields(self.beams, f);
     LevelHabit::fields(self.levels, f);
+    LevelWorth::fields(self.depth, f);
     Trial::fields(self.trial, f);
     Stretch::fields(self.stretch, f);
     f(self.rate.tokens, 0, kMost);

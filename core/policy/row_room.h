@@ -1,49 +1,57 @@
-// RowRoom: how many rows the target's pass of a cycle is given where that must be said before the tree is drawn, since a device runs
-// both in one plan. The pass then takes as long as its room, whatever of it is filled, so the tree fills it; and the room is the one
-// in which the trees of the cycles before, filled up likewise, would have been worth most. A power of two, as devices work for.
+// RowRoom: how many rows a pass is given where that must be said before the tree is drawn, since a device runs all of a cycle in one
+// plan: the target's pass, or that of a level. It then takes as long as its room, whatever of it is filled, so the best nodes fill it;
+// and the room is the one in which those of the cycles before, filled up likewise, would have been worth most. A power of two, as
+// devices work for, or the most there may be.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace aerie {
 
 class RowRoom {
  public:
-  // What the best nodes of a tree have been worth, by the rows of a pass for them: the root's alone, with one node, with two ...
+  static constexpr size_t kRooms = 8;  // 1, 2, ... 128
+  // What such passes are worth as long as nothing is known.
+  explicit RowRoom(const std::array<double, kRooms>& prior) : mean_(prior) {}
+  // What a pass over 1, 2, ... rows would have been worth.
   void drew(std::span<const double> utility) {
     if (utility.empty()) return;
     cycles_ = std::min(cycles_ + 1, kMemory);
     for (size_t i = 0; i < kRooms; ++i) mean_[i] += (utility[std::min(utility.size(), rows(i)) - 1] - mean_[i]) / cycles_;
   }
-  // The rows, at most `most`, for which utility - threshold * cost(rows) is largest; before the first tree as many as are seldom wrong.
+  // The rows, from `least` to `most`, for which utility - threshold * cost(rows) is largest.
   template <class CostOf>
-  int32_t best(int32_t most, double threshold, const CostOf& cost) const {
-    size_t best = 0;
-    double best_net = 0;
-    for (size_t i = 0; i < kRooms && static_cast<int32_t>(rows(i)) <= most; ++i) {
-      const double net = cycles_ > 0 ? mean_[i] - threshold * cost(static_cast<int32_t>(rows(i))) : rows(i) <= kFirst;
-      if (i > 0 && net < best_net) continue;
-      best = i;
-      best_net = net;
+  int32_t best(int32_t least, int32_t most, double threshold, const CostOf& cost) const {
+    int32_t best = least;
+    double best_net = -std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < kRooms; ++i) {
+      const int32_t n = std::min(static_cast<int32_t>(rows(i)), most);
+      if (n < least) continue;
+      const double net = mean_[i] - threshold * cost(n);
+      if (net >= best_net) best = n, best_net = net;
+      if (n == most) break;
     }
-    return static_cast<int32_t>(rows(best));
+    return best;
   }
   template <class Self, class F>
   static void fields(Self& self, F& f) {
     f(self.cycles_, 0, kMemory);
-    for (auto& m : self.mean_) f(m, 0, 1e6);
+    for (auto& m : self.mean_) f(m, -1e6, 1e6);
   }
 
  private:
-  static constexpr size_t kRooms = 7, kFirst = 16;  // 2, 4, ... 128
   static constexpr double kMemory = 32;
-  static constexpr size_t rows(size_t i) { return size_t{2} << i; }
+  static constexpr size_t rows(size_t i) { return size_t{1} << i; }
   double cycles_ = 0;
-  std::array<double, kRooms> mean_{};
+  std::array<double, kRooms> mean_;
 };
+
+// Of a target's pass, whose first row is the root's; and of a level's, in what the nodes drafted from are worth themselves.
+constexpr std::array<double, RowRoom::kRooms> kTargetRows{1, 1.7, 2.4, 2.9, 3.2, 3.35, 3.45, 3.5}, kLevelRows{0.7, 0.95, 1.15, 1.25, 1.3, 1.3, 1.3, 1.3};
 
 }  // namespace aerie

@@ -26,7 +26,7 @@ void Session::share_experience() {
 
 PassCost Session::told_cost(const Drafter* drafter) const {
   PassCost cost;
-  for (const int32_t rows : {1, 16, kMaxCostRows}) cost.seed(rows, options_.pass_ms(drafter, rows));
+  for (int32_t rows = 1; rows <= kMaxCostRows; rows *= 2) cost.seed(rows, options_.pass_ms(drafter, rows));
   return cost;
 }
 

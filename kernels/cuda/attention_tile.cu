@@ -17,7 +17,7 @@ struct TileGrid {
   AERIE_HOST_DEVICE uint32_t blocks() const { return kv_heads.n * (tiles.n * splits + alone.n * alone_splits); }
 };
 template <class Tile>
-TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks) {
+TileGrid grid_for(int64_t rows, int64_t sequences, int64_t group, int64_t kv_heads, int64_t chunks) {
   const auto blocks_of = [](int64_t tiles, int64_t a_block) { return (tiles + a_block - 1) / a_block; };
   const auto splits_of = [&](int64_t blocks) {
     return static_cast<uint32_t>(std::clamp<int64_t>(Tile::kEnough / (blocks * kv_heads), 1, chunks));
@@ -25,7 +25,7 @@ TileGrid grid_for(int64_t rows, int64_t group, int64_t kv_heads, int64_t chunks)
   const int64_t tiles = blocks_of(rows * group, Tile::kBlockTiles * kTileQueries);
   const int64_t alone = blocks_of(rows * Tile::tiles_of_row(static_cast<uint32_t>(group)), Tile::kAloneTiles);
   // With nobody else's text beside its own a row goes alone through its last chunk, seldom two.
-  const uint32_t alone_splits = rows == 1 ? std::min(2u, splits_of(alone)) : splits_of(alone);
+  const uint32_t alone_splits = rows == 1 || sequences == 1 ? std::min(2u, splits_of(alone)) : splits_of(alone);
   return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), alone_splits};
 }
 
@@ -68,20 +68,17 @@ __device__ void attention_tile(const TileTask& task) {
 template <class Tile>
 void tile_chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
-  const TileGrid grid = grid_for<Tile>(bucket(op.out.rows), op.heads / op.cache.kv_heads, op.cache.kv_heads, task.chunks);
+  const TileGrid grid = grid_for<Tile>(bucket(op.out.rows), op.rows.sequences, op.heads / op.cache.kv_heads, op.cache.kv_heads, task.chunks);
   const LinearWishes wishes = wishes_for(p);
   launch<attention_tile<Tile>, Tile::kThreads, attention_tile_ahead>(p, {int64_t{grid.blocks()} + wishes.parts()}, kTileWarps * 32,
                                                                      Tile::kShared, TileTask{task, grid, wishes});
 }
 
-// Which of the two it is changes no bit. From so many tiles on they would be more blocks of one than the device has room for.
-constexpr int64_t kManyTiles = 64;
-
 template <int kTiles>
 bool any_chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t tiles = bucket(op.out.rows) * (op.heads / op.cache.kv_heads) / kTileQueries;
-  if (tiles >= kWideWarps && tiles * op.cache.kv_heads >= kManyTiles) tile_chunks<AttentionWide<kTiles>>(task, p);
+  if (tiles >= kWideWarps && tiles * op.cache.kv_heads >= p.options.many_tiles) tile_chunks<AttentionWide<kTiles>>(task, p);
   else tile_chunks<AttentionTile<kTiles>>(task, p);
   return true;
 }

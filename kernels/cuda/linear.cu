@@ -66,7 +66,7 @@ template <DType kType, int kGroups>
 void tiles(LinearTask task, const Place& p) {
   using S = Stage<kType, kGroups>;
   task.stages = std::min(p.options.stages, S::stages(p.most_shared));
-  task.one_by_one = p.options.one_by_one && kGroups <= 2;
+  task.one_by_one = kGroups * kGroupRows <= p.options.one_by_one;
   launch<linear_tile<kType, kGroups>, kPanelThreads, linear_tile_ahead<kType, kGroups>>(
       p, {(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts}, kPanelThreads, task.stages * S::kBytes, task);
 }

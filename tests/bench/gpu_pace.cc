@@ -1,18 +1,20 @@
 // gpu_pace: what cycles come to whose plans a device runs by itself, at the pass times of a GPU that was measured before:
 //   gpu_pace docs/cuda/h100.json [--tokens 64] > docs/cuda/pace.md
-// The demo model's own texts and trees, drawn here by the ops that a GPU runs (kernels/tree_ops.h); a target pass takes as long as
-// that of the 8B model in the file, a draft pass as long as those of its inflated head. So trees and rooms can be judged without a
-// GPU. Modelled: no GPU runs here.
+// The demo model's own texts and trees, drawn here by the ops that a GPU runs (kernels/tree_ops.h), alone and in batches; a pass
+// takes as long as one of so many rows in the file, of the 8B model and of its inflated head. So trees and rooms can be judged
+// without a GPU. Modelled: no GPU runs here.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "core/session/session.h"
+#include "core/session/batch.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/support/forwarding_policy.h"
@@ -40,13 +42,15 @@ const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I
 // Milliseconds, as the file has them.
 struct Gpu {
   std::map<int32_t, double> target;  // by rows
-  double draft_of_one = 0, draft = 0;
-  double target_bytes_ms = 0, draft_bytes_ms = 0;  // at the measured read bandwidth
-  std::map<std::string, json> measured;            // by tree
+  double draft_of_one = 0, draft = 0, draft_row = 0;  // over one row; over 2 to 16; for each row beyond
+  double target_bytes_ms = 0, draft_bytes_ms = 0;     // at the measured read bandwidth
+  std::map<std::string, json> measured;               // by tree
   double target_ms(int32_t rows) const {
-    const auto at = target.lower_bound(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(rows))));
-    return at == target.end() ? target.rbegin()->second : at->second;
+    const int32_t most = target.rbegin()->first;
+    if (rows > most) return target.at(most) * std::ceil(rows / 64.0) / (most / 64.0);
+    return target.lower_bound(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(rows))))->second;
   }
+  double draft_ms(int32_t rows) const { return rows <= 1 ? draft_of_one : draft + draft_row * std::max(0, rows - 16); }
 };
 
 Gpu read_gpu(const std::string& path) {
@@ -65,6 +69,9 @@ Gpu read_gpu(const std::string& path) {
     const auto a_pass = [&](const char* tree) { return gpu.measured.at(tree).at("draft_ms").get<double>() / gpu.measured.at(tree).at("draft_passes").get<double>(); };
     gpu.draft_of_one = a_pass("chain");
     gpu.draft = a_pass("eagle2");
+    std::map<int32_t, double> levels;
+    for (const json& p : j.at("bench").at("eagle_level").at("passes")) levels[p.at("rows")] = p.at("us").get<double>() / 1000;
+    gpu.draft_row = (levels.at(32) - levels.at(10)) / (32 - 10);
     gpu.draft_bytes_ms = j.at("inflated").at("drafters").begin()->at("pass_bytes").get<double>() / bandwidth * 1000;
   } catch (const std::exception& e) {
     fail(path + ": " + e.what());
@@ -74,25 +81,33 @@ Gpu read_gpu(const std::string& path) {
 }
 
 struct Sum {
-  double ms = 0, tokens = 0, cycles = 0, verified = 0, draft_passes = 0, verify_ms = 0;
+  double ms = 0, verify_ms = 0, tokens = 0, cycles = 0, verified = 0, draft_passes = 0;  // the last four over all texts
 };
 
-// Sums what cycles take.
-class Timed final : public test::ForwardingPolicy {
+// What a cycle's plan has room for.
+struct Plan {
+  int32_t rows = 1, beam = 0;
+};
+class Watched final : public test::ForwardingPolicy {
  public:
-  Timed(std::unique_ptr<TreePolicy> policy, Sum* sum) : ForwardingPolicy(std::move(policy)), sum_(*sum) {}
-  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Timed>(policy().clone(), &sum_); }
-  bool wants_costs() const override { return true; }  // or it would not be told how cycles end
-  void outcome(const DraftTree& tree, const CycleOutcome& o) override {
-    if (policy().wants_costs()) ForwardingPolicy::outcome(tree, o);
-    sum_.ms += o.ms;
-    sum_.cycles += 1;
-    sum_.tokens += static_cast<double>(o.path.size());
-    sum_.verified += static_cast<double>(o.verified.size());
+  Watched(std::unique_ptr<TreePolicy> policy, Plan* plan) : ForwardingPolicy(std::move(policy)), plan_(*plan) {}
+  std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<Watched>(policy().clone(), &plan_); }
+  void begin(const CycleLimits& limits) override {
+    plan_ = {};
+    ForwardingPolicy::begin(limits);
+  }
+  bool shape(TreeShape* shape) const override {
+    const bool has = ForwardingPolicy::shape(shape);
+    if (has) plan_.beam = std::max(shape->beam, 1);
+    return has;
+  }
+  void drawn_in(int32_t rows, int32_t levels) override {
+    plan_.rows = rows;
+    ForwardingPolicy::drawn_in(rows, levels);
   }
 
  private:
-  Sum& sum_;
+  Plan& plan_;
 };
 
 struct Pair {
@@ -104,7 +119,7 @@ struct Pair {
 Pair open(const std::string& models, const std::string& plugin) {
   Pair p;
   ModelOptions options;
-  options.kv_positions = 8192;
+  options.kv_positions = 16384;
   const std::shared_ptr<const Package> target = take(Package::open(models + "/demo.aerie"));
   p.model = take(Model::open(take(kernels::make_cpu_device({})), target, options));
   const std::shared_ptr<const Package> package = take(Package::open(models + "/demo-eagle.aerie"));
@@ -116,29 +131,55 @@ Pair open(const std::string& models, const std::string& plugin) {
   return p;
 }
 
-// All texts, one after another, in which the policy goes on learning.
-Sum run(const Pair& p, const Gpu& gpu, const PolicySpec& spec, float temperature, int32_t tokens) {
-  Sum sum;
-  for (size_t i = 0; i < p.prompts.size(); ++i) {
+// So many texts at a time, one step after another until the first has all its tokens.
+void run_together(const Pair& p, const Gpu& gpu, const PolicySpec& spec, float temperature, int32_t tokens, size_t first, size_t batch, Sum* sum) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<Plan> plans(batch);
+  std::vector<uint64_t> drafted(batch, 0);
+  auto together = take(Batch::create(p.model, {0}));
+  for (size_t i = 0; i < batch; ++i) {
     SessionOptions o;
     o.drafter = p.drafter;
     o.sampling.temperature = temperature;
     o.sampling.seed = 1;
-    o.sampling.stream = static_cast<uint32_t>(i);
+    o.sampling.stream = static_cast<uint32_t>(first + i);
     o.ignore_eos = true;
     o.drafts_on_device = true;
     o.tree = spec;
-    o.policy = [&] { return std::make_unique<Timed>(take(make_policy(spec)), &sum); };
-    o.pass_ms = [&](const Drafter* drafter, int32_t rows) { return drafter ? (rows > 1 ? gpu.draft : gpu.draft_of_one) : gpu.target_ms(rows); };
-    auto session = take(Session::create(p.model, o));
-    if (const Status s = session->append(p.prompts[i]); !s.ok()) fail(s.message());
-    for (size_t n = 0; n < static_cast<size_t>(tokens);) {
-      StepResult r;
-      if (const Status s = session->step(0, std::chrono::microseconds(0), &r); !s.ok()) fail(s.message());
-      n += r.tokens.size();
-    }
-    sum.draft_passes += static_cast<double>(session->statistics().draft_passes);
+    o.policy = [&plan = plans[i], &spec] { return std::make_unique<Watched>(take(make_policy(spec)), &plan); };
+    o.pass_ms = [&](const Drafter* drafter, int32_t rows) { return drafter ? gpu.draft_ms(rows) : gpu.target_ms(rows); };
+    sessions.push_back(take(Session::create(p.model, o)));
+    const auto& prompt = p.prompts[(first + i) % p.prompts.size()];
+    if (const Status s = sessions.back()->append(prompt); !s.ok()) fail(s.message());
+    if (const Status s = together->add(*sessions.back()); !s.ok()) fail(s.message());
   }
+  for (uint64_t most = 0; most < static_cast<uint64_t>(tokens);) {
+    if (const Status s = together->step(0, std::chrono::microseconds(0)); !s.ok()) fail(s.message());
+    if (std::all_of(sessions.begin(), sessions.end(), [](const auto& s) { return s->result().tokens.empty(); })) continue;  // a prompt's pass
+    int32_t rows = 0;
+    std::vector<int32_t> levels;  // rows of each draft pass
+    for (size_t i = 0; i < batch; ++i) {
+      const SessionStatistics& n = sessions[i]->statistics();
+      const uint64_t passes = n.draft_passes - std::exchange(drafted[i], n.draft_passes);
+      levels.resize(std::max(levels.size(), static_cast<size_t>(passes)), 0);
+      for (size_t l = 0; l < passes; ++l) levels[l] += l == 0 ? 1 : plans[i].beam;
+      rows += plans[i].rows;
+      sum->verified += plans[i].rows - 1;
+      sum->draft_passes += static_cast<double>(passes);
+      const auto came = static_cast<double>(sessions[i]->result().tokens.size());
+      sum->tokens += came;
+      sum->cycles += came > 0 ? 1 : 0;
+      most = std::max(most, n.emitted);
+    }
+    sum->verify_ms += gpu.target_ms(rows);
+    sum->ms += gpu.target_ms(rows);
+    for (const int32_t n : levels) sum->ms += gpu.draft_ms(n);
+  }
+}
+
+Sum run(const Pair& p, const Gpu& gpu, const PolicySpec& spec, float temperature, int32_t tokens, size_t batch) {
+  Sum sum;
+  for (size_t first = 0; first < std::max(p.prompts.size(), batch); first += batch) run_together(p, gpu, spec, temperature, tokens, first, batch, &sum);
   return sum;
 }
 
@@ -157,32 +198,35 @@ int main(int argc, char** argv) {
   const Pair pair = open(models, plugin);
   std::printf("# The pace of trees at a GPU's pass times, modelled\n\n"
               "Written by `tests/bench/gpu_pace.cc` (`gpu_pace %s --tokens %d`). **Modelled**: no GPU ran here. The demo model's own texts and\n"
-              "trees, six texts of %d tokens, at the pass times in that file: a target pass takes what one of Llama-3.1-8B's shape took for the\n"
-              "power of two of its rows, a draft pass what one of the inflated EAGLE head took (%.3f ms over one row, %.3f over more). Graphs that\n"
-              "are made on the way and the walk are not counted. The middle one of three rounds by speed; `auto` goes on learning through all of them.\n"
-              "*Measured* is the same file's, of the code of its day.\n\n"
-              "| T | tree | speedup | tau | nodes verified | draft passes | verify ms | cycle / its bytes | measured speedup | tau | cycle / its bytes |\n"
-              "|---|---|---|---|---|---|---|---|---|---|---|\n", file.c_str(), tokens, tokens, gpu.draft_of_one, gpu.draft);
-  for (const float temperature : {0.0f, 1.0f})
-    for (const char* tree : {"chain", "eagle2", "cast", "auto"}) {
-      std::vector<Sum> rounds;
-      for (int32_t i = 0; i < repeats; ++i) rounds.push_back(run(pair, gpu, PolicySpec{tree}, temperature, tokens));
-      std::sort(rounds.begin(), rounds.end(), [](const Sum& a, const Sum& b) { return a.tokens / a.ms < b.tokens / b.ms; });
-      const Sum& s = rounds[rounds.size() / 2];
-      const double drafts = s.draft_passes / s.cycles, bytes = gpu.target_bytes_ms + drafts * gpu.draft_bytes_ms, cycle = s.ms / s.cycles;
-      const double draft_ms = std::string(tree) == "chain" ? gpu.draft_of_one : gpu.draft;
-      const double first = std::min(drafts, 1.0) * gpu.draft_of_one + std::max(drafts - 1, 0.0) * draft_ms;
-      std::printf("| %g | `%s` | %.2f | %.2f | %.1f | %.2f | %.2f | %.2f |", static_cast<double>(temperature), tree, s.tokens / s.ms * gpu.target_ms(1),
-                  s.tokens / s.cycles, s.verified / s.cycles, drafts, cycle - first, cycle / bytes);
-      const auto at = temperature == 0 ? gpu.measured.find(tree) : gpu.measured.end();
-      if (at == gpu.measured.end()) {
-        std::printf(" | | |\n");
-        continue;
+              "trees, six texts or more of up to %d tokens, at the pass times in that file: a target pass takes what one of Llama-3.1-8B's shape took for\n"
+              "the power of two of its rows (of more than 128: for each 64 of them half of that of 128), a draft pass what one of the inflated EAGLE head\n"
+              "took (%.3f ms over one row, %.3f over up to 16, %.4f for each row beyond). Graphs that are made on the way and the walk are not counted.\n"
+              "The middle one of three rounds by speed; `auto` goes on learning through all of them. Speedup is against as many texts in plain decode,\n"
+              "a cycle's bytes are those of its target pass and its draft passes, and *measured* is the same file's, of the code of its day.\n\n"
+              "| texts at a time | T | tree | speedup | tau | rows verified | draft passes | verify ms | cycle / its bytes | measured speedup | tau | cycle / its bytes |\n"
+              "|---|---|---|---|---|---|---|---|---|---|---|---|\n", file.c_str(), tokens, tokens, gpu.draft_of_one, gpu.draft, gpu.draft_row);
+  for (const size_t batch : {1, 4, 8})
+    for (const float temperature : {0.0f, 1.0f})
+      for (const char* tree : {"chain", "eagle2", "cast", "auto"}) {
+        std::vector<Sum> rounds;
+        for (int32_t i = 0; i < repeats; ++i) rounds.push_back(run(pair, gpu, PolicySpec{tree}, temperature, tokens, batch));
+        std::sort(rounds.begin(), rounds.end(), [](const Sum& a, const Sum& b) { return a.tokens / a.ms < b.tokens / b.ms; });
+        const Sum& s = rounds[rounds.size() / 2];
+        const auto texts = static_cast<double>(batch);
+        const double plain = texts / gpu.target_ms(static_cast<int32_t>(batch)), steps = s.cycles / texts, drafts = s.draft_passes / s.cycles;
+        std::printf("| %zu | %g | `%s` | %.2f | %.2f | %.1f | %.2f | %.2f |", batch, static_cast<double>(temperature), tree, s.tokens / s.ms / plain,
+                    s.tokens / s.cycles, s.verified / s.cycles, drafts, s.verify_ms / steps);
+        if (batch == 1) std::printf(" %.2f |", s.ms / steps / (gpu.target_bytes_ms + drafts * gpu.draft_bytes_ms));
+        else std::printf(" |");  // draft passes of several texts are one
+        const auto at = batch == 1 && temperature == 0 ? gpu.measured.find(tree) : gpu.measured.end();
+        if (at == gpu.measured.end()) {
+          std::printf(" | | |\n");
+          continue;
+        }
+        const json& m = at->second;
+        const double took = m.at("draft_ms").get<double>() + m.at("verify_ms").get<double>() + m.at("other_ms").get<double>();
+        const double its_bytes = gpu.target_bytes_ms + m.at("draft_passes").get<double>() * gpu.draft_bytes_ms;
+        std::printf(" %.2f | %.2f | %.2f |\n", m.at("speedup").get<double>(), m.at("tau").get<double>(), took / its_bytes);
       }
-      const json& m = at->second;
-      const double took = m.at("draft_ms").get<double>() + m.at("verify_ms").get<double>() + m.at("other_ms").get<double>();
-      const double its_bytes = gpu.target_bytes_ms + m.at("draft_passes").get<double>() * gpu.draft_bytes_ms;
-      std::printf(" %.2f | %.2f | %.2f |\n", m.at("speedup").get<double>(), m.at("tau").get<double>(), took / its_bytes);
-    }
   return 0;
 }

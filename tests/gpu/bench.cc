@@ -37,7 +37,7 @@ ordered_json timed(Bench& b, const std::vector<Op>& plan, int64_t rows, double f
 // Of each kind of op one a layer, one after another.
 ordered_json bench_parts(Bench& b, const TargetPass& target, const Options& o) {
   ordered_json all;
-  for (const int64_t rows : {1, 8, 64}) {
+  for (const int64_t rows : {1, 8, 16, 32, 64}) {
     for (const auto& [name, plan] : target.parts(rows)) {
       const double us = b.time(plan, o.samples).us;
       std::fprintf(stderr, "  %2lld rows, %3zu x %-16s %9.1f us\n", static_cast<long long>(rows), plan.size(), name.c_str(), us);
@@ -56,17 +56,19 @@ const Way kWays[] = {{"as it is", {}},
                      {"not early", {.early = false}},
                      {"beside attention 0", {.beside_attention = 0}},
                      {"beside attention 256 KB", {.beside_attention = 256 << 10}},
-                     {"first stages at once", {.one_by_one = false}},
+                     {"first stages at once", {.one_by_one = 0}},
+                     {"one by one for all rows", {.one_by_one = 64}},
                      {"4 stages", {.stages = 4}},
-                     {"4 stages, at once", {.stages = 4, .one_by_one = false}},
+                     {"4 stages, at once", {.stages = 4, .one_by_one = 0}},
                      {"weights stay in the cache", {.once = false}},
+                     {"attention as of many from 16 rows on", {.many_tiles = 32}},
                      {"as it is, again", {}}};
 
 ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {
   ordered_json all;
   for (const Way& way : kWays) {
     b.use(way.options);
-    for (const int64_t rows : {1, 64}) {
+    for (const int64_t rows : {1, 16, 64}) {
       all.push_back(timed(b, target.plan(rows), rows, floor_us, o, way.name));
       all.back()["way"] = way.name;
     }

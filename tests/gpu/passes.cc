@@ -30,7 +30,7 @@ Working::Working(Bench& b, const Shape& s, int64_t layers, int32_t context)
   position = b.put(std::vector<int32_t>(kRows, context - 1));
   slots_ = b.put(slot);
   look_ = {b.put(page), pages, b.put(std::vector<int32_t>(kRows, 0)), position, b.put(own),
-           b.put(std::vector<int32_t>(kRows, 1)), slots_};
+           b.put(std::vector<int32_t>(kRows, 1)), slots_, 1};
 }
 
 void Working::angles(std::vector<Op>& plan, int64_t n) const {

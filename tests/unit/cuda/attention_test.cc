@@ -28,12 +28,14 @@ struct Cache : attention_test::Cache {
   }
 };
 
-Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0) {
+Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true) {
   const auto n = static_cast<int64_t>(rows.seq.size());
   const int64_t width = int64_t{c.shape.heads} * c.shape.dim, cols = c.shape.heads * (c.shape.dim + 2);
   Floats out(static_cast<size_t>(n * width)), partial(static_cast<size_t>(n * spans * cols), std::nanf(""));
   const Tensor p = spans ? view(partial, n * spans, cols) : Tensor{}, o = view(out, n, width);
-  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, rows.view(), 0.2f, o, p});
+  AttentionRows look = rows.view();
+  if (!said) look.sequences = 0;
+  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, look, 0.2f, o, p});
   if (spans) run_cuda(AttentionMerge{p, c.shape.heads, rows.view(), o});
   return out;
 }
@@ -210,6 +212,31 @@ TEST(CudaAttention, ABlockMayHaveManyChunks) {
   expect_near(all, want, 1e-4f);
   each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
   for (const size_t r : {0u, 5u, 15u, 40u}) expect_own_bits(c, rows, r, q, all);
+}
+
+// Rows of one text have fewer blocks for what each sees alone: also where that is many chunks, since a row sees less than others.
+TEST(CudaAttention, WhetherItIsSaidThatThereIsOneTextChangesNoBit) {
+  const Shape s{8, 2, 64, DType::bf16};
+  constexpr int32_t kPages = 24, kTail = kPages * 32;
+  Cache c(s, kPages + 4, 1);
+  Rows rows = anywhere(c, kPages);
+  Ints tail;
+  for (int32_t r = 0; r < 64; ++r) {
+    if (r < 40) tail.push_back(kTail + r);
+    rows.add(0, r == 7 ? 3 : r == 20 ? 300 : 700, r % 3 ? tail : Ints{kTail + r});
+  }
+  const int64_t width = int64_t{s.heads} * s.dim;
+  for (const size_t n : {3u, 16u, 64u}) {
+    Rows some = rows;
+    for (Ints* v : {&some.seq, &some.ctx, &some.tail_offset, &some.tail_len}) v->resize(n);
+    ASSERT_EQ(some.view().sequences, 1);
+    Floats q = random_floats(n * static_cast<size_t>(width), 3), want(q.size());
+    const auto m = static_cast<int64_t>(n);
+    run_reference(Attention{view(q, m, width), s.heads, c.kv, 0, some.view(), 0.2f, view(want, m, width), {}});
+    const Floats said = attend(c, some, q);
+    expect_near(said, want, 1e-4f);
+    EXPECT_TRUE(same_bits(attend(c, some, q, int64_t{0}, false), said)) << n;
+  }
 }
 
 // Many rows are gone through in another way than few (attention_wide.h): the same bits, whoever is beside them. Three texts,

@@ -39,7 +39,8 @@ struct Rows {
   Ints pages, seq, ctx, tail_offset, tail_len, tail_slots;
   int32_t stride = 0;
   AttentionRows view() const {
-    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data()};
+    const bool one = std::all_of(seq.begin(), seq.end(), [&](int32_t s) { return s == seq[0]; });
+    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data(), one ? 1 : 0};
   }
   void add(int32_t s, int32_t ctx_len, const Ints& tail) {
     seq.push_back(s);

@@ -361,7 +361,8 @@ inline void expect_autos_trees(kernels::Device& device, int cycles) {
     limits.max_depth = static_cast<int32_t>(1 + random() % 4 * 2);
     if (random() % 3 == 0) limits.max_nodes = 1 + static_cast<int32_t>(random() % 40);
     policy->begin(limits);
-    policy->costs({.target = target.data(), .draft = draft.data(), .draft_root = draft[1]});
+    const int32_t beside = cycle / 30 % 3 == 2 ? 4 : 1;  // in a batch how deep it goes is said beforehand
+    policy->costs({.target = target.data(), .draft = draft.data(), .draft_root = draft[1], .beside = beside});
     const auto again = policy->clone();
     TreeShape shape;
     if (!again->shape(&shape)) {
