@@ -13,7 +13,7 @@
 budget=${AERIE_GPU_BUDGET:-540}
 # and each check (the first: one suite of tests; the second: one test of a suite that failed):
 suite_limit=${AERIE_GPU_SUITE_SECONDS:-120} test_limit=${AERIE_GPU_TEST_SECONDS:-30} verify_limit=${AERIE_GPU_VERIFY_SECONDS:-120}
-bench_limit=${AERIE_GPU_BENCH_SECONDS:-90} torch_limit=${AERIE_GPU_TORCH_SECONDS:-90} inflate_limit=${AERIE_GPU_INFLATE_SECONDS:-200}
+bench_limit=${AERIE_GPU_BENCH_SECONDS:-90} torch_limit=${AERIE_GPU_TORCH_SECONDS:-90} inflate_limit=${AERIE_GPU_INFLATE_SECONDS:-240}
 sanitizer_limit=${AERIE_GPU_SANITIZER_SECONDS:-90}
 set -uo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
