@@ -51,7 +51,8 @@ class RowRoom {
   std::array<double, kRooms> mean_;
 };
 
-// Of a target's pass, whose first row is the root's; and of a level's, in what the nodes drafted from are worth themselves.
+// For the first cycle, guesses of what heads are worth that fit their target: of a target's pass, whose first row is the root's, in
+// tokens; of a level's in what the nodes drafted from are worth themselves.
 constexpr std::array<double, RowRoom::kRooms> kTargetRows{1, 1.7, 2.4, 2.9, 3.2, 3.35, 3.45, 3.5}, kLevelRows{0.7, 0.95, 1.15, 1.25, 1.3, 1.3, 1.3, 1.3};
 
 }  // namespace aerie

@@ -96,7 +96,6 @@ void Session::take_device_draft() {
 Status Session::ask_again(int32_t* proposed) {
   AERIE_TRY(device_.land());
   while (policy_->expand(tree_, &frontier_) && !frontier_.empty()) {
-    ++asked_levels_;
     if (one_pass()) {
       take_best(device_.all_tokens(), device_.all_logps());
       break;

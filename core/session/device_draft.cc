@@ -124,8 +124,6 @@ void DeviceDraft::download(Plan& plan) {
   else if (weighs()) download_places(plan);
 }
 
-int32_t DeviceDraft::rows_came() const { return came().rows; }
-
 int32_t DeviceDraft::proposed() const { return came().proposed; }
 
 Status DeviceDraft::take(DraftTree* tree, std::vector<int32_t>* selected) const {

@@ -42,7 +42,6 @@ class DeviceDraft {
   // there were to choose from.
   Status take(DraftTree* tree, std::vector<int32_t>* selected) const;
   int32_t proposed() const;
-  int32_t rows_came() const;  // the root one of them
 
   // The host asks a policy its questions when all has run, and finds the answers here: of a tree that was drawn ahead of
   // them, in a plan of its own, download_all() in the end; of one that weighs, for the policy to learn from.

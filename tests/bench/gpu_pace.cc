@@ -17,22 +17,14 @@
 #include "core/session/batch.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/bench/or_fail.h"
 #include "tests/support/forwarding_policy.h"
 
 namespace {
 
 using namespace aerie;
+using namespace aerie::bench;
 using nlohmann::json;
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "gpu_pace: %s\n", what.c_str());
-  std::exit(1);
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r.ok()) fail(r.status().message());
-  return std::move(r).value();
-}
 
 // The prompts of `aerie bench`.
 const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
@@ -150,11 +142,11 @@ void run_together(const Pair& p, const Gpu& gpu, const PolicySpec& spec, float t
     o.pass_ms = [&](const Drafter* drafter, int32_t rows) { return drafter ? gpu.draft_ms(rows) : gpu.target_ms(rows); };
     sessions.push_back(take(Session::create(p.model, o)));
     const auto& prompt = p.prompts[(first + i) % p.prompts.size()];
-    if (const Status s = sessions.back()->append(prompt); !s.ok()) fail(s.message());
-    if (const Status s = together->add(*sessions.back()); !s.ok()) fail(s.message());
+    check(sessions.back()->append(prompt));
+    check(together->add(*sessions.back()));
   }
   for (uint64_t most = 0; most < static_cast<uint64_t>(tokens);) {
-    if (const Status s = together->step(0, std::chrono::microseconds(0)); !s.ok()) fail(s.message());
+    check(together->step(0, std::chrono::microseconds(0)));
     if (std::all_of(sessions.begin(), sessions.end(), [](const auto& s) { return s->result().tokens.empty(); })) continue;  // a prompt's pass
     int32_t rows = 0;
     std::vector<int32_t> levels;  // rows of each draft pass
@@ -203,7 +195,7 @@ int main(int argc, char** argv) {
               "took (%.3f ms over one row, %.3f over up to 16, %.4f for each row beyond). Graphs that are made on the way and the walk are not counted.\n"
               "The middle one of three rounds by speed; `auto` goes on learning through all of them. Speedup is against as many texts in plain decode,\n"
               "a cycle's bytes are those of its target pass and its draft passes, and *measured* is the same file's, of the code of its day.\n\n"
-              "| texts at a time | T | tree | speedup | tau | rows verified | draft passes | verify ms | cycle / its bytes | measured speedup | tau | cycle / its bytes |\n"
+              "| texts at a time | T | tree | speedup | tau | nodes there is room for | draft passes | verify ms | cycle / its bytes | measured speedup | tau | cycle / its bytes |\n"
               "|---|---|---|---|---|---|---|---|---|---|---|---|\n", file.c_str(), tokens, tokens, gpu.draft_of_one, gpu.draft, gpu.draft_row);
   for (const size_t batch : {1, 4, 8})
     for (const float temperature : {0.0f, 1.0f})

@@ -14,25 +14,12 @@
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/bench/kv_format.h"
+#include "tests/bench/or_fail.h"
 
 namespace {
 
 using namespace aerie;
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "perplexity: %s\n", what.c_str());
-  std::exit(1);
-}
-
-template <class T>
-T take(Result<T> r) {
-  if (!r.ok()) fail(r.status().message());
-  return std::move(r).value();
-}
-
-void check(const Status& s) {
-  if (!s.ok()) fail(s.message());
-}
+using namespace aerie::bench;
 
 std::vector<int32_t> read_ids(const std::string& path, const Package& package) {
   std::ifstream in(path, std::ios::binary);

@@ -11,6 +11,7 @@
 #include "core/drafter/measure_drafter.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/bench/or_fail.h"
 #include "tests/bench/regret/replay.h"
 
 namespace {
@@ -25,16 +26,6 @@ struct Options {
   std::vector<int32_t> batches{1, 2, 4, 8, 16}, rows;
   int32_t threads = 0, tokens = 192, run = 3000;
 };
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "cast_ablation: %s\n", what.c_str());
-  std::exit(1);
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r.ok()) fail(r.status().message());
-  return std::move(r).value();
-}
 
 const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
                                 "def read_lines(path):\n    ", "class Parser:\n    def __init__(self, text):\n        ",
@@ -70,7 +61,7 @@ void measure(const Options& o) {
   m.rows = o.rows;
   m.least_samples = 3;
   const CostTable table = take(measure_costs(*p.model, {&p.drafter, 1}, m, std::chrono::milliseconds(0), {}));
-  if (const Status s = save_cost_table(table, o.output); !s.ok()) fail(s.message());
+  check(save_cost_table(table, o.output));
 }
 
 Replay::Maker eagle2(int32_t total, int32_t depth) {

@@ -11,6 +11,7 @@
 #include "core/model/cost_key.h"
 #include "core/text/tokenizer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/bench/or_fail.h"
 #include "tests/bench/regret/replay.h"
 
 namespace {
@@ -27,16 +28,6 @@ struct Options {
   int32_t threads = 0, tokens = 192, run = 3000, orders = 4;
   bool quick = false;
 };
-
-[[noreturn]] void fail(const std::string& what) {
-  std::fprintf(stderr, "regret: %s\n", what.c_str());
-  std::exit(1);
-}
-template <class T>
-T take(Result<T> r) {
-  if (!r.ok()) fail(r.status().message());
-  return std::move(r).value();
-}
 
 // `auto` was developed looking at replays of the first half only.
 const char* const kHalves[] = {"developed on", "held out"};
@@ -201,7 +192,7 @@ class Bench {
       table_ = take(measure_costs(*model_, drafters_, m, std::chrono::milliseconds(0), {}));
     }
     if (!o_.save_costs.empty())
-      if (const Status s = save_cost_table(table_, o_.save_costs); !s.ok()) fail(s.message());
+      check(save_cost_table(table_, o_.save_costs));
   }
 
   void cells(const std::string& name, float temperature, const std::vector<ReplayDrafter>& drafters, ordered_json* out) {

@@ -269,7 +269,7 @@ TEST_F(DeviceCycle, ABatchHasTheHostsTrees) {
         auto batch = must(Batch::create(model, {max_rows}));
         std::vector<std::unique_ptr<Session>> sessions;
         auto specs = trees();
-        if (max_rows > 0) specs.emplace_back().name = "cast";  // else it fills what rows its pass has
+        specs.emplace_back().name = "cast";
         for (size_t i = 0; i < specs.size(); ++i) {
           SessionOptions o = drawing(drafter, i % 2 ? 0.0f : 3.0f, specs[i], on_device);  // noise in common lets heads agree
           o.pass_ms = [](const Drafter* d, int32_t rows) { return d ? 0.02 : 1 + 0.01 * rows; };
@@ -287,7 +287,17 @@ TEST_F(DeviceCycle, ABatchHasTheHostsTrees) {
         }
         return all;
       };
-      EXPECT_EQ(texts(true), texts(false)) << kind.plugin << " " << max_rows;
+      auto device = texts(true), host = texts(false);
+      if (max_rows == 0) {  // cast fills what rows its pass has: other trees, the same text
+        const size_t tokens = std::min(device.back().first.size(), host.back().first.size());
+        EXPECT_GE(tokens, 100u + 14) << "a token a cycle";
+        for (auto* of : {&device, &host}) {
+          of->back().first.resize(tokens);
+          EXPECT_EQ(of->back().second[3], 0u) << "failures";
+          of->back().second.clear();
+        }
+      }
+      EXPECT_EQ(device, host) << kind.plugin << " " << max_rows;
     }
 }
 
