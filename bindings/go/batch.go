@@ -1,7 +1,7 @@
 package aerie
 
 /*
-#include <aerie/aerie.h>
+#include "callbacks.h"
 */
 import "C"
 
@@ -157,9 +157,16 @@ func (b *Batch) Step(ctx context.Context, options StepOptions) (step BatchStep, 
 		}
 		o := options.c()
 		var r C.aerie_batch_result
+		var this stepping
 		err := b.interrupter.run(ctx, batchCanceller(p), func() error {
 			r = C.aerie_batch_result{struct_size: C.uint32_t(unsafe.Sizeof(r))}
-			return check(func(e *C.aerie_error) C.int32_t { return C.aerie_batch_step(p, &o, &r, e) })
+			err := this.run(func(handle C.uintptr_t, e *C.aerie_error) C.int32_t {
+				return C.aerie_go_batch_step(p, &o, &r, handle, e)
+			})
+			for s := range b.sessions {
+				s.panicked = this.panicked // for their Result
+			}
+			return err
 		})
 		if err == nil {
 			step = BatchStep{int(r.n_sessions), int(r.n_tokens), int(r.n_emitting), int(r.n_ended), int(r.n_failed)}

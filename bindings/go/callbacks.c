@@ -25,7 +25,32 @@ void aerie_go_set_drafter_progress(aerie_drafter_options *options, uintptr_t han
   options->progress_user = (void *)handle;
 }
 
-static int32_t kv_full(void *user, int32_t positions_wanted) { return aerieGoKVFull((uintptr_t)user, positions_wanted); }
+/* The step that runs on this thread, where KVFull is asked for it; a step in a KVFull has its own. */
+static __thread uintptr_t running;
+
+int32_t aerie_go_session_step(aerie_session *session, const aerie_step_options *options, aerie_step_result *result,
+                              uintptr_t step, aerie_error *err) {
+  uintptr_t around = running;
+  int32_t code;
+  running = step;
+  code = aerie_session_step(session, options, result, err);
+  running = around;
+  return code;
+}
+
+int32_t aerie_go_batch_step(aerie_batch *batch, const aerie_step_options *options, aerie_batch_result *result,
+                            uintptr_t step, aerie_error *err) {
+  uintptr_t around = running;
+  int32_t code;
+  running = step;
+  code = aerie_batch_step(batch, options, result, err);
+  running = around;
+  return code;
+}
+
+static int32_t kv_full(void *user, int32_t positions_wanted) {
+  return aerieGoKVFull((uintptr_t)user, running, positions_wanted);
+}
 
 void aerie_go_set_kv_full(aerie_model_options *options, uintptr_t handle) {
   options->kv_full = kv_full;

@@ -74,15 +74,32 @@ func aerieGoProgress(handle C.uintptr_t, done, total C.uint64_t) (goOn C.int32_t
 	return 1
 }
 
-// making is what a model asks for room when its KV budget is spent.
-type making struct {
-	room func(positions int) bool
-	told *shared // where a panic waits for the step that it happened in
+// stepping is a step that is running, to the callbacks in it.
+type stepping struct {
+	panicked *PanicError // KVFull, the last time it was asked
 }
 
+// run makes the call, with the handle that aerieGoKVFull is given in it.
+func (s *stepping) run(call func(handle C.uintptr_t, e *C.aerie_error) C.int32_t) error {
+	s.panicked = nil
+	handle := cgo.NewHandle(s)
+	defer handle.Delete()
+	return check(func(e *C.aerie_error) C.int32_t { return call(C.uintptr_t(handle), e) })
+}
+
+// explain adds the panic of the step that err comes from, if there was one: it is why there is no room.
+func explain(err error, panicked *PanicError) error {
+	if e, ok := err.(*Error); ok && e.Code == ErrLimit && panicked != nil {
+		e.cause = panicked
+	}
+	return err
+}
+
+// aerieGoKVFull asks for room when a model's KV budget is spent. `step` is the running step's handle, or 0.
+//
 //export aerieGoKVFull
-func aerieGoKVFull(handle C.uintptr_t, positions C.int32_t) (again C.int32_t) {
-	m := cgo.Handle(handle).Value().(*making)
+func aerieGoKVFull(handle, step C.uintptr_t, positions C.int32_t) (again C.int32_t) {
+	room := cgo.Handle(handle).Value().(func(int) bool)
 	returned := false
 	defer func() {
 		// Not apart: it may call back into the library, which knows it by its thread. So an exit cannot be caught, and a
@@ -92,10 +109,10 @@ func aerieGoKVFull(handle C.uintptr_t, positions C.int32_t) (again C.int32_t) {
 			select {}
 		}
 	}()
-	failed := try(func() { again = flag(m.room(int(positions))) })
+	failed := try(func() { again = flag(room(int(positions))) })
 	returned = true
-	if failed != nil {
-		m.told.panicked.Store(failed)
+	if step != 0 {
+		cgo.Handle(step).Value().(*stepping).panicked = failed
 	}
 	return again
 }

@@ -73,7 +73,7 @@ func OpenModel(ctx context.Context, on *Runtime, path string, options *ModelOpti
 	if options.KVFull != nil {
 		below := base
 		base = newShared(nil)
-		full := cgo.NewHandle(&making{options.KVFull, base})
+		full := cgo.NewHandle(options.KVFull)
 		base.free = func() {
 			full.Delete()
 			below.drop()

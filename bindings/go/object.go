@@ -52,9 +52,8 @@ func (o *object[P]) close(interrupt func(P)) {
 
 // shared is what the library calls back into on behalf of several objects; the last of them to go takes it along.
 type shared struct {
-	users    int32
-	free     func()
-	panicked atomic.Pointer[PanicError] // in a callback, not yet told
+	users int32
+	free  func()
 }
 
 func newShared(free func()) *shared { return &shared{users: 1, free: free} }
@@ -62,16 +61,6 @@ func newShared(free func()) *shared { return &shared{users: 1, free: free} }
 func (s *shared) keep() *shared {
 	atomic.AddInt32(&s.users, 1)
 	return s
-}
-
-// explain adds the panic that a step failed by, if one did.
-func (s *shared) explain(err error) error {
-	if e, ok := err.(*Error); ok && e.Code == ErrLimit {
-		if panicked := s.panicked.Swap(nil); panicked != nil {
-			e.cause = panicked
-		}
-	}
-	return err
 }
 
 func (s *shared) drop() {

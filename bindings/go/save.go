@@ -21,9 +21,13 @@ func (s *Session) Save() (data []byte, err error) {
 			return ask
 		}
 		data = make([]byte, size)
-		return check(func(e *C.aerie_error) C.int32_t {
-			return C.aerie_session_save(p, unsafe.Pointer(&data[0]), size, &size, e)
+		err := check(func(e *C.aerie_error) C.int32_t {
+			return C.aerie_session_save(p, unsafe.Pointer(&data[0]), C.size_t(len(data)), &size, e)
 		})
+		if err == nil {
+			data = data[:size] // less, if a drafter has become unusable since
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@ type Session struct {
 	turn        turn
 	alone       *sync.Mutex // the turn while in no batch
 	interrupter interrupter
-	stops       []string // the stop strings that are set
+	stops       []string    // the stop strings that are set
+	panicked    *PanicError // KVFull in the last step, its own or its batch's
 }
 
 // NewSession makes a session; options may be nil.

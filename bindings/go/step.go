@@ -1,7 +1,7 @@
 package aerie
 
 /*
-#include <aerie/aerie.h>
+#include "callbacks.h"
 */
 import "C"
 
@@ -78,16 +78,21 @@ func (s *Session) Step(ctx context.Context, options StepOptions) (step Step, err
 	err = s.during(func(p *C.aerie_session) error {
 		o := options.c()
 		var r C.aerie_step_result
+		var this stepping
 		err := s.interrupter.run(ctx, sessionCanceller(p), func() error {
 			r = C.aerie_step_result{struct_size: C.uint32_t(unsafe.Sizeof(r))}
-			return check(func(e *C.aerie_error) C.int32_t { return C.aerie_session_step(p, &o, &r, e) })
+			err := this.run(func(handle C.uintptr_t, e *C.aerie_error) C.int32_t {
+				return C.aerie_go_session_step(p, &o, &r, handle, e)
+			})
+			s.panicked = this.panicked
+			return err
 		})
 		if err == nil {
 			step = newStep(&r)
 		}
-		return err
+		return explain(err, s.panicked)
 	})
-	return step, s.object.base.explain(err)
+	return step, err
 }
 
 // Result is what the session's last step gave, its own or its batch's, error included.
@@ -98,7 +103,7 @@ func (s *Session) Result() (step Step, err error) {
 		if err == nil {
 			step = newStep(&r)
 		}
-		return err
+		return explain(err, s.panicked)
 	})
-	return step, s.object.base.explain(err)
+	return step, err
 }

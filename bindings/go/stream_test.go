@@ -248,6 +248,26 @@ func TestKVFullMakesRoom(t *testing.T) {
 	if !errors.Is(at, ErrLimit) || !errors.As(at, &panicked) {
 		t.Error("a panic:", at)
 	}
+	both := []*Session{third, start(t, m, settings(nil, 0, 0), longPrompt()...)}
+	b, err := m.NewBatch(BatchOptions{})
+	defer must(t, b, err).Close()
+	for _, s := range both {
+		if err := b.Add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for failed := 0; failed < len(both); {
+		step, err := b.Step(ctx, StepOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed = step.Failed
+	}
+	for i, s := range []*Session{both[0], both[1], both[0], both[1]} {
+		if _, err := s.Result(); !errors.Is(err, ErrLimit) || !errors.As(err, &panicked) {
+			t.Error("a panic in a batch's step, result", i, err)
+		}
+	}
 }
 
 func TestEvaluate(t *testing.T) {

@@ -307,6 +307,7 @@ namespace Aerie
                 byte[] data = new byte[checked((int)size)];
                 fixed (byte* d = data)
                     AerieException.Check(Methods.aerie_session_save(session.Pointer, (IntPtr)d, size, &size, &e), ref e);
+                Array.Resize(ref data, checked((int)size)); // less, if a drafter has become unusable since
                 return data;
             }
         }

@@ -147,7 +147,8 @@ class Handle:
     def __init__(self, handle: ctypes.c_void_p, *parents: Any):
         self._handle: ctypes.c_void_p | None = handle
         self._parents = parents
-        self._calls = 0
+        self._callers: list[int] = []  # a thread for each call
+        self._owed: ctypes.c_void_p | None = None  # to be released by the last of them
         self._idle = threading.Condition()
         self._lent = threading.Lock()
 
@@ -156,15 +157,19 @@ class Handle:
         with self._idle:
             if self._handle is None:
                 raise ValueError(f"{type(self).__name__} is closed")
-            self._calls += 1
+            self._callers.append(threading.get_ident())
             handle = self._handle
         try:
             yield handle
         finally:
+            owed = None
             with self._idle:
-                self._calls -= 1
-                if self._calls == 0:
+                self._callers.remove(threading.get_ident())
+                if not self._callers:
+                    owed, self._owed = self._owed, None
                     self._idle.notify_all()
+            if owed is not None:
+                self._free(owed)
 
     @contextmanager
     def _borrow(self) -> Iterator[ctypes.c_void_p]:
@@ -181,7 +186,8 @@ class Handle:
         """Make calls that run on other threads end soon."""
 
     def close(self) -> None:
-        """Give the object back; a second time does nothing. Waits for calls on other threads."""
+        """Give the object back; a second time does nothing. Waits for calls on other threads; in a signal handler, which comes
+        in the middle of a call on this one, the end of that call gives it back."""
         self._give_back()
         release_late()
 
@@ -190,9 +196,15 @@ class Handle:
             handle, self._handle = self._handle, None
             if handle is None:
                 return
-            if self._calls:
+            if self._callers:
                 self._interrupt(handle)
-            self._idle.wait_for(lambda: self._calls == 0)
+            if threading.get_ident() in self._callers:
+                self._owed = handle
+                return
+            self._idle.wait_for(lambda: not self._callers)
+        self._free(handle)
+
+    def _free(self, handle: ctypes.c_void_p) -> None:
         with inside:
             getattr(library(self._of), self._release)(handle)
 

@@ -281,10 +281,11 @@ class Session(Handle):
     def save(self) -> bytearray:
         """The text with what has been computed for it; `Model.restore` goes on from there."""
         size = ctypes.c_size_t()
-        with self._use() as handle:
+        with self._borrow() as handle:
             call("aerie_session_save", handle, None, 0, ctypes.byref(size))
             data = bytearray(size.value)
             call("aerie_session_save", handle, (ctypes.c_char * len(data)).from_buffer(data), len(data), ctypes.byref(size))
+        del data[size.value:]  # less, if a drafter has become unusable since
         return data
 
     def save_file(self, path: str | os.PathLike[str]) -> None:

@@ -39,6 +39,34 @@ class Life(Case):
         self.assertEqual(ids(session, 64), the_text(0.0, 5, 64))
         session.close()
 
+    def test_a_signal_handler_closes(self):
+        """In the middle of a call on its own thread, which it cannot wait for. In a process of its own, as below."""
+        program = f"""
+import signal
+import aerie
+
+runtime = aerie.Runtime(threads=1)
+session = aerie.Model({str(DEMO)!r}, runtime).session(ignore_eos=True, tree="chain")
+session.append({PROMPT!r})
+
+def close(*_):
+    with session._use():  # wherever the signal came
+        session.close()
+        assert session.closed
+
+signal.signal(signal.SIGALRM, close)
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+try:
+    while True:
+        session.step()
+        if session.length > 400:
+            session.rewind(len({PROMPT!r}))
+except (aerie.Cancelled, ValueError):
+    print("closed", session.closed)
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.stdout, done.returncode), ("closed True\n", 0), done.stderr)
+
     def test_load_cycles(self):
         def resident() -> int:
             return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
