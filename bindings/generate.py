@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 from generator import abi, csharp, parse, python, rust
-from generator.api import Layout
+from generator.api import Layout, tail_padding
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -21,6 +21,8 @@ def main():
     check = arguments.parse_args().check
     headers = parse.parse(ROOT / "capi/include")
     layout = Layout(headers)
+    if padded := list(tail_padding(headers, layout)):
+        sys.exit(f"{', '.join(padded)}: end in padding; add a reserved field")
     stale = []
     for emitter in (abi, rust, csharp, python):
         for name, text in emitter.files(headers, layout).items():

@@ -103,6 +103,17 @@ class Layout:
             offset += size
 
 
+def tail_padding(headers, layout):
+    """Options and results that end in padding. A field that a later version appends may lie where an older program left
+    garbage, and the size would not say so; a reserved field holds the place."""
+    for h in headers:
+        for s in h.structs:
+            if s.fields[0].name == "struct_size":
+                last, offset = list(layout.offsets(s))[-1]
+                if offset + layout.size_align(last.type)[0] != layout.size(s):
+                    yield s.name
+
+
 def char_pointer(t):
     return isinstance(t, Pointer) and isinstance(t.to, Named) and t.to.name == "char"
 

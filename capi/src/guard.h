@@ -60,6 +60,16 @@ inline Status check_struct_size(uint32_t size, const char* name) {
                                            "; set it with AERIE_INIT or to sizeof");
 }
 
+// Fields that have no meaning yet are 0: they may get one.
+template <class T>
+bool reserved_is_set(const T& s) {
+  bool set = false;
+  if constexpr (requires { s.reserved; }) set = set || s.reserved != 0;
+  if constexpr (requires { s.reserved0; }) set = set || s.reserved0 != 0;
+  if constexpr (requires { s.reserved2; }) set = set || s.reserved2 != 0;
+  return set;
+}
+
 // Read the caller's size-first struct into a zeroed local: fields an older caller does not have are
 // zero, that is, the default. NULL gives all defaults (check before when that is not allowed). A newer
 // caller's further fields must be zero: a request we do not know is refused, not ignored.
@@ -71,14 +81,12 @@ Status read_struct(const T* in, T* out, const char* name) {
   if (in == nullptr) return {};
   const uint32_t size = in->struct_size;
   AERIE_TRY(check_struct_size(size, name));
-  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(in);
-  for (size_t i = sizeof(T); i < size; ++i) {
-    if (bytes[i] != 0) {
-      return error(Code::unsupported, std::string(name) + ": a field of a newer version of this header is set");
-    }
-  }
   std::memcpy(static_cast<void*>(out), in, std::min<size_t>(size, sizeof(T)));
   out->struct_size = sizeof(T);
+  const unsigned char* bytes = reinterpret_cast<const unsigned char*>(in);
+  bool newer = reserved_is_set(*out);
+  for (size_t i = sizeof(T); i < size; ++i) newer = newer || bytes[i] != 0;
+  if (newer) return error(Code::unsupported, std::string(name) + ": a field of a newer version of this header is set");
   return {};
 }
 

@@ -26,4 +26,10 @@ for c in "$tmp"/plugin-*; do
   if [[ $c == *.cpp ]]; then "${cxx[@]}" -shared -fPIC "$c" -o "$c.so"; else "${cc[@]}" -shared -fPIC "$c" -o "$c.so"; fi
   "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "$c.so" --drafter repeat \
     --prompt "It was" --max-tokens 32 --compare >/dev/null
+  # Another one beside it whose class has the same name, neither compiled with hidden names.
+  [[ $c == *.cpp ]] || continue
+  sed 's/"repeat"/"again"/' "$c" >"$tmp/again.cpp"
+  "${cxx[@]}" -shared -fPIC "$tmp/again.cpp" -o "$tmp/again.so"
+  "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "$c.so" --plugin "$tmp/again.so" --drafter again \
+    --prompt "It was" --max-tokens 8 >/dev/null
 done

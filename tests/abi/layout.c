@@ -93,6 +93,7 @@ AT(aerie_tree_options, top_k, 16);
 AT(aerie_tree_options, n_paths, 20);
 AT(aerie_tree_options, paths, 24);
 AT(aerie_tree_options, threshold, 32);
+AT(aerie_tree_options, reserved0, 36);
 SIZE(aerie_session_options, 72);
 AT(aerie_session_options, struct_size, 0);
 AT(aerie_session_options, max_context, 4);

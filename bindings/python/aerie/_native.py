@@ -240,6 +240,7 @@ class aerie_tree_options(Structure):
         ("n_paths", c_int32),  # static: rank paths, 0: EAGLE's 25-node tree
         ("paths", POINTER(c_int32)),  # each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1
         ("threshold", c_float),  # cast: C1 = C2 = C3; 0: 3
+        ("reserved0", c_int32),
     ]
 
 

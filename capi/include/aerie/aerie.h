@@ -13,7 +13,8 @@
  *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take), AERIE_E_OUT_OF_MEMORY and
  *    AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
- *    sizeof. Fields are only ever appended; zero means the default. One struct points at another, so that each can grow.
+ *    sizeof. Fields are only ever appended; zero means the default, and reserved ones are zero. One struct points at another,
+ *    so that each can grow.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
  *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one
  *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
@@ -288,6 +289,7 @@ typedef struct aerie_tree_options { /* fields that the policy has not stay 0, or
   int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
   const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
   float threshold;      /* cast: C1 = C2 = C3; 0: 3 */
+  int32_t reserved0;
 } aerie_tree_options;
 
 typedef struct aerie_session_options {

@@ -84,7 +84,14 @@ struct Drafter {
   }
 };
 
-namespace drafter_detail {
+/* Hidden, for GCC and glibc give what is static in a template one place in a process, whatever library it is in: two plugins
+ * with a class of one name, as two versions of one have it, would share the first one's table. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#define AERIE_DRAFTER_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define AERIE_DRAFTER_HIDDEN
+#endif
+namespace drafter_detail AERIE_DRAFTER_HIDDEN {
 
 template <class F>
 int32_t guarded(const F& call) noexcept {
@@ -191,6 +198,7 @@ struct Plugin {
 };
 
 }  // namespace drafter_detail
+#undef AERIE_DRAFTER_HIDDEN
 }  // namespace aerie
 
 /* The plugin's one exported symbol: AERIE_DRAFTER_PLUGIN(Class...), outside of every namespace. */

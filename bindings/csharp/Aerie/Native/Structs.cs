@@ -188,6 +188,7 @@ namespace Aerie.Native
         internal int* paths;
         /// <summary>cast: C1 = C2 = C3; 0: 3</summary>
         internal float threshold;
+        internal int reserved0;
     }
 
     /// <summary>struct aerie_session_options</summary>

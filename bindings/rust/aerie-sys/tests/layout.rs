@@ -98,6 +98,7 @@ fn aerie() {
     at!(aerie_tree_options, n_paths, 20);
     at!(aerie_tree_options, paths, 24);
     at!(aerie_tree_options, threshold, 32);
+    at!(aerie_tree_options, reserved0, 36);
     assert_eq!(size_of::<aerie_session_options>(), 72);
     at!(aerie_session_options, struct_size, 0);
     at!(aerie_session_options, max_context, 4);

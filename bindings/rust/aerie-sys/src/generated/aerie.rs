@@ -411,6 +411,8 @@ pub struct aerie_tree_options {
     pub paths: *const i32,
     /// cast: C1 = C2 = C3; 0: 3
     pub threshold: f32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
 }
 // Every field may be zero: numbers, pointers and optional functions.
 impl Default for aerie_tree_options {
