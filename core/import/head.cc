@@ -56,13 +56,15 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps) {
   constexpr const char* kKey = "eagle_aux_hidden_state_layer_ids";
   const int32_t layers = head.target_config().layers;
   AERIE_TRY(head.reader().integers(kKey, taps).at(head.config_path));
+  const bool after = !taps->empty() && taps->front() == 1;  // named by the layers whose outputs they are
   if (taps->empty()) *taps = default_taps(layers);
-  else if (taps->front() == 1)
-    for (int32_t& t : *taps) ++t;
   if (taps->size() > 8) return head.bad(kKey, std::to_string(taps->size()) + " taps; at most 8");
-  for (const int32_t t : *taps)
-    if (t < 0 || t > layers)
-      return head.bad(kKey, "the input of layer " + std::to_string(t) + "; the target has " + std::to_string(layers) + " layers");
+  for (int32_t& t : *taps) {
+    if (t < 0 || t > layers - (after ? 1 : 0))
+      return head.bad(kKey, std::string(after ? "the output" : "the input") + " of layer " + std::to_string(t) + "; the target has " +
+                                std::to_string(layers) + " layers");
+    if (after) ++t;
+  }
   return {};
 }
 
@@ -139,7 +141,7 @@ void finish_head(const HeadSource& head, Sink& sink, const std::string& plugin, 
   d.plugin_id = plugin;
   d.target_fingerprint = head.target->fingerprint();
   for (const auto& [name, value] : params) d.params.push_back({name, value});
-  sink.finish_drafter(head.target->name().substr(0, 240) + "-" + plugin, d);
+  sink.finish_drafter(shown(head.target->name(), 240) + "-" + plugin, d);
 }
 
 }  // namespace aerie

@@ -111,13 +111,14 @@ Status refuse_sliding_window(const ConfigReader& j, const LlamaConfig& c) {
     if (std::any_of(types.begin(), types.end(), [](const json& t) { return !is_text(t, "full_attention"); }))
       return unsupported("layer_types", "only full_attention is supported");
   }
+  // transformers' MistralConfig has one unless it is said to be null, and no switch; Qwen's have one where it is switched on.
+  const bool mistral = j.has("model_type") && is_text(j.at("model_type"), "mistral");
   bool used = true;
   AERIE_TRY(j.boolean("use_sliding_window", &used, true));
-  // transformers' MistralConfig has one unless it is said to be null.
+  const bool unsaid = !j.contains("sliding_window") && (mistral || (used && j.has("use_sliding_window")));
   int32_t window = 0;
-  const bool unsaid = !j.contains("sliding_window") && j.has("model_type") && is_text(j.at("model_type"), "mistral");
   AERIE_TRY(j.integer("sliding_window", &window, unsaid ? 4096 : 0));
-  if (used && window > 0 && window < c.max_context)
+  if ((used || mistral) && window > 0 && window < c.max_context)
     return unsupported("sliding_window", std::to_string(window) + " is shorter than the context");
   return {};
 }

@@ -18,18 +18,20 @@ std::string quoted(const std::string& path) {  // for a POSIX shell
 
 }  // namespace
 
+// By names alone, and many files by what theirs have in common: an aerie_error has 500 bytes, of which a path may take half.
 Status refuse_pickles(const std::vector<std::string>& files) {
   std::string list;
-  for (const std::string& f : files) {
-    list += ' ';
-    list += quoted(f);
+  if (files.size() > 1) {
+    const std::string first = platform::file_name(files.front()), last = platform::file_name(files.back());
+    const auto same = std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first;
+    list = ' ' + quoted(std::string(first.begin(), same)) + '*' + first.substr(first.find_last_of('.'));
+  } else {
+    list = ' ' + quoted(platform::file_name(files.front()));
   }
   return error(Code::unsupported,
-               files.front() + ": a PyTorch pickle, which can run code when it is read; convert it where it is trusted: "
-               "python -c \"import sys, torch; from safetensors.torch import save_file; "
-               "save_file({k: v.contiguous().clone() for f in sys.argv[2:] for k, v in torch.load(f, map_location='cpu', "
-               "weights_only=True).items()}, sys.argv[1])\" " +
-                   quoted(platform::join_path(platform::parent_directory(files.front()), "model.safetensors")) + list);
+               files.front() + ": a PyTorch pickle, which can run code when read; if trusted, convert it in its directory: "
+               "python -c \"import sys,torch,safetensors.torch as s; s.save_file({k:v.contiguous().clone() for f in sys.argv[1:] "
+               "for k,v in torch.load(f,'cpu',weights_only=True).items()},'model.safetensors')\"" + list);
 }
 
 Result<std::vector<std::string>> find_pickles(const std::string& directory) {

@@ -6,6 +6,7 @@
 #include "core/import/candidate_head.h"
 #include "core/import/lfs_pointer.h"
 #include "core/platform/file.h"
+#include "core/platform/utf8.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/narrow_floats.h"
 
@@ -52,7 +53,8 @@ Status Sink::pack(const std::string& name, const std::vector<float>& values, int
 }
 
 void Sink::remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
-  if (options_.candidate_rank < 1 || (name != "embed" && name != "lm_head")) return;
+  if (options_.candidate_rank < 1 || (name != "lm_head" && (name != "embed" || untied_))) return;
+  untied_ = name == "lm_head";
   head_ = values;
   head_rows_ = rows;
   head_cols_ = cols;
@@ -124,7 +126,7 @@ std::string Sink::fingerprint() const {
 void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
   const RopeScaling& r = c.rope_scaling;
   char text[512];
-  const int n =
+  int n =
       std::snprintf(text, sizeof text,
                     "llama vocab %d hidden %d layers %d heads %d %d x %d ffn %d eps %.9g rope %.9g %d %.9g %.9g %.9g "
                     "%d tied %d bias %d%s",
@@ -132,6 +134,8 @@ void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
                     static_cast<double>(c.rms_eps), static_cast<double>(c.rope_theta), static_cast<int>(r.kind),
                     static_cast<double>(r.factor), static_cast<double>(r.low_freq_factor),
                     static_cast<double>(r.high_freq_factor), r.original_context, c.tied, c.qkv_bias, c.qk_norm ? " qk_norm" : "");
+  if (r.kind == RopeScaling::Kind::yarn)
+    n += std::snprintf(text + n, sizeof text - static_cast<size_t>(n), " attention %.9g", static_cast<double>(r.attention_factor));
   hash(text, static_cast<size_t>(n));
   writer_->set_name(name_from_path(path));
   writer_->set_fingerprint(fingerprint());
@@ -151,14 +155,17 @@ void Sink::finish_drafter(const std::string& name, const DrafterConfig& c) {
   writer_->set_drafter(c);
 }
 
+std::string shown(const std::string& name, size_t most) {
+  std::string out(most, 0);
+  out.resize(one_line(name, out.data(), most));
+  return out;
+}
+
 std::string name_from_path(const std::string& path) {
   std::string name = platform::file_name(path);
   for (const char* extension : {".safetensors", ".aerie", ".gguf", ".bin"})
     if (name.ends_with(extension) && name != extension) name.resize(name.size() - std::string(extension).size());
-  for (char& c : name)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';
-  if (name.size() > 255) name.resize(255);
-  return name;
+  return shown(name, 255);
 }
 
 }  // namespace aerie

@@ -57,9 +57,12 @@ class Sink {
   std::vector<char> data_, scales_;
   std::vector<float> head_;  // (head_rows_, head_cols_)
   int64_t head_rows_ = 0, head_cols_ = 0;
+  bool untied_ = false;  // it is the lm_head's
 };
 
-// The last component of a path without its extension, as a package name may be.
+// A package's name: what may be shown of it, cut to so many bytes.
+std::string shown(const std::string& name, size_t most);
+// The last component of a path without its extension.
 std::string name_from_path(const std::string& path);
 
 // What each kind of source does (one file each).

@@ -109,8 +109,9 @@ Status decode(const fbs::Target& t, LlamaConfig* out) {
   if (const fbs::RopeScaling* r = t.rope_scaling()) {
     if (!known(r->kind(), fbs::RopeKind::yarn))
       return error(Code::unsupported, "rope_scaling: unknown to this build");
-    c.rope_scaling = {static_cast<RopeScaling::Kind>(r->kind()), r->factor(), r->low_freq_factor(),
-                      r->high_freq_factor(), r->original_context(), r->attention_factor()};
+    const auto kind = static_cast<RopeScaling::Kind>(r->kind());
+    c.rope_scaling = {kind, r->factor(), r->low_freq_factor(), r->high_freq_factor(), r->original_context(),
+                      kind == RopeScaling::Kind::yarn ? r->attention_factor() : 1.0f};  // no other kind has one
   }
   return {};
 }

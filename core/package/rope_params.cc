@@ -33,6 +33,7 @@ Result<RopeScaling> read_rope_scaling(const DrafterConfig& c) {
   if (!(original >= 1 && original <= 1 << 24)) return error(Code::bad_format, "rope_scaling.original_context: " + std::to_string(original));
   s.kind = static_cast<RopeScaling::Kind>(kind);
   s.original_context = static_cast<int32_t>(original);
+  if (s.kind != RopeScaling::Kind::yarn) s.attention_factor = 1;  // no other kind has one
   AERIE_TRY(package::check_rope_scaling(s));
   return s;
 }

@@ -7,6 +7,7 @@
 
 #include "core/package/format.h"
 #include "core/package/rope_params.h"
+#include "core/platform/utf8.h"
 
 namespace aerie::package {
 
@@ -214,9 +215,7 @@ bool tensor_extent(DType dtype, Layout layout, int64_t rows, int64_t cols, uint6
 }
 
 Status check_manifest(const Manifest& m, uint64_t data_bytes) {
-  if (m.name.size() > 255 ||
-      std::any_of(m.name.begin(), m.name.end(), [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; }))
-    return bad("name", "too long or has control characters");
+  if (m.name.size() > 255 || one_line(m.name) != m.name) return bad("name", "too long, not UTF-8, or has control characters");
   AERIE_TRY(check_fingerprint(m.fingerprint));
   if (m.kind == PackageKind::target) {
     if (!m.target || m.drafter) return bad("kind", "a target package has a target config and no drafter config");

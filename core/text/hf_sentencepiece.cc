@@ -13,8 +13,6 @@ using Piece = SentencePiece::Piece;
 using Rules = SentencePiece::Rules;
 using Type = SentencePiece::Type;
 
-constexpr const char* kMeta = "\xe2\x96\x81";
-
 bool is(const Json& object, const char* key, const char* text) { return text_of(object, key) == text; }
 bool replaces(const Json& j, const char* what, const char* with) {
   const Json& pattern = field(j, "pattern");
@@ -130,6 +128,11 @@ Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, 
 Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>& pieces, MergeList* out) {
   if (!merges.is_array()) return damaged("model.merges is not an array");
   const auto normal = [&](Ids::const_iterator at) { return pieces[static_cast<size_t>(at->second)].type == Type::normal; };
+  // A text has no U+2581 before spaces have become that: such a token is only merged.
+  const auto only_merged = [&](Ids::const_iterator at) {
+    const Piece& p = pieces[static_cast<size_t>(at->second)];
+    return p.type == Type::user && !p.normalized && at->first.find(kMeta) != std::string::npos;
+  };
   for (const Json& merge : merges) {
     AERIE_ASSIGN(const auto pair, merge_of(merge));
     const auto& [left, right] = pair;
@@ -138,7 +141,12 @@ Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>&
     if (l == ids.end() || r == ids.end() || joined == ids.end())
       return damaged("merge \"" + left + " " + right + "\" of what is not a token");
     // Added tokens are found before there is anything to merge, and bytes join with nothing.
-    if (normal(l) && normal(r) && normal(joined)) out->emplace_back(l->second, r->second);
+    if (normal(l) && normal(r) && normal(joined)) {
+      out->emplace_back(l->second, r->second);
+      continue;
+    }
+    for (const auto& at : {l, r, joined})
+      if (only_merged(at)) return refuse("added token \"" + at->first + "\", which is looked for in the text as it is, with merges,");
   }
   if (out->empty()) return refuse("byte_fallback without merges");  // without them the scores would count
   return {};

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
-constexpr std::string_view kMeta = "\xe2\x96\x81";
 using Type = SentencePiece::Type;
 using Rules = SentencePiece::Rules;
 
@@ -65,9 +64,9 @@ bool read_type(uint8_t byte, bool ruled, SentencePiece::Piece* p) {
 std::string with_spaces(std::string_view piece) {
   std::string out;
   for (size_t at = 0; at < piece.size();) {
-    const bool space = piece.substr(at, kMeta.size()) == kMeta;
+    const bool space = piece.substr(at).starts_with(kMeta);
     out += space ? ' ' : piece[at];
-    at += space ? kMeta.size() : 1;
+    at += space ? std::string_view(kMeta).size() : 1;
   }
   return out;
 }

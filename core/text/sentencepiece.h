@@ -72,6 +72,7 @@ class SentencePiece final : public Tokenizer {
   AddedTokenMatcher raw_added_, normalized_added_;
 };
 
+inline constexpr const char* kMeta = "\xe2\x96\x81";  // U+2581
 // A piece as files spell it: U+2581 is a space.
 std::string with_spaces(std::string_view piece);
 

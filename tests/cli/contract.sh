@@ -88,6 +88,8 @@ EOF
   --temperature 0.7 --seed 5 --json >"$tmp/r.json"
 python3 -c 'import json,sys; a, b = (json.load(open(p))["tokens"] for p in sys.argv[1:]); assert a == b' "$tmp/r.json" "$tmp/first.json"
 "$aerie" bench --model "$model" --drafter "$head" --tree auto --threads 1 --profile "$tmp/here.costs" --max-tokens 4 --repeats 1 >/dev/null
+"$aerie" bench --model "$model" --batch 1 --batch 2 --threads 1 --max-tokens 4 --repeats 1 --json >"$tmp/b.json"
+python3 -c 'import json,sys; assert [(r["batch"], r["speedup"]) for r in json.load(open(sys.argv[1]))["rows"]] == [(1, 1), (2, 1)]' "$tmp/b.json"
 "$aerie" profile --model "$model" --quick --threads 1 -o "$tmp/quick.costs" >"$tmp/out"
 grep -q "^target" "$tmp/out"
 expect 1 "prefill fast: device cpu has one way to multiply" "$aerie" run --model "$model" --prefill fast --prompt x

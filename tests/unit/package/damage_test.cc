@@ -201,7 +201,7 @@ TEST(PackageDamage, EveryNumberIsJudged) {
   refused("tap_layers", [](M& m) { m.target->tap_layers = {m.target->layers}; });
   refused("tap_layers", [](M& m) { m.target->tap_layers.assign(9, 0); });
   refused("fingerprint", [](M& m) { m.fingerprint = "xyz"; });
-  refused("name", [](M& m) { m.name = "a\nb"; });
+  for (const char* name : {"a\nb", "a\xC2\x9B" "31m", "\xff", "cut \xE2\x82"}) refused("name", [&](M& m) { m.name = name; });
   refused("kind", [](M& m) { m.kind = PackageKind::drafter; });
   refused("kind", [](M& m) { m.target.reset(); });
 
@@ -239,6 +239,16 @@ TEST(PackageDamage, EveryNumberIsJudged) {
   refused("names", [&](M& m) { m.blobs[0].name = ""; });
   refused("names", [&](M& m) { m.blobs[0].name = "\x1b[31m"; });
   refused("shape", [&](M& m) { m.target->ffn = 13; });
+}
+
+TEST(PackageDamage, AnAttentionFactorIsYarnsAlone) {
+  Parts parts = take_apart(target_bytes());
+  for (const float factor : {0.0f, 0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    parts.manifest.target->rope_scaling = {RopeScaling::Kind::linear, 8, 1, 4, 8192, factor};
+    const auto p = Package::open_memory(put_together(parts), "mem.aerie", {});
+    ASSERT_TRUE(p.ok()) << p.status().message();
+    EXPECT_EQ((*p)->target()->rope_scaling.attention_factor, 1);
+  }
 }
 
 TEST(PackageDamage, DrafterNumbersAreJudged) {

@@ -137,6 +137,8 @@ TEST(ImportEagle3, TheSpellingsInUseAreOneHead) {
   EXPECT_EQ(head_param(*p, "tap.2"), 2);
   head.config[kTaps] = "0,1,2";
   head.refused({kTaps});
+  head.config[kTaps] = {1, 2147483647};
+  head.refused({kTaps, "layer 2147483647"});
 }
 
 TEST(ImportEagle3, ItsOwnEmbeddingIsKeptUnlessItIsTheTargets) {

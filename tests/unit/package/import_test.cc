@@ -1,5 +1,6 @@
 // Checkpoints to packages: right values in the right places, and Rule 0 for everything else.
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/import/inspect.h"
 #include "core/import/taps.h"
@@ -215,6 +216,14 @@ TEST(ImportLlama, Yarn) {
   EXPECT_EQ(c.rope_scaling.high_freq_factor, 16);
   EXPECT_EQ(c.rope_scaling.attention_factor, 1.5f);
   EXPECT_FLOAT_EQ(run(R"("factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0)").rope_scaling.attention_factor, 1);
+  // Another factor of attention is another model.
+  std::set<std::string> prints;
+  for (const char* more : {"", R"(, "attention_factor": 1.0)", R"(, "attention_factor": 1.5)"}) {
+    Checkpoint named;
+    named.more = std::string(R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0)") + more + "}";
+    ASSERT_TRUE(named.run().ok());
+    EXPECT_TRUE(prints.insert(named.open()->fingerprint()).second) << more;
+  }
   Checkpoint absurd;
   absurd.more = R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "beta_fast": 1, "beta_slow": 2})";
   absurd.refused(Code::bad_format, {"config.json", "rope_scaling.high_freq_factor"});
@@ -241,6 +250,8 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
       {R"("attention_multiplier": 0.1)", {"attention_multiplier"}},
       {R"("quantization_config": {"bits": 4})", {"quantization_config"}},
       {R"("sliding_window": 16)", {"sliding_window"}},
+      {R"("sliding_window": 16, "use_sliding_window": false, "model_type": "mistral")", {"sliding_window: 16"}},
+      {R"("use_sliding_window": true, "model_type": "qwen2", "max_position_embeddings": 32768)", {"sliding_window: 4096"}},
       {R"("layer_types": ["full_attention", "sliding_attention"])", {"layer_types"}},
       {R"("partial_rotary_factor": 0.5)", {"partial_rotary_factor"}},
       {R"("hidden_size": 8.5)", {"hidden_size"}, Code::bad_format},

@@ -139,7 +139,7 @@ TEST_F(BadHeads, Conversion) {
     expect_says(converting(kind, set("rope_scaling", {{"type", "linear"}, {"factor", -2}})), {"rope_scaling.factor"});
   }
   // A list that begins with 1 counts outputs: 1, 2, 3 would be inputs 2, 3, 4 of a target of three layers.
-  expect_says(converting("eagle3", set("eagle_aux_hidden_state_layer_ids", {1, 2, 3})), {"layer 4"});
+  expect_says(converting("eagle3", set("eagle_aux_hidden_state_layer_ids", {1, 2, 3})), {"the output of layer 3"});
   expect_says(converting("eagle3", set("draft_vocab_size", 63)), {"lm_head.weight", "shape"});
   expect_says(converting("eagle3", set("draft_vocab_size", 1000)), {"draft_vocab_size"});
   expect_says(converting("eagle3", set("target_hidden_size", 64)), {"target_hidden_size"});

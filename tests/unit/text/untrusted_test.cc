@@ -137,6 +137,7 @@ TEST(HfRefusals, OfSentencePieceByName) {
   refused("/normalizer/normalizers/0/prepend", "_", "Prepend");
   refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"split", false}}, "Metaspace");
   refused("/pre_tokenizer", {{"type", "ByteLevel"}}, "ByteLevel");
+  refused("/added_tokens/-", {{"id", 261}, {"content", "\u2581\u2581"}, {"normalized", false}, {"special", false}}, "with merges", meta);
   refused("/pre_tokenizer/split", true, "split", meta);
   refused("/pre_tokenizer/replacement", "_", "Metaspace", meta);
   refused("/pre_tokenizer/prepend_scheme", "last", "last", meta);
