@@ -25,6 +25,9 @@ void prepare(Candidates* c, int32_t rows, int32_t levels, int32_t width, bool wa
   c->stay = stay;
 }
 
+// A plugin refuses a plan that has found no memory, which is no failing of its own.
+Status said(const Status& plugin, const Plan& plan) { return plan.status().ok() ? plugin : plan.status(); }
+
 }  // namespace
 
 // ---- observe ----
@@ -80,8 +83,7 @@ Status ObserveCall::record(Plan& plan) {
   if (features) rows.feature = to_abi(features);
   rows.attention = &attention;
   aerie_plan handle{&plan, &drafter_->resources()};
-  AERIE_TRY(drafter_->call("observe", [&](const aerie_drafter& d) { return d.observe(d.self, &handle, &rows); }));
-  return plan.status();
+  return said(drafter_->call("observe", [&](const aerie_drafter& d) { return d.observe(d.self, &handle, &rows); }), plan);
 }
 
 // ---- propose ----
@@ -158,8 +160,7 @@ Status ProposeCall::record(Plan& plan) {
   prepare(&c, rows.n, levels, width_, want_logits_, stay_);
   out_ = {&c, noise_ ? plan.stage(std::span<const kernels::DrawKey>(keys_)) : nullptr};
   aerie_plan handle{&plan, &drafter_->resources()};
-  AERIE_TRY(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }));
-  AERIE_TRY(plan.status());
+  AERIE_TRY(said(drafter_->call("propose", [&](const aerie_drafter& d) { return d.propose(d.self, &handle, &rows, &out_); }), plan));
   if (!c.filled) return error(Code::plugin, "propose gave no candidates");
   return {};
 }

@@ -14,6 +14,7 @@ class ChainPolicy final : public TreePolicy {
   std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<ChainPolicy>(*this); }
   int32_t width() const override { return 1; }
   bool draw_order() const override { return true; }
+  int32_t best_depth() const override { return length_; }
 
   void begin(const CycleLimits& limits) override {
     allowed_ = std::min({length_, limits.max_nodes, limits.max_depth});

@@ -37,6 +37,7 @@ class StaticPolicy final : public TreePolicy {
   std::unique_ptr<TreePolicy> clone() const override { return std::make_unique<StaticPolicy>(*this); }
   int32_t width() const override { return width_; }
   bool draw_order() const override { return draw_order_; }
+  int32_t best_depth() const override { return slots_.back().depth; }
 
   bool shape(TreeShape* out) const override {
     *out = {width_, 0, slots_[active_ - 1].depth, static_cast<int32_t>(active_) - 1, std::span(slots_).first(active_)};

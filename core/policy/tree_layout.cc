@@ -5,7 +5,7 @@
 namespace aerie {
 
 namespace {
-constexpr int32_t kMostPlaces = 8192;
+constexpr int32_t kMostPlaces = kMostDraftNodes - 1;  // the host's tree takes them all
 static_assert(kernels::kMaxTreeRows == kMaxTreeNodes);
 }  // namespace
 

@@ -14,12 +14,12 @@ bool Session::begin_device_draft() {
   if (!drafts_on_device_ || options_.sampled_rule || !policy_->shape(&shape)) return false;
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
-  if (one_pass() && policy_->best_nodes() > 0) shape.levels = best_levels();
+  if (one_pass() && policy_->best_nodes() > 0) shape.levels = most_levels();
   // Pages for all of its depth, or as deep a tree as there are pages for.
   const Status s = reserve(size + shape.levels);
   if (s.code() == Code::limit) shape.levels = static_cast<int32_t>(std::min<int64_t>(shape.levels, kv_.room() - size));
   else if (!s.ok()) return false;
-  if (!device_.begin(shape, one_pass())) return false;
+  if (!device_.begin(shape, one_pass(), size)) return false;
   policy_->drawn_in(device_.verified(), device_.levels());
   return true;
 }
@@ -35,7 +35,7 @@ bool Session::begin_drawing_ahead() {
     shape = {width, rows, std::min(side_->habit.sure(), max_depth_), kMaxTreeNodes - 1, {}, nullptr};
   }
   shape.width = side_->sequence().width(shape.width);
-  if (shape.levels < 2 || !device_.begin(shape, false)) return false;
+  if (shape.levels < 2 || !device_.begin(shape, false, static_cast<int64_t>(text_.size()))) return false;
   phase_ = Phase::draft;
   recorded_ = false;
   return true;

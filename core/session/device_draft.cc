@@ -7,6 +7,9 @@ namespace aerie {
 namespace {
 static_assert(sizeof(kernels::TreePlace) % 4 == 0 && sizeof(kernels::TreeOut) % 4 == 0 && sizeof(kernels::TreeNode) % 4 == 0);
 
+// Each draft pass has a page table, and they are staged in one plan: more than half of what it has room for (stepper.cc) is too much.
+constexpr int64_t kMostTableBytes = int64_t{320} << 10;
+
 Status nonsense() { return error(Code::plugin, "propose: tokens or confidences are nonsense"); }
 Status no_tree() { return error(Code::internal, "session: the device's tree is none"); }
 
@@ -16,10 +19,12 @@ const kernels::TreeSlot* stage(Plan& plan, const std::vector<kernels::TreeSlot>&
 }
 }  // namespace
 
-bool DeviceDraft::begin(const TreeShape& shape, bool one_pass) {
+bool DeviceDraft::begin(const TreeShape& shape, bool one_pass, int64_t text_size) {
   end();
   if (!layout_.lay(shape, one_pass)) return false;
   if (!one_pass && 1 + (shape.levels - 1) * layout_.stride > kMaxFedNodes) return false;
+  const int64_t table = ((text_size + shape.levels) / kernels::kPageSlots + 1) * 4;
+  if (!one_pass && shape.levels * table > kMostTableBytes) return false;
   shape_ = shape;
   one_pass_ = one_pass;
   return true;

@@ -14,8 +14,9 @@ namespace aerie {
 
 class DeviceDraft {
  public:
-  // A cycle with such a tree. one_pass: the drafter answers all levels at once. False: it is no tree for the device.
-  bool begin(const TreeShape& shape, bool one_pass);
+  // A cycle with such a tree, over a text of so many tokens. one_pass: the drafter answers all levels at once. False: it is no tree
+  // for the device.
+  bool begin(const TreeShape& shape, bool one_pass, int64_t text_size);
   void end() {
     shape_.levels = 0;
     place_of_.clear();

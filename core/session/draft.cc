@@ -9,13 +9,14 @@
 namespace aerie {
 
 void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) noexcept {
-  const auto count = [&side](const Status& s, bool lost) {
-    if (s.code() == Code::out_of_memory) side.found_no_memory(s, lost);
+  const auto no_room = [](const Status& s) { return s.code() == Code::out_of_memory || s.code() == Code::limit; };
+  const auto count = [&](const Status& s, bool lost) {
+    if (no_room(s)) side.found_no_room(s, lost);
     else side.drafter().strike(s);
   };
   ++stats_.drafter_failures;
   if (std::exchange(side.from_image, false)) lost_sync = true;
-  else if (strike || why.code() == Code::out_of_memory) count(why, lost_sync);
+  else if (strike || no_room(why)) count(why, lost_sync);
   if (!lost_sync || !side.usable()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
   side.forget_waiting();
@@ -57,7 +58,7 @@ Status Session::start_cycle(bool any_rows) {
   for (const auto& side : sides_) side->pass_begins();
   choose(static_cast<int32_t>(std::min<int64_t>(room - 1, CycleLimits{}.max_depth)));
   // A tree that finds no more pages is cut, but not under the sampled rule.
-  AERIE_TRY(reserve(size + (options_.sampled_rule ? std::min(max_depth_, kMaxTreeLevels) : 0)));
+  AERIE_TRY(reserve(size + (options_.sampled_rule ? most_levels() : 0)));
   // Where nobody knows what a pass costs, a plain one tells.
   const bool blind = policy_->wants_costs() && !target_cost_.known();
   if (!drafter_usable() || max_depth_ < 1 || plain_ || blind) return start_verify();
@@ -204,13 +205,13 @@ Status Session::take_candidates() {
   return {};
 }
 
-// Of a drafter that answers all levels at once: a level costs no pass.
-int32_t Session::best_levels() const { return std::min(max_depth_, policy_->best_depth()); }
+// No node of this cycle's tree is deeper.
+int32_t Session::most_levels() const { return std::min(max_depth_, policy_->best_depth()); }
 
 // The best nodes of the product of the levels of a drafter that answered them all at once.
 void Session::take_best(std::span<const int32_t> token, std::span<const float> logp) {
   const auto width = static_cast<size_t>(side_->sequence().width(policy_->width()));
-  const size_t levels = std::min(token.size() / width, static_cast<size_t>(best_levels()));
+  const size_t levels = std::min(token.size() / width, static_cast<size_t>(most_levels()));
   confidence_.resize(levels * width);
   for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(logp[i]);
   level_lists_.clear();

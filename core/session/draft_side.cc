@@ -26,7 +26,7 @@ DraftSide::~DraftSide() {
   if (store_) drafter_->target()->device()->release(store_.data);
 }
 
-void DraftSide::found_no_memory(const Status& why, bool lost_sync) noexcept {
+void DraftSide::found_no_room(const Status& why, bool lost_sync) noexcept {
   shortages_ += lost_sync ? kMaxShortages / 3 + 1 : 1;
   if (!usable()) drafter_->tell(0, why, "too often: this session goes on without it");
   else if (!std::exchange(told_shortage_, true)) drafter_->tell(1, why, "it is asked again");

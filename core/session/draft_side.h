@@ -18,7 +18,7 @@ namespace aerie {
 
 constexpr int32_t kMaxTreeRows = 128;
 constexpr int32_t kWaitingRows = 64;  // kept for a drafter that does not draft
-// Failures in a row for want of memory until a session does without the drafter. One that has cost it what it had seen counts
+// Failures in a row for want of memory or KV until a session does without the drafter. One that has cost it what it had seen counts
 // for a third of them: the text is read again each time.
 constexpr int32_t kMaxShortages = 64;
 
@@ -37,8 +37,8 @@ class DraftSide {
   DraftSequence& sequence() { return *sequence_; }
   const DraftSequence& sequence() const { return *sequence_; }
   bool usable() const { return !drafter_->quarantined() && shortages_ < kMaxShortages; }
-  // The process had no memory for what the drafter was to do, which is no failing of its own.
-  void found_no_memory(const Status& why, bool lost_sync) noexcept;
+  // The process had no memory for what the drafter was to do, or its pool no pages, which is no failing of its own.
+  void found_no_room(const Status& why, bool lost_sync) noexcept;
   void did_well() { shortages_ = 0; }
   bool host_tokens() const { return drafter_->host_tokens(); }
   bool one_pass() const { return drafter_->needs().levels > 1; }  // it answers all levels at once

@@ -53,6 +53,7 @@ Status Session::add_read(Plan& plan, DraftCalls* calls, Drafter** failed) {
     side->pass_begins();
     if (!side->shows || side->next() >= end) continue;  // the pass reads again, for another one, what it has
     *failed = &side->drafter();
+    AERIE_TRY(plan.status());  // no memory for what it is to read
     bool first = true;  // what goes on after another call has one of its own, behind it
     const auto call = [&](int64_t rows) {
       DraftCall& joined = first ? calls->join({&side->drafter()}, this, rows, 0) : calls->add({&side->drafter()}, this);

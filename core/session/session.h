@@ -182,7 +182,7 @@ class Session {
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
   std::span<const float> target_logits(const Candidates& c, size_t row);
-  int32_t best_levels() const;
+  int32_t most_levels() const;
   void take_best(std::span<const int32_t> token, std::span<const float> logp);
   // device_cycle.cc
   bool begin_device_draft();

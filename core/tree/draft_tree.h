@@ -17,9 +17,11 @@ struct DraftNode {
   float value;       // product of confidences on the path, fp32; root 1
 };
 
+constexpr int32_t kMostDraftNodes = 4096;  // of a tree, the root among them
+
 class DraftTree {
  public:
-  explicit DraftTree(int32_t capacity = 4096);  // all memory is taken here
+  explicit DraftTree(int32_t capacity = kMostDraftNodes);  // all memory is taken here
   void reset(int32_t root_token);
   // Children of `parent` in rank order. A token that `parent` already has as a child is skipped
   // (a walk could not tell the two apart), and so is a negative one. A confidence outside [0, 1] is

@@ -90,6 +90,28 @@ TEST(Hooks, NoDeviceMemoryIsAnErrorWhereverItStrikes) {
   EXPECT_GT(needed, 4u);
 }
 
+TEST(Hooks, WantOfDeviceMemoryIsNoFailingOfTheDrafter) {
+  Heap heap;
+  Host host;
+  const aerie_runtime_options o = heap.options(1);
+  ASSERT_EQ(host.open(&o, true), AERIE_OK) << host.err.message;
+  heap.fail_at = heap.calls;
+  std::vector<int32_t> out;
+  EXPECT_EQ(host.text(24, &out), AERIE_E_OUT_OF_MEMORY);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(host.more(24, &out), AERIE_E_OUT_OF_MEMORY);
+  heap.fail_at = SIZE_MAX;
+  aerie_session_release(host.session);  // another one of the same drafter
+  host.session = nullptr;
+  ASSERT_EQ(Settings(host.drafter, AERIE_TREE_EAGLE2).create(host.model, &host.session, &host.err), AERIE_OK);
+  ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
+  EXPECT_EQ(out, plain_text());
+  aerie_statistics s;
+  AERIE_INIT(s);
+  ASSERT_EQ(aerie_session_statistics(host.session, &s, &host.err), AERIE_OK);
+  EXPECT_GT(s.accepted, 0u);
+  EXPECT_EQ(s.drafter_failures, 0u);
+}
+
 // A job system that runs the tasks one by one, from last to first, and now and then on a thread of its own.
 struct Jobs {
   std::atomic<int> calls{0};

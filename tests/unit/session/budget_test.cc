@@ -112,6 +112,26 @@ TEST_F(BudgetTest, TheHostMakesRoom) {
   must(until(*u, 4, &none));
 }
 
+// The sampled rule cannot cut a tree, so room for all of it is asked for before anything is drawn.
+TEST_F(BudgetTest, TheHostMakesRoomForALongSampledChain) {
+  std::unique_ptr<Session> idle;
+  int asked = 0;
+  const auto full = [&](int32_t) { return ++asked, idle ? (idle.reset(), true) : false; };
+  const auto start = [&](const std::shared_ptr<Model>& of) {
+    SessionOptions o = options(open(of, kinds()[0]), 0.8f);
+    o.sampled_rule = true;
+    o.tree.name = "chain";
+    o.tree.length = 100;
+    return begun(of, o, prompt(20));
+  };
+  const auto want = generate(*start(open_with(4096)), 100);
+  const auto model = open_with(2 * 128 + 64 + 96, full);  // 64 tokens of another one, 96 here: 20 and 64 more, but not 100
+  idle = begun(model, options(nullptr, 0), prompt(50));
+  generate(*idle, 5);
+  EXPECT_EQ(generate(*start(model), 100), want);
+  EXPECT_EQ(asked, 1);
+}
+
 // In a batch the one that asks may outlive any of its neighbours.
 TEST_F(BudgetTest, NeighboursInABatchMayGo) {
   std::vector<std::unique_ptr<Session>> members;

@@ -35,6 +35,17 @@ struct DeviceCycle : ReuseTest {
   }
 };
 
+// A page table for each pass: together they have to fit where a plan keeps what it is given.
+TEST(DeviceDraft, ManyPassesOverALongTextAreTheHosts) {
+  DeviceDraft draft;
+  const TreeShape chain{1, 0, 64, 64};
+  EXPECT_TRUE(draft.begin(chain, false, 32000));
+  EXPECT_FALSE(draft.begin(chain, false, 64000));
+  EXPECT_FALSE(draft.on());
+  EXPECT_TRUE(draft.begin(chain, true, 64000)) << "one pass has one";
+  EXPECT_TRUE(draft.begin({1, 0, 5, 5}, false, 256000));
+}
+
 // Drafters that were trained for their target, so that trees are walked deeply.
 TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
   const std::string models = source_dir() + "/samples/models/";

@@ -12,6 +12,13 @@ TEST(DeviceTree, IsAutosOnTheCpu) { expect_autos_trees(*kernels::make_cpu_device
 TEST(DeviceTree, NonsenseIsRefused) { expect_nonsense_is_refused(*kernels::make_reference_device()); }
 TEST(DeviceTree, WalkedRowsHaveSlots) { expect_path_slots(*kernels::make_reference_device()); }
 
+TEST(DeviceTree, WhatTheHostsTreeCannotHoldIsTheHosts) {
+  TreeLayout layout;
+  EXPECT_TRUE(layout.lay({20, 20, 11, 71}, false));   // 4020 candidates
+  EXPECT_LT(layout.places, DraftTree().capacity());
+  EXPECT_FALSE(layout.lay({20, 20, 12, 71}, false));  // 4420
+}
+
 // Those that weigh costs have no shape before they are told any.
 TEST(DeviceTree, OnlyTreesOfTheCandidatesAndKnownCosts) {
   TreeShape shape;
