@@ -13,8 +13,8 @@ namespace {
 using Piece = SentencePiece::Piece;
 using Type = SentencePiece::Type;
 
-Status damaged(const std::string& what) { return error(Code::bad_format, "tokenizer.model: " + what); }
-Status refuse(const std::string& what) { return error(Code::unsupported, "tokenizer.model: " + what + " is not supported"); }
+Status bad_model(const std::string& what) { return error(Code::bad_format, "tokenizer.model: " + what); }
+Status unsupported(const std::string& what) { return error(Code::unsupported, "tokenizer.model: " + what + " is not supported"); }
 
 // One field of a message after the other.
 class Fields {
@@ -82,15 +82,15 @@ Status read_piece(std::string_view message, std::vector<Piece>* pieces) {
     if (f.number == 3) type = f.value;
   }
   const std::string name = "piece " + std::to_string(pieces->size());
-  if (!f.ok()) return damaged(name);
-  if (text.size() > kMaxTokenBytes) return damaged(name + ": " + std::to_string(text.size()) + " bytes");
-  if (utf8_valid_prefix(text) != text.size()) return damaged(name + " is not UTF-8");
-  if (type < normal || type > byte) return damaged(name + ": type " + std::to_string(type));
-  if (type == unused) return refuse(name + " of type UNUSED");
+  if (!f.ok()) return bad_model(name);
+  if (text.size() > kMaxTokenBytes) return bad_model(name + ": " + std::to_string(text.size()) + " bytes");
+  if (utf8_valid_prefix(text) != text.size()) return bad_model(name + " is not UTF-8");
+  if (type < normal || type > byte) return bad_model(name + ": type " + std::to_string(type));
+  if (type == unused) return unsupported(name + " of type UNUSED");
   piece.type = type == normal ? Type::normal : type == user_defined ? Type::user : type == byte ? Type::byte : Type::control;
   piece.bytes = type == normal || type == user_defined ? with_spaces(text) : std::string(text);
   piece.normalized = type == user_defined;  // SentencePiece looks for them in the text that it has normalized
-  if (pieces->size() >= kMaxVocab) return damaged("more than " + std::to_string(kMaxVocab) + " pieces");
+  if (pieces->size() >= kMaxVocab) return bad_model("more than " + std::to_string(kMaxVocab) + " pieces");
   pieces->push_back(std::move(piece));
   return {};
 }
@@ -101,14 +101,14 @@ Status read_trainer(std::string_view message) {
   Fields f(message);
   while (f.next()) {
     if (f.number == kModelType) model = f.value;
-    if (f.number == kWhiteSpaceAsSuffix && f.value != 0) return refuse("treat_whitespace_as_suffix");
+    if (f.number == kWhiteSpaceAsSuffix && f.value != 0) return unsupported("treat_whitespace_as_suffix");
     for (const auto& [number, name, id] : {std::tuple{kUnkId, "unk_id", 0u}, {kBosId, "bos_id", 1u}, {kEosId, "eos_id", 2u}}) {
       if (f.number == static_cast<uint32_t>(number) && f.value != id)
-        return refuse(std::string(name) + " " + std::to_string(static_cast<int64_t>(f.value)));
+        return unsupported(std::string(name) + " " + std::to_string(static_cast<int64_t>(f.value)));
     }
   }
-  if (!f.ok()) return damaged("trainer_spec");
-  if (model != 2) return refuse(model == 1 ? "a unigram model" : "model_type " + std::to_string(model));
+  if (!f.ok()) return bad_model("trainer_spec");
+  if (model != 2) return unsupported(model == 1 ? "a unigram model" : "model_type " + std::to_string(model));
   return {};
 }
 
@@ -116,14 +116,14 @@ Status read_normalizer(std::string_view message, SentencePiece::Rules* rules) {
   bool squeezes = true, escapes = true;
   Fields f(message);
   while (f.next()) {
-    if (f.number == 2 && !f.bytes.empty()) return refuse("a normalizer with rules of its own (precompiled_charsmap)");
+    if (f.number == 2 && !f.bytes.empty()) return unsupported("a normalizer with rules of its own (precompiled_charsmap)");
     if (f.number == 3 && f.value == 0) rules->prefix = SentencePiece::Rules::Prefix::none;
     if (f.number == 4) squeezes = f.value != 0;
     if (f.number == 5) escapes = f.value != 0;
   }
-  if (!f.ok()) return damaged("normalizer_spec");
-  if (squeezes) return refuse("remove_extra_whitespaces");
-  if (!escapes) return refuse("escape_whitespaces: false");
+  if (!f.ok()) return bad_model("normalizer_spec");
+  if (squeezes) return unsupported("remove_extra_whitespaces");
+  if (!escapes) return unsupported("escape_whitespaces: false");
   return {};
 }
 
@@ -142,7 +142,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(std::span
     trainer |= f.number == 2;
     normalizer |= f.number == 3;
   }
-  if (!f.ok() || pieces.empty() || !trainer || !normalizer) return damaged("truncated, or not a SentencePiece model");
+  if (!f.ok() || pieces.empty() || !trainer || !normalizer) return bad_model("truncated, or not a SentencePiece model");
   rules.strips = rules.prefix != SentencePiece::Rules::Prefix::none;
   auto made = SentencePiece::make(std::move(pieces), rules);
   if (!made.ok()) return made.status().at("tokenizer.model");

@@ -10,7 +10,7 @@
 namespace aerie::kernels::cpu {
 namespace {
 
-constexpr float kLowest = std::numeric_limits<float>::lowest();
+constexpr float kNothing = std::numeric_limits<float>::lowest();
 // Multiply-adds of a task where that is no less than a block, some tens of microseconds.
 constexpr int64_t kTaskWork = 1000000;
 
@@ -57,7 +57,7 @@ class BestList {
   BestList(Candidate* c, int64_t count, int64_t k, const int32_t* map) : c_(c), count_(count), k_(k), map_(map) {}
   int64_t count() const { return count_; }
   // What is below it has no chance.
-  float threshold() const { return count_ == k_ ? c_[k_ - 1].score : kLowest; }
+  float threshold() const { return count_ == k_ ? c_[k_ - 1].score : kNothing; }
   bool offer(const Candidate& x) {
     const auto before = [this](const Candidate& a, const Candidate& b) {
       return better({a.score, token(a)}, {b.score, token(b)});

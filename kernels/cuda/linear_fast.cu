@@ -7,7 +7,7 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kUnpackThreads = 256;
 constexpr int kTile = 64;       // columns that a block unpacks of a panel
 constexpr int kTilePitch = 66;  // apart in shared memory, so that columns of a panel do not share a bank
 
@@ -34,12 +34,12 @@ struct Bf16Task {
 __device__ void unpack(const Bf16Task& task) {
   auto* tile = shared_memory<uint16_t>();  // (kPanel, kTilePitch)
   const int64_t first_row = static_cast<int64_t>(blockIdx.x) * kPanel, first_col = static_cast<int64_t>(blockIdx.y) * kTile;
-  for (int i = static_cast<int>(threadIdx.x); i < kPanel * kTile; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < kPanel * kTile; i += kUnpackThreads) {
     const int64_t r = first_row + i % kPanel, c = first_col + i / kPanel;
     tile[i % kPanel * kTilePitch + i / kPanel] = r < task.from.rows && c < task.from.cols ? to_bf16(element(task.from, r, c)) : uint16_t{0};
   }
   sync_block();
-  for (int i = static_cast<int>(threadIdx.x); i < kPanel * kTile; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < kPanel * kTile; i += kUnpackThreads) {
     const int64_t r = first_row + i / kTile, c = first_col + i % kTile;
     if (r < task.from.rows && c < task.width) task.out[r * task.width + c] = tile[i / kTile * kTilePitch + i % kTile];
   }
@@ -47,7 +47,7 @@ __device__ void unpack(const Bf16Task& task) {
 
 // Grid (columns, rows).
 __device__ void round_rows(const Bf16Task& task) {
-  const int64_t c = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t c = static_cast<int64_t>(blockIdx.x) * kUnpackThreads + threadIdx.x;
   if (c >= task.width) return;
   for (int64_t r = blockIdx.y; r < task.from.rows; r += gridDim.y)
     task.out[r * task.width + c] = c < task.from.cols ? to_bf16(row(task.from, r)[c]) : uint16_t{0};
@@ -70,9 +70,9 @@ void enqueue_fast(const Linear& op, const Place& p) {
   Bf16Task rows{op.x, m.width, m.rows};
   rows.from.rows = op.out.rows;
   rows.from.cols = op.w.cols;
-  launch<unpack>(p, {(op.w.rows + kPanel - 1) / kPanel, (m.width + kTile - 1) / kTile}, kThreads, kPanel * kTilePitch * 2,
+  launch<unpack>(p, {(op.w.rows + kPanel - 1) / kPanel, (m.width + kTile - 1) / kTile}, kUnpackThreads, kPanel * kTilePitch * 2,
                  Bf16Task{op.w, m.width, m.weights});
-  launch<round_rows>(p, {(m.width + kThreads - 1) / kThreads, many_rows(op.out.rows)}, kThreads, 0, rows);
+  launch<round_rows>(p, {(m.width + kUnpackThreads - 1) / kUnpackThreads, many_rows(op.out.rows)}, kUnpackThreads, 0, rows);
   p.launches->multiply({m.sums, m.weights, m.rows, op.w.rows, m.width, op.out.rows, m.room});
   launch<add_pieces, kEndThreads>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0,
                      LinearEnd{.partial = m.sums, .columns = op.w.rows, .bias = op.bias, .residual = op.residual, .out = op.out});

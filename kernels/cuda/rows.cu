@@ -9,11 +9,11 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kCellThreads = 256;
 
-__device__ int64_t column() { return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; }
+__device__ int64_t column() { return static_cast<int64_t>(blockIdx.x) * kCellThreads + threadIdx.x; }
 // A grid over (columns, rows).
-Grid cells(int64_t cols, int64_t rows) { return {(cols + kThreads - 1) / kThreads, many_rows(rows)}; }
+Grid cells(int64_t cols, int64_t rows) { return {(cols + kCellThreads - 1) / kCellThreads, many_rows(rows)}; }
 
 __device__ void copy_rows(const CopyRows& op) {
   const int64_t c = column();
@@ -186,12 +186,12 @@ void put(const GatedTask& task, const Place& p) {
 
 }  // namespace
 
-void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kThreads, 0, op); }
-void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kCellThreads, 0, op); }
+void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
 void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}, 0, kv_wish(0, p)}, p); }
-void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) { put(GatedTask{op, {}, false, fragments_for(op.out, 0, p)}, p); }
-void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kThreads, 0, op); }
+void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kCellThreads, 0, op); }
 
 void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p) {
   put(GatedTask{op, end, true, fragments_for(op.out, 1, p)}, p);

@@ -5,7 +5,7 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kRangeThreads = 256;
 constexpr int64_t kRange = 4096;  // places of a block
 static_assert(kRange >= topk_least_range(kMaxTopK) && kRange % kTopKBlock == 0);
 
@@ -22,7 +22,7 @@ __device__ void range_tops(const TopKTask& task) {
   auto* shared = shared_memory<float>();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kRange, r = blockIdx.y;
   float top = -kInf, bad = 0;
-  for (int64_t t = first + threadIdx.x; t < first + kRange; t += kThreads) {
+  for (int64_t t = first + threadIdx.x; t < first + kRange; t += kRangeThreads) {
     if (task.wanted.id(t) < 0) continue;
     const float v = task.logits[r * task.stride + t];
     if (!finite(v)) bad = 1;
@@ -48,7 +48,7 @@ __device__ void range_best(const TopKTask& task) {
   const DrawKey* key = task.wanted.key(r);
   const DrawKey* noise = is_noisy(key, all.top) ? key : nullptr;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  for (int64_t b = warp; b < kRange / kTopKBlock; b += kThreads / 32) {
+  for (int64_t b = warp; b < kRange / kTopKBlock; b += kRangeThreads / 32) {
     const int64_t at = b * kTopKBlock;
     uint64_t keys[kLanePlaces];
     const float* logits = task.logits + r * task.stride + first + at;
@@ -59,7 +59,7 @@ __device__ void range_best(const TopKTask& task) {
   }
   sync_block();
   select_best(kRange, task.wanted.k, [&](int64_t i) { return m.keys[i]; }, m.best);
-  for (int i = static_cast<int>(threadIdx.x); i < task.wanted.k; i += kThreads)
+  for (int i = static_cast<int>(threadIdx.x); i < task.wanted.k; i += kRangeThreads)
     task.parts.best[(r * task.parts.count + blockIdx.x) * task.wanted.k + i] = m.best.best[i];
 }
 
@@ -96,8 +96,8 @@ void enqueue_topk(const float* logits, int64_t stride, const BestWanted& w, cons
     task.wanted.out_token += first * w.every * w.k;
     task.wanted.out_logp += first * w.every * w.k;
     const int64_t rows = many_rows(task.wanted.rows);
-    launch<range_tops>(p, {parts.count, rows}, kThreads, 32 * sizeof(float), task);
-    launch<range_best>(p, {parts.count, rows}, kThreads, sizeof(RangeMemory), task);
+    launch<range_tops>(p, {parts.count, rows}, kRangeThreads, 32 * sizeof(float), task);
+    launch<range_best>(p, {parts.count, rows}, kRangeThreads, sizeof(RangeMemory), task);
     launch<row_best>(p, {rows}, kRowThreads, sizeof(RowMemory), task);
   }
 }

@@ -5,12 +5,12 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kCopyThreads = 128;
 
 template <class T>
 __device__ void copy_as(const Transfer& t) {
-  const int64_t n = t.bytes / static_cast<int64_t>(sizeof(T)), step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += step)
+  const int64_t n = t.bytes / static_cast<int64_t>(sizeof(T)), step = static_cast<int64_t>(gridDim.x) * kCopyThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kCopyThreads + threadIdx.x; i < n; i += step)
     static_cast<T*>(t.to)[i] = static_cast<const T*>(t.from)[i];
 }
 
@@ -24,7 +24,7 @@ __device__ void transfer(const Transfer& t) {
 }  // namespace
 
 void enqueue(const Transfer& t, const Place& p) {
-  launch<transfer>(p, {std::min<int64_t>(bucket((t.bytes + 16 * kThreads - 1) / (16 * kThreads)), 256)}, kThreads, 0, t);
+  launch<transfer>(p, {std::min<int64_t>(bucket((t.bytes + 16 * kCopyThreads - 1) / (16 * kCopyThreads)), 256)}, kCopyThreads, 0, t);
 }
 
 }  // namespace aerie::kernels::cuda

@@ -9,8 +9,8 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int64_t kRange = 4096;  // logits of a block of row_ranges
-constexpr int kRangeThreads = 256, kRowThreads = 512;
+constexpr int64_t kLogitsRange = 4096;  // logits of a block of row_ranges
+constexpr int kLogitsThreads = 256, kDrawThreads = 512;
 constexpr double kOne = 1099511627776.0;  // 2^40: weights as integers, so that their sums have no order
 
 struct Range {
@@ -37,10 +37,10 @@ struct WalkTask {
 // One block.
 __device__ void note_rows(const WalkTask& task) {
   const Walk& op = task.op;
-  for (int64_t r = threadIdx.x; r < op.logits.rows; r += kRowThreads) task.walk_of[r] = task.parent[r] = -1;
+  for (int64_t r = threadIdx.x; r < op.logits.rows; r += kDrawThreads) task.walk_of[r] = task.parent[r] = -1;
   sync_block();
-  for (int64_t q = threadIdx.x; q < op.n_seqs; q += kRowThreads) task.walk_of[op.seqs[q].root_row] = static_cast<int32_t>(q);
-  for (int64_t r = threadIdx.x; r < op.logits.rows; r += kRowThreads)
+  for (int64_t q = threadIdx.x; q < op.n_seqs; q += kDrawThreads) task.walk_of[op.seqs[q].root_row] = static_cast<int32_t>(q);
+  for (int64_t r = threadIdx.x; r < op.logits.rows; r += kDrawThreads)
     for (int32_t c = op.first_child[r]; c >= 0; c = op.next_sibling[c]) task.parent[c] = static_cast<int32_t>(r);
 }
 
@@ -82,7 +82,7 @@ __device__ uint64_t noisy_best(const float* logits, int64_t first, int64_t end, 
   return winner;
 }
 
-struct RangeMemory {  // shared
+struct LogitsMemory {  // shared
   uint64_t keys[32];
   float floats[32];
 };
@@ -90,15 +90,15 @@ struct RangeMemory {  // shared
 // Grid (rows, ranges).
 __device__ void row_ranges(const WalkTask& task) {
   if (blockIdx.x >= task.op.logits.rows) return;
-  RangeMemory& m = *shared_memory<RangeMemory>();
-  const int64_t first = static_cast<int64_t>(blockIdx.y) * kRange, r = blockIdx.x;
+  LogitsMemory& m = *shared_memory<LogitsMemory>();
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * kLogitsRange, r = blockIdx.x;
   const Drawing d = drawing_of(task, r);
   if (!d.wanted) return;
   const float* logits = row(task.op.logits, r);
-  const int64_t end = first + kRange < task.n ? first + kRange : task.n;
+  const int64_t end = first + kLogitsRange < task.n ? first + kLogitsRange : task.n;
   uint64_t best = kNoKey;
   float bad = 0, sum = 0;
-  for (int64_t t = first + threadIdx.x; t < end; t += kRangeThreads) {
+  for (int64_t t = first + threadIdx.x; t < end; t += kLogitsThreads) {
     if (!(logits[t] < kInf)) bad = 1;
     const uint64_t key = key_of(logits[t], static_cast<int32_t>(t));
     best = key > best ? key : best;
@@ -106,7 +106,7 @@ __device__ void row_ranges(const WalkTask& task) {
   best = block_max(best, m.keys);
   bad = block_max(bad, m.floats);
   const float top = best == kNoKey ? 0.0f : score_of(best);
-  for (int64_t t = first + threadIdx.x; t < end && bad == 0.0f; t += kRangeThreads) sum += exp_own(logits[t] - top);
+  for (int64_t t = first + threadIdx.x; t < end && bad == 0.0f; t += kLogitsThreads) sum += exp_own(logits[t] - top);
   sum = block_sum(sum, m.floats);
   uint64_t winner = kNoKey;
   if (d.sampling.temperature > 0 && !filters(d.sampling, task.n) && bad == 0.0f)
@@ -115,7 +115,7 @@ __device__ void row_ranges(const WalkTask& task) {
   if (threadIdx.x == 0) task.ranges[r * task.count + blockIdx.y] = {best, winner, sum, bad};
 }
 
-struct RowMemory {  // shared
+struct DrawMemory {  // shared
   SelectMemory select;
   uint64_t keys[32];
   double sums[32];
@@ -128,11 +128,11 @@ struct RowStats {
   bool bad;
   double sum;  // relative to the best
 };
-__device__ RowStats row_stats(const WalkTask& task, int64_t r, RowMemory& m) {
+__device__ RowStats row_stats(const WalkTask& task, int64_t r, DrawMemory& m) {
   const Range* ranges = task.ranges + r * task.count;
   RowStats s{kNoKey, kNoKey, false, 0};
   float bad = 0;
-  for (int64_t i = threadIdx.x; i < task.count; i += kRowThreads) {
+  for (int64_t i = threadIdx.x; i < task.count; i += kDrawThreads) {
     s.best = ranges[i].best > s.best ? ranges[i].best : s.best;
     s.winner = ranges[i].winner > s.winner ? ranges[i].winner : s.winner;
     bad = fmaxf(bad, ranges[i].bad);
@@ -141,7 +141,7 @@ __device__ RowStats row_stats(const WalkTask& task, int64_t r, RowMemory& m) {
   s.winner = block_max(s.winner, m.keys);
   s.bad = block_max(bad, m.floats) != 0.0f || s.best == kNoKey;  // no key: every token is masked
   if (s.bad) return s;
-  for (int64_t i = threadIdx.x; i < task.count; i += kRowThreads)
+  for (int64_t i = threadIdx.x; i < task.count; i += kDrawThreads)
     if (ranges[i].best != kNoKey)
       s.sum += static_cast<double>(ranges[i].sum) * static_cast<double>(exp_own(score_of(ranges[i].best) - score_of(s.best)));
   s.sum = block_sum(s.sum, m.sums);
@@ -151,7 +151,7 @@ __device__ RowStats row_stats(const WalkTask& task, int64_t r, RowMemory& m) {
 // The key from which on tokens pass the filters, in the order of Hugging Face's warpers: top-k, top-p, min-p, each seeing
 // the softmax of what the ones before it left.
 template <class KeyAt>
-__device__ uint64_t filter(int64_t n, const Sampling& s, float top, const KeyAt& key_at, RowMemory& m) {
+__device__ uint64_t filter(int64_t n, const Sampling& s, float top, const KeyAt& key_at, DrawMemory& m) {
   uint64_t from = 1;
   if (s.top_k > 0 && s.top_k < n) from = select_from(n, static_cast<uint64_t>(s.top_k), key_at, one_each, m.select);
   if (s.top_p < 1) {
@@ -163,13 +163,13 @@ __device__ uint64_t filter(int64_t n, const Sampling& s, float top, const KeyAt&
       return key >= from ? key : kNoKey;
     };
     uint64_t total = 0;
-    for (int64_t i = threadIdx.x; i < n; i += kRowThreads)
+    for (int64_t i = threadIdx.x; i < n; i += kDrawThreads)
       if (const uint64_t key = left(i); key != kNoKey) total += weight(key);
     for (int mask = 16; mask > 0; mask /= 2) total += shuffle_xor(total, mask);
     if (threadIdx.x % 32 == 0) m.keys[threadIdx.x / 32] = total;
     sync_block();
     total = 0;
-    for (int w = 0; w < kRowThreads / 32; ++w) total += m.keys[w];
+    for (int w = 0; w < kDrawThreads / 32; ++w) total += m.keys[w];
     const double share = ceil(static_cast<double>(s.top_p) * static_cast<double>(total));
     const uint64_t goal = share < 1 ? 1 : static_cast<uint64_t>(share);
     const uint64_t nucleus = select_from(n, goal, left, weight, m.select);
@@ -178,7 +178,7 @@ __device__ uint64_t filter(int64_t n, const Sampling& s, float top, const KeyAt&
   return from;
 }
 
-__device__ int32_t draw(const float* logits, int64_t n, const Drawing& d, const RowStats& stats, RowMemory& m) {
+__device__ int32_t draw(const float* logits, int64_t n, const Drawing& d, const RowStats& stats, DrawMemory& m) {
   const Sampling& s = d.sampling;
   const float top = score_of(stats.best) / s.temperature;
   // A temperature so small that the best logit overflows is greedy too.
@@ -198,7 +198,7 @@ __device__ int32_t draw(const float* logits, int64_t n, const Drawing& d, const 
 // Grid (rows).
 __device__ void row_draws(const WalkTask& task) {
   if (blockIdx.x >= task.op.logits.rows) return;
-  RowMemory& m = *shared_memory<RowMemory>();
+  DrawMemory& m = *shared_memory<DrawMemory>();
   const int64_t r = blockIdx.x;
   const Drawing d = drawing_of(task, r);
   if (!d.wanted) return;
@@ -237,7 +237,7 @@ WalkTask task_of(const Walk& op, Carve& carve) {
   WalkTask t{};
   t.op = op;
   t.n = op.vocab_used < op.logits.cols ? op.vocab_used : op.logits.cols;
-  t.count = (t.n + kRange - 1) / kRange;
+  t.count = (t.n + kLogitsRange - 1) / kLogitsRange;
   t.walk_of = carve.take<int32_t>(op.logits.rows);
   t.parent = carve.take<int32_t>(op.logits.rows);
   t.ranges = carve.take<Range>(op.logits.rows * t.count);
@@ -258,9 +258,9 @@ void enqueue(const Walk& op, const Place& p) {
   Carve carve(p.workspace);
   const WalkTask task = task_of(op, carve);
   const int64_t rows = bucket(op.logits.rows);
-  launch<note_rows, kRowThreads>(p, {}, kRowThreads, 0, task);
-  launch<row_ranges>(p, {rows, task.count}, kRangeThreads, sizeof(RangeMemory), task);
-  launch<row_draws, kRowThreads>(p, {rows}, kRowThreads, sizeof(RowMemory), task);
+  launch<note_rows, kDrawThreads>(p, {}, kDrawThreads, 0, task);
+  launch<row_ranges>(p, {rows, task.count}, kLogitsThreads, sizeof(LogitsMemory), task);
+  launch<row_draws, kDrawThreads>(p, {rows}, kDrawThreads, sizeof(DrawMemory), task);
   launch<walk>(p, {bucket(op.n_seqs)}, 32, 0, task);
 }
 

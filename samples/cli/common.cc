@@ -16,20 +16,20 @@
 namespace cli {
 
 namespace {
-struct Tree {
+struct NamedTree {
   const char* name;
   int32_t policy;
   bool nodes = false, depth = false, top_k = false;  // sizes that it has
 };
-constexpr Tree kTrees[] = {{"default", AERIE_TREE_DEFAULT},
+constexpr NamedTree kTrees[] = {{"default", AERIE_TREE_DEFAULT},
                            {"chain", AERIE_TREE_CHAIN, true},
                            {"static", AERIE_TREE_STATIC},
                            {"eagle2", AERIE_TREE_EAGLE2, true, true, true},
                            {"backbone", AERIE_TREE_BACKBONE, false, true, true},
                            {"cast", AERIE_TREE_CAST, true, true, true},
                            {"auto", AERIE_TREE_AUTO}};
-const Tree* find_tree(const std::string& name) {
-  const auto found = std::find_if(std::begin(kTrees), std::end(kTrees), [&](const Tree& t) { return name == t.name; });
+const NamedTree* find_tree(const std::string& name) {
+  const auto found = std::find_if(std::begin(kTrees), std::end(kTrees), [&](const NamedTree& t) { return name == t.name; });
   return found == std::end(kTrees) ? nullptr : found;
 }
 
@@ -84,7 +84,7 @@ StopWriting::~StopWriting() {
 int StopWriting::signal() { return stop_signal; }
 
 int32_t tree_policy(const std::string& name) {
-  const Tree* tree = find_tree(name);
+  const NamedTree* tree = find_tree(name);
   return tree ? tree->policy : -1;
 }
 
@@ -122,20 +122,20 @@ void TreeOptions::add_sizes_to(CLI::App& app) {
 }
 
 void TreeOptions::check(const std::vector<std::string>& trees) const {
-  const auto check = [&](const char* option, int value, bool Tree::*has) {
+  const auto check = [&](const char* option, int value, bool NamedTree::*has) {
     if (value == 0 || std::any_of(trees.begin(), trees.end(), [&](const std::string& t) { return find_tree(t)->*has; })) return;
     std::string names;
-    for (const Tree& t : kTrees)
+    for (const NamedTree& t : kTrees)
       if (t.*has) names += (names.empty() ? "" : ", ") + std::string(t.name);
     throw CLI::ValidationError(option, "is a size of " + names + ": name one with --tree");
   };
-  check("--tree-nodes", nodes, &Tree::nodes);
-  check("--tree-depth", depth, &Tree::depth);
-  check("--tree-top-k", top_k, &Tree::top_k);
+  check("--tree-nodes", nodes, &NamedTree::nodes);
+  check("--tree-depth", depth, &NamedTree::depth);
+  check("--tree-top-k", top_k, &NamedTree::top_k);
 }
 
 aerie_tree_options TreeOptions::get() const {
-  const Tree& of = *find_tree(tree);
+  const NamedTree& of = *find_tree(tree);
   aerie_tree_options t;
   AERIE_INIT(t);
   t.policy = of.policy;

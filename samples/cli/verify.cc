@@ -66,12 +66,12 @@ Session open_session(aerie_model* model, const Handles& drafters, const Case& c)
   return create_session(model, settings(drafters, c).options);
 }
 
-struct Tree {
+struct VerifiedTree {
   const char* name;
   int nodes;
   bool all;  // it chooses between all drafters
 };
-constexpr Tree kTrees[] = {{"chain", 4, false}, {"static", 0, false}, {"eagle2", 0, false}, {"eagle2", 5, false},
+constexpr VerifiedTree kVerified[] = {{"chain", 4, false}, {"static", 0, false}, {"eagle2", 0, false}, {"eagle2", 5, false},
                            {"backbone", 0, false}, {"cast", 0, false}, {"auto", 0, false}, {"auto", 0, true}};
 
 // What was compared beside whole texts.
@@ -79,7 +79,7 @@ struct Twists {
   uint64_t forked = 0, reused = 0, switched = 0;  // tokens of forks, tokens of prompts, trees
 };
 
-void switch_tree(aerie_session* session, const Tree& tree) {
+void switch_tree(aerie_session* session, const VerifiedTree& tree) {
   aerie_tree_options t;
   AERIE_INIT(t);
   t.policy = tree_policy(tree.name);
@@ -108,7 +108,7 @@ std::vector<int32_t> continued(aerie_session* session, int length, std::mt19937_
       check([&](aerie_error* e) { return aerie_session_rewind(session, before + out.size(), e); });
     }
     if (random && (*random)() % 16 == 0) {
-      switch_tree(session, kTrees[(*random)() % std::size(kTrees)]);
+      switch_tree(session, kVerified[(*random)() % std::size(kVerified)]);
       ++twists->switched;
     }
   }
@@ -272,7 +272,7 @@ class Verification {
  private:
   std::vector<int32_t> prompt();
   void text();
-  void compare(Case& c, size_t d, const Tree& tree, const char* noise);
+  void compare(Case& c, size_t d, const VerifiedTree& tree, const char* noise);
 
   const VerifyOptions& o_;
   std::mt19937_64 random_;
@@ -312,7 +312,7 @@ void Verification::text() {
   std::vector<Batched> together;
   const Bench& batched = benches_[static_cast<size_t>(random_() % 4)];
   for (size_t d = 0; d < o_.drafters.size() && total_ < o_.tokens; ++d)
-    for (const Tree& tree : kTrees)
+    for (const VerifiedTree& tree : kVerified)
       for (const char* noise : {"shared", "none"}) {
         if (tree.all && o_.drafters.size() < 2) continue;
         compare(c, d, tree, noise);
@@ -326,7 +326,7 @@ void Verification::text() {
   check_batch(batched.model.get(), together, prompt_, want_, o_.model.model, random_);
 }
 
-void Verification::compare(Case& c, size_t d, const Tree& tree, const char* noise) {
+void Verification::compare(Case& c, size_t d, const VerifiedTree& tree, const char* noise) {
   c.drafter = o_.drafters[d];
   c.more.clear();
   for (size_t i = 0; tree.all && i < o_.drafters.size(); ++i)

@@ -16,7 +16,7 @@ struct SessionKind {
 };
 
 // A model with room for few sessions: pages that are not given back are soon missed.
-struct Opened {
+struct OpenedKind {
   const SessionKind kind;
   aerie_runtime* runtime = nullptr;
   aerie_model* model = nullptr;
@@ -25,7 +25,7 @@ struct Opened {
   bool reached = false;  // the last shortage
   aerie_error err;
 
-  explicit Opened(const SessionKind& k) : kind(k) {
+  explicit OpenedKind(const SessionKind& k) : kind(k) {
     AERIE_INIT(err);
     const aerie_runtime_options o = with_threads(1);
     EXPECT_EQ(aerie_runtime_create(&o, &runtime, &err), AERIE_OK);
@@ -46,7 +46,7 @@ struct Opened {
     EXPECT_EQ(aerie_profile_measure(costs, model, &p, &err), AERIE_OK) << err.message;
     EXPECT_EQ(aerie_profile_attach(costs, model, &err), AERIE_OK) << err.message;
   }
-  ~Opened() {
+  ~OpenedKind() {
     close_drafters();
     aerie_profile_release(costs);
     aerie_model_release(model);
@@ -114,7 +114,7 @@ struct Opened {
 class OutOfMemoryWith : public testing::TestWithParam<SessionKind> {};
 
 TEST_P(OutOfMemoryWith, OneErrorAndTheSessionGoesOn) {
-  Opened o(GetParam());
+  OpenedKind o(GetParam());
   int32_t failures = 0;
   const std::vector<int32_t> whole = o.text(&failures);
   ASSERT_EQ(failures, 0);
