@@ -143,6 +143,20 @@ struct TileQueries {
     }
   }
 
+  // The same of a page that is there whole: of what rows share all are.
+  __device__ int32_t page_of(int32_t at) const { return shuffle(page_ids, (at - begin) / kPageSlots % 32); }
+  template <int kWarps>
+  __device__ void bring_page(int64_t which, int32_t page, char* to, int me) const {
+    constexpr int kPieces = kDim / 8, kLines = 32 / kPieces;
+    const int line = me * kLines + lane / kPieces, piece = lane % kPieces;
+    const auto* from = static_cast<const uint16_t*>(op.cache.data) +
+                       (kv_row(op.cache, op.layer, which, kv_head, int64_t{page} * kPageSlots) + line) * kDim + piece * 8;
+    if (lane >= kLines * kPieces) return;
+#pragma unroll
+    for (int i = 0; i < kPageSlots / (kLines * kWarps); ++i)
+      copy_async16(to + (i * kWarps * kLines + line) * kLine + piece * 16, from + i * kWarps * kLines * kDim);
+  }
+
   // Is any of queries g + 8 there? The same for all lanes: often one row's are not so many, and half of the work is left out.
   __device__ bool second() const { return last > first + 8; }
 

@@ -19,14 +19,16 @@ struct TileGrid {
 template <class Tile>
 TileGrid grid_for(int64_t rows, int64_t sequences, int64_t group, int64_t kv_heads, int64_t chunks) {
   const auto blocks_of = [](int64_t tiles, int64_t a_block) { return (tiles + a_block - 1) / a_block; };
-  const auto splits_of = [&](int64_t blocks) {
-    return static_cast<uint32_t>(std::clamp<int64_t>(Tile::kEnough / (blocks * kv_heads), 1, chunks));
+  const auto splits_of = [&](int64_t blocks, int64_t enough = Tile::kEnough) {
+    return static_cast<uint32_t>(std::clamp<int64_t>(enough / (blocks * kv_heads), 1, chunks));
   };
   const int64_t tiles = blocks_of(rows * group, Tile::kBlockTiles * kTileQueries);
   const int64_t alone = blocks_of(rows * Tile::tiles_of_row(static_cast<uint32_t>(group)), Tile::kAloneTiles);
-  // With nobody else's text beside its own a row goes alone through its last chunk, seldom two.
-  const uint32_t alone_splits = rows == 1 || sequences == 1 ? std::min(2u, splits_of(alone)) : splits_of(alone);
-  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits_of(tiles), alone_splits};
+  // With nobody else's text beside its own a row goes alone through its last chunk, seldom two; many rows' blocks then all run at once.
+  const bool one_text = rows == 1 || sequences == 1;
+  const uint32_t alone_splits = !one_text ? splits_of(alone) : Tile::kAloneTiles > 1 ? 1 : std::min(2u, splits_of(alone));
+  const uint32_t splits = one_text && Tile::kAloneTiles > 1 ? splits_of(tiles, Tile::kEnough - alone * kv_heads) : splits_of(tiles);
+  return {Divisor(kv_heads), Divisor(group), Divisor(tiles), Divisor(alone), splits, alone_splits};
 }
 
 struct TileTask {

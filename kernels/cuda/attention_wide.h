@@ -112,9 +112,9 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
   // Pages of the company, by all threads of the block.
   __device__ void load(int32_t at, int buffer) const {
     if (at < end) {
-      const int32_t slot = this->slot_of(at);
-      this->template bring<kWideWarps>(0, slot, keys(buffer), warp);
-      this->template bring<kWideWarps>(1, slot, values(buffer), warp);
+      const int32_t page = this->page_of(at);
+      this->template bring_page<kWideWarps>(0, page, keys(buffer), warp);
+      this->template bring_page<kWideWarps>(1, page, values(buffer), warp);
     }
     copy_async_commit();
   }
@@ -141,6 +141,11 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
     this->template bring<1>(which, slot, which ? values(warp) : keys(warp), 0);
     copy_async_commit();
   }
+  // The next page's, if there is one.
+  __device__ void bring_next(int which, int32_t slot, int32_t at) const {
+    if (at + kPageSlots < end) bring_own(which, slot);
+    else copy_async_commit();
+  }
   __device__ void run_alone(bool fresh) {
     int32_t slot = this->slot_of(begin);
     bring_own(0, slot);
@@ -154,13 +159,13 @@ struct AttentionWide : TileQueries<kTiles * 32, kWideWarps * kTileQueries> {
       uint32_t w[2][2][4];
       scores(keys(warp), s);
       sync_warp();  // and have been used by all
-      bring_own(0, slot);
+      bring_next(0, slot, at);
       weigh(at, s, w);
       copy_async_wait<1>();
       sync_warp();
       add(values(warp), w);
       sync_warp();
-      bring_own(1, slot);
+      bring_next(1, slot, at);
     }
     copy_async_wait<0>();
   }

@@ -129,6 +129,16 @@ __device__ __forceinline__ void load_transposed(uint32_t (&v)[4], const void* ro
                : "memory");
 }
 
+// What is there now, whatever this multiprocessor has read before.
+__device__ __forceinline__ int32_t load_now(const int32_t* at) { return __ldcg(at); }
+
+// 16 or 8 bytes by one instruction: the compiler makes four stores of a float4 whose address it does not know to be of global memory.
+__device__ __forceinline__ void store_run(float* to, const float (&v)[4]) {
+  __stcg(reinterpret_cast<float4*>(to), make_float4(v[0], v[1], v[2], v[3]));
+}
+__device__ __forceinline__ void store_run(float* to, const float (&v)[2]) { __stcg(reinterpret_cast<float2*>(to), make_float2(v[0], v[1])); }
+__device__ __forceinline__ void store_run(float* to, const float (&v)[1]) { *to = v[0]; }
+
 // The 128 bytes of memory at an address will be wanted: to the second-level cache.
 __device__ __forceinline__ void want_soon(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
 

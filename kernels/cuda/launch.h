@@ -32,14 +32,22 @@ struct Argument {
   A value;
 };
 
+// Whether a kernel is wanted may be decided while this waits. What is read before that costs time if it is not true any more, and
+// nothing else; for levels that are passed over no weights are brought, but by the first kernel behind the decision perhaps.
 template <auto kKernel, class A, void (*kAhead)(const A&)>
 __device__ __forceinline__ void run_argument(const Argument<A>& full) {
-  if constexpr (kAhead != nullptr) kAhead(full.value);
+  bool ahead = false;
+  if constexpr (kAhead != nullptr) {
+    ahead = !full.wanted || load_now(full.wanted) != 0;
+    if (ahead) kAhead(full.value);
+  }
   wait_for_kernel_before();
   if (full.wanted && *full.wanted == 0) {
-    if constexpr (kAhead != nullptr) copy_async_commit(), copy_async_wait<0>();
+    if (ahead) copy_async_commit(), copy_async_wait<0>();
     return;
   }
+  if constexpr (kAhead != nullptr)
+    if (!ahead) kAhead(full.value);
   kKernel(full.value);
 }
 

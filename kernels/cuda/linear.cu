@@ -13,15 +13,18 @@
 namespace aerie::kernels::cuda {
 namespace {
 
+template <DType kType, int kGroups>
+using TileArgument = std::conditional_t<kGroups == 8 && kType != DType::int4, ManyRowsTask, LinearTask>;
+
 // Grid (row tiles, parts).
 template <DType kType, int kGroups>
-__device__ void linear_tile_ahead(const LinearTask& task) {
+__device__ void linear_tile_ahead(const TileArgument<kType, kGroups>& task) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
   if (first < task.groups)
     LinearTile<kType, kGroups>(task, first).fetch_ahead(task.shape.part_begin(blockIdx.y), task.shape.part_begin(blockIdx.y + 1));
 }
 template <DType kType, int kGroups>
-__device__ void linear_tile(const LinearTask& task) {
+__device__ void linear_tile(const TileArgument<kType, kGroups>& task) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kGroups;
   if (first >= task.groups) return;
   LinearTile<kType, kGroups> tile(task, first);
@@ -68,7 +71,7 @@ void tiles(LinearTask task, const Place& p) {
   task.stages = std::min(p.options.stages, S::stages(p.most_shared));
   task.one_by_one = kGroups * kGroupRows <= p.options.one_by_one;
   launch<linear_tile<kType, kGroups>, kPanelThreads, linear_tile_ahead<kType, kGroups>>(
-      p, {(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts}, kPanelThreads, task.stages * S::kBytes, task);
+      p, {(bucket(task.groups) + kGroups - 1) / kGroups, task.shape.parts}, kPanelThreads, task.stages * S::kBytes, {task});
 }
 template <DType kType>
 void ids(LinearTask task, const Place& p) {
@@ -85,6 +88,11 @@ void tiles(const LinearTask& task, const Place& p) {
   if (task.groups == 2) return tiles<kType, 2>(task, p);
   if (task.groups <= 4) return tiles<kType, 4>(task, p);
   tiles<kType, 8>(task, p);
+}
+
+template <int kPieces>
+void put_pieces(const LinearEnd& e, const Place& p) {
+  launch<add_pieces<kPieces>, kEndThreads, add_pieces_ahead>(p, end_grid(e.out.cols, e.out.rows), kEndThreads, 0, e);
 }
 
 void run(const LinearWork& k, LinearEnd end, const Place& p) {
@@ -124,7 +132,9 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (rope && rope->cache.head_dim % 4 == 0 && take(rope, rope->qkv)) return;  // four
   }
   if (k.ids) launch<add_pieces_of_ids, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
-  else launch<add_pieces, kEndThreads, add_pieces_ahead>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
+  else if (end.columns % kEndWide != 0) launch<add_odd_pieces, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);
+  else if (end.whole || end.shape.most_pieces() <= kFewPieces) put_pieces<kFewPieces>(end, p);
+  else put_pieces<kManyPieces>(end, p);
 }
 
 size_t bytes_of(const LinearWork& k) {

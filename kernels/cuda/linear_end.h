@@ -56,18 +56,25 @@ struct Ending {
   // Then scales, bias and residual, and `out` has them.
   __device__ void finish(const LinearEnd& e, int64_t r, const int64_t (&n)[kMany]) {
     const float scale = e.scales ? e.scales[r] : 1.0f;
-    float residual[kMany][kWide];
+    float residual[kMany][kWide] = {};
     if (e.residual) {
       const float* from = row(e.residual, r);
 #pragma unroll
-      for (int i = 0; i < kMany; ++i)
+      for (int i = 0; i < kMany; ++i) {
+        if (whole(from, n[i], e.out.cols)) {
+          const Run run = *reinterpret_cast<const Run*>(from + n[i]);
+#pragma unroll
+          for (int w = 0; w < kWide; ++w) residual[i][w] = run.v[w];
+          continue;
+        }
 #pragma unroll
         for (int w = 0; w < kWide; ++w) residual[i][w] = n[i] >= 0 && n[i] + w < e.out.cols ? from[n[i] + w] : 0.0f;
+      }
     }
     sums(e, r, n);
     float* out = row(e.out, r);
 #pragma unroll
-    for (int i = 0; i < kMany; ++i)
+    for (int i = 0; i < kMany; ++i) {
 #pragma unroll
       for (int w = 0; w < kWide; ++w) {
         const int64_t at = n[i] + w;
@@ -79,8 +86,15 @@ struct Ending {
         x = scaled(e, at, scale, x);
         if (e.bias) x = row(e.bias, 0)[at] + x;
         if (e.residual) x = residual[i][w] + x;
-        out[at] = x;
       }
+      if (whole(out, n[i], e.out.cols)) {
+        store_run(out + n[i], v[i]);
+        continue;
+      }
+#pragma unroll
+      for (int w = 0; w < kWide; ++w)
+        if (n[i] >= 0 && n[i] + w < e.out.cols) out[n[i] + w] = v[i][w];
+    }
   }
 
   __device__ static float scaled(const LinearEnd& e, int64_t output, float scale, float x) {
@@ -93,6 +107,10 @@ struct Ending {
   struct alignas(4 * kWide) Run {
     float v[kWide];
   };
+  // All of a run from n on is there, and one access of so many bytes may have it.
+  __device__ static bool whole(const float* row, int64_t n, int64_t cols) {
+    return n >= 0 && n + kWide <= cols && reinterpret_cast<uintptr_t>(row + n) % sizeof(Run) == 0;
+  }
   __device__ static void add(const LinearEnd& e, bool first, const float (&part)[kWide], float (&to)[kWide]) {
 #pragma unroll
     for (int w = 0; w < kWide; ++w) {
@@ -103,7 +121,7 @@ struct Ending {
   }
 };
 
-constexpr int kEndThreads = 64, kEndWide = 4, kEndPieces = 10;
+constexpr int kEndThreads = 64, kEndWide = 4, kFewPieces = 3, kManyPieces = 10;
 inline Grid end_grid(int64_t cols, int64_t rows) {
   return {(cols + kEndThreads * kEndWide - 1) / (kEndThreads * kEndWide), many_rows(rows)};
 }
@@ -113,18 +131,19 @@ __device__ inline void scales_ahead(const LinearEnd& e, int64_t n) {
   if (e.weights && n < e.out.cols) want_soon(e.weights + n);
 }
 
-// Grid (columns, rows). Of f32 weights and products of a library a row of `partial` has as many columns as there are.
-__device__ inline void add_pieces(const LinearEnd& e) {
+// Grid (columns, rows). kPieces: what is under way has registers, and of few pieces more threads have room for theirs.
+template <int kPieces>
+__device__ void add_pieces(const LinearEnd& e) {
   const int64_t n = (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide;
   if (n >= e.out.cols) return;
-  for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y) {
-    if (e.columns % kEndWide == 0) {
-      Ending<kEndWide, 1, kEndPieces>().finish(e, r, {n});
-      continue;
-    }
+  for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y) Ending<kEndWide, 1, kPieces>().finish(e, r, {n});
+}
+// Of f32 weights and products of a library a row of `partial` has as many columns as there are, perhaps an odd number.
+__device__ inline void add_odd_pieces(const LinearEnd& e) {
+  const int64_t n = (static_cast<int64_t>(blockIdx.x) * kEndThreads + threadIdx.x) * kEndWide;
+  for (int64_t r = blockIdx.y; r < e.out.rows; r += gridDim.y)
     for (int w = 0; w < kEndWide; ++w)
       if (n + w < e.out.cols) Ending<1, 1, 1>().finish(e, r, {n + w});
-  }
 }
 
 // The same of ids. Grid (columns, rows).

@@ -74,8 +74,9 @@ void enqueue_fast(const Linear& op, const Place& p) {
                  Bf16Task{op.w, m.width, m.weights});
   launch<round_rows>(p, {(m.width + kUnpackThreads - 1) / kUnpackThreads, many_rows(op.out.rows)}, kUnpackThreads, 0, rows);
   p.launches->multiply({m.sums, m.weights, m.rows, op.w.rows, m.width, op.out.rows, m.room});
-  launch<add_pieces, kEndThreads>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0,
-                     LinearEnd{.partial = m.sums, .columns = op.w.rows, .bias = op.bias, .residual = op.residual, .out = op.out});
+  const LinearEnd end{.partial = m.sums, .columns = op.w.rows, .bias = op.bias, .residual = op.residual, .out = op.out};
+  if (end.columns % kEndWide != 0) launch<add_odd_pieces, kEndThreads>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0, end);
+  else launch<add_pieces<1>, kEndThreads>(p, end_grid(op.w.rows, op.out.rows), kEndThreads, 0, end);
 }
 
 }  // namespace aerie::kernels::cuda

@@ -22,6 +22,12 @@ struct LinearTask {
   bool once = true;  // weights make way in the second-level cache for what is used again
 };
 
+// Of tiles of 64 rows registers are spared for the kernels in front and behind: with one of these a multiprocessor has then just
+// as many as there are. int4's would be put into memory.
+struct ManyRowsTask : LinearTask {
+  enum { kBlocks = 2 };
+};
+
 constexpr int kWordBytes = kPanel * 4;
 
 // Sizes in bytes.

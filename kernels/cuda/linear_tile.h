@@ -107,7 +107,7 @@ class LinearTile {
   __device__ void store(const LinearPlace& place) const {
     if constexpr (kIds) return store_id(place.piece);
     each_sum(place.block, [&](int64_t r, int64_t n, float4 sums) {
-      *reinterpret_cast<float4*>(t_.partial + (int64_t{place.piece} * t_.rows + r) * t_.shape.columns() + n) = sums;
+      store_run(t_.partial + (int64_t{place.piece} * t_.rows + r) * t_.shape.columns() + n, {sums.x, sums.y, sums.z, sums.w});
     });
   }
   // f(row, output, the sums of four outputs) for each of panel block `block` that this thread has; int32 sums as bits.

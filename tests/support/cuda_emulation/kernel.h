@@ -263,6 +263,10 @@ inline void load_transposed(uint32_t (&v)[4], const void* row) {
   });
 }
 
+inline int32_t load_now(const int32_t* at) { return *at; }
+inline void store_run(float* to, const float (&v)[4]) { *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]); }
+inline void store_run(float* to, const float (&v)[2]) { *reinterpret_cast<float2*>(to) = make_float2(v[0], v[1]); }
+inline void store_run(float* to, const float (&v)[1]) { *to = v[0]; }
 inline void want_soon(const void* at) { (void)*static_cast<const volatile char*>(at); }  // that it is there
 
 inline void copy_async16(void* shared, const void* global, bool valid) {
