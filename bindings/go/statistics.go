@@ -12,7 +12,7 @@ import (
 
 // Statistics count what a session has done.
 type Statistics struct {
-	Quarantined              bool   // the drafter has failed too often and is out
+	Quarantined              bool   // a drafter is out: it has failed too often, or found no memory or KV too often in this session
 	Emitted                  uint64 // tokens generated
 	Cycles                   uint64 // verify passes that emitted
 	FullCycles               uint64 // of these, not cut short by a limit, stop or end of text

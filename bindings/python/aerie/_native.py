@@ -238,7 +238,7 @@ class aerie_tree_options(Structure):
         ("depth", c_int32),  # eagle2: levels after the first; 0: 5, or all of a one-pass drafter; -1: none. backbone: levels; 0: 7. cast; 0: 13
         ("top_k", c_int32),  # eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12)
         ("n_paths", c_int32),  # static: rank paths, 0: EAGLE's 25-node tree
-        ("paths", POINTER(c_int32)),  # each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1
+        ("paths", POINTER(c_int32)),  # each path as its ranks followed by -1, every prefix a path too, e.g. 0,-1, 1,-1, 0,0,-1
         ("threshold", c_float),  # cast: C1 = C2 = C3; 0: 3
         ("reserved0", c_int32),
     ]
@@ -316,7 +316,7 @@ class aerie_step_result(Structure):
 class aerie_statistics(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
-        ("quarantined", c_int32),  # 1: a drafter has failed too often and is out
+        ("quarantined", c_int32),  # 1: a drafter is out: it has failed too often, or found no memory or KV too often in this session
         ("emitted", c_uint64),  # tokens generated
         ("cycles", c_uint64),  # verify passes that emitted
         ("full_cycles", c_uint64),  # of these, not cut short by a limit, stop or end of text

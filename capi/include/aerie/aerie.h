@@ -9,7 +9,8 @@
  *
  * Conventions
  *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional
- *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure.
+ *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure, but for the size that
+ *    a call says it needs (AERIE_E_LIMIT of aerie_session_save and aerie_tokenizer_encode).
  *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take), AERIE_E_OUT_OF_MEMORY and
  *    AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
@@ -287,7 +288,7 @@ typedef struct aerie_tree_options { /* fields that the policy has not stay 0, or
                            backbone: levels; 0: 7. cast; 0: 13 */
   int32_t top_k;        /* eagle2, cast: children a node and frontier width; backbone: nodes a level; 0: 10 (cast: 12) */
   int32_t n_paths;      /* static: rank paths, 0: EAGLE's 25-node tree */
-  const int32_t *paths; /* each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1 */
+  const int32_t *paths; /* each path as its ranks followed by -1, every prefix a path too, e.g. 0,-1, 1,-1, 0,0,-1 */
   float threshold;      /* cast: C1 = C2 = C3; 0: 3 */
   int32_t reserved0;
 } aerie_tree_options;
@@ -432,7 +433,7 @@ AERIE_API int32_t aerie_session_restore_file(aerie_model *model, const aerie_ses
 
 typedef struct aerie_statistics {
   uint32_t struct_size;
-  int32_t quarantined;        /* 1: a drafter has failed too often and is out */
+  int32_t quarantined;        /* 1: a drafter is out: it has failed too often, or found no memory or KV too often in this session */
   uint64_t emitted;           /* tokens generated */
   uint64_t cycles;            /* verify passes that emitted */
   uint64_t full_cycles;       /* of these, not cut short by a limit, stop or end of text */

@@ -184,7 +184,7 @@ namespace Aerie.Native
         internal int top_k;
         /// <summary>static: rank paths, 0: EAGLE's 25-node tree</summary>
         internal int n_paths;
-        /// <summary>each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1</summary>
+        /// <summary>each path as its ranks followed by -1, every prefix a path too, e.g. 0,-1, 1,-1, 0,0,-1</summary>
         internal int* paths;
         /// <summary>cast: C1 = C2 = C3; 0: 3</summary>
         internal float threshold;
@@ -296,7 +296,7 @@ namespace Aerie.Native
     internal unsafe struct aerie_statistics
     {
         internal uint struct_size;
-        /// <summary>1: a drafter has failed too often and is out</summary>
+        /// <summary>1: a drafter is out: it has failed too often, or found no memory or KV too often in this session</summary>
         internal int quarantined;
         /// <summary>tokens generated</summary>
         internal ulong emitted;

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// The drafter has failed too often and is out.
+    /// A drafter is out: it has failed too often, or found no memory or KV too often in this session.
     pub quarantined: bool,
     /// Tokens generated.
     pub emitted: u64,

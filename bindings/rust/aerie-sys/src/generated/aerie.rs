@@ -407,7 +407,7 @@ pub struct aerie_tree_options {
     pub top_k: i32,
     /// static: rank paths, 0: EAGLE's 25-node tree
     pub n_paths: i32,
-    /// each path as its ranks followed by -1, e.g. 0,-1, 1,-1, 0,0,-1
+    /// each path as its ranks followed by -1, every prefix a path too, e.g. 0,-1, 1,-1, 0,0,-1
     pub paths: *const i32,
     /// cast: C1 = C2 = C3; 0: 3
     pub threshold: f32,
@@ -572,7 +572,7 @@ impl Default for aerie_step_result {
 pub struct aerie_statistics {
     /// `uint32_t struct_size`
     pub struct_size: u32,
-    /// 1: a drafter has failed too often and is out
+    /// 1: a drafter is out: it has failed too often, or found no memory or KV too often in this session
     pub quarantined: i32,
     /// tokens generated
     pub emitted: u64,
