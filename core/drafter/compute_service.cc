@@ -1,5 +1,6 @@
 // aerie.compute/1: recording for plugins. A plugin may be wrong in any way, so every tensor, shape
 // and index vector is checked before it becomes an op; the first failure poisons the plan.
+#include <algorithm>
 #include <string>
 
 #include "core/drafter/services.h"
@@ -31,9 +32,17 @@ bool is_table(const aerie_tensor* t) {
 }
 bool is_vector(const aerie_tensor* t, int64_t cols) { return is_activation(t) && t->rows == 1 && t->cols == cols; }
 // Index vectors are i32, end to end: one row, or one column that is a tensor's only one.
-bool is_index(const aerie_tensor* t, int64_t n) {
-  return t && t->data && t->dtype == AERIE_DTYPE_I32 && t->layout == 0 &&
-         (t->rows == 1 ? t->cols : t->cols == 1 && t->stride == 1 ? t->rows : 0) >= n;
+// 0: it is none.
+int64_t index_length(const aerie_tensor* t) {
+  if (!t || !t->data || t->dtype != AERIE_DTYPE_I32 || t->layout != 0) return 0;
+  return t->rows == 1 ? t->cols : t->cols == 1 && t->stride == 1 ? t->rows : 0;
+}
+bool is_index(const aerie_tensor* t, int64_t n) { return index_length(t) >= n; }
+// Of an out, which may have more: kernels go by its rows.
+Tensor first_rows(const aerie_tensor* out, int64_t n) {
+  Tensor t = from_abi(*out);
+  t.rows = n;
+  return t;
 }
 Tensor optional(const aerie_tensor* t) { return present(t) ? from_abi(*t) : Tensor{}; }
 const int32_t* ids(const aerie_tensor* t) { return t ? static_cast<const int32_t*>(t->data) : nullptr; }
@@ -91,9 +100,9 @@ int32_t scratch(aerie_plan* plan, int64_t rows, int64_t cols, aerie_tensor* out)
 }
 
 int32_t embed_table(aerie_plan* plan, const Tensor& table, const aerie_tensor* index, const aerie_tensor* out) {
-  if (!is_activation(out) || out->cols != table.cols || !is_index(index, out->rows))
-    return compute_fail(plan, "embed: shapes do not fit");
-  plan->plan->add(kernels::Embed{table, ids(index), from_abi(*out)});
+  const int64_t length = index_length(index);
+  if (!is_activation(out) || out->cols != table.cols || length < 1) return compute_fail(plan, "embed: shapes do not fit");
+  plan->plan->add(kernels::Embed{table, ids(index), first_rows(out, std::min(length, out->rows))});
   return AERIE_D_OK;
 }
 int32_t embed_target(aerie_plan* plan, const aerie_tensor* index, const aerie_tensor* out) {
@@ -113,9 +122,7 @@ int32_t linear(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* w, c
       (present(bias) && !is_vector(bias, w->rows)) ||
       (present(residual) && !is_activation(residual, x->rows, w->rows)) || out->data == x->data)
     return compute_fail(plan, "linear: shapes do not fit");
-  Tensor o = from_abi(*out);
-  o.rows = x->rows;
-  plan->plan->add(kernels::Linear{from_abi(*x), from_abi(*w), optional(bias), optional(residual), o});
+  plan->plan->add(kernels::Linear{from_abi(*x), from_abi(*w), optional(bias), optional(residual), first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
@@ -123,21 +130,21 @@ int32_t rms_norm(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* we
                  const aerie_tensor* out) {
   if (!is_activation(x) || !is_vector(weight, x->cols) || !is_activation(out, x->rows, x->cols) || !(eps >= 0))
     return compute_fail(plan, "rms_norm: shapes do not fit");
-  plan->plan->add(kernels::RmsNorm{from_abi(*x), from_abi(*weight), eps, from_abi(*out)});
+  plan->plan->add(kernels::RmsNorm{from_abi(*x), from_abi(*weight), eps, first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
 int32_t activate(aerie_plan* plan, int32_t kind, const aerie_tensor* x, const aerie_tensor* out) {
   if (!is_activation(x) || !is_activation(out, x->rows, x->cols) || kind < 0 || kind > AERIE_ACT_RELU)
     return compute_fail(plan, "activate: shapes do not fit");
-  plan->plan->add(kernels::Activate{from_abi(*x), static_cast<kernels::Activation>(kind), from_abi(*out)});
+  plan->plan->add(kernels::Activate{from_abi(*x), static_cast<kernels::Activation>(kind), first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
 int32_t add(aerie_plan* plan, const aerie_tensor* a, const aerie_tensor* b, const aerie_tensor* out) {
   if (!is_activation(a) || !is_activation(b, a->rows, a->cols) || !is_activation(out, a->rows, a->cols))
     return compute_fail(plan, "add: shapes do not fit");
-  plan->plan->add(kernels::Add{from_abi(*a), from_abi(*b), from_abi(*out)});
+  plan->plan->add(kernels::Add{from_abi(*a), from_abi(*b), first_rows(out, a->rows)});
   return AERIE_D_OK;
 }
 
@@ -188,11 +195,11 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
     p.add(kernels::RopeAngles{at.rows.position, kv->own->inv_freq, kv->own->angle_scale, at.angles});
   }
   DecoderScratch working(p, rows->n, at.rows.longest, hidden, shape, w->gate_up.rows / 2);
+  const Tensor made = first_rows(out, x->rows);
   if (attn_in)
-    record_decoder_layer_from(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*attn_in),
-                              from_abi(*x), from_abi(*out));
+    record_decoder_layer_from(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*attn_in), from_abi(*x), made);
   else
-    record_decoder_layer(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*x), from_abi(*out));
+    record_decoder_layer(p, weights, shape, cache, layer, at.rows, at.angles, working, from_abi(*x), made);
   return AERIE_D_OK;
 }
 

@@ -18,7 +18,8 @@ namespace {
 
 // Windows loads code from files only. So the checked bytes go to a file of our own in the temporary folder, which is
 // then held open without leave to write or delete, and compared once more, before its code is loaded.
-Result<std::wstring> private_copy(std::span<const uint8_t> bytes, const std::string& name, Handle* held) {
+// `made`: that file, also where it failed after it was there.
+Status private_copy(std::span<const uint8_t> bytes, const std::string& name, Handle* held, std::wstring* made) {
   wchar_t folder[MAX_PATH + 1];
   const DWORD n = GetTempPathW(MAX_PATH + 1, folder);
   if (n == 0 || n > MAX_PATH) return os_error(name, "cannot find the temporary folder");
@@ -28,6 +29,7 @@ Result<std::wstring> private_copy(std::span<const uint8_t> bytes, const std::str
   {
     const Handle file(CreateFileW(path.c_str(), GENERIC_WRITE, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_TEMPORARY, nullptr));
     if (!file) return os_error(name, "cannot copy the plugin");
+    *made = path;
     size_t done = 0;
     while (done < bytes.size()) {
       DWORD wrote = 0;
@@ -42,16 +44,21 @@ Result<std::wstring> private_copy(std::span<const uint8_t> bytes, const std::str
   AERIE_ASSIGN(const std::vector<uint8_t> again, read_file(utf8(path), bytes.size()));
   if (again.size() != bytes.size() || std::memcmp(again.data(), bytes.data(), bytes.size()) != 0)
     return error(Code::plugin, name + ": the plugin's copy was changed");
-  return path;
+  return {};
 }
 
 }  // namespace
 
 Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& name, const char* symbol) {
   Handle held;
-  AERIE_ASSIGN(const std::wstring path, private_copy(bytes, name, &held));
-  const HMODULE library =
-      LoadLibraryExW(path.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
+  std::wstring path;
+  if (const Status s = private_copy(bytes, name, &held, &path); !s.ok()) {
+    held.close();
+    if (!path.empty()) DeleteFileW(path.c_str());
+    return s;
+  }
+  // What it needs comes from the program's folder or the system's, never from beside the copy: anybody may write there.
+  const HMODULE library = LoadLibraryExW(path.c_str(), nullptr, LOAD_LIBRARY_SEARCH_APPLICATION_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
   if (!library) {
     const Status why = os_error(name, "cannot be loaded");
     held.close();

@@ -1,4 +1,5 @@
 // A plugin in the runtime: whatever it proposes, the text must be plain decode's, and it must not fail.
+#include <mutex>
 #include <thread>
 
 #include "common.h"
@@ -12,6 +13,7 @@ constexpr int kTokens = 96;
 
 // Model and drafter, and what the runtime had to say about the plugin. Closed in order: the log hook is the last to go.
 struct Stage {
+  mutable std::mutex mutex;  // its sessions may step on two threads
   std::string complaint;
   Runtime runtime;
   Model model;
@@ -24,8 +26,9 @@ struct Stage {
     r.threads = 2;
     r.log_user = this;
     r.log = [](void* user, int32_t level, const char* message) {
-      auto& complaint = static_cast<Stage*>(user)->complaint;
-      if (level <= 1 && complaint.empty()) complaint = message;
+      auto& stage = *static_cast<Stage*>(user);
+      const std::lock_guard lock(stage.mutex);
+      if (level <= 1 && stage.complaint.empty()) stage.complaint = message;
     };
     aerie_runtime* raw = nullptr;
     check([&](aerie_error* e) { return aerie_runtime_create(&r, &raw, e); });
@@ -156,12 +159,12 @@ Finding check_threads(const Setting& s, const std::string& id) {
   const std::vector<int32_t> want = stage.plain(0.8f);
   const Session a = stage.session(AERIE_TREE_CHAIN, 0.8f, true), b = stage.session(AERIE_TREE_STATIC, 0.8f, true);
   std::vector<int32_t> other;
-  std::string failure;
+  std::string failure, others;
   std::thread thread([&] {
     try {
       other = generate(b.get(), stage.prompt, kTokens).tokens;
     } catch (const std::exception& e) {
-      failure = e.what();
+      others = e.what();
     }
   });
   std::vector<int32_t> mine;
@@ -171,6 +174,7 @@ Finding check_threads(const Setting& s, const std::string& id) {
     failure = e.what();
   }
   thread.join();
+  if (failure.empty()) failure = others;
   if (!failure.empty()) return fail(failure);
   expect_equal(mine, want, "one of two threads");
   expect_equal(other, want, "the other of two threads");

@@ -34,7 +34,7 @@ aerie() { qemu -cpu max "$out/armv8/bin/aerie" "$@"; }
 models=samples/models
 
 level=()  # an x86 CPU with a matrix unit has other sums of bf16 (docs/exactness.md)
-if grep -qw amx_bf16 /proc/cpuinfo; then level=(--device cpu:AVX3_VNNI); fi
+if grep -qw amx_bf16 /proc/cpuinfo; then level=(--device cpu:AVX3_DL); fi
 same_text() {  # dtype: what the demo model writes here, and on ARM
   local run temperature
   for temperature in 0 0.8; do
