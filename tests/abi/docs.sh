@@ -16,20 +16,22 @@ for page in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
         (tmp / f"{'plugin' if kind else 'sample'}-{page.stem}-{n}.{language}").write_text(code)
 assert n >= 3, "samples are missing"
 EOF
-cc=(cc -std=c99 -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include")
-for c in "$tmp"/sample-*.c; do
-  "${cc[@]}" "$c" -o "${c%.c}" "-L$build/lib" -laerie -laerie-text "-Wl,-rpath,$build/lib"
-  (cd "$root" && "${c%.c}" >"$tmp/out") || { echo "$c failed"; exit 1; }
+compile() {  # source, options...
+  if [[ $1 == *.cpp ]]; then set -- c++ -std=c++20 "$@"; else set -- cc -std=c99 "$@"; fi
+  "$@" -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include"
+}
+for c in "$tmp"/sample-*; do
+  compile "$c" -o "$c.program" "-L$build/lib" -laerie -laerie-text "-Wl,-rpath,$build/lib"
+  (cd "$root" && "$c.program" >"$tmp/out") || { echo "$c failed"; exit 1; }
 done
-cxx=(c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror "-I$root/capi/include")
 for c in "$tmp"/plugin-*; do
-  if [[ $c == *.cpp ]]; then "${cxx[@]}" -shared -fPIC "$c" -o "$c.so"; else "${cc[@]}" -shared -fPIC "$c" -o "$c.so"; fi
+  compile "$c" -shared -fPIC -o "$c.so"
   "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "$c.so" --drafter repeat \
     --prompt "It was" --max-tokens 32 --compare >/dev/null
   # Another one beside it whose class has the same name, neither compiled with hidden names.
   [[ $c == *.cpp ]] || continue
   sed 's/"repeat"/"again"/' "$c" >"$tmp/again.cpp"
-  "${cxx[@]}" -shared -fPIC "$tmp/again.cpp" -o "$tmp/again.so"
+  compile "$tmp/again.cpp" -shared -fPIC -o "$tmp/again.so"
   "$build/bin/aerie" run --model "$root/samples/models/demo.aerie" --plugin "$c.so" --plugin "$tmp/again.so" --drafter again \
     --prompt "It was" --max-tokens 8 >/dev/null
 done

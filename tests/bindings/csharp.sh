@@ -52,5 +52,6 @@ static class Rest
 PYTHON
 for page in First Rest; do
   compile -nowarn:219 -r:"$tmp/Aerie.dll" -out:"$tmp/$page.exe" "$tmp/$page.cs"
-  [ -n "$(mono "$tmp/$page.exe")" ]
+  out=$(mono "$tmp/$page.exe")  # a substitution inside [ ] would lose its status
+  [ -n "$out" ]
 done

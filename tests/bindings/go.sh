@@ -90,4 +90,7 @@ EOF2
 go vet ./...
 go build -o "$tmp/" ./...
 cd "$root"
-[ -n "$("$tmp/first")" ] && [ -n "$("$tmp/rest")" ]
+for program in first rest; do  # a substitution inside [ ] would lose its status
+  out=$("$tmp/$program")
+  [ -n "$out" ]
+done

@@ -24,6 +24,7 @@ run --prompt "It was" --max-tokens 8 >&-; failed_with "standard output: cannot w
 rc=$(cat "$tmp/rc"); failed_with "standard output: cannot write: Broken pipe"
 # The trace has descriptor 1 if nobody keeps it: no text may get into it.
 run --prompt "It was" --max-tokens 8 --trace "$tmp/trace" >&- || true
+[ -f "$tmp/trace" ] || fail "there is no trace"
 if grep -q "It was" "$tmp/trace"; then fail "the text went into another file"; fi
 
 # A text that fails in its midst is a line of its own.

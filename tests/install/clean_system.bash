@@ -11,7 +11,7 @@ clean_system() {
   mount -t proc proc "$1/proc"  # plugins are loaded through it
 }
 leave_system() {
-  umount "$1/proc" 2>/dev/null
+  umount "$1/proc" 2>/dev/null || true  # it is not mounted where setting up failed; --one-file-system looks after the rest
   rm -rf --one-file-system "$1"
 }
 in_system() {  # DIR: runs the script on its input there

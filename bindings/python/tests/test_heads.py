@@ -1,5 +1,6 @@
 """Fast checks of the drafter heads and their trainers: python3 -m unittest discover -s tests"""
 
+import dataclasses
 import json
 import tempfile
 import unittest
@@ -184,6 +185,11 @@ class Training(unittest.TestCase):
         job_class = next(value for key, value in vars(module).items() if key.endswith("Job") and key != "HeadJob")
         return s, job_class(s)
 
+    def same(self, got: dict, want: dict):
+        self.assertEqual(got.keys(), want.keys())
+        for name, value in want.items():
+            torch.testing.assert_close(got[name], value, msg=name)
+
     def test_one_step_lowers_the_loss_and_a_checkpoint_goes_on(self):
         for name in RECIPES:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
@@ -203,9 +209,15 @@ class Training(unittest.TestCase):
                     run.train_step()
                 self.assertLess(loss(), before)
                 run.save()
-                again = loop.Loop(s, job)
+                fresh = type(job)(s)
+                again = loop.Loop(s, fresh)
                 self.assertEqual(again.step, 2)
+                self.same(fresh.trained.state_dict(), job.trained.state_dict())
                 job.export(Path(folder) / "out")
+                if hasattr(s, "initial"):
+                    other = type(job)(dataclasses.replace(s, initial=str(Path(folder) / "out")))
+                    other.export(Path(folder) / "again")
+                    self.same(*(files.read(Path(folder) / made)[1] for made in ("again", "out")))
                 loaded = heads.load(Path(folder) / "out")
                 self.assertEqual(json.loads((Path(folder) / "out" / "config.json").read_text())["vocab_size"], 50)
                 self.assertIsNotNone(draft.drafter(job.target, loaded))

@@ -63,6 +63,19 @@ class Text(unittest.TestCase):
         self.assertTrue(all(len(set(window)) == 1 for window in epoch))
 
 
+    def test_every_kind_of_text_meets_every_temperature(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data, seen = Path(folder), set()
+            for kind, token in zip(stream.KINDS, (2, 3)):
+                np.full(4000, token, np.uint16).tofile(data / f"{kind}.train.u16")
+
+            def written(prompts, count, temperatures):
+                seen.update(zip(prompts[:, 0].tolist(), temperatures.tolist()))
+                return torch.zeros(len(prompts), 40, dtype=torch.int64)
+
+            generate.write(written, data, data / "out.u16", 24 * 40 * 10, 40, [0.0, 0.5, 1.0], 0.3333, 1, rows=24)
+            self.assertEqual(seen, {(token, each) for token in (2, 3) for each in (0.0, 0.5, 1.0)})
+
     def test_texts_are_written_from_prompts_of_several_lengths_in_turn(self):
         with tempfile.TemporaryDirectory() as scratch:
             data = Path(scratch)

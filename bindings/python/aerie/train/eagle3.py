@@ -39,6 +39,8 @@ class Eagle3Job(HeadJob):
 
     def __init__(self, s: Settings):
         super().__init__(s, s.passes)
+        if s.initial:
+            return  # it has a vocabulary and a trained LM head
         sources = self.mixture.sources
         ids = frequent_tokens([source.stream for source in sources], list(self.mixture.weights),
                               self.target.config.vocab_size, s.draft_vocab_size)

@@ -92,12 +92,13 @@ def write(continue_all, data: Path, out: Path, total: int, length: int, temperat
     first of `prompts` says, as many with the second, and so on in turn."""
     mixture = stream.mixture(data, python_share, max(prompts), seed + 1000)
     each = torch.tensor(temperatures).repeat(rows // len(temperatures) + 1)[:rows]
+    shuffle = torch.Generator().manual_seed(seed)  # a mixture's kinds come in turn, too: each is to meet every temperature
     bar = report.Progress("generate")
     pieces, done = [], 0
     for prompt in itertools.cycle(prompts):
         if done >= total:
             break
-        text = continue_all(mixture.batch(rows)[:, :prompt], length - prompt, each)
+        text = continue_all(mixture.batch(rows)[:, :prompt], length - prompt, each[torch.randperm(rows, generator=shuffle)])
         pieces.append(text.numpy().astype(np.uint16).reshape(-1))
         done += pieces[-1].size
         bar.show(min(1.0, done / total), f"{done} tokens")

@@ -95,7 +95,7 @@ class HeadJob(Job):
         first = torch.from_numpy(stream.tokens(s.data, stream.KINDS[0], "train")[:4 * s.sequence].astype("int64"))
         self.trained = self.build(spreads(self.target, first.view(4, s.sequence)))
         if s.initial:
-            files.put(self.trained, files.read(Path(s.initial))[1]).train()
+            self.start_from(Path(s.initial))
         matrices, rest = [], []
         for name, parameter in self.trained.named_parameters():
             use_muon = s.muon_lr > 0 and parameter.ndim == 2 and not name.startswith(("lm_head", "embed_tokens"))
@@ -106,6 +106,9 @@ class HeadJob(Job):
         self.mixture = self.text()
         self._losses = torch.compile(level_losses) if s.compile else level_losses
         self._text = None
+
+    def start_from(self, folder: Path) -> None:
+        files.put(self.trained, files.read(folder)[1]).train()
 
     def text(self) -> stream.Mixture:
         s, whole = self.s, -1

@@ -53,6 +53,9 @@ class SmallModelJob(HeadJob):
         initialise(model, s.seed)
         return model
 
+    def start_from(self, folder: Path) -> None:
+        self.trained.load_state_dict(hf.load(folder).state_dict())
+
     def losses(self, rows: torch.Tensor) -> torch.Tensor:
         s, tokens = self.s, rows[:, :-1]
         room = tokens.shape[1] - s.prompt

@@ -1,5 +1,5 @@
 """A packaged target as a Hugging Face directory, to train drafters for a model of which only the package is at hand; or a
-packaged head as a directory in its repository's format, to train it on (`--initial`).
+packaged head as a directory in its repository's format, to train it on (`--initial`; aerie.train.eagle has no such option).
 
     python3 -m aerie.train.unpack samples/models/demo.aerie --out models/target
 
