@@ -73,8 +73,7 @@ def _module(header, layout):
     for s in header.structs:
         fields = "".join(doc(f, "    ") + f"    pub {name(f.name)}: {rust_type(f.type)},\n" for f in s.fields)
         body.append(doc(s) + f"#[repr(C)]\n#[derive(Clone, Copy, Debug)]\npub struct {s.name} {{\n{fields}}}\n"
-                    f"// Every field may be zero: numbers, pointers and optional functions.\n"
-                    f"impl Default for {s.name} {{\n    fn default() -> Self {{\n        unsafe {{ core::mem::zeroed() }}\n    }}\n}}\n")
+                    f"default_is_zero!({s.name});\n")
     if header.library:
         functions = "".join(doc(f, "    ") + f"    fn {f.name}{_signature(f)};\n" for f in header.functions)
         body.append(f"functions! {{\n    \"{header.library}\";\n{functions}}}\n")

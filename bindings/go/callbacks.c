@@ -28,24 +28,27 @@ void aerie_go_set_drafter_progress(aerie_drafter_options *options, uintptr_t han
 /* The step that runs on this thread, where KVFull is asked for it; a step in a KVFull has its own. */
 static __thread uintptr_t running;
 
-int32_t aerie_go_session_step(aerie_session *session, const aerie_step_options *options, aerie_step_result *result,
-                              uintptr_t step, aerie_error *err) {
+static uintptr_t enter(uintptr_t step) {
   uintptr_t around = running;
-  int32_t code;
   running = step;
-  code = aerie_session_step(session, options, result, err);
+  return around;
+}
+
+static int32_t leave(uintptr_t around, int32_t code) {
   running = around;
   return code;
 }
 
+int32_t aerie_go_session_step(aerie_session *session, const aerie_step_options *options, aerie_step_result *result,
+                              uintptr_t step, aerie_error *err) {
+  uintptr_t around = enter(step);
+  return leave(around, aerie_session_step(session, options, result, err));
+}
+
 int32_t aerie_go_batch_step(aerie_batch *batch, const aerie_step_options *options, aerie_batch_result *result,
                             uintptr_t step, aerie_error *err) {
-  uintptr_t around = running;
-  int32_t code;
-  running = step;
-  code = aerie_batch_step(batch, options, result, err);
-  running = around;
-  return code;
+  uintptr_t around = enter(step);
+  return leave(around, aerie_batch_step(batch, options, result, err));
 }
 
 static int32_t kv_full(void *user, int32_t positions_wanted) {

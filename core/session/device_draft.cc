@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
+#include "core/session/stepper.h"
+
 namespace aerie {
 
 namespace {
 static_assert(sizeof(kernels::TreePlace) % 4 == 0 && sizeof(kernels::TreeOut) % 4 == 0 && sizeof(kernels::TreeNode) % 4 == 0);
 
-// Each draft pass has a page table, and they are staged in one plan: more than half of what it has room for (stepper.cc) is too much.
-constexpr int64_t kMostTableBytes = int64_t{320} << 10;
+// Each draft pass has a page table, and they are staged in one plan beside all else.
+constexpr int64_t kMostTableBytes = kIndexBytes / 8 * 5;
 
 Status nonsense() { return error(Code::plugin, "propose: tokens or confidences are nonsense"); }
 Status no_tree() { return error(Code::internal, "session: the device's tree is none"); }

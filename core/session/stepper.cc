@@ -12,7 +12,6 @@ namespace aerie {
 namespace {
 // Added to now: the longest that one may ask for would be past the clock's end, and so over at once.
 constexpr std::chrono::microseconds kLongestBudget = std::chrono::hours(24 * 365);
-constexpr size_t kIndexBytes = size_t{512} << 10;
 
 uint64_t nanoseconds(kernels::Clock::duration d) {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count());

@@ -19,6 +19,8 @@ namespace aerie {
 
 class Session;
 
+constexpr size_t kIndexBytes = size_t{512} << 10;  // of a plan, for what is staged in it: for each session, beside its context's
+
 // A drafted node that asks for a row of the next target pass.
 struct RankedNode {
   float value;

@@ -8,17 +8,15 @@
  * (aerie/drafter.h).
  *
  * Conventions
- *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional
- *    caller-owned aerie_error; it is written on failure only. Out-parameters are untouched on failure, but for the size that
- *    a call says it needs (AERIE_E_LIMIT of aerie_session_save and aerie_tokenizer_encode).
+ *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional caller-owned aerie_error, written on
+ *    failure only. Then nothing else is, but the size that aerie_session_save or aerie_tokenizer_encode needs (AERIE_E_LIMIT).
  *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take), AERIE_E_OUT_OF_MEMORY and
  *    AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
- *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to
- *    sizeof. Fields are only ever appended; zero means the default, and reserved ones are zero. One struct points at another,
- *    so that each can grow.
+ *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to sizeof. Fields are only ever
+ *    appended; zero means the default, and reserved ones are zero. One struct points at another, so that each can grow.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
- *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one
- *    thread at a time for each batch, where a [session] call on a session in it counts as a call on the batch.
+ *  - Thread tags: [any] any thread at any time; [session] one thread at a time for each session; [batch] one thread at a time
+ *    for each batch, where a [session] call on a session in it counts as a call on the batch.
  *  - The library never throws, prints, aborts, exits or installs signal handlers.
  *  - Every *_release accepts NULL, on any thread. Objects retain what they stand on, so release in any order.
  *  - Hooks (log, alloc, free, parallel_for, kv_full, ...) are called until the last object that stands on their runtime

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "core/import/candidate_head.h"
+#include "core/platform/file.h"
 #include "core/import/convert.h"
 #include "core/import/inspect.h"
 #include "unit/package/fixtures.h"
@@ -133,6 +134,24 @@ TEST(ConvertCandidateHead, IsStoredBesideTheSameModel) {
       ASSERT_TRUE(text.ok());
       EXPECT_NE(text->find("candidate_rank: 5"), std::string::npos);
     }
+}
+
+TEST(ConvertCandidateHead, IsTheLmHeadsWhereverThatStands) {
+  Converted job(DType::f32, 5);
+  const auto down = [&] {
+    const auto p = job.run();
+    std::vector<float> all;
+    for (int64_t i = 0; i < 5 * 8; ++i) all.push_back(kernels::panel16_at(*p->tensor("candidate.down"), i / 8, i % 8));
+    return all;
+  };
+  const auto want = down();
+  Parts parts = take_apart(*aerie::platform::read_file(job.options.source, 1 << 20));
+  auto& tensors = parts.manifest.tensors;
+  const auto at = [&](const char* name) { return std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.name == name; }); };
+  ASSERT_LT(at("embed"), at("lm_head"));
+  std::iter_swap(at("embed"), at("lm_head"));
+  spit(job.options.source, put_together(parts));
+  EXPECT_EQ(down(), want);
 }
 
 TEST(ConvertCandidateHead, IsKeptReplacedOrDroppedByTheNextConversion) {

@@ -2,6 +2,17 @@
 #![deny(missing_docs)]
 #![allow(non_camel_case_types)]
 
+/// Every field of a generated struct may be zero: numbers, pointers and optional functions.
+macro_rules! default_is_zero {
+    ($name:ident) => {
+        impl Default for $name {
+            fn default() -> Self {
+                unsafe { core::mem::zeroed() }
+            }
+        }
+    };
+}
+
 /// What the `functions!` of a generated module becomes: declarations to link with, ...
 #[cfg(all(feature = "link", not(feature = "load")))]
 macro_rules! functions {

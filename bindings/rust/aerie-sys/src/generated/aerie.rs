@@ -166,12 +166,7 @@ pub struct aerie_error {
     /// UTF-8, NUL-terminated, cut if longer
     pub message: [c_char; 504],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_error {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_error);
 
 /// `struct aerie_runtime_options`
 #[repr(C)]
@@ -200,12 +195,7 @@ pub struct aerie_runtime_options {
     /// `void *parallel_user`
     pub parallel_user: *mut c_void,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_runtime_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_runtime_options);
 
 /// `struct aerie_plugin_info`
 #[repr(C)]
@@ -224,12 +214,7 @@ pub struct aerie_plugin_info {
     /// `const char *path`
     pub path: *const c_char,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_plugin_info {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_plugin_info);
 
 /// `struct aerie_model_options`
 #[repr(C)]
@@ -257,12 +242,7 @@ pub struct aerie_model_options {
     /// `void *kv_full_user`
     pub kv_full_user: *mut c_void,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_model_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_model_options);
 
 /// `struct aerie_model_info`
 #[repr(C)]
@@ -305,12 +285,7 @@ pub struct aerie_model_info {
     /// `int32_t reserved0`
     pub reserved0: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_model_info {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_model_info);
 
 /// A text as the target sees it, for training and analysis: rows are written where the caller wants them.
 #[repr(C)]
@@ -332,12 +307,7 @@ pub struct aerie_evaluate_options {
     /// `void *progress_user`
     pub progress_user: *mut c_void,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_evaluate_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_evaluate_options);
 
 /// `struct aerie_drafter_options`
 #[repr(C)]
@@ -357,12 +327,7 @@ pub struct aerie_drafter_options {
     /// `void *progress_user`
     pub progress_user: *mut c_void,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_options);
 
 /// `struct aerie_sampling`
 #[repr(C)]
@@ -383,12 +348,7 @@ pub struct aerie_sampling {
     /// noise stream: sessions with equal seeds but different streams differ
     pub stream: u32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_sampling {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_sampling);
 
 /// fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT
 #[repr(C)]
@@ -414,12 +374,7 @@ pub struct aerie_tree_options {
     /// `int32_t reserved0`
     pub reserved0: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_tree_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_tree_options);
 
 /// `struct aerie_session_options`
 #[repr(C)]
@@ -454,12 +409,7 @@ pub struct aerie_session_options {
     /// for this model and holds one of its max_sessions
     pub more_drafters: *const *mut aerie_drafter_handle,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_session_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_session_options);
 
 /// Where a session has its tokens' bytes from: aerie_tokenizer_source (text.h) fills it, or a tokenizer of the host's own.
 #[repr(C)]
@@ -478,12 +428,7 @@ pub struct aerie_token_source {
     /// called once for it when the session and its forks have let go, on whatever thread
     pub release: aerie_hold_fn,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_token_source {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_token_source);
 
 /// `struct aerie_fork_options`
 #[repr(C)]
@@ -495,12 +440,7 @@ pub struct aerie_fork_options {
     /// forks in the same order, so that equal seeds do not make equal twins
     pub stream: u32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_fork_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_fork_options);
 
 /// frozen
 #[repr(C)]
@@ -515,12 +455,7 @@ pub struct aerie_token {
     /// `uint8_t reserved[7]`
     pub reserved: [u8; 7],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_token {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_token);
 
 /// `struct aerie_step_options`
 #[repr(C)]
@@ -533,12 +468,7 @@ pub struct aerie_step_options {
     /// 0: no limit. At least one slice of work is done
     pub budget_us: i64,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_step_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_step_options);
 
 /// `struct aerie_step_result`
 #[repr(C)]
@@ -559,12 +489,7 @@ pub struct aerie_step_result {
     /// `int32_t reserved`
     pub reserved: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_step_result {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_step_result);
 
 /// `struct aerie_statistics`
 #[repr(C)]
@@ -621,12 +546,7 @@ pub struct aerie_statistics {
     /// cycles that asked drafter 0, 1, ...; the last one counts all further drafters
     pub chosen_cycles: [u64; 8],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_statistics {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_statistics);
 
 /// Sessions of one model stepped together: one pass of the target serves all of them. They may differ in everything
 /// (prompt, length, sampling, drafter or none, tree), and each one's text is bit for bit what it is alone. Sessions
@@ -644,12 +564,7 @@ pub struct aerie_batch_options {
     /// row at least, and keeps its whole tree under the sampled rule.
     pub max_rows: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_batch_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_batch_options);
 
 /// `struct aerie_batch_result`
 #[repr(C)]
@@ -668,12 +583,7 @@ pub struct aerie_batch_result {
     /// sessions whose result is an error code
     pub n_failed: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_batch_result {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_batch_result);
 
 functions! {
     "aerie";

@@ -129,12 +129,7 @@ pub struct aerie_drafter_error {
     /// `char message[248]`
     pub message: [c_char; 248],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_error {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_error);
 
 /// A borrowed view of device memory, (rows, cols). `data` and `scales` are device addresses.
 /// stride: elements from one row to the next (row-major tensors).
@@ -159,12 +154,7 @@ pub struct aerie_tensor {
     /// `uint8_t reserved[6]`
     pub reserved: [u8; 6],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_tensor {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_tensor);
 
 /// Rows of several sequences, ragged; all tensors are device i32 vectors unless noted. Node ids are
 /// below max_seqs \* max_nodes (open) and unique in the batch; a plugin keeps the state of a fed node
@@ -201,12 +191,7 @@ pub struct aerie_draft_rows {
     /// pass on to decoder_layer / forward; propose at level 0: rows attend to nothing
     pub attention: *const aerie_attention,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_draft_rows {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_draft_rows);
 
 /// Host-side proposals (HOST_TOKENS drafters): one sequence at a time, all tokens in host memory.
 /// frozen
@@ -228,12 +213,7 @@ pub struct aerie_host_context {
     /// `int32_t reserved`
     pub reserved: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_host_context {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_host_context);
 
 /// Fill at most `capacity` (1 or more) nodes: token\[i\] is below the target's vocabulary (those that can never be drawn are dropped
 /// with what stands on them); parent\[i\] is -1 (the root) or a smaller index; confidence in \[0, 1\].
@@ -256,12 +236,7 @@ pub struct aerie_host_candidates {
     /// `float *confidence`
     pub confidence: *mut f32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_host_candidates {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_host_candidates);
 
 /// frozen; alive until destroy has returned
 #[repr(C)]
@@ -280,12 +255,7 @@ pub struct aerie_drafter_host {
     /// A service table or NULL. Ids: AERIE_SERVICE_\*. \[any thread\]
     pub get_service: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, id: *const c_char) -> *const c_void>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_host {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_host);
 
 /// frozen
 #[repr(C)]
@@ -298,12 +268,7 @@ pub struct aerie_service_log {
     /// level: 0 error, 1 warning, 2 info, 3 debug. Goes to the application's log hook. \[any thread\]
     pub log: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, level: i32, message: *const c_char)>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_service_log {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_service_log);
 
 /// frozen
 #[repr(C)]
@@ -318,12 +283,7 @@ pub struct aerie_service_alloc {
     /// \[any thread\]
     pub free: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, memory: *mut c_void)>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_service_alloc {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_service_alloc);
 
 /// A decoder layer: x -\> x + attn(norm1(x)) -\> + mlp(norm2(.)). Llama's layer; absent pieces have
 /// data = NULL (EAGLE: attn_norm). Weights packed.
@@ -358,12 +318,7 @@ pub struct aerie_decoder_layer {
     /// (H, F)
     pub down: aerie_tensor,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_decoder_layer {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_decoder_layer);
 
 /// frozen; \[open only\]
 #[repr(C)]
@@ -387,12 +342,7 @@ pub struct aerie_service_package {
     /// kv_heads, head_dim, ffn, rms_eps (1e-5). Everything is checked.
     pub decoder_layer: Option<unsafe extern "C" fn(package: *const aerie_package, prefix: *const c_char, hidden: i64, qkv_cols: i64, out: *mut aerie_decoder_layer, err: *mut aerie_drafter_error) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_service_package {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_service_package);
 
 /// frozen
 #[repr(C)]
@@ -411,12 +361,7 @@ pub struct aerie_kv_desc {
     /// `uint32_t reserved`
     pub reserved: u32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_kv_desc {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_kv_desc);
 
 /// frozen
 #[repr(C)]
@@ -470,12 +415,7 @@ pub struct aerie_service_compute {
     /// The same with a head for each level (Medusa's): hidden (n, K), w (V, K). Called for level 0, 1, ... of the call.
     pub propose_level: Option<unsafe extern "C" fn(plan: *mut aerie_plan, level: i32, hidden: *const aerie_tensor, w: *const aerie_tensor, bias: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_service_compute {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_service_compute);
 
 /// frozen
 #[repr(C)]
@@ -497,12 +437,7 @@ pub struct aerie_service_model {
     /// The model's own LM head, then as propose_hidden.
     pub propose: Option<unsafe extern "C" fn(plan: *mut aerie_plan, model: *mut aerie_submodel, hidden: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_service_model {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_service_model);
 
 /// frozen
 #[repr(C)]
@@ -519,12 +454,7 @@ pub struct aerie_drafter_desc {
     /// `char version[32]`
     pub version: [c_char; 32],
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_desc {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_desc);
 
 /// frozen; alive during open
 #[repr(C)]
@@ -549,12 +479,7 @@ pub struct aerie_drafter_open_info {
     /// NULL for NO_PACKAGE drafters
     pub package: *const aerie_package,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_open_info {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_open_info);
 
 /// frozen; filled by open
 #[repr(C)]
@@ -575,12 +500,7 @@ pub struct aerie_drafter_needs {
     /// most children a node; 0: no limit
     pub max_width: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_needs {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_needs);
 
 /// frozen table; made by create
 #[repr(C)]
@@ -614,12 +534,7 @@ pub struct aerie_drafter {
     /// asked once, after open; NULL: unknown
     pub get_extension: Option<unsafe extern "C" fn(self_: *mut c_void, id: *const c_char) -> *const c_void>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter);
 
 /// frozen; alive until destroy
 #[repr(C)]
@@ -637,12 +552,7 @@ pub struct aerie_extension_extra_rows {
     /// cycle brings no call.
     pub chosen: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32, n: i32, choice: *const i32) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_extension_extra_rows {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_extension_extra_rows);
 
 /// frozen; alive until destroy
 #[repr(C)]
@@ -655,12 +565,7 @@ pub struct aerie_extension_fork {
     /// Sequence `to`, which has begun and is empty, becomes what `from` is. A rollback of `to` may follow.
     pub fork: Option<unsafe extern "C" fn(self_: *mut c_void, from: i32, to: i32) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_extension_fork {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_extension_fork);
 
 /// frozen
 #[repr(C)]
@@ -679,9 +584,4 @@ pub struct aerie_drafter_plugin_table {
     /// A drafter of the kind `id`. What is in `out` after a failure is not used. \[any thread\]
     pub create: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, id: *const c_char, out: *mut aerie_drafter, err: *mut aerie_drafter_error) -> i32>,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_drafter_plugin_table {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_drafter_plugin_table);

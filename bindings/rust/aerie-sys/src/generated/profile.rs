@@ -38,12 +38,7 @@ pub struct aerie_profile_options {
     /// `void *progress_user`
     pub progress_user: *mut c_void,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_profile_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_profile_options);
 
 functions! {
     "aerie";

@@ -53,12 +53,7 @@ pub struct aerie_convert_options {
     /// `int32_t reserved2`
     pub reserved2: i32,
 }
-// Every field may be zero: numbers, pointers and optional functions.
-impl Default for aerie_convert_options {
-    fn default() -> Self {
-        unsafe { core::mem::zeroed() }
-    }
-}
+default_is_zero!(aerie_convert_options);
 
 functions! {
     "aerie-text";
