@@ -2,7 +2,7 @@
 
 import torch
 
-from . import report
+from . import report, stream
 from .loop import Loop
 
 
@@ -12,6 +12,7 @@ def train(s, job_class) -> None:
     loop = Loop(s, job)
     loop.run()
     report.plot(loop.csv, s.work / f"{job.title}-loss.png", {"loss": "training loss"}, job.title, "loss")
-    levels = {f"novels_{i + 1}": f"novels, level {i + 1}" for i in range(job.levels)}
+    kind = stream.kinds(s.data)[0]
+    levels = {f"{kind}_{i + 1}": f"{kind}, level {i + 1}" for i in range(job.levels)}
     report.plot(loop.csv, s.work / f"{job.title}-agreement.png", levels, f"{job.title}: best token as the target's",
                 "share of held-out positions")

@@ -17,6 +17,7 @@ from . import packaged, report, self_feed, settings, stream
 from .heads import eagle as heads
 from .loop import Job, Loop, LoopSettings
 from .model import Llama
+from .precision import autocast
 
 
 @dataclass
@@ -49,7 +50,7 @@ def eagle_losses(target: Llama, head: heads.EagleHead, rows: torch.Tensor, noise
     Row j reads t_{j+1} and f_j (with noise; see EagleHead for other inputs), and is compared with f_{j+1} and its
     distribution.
     """
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         with torch.no_grad():
             features = target.features(rows[:, :-1]).float()
             embeddings = target.embed_tokens(head.paired(rows[:, :-1]))
@@ -74,26 +75,24 @@ def eagle_losses(target: Llama, head: heads.EagleHead, rows: torch.Tensor, noise
 @torch.no_grad()
 def agreement(target: Llama, head: heads.EagleHead, data: Path, kind: str, length: int, rows: int):
     """Held-out (share of rows where head and target have the same best token, mean KL divergence)."""
-    held = torch.from_numpy(stream.tokens(data, kind, "held").astype("int64"))
-    available = len(held) // length
-    rows = min(rows, available)
+    texts = stream.held_rows(data, kind, rows, length)
     same = divergence = 0.0
-    for index in range(rows):
-        row = held[index * available // rows * length:][:length][None]
+    for text in texts:
+        row = text[None]
         features = target.features(row)
         ours = target.logits(head(target.embed_tokens(head.paired(row)), features[:, :-1])).log_softmax(-1)
         theirs = target.logits(features[:, 1:]).log_softmax(-1)
         same += (ours.argmax(-1) == theirs.argmax(-1)).float().mean().item()
         divergence += (theirs.exp() * (theirs - ours)).sum(-1).mean().item()
-    return same / rows, divergence / rows
+    return same / len(texts), divergence / len(texts)
 
 
 class EagleJob(Job):
     title = "eagle"
-    metrics = [f"{kind}_{measure}" for kind in stream.KINDS for measure in ("agreement", "kl")]
 
     def __init__(self, s: Settings):
         self.s = s
+        self.metrics = [f"{kind}_{measure}" for kind in stream.kinds(s.data) for measure in ("agreement", "kl")]
         self.target = packaged.load(s.target, s.features).requires_grad_(False)
         c = self.target.config
         torch.manual_seed(s.seed)
@@ -104,13 +103,7 @@ class EagleJob(Job):
             max_position_embeddings=c.max_position_embeddings, bias=s.bias), s.inputs)
         self.optimisers = [torch.optim.AdamW(
             self.trained.parameters(), lr=s.lr, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay)]
-        streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
-        text = 1 - s.generated_share
-        shares = [text * (1 - s.python_share), text * s.python_share]
-        if s.generated_share > 0:
-            streams.append(stream.tokens(s.data, "generated"))
-            shares.append(s.generated_share)
-        self.mixture = stream.Mixture(streams, shares, s.sequence + 1, s.seed)
+        self.mixture = stream.mixture(s.data, s.python_share, s.sequence + 1, s.seed, {"generated": s.generated_share})
         self._losses = torch.compile(eagle_losses) if s.compile else eagle_losses
 
     def losses(self, rows: torch.Tensor) -> torch.Tensor:
@@ -123,7 +116,7 @@ class EagleJob(Job):
 
     def evaluate(self, rows: int) -> dict[str, float]:
         values = {}
-        for kind in stream.KINDS:
+        for kind in stream.kinds(self.s.data):
             same, kl = agreement(self.target, self.trained, self.s.data, kind, self.s.sequence, rows)
             values |= {f"{kind}_agreement": same, f"{kind}_kl": kl}
         return values
@@ -138,9 +131,9 @@ def main(argv=None) -> None:
     loop = Loop(s, EagleJob(s))
     loop.run()
     report.plot(loop.csv, s.work / "eagle-loss.png", {"loss": "training loss"}, "EAGLE head", "loss")
-    report.plot(loop.csv, s.work / "eagle-agreement.png", {
-        "novels_agreement": "novels", "python_agreement": "Python"}, "EAGLE head: best token as the target's",
-        "share of held-out positions")
+    lines = {f"{kind}_agreement": kind for kind in stream.kinds(s.data)}
+    report.plot(loop.csv, s.work / "eagle-agreement.png", lines, "EAGLE head: best token as the target's",
+                "share of held-out positions")
 
 
 if __name__ == "__main__":

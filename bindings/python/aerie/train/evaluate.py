@@ -35,7 +35,9 @@ class Text:
 
 
 def prompts(data: Path, kind: str, count: int, length: int) -> torch.Tensor:
-    """[count, length] windows spread evenly over the held-out text."""
+    """[count, length] windows spread evenly over the held-out text; of dialogues, the beginnings of as many."""
+    if stream.text_length(data):
+        return stream.held_rows(data, kind, count, length)
     held = torch.from_numpy(stream.tokens(data, kind, "held").astype("int64"))
     step = (len(held) - length) // count
     return torch.stack([held[i * step:i * step + length] for i in range(count)])
@@ -132,11 +134,13 @@ def main() -> None:
     target = hf.load(args.target)
     drafters = {folder.name: drafter(target, heads.load(folder)) for folder in args.head}
     drafters["target"] = drafter(target, target)
-    prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in stream.KINDS])
+    kinds = stream.kinds(args.data)
+    prompt = torch.cat([prompts(args.data, kind, args.prompts, args.prompt_tokens) for kind in kinds])
+    each = len(prompt) // len(kinds)
     results = []
     bar = report.Progress("evaluate")
-    print("| T | policy | drafter | draft noise | tau | novels | Python | first token | repeated 4-grams |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"| T | policy | drafter | draft noise | tau | {' | '.join(kinds)} | first token | repeated 4-grams |")
+    print("|---|---|---|---|---|---|---|" + "---|" * len(kinds))
     for temperature in [float(t) for t in args.temperatures.split(",")]:
         text = write(target, prompt, args.continuation, temperature, args.seed)
         share = repeated(text)
@@ -145,13 +149,13 @@ def main() -> None:
             numbers = cycles(drafters[name], text, noise, tree.GROWN[shape])
             flat = [n for row in numbers for n in row]
             row = {"temperature": temperature, "policy": shape, "drafter": name, "draft_noise": noise,
-                   "tau": mean(numbers), "tau_novels": mean(numbers[:args.prompts]),
-                   "tau_python": mean(numbers[args.prompts:]), "cycles": len(flat),
+                   "tau": mean(numbers), "cycles": len(flat),
+                   **{f"tau_{kind}": mean(numbers[i * each:(i + 1) * each]) for i, kind in enumerate(kinds)},
                    "first_accepted": sum(n > 1 for n in flat) / max(1, len(flat)),
                    "accepted_at_depth": by_depth(numbers, 7), "repeated_4grams": share}
             results.append(row)
-            print(f"| {temperature:g} | {shape} | {name} | {noise} | {row['tau']:.2f} | {row['tau_novels']:.2f} "
-                  f"| {row['tau_python']:.2f} | {row['first_accepted']:.2f} | {share:.2f} |", flush=True)
+            print(f"| {temperature:g} | {shape} | {name} | {noise} | {row['tau']:.2f} "
+                  f"| {' | '.join(format(row[f'tau_{kind}'], '.2f') for kind in kinds)} | {row['first_accepted']:.2f} | {share:.2f} |", flush=True)
     bar.close()
     if args.json:
         args.json.write_text(json.dumps(results, indent=1) + "\n")

@@ -18,6 +18,7 @@ import torch
 from . import hf, report, stream
 from .kv import GrowingCache
 from .model import Llama
+from .precision import autocast
 
 
 def gumbel(shape, generator: torch.Generator) -> torch.Tensor:
@@ -48,7 +49,7 @@ def twin_writer(model: Llama, seed: int):
     generator = torch.Generator().manual_seed(seed)
 
     def continue_all(prompts, count, temperatures):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with autocast():
             return continue_text(model, prompts, count, temperatures, generator=generator)
 
     return continue_all

@@ -13,6 +13,7 @@ from .heads.base import Head
 from .loop import Job, LoopSettings
 from .model import Llama
 from .muon import Muon
+from .precision import autocast
 from .rows import read, spreads
 
 
@@ -42,7 +43,7 @@ def level_losses(target: Llama, head: Head, tokens: torch.Tensor, start: torch.T
     A chain ends at the first draft that is not the text's token, and what the levels below draft there is never looked
     at: `rejected` is the weight of their cross-entropy (1: the papers' losses). Without it a level that cannot see the
     token before, as FastEagle's, learns what follows *any* token there; with it, what follows the one that was drafted."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         with torch.no_grad():
             rows = read(target, tokens)
         states = head.levels(target, rows)
@@ -67,18 +68,15 @@ def agreement(target: Llama, head: Head, data: Path, kind: str, length: int, row
 
     The tokens before are those of the text, at every level; a head that cannot see them does worse for it.
     """
-    held = torch.from_numpy(stream.tokens(data, kind, "held").astype("int64"))
-    available = len(held) // length
-    rows = min(rows, available)
-    same = None
-    for index in range(rows):
-        read_rows = read(target, held[index * available // rows * length:][:length][None])
+    same, texts = None, stream.held_rows(data, kind, rows, length)
+    for text in texts:
+        read_rows = read(target, text[None])
         best = target.logits(read_rows.features).argmax(-1)
         states = head.levels(target, read_rows)
         level = torch.tensor([(head.logits(target, s).argmax(-1) == best[:, 1 + i:1 + i + s.shape[1]]).float().mean()
                               for i, s in enumerate(states)])
         same = level if same is None else same + level
-    return (same / rows).tolist()
+    return (same / len(texts)).tolist()
 
 
 class HeadJob(Job):
@@ -89,11 +87,13 @@ class HeadJob(Job):
 
     def __init__(self, s: HeadSettings, levels: int):
         self.s, self.levels = s, levels
-        self.metrics = ["tau"] + [f"{kind}_{i + 1}" for kind in stream.KINDS for i in range(levels)]
-        self.target = packaged.load(s.target, s.features).requires_grad_(False)
+        self.metrics = ["tau"] + [f"{kind}_{i + 1}" for kind in stream.kinds(s.data) for i in range(levels)]
+        self.target = packaged.load(s.target, s.features, keep=stream.text_length(s.data) > 0).requires_grad_(False)
         torch.manual_seed(s.seed)
-        first = torch.from_numpy(stream.tokens(s.data, stream.KINDS[0], "train")[:4 * s.sequence].astype("int64"))
-        self.trained = self.build(spreads(self.target, first.view(4, s.sequence)))
+        self.mixture = stream.mixture(s.data, s.python_share, s.sequence + 1, s.seed, {
+            "generated": s.generated_share, "greedy": s.greedy_share, "continuations": s.whole_share})
+        first = self.mixture.sources[0].stream[:4 * (s.sequence + 1)].astype("int64")
+        self.trained = self.build(spreads(self.target, torch.from_numpy(first).view(4, -1)[:, :-1]))
         if s.initial:
             self.start_from(Path(s.initial))
         matrices, rest = [], []
@@ -103,26 +103,11 @@ class HeadJob(Job):
         self.optimisers = [torch.optim.AdamW(rest, lr=s.lr, betas=(s.beta1, s.beta2), weight_decay=s.weight_decay)]
         if matrices:
             self.optimisers.append(Muon(matrices, lr=s.muon_lr, weight_decay=s.weight_decay))
-        self.mixture = self.text()
         self._losses = torch.compile(level_losses) if s.compile else level_losses
         self._text = None
 
     def start_from(self, folder: Path) -> None:
         files.put(self.trained, files.read(folder)[1]).train()
-
-    def text(self) -> stream.Mixture:
-        s, whole = self.s, -1
-        own = {"generated": s.generated_share, "greedy": s.greedy_share, "continuations": s.whole_share}
-        streams = [stream.tokens(s.data, kind, "train") for kind in stream.KINDS]
-        rest = 1 - sum(own.values())
-        shares = [rest * (1 - s.python_share), rest * s.python_share]
-        for name, share in own.items():
-            if share > 0:
-                if name == "continuations":
-                    whole = len(streams)
-                streams.append(stream.tokens(s.data, name))
-                shares.append(share)
-        return stream.Mixture(streams, shares, s.sequence + 1, s.seed, whole)
 
     def build(self, rms: dict[str, list[float]]) -> Head:
         raise NotImplementedError
@@ -140,7 +125,7 @@ class HeadJob(Job):
 
     def evaluate(self, rows: int) -> dict[str, float]:
         values = {"tau": self.tau()}
-        for kind in stream.KINDS:
+        for kind in stream.kinds(self.s.data):
             shares = agreement(self.target, self.trained, self.s.data, kind, self.s.sequence, min(rows, 16))
             values |= {f"{kind}_{i + 1}": share for i, share in enumerate(shares)}
         return values
@@ -148,6 +133,6 @@ class HeadJob(Job):
     def tau(self) -> float:
         """Of chains of up to five on a few held-out prompts, at temperature 0."""
         if self._text is None:
-            prompt = torch.cat([evaluate.prompts(self.s.data, kind, self.tau_prompts, 64) for kind in stream.KINDS])
+            prompt = torch.cat([evaluate.prompts(self.s.data, kind, self.tau_prompts, 64) for kind in stream.kinds(self.s.data)])
             self._text = evaluate.write(self.target, prompt, 64, 0.0, self.s.seed)
         return evaluate.mean(evaluate.cycles(drafter(self.target, self.trained), self._text, "none", tree.chain))

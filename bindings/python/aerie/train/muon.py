@@ -8,10 +8,12 @@ from collections import defaultdict
 
 import torch
 
+from .precision import MULTIPLIES_BFLOAT16
+
 
 def orthogonalise(update: torch.Tensor, steps: int = 5) -> torch.Tensor:
-    """[N, rows, columns] -> the same with singular values near 1, in bfloat16."""
-    x = update.bfloat16()
+    """[N, rows, columns] -> the same with singular values near 1, in bfloat16 where that is fast."""
+    x = update.bfloat16() if MULTIPLIES_BFLOAT16 else update.float()
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT

@@ -26,11 +26,12 @@ def read(target: Llama, tokens: torch.Tensor) -> Rows:
 
 @torch.no_grad()
 def spreads(target: Llama, tokens: torch.Tensor) -> dict[str, list[float]]:
-    """RMS of embedding, feature and the three taps, to scale a head's inputs with."""
+    """RMS of embedding, feature and the three taps, to scale a head's inputs with. Of the median token: the residual stream of a
+    text's first one is often a hundred times as large (an attention sink)."""
     rows = read(target, tokens)
 
     def rms(x):
-        return x.float().pow(2).mean().sqrt().item()
+        return x.float().pow(2).mean(-1).sqrt().median().item()
 
     return {"embedding": [rms(rows.embeddings)], "feature": [rms(rows.features)],
             "taps": [rms(part) for part in rows.taps.chunk(3, dim=-1)]}

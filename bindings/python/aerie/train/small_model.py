@@ -14,6 +14,7 @@ import torch
 from . import curves, evaluate, hf, settings, stream
 from .head_job import HeadJob, HeadSettings
 from .model import Llama, LlamaConfig, initialise
+from .precision import autocast
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Settings(HeadSettings):
 def distillation_loss(target: Llama, model: Llama, tokens: torch.Tensor, start: torch.Tensor, length: int):
     """tokens [B,T] -> mean cross-entropy against the target's distribution on `length` rows from `start` on."""
     window = start + torch.arange(length)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         with torch.no_grad():
             teacher = target.logits(target.features(tokens)[:, window]).float().softmax(-1)
         logs = model.logits(model.features(tokens)[:, window]).float().log_softmax(-1)
@@ -66,7 +67,7 @@ class SmallModelJob(HeadJob):
     @torch.no_grad()
     def evaluate(self, rows: int) -> dict[str, float]:
         values = {"tau": self.tau()}
-        for kind in stream.KINDS:
+        for kind in stream.kinds(self.s.data):
             text = evaluate.prompts(self.s.data, kind, min(rows, 16), self.s.sequence)
             same = [(self.trained(row[None]).argmax(-1) == self.target(row[None]).argmax(-1)).float().mean().item()
                     for row in text]

@@ -1,6 +1,7 @@
 """Token streams: the encoded text on disk, and a resumable, seeded order of training windows over it."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,17 @@ import torch
 from . import corpus
 
 KINDS = ("novels", "python")
+
+
+def kinds(data: Path) -> tuple[str, ...]:
+    """The kinds of text that a folder holds: dialogues (aerie.train.chat), or documents."""
+    return ("chat",) if text_length(data) else KINDS
+
+
+def text_length(data: Path) -> int:
+    """Tokens of each text in a folder of dialogues, which are training rows as they are; 0: documents, rows are cut anywhere."""
+    about = data / "chat.json"
+    return json.loads(about.read_text())["length"] if about.exists() else 0
 
 
 def encoder(tokenizer_file: Path):
@@ -39,6 +51,17 @@ def tokens(data: Path, kind: str, part: str = "") -> np.ndarray:
     """One stream; without a part, one that another step wrote, such as `generated`."""
     name = f"{kind}.{part}.u16" if part else f"{kind}.u16"
     return np.fromfile(data / name, dtype=np.uint16)
+
+
+def held_rows(data: Path, kind: str, count: int, length: int) -> torch.Tensor:
+    """[n, length] int64, n <= count: windows spread evenly over the held-out text; of dialogues, their beginnings."""
+    held = tokens(data, kind, "held").astype(np.int64)
+    each = text_length(data) or length
+    if each < length:
+        raise ValueError(f"{data}: rows of {length} tokens of dialogues that have {each}")
+    texts = held[:len(held) // each * each].reshape(-1, each)
+    count = min(count, len(texts))
+    return torch.from_numpy(np.stack([texts[index * len(texts) // count, :length] for index in range(count)]))
 
 
 class Windows:
@@ -93,8 +116,21 @@ class Mixture:
             source.taken = taken
 
 
-def mixture(data: Path, python_share: float, length: int, seed: int) -> Mixture:
-    return Mixture([tokens(data, kind, "train") for kind in KINDS], [1 - python_share, python_share], length, seed)
+def shares(data: Path, python_share: float) -> list[float]:
+    """Of the rows, for each of `kinds`."""
+    return [1.0] if text_length(data) else [1 - python_share, python_share]
+
+
+def mixture(data: Path, python_share: float, length: int, seed: int, own: dict[str, float] | None = None) -> Mixture:
+    """Rows of every kind, and from streams that the target wrote into the folder, `own` with their shares of the rows."""
+    own = {name: share for name, share in (own or {}).items() if share > 0}
+    texts = text_length(data)
+    if texts and (own or length != texts):
+        raise ValueError(f"{data}: dialogues of {texts} tokens are rows of {texts - 1}, and there are no other streams")
+    names = [*((kind, "train") for kind in kinds(data)), *((name, "") for name in own)]
+    weights = [share * (1 - sum(own.values())) for share in shares(data, python_share)] + list(own.values())
+    whole = 0 if texts else next((i for i, (name, _) in enumerate(names) if name == "continuations"), -1)
+    return Mixture([tokens(data, *name) for name in names], weights, length, seed, whole)
 
 
 def main() -> None:

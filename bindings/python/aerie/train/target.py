@@ -2,7 +2,7 @@
 
     python3 -m aerie.train.target --data data --work runs/target --out models/target --minutes 75
 
-Muon for the hidden matrices, AdamW for the rest, bfloat16 autocast, a wall-clock learning-rate schedule.
+Muon for the hidden matrices, AdamW for the rest, bfloat16 autocast where the CPU has it, a wall-clock learning-rate schedule.
 `--work` holds the checkpoint and the loss curve; the same command continues an interrupted run.
 """
 
@@ -17,6 +17,7 @@ from . import hf, perplexity, report, settings, stream
 from .loop import Job, Loop, LoopSettings
 from .model import Llama, LlamaConfig, initialise
 from .muon import Muon, split_parameters
+from .precision import autocast
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Settings(LoopSettings):
 
 def next_token_loss(model: Llama, rows: torch.Tensor) -> torch.Tensor:
     """rows [B,T+1] -> mean cross-entropy."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast():
         logits = model(rows[:, :-1])
     return F.cross_entropy(logits.float().flatten(0, 1), rows[:, 1:].flatten())
 
