@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
-# everything is there. Usage: .ci/setup.sh [tests] [cross] [windows] [bindings]
+# everything is there. Usage: .ci/setup.sh [python] [tests] [cross] [windows] [bindings]
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
+[[ " $* " == *" python "* ]] && packages+=(python3)
 [[ " $* " == *" tests "* ]] && packages+=(libgtest-dev python3 python3-pycparser binutils dpkg-dev file)
 [[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime python3-venv)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)

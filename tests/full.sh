@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
 # ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, the kernels and the command line on an
-# emulated 64-bit ARM, one level's text on an emulated x86, x86 levels that the machine lacks, the Debian packages in a clean
-# system, and a newcomer's first steps there.
-# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|levels|debian|newcomer]... (all of them by default)
+# emulated 64-bit ARM, one level's text on an emulated x86, x86 levels that the machine lacks, a published model, the Debian packages
+# in a clean system, and a newcomer's first steps there.
+# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|levels|published|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-all="exactness sanitize tsan fuzz vocabularies files aarch64 levels debian newcomer"
+all="exactness sanitize tsan fuzz vocabularies files aarch64 levels published debian newcomer"
 what=${*:-$all}
 for section in $what; do
   [[ " $all " == *" $section "* ]] || { echo "tests/full.sh: no section $section; there are $all" >&2; exit 2; }
@@ -119,6 +119,18 @@ if [[ " $what " == *" aarch64 "* ]]; then
     [ "$(uname -m)" = x86_64 ] && check "one text for one instruction set" bash tests/cross/x86_text.sh build/tests
   else
     echo "== aarch64: skipped, no cross compiler or no qemu-user (g++-aarch64-linux-gnu qemu-user)"
+    skipped=$((skipped + 1))
+  fi
+fi
+if [[ " $what " == *" published "* ]]; then
+  if bash samples/smollm2/model.sh build/tests >/dev/null; then
+    for dtype in bf16 int8 int4; do
+      package=$(bash samples/smollm2/model.sh build/tests $dtype)
+      check "SmolLM2 knows Paris, $dtype" bash -c "$aerie run --model $package --temperature 0 --max-tokens 4 --prompt 'The capital of France is' | grep Paris"
+      check "exactness of SmolLM2, $dtype" $aerie verify --model "$package" --drafter samples/models/smollm2-eagle3.aerie --drafter ngram --tokens 4000
+    done
+  else
+    echo "== published model: skipped, PyPI cannot be reached"
     skipped=$((skipped + 1))
   fi
 fi

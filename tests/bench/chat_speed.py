@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""chat_speed.py BUILD [--questions FILE.jsonl]... > table: SmolLM2-135M-Instruct, a published model, with and without drafters.
+
+Every line and every question is one `aerie run --compare`: the same answer twice, with the drafter and without; the lines
+take turns, question after question, so that all see the same weather. Ratio: all tokens over all seconds, with over without;
+in brackets the questions' least and most. tau: tokens over cycles. FILE.jsonl: lines with `turns`, as MT-bench's, of which
+the first is asked; without one, QUESTIONS. BUILD keeps the model (samples/smollm2/model.sh fetches it).
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+QUESTIONS = [
+    "How does a bicycle stay upright while it moves?", "Write a Python function that checks whether a text is a palindrome.",
+    "Write an email to a colleague who has helped me with a difficult task.", "What are the advantages of public libraries?",
+    "Write a short story about a lighthouse keeper who finds a letter.", "Explain what a hash table is to a beginner.",
+    "Give me a list of ten things to pack for a week in the mountains.", "Why do leaves change their colour in autumn?"]
+WAYS = [
+    (["head"], ["chain", "2"]),
+    (["head"], ["chain", "3"]),
+    (["head"], ["auto"]),
+    (["ngram"], ["auto"]),
+    (["head", "ngram"], ["auto"]),
+]
+
+
+def template(question):
+    return ("<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+            f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
+
+
+def line(name, drafters, tree, temperature, runs):
+    total = lambda key: sum(r[key] for r in runs)
+    with_, without = (sum(len(r["tokens"]) / r[key] for r in runs) for key in ("tokens_per_second", "plain_tokens_per_second"))
+    tokens, ratios = sum(len(r["tokens"]) for r in runs), [r["tokens_per_second"] / r["plain_tokens_per_second"] for r in runs]
+    way = f"{' + '.join(drafters)}, {tree[0]}" + (f" of {tree[1]}" if len(tree) > 1 else "")
+    return (f"| {name} | {temperature:g} | {way} | {tokens / with_:.0f} | {tokens / without:.0f} | {without / with_:.2f} "
+            f"({min(ratios):.2f}–{max(ratios):.2f}) | {tokens / total('cycles'):.2f} |")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("build")
+    p.add_argument("--questions", action="append", default=[])
+    p.add_argument("--limit", type=int, default=20, help="questions of each file, spread evenly over it")
+    p.add_argument("--dtype", default="int8")
+    p.add_argument("--temperatures", default="0,0.7")
+    p.add_argument("--tokens", type=int, default=192)
+    p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--head", default=str(ROOT / "samples/models/smollm2-eagle3.aerie"))
+    a = p.parse_args()
+    aerie = pathlib.Path(a.build) / "bin/aerie"
+    made = subprocess.run([ROOT / "samples/smollm2/model.sh", a.build, a.dtype], check=True, stdout=subprocess.PIPE, text=True)
+    sets = {"built-in": QUESTIONS} if not a.questions else {}
+    for file in map(pathlib.Path, a.questions):
+        turns = [json.loads(text)["turns"][0] for text in file.read_text().splitlines()]
+        count = min(a.limit, len(turns))
+        sets[file.stem] = [turns[i * len(turns) // count] for i in range(count)]
+    print("| questions | temperature | drafter, tree | tokens/s with | without | ratio | τ |\n|---|---|---|---|---|---|---|")
+    for name, questions in sets.items():
+        for temperature in map(float, a.temperatures.split(",")):
+            runs = [[] for _ in WAYS]
+            for seed, question in enumerate(questions, 1):
+                for (drafters, tree), out in zip(WAYS, runs):
+                    command = [aerie, "run", "--model", made.stdout.strip(), "--tree", tree[0],
+                               *(["--tree-nodes", tree[1]] if len(tree) > 1 else []), "--threads", a.threads, "--temperature", temperature,
+                               "--seed", seed, "--max-tokens", a.tokens, "--special", "--prompt", template(question), "--compare", "--json"]
+                    for drafter in drafters:
+                        command += ["--drafter", a.head if drafter == "head" else drafter]
+                    out.append(json.loads(subprocess.run([str(c) for c in command], check=True, capture_output=True).stdout))
+            for (drafters, tree), r in zip(WAYS, runs):
+                print(line(name, drafters, tree, temperature, r), flush=True)
+
+
+if __name__ == "__main__":
+    main()
