@@ -8,11 +8,6 @@ bash .ci/setup.sh python
 cmake --preset release >/dev/null
 cmake --build --preset release --target runtime samples
 target=$(bash samples/smollm2/model.sh build/release)
-question=${1:-How does a bicycle stay upright while it moves?}
-build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --special --temperature 0 \
-  --max-tokens 256 --compare --prompt "<|im_start|>system
-You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
-<|im_start|>user
-$question<|im_end|>
-<|im_start|>assistant
-"
+bash samples/smollm2/prompt.sh "${1:-How does a bicycle stay upright while it moves?}" |
+  build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --special --temperature 0 \
+    --max-tokens 256 --compare --prompt-file -

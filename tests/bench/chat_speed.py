@@ -27,8 +27,7 @@ WAYS = [
 
 
 def template(question):
-    return ("<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
-            f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n")
+    return subprocess.run(["bash", ROOT / "samples/smollm2/prompt.sh", question], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def line(name, drafters, tree, temperature, runs):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+import types
 import unittest
 from pathlib import Path
 
@@ -56,6 +57,18 @@ class Packaged(unittest.TestCase):
         for a, b in zip(ours, theirs):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-3)
         torch.testing.assert_close(target.logits(target.features(tokens)), self.twin(tokens), rtol=0, atol=1e-3)
+
+    @torch.no_grad()
+    def test_features_of_a_text_that_comes_again_are_kept(self):
+        tokens = torch.randint(0, 96, (2, 70), generator=torch.Generator().manual_seed(1))
+        target, asked = packaged.load(self.folder, str(self.package), keep=True), []
+        read = target.package.features
+        target.package = types.SimpleNamespace(features=lambda *args, **named: (asked.append(1), read(*args, **named)))
+        first, again = [], []
+        features = target.features(tokens, taps=first)
+        torch.testing.assert_close(target.features(tokens, taps=again), features, rtol=1 / 128, atol=0)
+        torch.testing.assert_close(torch.stack(again), torch.stack(first), rtol=1 / 128, atol=0)
+        self.assertEqual(len(asked), 2)
 
     def test_unpacked_weights_are_the_twins(self):
         # What a value may be off by: half a step of its row's or block's scale; of a rounding for floating point.

@@ -57,18 +57,15 @@ class Dialogue:
     """One text on its way to `length` tokens."""
 
     QUESTION = 96  # tokens at most
+    ASKING = {"temperature": 1.0, "top_p": 0.95}
 
     def __init__(self, model: aerie.Model, template: Template, temperature: float, length: int, seed: int):
         self.template, self.temperature, self.length, self.seed = template, temperature, length, seed
         choice = random.Random(seed)
         opening = model.tokenizer.encode(choice.choice(OPENINGS), bos=False) if choice.random() < 0.5 else []
-        self.session = model.session(**self._question(), seed=seed)
+        self.session = model.session(**self.ASKING, seed=seed)
         self.session.append([*template.system, *template.user, *opening])
         self.asking, self.turn_end = True, self.session.length + self.QUESTION
-
-    @staticmethod
-    def _question() -> dict[str, float]:
-        return {"temperature": 1.0, "top_p": 0.95}
 
     def finished(self) -> bool:
         """Looks at what the batch's step gave; begins the next turn where one has ended."""
@@ -80,7 +77,7 @@ class Dialogue:
             close = [] if self.session.tokens()[-1] == self.template.end else [self.template.end]
             self.session.append(close + (self.template.user if self.asking else self.template.assistant))
             self.turn_end = self.session.length + self.QUESTION
-            settings = self._question() if self.asking else {"temperature": self.temperature}
+            settings = self.ASKING if self.asking else {"temperature": self.temperature}
             self.session.set_sampling(aerie.Sampling(seed=self.seed, **settings))
         return self.session.length >= self.length
 

@@ -20,7 +20,7 @@ class PackagedLlama(Llama):
 
     MOST_KEPT = 8 << 30  # bytes
 
-    def __init__(self, twin: Llama, package: Path, keep: bool):
+    def __init__(self, twin: Llama, package: Path, keep: bool = False):
         super().__init__(twin.config)
         self.kept: dict[bytes, np.ndarray] | None = {} if keep else None
         self.load_state_dict(twin.state_dict())
