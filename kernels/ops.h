@@ -47,11 +47,12 @@ struct Embed { Tensor table; const int32_t* ids; Tensor out; };
 // vectors side by side, each normed by itself with the same weight (1, H / heads).
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; int32_t heads = 1; };
 // How activations become integers: +-most is the largest magnitude of a span of k, which has a scale of its own; nearest, ties
-// to even. One span of 127, but for int8 weights on an x86 CPU without VNNI.
+// to even. One span of 127, but 16 bits for int8 weights on an x86 CPU without VNNI.
 struct ActivationCodes {
   int32_t most = 127;
   int64_t span = 0;  // blocks of 32 k; 0: the whole row
 
+  constexpr int64_t bytes() const { return most > 127 ? 2 : 1; }  // of one
   int64_t spans(int64_t blocks) const { return span > 0 ? (blocks + span - 1) / span : 1; }
 };
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any

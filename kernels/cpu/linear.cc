@@ -196,9 +196,9 @@ void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRo
 
 Rates rates() {
   const bool dots = use_byte_dots(HWY_TARGET);
-  if (kV == 1) return {100, 130, dots ? 400 : 200};
-  if (kV == 2) return {60, 50, dots ? 200 : 90};
-  return {50, 20, dots ? 80 : 35};
+  if (kV == 1) return {100, 130, dots ? 400 : 170};
+  if (kV == 2) return {60, 50, dots ? 200 : 80};
+  return {50, 20, dots ? 80 : 30};
 }
 
 void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
@@ -214,14 +214,16 @@ ActivationCodes activation_codes(DType weights) {
   });
 }
 
-template <bool kInt4>
-void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, int8_t* q, int32_t* offsets, float* scales) {
+template <class Dots, bool kInt4>
+void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q, int32_t* offsets, float* scales) {
+  using Code = typename Dots::template Code<kInt4>;
   constexpr DType kType = kInt4 ? DType::int4 : DType::int8;
-  const ActivationCodes codes = activation_codes(kType);
+  constexpr ActivationCodes codes = Dots::template kCodes<kInt4>;
+  static_assert(codes.bytes() == sizeof(Code));
   const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock, spans = codes.spans(blocks), sums = kInt4 ? blocks : spans;
   each_tile(kType, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
-    int8_t* tile_q = q + packed * kp;
+    Code* tile_q = static_cast<Code*>(q) + packed * kp;
     int32_t* tile_offsets = offsets + packed * sums;
     float* tile_scales = scales + packed * spans;
     for (int64_t r = 0; r < n; ++r)
@@ -230,9 +232,11 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, int8_t*
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, int8_t* q, int32_t* offsets,
-              float* scales) {
-  (weights == DType::int4 ? quantise_rows<true> : quantise_rows<false>)(x, stride, m, k, q, offsets, scales);
+void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, void* q, int32_t* offsets, float* scales) {
+  with_dots([&](auto dots) {
+    using Dots = decltype(dots);
+    (weights == DType::int4 ? quantise_rows<Dots, true> : quantise_rows<Dots, false>)(x, stride, m, k, q, offsets, scales);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -275,10 +279,11 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t packed = AERIE_DISPATCH(packed_rows)(op.w.dtype, m);
   if (integer) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
-    const size_t q_bytes = round64(packed * kp), offset_bytes = round64(packed * blocks * 4);
-    const int64_t spans = activation_codes(op.w.dtype).spans(blocks);
+    const ActivationCodes codes = activation_codes(op.w.dtype);
+    const size_t q_bytes = round64(packed * kp * codes.bytes()), offset_bytes = round64(packed * blocks * 4);
+    const int64_t spans = codes.spans(blocks);
     if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(packed * spans * 4));
-    auto* q = static_cast<int8_t*>(done.room) + before;
+    auto* q = static_cast<char*>(done.room) + before;
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
     if (!done.kept)

@@ -60,6 +60,8 @@ struct ByteDots {
   template <bool kInt4>
   static constexpr ActivationCodes kCodes{};
   template <bool kInt4>
+  using Code = int8_t;
+  template <bool kInt4>
   static constexpr bool kOffsets = kInt4 || kUnsigned;
   using D8 = hn::Repartition<uint8_t, D>;
   using Codes = hn::Vec<D8>;

@@ -1,11 +1,12 @@
-// Products of int8 activations with a block (32 k) of int8 or int4 weights, summed in int32: exact.
+// Products of activations, rounded to integers, with a block (32 k) of int8 or int4 weights, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: [row][32]) with P panels whose blocks
 // are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. kOffsets: weights
 // are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows' offsets, which take away what that adds.
-// kCodes: how the activations were rounded.
+// kCodes: how the activations were rounded; Code: what holds one, in the order of linear_int-inl.h.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
+#include "kernels/cpu/linear_pairs-inl.h"
 
 #if defined(AERIE_LINEAR_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_DOTS_INL_H_
@@ -37,104 +38,14 @@ struct OneByOne : Block {
 #if AERIE_BYTE_DOTS == 2
 using OtherDots = ByteDots;
 #elif HWY_ARCH_X86
-// Bytes to pairs in 16 bits (maddubs wants one unsigned side), pairs to fours in 32 (madd with ones).
-using Raw = decltype(VI::raw);
-#if HWY_TARGET == HWY_AVX3
-HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm512_maddubs_epi16(u, s); }
-HWY_INLINE Raw fours(Raw s) { return _mm512_madd_epi16(s, _mm512_set1_epi16(1)); }
-#elif HWY_TARGET == HWY_AVX2
-HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm256_maddubs_epi16(u, s); }
-HWY_INLINE Raw fours(Raw s) { return _mm256_madd_epi16(s, _mm256_set1_epi16(1)); }
-#else
-HWY_INLINE Raw pairs(Raw u, Raw s) { return _mm_maddubs_epi16(u, s); }
-HWY_INLINE Raw fours(Raw s) { return _mm_madd_epi16(s, _mm_set1_epi16(1)); }
-#endif
-HWY_INLINE VI broadcast(const int8_t* x) {  // 4 activations, in every lane
-  int32_t four;
-  __builtin_memcpy(&four, x, 4);
-  return hn::Set(hn::RebindToSigned<D>(), four);
-}
-
-struct Pairs {
-  // Codes of int8 weights are taken as unsigned, and a pair of products must fit 16 bits: 2 * 255 * 64 < 32768. So activations
-  // have seven bits, but a scale for every 128 k: what is large in a row costs its neighbours alone. All eight would take an
-  // instruction more for every product, for the sign, of those that few ports can do.
-  template <bool kInt4>
-  static constexpr ActivationCodes kCodes = kInt4 ? ActivationCodes{} : ActivationCodes{64, 4};
-  template <bool kInt4>
-  static constexpr bool kOffsets = true;
-  using D8 = hn::Repartition<uint8_t, D>;
-  using D16 = hn::Repartition<int16_t, D>;
-  using Codes = hn::Vec<D8>;
-  using V16 = hn::Vec<D16>;
-
-  // Of each row 4 k from x on, with the panels' codes of these.
-  template <int M, size_t N>
-  static HWY_INLINE void add_group(const Codes (&codes)[N], const int8_t* x, V16 (&sum)[M][N]) {
-    AERIE_UNROLL for (int m = 0; m < M; ++m) {
-      const Raw four = broadcast(x + m * kBlock).raw;
-      AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
-        sum[m][i] = hn::Add(sum[m][i], V16{pairs(codes[i].raw, four)});
-        AERIE_KEEP(sum[m][i]);
-      }
-    }
-  }
-  template <int M, size_t N>
-  static HWY_INLINE void add_group(const Codes (&codes)[N], const int8_t* x, VI (&sum)[M][N]) {
-    AERIE_UNROLL for (int m = 0; m < M; ++m) {
-      const Raw four = broadcast(x + m * kBlock).raw;
-      AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
-        sum[m][i] = hn::Add(sum[m][i], VI{fours(pairs(codes[i].raw, four))});
-        AERIE_KEEP(sum[m][i]);
-      }
-    }
-  }
-
-  template <bool kInt4, bool kTwoSteps, int M, int P>
-  static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
-                                   VI (&sum)[M][P * kV]) {
-    const D8 d8;
-    Codes codes[P * kV];
-    const auto load = [&](const uint8_t* at, int p, size_t v) HWY_ATTR { return hn::Load(d8, at + p * size + 4 * kN * v); };
-    if constexpr (kInt4) {
-      // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. The offsets take 8 away.
-      const Codes low = hn::Set(d8, 15);
-      V16 acc[M][P * kV];
-      AERIE_UNROLL for (auto& row : acc)
-        AERIE_UNROLL for (auto& a : row) a = hn::Zero(D16());
-      AERIE_ROLLED for (int j = 0; j < 4; ++j) {
-        const uint8_t* at = w + kLine * j;
-        AERIE_UNROLL for (int p = 0; p < P; ++p) {
-          AERIE_FETCH(kTwoSteps, at + p * size, w + p * size + ahead + j * rate);
-          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::And(load(at, p, v), low);
-        }
-        add_group(codes, x + 4 * j, acc);
-        if (kV > 1) asm("" : "+r"(at));  // few registers: load again rather than keep
-        AERIE_UNROLL for (int p = 0; p < P; ++p)
-          AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
-            codes[p * kV + v] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(D16(), load(at, p, v)))), low);
-        add_group(codes, x + 16 + 4 * j, acc);
-      }
-      AERIE_UNROLL for (int m = 0; m < M; ++m)
-        AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) sum[m][i] = hn::Add(sum[m][i], VI{fours(acc[m][i].raw)});
-    } else {
-      const Codes sign = hn::Set(d8, 0x80);
-      AERIE_PAIRWISE for (int j = 0; j < 8; ++j) {
-        AERIE_UNROLL for (int p = 0; p < P; ++p) {
-          AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
-          AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::Xor(load(w + kLine * j, p, v), sign);
-        }
-        add_group(codes, x + 4 * j, sum);
-      }
-    }
-  }
-};
 using OtherDots = Pairs;
 #elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
 // Products widened to 16 bits, sums of 4 lanes over groups of 4 k.
 struct Widened {
   template <bool kInt4>
   static constexpr ActivationCodes kCodes{};
+  template <bool kInt4>
+  using Code = int8_t;
   template <bool kInt4>
   static constexpr bool kOffsets = kInt4;
 
@@ -175,6 +86,8 @@ using OtherDots = OneByOne<Widened>;
 struct Scalar {
   template <bool kInt4>
   static constexpr ActivationCodes kCodes{};
+  template <bool kInt4>
+  using Code = int8_t;
   template <bool kInt4>
   static constexpr bool kOffsets = false;
 

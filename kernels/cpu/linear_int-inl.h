@@ -1,4 +1,6 @@
-// Tiles of Linear for int8 and int4 weights, and the rows of int8 activations that they read.
+// Tiles of Linear for int8 and int4 weights, and the rows of integers that they read.
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_dots-inl.h"
 #include "kernels/cpu/linear_float-inl.h"
@@ -17,17 +19,17 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Where a tile reads: block after block, ascending.
-template <bool kInt4, int M, int P>
+template <class Code, bool kInt4, int M, int P>
 struct BlockCursor {
   const Ahead& fetch;
   const int64_t size, turn;
   const uint8_t* w;
-  const int8_t* x;
+  const Code* x;
   int64_t ahead;
 
   HWY_INLINE BlockCursor(const LinearTile& t, int64_t blocks)
       : fetch(t.ahead), size(blocks * kBlockBytes<kInt4>), turn(t.ahead.turn(size) / (kBlockBytes<kInt4> / kLine)),
-        w(static_cast<const uint8_t*>(t.op->w.data) + t.panel * size), x(t.x->q + t.packed * blocks * kBlock),
+        w(static_cast<const uint8_t*>(t.op->w.data) + t.panel * size), x(static_cast<const Code*>(t.x->q) + t.packed * blocks * kBlock),
         ahead(t.ahead.offset) {}
   HWY_INLINE void enter(int64_t block) {
     if (fetch.follow && block == turn) ahead += fetch.jump(size, P);
@@ -85,7 +87,8 @@ class Totals {
 
 // Of blocks [b, end) of int8. Not a lambda: GCC inlines one too late for the sums to be in registers.
 template <class Dots, bool kTwoSteps, int M, int P>
-HWY_INLINE void sum_blocks(BlockCursor<false, M, P>& at, int64_t b, int64_t end, const int32_t* offsets, VI (&sum)[M][P * kV]) {
+HWY_INLINE void sum_blocks(BlockCursor<typename Dots::template Code<false>, false, M, P>& at, int64_t b, int64_t end,
+                           const int32_t* offsets, VI (&sum)[M][P * kV]) {
   begin_sums<Dots, false>(offsets, sum);
   for (; b < end; ++b, at.leave()) {
     at.enter(b);
@@ -103,7 +106,7 @@ HWY_NOINLINE void tile_int8(const LinearTile& t) {
   const int32_t* offsets = t.x->offsets + first;
   const float* row_scales = t.x->scale + first;
   const float* scales = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
-  BlockCursor<false, M, P> at(t, blocks);
+  BlockCursor<typename Dots::template Code<false>, false, M, P> at(t, blocks);
   VI sum[M][P * kV];
   if constexpr (kCodes.span == 0) {
     sum_blocks<Dots, kTwoSteps>(at, 0, blocks, offsets, sum);
@@ -142,7 +145,7 @@ HWY_NOINLINE void tile_int4(const LinearTile& t) {
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
   constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
   Totals<M, P> total;
-  BlockCursor<true, M, P> at(t, blocks);
+  BlockCursor<typename Dots::template Code<true>, true, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave(), offsets += M, scales += kPanel) {
     at.enter(b);
     VI sum[M][P * kV];
@@ -191,11 +194,14 @@ inline int32_t top_bits(const float* x, int64_t k) {
 // k activations of a row: one scale, nearest even, zeros behind k; block b of their codes is put at place(b), offset b at
 // offsets[b * n]. Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
 // The offsets take away what makes the weights' codes unsigned (128 or 8) times the sum: int8's of all k, int4's in each block.
+// Of every four codes of 16 bits the second and third change places, as the weights that they meet do (Pairs).
 template <bool kInt4, class Place>
 float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& place, int64_t n, int32_t* offsets) {
+  using Code = std::remove_pointer_t<decltype(place(0))>;
+  constexpr bool kWords = sizeof(Code) == 2;
   const D d;
   const hn::RebindToSigned<D> di;
-  const hn::Rebind<int8_t, D> d8;
+  const hn::Rebind<Code, D> dc;
   constexpr auto lanes = static_cast<int64_t>(kN);
   const int32_t bits = top_bits(x, k);
   const bool finite = bits < 0x7f800000;
@@ -209,13 +215,14 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& p
   VI sums = hn::Zero(di);
   int32_t total = 0;
   for (int64_t first = 0, b = 0; first < k; first += kBlock, ++b) {
-    int8_t* block = place(b);
+    Code* block = place(b);
     const int64_t here = finite ? (k - first < kBlock ? k - first : kBlock) : 0;
     const auto add = [&](int64_t j) {
       const V sum = hn::Add(hn::Mul(hn::LoadU(d, x + first + j), scale), round);
       const VI codes = hn::Sub(hn::BitCast(di, sum), hn::BitCast(di, round));
       sums = hn::Add(sums, codes);
-      hn::StoreU(hn::DemoteTo(d8, codes), d8, block + j);
+      const VI placed = kWords ? hn::InterleaveLower(codes, hn::Shuffle1032(codes)) : codes;
+      hn::StoreU(hn::DemoteTo(dc, placed), dc, block + j);
     };
     int64_t j = 0;
     if (here == kBlock) {
@@ -223,8 +230,9 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& p
     } else {
       for (; j + lanes <= here; j += lanes) add(j);
       for (; j < kBlock; ++j) {
-        block[j] = j < here ? static_cast<int8_t>((x[first + j] * inverse + kRound) - kRound) : 0;
-        total += block[j];
+        const auto code = j < here ? static_cast<Code>((x[first + j] * inverse + kRound) - kRound) : Code{0};
+        block[kWords ? (j & ~3) | (j & 1) << 1 | (j >> 1 & 1) : j] = code;
+        total += code;
       }
     }
     if (kInt4) {
@@ -239,8 +247,8 @@ float quantise_span(const float* x, int64_t k, int32_t most_code, const Place& p
 }
 
 // Row m of a tile of n rows, span by span.
-template <bool kInt4>
-void quantise_row(const float* x, int64_t k, const ActivationCodes& codes, int64_t m, int64_t n, int8_t* q, int32_t* offsets,
+template <bool kInt4, class Code>
+void quantise_row(const float* x, int64_t k, const ActivationCodes& codes, int64_t m, int64_t n, Code* q, int32_t* offsets,
                   float* scales) {
   const int64_t blocks = (k + kBlock - 1) / kBlock, step = codes.span > 0 ? codes.span : blocks;
   for (int64_t b = 0; b < blocks; b += step, q += step * n * kBlock, scales += n, offsets += kInt4 ? step * n : n) {
@@ -251,7 +259,8 @@ void quantise_row(const float* x, int64_t k, const ActivationCodes& codes, int64
 }
 
 // What a tile wider than its rows reads behind them.
-inline void zero_row(int64_t blocks, int64_t sums, int64_t spans, int64_t m, int64_t n, int8_t* q, int32_t* offsets, float* scales) {
+template <class Code>
+void zero_row(int64_t blocks, int64_t sums, int64_t spans, int64_t m, int64_t n, Code* q, int32_t* offsets, float* scales) {
   for (int64_t b = 0; b < blocks; ++b)
     for (int64_t j = 0; j < kBlock; ++j) q[(b * n + m) * kBlock + j] = 0;
   for (int64_t s = 0; s < sums; ++s) offsets[s * n + m] = 0;

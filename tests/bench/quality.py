@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What weight formats cost in quality, beside llama.cpp's: perplexity of one target's formats on held-out text.
+"""What weight formats cost in quality, beside llama.cpp's, on held-out text.
 
     python3 tests/bench/quality.py --build build/bench --target TARGET TEXT.u16... >table.md
 
-TARGET: a Hugging Face directory of the demo target, or the package samples/models/demo.aerie. TEXT: its token ids as
+TARGET: a Hugging Face directory, or a package of no coarser weights than what it is made of. TEXT: its token ids as
 16-bit integers (docs/training.md makes both). Both engines read the same windows, each from nothing; llama.cpp's files
-hold the weights of our bf16 package. Every figure stands beside the f32 package's, with the standard error of the
-difference over the windows. llama.cpp is built outside the tree (vs_llama_cpp/build.sh). Needs numpy.
+hold the weights of our bf16 package. Perplexity stands beside the f32 package's, with the standard error of the
+difference over the windows; divergence (Kullback-Leibler, in nats) and the share of places with the same best token are
+against the f32 package's distributions. These lie in a temporary folder meanwhile: windows x length x vocabulary x 4
+bytes for each TEXT. llama.cpp is built outside the tree (vs_llama_cpp/build.sh). Needs numpy.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import math
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -37,16 +40,35 @@ def windows(file: Path, count: int, length: int) -> list[np.ndarray]:
     return [ids[w * fit // count * length:][:length] for w in range(count)]
 
 
-def losses(engine: Driver, folder: Path, texts: list[np.ndarray]) -> np.ndarray:
-    """Mean negative log-likelihood of each window; its first token is not predicted."""
+def shares(engine: Driver, file: Path, text: np.ndarray) -> np.ndarray:
+    """log P of every token of the vocabulary at each place but the last, (length - 1, vocabulary)."""
+    engine.ask("logits", file, *text)
+    logits = np.fromfile(file, np.float32).reshape(len(text), -1)[:-1].astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+@dataclass
+class Figures:
+    """Of each window: mean negative log-likelihood (its first token is not predicted); mean Kullback-Leibler divergence of
+    the distributions from the base's, in nats; share of places with the base's best token."""
+
+    loss: np.ndarray
+    divergence: np.ndarray
+    same: np.ndarray
+
+
+def measure(engine: Driver, folder: Path, name: str, texts: list[np.ndarray]) -> Figures:
+    """The first engine is the base: what it says is kept in the folder."""
     found = []
-    for text in texts:
-        engine.ask("logits", folder / "logits", *text)
-        logits = np.fromfile(folder / "logits", np.float32).reshape(len(text), -1)[:-1].astype(np.float64)
-        top = logits.max(axis=1)
-        total = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
-        found.append((total - logits[np.arange(len(text) - 1), text[1:]]).mean())
-    return np.array(found)
+    for i, text in enumerate(texts):
+        mine, kept = shares(engine, folder / "logits", text), folder / f"{name}.{i}.npy"
+        if not kept.exists():
+            np.save(kept, mine.astype(np.float32))
+        base = np.load(kept).astype(np.float64)
+        found.append((-mine[np.arange(len(text) - 1), text[1:]].mean(), (np.exp(base) * (base - mine)).sum(axis=1).mean(),
+                      (base.argmax(axis=1) == mine.argmax(axis=1)).mean()))
+    return Figures(*np.array(found).T)
 
 
 def main() -> None:
@@ -72,8 +94,8 @@ def main() -> None:
         gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
         files = [("Aerie", build / "bin/aerie_driver", d, ".aerie") for d in OURS]
         files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in THEIRS]
-        print("| engine | weights | " + " | ".join(f"{name}: perplexity | against f32" for name in texts) + " |")
-        print("|---" * (2 + 2 * len(texts)) + "|")
+        print("| engine | weights | " + " | ".join(f"{name}: perplexity | against f32 | divergence | same best" for name in texts) + " |")
+        print("|---" * (2 + 4 * len(texts)) + "|")
         base = {}
         for engine, program, kind, suffix in files:
             driver = Driver(program, folder / (kind + suffix), args.threads, args.length)
@@ -81,10 +103,11 @@ def main() -> None:
             name = f"{engine}, {driver.about['features'].split(',')[0]}" if engine == "Aerie" else engine
             cells = []
             for text, chosen in texts.items():
-                found = losses(driver, folder, chosen)
-                apart = found - base.setdefault(text, found)
+                found = measure(driver, folder, text, chosen)
+                apart = found.loss - base.setdefault(text, found.loss)
                 error = apart.std(ddof=1) / math.sqrt(len(apart))
-                cells += [f"{math.exp(found.mean()):.4f}", f"{100 * math.expm1(apart.mean()):+.3f} % ± {100 * error:.3f}"]
+                cells += [f"{math.exp(found.loss.mean()):.4f}", f"{100 * math.expm1(apart.mean()):+.3f} % ± {100 * error:.3f}",
+                          f"{max(found.divergence.mean(), 0):.5f}", f"{100 * found.same.mean():.2f} %"]
             driver.close()
             print(f"| {name} | {kind} | " + " | ".join(cells) + " |", flush=True)
     print(f"\n{args.windows} windows of {args.length} tokens each, or as many as the text has.")

@@ -125,11 +125,11 @@ double byte_dots(const uint8_t* memory, int64_t rounds) {
 #endif
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 #if HWY_TARGET == HWY_AVX3
-HWY_INLINE Bytes products(Bytes w, Bytes x) { return Bytes{_mm512_maddubs_epi16(w.raw, x.raw)}; }
-HWY_INLINE Bytes fours(Bytes s) { return Bytes{_mm512_madd_epi16(s.raw, _mm512_set1_epi16(1))}; }
+HWY_INLINE Bytes byte_pairs(Bytes w, Bytes x) { return Bytes{_mm512_maddubs_epi16(w.raw, x.raw)}; }
+HWY_INLINE Bytes word_pairs(Bytes w, Bytes x) { return Bytes{_mm512_madd_epi16(w.raw, x.raw)}; }
 #else
-HWY_INLINE Bytes products(Bytes w, Bytes x) { return Bytes{_mm256_maddubs_epi16(w.raw, x.raw)}; }
-HWY_INLINE Bytes fours(Bytes s) { return Bytes{_mm256_madd_epi16(s.raw, _mm256_set1_epi16(1))}; }
+HWY_INLINE Bytes byte_pairs(Bytes w, Bytes x) { return Bytes{_mm256_maddubs_epi16(w.raw, x.raw)}; }
+HWY_INLINE Bytes word_pairs(Bytes w, Bytes x) { return Bytes{_mm256_madd_epi16(w.raw, x.raw)}; }
 #endif
 template <class Lane>
 HWY_INLINE Bytes add(Bytes a, Bytes b) {
@@ -137,17 +137,17 @@ HWY_INLINE Bytes add(Bytes a, Bytes b) {
   return hn::BitCast(D8(), hn::Add(hn::BitCast(d, a), hn::BitCast(d, b)));
 }
 // Eight sums in registers, one broadcast activation for two weights: the loops of tiles without VNNI. Those of nibbles widen
-// once a block of 32 k, whose pairs fit 16 bits.
+// once a block of 32 k, whose pairs fit 16 bits; those of bytes widen the weights.
 template <bool kNibbles>
 HWY_INLINE void group(Bytes w0, Bytes w1, const uint8_t* x, Bytes (&sum)[4][2]) {
   ROOFLINE_UNROLL for (int m = 0; m < 4; ++m) {
-    int32_t four;
-    std::memcpy(&four, x + 64 * m, 4);
-    const Bytes a = hn::BitCast(D8(), hn::Set(hn::Repartition<int32_t, D8>(), four));
+    int32_t codes;
+    std::memcpy(&codes, x + 64 * m, 4);
+    const Bytes a = hn::BitCast(D8(), hn::Set(hn::Repartition<int32_t, D8>(), codes));
     ROOFLINE_UNROLL for (int i = 0; i < 2; ++i) {
-      const Bytes both = products(i ? w1 : w0, a);
-      if constexpr (kNibbles) sum[m][i] = add<int16_t>(sum[m][i], both);
-      else sum[m][i] = add<int32_t>(sum[m][i], fours(both));
+      const Bytes w = i ? w1 : w0;
+      if constexpr (kNibbles) sum[m][i] = add<int16_t>(sum[m][i], byte_pairs(w, a));
+      else sum[m][i] = add<int32_t>(sum[m][i], word_pairs(w, a));
       asm volatile("" : "+v"(sum[m][i].raw));  // GCC would add up in another order, for which it has too few registers
     }
   }
@@ -156,10 +156,13 @@ template <bool kNibbles>
 double pairs(const uint8_t* memory, int64_t rounds) {
   const D8 d;
   const hn::Repartition<uint16_t, D8> d16;
-  const Bytes low = hn::Set(d, 15), zero = hn::Zero(d);
+  const hn::Repartition<int16_t, D8> di16;
+  const Bytes low = hn::Set(d, 15), zero = hn::Zero(d), ones = hn::BitCast(d, hn::Set(di16, 1));
   Bytes sum[4][2], of_block[4][2];
   ROOFLINE_UNROLL for (auto& row : sum) row[0] = row[1] = zero;
   const auto high = [&](Bytes b) { return hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, b))), low); };
+  const auto odd = [&](Bytes b) { return hn::BitCast(d, hn::ShiftRight<8>(hn::BitCast(di16, b))); };
+  const auto even = [&](Bytes b) { return odd(hn::BitCast(d, hn::ShiftLeft<8>(hn::BitCast(d16, b)))); };
   for (int64_t r = 0; r < rounds; ++r) {
     const uint8_t *p = memory + (r & 15) * 256, *x = memory + 8192 + (r & 7) * 8;
     ROOFLINE_UNROLL for (auto& row : of_block) row[0] = row[1] = zero;
@@ -169,12 +172,13 @@ double pairs(const uint8_t* memory, int64_t rounds) {
         group<true>(hn::And(b0, low), hn::And(b1, low), x + 4 * j, of_block);
         group<true>(high(b0), high(b1), x + 16 + 4 * j, of_block);
       } else {
-        group<false>(b0, b1, x + 4 * j, sum);
+        group<false>(even(b0), even(b1), x + 8 * j, sum);
+        group<false>(odd(b0), odd(b1), x + 8 * j + 4, sum);
       }
     }
     if constexpr (kNibbles) {
       ROOFLINE_UNROLL for (int m = 0; m < 4; ++m)
-        ROOFLINE_UNROLL for (int i = 0; i < 2; ++i) sum[m][i] = add<int32_t>(sum[m][i], fours(of_block[m][i]));
+        ROOFLINE_UNROLL for (int i = 0; i < 2; ++i) sum[m][i] = add<int32_t>(sum[m][i], word_pairs(of_block[m][i], ones));
       asm volatile("" : : "r"(sum) : "memory");  // there, as the tile has them, and not in the block's registers
     }
   }
