@@ -81,7 +81,7 @@ def main() -> None:
         about = gguf_package.write(args.build, package(args.build, "f32"), {gguf: folder / "target.gguf"})
         gguf_package.write_head(args.build, HEAD, {head: folder / "head.gguf"}, about)
         aerie = Aerie(args.build, folder, args.threads)
-        aerie.drafters["ngram"] = aerie.model.drafter("ngram")
+        aerie.drafters["ngram"] = aerie.model.drafter(plugin="ngram")
         texts = [aerie.model.tokenizer.encode(chat_speed.template(q), special=True) for q in chat_speed.QUESTIONS]
         llama = Llama(args.llama or llama_program([]), folder / "target.gguf", args.threads, 512, about["vocab_used"], [folder / "head.gguf"])
         others, running = vs_llama_cpp.OtherWork(), {"aerie": aerie, "llama.cpp": llama}
