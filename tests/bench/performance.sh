@@ -37,7 +37,7 @@ if [ $# -gt 0 ]; then
   echo
   echo "## What weight formats cost in quality"
   echo
-  echo "By \`tests/bench/quality.py\`, on held-out text of the demo target (7.1 M parameters; a large model loses less). fp8 is for"
+  echo "By \`tests/bench/quality.py\`, on held-out text of the demo target (7.1 M parameters; a published model may lose more). fp8 is for"
   echo "GPUs: on a CPU it is right but its kernel is not tuned, and int8 loses less."
   echo
   python3 "$here/quality.py" --build "$build" --target "$TARGET" --threads "$threads" "$@" 2>/dev/null
