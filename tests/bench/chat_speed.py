@@ -12,6 +12,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEAD = ROOT / "samples/models/smollm2-eagle3.aerie"
 QUESTIONS = [
     "How does a bicycle stay upright while it moves?", "Write a Python function that checks whether a text is a palindrome.",
     "Write an email to a colleague who has helped me with a difficult task.", "What are the advantages of public libraries?",
@@ -24,6 +25,11 @@ WAYS = [
     (["ngram"], ["auto"]),
     (["head", "ngram"], ["auto"]),
 ]
+
+
+def package(build, dtype):
+    done = subprocess.run([ROOT / "samples/smollm2/model.sh", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip())
 
 
 def template(question):
@@ -48,10 +54,10 @@ def main():
     p.add_argument("--temperatures", default="0,0.7")
     p.add_argument("--tokens", type=int, default=192)
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--head", default=str(ROOT / "samples/models/smollm2-eagle3.aerie"))
+    p.add_argument("--head", default=HEAD)
     a = p.parse_args()
     aerie = pathlib.Path(a.build) / "bin/aerie"
-    made = subprocess.run([ROOT / "samples/smollm2/model.sh", a.build, a.dtype], check=True, stdout=subprocess.PIPE, text=True)
+    model = package(a.build, a.dtype)
     sets = {"built-in": QUESTIONS} if not a.questions else {}
     for file in map(pathlib.Path, a.questions):
         turns = [json.loads(text)["turns"][0] for text in file.read_text().splitlines()]
@@ -63,7 +69,7 @@ def main():
             runs = [[] for _ in WAYS]
             for seed, question in enumerate(questions, 1):
                 for (drafters, tree), out in zip(WAYS, runs):
-                    command = [aerie, "run", "--model", made.stdout.strip(), "--tree", tree[0],
+                    command = [aerie, "run", "--model", model, "--tree", tree[0],
                                *(["--tree-nodes", tree[1]] if len(tree) > 1 else []), "--threads", a.threads, "--temperature", temperature,
                                "--seed", seed, "--max-tokens", a.tokens, "--special", "--prompt", template(question), "--compare", "--json"]
                     for drafter in drafters:

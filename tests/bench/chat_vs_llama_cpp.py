@@ -12,7 +12,6 @@ network once for the model (samples/smollm2/model.sh) and llama.cpp (vs_llama_cp
 import argparse
 import datetime
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,15 +19,13 @@ from statistics import median
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
-import chat_speed  # noqa: E402
 import end_to_end  # noqa: E402
 import gguf_package  # noqa: E402
 import vs_llama_cpp  # noqa: E402
-from end_to_end_page import alike, pick, ratio, spread  # noqa: E402
-from generating import ROOT, Aerie, Llama, Way, llama_program  # noqa: E402
+from chat_speed import HEAD, QUESTIONS, package, template  # noqa: E402
+from end_to_end_page import beside, pick, ratio, spread  # noqa: E402
+from generating import Aerie, Llama, Way, llama_program  # noqa: E402
 from page import table  # noqa: E402
-
-HEAD = ROOT / "samples/models/smollm2-eagle3.aerie"
 
 
 def ways():
@@ -44,20 +41,14 @@ def ways():
         yield Way("llama.cpp", f"{method}, at most 2", method=method, nodes=2)
 
 
-def package(build: Path, dtype: str) -> Path:
-    done = subprocess.run([ROOT / "samples/smollm2/model.sh", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
-    return Path(done.stdout.strip())
-
-
 def lines(result: dict) -> list[list[str]]:
     theirs = pick(result, "llama.cpp", True)
     out = []
     for row in result["rows"]:
         plain = pick(result, row["engine"], True)
-        same = "the same" if row["texts"] == plain["texts"] else f"{100 * alike(row['texts'], plain['texts']):.0f} % before a difference"
         tokens = sum(map(len, row["texts"]))
         out.append([row["engine"], row["name"], spread(row["speeds"], 0), f"{median(ratio(row, plain)):.2f}", spread(ratio(row, theirs), 2),
-                    f"{tokens / row['cycles']:.2f}", same])
+                    f"{tokens / row['cycles']:.2f}", beside(row, plain)])
     return out
 
 
@@ -82,7 +73,7 @@ def main() -> None:
         gguf_package.write_head(args.build, HEAD, {head: folder / "head.gguf"}, about)
         aerie = Aerie(args.build, folder, args.threads)
         aerie.drafters["ngram"] = aerie.model.drafter(plugin="ngram")
-        texts = [aerie.model.tokenizer.encode(chat_speed.template(q), special=True) for q in chat_speed.QUESTIONS]
+        texts = [aerie.model.tokenizer.encode(template(q), special=True) for q in QUESTIONS]
         llama = Llama(args.llama or llama_program([]), folder / "target.gguf", args.threads, 512, about["vocab_used"], [folder / "head.gguf"])
         others, running = vs_llama_cpp.OtherWork(), {"aerie": aerie, "llama.cpp": llama}
         results = []
@@ -99,7 +90,7 @@ llama.cpp {llama.about['version']}. {args.dtype} / {gguf}; {len(texts)} question
 median (least–most), ratios of the same round. Prompts, and the first pass, are not timed. Other work on the machine: at most {100 * others.share():.0f} %.""")
     for result in results:
         header = ["engine", "way", "tokens/s", "× its plain", "× llama.cpp plain", "tokens a pass", "text, beside its plain decode's"]
-        print(f"\nTemperature {result['temperature']:g}:\n\n{table(header, lines(result))}", end="")
+        print(f"\n### SmolLM2, temperature {result['temperature']:g}\n\n{table(header, lines(result))}", end="")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,11 @@ def pick(result: dict, engine: str, plain: bool) -> dict:
     return max(rows, key=lambda r: median(r["speeds"]))
 
 
+def beside(row: dict, plain: dict) -> str:
+    """A text and its engine's plain decode."""
+    return "the same" if row["texts"] == plain["texts"] else f"{100 * alike(row['texts'], plain['texts']):.0f} % before a difference"
+
+
 def lines(result: dict):
     """A line a way, for a terminal."""
     for row in result["rows"]:
@@ -82,9 +87,8 @@ def details(result: dict) -> str:
     rows = []
     for row in result["rows"]:
         plain = pick(result, row["engine"], True)
-        same = "the same" if row["texts"] == plain["texts"] else f"{100 * alike(row['texts'], plain['texts']):.0f} % before a difference"
         rows.append([row["engine"], row["name"], spread(row["speeds"], 1), f"{median(ratio(row, plain)):.2f}",
-                     f"{result['texts'] * result['tokens'] / row['cycles']:.2f}", same])
+                     f"{result['texts'] * result['tokens'] / row['cycles']:.2f}", beside(row, plain)])
     return table(["engine", "way", "tokens/s", "× its plain", "tokens a pass", "text, beside its plain decode's"], rows)
 
 
