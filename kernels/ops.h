@@ -46,19 +46,32 @@ struct Embed { Tensor table; const int32_t* ids; Tensor out; };
 // out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x. With `heads` the columns are so many
 // vectors side by side, each normed by itself with the same weight (1, H / heads).
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; int32_t heads = 1; };
-// How activations become integers: +-most is the largest magnitude of a span of k, which has a scale of its own; nearest, ties
-// to even. One span of 127, but 16 bits for int8 weights on an x86 CPU without VNNI.
+// How a row of activations becomes integers: x / scale to nearest, ties to even; the largest magnitude of what shares a scale is
+// +-most_of(). Sums of products with int8 weights are exact: they fit int32.
 struct ActivationCodes {
   int32_t most = 127;
-  int64_t span = 0;  // blocks of 32 k; 0: the whole row
+  bool by_block = false;  // a scale for every 32 of K; else for the row
 
   constexpr int64_t bytes() const { return most > 127 ? 2 : 1; }  // of one
-  int64_t spans(int64_t blocks) const { return span > 0 ? (blocks + span - 1) / span : 1; }
+  constexpr int64_t scales(int64_t blocks) const { return by_block ? blocks : 1; }
+  // Of k numbers with that largest magnitude (top) whose magnitudes add up to `sum`. Codes of 8 bits always fit. Those of 16 have
+  // as many bits as the sum with weights of -128 has room for: all of them unless hundreds of numbers are about as large as the
+  // largest. A hundredth is left for what float sums are off by, k / 2 for rounding.
+  constexpr float most_of(int64_t k, float top, float sum) const {
+    const auto all = static_cast<float>(most);
+    if (most <= 127) return all;
+    const float room = 0.99f * static_cast<float>((int64_t{1} << 24) - k / 2);
+    const float tops = sum <= 3.4e38f ? sum / top : static_cast<float>(k);  // of nothing but zeros: no number, and all
+    return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;
+  }
 };
+// What int8 weights meet on CPUs. Where bytes are what is multiplied: a scale a block. Else 16 bits, of which both bytes, x = 256 *
+// high + low, may be signed.
+constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes), fp8 weights the activations as
-// they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for CPUs with a matrix unit, where an
-// activation is two bf16 (cpu/linear_matrix-inl.h).
+// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes{}; int8 on a CPU: kBlockCodes or
+// kWordCodes), fp8 weights the activations as they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for
+// CPUs with a matrix unit, where an activation is two bf16 (cpu/linear_matrix-inl.h).
 // `residual` may be `out`. Order: residual + (bias + sum).
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
 // load_fast_linear). Only rows of prompts may ask for it.

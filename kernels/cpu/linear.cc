@@ -1,9 +1,9 @@
 // Linear: a few rows of activations against packed weights, one pass over the weights.
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
-// weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's, or such a sum for each span of k
-// (ActivationCodes), one FMA chain over spans, times the weights' scale; for int4 an exact integer sum for each block of 32, then
-// one FMA chain over blocks, times the row's scale. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
+// weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; or, where bytes are multiplied
+// (ActivationCodes), an exact integer sum for each block of 32, one FMA chain over blocks, times the weights' scale; for int4 such
+// sums and a chain, times the row's scale. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
@@ -32,12 +32,17 @@ namespace HWY_NAMESPACE {
 
 // Rows that one tile serves, so that the weights pass once; and rows of the tiles that more are cut into. Those read their
 // weights from the cache: narrower ones of two panels, which load half as much for each product, are faster then. For
-// int8 they are so from 15 rows on, for int4 from 9.
+// int8 they are so from 15 rows on, with sums of blocks (of which a tile has two: of a block, of all) from 9.
 struct TileRows {
   int64_t most, of_many;
 };
+template <class Dots>
+constexpr bool sums_blocks(DType t) {
+  return t == DType::int4 || (t == DType::int8 && Dots::template Order<false>::kCodes.by_block);
+}
+template <class Dots>
 constexpr TileRows rows_for(DType t) {
-  if (kV == 1) return t == DType::int8 ? TileRows{14, 8} : t == DType::int4 ? TileRows{8, 6} : TileRows{16, 8};
+  if (kV == 1) return sums_blocks<Dots>(t) ? TileRows{8, 6} : t == DType::int8 ? TileRows{14, 8} : TileRows{16, 8};
   if (kV == 2) return {6, 6};
   return is_integer(t) ? TileRows{3, 3} : TileRows{2, 2};
 }
@@ -50,13 +55,13 @@ constexpr int panels_for_float(int m) {
 }
 constexpr int panels_for_int8(int m) { return kV == 1 ? (m <= 6 ? 4 : m <= 14 ? 2 : 1) : kV == 2 && m <= 2 ? 2 : 1; }
 template <class Dots>
-constexpr int panels_for_int4(int m) {  // sums twice: of a block, of all
+constexpr int panels_for_blocks(int m) {
   if (kV == 2) return m == 2 || (m == 1 && std::is_same_v<Dots, ByteDots>) ? 2 : 1;
   return kV == 1 ? (m <= 3 ? 4 : m <= 8 ? 2 : 1) : 1;
 }
 template <class Dots>
 constexpr int panels_for(DType t, int m) {
-  return t == DType::int8 ? panels_for_int8(m) : t == DType::int4 ? panels_for_int4<Dots>(m) : panels_for_float(m);
+  return sums_blocks<Dots>(t) ? panels_for_blocks<Dots>(m) : t == DType::int8 ? panels_for_int8(m) : panels_for_float(m);
 }
 constexpr int64_t kChunkBytes = 256 << 10;
 // Far enough for DRAM's latency, in each of the panels at once. Where one to four rows read four of them, at the speed of
@@ -95,7 +100,7 @@ HWY_INLINE void tile(const LinearTile& t) {
 // be read in wider pieces than it was just written in, hence only after all stores before it, the last tile's outputs.
 template <DType T, class Dots, int M>
 void sweep(LinearTile& t, int64_t last) {
-  if constexpr (M <= tile_rows(rows_for(T).most)) {
+  if constexpr (M <= tile_rows(rows_for<Dots>(T).most)) {
     constexpr int P = panels_for<Dots>(T, M);
     for (; t.panel + P <= last; t.panel += P) tile<T, Dots, M, P>(t);
     if constexpr (P > 2 && M > 4) {  // of several tiles, whose chunks may be that short
@@ -138,15 +143,16 @@ void rows_of(LinearTile& t, int64_t last) {
   }
 }
 
+template <class Dots>
 int64_t count_tiles(DType t, int64_t m) {
-  const TileRows rows = rows_for(t);
+  const TileRows rows = rows_for<Dots>(t);
   return m <= rows.most ? 1 : (m + rows.of_many - 1) / rows.of_many;
 }
 
 // Balanced tiles: 17 rows are 6 + 6 + 5, not 8 + 8 + 1. fn(tile, first row, rows, packed rows before it).
-template <class Fn>
+template <class Dots, class Fn>
 void each_tile(DType t, int64_t m, const Fn& fn) {
-  const int64_t tiles = count_tiles(t, m);
+  const int64_t tiles = count_tiles<Dots>(t, m);
   for (int64_t i = 0, row = 0, packed = 0; i < tiles; ++i) {
     const int64_t n = (m - row + (tiles - i) - 1) / (tiles - i);
     fn(i, row, n, packed);
@@ -156,15 +162,16 @@ void each_tile(DType t, int64_t m, const Fn& fn) {
 }
 
 // Of all tiles: the first m % tiles have one row more than the others.
-int64_t packed_rows(DType t, int64_t m) {
+template <class Dots>
+int64_t packed_rows_of(DType t, int64_t m) {
   if (m == 0) return 0;
-  const int64_t tiles = count_tiles(t, m), least = m / tiles, wider = m % tiles;
+  const int64_t tiles = count_tiles<Dots>(t, m), least = m / tiles, wider = m % tiles;
   return wider * tile_rows(least + 1) + (tiles - wider) * tile_rows(least);
 }
 
 template <class Dots>
 void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
-  const int64_t m = op.x.rows, tiles = count_tiles(op.w.dtype, m);
+  const int64_t m = op.x.rows, tiles = count_tiles<Dots>(op.w.dtype, m);
   // Of int4, weights that several tiles fetch come in one step everywhere: with two the tiles' loads take 2 % longer than they save.
   const bool two_steps = fetch_in_two_steps() && (tiles <= 1 || op.w.dtype != DType::int4);
   const Ahead alone{ahead_bytes(x.q, m, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true, two_steps};
@@ -176,7 +183,7 @@ void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows&
   const int64_t chunk = tiles <= 1 ? last - first : tiles <= 4 ? 2 : fit >= 8 ? fit / 8 * 8 : fit >= 4 ? 4 : 2;
   for (int64_t at = first; at < last; at += chunk) {
     const int64_t end = std::min(last, at + chunk);
-    each_tile(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
+    each_tile<Dots>(op.w.dtype, m, [&](int64_t i, int64_t row, int64_t n, int64_t packed) {
       // Rounded up: one line in a hundred that comes unfetched costs more than the fetches.
       const Ahead ahead = tiles <= 1 ? alone : Ahead{chunk * bytes + i * bytes / tiles, (kLine + tiles - 1) / tiles, false, two_steps};
       LinearTile t{&op, &x, row, n, packed, at, ahead};
@@ -188,6 +195,10 @@ void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows&
 template <class Fn>
 auto with_dots(const Fn& fn) {
   return use_byte_dots(HWY_TARGET) ? fn(ByteDots()) : fn(OtherDots());
+}
+
+int64_t packed_rows(DType t, int64_t m) {
+  return with_dots([&](auto dots) { return packed_rows_of<decltype(dots)>(t, m); });
 }
 
 void linear_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
@@ -202,7 +213,7 @@ Rates rates() {
 }
 
 void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
-  each_tile(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+  each_tile<OtherDots>(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     interleave_rows(x + row * stride, stride, n, tile_rows(n), k, out + packed * k);
   });
 }
@@ -210,25 +221,26 @@ void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weig
 ActivationCodes activation_codes(DType weights) {
   return with_dots([&](auto dots) {
     using Dots = decltype(dots);
-    return weights == DType::int4 ? Dots::template kCodes<true> : Dots::template kCodes<false>;
+    return weights == DType::int4 ? Dots::template Order<true>::kCodes : Dots::template Order<false>::kCodes;
   });
 }
 
 template <class Dots, bool kInt4>
 void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q, int32_t* offsets, float* scales) {
-  using Code = typename Dots::template Code<kInt4>;
-  constexpr DType kType = kInt4 ? DType::int4 : DType::int8;
-  constexpr ActivationCodes codes = Dots::template kCodes<kInt4>;
-  static_assert(codes.bytes() == sizeof(Code));
-  const int64_t kp = round_up(k, kBlock), blocks = kp / kBlock, spans = codes.spans(blocks), sums = kInt4 ? blocks : spans;
-  each_tile(kType, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+  using Order = typename Dots::template Order<kInt4>;
+  static_assert(Order::kCodes.bytes() == sizeof(typename Order::Code));
+  const int64_t blocks = round_up(k, kBlock) / kBlock;
+  each_tile<Dots>(kInt4 ? DType::int4 : DType::int8, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
-    Code* tile_q = static_cast<Code*>(q) + packed * kp;
-    int32_t* tile_offsets = offsets + packed * sums;
-    float* tile_scales = scales + packed * spans;
-    for (int64_t r = 0; r < n; ++r)
-      quantise_row<kInt4>(x + (row + r) * stride, k, codes, r, wide, tile_q, tile_offsets, tile_scales);
-    for (int64_t r = n; r < wide; ++r) zero_row(blocks, sums, spans, r, wide, tile_q, tile_offsets, tile_scales);
+    for (int64_t r = 0; r < wide; ++r) {
+      const auto place = [&](int64_t b) {
+        return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kBlockCodes;
+      };
+      // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
+      const float* from = r < n ? x + (row + r) * stride : nullptr;
+      quantise_row(from, from ? k : 0, blocks, Order(), place, Dots::template kZeroPoint<kInt4>, wide, offsets + packed * blocks + r,
+                   scales + packed * Order::kCodes.scales(blocks) + r);
+    }
   });
 }
 
@@ -253,7 +265,10 @@ HWY_EXPORT(quantise);
 HWY_EXPORT(activation_codes);
 HWY_EXPORT(rates);
 
-ActivationCodes activation_codes(DType weights) { return AERIE_DISPATCH(activation_codes)(weights); }
+ActivationCodes activation_codes(DType weights) {
+  if (weights == DType::int8 && use_matrix_unit()) return kWordCodes;
+  return AERIE_DISPATCH(activation_codes)(weights);
+}
 
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   const int64_t m = op.x.rows, k = op.w.cols;
@@ -281,8 +296,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
     const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
     const ActivationCodes codes = activation_codes(op.w.dtype);
     const size_t q_bytes = round64(packed * kp * codes.bytes()), offset_bytes = round64(packed * blocks * 4);
-    const int64_t spans = codes.spans(blocks);
-    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(packed * spans * 4));
+    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(packed * codes.scales(blocks) * 4));
     auto* q = static_cast<char*>(done.room) + before;
     auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
     auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);

@@ -1,6 +1,9 @@
 // Products of int8 activations with a block of int8 or int4 weights where one instruction adds four of them to a sum: VNNI, or
 // ARM's dot product. In assembly, for its intrinsics want a compiler's option that no target of Highway 1.0.3 sets.
+#include <type_traits>
+
 #include "hwy/highway.h"
+#include "kernels/cpu/linear_codes-inl.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_tile.h"
 
@@ -25,11 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 #else
 #define AERIE_BYTE_DOTS 0
 #endif
-
-template <bool kInt4>
-constexpr int64_t kBlockBytes = kInt4 ? kPanel * kBlock / 2 : kPanel * kBlock;
-
-using VI = hn::Vec<hn::RebindToSigned<D>>;
 
 #if AERIE_BYTE_DOTS
 #if HWY_ARCH_ARM
@@ -58,11 +56,9 @@ HWY_INLINE void add_dots(__m512i& sum, __m512i w, const int8_t* x) {  // the loa
 #endif
 struct ByteDots {
   template <bool kInt4>
-  static constexpr ActivationCodes kCodes{};
+  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
   template <bool kInt4>
-  using Code = int8_t;
-  template <bool kInt4>
-  static constexpr bool kOffsets = kInt4 || kUnsigned;
+  static constexpr int32_t kZeroPoint = kInt4 ? 8 : kUnsigned ? 128 : 0;
   using D8 = hn::Repartition<uint8_t, D>;
   using Codes = hn::Vec<D8>;
 

@@ -1,9 +1,11 @@
 // Products of activations, rounded to integers, with a block (32 k) of int8 or int4 weights, summed in int32: exact.
 //
-// The ways to do it are classes. add_block: adds the products of one block, of M rows (x: [row][32]) with P panels whose blocks
-// are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. kOffsets: weights
-// are taken as unsigned (int8 + 128, or the nibble), and the sums begin with the rows' offsets, which take away what that adds.
-// kCodes: how the activations were rounded; Code: what holds one, in the order of linear_int-inl.h.
+// The ways to do it are classes. add_block: adds the products of one block, of M rows (x: row after row) with P panels whose blocks
+// are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. Order: how the
+// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as unsigned, so much too large (int8 + 128, or the
+// nibble), and the sums begin with the rows' offsets, which take away what that adds.
+#include <type_traits>
+
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
 #include "kernels/cpu/linear_pairs-inl.h"
@@ -43,11 +45,9 @@ using OtherDots = Pairs;
 // Products widened to 16 bits, sums of 4 lanes over groups of 4 k.
 struct Widened {
   template <bool kInt4>
-  static constexpr ActivationCodes kCodes{};
+  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
   template <bool kInt4>
-  using Code = int8_t;
-  template <bool kInt4>
-  static constexpr bool kOffsets = kInt4;
+  static constexpr int32_t kZeroPoint = kInt4 ? 8 : 0;
 
   struct Sums {
     int32x4_t low = vdupq_n_s32(0), high = vdupq_n_s32(0);  // two sums a lane
@@ -85,11 +85,9 @@ using OtherDots = OneByOne<Widened>;
 #else
 struct Scalar {
   template <bool kInt4>
-  static constexpr ActivationCodes kCodes{};
+  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
   template <bool kInt4>
-  using Code = int8_t;
-  template <bool kInt4>
-  static constexpr bool kOffsets = false;
+  static constexpr int32_t kZeroPoint = 0;
 
   template <bool kInt4>
   static HWY_INLINE void add(const uint8_t* w, const int8_t* x, VI* sum) {

@@ -1,7 +1,7 @@
 // Linear for bf16, int8 and int4 weights where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
 // what the unit wants on its right side: 16 of them are a tile.
 //
-// Order of every output element: int8 and int4 as in linear.cc, bit for bit. bf16: activations are two bf16, the nearest and what
+// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 as there, bit for bit. bf16: activations are two bf16, the nearest and what
 // is left of it (relative error up to 2^-18, but for the smallest and largest of f32, which become 0 and no number); for every 32 k ascending, of the first and then of the second, the chains of even and
 // of odd k from zero, k ascending, and sum + (even + odd).
 #include "hwy/highway.h"
@@ -55,7 +55,7 @@ class MatrixPanels {
   void multiply_groups(MatrixPiece piece, float* sums) {
     const int64_t m = op_.x.rows, groups = (m + kGroup - 1) / kGroup;
     piece.fetch.lines = (kSide + groups - 1) / groups;
-    for (int64_t row = 0; row < m; row += kGroup, sums += kGroup * kWidth) {
+    for (int64_t row = 0; row < m; row += kGroup, sums += 2 * kSide * kWidth) {
       if (piece.steps > 0) multiply(row, piece, sums);
       if (piece.from + piece.steps == steps_) end(row, sums);
       piece.fetch.at += piece.steps * piece.fetch.lines * kLine;
@@ -63,7 +63,7 @@ class MatrixPanels {
   }
 
  private:
-  static constexpr int64_t kWidth = P * kPanel;
+  static constexpr int64_t kWidth = P * kPanel, kGroup = group_rows(T);
 
   // The tile of panel panel_ + `panel`.
   const uint8_t* weights(int64_t panel, int64_t step) const {
@@ -73,11 +73,13 @@ class MatrixPanels {
     return reinterpret_cast<const char*>(x_.q) + row * row_bytes() + step * matrix_parts(T) * height() * kLine;
   }
   int64_t row_bytes() const { return matrix_row_bytes(T, op_.w.cols); }
+  // From a tile of rows to the next, or from one part of it to the other.
+  int64_t apart() const { return sums_apart(T) ? height() * kLine : kSide * row_bytes(); }
   int64_t height() const { return tile_height(op_.x.rows); }
 
   void multiply(int64_t row, const MatrixPiece& p, float* sums) {
     if (p.from + p.steps == steps_) fetch_outputs(tiles_, op_, row, op_.x.rows - row < kGroup ? op_.x.rows : row + kGroup, panel_, P);
-    run(row, {weights(0, p.from), size_, rows_at(row, p.from), kSide * row_bytes(), height(), p.steps, sums, p.from == 0, p.fetch});
+    run(row, {weights(0, p.from), size_, rows_at(row, p.from), apart(), height(), p.steps, sums, p.from == 0, p.fetch});
   }
   // What is left of k behind the whole tiles; then the outputs.
   void end(int64_t row, float* sums) {
@@ -90,13 +92,15 @@ class MatrixPanels {
     alignas(64) uint8_t padded[P][kTileBytes] = {};
     for (int p = 0; p < P; ++p)
       __builtin_memcpy(padded[p], weights(p, steps_), static_cast<size_t>(size_ - steps_ * kTileBytes));
-    run(row, {padded[0], kTileBytes, rows_at(row, steps_), kSide * row_bytes(), height(), 1, sums, steps_ == 0, {padded[0], 0}});
+    run(row, {padded[0], kTileBytes, rows_at(row, steps_), apart(), height(), 1, sums, steps_ == 0, {padded[0], 0}});
   }
   void run(int64_t row, const MatrixTile& t) {
-    if (op_.x.rows - row <= kSide) return matrix_steps<Tiles, T, 1, P>(tiles_, t);
+    if constexpr (!sums_apart(T))
+      if (op_.x.rows - row <= kSide) return matrix_steps<Tiles, T, 1, P>(tiles_, t);
     if constexpr (P <= 2) matrix_steps<Tiles, T, 2, P>(tiles_, t);
   }
 
+  // The sums of high bytes and of low ones are one, which fits (ActivationCodes).
   void scale(int64_t row, int64_t rows, float* sums) {
     const D d;
     const hn::RebindToSigned<D> di;
@@ -104,7 +108,8 @@ class MatrixPanels {
     for (int64_t m = 0; m < rows; ++m, sums += kWidth) {
       const V row_scale = hn::Set(d, x_.scale[row + m]);
       AERIE_UNROLL for (size_t j = 0; j < kWidth; j += kN) {
-        const V sum = hn::ConvertTo(d, hn::BitCast(di, hn::Load(d, sums + j)));
+        const VI high = hn::BitCast(di, hn::Load(d, sums + j)), low = hn::BitCast(di, hn::Load(d, sums + kSide * kWidth + j));
+        const V sum = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(high), low));
         hn::Store(hn::Mul(hn::Mul(sum, hn::Load(d, scales + j)), row_scale), d, sums + j);
       }
     }
@@ -122,7 +127,7 @@ template <class Tiles, DType T>
 void matrix_lots(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
   const auto* w = static_cast<const uint8_t*>(op.w.data);
   const int64_t size = data_bytes(T, Layout::panel16, kPanel, op.w.cols), all = size / kTileBytes, most = matrix_steps_at_once(T, op.x.rows);
-  const int64_t lot = matrix_panels_at_once(T, op.x.rows, op.w.cols), of_panel = round_up(op.x.rows, kSide) * kPanel;
+  const int64_t lot = matrix_panels_at_once(T, op.x.rows, op.w.cols), of_panel = sum_tiles(T, op.x.rows) * kSide * kPanel;
   for (int64_t begin = first; begin < last; begin += lot) {
     const int64_t end = begin + lot < last ? begin + lot : last;
     for (int64_t from = 0; from == 0 || from < all; from += most) {
@@ -140,10 +145,11 @@ void matrix_lots(Tiles& tiles, const Linear& op, int64_t first, int64_t last, co
 
 template <class Tiles, DType T>
 void matrix_panels_of(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
-  if (op.x.rows > kGroup) return matrix_lots<Tiles, T>(tiles, op, first, last, x, sums);
+  if (op.x.rows > group_rows(T)) return matrix_lots<Tiles, T>(tiles, op, first, last, x, sums);
   int64_t panel = first;
-  if (op.x.rows <= kSide)
-    for (; panel + 4 <= last; panel += 4) MatrixPanels<Tiles, T, 4>(tiles, op, x, panel).stream(sums);
+  if constexpr (!sums_apart(T))
+    if (op.x.rows <= kSide)
+      for (; panel + 4 <= last; panel += 4) MatrixPanels<Tiles, T, 4>(tiles, op, x, panel).stream(sums);
   for (; panel + 2 <= last; panel += 2) MatrixPanels<Tiles, T, 2>(tiles, op, x, panel).stream(sums);
   if (panel < last) MatrixPanels<Tiles, T, 1>(tiles, op, x, panel).stream(sums);
 }

@@ -11,9 +11,13 @@ constexpr int64_t kTileBytes = kSide * kLine;  // of one with all of them
 constexpr int64_t kLeastMatrixCols = 64;       // of bf16: below, what two bf16 lose of an activation is more than the sum's rounding
 constexpr int64_t kLeastInt4Rows = 9;         // of int4: fewer are faster without
 
-// Parts that an activation is cut into.
-constexpr int64_t matrix_parts(DType weights) { return weights == DType::bf16 ? 2 : 1; }
-constexpr int64_t kGroup = 2 * kSide;          // rows that meet a panel at once
+// Parts that an activation is cut into: two bf16, or the high and the low byte of a code.
+constexpr int64_t matrix_parts(DType weights) { return weights == DType::int4 ? 1 : 2; }
+// Each has a sum of its own, in the place of a second tile of rows.
+constexpr bool sums_apart(DType weights) { return weights == DType::int8; }
+// Rows that meet a panel at once, and tiles of sums that they have there.
+constexpr int64_t group_rows(DType weights) { return sums_apart(weights) ? kSide : 2 * kSide; }
+constexpr int64_t sum_tiles(DType weights, int64_t m) { return round_up(m, kSide) / kSide * (sums_apart(weights) ? 2 : 1); }
 
 // Tiles of k that m rows meet at once: half a megabyte of rows.
 constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
@@ -25,14 +29,14 @@ constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
 constexpr int64_t kMostLotPanels = 16;
 constexpr int64_t matrix_panels_at_once(DType weights, int64_t m, int64_t k) {
   if (weights == DType::int4) return 1;
-  if (m <= kGroup) return m <= kSide ? 4 : 2;
+  if (m <= group_rows(weights)) return m <= kSide && !sums_apart(weights) ? 4 : 2;
   if (data_bytes(weights, Layout::panel16, kPanel, k) / kTileBytes <= matrix_steps_at_once(weights, m)) return 2;
   const int64_t most = (32 << 20) / (kPanel * k * m) / 2 * 2;
   return most < 4 ? 4 : most < kMostLotPanels ? most : kMostLotPanels;
 }
 // Bytes for the sums of m rows with them.
 constexpr int64_t matrix_sums_bytes(DType weights, int64_t m, int64_t k) {
-  return round_up(m, kSide) * kPanel * 4 * matrix_panels_at_once(weights, m, k);
+  return sum_tiles(weights, m) * kTileBytes * matrix_panels_at_once(weights, m, k);
 }
 // Rows that the tiles of an op have, of which there are m.
 constexpr int64_t tile_height(int64_t m) { return m < kSide ? m : kSide; }
@@ -42,7 +46,7 @@ constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {
 }
 
 // About how much faster many rows are than without the unit.
-constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 1 : 4; }
+constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 1 : weights == DType::int8 ? 2 : 4; }
 
 // Of floats the number of rows has no say: their sums have another order here.
 bool on_matrix_unit(const Linear& op);

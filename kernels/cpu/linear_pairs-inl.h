@@ -20,6 +20,14 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #if AERIE_BYTE_DOTS != 2 && HWY_ARCH_X86
+// Here AVX-512, too, keeps sums where they are said to be (AERIE_KEEP).
+#undef AERIE_KEEP_SUM
+#if HWY_TARGET == HWY_AVX3
+#define AERIE_KEEP_SUM(v) asm volatile("" : "+v"((v).raw))
+#else
+#define AERIE_KEEP_SUM(v) AERIE_KEEP(v)
+#endif
+
 // Of bytes, one side unsigned, the pairs in 16 bits; of words, in 32.
 using Raw = decltype(VI::raw);
 #if HWY_TARGET == HWY_AVX3
@@ -40,21 +48,18 @@ HWY_INLINE Raw broadcast(const void* x) {  // 4 codes of 8 bits, or 2 of 16, in 
 
 struct Pairs {
   // int8 weights: pairs of products of bytes would not fit 16 bits unless the activations had but seven, and adding them up in 32
-  // takes a multiplication more. Two multiplications of words take as long, for activations of 16 bits. The sums of 512 of these
-  // fit: 512 * 128 * 32767 < 2^31.
+  // takes a multiplication more. Two multiplications of words take as long, for activations of 16 bits.
   template <bool kInt4>
-  static constexpr ActivationCodes kCodes = kInt4 ? ActivationCodes{} : ActivationCodes{32767, 16};
+  using Order = std::conditional_t<kInt4, Bytes, PairedWords>;
   template <bool kInt4>
-  using Code = std::conditional_t<kInt4, int8_t, int16_t>;
-  template <bool kInt4>
-  static constexpr bool kOffsets = kInt4;
+  static constexpr int32_t kZeroPoint = kInt4 ? 8 : 0;
   using D8 = hn::Repartition<uint8_t, D>;
   using D16 = hn::Repartition<int16_t, D>;
   using V8 = hn::Vec<D8>;
   using V16 = hn::Vec<D16>;
 
   template <bool kInt4, bool kTwoSteps, int M, int P>
-  static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const Code<kInt4>* x, int64_t ahead, int64_t rate,
+  static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const typename Order<kInt4>::Code* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     if constexpr (kInt4) add_int4<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
     else if constexpr (M == 1) add_int8_to_one<kTwoSteps, P>(w, size, x, ahead, rate, sum[0]);
@@ -74,7 +79,7 @@ struct Pairs {
       const Raw four = broadcast(x + m * kBlock);
       AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
         sum[m][i] = hn::Add(sum[m][i], V16{byte_pairs(fours[i].raw, four)});
-        AERIE_KEEP(sum[m][i]);
+        AERIE_KEEP_SUM(sum[m][i]);
       }
     }
   }
@@ -84,7 +89,7 @@ struct Pairs {
       const Raw two = broadcast(x + m * kBlock);
       AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
         sum[m][i] = hn::Add(sum[m][i], VI{word_pairs(twos[i].raw, two)});
-        AERIE_KEEP(sum[m][i]);
+        AERIE_KEEP_SUM(sum[m][i]);
       }
     }
   }
@@ -118,7 +123,7 @@ struct Pairs {
   template <bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_int8(const uint8_t* w, int64_t size, const int16_t* x, int64_t ahead, int64_t rate, VI (&sum)[M][P * kV]) {
     V16 twos[P * kV];
-    AERIE_PAIRWISE for (int j = 0; j < 8; ++j) {
+    AERIE_UNROLL for (int j = 0; j < 8; ++j) {
       const uint8_t* at = w + kLine * j;
       AERIE_UNROLL for (int p = 0; p < P; ++p) {
         AERIE_FETCH(kTwoSteps, at + p * size, w + p * size + ahead + j * rate);
@@ -145,7 +150,7 @@ struct Pairs {
           AERIE_KEEP(fours);
           VI& s = sum[p * kV + v];
           s = hn::Add(s, hn::Add(VI{word_pairs(even(fours).raw, first)}, VI{word_pairs(odd(fours).raw, second)}));
-          AERIE_KEEP(s);
+          AERIE_KEEP_SUM(s);
         }
       }
     }

@@ -1,7 +1,7 @@
 // Rows of activations as the matrix unit reads them: tiles of 16 rows, and in each tile after tile of columns.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_float-inl.h"
-#include "kernels/cpu/linear_int-inl.h"
+#include "kernels/cpu/linear_codes-inl.h"
 #include "kernels/cpu/linear_matrix.h"
 
 #if defined(AERIE_MATRIX_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -49,14 +49,13 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
     }
 }
 
-// The same as bytes: [tile's columns][row][64].
-inline void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, char* out, float* scales) {
-  const int64_t blocks = (k + kBlock - 1) / kBlock;
+// The same as codes, each in bytes: [tile's columns][part][row][64].
+template <class Order>
+void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales) {
+  constexpr int64_t parts = Order::kBlockCodes / kBlock;
   for (int64_t m = 0; m < rows; ++m) {
-    const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * n + m) * kLine + b % 2 * kBlock); };
-    int32_t offset;
-    scales[m] = quantise_span<false>(x + m * stride, k, ActivationCodes().most, place, 1, &offset);
-    if (blocks % 2 != 0) __builtin_memset(place(blocks), 0, kBlock);
+    const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * parts * n + m) * kLine + b % 2 * kBlock); };
+    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, 0, 1, nullptr, scales + m);
   }
 }
 
@@ -66,8 +65,10 @@ inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales) {
   for (int64_t row = 0; row < m; row += height) {
     const float* x = static_cast<const float*>(op.x.data) + row * op.x.stride;
     const int64_t rows = m - row < height ? m - row : height;
-    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, rows, height, k, out + row * bytes);
-    else pack_matrix_codes(x, op.x.stride, rows, height, k, out + row * bytes, scales + row);
+    char* to = out + row * bytes;
+    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, rows, height, k, to);
+    else if (op.w.dtype == DType::int8) pack_matrix_codes(x, op.x.stride, rows, height, k, HighAndLow{height * kLine}, to, scales + row);
+    else pack_matrix_codes(x, op.x.stride, rows, height, k, Bytes(), to, scales + row);
   }
 }
 

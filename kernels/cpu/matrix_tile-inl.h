@@ -25,15 +25,16 @@ struct MatrixTile {
   const uint8_t* w;  // the first tile of the first panel
   int64_t size;      // bytes from panel to panel
   const char* x;     // the first tile of rows
-  int64_t rows;      // bytes to the next one
+  int64_t rows;      // bytes to the next one, or to the rows' second part
   int64_t height;    // rows of a tile
   int64_t steps;     // tiles along k
-  float* sums;       // (row, panel, lane)
+  float* sums;       // (row, panel, lane); the second parts' behind the first's
   bool begin;        // else they are added to
   MatrixFetch fetch;
 };
 
-// fn<register>(row tile, panel) for the sums of R tiles of rows and P panels: one and four, or two and two, or fewer panels.
+// fn<register>(row tile, panel) for the sums of R tiles of rows (or of their parts) and P panels: one and four, or two and two, or
+// fewer panels.
 template <int R, int P, class Fn>
 HWY_INLINE void each_sum(const Fn& fn) {
   const auto one = [&]<int C>() HWY_ATTR {
@@ -84,7 +85,7 @@ HWY_INLINE void add_products(Tiles& tiles, const MatrixTile& t, const uint8_t* w
       each_sum<R, P>([&]<int C>(int, int) HWY_ATTR { add_tile<Tiles, T, C, 4 + C / 2, 6 + C % 2>(tiles); });
     };
     part(x);
-    if constexpr (matrix_parts(T) == 2) part(x + t.height * kLine);
+    if constexpr (matrix_parts(T) == 2 && !sums_apart(T)) part(x + t.height * kLine);
   }
 }
 

@@ -34,12 +34,17 @@ struct Quantised {
   std::vector<float> scale;
 
   Quantised(const Tensor& x, int64_t r, int64_t K, const ActivationCodes& codes) {
-    const int64_t step = codes.span > 0 ? codes.span * kBlock : K;
+    const int64_t step = codes.by_block ? kBlock : K;
     for (int64_t first = 0; first < K; first += step) {
       const int64_t last = std::min(K, first + step);
       float top = 0;
-      for (int64_t k = first; k < last; ++k) top = std::max(top, std::fabs(at(x, r, k)));
-      const auto most = static_cast<float>(codes.most);
+      double sum = 0;
+      for (int64_t k = first; k < last; ++k) {
+        const float magnitude = std::fabs(at(x, r, k));
+        top = std::max(top, magnitude);
+        sum += static_cast<double>(magnitude);
+      }
+      const float most = codes.most_of(last - first, top, static_cast<float>(sum));
       const float inverse = top > 1e-36f ? most / top : 0.0f;  // no overflow
       for (int64_t k = first; k < last; ++k) {
         q.push_back(std::clamp(static_cast<int>(std::nearbyint(at(x, r, k) * inverse)), -codes.most, codes.most));
@@ -49,15 +54,14 @@ struct Quantised {
   }
 };
 
-// Sums of products of a span (int8) or block (int4) are exact integers.
+// Sums of products of a block are exact integers; int8's of a row, too.
 double dot_quantised(const Tensor& w, int64_t n, const Quantised& x) {
   const auto k = static_cast<int64_t>(x.q.size());
   const bool int8 = w.dtype == DType::int8;
-  const int64_t step = !int8 ? kBlock : int8_codes.span > 0 ? int8_codes.span * kBlock : k;
   double sum = 0;
-  for (int64_t first = 0; first < k; first += step) {
+  for (int64_t first = 0; first < k; first += kBlock) {
     int64_t s = 0;
-    for (int64_t i = first; i < std::min(k, first + step); ++i) s += x.q[static_cast<size_t>(i)] * quantum(w, n, i);
+    for (int64_t i = first; i < std::min(k, first + kBlock); ++i) s += x.q[static_cast<size_t>(i)] * quantum(w, n, i);
     const float of_weights = int8 ? static_cast<const float*>(w.scales)[n] : block_scale(w, n, first / kBlock);
     sum += static_cast<double>(s) * static_cast<double>(of_weights) * static_cast<double>(x.scale[static_cast<size_t>(first)]);
   }

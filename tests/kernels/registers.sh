@@ -9,9 +9,9 @@ grep -qa N_AVX3_DL "$program" || { echo "built without AVX-512"; exit 77; }
 objdump -d --no-show-raw-insn -C "$program" | python3 -c '
 import re, sys
 
-PRODUCT = re.compile(r"\tv(pdpbusd|fmadd\w*ps)\s")
+PRODUCT = re.compile(r"\tv(pdpbusd|pmaddwd|pmaddubsw|fmadd\w*ps)\s")
 ON_STACK = re.compile(r"\tv\S+\s.*\(%r[sb]p[,)].*[xyz]mm|\tv\S+\s.*[xyz]mm.*\(%r[sb]p[,)]")
-NAME = re.compile(r"^([0-9a-f]+) <.*N_AVX3_DL::(tile_(?:f32|bf16|int8|int4)<.*>)\(aerie::kernels::cpu::LinearTile const&\)>:$")
+NAME = re.compile(r"^([0-9a-f]+) <.*N_AVX3(?:_DL)?::(tile_(?:f32|bf16|int8_whole|blocks)<.*>)\(aerie::kernels::cpu::LinearTile const&\)>:$")
 tiles, code, bad = 0, None, []
 
 
@@ -35,9 +35,9 @@ def judge(name, code):
 
 
 for line in sys.stdin:
-    if (new := NAME.match(line)) and "Pairs" not in line:
+    if new := NAME.match(line):
         code = []
-        name = re.sub(r"aerie::kernels::cpu::(N_AVX3_DL::)?", "", new.group(2))
+        name = re.sub(r"aerie::kernels::cpu::", "", new.group(2))
     elif code is not None and line.strip():
         address, _, text = line.partition(":")
         if re.fullmatch(r"\s*[0-9a-f]+", address):
@@ -46,7 +46,7 @@ for line in sys.stdin:
         tiles += 1
         judge(name, code)
         code = None
-if tiles < 40:
+if tiles < 150:
     sys.exit(f"{tiles} tiles found: this script does not know their names any more")
 if bad:
     sys.exit("\n".join(bad))

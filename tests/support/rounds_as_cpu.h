@@ -14,7 +14,7 @@ struct RoundsAsCpu {
 
 // Where parts of a row have scales of their own, a row that holds the same numbers elsewhere is rounded in another way.
 inline bool rounds_by_place(kernels::DType weights) {
-  return weights == kernels::DType::int8 && kernels::cpu::activation_codes(weights).span > 0;
+  return weights == kernels::DType::int8 && kernels::cpu::activation_codes(weights).by_block;
 }
 
 }  // namespace aerie::test

@@ -95,16 +95,20 @@ struct Oracle {
     std::vector<double> a(static_cast<size_t>(p.k));
     for (int64_t m = 0; m < rows; ++m) {
       const float* row = x.data() + m * p.k;
-      const int64_t span = codes.span > 0 ? codes.span * kBlock : p.k;
-      const auto most = static_cast<float>(codes.most);
+      const int64_t step = codes.by_block ? kBlock : p.k;
       std::vector<double> scale(static_cast<size_t>(p.k));
-      for (int64_t first = 0; first < p.k; first += span) {
-        const int64_t last = std::min(p.k, first + span);
+      for (int64_t first = 0; first < p.k; first += step) {
+        const int64_t last = std::min(p.k, first + step);
         float top = 0;
-        for (int64_t c = first; c < last; ++c) top = std::max(top, std::fabs(row[c]));
+        double magnitudes = 0;
+        for (int64_t c = first; c < last; ++c) {
+          top = std::max(top, std::fabs(row[c]));
+          magnitudes += static_cast<double>(std::fabs(row[c]));
+        }
+        const float most = codes.most_of(last - first, top, static_cast<float>(magnitudes));
         for (int64_t c = first; c < last; ++c) {
           const auto i = static_cast<size_t>(c);
-          scale[i] = static_cast<double>(top) / static_cast<double>(codes.most);
+          scale[i] = static_cast<double>(top) / static_cast<double>(most);
           a[i] = is_integer(p.type) && top > 0 ? std::nearbyint(row[c] * (most / top)) * scale[i] : static_cast<double>(row[c]);
         }
       }
@@ -387,12 +391,13 @@ TEST(Linear, BadRowsStayAlone) {
     }
 }
 
-// The largest integers there are, with every sign: nothing may saturate or overflow. K of one block: the sum is exact, so
-// every ISA must give the same float. K of a whole span, and more, are right but for floats' rounding. -128 comes from no packer of
-// ours, but a package may hold it.
+// The largest integers there are, with every sign: nothing may saturate, and no sum overflow. K of one block: the sum fits a float, so
+// every ISA must give the same one. Of more it is right but for floats' rounding, up to the most columns of int8 that a package may
+// have. -128 comes from no packer of ours, but a package may hold it.
 TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
   constexpr int64_t n = 16, m = 7;
-  constexpr std::pair<DType, int64_t> kCases[] = {{DType::int8, 32}, {DType::int4, 32}, {DType::int8, 512}, {DType::int8, 1100}, {DType::int4, 1100}};
+  constexpr std::pair<DType, int64_t> kCases[] = {{DType::int8, 32},   {DType::int4, 32},   {DType::int8, 508},         {DType::int8, 514},
+                                                  {DType::int8, 1100}, {DType::int4, 1100}, {DType::int8, kMaxInt8Cols}};
   for (const auto& c : kCases) {
     const DType t = c.first;
     const int64_t k = c.second;
@@ -409,11 +414,42 @@ TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
         for (int64_t i = 0; i < m * k; ++i) x[static_cast<size_t>(i)] = sign ? static_cast<float>(sign) * 127 : i & 1 ? -127.0f : 127.0f;
         const double sum = sign * 127.0 * v * static_cast<double>(k);  // k is even
         each_isa([&] {
+          const bool chain = t == DType::int8 && cpu::activation_codes(t).by_block;  // of a float for each block
           for (const int64_t rows : {int64_t{1}, m})
             for (const float o : run_linear(p, part(x, 0, rows, k), rows))
-              ASSERT_NEAR(o, sum, k == 32 ? 0 : std::fabs(sum) * 1e-6) << rows << " rows, w " << v << " x sign " << sign;
+              ASSERT_NEAR(o, sum, k == 32 ? 0 : std::fabs(sum) * (chain ? static_cast<double>(k) * 0x1p-29 : 1e-6)) << rows << " rows, w " << v << " x sign " << sign;
         });
       }
+  }
+}
+
+// A number a thousand times the others leaves them the bits that they need: those of its block have fewer, or all have ten. Magnitudes
+// too large to be added up, and all alike, leave what the sum has room for.
+TEST(Linear, RowsMeetInt8WithAsManyBitsAsFit) {
+  constexpr int64_t n = 16, k = 4096;
+  const Packed p(random_floats(n * k, 13, 0.2f), n, k, DType::int8);
+  struct Case {
+    float size, first, step;  // of most numbers, of one, between two codes at most
+  };
+  for (const Case& c : {Case{1.0f, 1000.0f, 1000.0f / 32639}, Case{1e36f, 3e38f, 3e38f / 4000}, Case{1.0f, 1.0f, 1.0f / 4500}}) {
+    Floats x = random_floats(k, 14, c.size);
+    x[0] = c.first;
+    each_isa([&] {
+      const bool by_block = cpu::activation_codes(DType::int8).by_block;
+      if (by_block && c.size > 1) return;  // products of such numbers with codes of weights, which are scaled last, are infinite
+      const Floats out = run_linear(p, x, 1);
+      for (int64_t r = 0; r < n; ++r) {
+        double exact = 0, rounding = 0, magnitude = 0;
+        for (int64_t i = 0; i < k; ++i) {
+          const double w = element(p, r, i), product = w * static_cast<double>(x[static_cast<size_t>(i)]);
+          exact += product;
+          magnitude += std::fabs(product);
+          const float step = !by_block ? c.step : (i < kBlock ? c.first : 4.5f * c.size) / 127;
+          rounding += std::fabs(w) * static_cast<double>(step) * 0.5001;
+        }
+        EXPECT_NEAR(out[static_cast<size_t>(r)], exact, rounding + magnitude * 0x1p-17) << c.size << " " << r;
+      }
+    });
   }
 }
 
