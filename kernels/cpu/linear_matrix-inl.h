@@ -1,9 +1,10 @@
 // Linear for bf16, int8 and int4 weights where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
 // what the unit wants on its right side: 16 of them are a tile.
 //
-// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 as there, bit for bit. bf16: activations are two bf16, the nearest and what
-// is left of it (relative error up to 2^-18, but for the smallest and largest of f32, which become 0 and no number); for every 32 k ascending, of the first and then of the second, the chains of even and
-// of odd k from zero, k ascending, and sum + (even + odd).
+// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 as there, bit for bit. bf16: activations are two
+// bf16, the nearest and what is left of it (relative error up to 2^-18, but for the smallest and largest of f32, which become 0 and no
+// number); for every 32 k ascending, of the first and then of the second, the chains of even and of odd k from zero, k ascending, and
+// sum + (even + odd).
 #include "hwy/highway.h"
 #include "kernels/cpu/matrix_int4-inl.h"
 #include "kernels/cpu/matrix_rows-inl.h"
