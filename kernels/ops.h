@@ -65,12 +65,12 @@ struct ActivationCodes {
     return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;
   }
 };
-// What int8 weights meet on CPUs. Where bytes are what is multiplied: a scale a block. Else 16 bits, of which both bytes, x = 256 *
-// high + low, may be signed.
+// What int4 weights meet on CPUs, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
+// x = 256 * high + low, may be signed.
 constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes{}; int8 on a CPU: kBlockCodes or
-// kWordCodes), fp8 weights the activations as they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for
+// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes{}; on a CPU kBlockCodes, or for
+// int8 kWordCodes), fp8 weights the activations as they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for
 // CPUs with a matrix unit, where an activation is two bf16 (cpu/linear_matrix-inl.h).
 // `residual` may be `out`. Order: residual + (bias + sum).
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::

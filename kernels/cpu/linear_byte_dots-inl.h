@@ -56,7 +56,7 @@ HWY_INLINE void add_dots(__m512i& sum, __m512i w, const int8_t* x) {  // the loa
 #endif
 struct ByteDots {
   template <bool kInt4>
-  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
+  using Order = Bytes;
   template <bool kInt4>
   static constexpr int32_t kZeroPoint = kInt4 ? 8 : kUnsigned ? 128 : 0;
   using D8 = hn::Repartition<uint8_t, D>;

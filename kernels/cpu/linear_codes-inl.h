@@ -28,16 +28,13 @@ constexpr int64_t kBlockBytes = kInt4 ? kPanel * kBlock / 2 : kPanel * kBlock;
 // are put there, a vector of them or one.
 struct Bytes {
   using Code = int8_t;
-  static constexpr ActivationCodes kCodes{};
+  static constexpr ActivationCodes kCodes = kernels::kBlockCodes;
   static constexpr int64_t kBlockCodes = kBlock;
   HWY_INLINE void put(VI codes, Code* block, int64_t j) const {
     const hn::Rebind<Code, D> d;
     hn::StoreU(hn::DemoteTo(d, codes), d, block + j);
   }
   void put(int32_t code, Code* block, int64_t j) const { block[j] = static_cast<Code>(code); }
-};
-struct BytesByBlock : Bytes {
-  static constexpr ActivationCodes kCodes = kernels::kBlockCodes;
 };
 
 // Of every four the second and third change places, as the weights that they meet do (linear_pairs-inl.h).

@@ -45,7 +45,7 @@ using OtherDots = Pairs;
 // Products widened to 16 bits, sums of 4 lanes over groups of 4 k.
 struct Widened {
   template <bool kInt4>
-  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
+  using Order = Bytes;
   template <bool kInt4>
   static constexpr int32_t kZeroPoint = kInt4 ? 8 : 0;
 
@@ -85,7 +85,7 @@ using OtherDots = OneByOne<Widened>;
 #else
 struct Scalar {
   template <bool kInt4>
-  using Order = std::conditional_t<kInt4, Bytes, BytesByBlock>;
+  using Order = Bytes;
   template <bool kInt4>
   static constexpr int32_t kZeroPoint = 0;
 

@@ -104,8 +104,8 @@ class Totals {
   V registers_[kInMemory ? 1 : M][kInMemory ? 1 : kWidth];
 };
 
-// An integer sum for each block, times what of the scales is the block's, in one FMA chain over the blocks ascending; times what is the
-// whole row's. int4: the weights' and the row's, int8: the row's and the weights'.
+// An integer sum for each block, times the row's scale of it (for int4 times the weights', first), in one FMA chain over the blocks
+// ascending; int8's times the scale of the weights' row.
 template <class Dots, bool kInt4, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_blocks(const LinearTile& t) {
   const D d;
@@ -114,7 +114,7 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
   constexpr bool kOffsets = Dots::template kZeroPoint<kInt4> != 0;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
   const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kPanel;  // int4's
-  const float* row_scales = t.x->scale + t.packed * (kInt4 ? 1 : blocks);
+  const float* row_scales = t.x->scale + t.packed * blocks;
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
   constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
   Totals<M, P> total;
@@ -131,7 +131,8 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
         AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
           const V scale = hn::PromoteTo(d, hn::Load(d16, of_panel + v * kN));
-          AERIE_UNROLL for (int m = 0; m < M; ++m) total.add(m, p * kV + v, sum[m][p * kV + v], scale);
+          AERIE_UNROLL for (int m = 0; m < M; ++m)
+            total.add(m, p * kV + v, sum[m][p * kV + v], hn::Mul(scale, hn::Set(d, row_scales[m])));
         }
       }
       scales += kPanel;
@@ -140,14 +141,16 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
         const V scale = hn::Set(d, row_scales[m]);
         AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j) total.add(m, j, sum[m][j], scale);
       }
-      row_scales += M;
     }
+    row_scales += M;
     if (kOffsets) offsets += M;
     total.added();
   }
-  AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j)
-    AERIE_UNROLL for (int m = 0; m < M; ++m)
-      total.scale(m, j, kInt4 ? hn::Set(d, row_scales[m]) : hn::Load(d, static_cast<const float*>(t.op->w.scales) + t.panel * kPanel + j * kN));
+  if constexpr (!kInt4) {
+    const float* of_rows = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
+    AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j)
+      AERIE_UNROLL for (int m = 0; m < M; ++m) total.scale(m, j, hn::Load(d, of_rows + j * kN));
+  }
   total.finish(t);
 }
 

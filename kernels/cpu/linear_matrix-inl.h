@@ -178,15 +178,11 @@ void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t l
       if (b + n == blocks) fetch_outputs(tiles, op, 0, m, panel, 1);
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
-        matrix_tile_int4(tiles, rows, tile_bytes, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
-                                   row + height < m ? Unpacking{} : next);
+        const float* row_scales = x.scale + row * (round_up(op.w.cols, kLine) / kBlock) + b * height;
+        matrix_tile_int4(tiles, rows, tile_bytes, row_scales, height, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
+                         row + height < m ? Unpacking{} : next);
       }
     }
-    for (int64_t r = 0; r < m; ++r)
-      for (int64_t i = 0; i < kPanel; i += kN) {
-        float* at = sums + r * kPanel + i;
-        hn::Store(hn::Mul(hn::Load(D(), at), hn::Set(D(), x.scale[r])), D(), at);
-      }
     finish({&op, &x, 0, m, 0, panel, {}}, 1, sums);
   }
 }

@@ -44,8 +44,10 @@ static int64_t packed_bytes(const Linear& op) {
   return round_up(m, std::max<int64_t>(tile_height(m), 1)) * matrix_row_bytes(op.w.dtype, op.w.cols);
 }
 
+static int64_t scale_bytes(const Linear& op) { return round_up(matrix_row_scales(op.w.dtype, op.x.rows, op.w.cols) * 4, kLine); }
+
 int64_t matrix_rows_bytes(const Linear& op) {
-  return packed_bytes(op) + round_up(op.x.rows * 4, kLine) + matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols);
+  return packed_bytes(op) + scale_bytes(op) + matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols);
 }
 
 PackedRows pack_matrix_rows(const Linear& op, void* out, [[maybe_unused]] bool kept) {
@@ -54,7 +56,7 @@ PackedRows pack_matrix_rows(const Linear& op, void* out, [[maybe_unused]] bool k
 #if HWY_TARGETS & HWY_AVX3_DL
   if (!kept) N_AVX3_DL::matrix_rows(op, rows, scales);
 #endif
-  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales, scales + round_up(op.x.rows * 4, kLine) / 4};
+  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales, scales + scale_bytes(op) / 4};
 }
 
 void linear_matrix_range([[maybe_unused]] const Linear& op, [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t last,

@@ -45,6 +45,11 @@ constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {
   return matrix_parts(weights) * round_up(weights == DType::bf16 ? 2 * k : k, kLine);
 }
 
+// Scales of packed rows: int8's, one a row; int4's, [tile][block][row], and some behind them that a tile of fewer rows reads.
+constexpr int64_t matrix_row_scales(DType weights, int64_t m, int64_t k) {
+  return weights == DType::int4 ? round_up(m, tile_height(m)) * (round_up(k, kLine) / kBlock) + kSide : m;
+}
+
 // About how much faster many rows are than without the unit.
 constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 1 : weights == DType::int8 ? 2 : 4; }
 

@@ -38,14 +38,16 @@ HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes
   tiles.template store<0>(products, kPanel * 4);
 }
 
-HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, V (&total)[kSide][kV]) {
+// row_scales: of the block.
+HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, const float* row_scales, V (&total)[kSide][kV]) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<hwy::float16_t, D> d16;
   AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
     const V scale = hn::Mul(hn::PromoteTo(d, hn::Load(d16, scales + v * kN)), hn::Set(d, 0x1p-4f));
     AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
-      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), scale, total[m][v]);
+      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), hn::Mul(scale, hn::Set(d, row_scales[m])),
+                               total[m][v]);
   }
 }
 
@@ -74,11 +76,12 @@ struct Unpacking {
   }
 };
 
-// A tile of rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_int4. x: the rows' codes of the
-// first block, which is an even one. totals (row, lane) are added to. Meanwhile the next are unpacked.
+// A tile of rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_blocks. x: the rows' codes of the
+// first block, which is an even one; row_scales: theirs, (block, row). totals (row, lane) are added to. Meanwhile the next are
+// unpacked.
 template <class Tiles>
-HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const uint8_t* codes, const hwy::float16_t* scales, int64_t n,
-                                   bool begin, float* totals, const Unpacking& next) {
+HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const float* row_scales, int64_t height, const uint8_t* codes,
+                                   const hwy::float16_t* scales, int64_t n, bool begin, float* totals, const Unpacking& next) {
   alignas(64) int32_t products[2 * kInFlight][kSide * kPanel];
   const Unpacking unpacking = next;
   const auto multiply = [&](int64_t b) HWY_ATTR {
@@ -90,7 +93,7 @@ HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, co
   for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
     if (b % 2 == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kPanel);
-    add_block(products[b % (2 * kInFlight)], scales + b * kPanel, total);
+    add_block(products[b % (2 * kInFlight)], scales + b * kPanel, row_scales + b * height, total);
     if (b + kInFlight < n) multiply(b + kInFlight);
     unpacking.one(tiles, b);
   }

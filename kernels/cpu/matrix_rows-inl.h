@@ -49,13 +49,13 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
     }
 }
 
-// The same as codes, each in bytes: [tile's columns][part][row][64].
+// The same as codes, each in bytes: [tile's columns][part][row][64]. scales: matrix_row_scales.
 template <class Order>
 void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales) {
   constexpr int64_t parts = Order::kBlockCodes / kBlock;
   for (int64_t m = 0; m < rows; ++m) {
     const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * parts * n + m) * kLine + b % 2 * kBlock); };
-    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, 0, 1, nullptr, scales + m);
+    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, 0, n, nullptr, scales + m);
   }
 }
 
@@ -68,7 +68,7 @@ inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales) {
     char* to = out + row * bytes;
     if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, rows, height, k, to);
     else if (op.w.dtype == DType::int8) pack_matrix_codes(x, op.x.stride, rows, height, k, HighAndLow{height * kLine}, to, scales + row);
-    else pack_matrix_codes(x, op.x.stride, rows, height, k, Bytes(), to, scales + row);
+    else pack_matrix_codes(x, op.x.stride, rows, height, k, Bytes(), to, scales + row * (round_up(k, kLine) / kBlock));
   }
 }
 

@@ -26,7 +26,7 @@ float block_scale(const Tensor& w, int64_t n, int64_t block) {
   return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
 }
 
-ActivationCodes int8_codes;
+ActivationCodes codes_for_int8, codes_for_int4;
 
 // A row of activations as integers (ops.h), and the scale of each.
 struct Quantised {
@@ -70,14 +70,17 @@ double dot_quantised(const Tensor& w, int64_t n, const Quantised& x) {
 
 }  // namespace
 
-void round_int8_as(const ActivationCodes& codes) { int8_codes = codes; }
+void round_as(const ActivationCodes& int8, const ActivationCodes& int4) {
+  codes_for_int8 = int8;
+  codes_for_int4 = int4;
+}
 
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
   std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
   for (int64_t r = 0; r < op.out.rows; ++r) {
     std::optional<Quantised> quantised;
-    if (is_integer(op.w.dtype)) quantised.emplace(op.x, r, K, op.w.dtype == DType::int8 ? int8_codes : ActivationCodes());
+    if (is_integer(op.w.dtype)) quantised.emplace(op.x, r, K, op.w.dtype == DType::int8 ? codes_for_int8 : codes_for_int4);
     for (int64_t n = 0; n < N; ++n) {
       double sum = 0;
       if (quantised)

@@ -23,7 +23,8 @@ void run(const GatedActivate&);
 void run(const Add&);
 // linear.cc
 void run(const Linear&);
-void round_int8_as(const ActivationCodes& codes);  // as the device does that this one is held against; at first, as CUDA
+// Activations for int8 and int4 weights, as the device does that this one is held against; at first, as CUDA.
+void round_as(const ActivationCodes& int8, const ActivationCodes& int4);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

@@ -23,8 +23,8 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
       if (weights != DType::int8 && std::string(name) == "odd_sizes") continue;
       SCOPED_TRACE(std::string(name) + " type " + std::to_string(static_cast<int>(weights)));
       const std::string path = converted(golden(name), std::string("cuda-") + name, weights);
-      // A CPU may round activations for int8 in another way (kernels::ActivationCodes).
-      const auto other = weights == DType::int8 ? std::shared_ptr<kernels::Device>(kernels::make_reference_device()) : cpu(1);
+      // A CPU rounds activations for integers in another way (kernels::ActivationCodes).
+      const auto other = kernels::is_integer(weights) ? std::shared_ptr<kernels::Device>(kernels::make_reference_device()) : cpu(1);
       const Forward want(*open_model(path, other, with_kv(DType::f32)), ids, 40, {});
       const Forward one(*open_model(path, checked_cuda(), with_kv(DType::f32)), ids, 1, {});
       double error = 0, size = 0;
