@@ -237,9 +237,9 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q
         return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kBlockCodes;
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
-      const float* from = r < n ? x + (row + r) * stride : nullptr;
-      quantise_row(from, from ? k : 0, blocks, Order(), place, Dots::template kZeroPoint<kInt4>, wide, offsets + packed * blocks + r,
-                   scales + packed * Order::kCodes.scales(blocks) + r);
+      const bool has = r < n;
+      quantise_row(x + (has ? row + r : 0) * stride, has ? k : 0, blocks, Order(), place, Dots::template kZeroPoint<kInt4>, wide,
+                   offsets + packed * blocks + r, scales + packed * Order::kCodes.scales(blocks) + r);
     }
   });
 }

@@ -106,8 +106,8 @@ inline Magnitudes magnitudes(const float* x, int64_t k) {
 // place(b), and, if the weights' codes are so much too large (zero_point), what takes that away from their sums at offsets[b * n].
 // Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
 template <class Order, class Place>
-HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const Order& order, const Place& place, int32_t zero_point, int64_t n,
-                          int32_t* offsets) {
+HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const Order& order, const Place& place, int32_t zero_point,
+                               int64_t n, int32_t* offsets) {
   const D d;
   const hn::RebindToSigned<D> di;
   constexpr auto lanes = static_cast<int64_t>(kN);
@@ -156,8 +156,9 @@ void quantise_row(const float* x, int64_t k, int64_t blocks, const Order& order,
   } else {
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t left = k - b * kBlock;
-      scales[b * n] = quantise_part(x + b * kBlock, left < kBlock ? left : kBlock, 1, order, [&](int64_t) { return place(b); }, zero_point, n,
-                               zero_point ? offsets + b * n : nullptr);
+      const auto here = [&](int64_t) { return place(b); };
+      int32_t* offset = zero_point != 0 ? offsets + b * n : nullptr;
+      scales[b * n] = quantise_part(x + b * kBlock, left < kBlock ? left : kBlock, 1, order, here, zero_point, n, offset);
     }
   }
 }

@@ -246,7 +246,7 @@ double together(int threads, const std::function<void(int)>& work) {
 }
 
 #if HWY_ARCH_X86_64
-// Of two tiles of rows with two panels, out of the first-level cache. For bf16 weights an activation is two bf16, so that Linear's
+// Of two tiles of rows with two panels, out of the first-level cache. An activation is two bf16, or two bytes, so that Linear's
 // multiply-adds are half as many.
 double matrix(const uint8_t* memory, int64_t rounds, bool bf16) {
   aerie::kernels::cpu::AmxTiles::Shapes shapes;
