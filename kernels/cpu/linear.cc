@@ -2,8 +2,9 @@
 //
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
 // weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; or, where bytes are multiplied
-// (ActivationCodes), an exact integer sum for each block of 32, one FMA chain over blocks, times the weights' scale; for int4 such
-// sums and a chain, times the row's scale. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
+// (ActivationCodes), an exact integer sum for each block of 32, one FMA chain over blocks, each times the row's scale of it, times the
+// weights' scale; for int4 such a chain, each block times both scales of it. Then + bias, then + residual. (bf16 on a matrix unit:
+// linear_matrix-inl.h.)
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ constexpr int64_t kLeastInt4Rows = 9;         // of int4: fewer are faster witho
 constexpr int64_t matrix_parts(DType weights) { return weights == DType::int4 ? 1 : 2; }
 // Each has a sum of its own, in the place of a second tile of rows.
 constexpr bool sums_apart(DType weights) { return weights == DType::int8; }
-// Rows that meet a panel at once, and tiles of sums that they have there.
+// Rows that meet a panel at once; tiles of sums that m rows have with it.
 constexpr int64_t group_rows(DType weights) { return sums_apart(weights) ? kSide : 2 * kSide; }
 constexpr int64_t sum_tiles(DType weights, int64_t m) { return round_up(m, kSide) / kSide * (sums_apart(weights) ? 2 : 1); }
 
