@@ -52,14 +52,15 @@ struct ActivationCodes {
   int32_t most = 127;
   bool by_block = false;  // a scale for every 32 of K; else for the row
 
-  constexpr int64_t bytes() const { return most > 127 ? 2 : 1; }  // of one
+  constexpr bool wide() const { return most > 127; }  // 16 bits, else 8
+  constexpr int64_t bytes() const { return wide() ? 2 : 1; }
   constexpr int64_t scales(int64_t blocks) const { return by_block ? blocks : 1; }
-  // Of k numbers with that largest magnitude (top) whose magnitudes add up to `sum`. Codes of 8 bits always fit. Those of 16 have
-  // as many bits as the sum with weights of -128 has room for: all of them unless hundreds of numbers are about as large as the
-  // largest. A hundredth is left for what float sums are off by, k / 2 for rounding.
+  // Of k numbers with that largest magnitude (top) whose magnitudes add up to `sum`, which wide codes alone look at. Those of 8 bits
+  // always fit. Those of 16 have as many bits as the sum with weights of -128 has room for: all of them unless hundreds of numbers
+  // are about as large as the largest. A hundredth is left for what float sums are off by, k / 2 for rounding.
   constexpr float most_of(int64_t k, float top, float sum) const {
     const auto all = static_cast<float>(most);
-    if (most <= 127) return all;
+    if (!wide()) return all;
     const float room = 0.99f * static_cast<float>((int64_t{1} << 24) - k / 2);
     const float tops = sum <= 3.4e38f ? sum / top : static_cast<float>(k);  // of nothing but zeros: no number, and all
     return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;

@@ -85,8 +85,8 @@ HWY_INLINE void tile_of(const LinearTile& t) {
   if constexpr (T == DType::f32) tile_f32<M, P>(t);
   else if constexpr (T == DType::bf16) tile_bf16<M, P, kTwoSteps>(t);
   else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
-  else if constexpr (T == DType::int8) tile_int8<Dots, M, P, kTwoSteps>(t);
-  else tile_int4<Dots, M, P, kTwoSteps>(t);
+  else if constexpr (sums_blocks<Dots>(T)) tile_blocks<Dots, T == DType::int4, M, P, kTwoSteps>(t);
+  else tile_int8<Dots, M, P, kTwoSteps>(t);
 }
 
 template <DType T, class Dots, int M, int P>
@@ -235,7 +235,7 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q
     const int64_t wide = tile_rows(n);
     for (int64_t r = 0; r < wide; ++r) {
       const auto place = [&](int64_t b) {
-        return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kBlockCodes;
+        return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kPerBlock;
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
       const bool has = r < n;

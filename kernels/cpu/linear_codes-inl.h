@@ -29,7 +29,7 @@ constexpr int64_t kBlockBytes = kInt4 ? kPanel * kBlock / 2 : kPanel * kBlock;
 struct Bytes {
   using Code = int8_t;
   static constexpr ActivationCodes kCodes = kernels::kBlockCodes;
-  static constexpr int64_t kBlockCodes = kBlock;
+  static constexpr int64_t kPerBlock = kBlock;
   HWY_INLINE void put(VI codes, Code* block, int64_t j) const {
     const hn::Rebind<Code, D> d;
     hn::StoreU(hn::DemoteTo(d, codes), d, block + j);
@@ -41,7 +41,7 @@ struct Bytes {
 struct PairedWords {
   using Code = int16_t;
   static constexpr ActivationCodes kCodes = kWordCodes;
-  static constexpr int64_t kBlockCodes = kBlock;
+  static constexpr int64_t kPerBlock = kBlock;
   HWY_INLINE void put(VI codes, Code* block, int64_t j) const {
     const hn::Rebind<Code, D> d;
     hn::StoreU(hn::DemoteTo(d, hn::InterleaveLower(codes, hn::Shuffle1032(codes))), d, block + j);
@@ -53,7 +53,7 @@ struct PairedWords {
 struct HighAndLow {
   using Code = int8_t;
   static constexpr ActivationCodes kCodes = kWordCodes;
-  static constexpr int64_t kBlockCodes = 2 * kBlock;
+  static constexpr int64_t kPerBlock = 2 * kBlock;
   int64_t low;
 
   HWY_INLINE void put(VI codes, Code* block, int64_t j) const {
@@ -70,13 +70,14 @@ struct HighAndLow {
   }
 };
 
-// Of a row: the largest magnitude, as bits (those of floats without their sign rise with them, up to infinity and then NaNs), and the
-// sum of all, in 16 lanes that are added up in one order, so that every instruction set rounds alike.
+// Of what shares a scale: the largest magnitude, as bits (those of floats without their sign rise with them, up to infinity and then
+// NaNs), and, if wanted, the sum of all, in 16 lanes that are added up in one order, so that every instruction set rounds alike.
 struct Magnitudes {
   int32_t top_bits;
   float sum;
 };
-inline Magnitudes magnitudes(const float* x, int64_t k) {
+template <bool kSum>
+HWY_INLINE Magnitudes magnitudes(const float* x, int64_t k) {
   const D d;
   const hn::RebindToSigned<D> di;
   constexpr auto lanes = static_cast<int64_t>(kN);
@@ -87,7 +88,7 @@ inline Magnitudes magnitudes(const float* x, int64_t k) {
   const auto add = [&](size_t v, V values) HWY_ATTR {
     const VI bits = hn::And(hn::BitCast(di, values), hn::Set(di, kMagnitude));
     top[v] = hn::Max(top[v], bits);
-    sum[v] = hn::Add(sum[v], hn::BitCast(d, bits));
+    if constexpr (kSum) sum[v] = hn::Add(sum[v], hn::BitCast(d, bits));
   };
   int64_t i = 0;
   for (; i + kPanel <= k; i += kPanel)
@@ -99,7 +100,7 @@ inline Magnitudes magnitudes(const float* x, int64_t k) {
   }
   VI most = top[0];
   AERIE_UNROLL for (size_t v = 1; v < kV; ++v) most = hn::Max(most, top[v]);
-  return {hn::GetLane(hn::MaxOfLanes(di, most)), SumLanes(sum)};
+  return {hn::GetLane(hn::MaxOfLanes(di, most)), kSum ? SumLanes(sum) : 0.0f};
 }
 
 // k activations that share a scale, nearest even, and zeros behind them in what are `blocks`. Block b of their codes is put at
@@ -111,7 +112,7 @@ HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const 
   const D d;
   const hn::RebindToSigned<D> di;
   constexpr auto lanes = static_cast<int64_t>(kN);
-  const Magnitudes size = magnitudes(x, k);
+  const Magnitudes size = magnitudes<Order::kCodes.wide()>(x, k);
   const bool finite = size.top_bits < 0x7f800000;
   float top;
   __builtin_memcpy(&top, &size.top_bits, sizeof top);

@@ -32,7 +32,7 @@ struct BlockCursor {
   HWY_INLINE BlockCursor(const LinearTile& t, int64_t blocks)
       : fetch(t.ahead), size(blocks * kBlockBytes<kInt4>), turn(t.ahead.turn(size) / (kBlockBytes<kInt4> / kLine)),
         w(static_cast<const uint8_t*>(t.op->w.data) + t.panel * size),
-        x(static_cast<const typename Order::Code*>(t.x->q) + t.packed * blocks * Order::kBlockCodes), ahead(t.ahead.offset) {}
+        x(static_cast<const typename Order::Code*>(t.x->q) + t.packed * blocks * Order::kPerBlock), ahead(t.ahead.offset) {}
   HWY_INLINE void enter(int64_t block) {
     if (fetch.follow && block == turn) ahead += fetch.jump(size, P);
   }
@@ -40,13 +40,13 @@ struct BlockCursor {
     // The prefetches of a block are relative to it; at the full rate they move with it.
     ahead += kBlockBytes<kInt4> / kLine * (fetch.rate - kLine);
     w += kBlockBytes<kInt4>;
-    x += M * Order::kBlockCodes;
+    x += M * Order::kPerBlock;
   }
 };
 
 // Rows with one scale: one exact integer sum, times the scale of the weights' row, times the row's.
 template <class Dots, int M, int P, bool kTwoSteps>
-HWY_NOINLINE void tile_int8_whole(const LinearTile& t) {
+HWY_NOINLINE void tile_int8(const LinearTile& t) {
   const D d;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
   BlockCursor<Dots, false, M, P> at(t, blocks);
@@ -152,16 +152,6 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
       AERIE_UNROLL for (int m = 0; m < M; ++m) total.scale(m, j, hn::Load(d, of_rows + j * kN));
   }
   total.finish(t);
-}
-
-template <class Dots, int M, int P, bool kTwoSteps>
-HWY_INLINE void tile_int8(const LinearTile& t) {
-  if constexpr (Dots::template Order<false>::kCodes.by_block) tile_blocks<Dots, false, M, P, kTwoSteps>(t);
-  else tile_int8_whole<Dots, M, P, kTwoSteps>(t);
-}
-template <class Dots, int M, int P, bool kTwoSteps>
-HWY_INLINE void tile_int4(const LinearTile& t) {
-  tile_blocks<Dots, true, M, P, kTwoSteps>(t);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -52,7 +52,7 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
 // The same as codes, each in bytes: [tile's columns][part][row][64]. scales: matrix_row_scales.
 template <class Order>
 void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales) {
-  constexpr int64_t parts = Order::kBlockCodes / kBlock;
+  constexpr int64_t parts = Order::kPerBlock / kBlock;
   for (int64_t m = 0; m < rows; ++m) {
     const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * parts * n + m) * kLine + b % 2 * kBlock); };
     quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, 0, n, nullptr, scales + m);

@@ -11,7 +11,7 @@ import re, sys
 
 PRODUCT = re.compile(r"\tv(pdpbusd|pmaddwd|pmaddubsw|fmadd\w*ps)\s")
 ON_STACK = re.compile(r"\tv\S+\s.*\(%r[sb]p[,)].*[xyz]mm|\tv\S+\s.*[xyz]mm.*\(%r[sb]p[,)]")
-NAME = re.compile(r"^([0-9a-f]+) <.*N_AVX3(?:_DL)?::(tile_(?:f32|bf16|int8_whole|blocks)<.*>)\(aerie::kernels::cpu::LinearTile const&\)>:$")
+NAME = re.compile(r"^([0-9a-f]+) <.*N_AVX3(?:_DL)?::(tile_(?:f32|bf16|int8|blocks)<.*>)\(aerie::kernels::cpu::LinearTile const&\)>:$")
 tiles, code, bad = 0, None, []
 
 
