@@ -46,7 +46,7 @@ struct Embed { Tensor table; const int32_t* ids; Tensor out; };
 // out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x. With `heads` the columns are so many
 // vectors side by side, each normed by itself with the same weight (1, H / heads).
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; int32_t heads = 1; };
-// How a row of activations becomes integers: x / scale to nearest, ties to even; the largest magnitude of what shares a scale is
+// How a CPU makes integers of a row of activations: x / scale to nearest, ties to even; the largest magnitude of what shares a scale is
 // +-most_of(). Sums of products with int8 weights are exact: they fit int32.
 struct ActivationCodes {
   int32_t most = 127;
@@ -66,13 +66,13 @@ struct ActivationCodes {
     return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;
   }
 };
-// What int4 weights meet on CPUs, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
+// What int4 weights meet, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
 // x = 256 * high + low, may be signed.
 constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. int8/int4 weights multiply activations quantised to integers (ActivationCodes{}; on a CPU kBlockCodes, or for
-// int8 kWordCodes), fp8 weights the activations as they are (CUDA: as halves, with a power of two per row), and so do bf16 weights but for
-// CPUs with a matrix unit, where an activation is two bf16 (cpu/linear_matrix-inl.h).
+// dtype. On a CPU int8 and int4 weights multiply activations quantised to integers (kBlockCodes, or for int8 kWordCodes), others
+// the activations as they are; bf16 weights where there is a matrix unit, activations that are two bf16 (cpu/linear_matrix-inl.h). On
+// CUDA bf16 weights multiply two bf16 too, others halves, with a power of two per row.
 // `residual` may be `out`. Order: residual + (bias + sum).
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
 // load_fast_linear). Only rows of prompts may ask for it.

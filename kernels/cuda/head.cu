@@ -45,7 +45,7 @@ struct HeadBlock {
       tile.each_sum(place.block, [&](int64_t r, int64_t n, float4 sums) {  // the same thread for each piece
         float* to = logits + (r - first_row) * kTopKBlock + (n - first);
         const float sum[4] = {sums.x, sums.y, sums.z, sums.w};
-        for (int i = 0; i < 4; ++i) to[i] = place.piece == 0 ? sum[i] : added(to[i], sum[i]);
+        for (int i = 0; i < 4; ++i) to[i] = place.piece == 0 ? sum[i] : to[i] + sum[i];
       });
     });
     sync_block();
@@ -58,14 +58,8 @@ struct HeadBlock {
     sync_block();  // the logits have been used
   }
 
-  __device__ static float added(float a, float b) {
-    if constexpr (kType == DType::int8) return std::bit_cast<float>(std::bit_cast<int32_t>(a) + std::bit_cast<int32_t>(b));
-    else return a + b;
-  }
-
   // As Linear ends.
   __device__ static float logit(const HeadTask& task, int64_t r, int64_t n, float sum) {
-    if constexpr (kType == DType::int8) sum = static_cast<float>(std::bit_cast<int32_t>(sum));
     if (task.weights) sum = sum * task.weights[n];
     if (task.scales) sum = sum * task.scales[r];
     return task.bias ? task.bias[n] + sum : sum;
@@ -175,7 +169,6 @@ template <>
 size_t workspace(const LinearTopK& op) {
   if (op.w.dtype == DType::f32) return Written(op, nullptr).bytes;
   Carve carve(nullptr);
-  LinearMemory(work(op), carve, false);
   BestParts(wanted(op), kTopKBlock, carve);
   return carve.used();
 }
@@ -201,9 +194,8 @@ void enqueue(const LinearTopK& op, const Place& p) {
     return enqueue_topk(static_cast<const float*>(written.linear.out.data), op.w.rows, wanted(op), Place{p.launches, written.rest});
   }
   Carve carve(p.workspace);
-  const LinearMemory m(work(op), carve, false);
   const BestParts parts(wanted(op), kTopKBlock, carve);
-  const HeadTask task{prepare(work(op), m, p), m.scales, output_scales(op.w), static_cast<const float*>(op.bias.data), wanted(op), parts};
+  const HeadTask task{prepare(work(op), p), row_scales(op.w, op.x.rows, p.rows), output_scales(op.w), static_cast<const float*>(op.bias.data), wanted(op), parts};
   if (op.w.dtype == DType::bf16) head<DType::bf16>(task, p);
   if (op.w.dtype == DType::fp8) head<DType::fp8>(task, p);
   if (op.w.dtype == DType::int8) head<DType::int8>(task, p);

@@ -112,13 +112,6 @@ __device__ __forceinline__ void mma_half(float (&c)[4], const uint32_t (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// c (16 x 8) += a (16 x 32) b (32 x 8), in the fragments of mma.m16n8k32.
-__device__ __forceinline__ void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 // Four 8 x 8 matrices of two-byte elements from shared memory, transposed: lane l names row l % 8 (16 bytes) of matrix l / 8,
 // and gets of matrix i in v[i] elements 2 (l % 4) and the next of column l / 4.
 __device__ __forceinline__ void load_transposed(uint32_t (&v)[4], const void* row) {
@@ -189,12 +182,19 @@ __device__ __forceinline__ void copy_async_wait(uint32_t left) {  // the same fo
 
 __device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }
 __device__ __forceinline__ uint16_t float_to_half(float v) { return __half_as_ushort(__float2half_rn(v)); }  // nearest even
-// Of both halves of the words.
+// Of both halves of the words, to nearest even.
 __device__ __forceinline__ uint32_t multiply_halves(uint32_t a, uint32_t b) {
   uint32_t c;
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
   return c;
 }
+__device__ __forceinline__ uint32_t subtract_halves(uint32_t a, uint32_t b) {
+  uint32_t c;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+  return c;
+}
+// Byte i of the result is the one that digit i of `which` names: 0 to 3 of a, 4 to 7 of b.
+__device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) { return __byte_perm(a, b, which); }
 #if __CUDA_ARCH__ >= 890
 #define AERIE_E4M3_IN_HARDWARE
 // Two E4M3 numbers as halves.

@@ -1,9 +1,8 @@
 // Linear: activations to fragments (linear_rows.h), weights streamed past them (linear_tile.h), the pieces of K added.
 //
 // Order of an output, whatever the number of rows: within a piece, mma after mma over k ascending (bf16: the rows' high
-// parts, then their low parts; fp8: the rows as halves; int4: an exact sum of each block of 32, times the weights' scale;
-// int8: exact), then the pieces ascending, then times the scales of weights (int8, fp8) and row, then + bias, then +
-// residual.
+// parts, then their low parts; others: the rows as halves, and weights that are halves by then), then the pieces ascending,
+// then times the scales of weights (int8, fp8) and row (all but bf16), then + bias, then + residual.
 #include "kernels/cuda/enqueue.h"
 #include "kernels/cuda/linear_end.h"
 #include "kernels/cuda/linear_fast.h"
@@ -14,7 +13,7 @@ namespace aerie::kernels::cuda {
 namespace {
 
 template <DType kType, int kGroups>
-using TileArgument = std::conditional_t<kGroups == 8 && kType != DType::int4, ManyRowsTask, LinearTask>;
+using TileArgument = std::conditional_t<kGroups == 8, ManyRowsTask, LinearTask>;
 
 // Grid (row tiles, parts).
 template <DType kType, int kGroups>
@@ -98,22 +97,21 @@ void put_pieces(const LinearEnd& e, const Place& p) {
 void run(const LinearWork& k, LinearEnd end, const Place& p) {
   if (k.rows <= 0 || k.cols <= 0) return;
   Carve carve(p.workspace);
-  const LinearMemory m(k, carve);
-  end.partial = m.partial;
+  float* const partial = take_partial(k, carve);
+  end.partial = partial;
   end.columns = k.partial_columns();
   end.shape = k.shape;
   end.whole = k.w.dtype == DType::f32;
-  end.scales = m.scales;
+  end.scales = row_scales(k.w, k.rows, p.rows);
   end.weights = output_scales(k.w);
-  end.integers = k.w.dtype == DType::int8;
   end.ids = k.ids;
   if (k.w.dtype == DType::f32) {
     constexpr int kThreads = 256;
     launch<linear_f32>(p, {(k.cols + kThreads - 1) / kThreads, many_rows(k.rows)}, kThreads, 0,
-                       PlainTask{k.x, k.w, k.ids, m.partial, k.cols, k.rows});
+                       PlainTask{k.x, k.w, k.ids, partial, k.cols, k.rows});
   } else {
-    LinearTask task = prepare(k, m, p);
-    task.partial = m.partial;
+    LinearTask task = prepare(k, p);
+    task.partial = partial;
     if (k.w.dtype == DType::bf16) tiles<DType::bf16>(task, p);
     if (k.w.dtype == DType::fp8) tiles<DType::fp8>(task, p);
     if (k.w.dtype == DType::int8) tiles<DType::int8>(task, p);
@@ -139,7 +137,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
 
 size_t bytes_of(const LinearWork& k) {
   Carve carve(nullptr);
-  LinearMemory(k, carve);
+  take_partial(k, carve);
   return carve.used();
 }
 

@@ -13,7 +13,6 @@ struct LinearEnd {
   bool whole = true;                // there is one piece
   const float* scales = nullptr;    // of rows, or null
   const float* weights = nullptr;   // int8, fp8: scales of outputs
-  bool integers = false;            // int8: `partial` is i32
   Tensor bias = {}, residual = {}, out = {};
   const int32_t* ids = nullptr;     // LinearRows: a negative id's output is 0
 };
@@ -49,7 +48,7 @@ struct Ending {
       for (int i = 0; i < kMany; ++i)
 #pragma unroll
         for (int j = 0; j < kPieces; ++j)
-          if (s + j < pieces[i]) add(e, s + j == 0, part[i][j].v, v[i]);
+          if (s + j < pieces[i]) add(s + j == 0, part[i][j].v, v[i]);
     }
   }
 
@@ -98,7 +97,6 @@ struct Ending {
   }
 
   __device__ static float scaled(const LinearEnd& e, int64_t output, float scale, float x) {
-    if (e.integers) x = static_cast<float>(std::bit_cast<int32_t>(x));
     if (e.weights) x = x * e.weights[output];
     return e.scales ? x * scale : x;
   }
@@ -111,12 +109,10 @@ struct Ending {
   __device__ static bool whole(const float* row, int64_t n, int64_t cols) {
     return n >= 0 && n + kWide <= cols && reinterpret_cast<uintptr_t>(row + n) % sizeof(Run) == 0;
   }
-  __device__ static void add(const LinearEnd& e, bool first, const float (&part)[kWide], float (&to)[kWide]) {
+  __device__ static void add(bool first, const float (&part)[kWide], float (&to)[kWide]) {
 #pragma unroll
     for (int w = 0; w < kWide; ++w) {
-      if (first) to[w] = part[w];
-      else if (e.integers) to[w] = std::bit_cast<float>(std::bit_cast<int32_t>(to[w]) + std::bit_cast<int32_t>(part[w]));
-      else to[w] = to[w] + part[w];
+      to[w] = first ? part[w] : to[w] + part[w];
     }
   }
 };
@@ -159,10 +155,7 @@ __device__ inline void add_pieces_of_ids(const LinearEnd& e) {
       const auto pieces = static_cast<int>(e.whole ? 1 : e.shape.pieces(static_cast<uint32_t>(id) / (kBlockPanels * kPanel)));
       const float* p = e.partial + r * e.columns + n;
       float v = *p;
-      for (int s = 1; s < pieces; ++s) {
-        const float part = p[s * e.out.rows * e.columns];
-        v = e.integers ? std::bit_cast<float>(std::bit_cast<int32_t>(v) + std::bit_cast<int32_t>(part)) : v + part;
-      }
+      for (int s = 1; s < pieces; ++s) v = v + p[s * e.out.rows * e.columns];
       row(e.out, r)[n] = Ending<1, 1, 1>::scaled(e, id, e.scales ? e.scales[r] : 1.0f, v);
     }
 }

@@ -1,8 +1,8 @@
 // How Linear is cut. Everything that decides the order of a sum depends on the weights' shape and type alone, never on
 // the number of rows or on the device.
 //
-// A step is the K of one mma (16 bf16 or fp8, 32 int8 or int4 weights), a unit is what one pipeline stage brings (4 steps) of
-// a panel block, 16 panels: 256 outputs, of which each of 8 warps makes those of two panels. Units are numbered through
+// A step is the K of one mma (16), a unit is what one pipeline stage brings (4 steps of bf16 weights, 8 of others) of a panel
+// block, 16 panels: 256 outputs, of which each of 8 warps makes those of two panels. Units are numbered through
 // all panel blocks, and cut into equal parts, one for each block of threads: on the device that this is tuned for each
 // multiprocessor has one, and all end together. So the K of a panel block is cut into pieces, where parts begin; their sums
 // are added in ascending order afterwards.
@@ -16,24 +16,22 @@ namespace aerie::kernels::cuda {
 
 constexpr int kBlockPanels = 16, kPanelThreads = kBlockPanels * 16;
 constexpr int kGroupRows = 8;  // batch rows an mma takes
-constexpr int kUnitSteps = 4;
+constexpr int kStepWidth = 16;
+constexpr int unit_steps(DType t) { return t == DType::bf16 ? 4 : 8; }
 constexpr int64_t kWantedParts = 132;  // multiprocessors
 constexpr int64_t kLeastUnits = 2;     // of a part
 
 struct LinearShape {
-  int64_t steps;   // of K
   int64_t panels;
   uint32_t units;   // of K
   uint32_t blocks;  // of panels
   uint32_t parts;
   uint64_t reciprocal;  // of the number of units, times 2^64, and a little more
 
-  AERIE_HOST_DEVICE static int64_t step_width(DType t) { return is_integer(t) ? 32 : 16; }
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
   AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
-      : steps(is_integer(t) ? up(k, 32) : up(k, 16)),
-        panels(up(n, kPanel)),
-        units(static_cast<uint32_t>(up(steps, kUnitSteps))),
+      : panels(up(n, kPanel)),
+        units(static_cast<uint32_t>(up(k, unit_steps(t) * kStepWidth))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
     // Numbers of units times parts have 32 bits: a device divides by multiplying them.
     const int64_t all = int64_t{units} * blocks;

@@ -9,12 +9,13 @@ struct LinearTask {
   enum { kBlocks = 1 };
   const char* w = nullptr;
   const uint16_t* scales = nullptr;  // int4
+  int64_t scale_blocks = 0;          // of a panel
   int64_t panel_words = 0;           // words (kk) of a panel that exist
   int64_t n = 0, rows = 0;           // outputs, batch rows
   int64_t groups = 0;                // of 8 batch rows
   LinearShape shape{DType::bf16, 1, 1};
   const char* x = nullptr;           // linear_rows.h
-  float* partial = nullptr;          // (pieces, rows, shape.columns()) f32, of int8 weights i32, or
+  float* partial = nullptr;          // (pieces, rows, shape.columns()), or
   // LinearRows: outputs are the ids of one batch row, (rows, n); partial is then (pieces, rows, n)
   const int32_t* ids = nullptr;
   uint32_t stages = 0;
@@ -23,7 +24,7 @@ struct LinearTask {
 };
 
 // Of tiles of 64 rows registers are spared for the kernels in front and behind: with one of these a multiprocessor has then just
-// as many as there are. int4's would be put into memory.
+// as many as there are.
 struct ManyRowsTask : LinearTask {
   enum { kBlocks = 2 };
 };
@@ -33,13 +34,13 @@ constexpr int kWordBytes = kPanel * 4;
 // Sizes in bytes.
 template <DType kType, int kGroups_>
 struct Stage {
-  static constexpr int kGroups = kGroups_;
-  static constexpr bool kOneLoad = kType == DType::int4 || kType == DType::fp8;
-  static constexpr int kLoads = kOneLoad ? 1 : 2, kUnitLoads = kUnitSteps * kLoads;  // 16-byte loads of a thread
-  static constexpr int kUnitBytes = kUnitLoads * 4 * kWordBytes;                     // of a panel
+  static constexpr int kGroups = kGroups_, kSteps = unit_steps(kType);
+  static constexpr int kLoads = kType == DType::int4 ? 4 : 8;  // of 16 bytes, a thread's of a unit
+  static constexpr int kUnitBytes = kLoads * 4 * kWordBytes;   // of a panel
   static constexpr int kWeights = kBlockPanels * kUnitBytes;
-  static constexpr int kScales = kType == DType::int4 ? kBlockPanels * kUnitSteps * kPanel * 2 : 0;
-  static constexpr int kGroupBytes = kUnitSteps * 32 * (kType == DType::bf16 ? 16 : 8);
+  static constexpr int kScaleBlocks = kType == DType::int4 ? kSteps * kStepWidth / kBlock : 0;  // of a panel
+  static constexpr int kScales = kBlockPanels * kScaleBlocks * kPanel * 2;
+  static constexpr int kStepBytes = 32 * (kType == DType::bf16 ? 16 : 8), kGroupBytes = kSteps * kStepBytes;  // of eight rows
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
   // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply; but what the
   // kernels in front of this one read has to pass them, and of many rows shared memory is wanted beside them. Found on an H100.

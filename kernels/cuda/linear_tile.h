@@ -16,7 +16,6 @@
 #pragma once
 
 #include "kernels/cuda/linear_products.h"
-#include "kernels/cuda/linear_stage.h"
 
 namespace aerie::kernels::cuda {
 
@@ -36,7 +35,7 @@ class LinearTile {
     tig_ = lane % 4;
     uses_ = (warp_ * 2 + half_) * 16 + tig_ * 4 + quad_;
     policy_ = cache_policy(t_.once);
-    whole_ = t_.panel_words % (S::kUnitLoads * 4) == 0;
+    whole_ = t_.panel_words % (S::kLoads * 4) == 0;
   }
 
   // Begins to bring the first weights of units [begin, end), before the rows are there. Not of ids, which are as new as rows
@@ -48,7 +47,7 @@ class LinearTile {
       fetch_weights(to, stage(s), at);
       // One by one (two by two of half the size): that is all that memory needs to be busy, and what the kernels in front of this one
       // read on the same multiprocessor has to pass what is under way. A block that comes late, or finds many rows, loses by it.
-      if (t_.one_by_one) copy_async_commit(), copy_async_wait<S::kOneLoad ? 1 : 0>();
+      if (t_.one_by_one) copy_async_commit(), copy_async_wait<kType == DType::int4 ? 1 : 0>();
     }
   }
 
@@ -87,7 +86,7 @@ class LinearTile {
       copy_async_commit();
       to = to + S::kBytes == last ? first : to + S::kBytes;
       char* const now = stage(used);
-      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * kUnitSteps * kPanel + 4 * quad_,
+      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * S::kScaleBlocks * kPanel + 4 * quad_,
                      rows_of(now));
       used = used + 1 == t_.stages ? 0 : used + 1;
       free = free + 1 == t_.stages ? 0 : free + 1;
@@ -110,7 +109,7 @@ class LinearTile {
       store_run(t_.partial + (int64_t{place.piece} * t_.rows + r) * t_.shape.columns() + n, {sums.x, sums.y, sums.z, sums.w});
     });
   }
-  // f(row, output, the sums of four outputs) for each of panel block `block` that this thread has; int32 sums as bits.
+  // f(row, output, the sums of four outputs) for each of panel block `block` that this thread has.
   template <class F>
   __device__ void each_sum(uint32_t block, const F& f) const {
     const int64_t panel = panel_of(block);
@@ -122,7 +121,7 @@ class LinearTile {
         const int64_t r = (first_group() + n) * kGroupRows + 2 * tig_ + odd;
         if (r < t_.rows)
           f(r, panel * kPanel + 4 * quad_,
-            make_float4(sums_.bits(0, n, odd), sums_.bits(0, n, 2 + odd), sums_.bits(1, n, odd), sums_.bits(1, n, 2 + odd)));
+            make_float4(sums_.sum(0, n, odd), sums_.sum(0, n, 2 + odd), sums_.sum(1, n, odd), sums_.sum(1, n, 2 + odd)));
       }
   }
 
@@ -167,22 +166,22 @@ class LinearTile {
     auto* to = reinterpret_cast<uint4*>(first);
     if (at.panel >= 0 && (whole_ || at.unit + 1 < t_.shape.units)) {
 #pragma unroll
-      for (int i = 0; i < S::kUnitLoads; ++i) copy_async16_by(policy_, to + i * kPanelThreads, at.bytes + i * 4 * kWordBytes);
+      for (int i = 0; i < S::kLoads; ++i) copy_async16_by(policy_, to + i * kPanelThreads, at.bytes + i * 4 * kWordBytes);
     } else {  // what there is
-      const int64_t left = at.panel < 0 ? 0 : t_.panel_words - int64_t{at.unit} * S::kUnitLoads * 4 - threadIdx.x / 4 % 4;
+      const int64_t left = at.panel < 0 ? 0 : t_.panel_words - int64_t{at.unit} * S::kLoads * 4 - threadIdx.x / 4 % 4;
 #pragma unroll 1
-      for (int i = 0; i < S::kUnitLoads; ++i) {
+      for (int i = 0; i < S::kLoads; ++i) {
         const bool valid = i * 4 < left;
         copy_async16(to + i * kPanelThreads, valid ? at.bytes + i * 4 * kWordBytes : t_.w, valid);
       }
     }
     if constexpr (S::kScales > 0) {
       // Of each panel 4 blocks of 16 halves; each lane of a half-warp takes 8 of one, the first 8 lanes.
-      const int lane = static_cast<int>(threadIdx.x % 16), step = lane / 2;
-      const int64_t block = int64_t{at.unit} * kUnitSteps + step;
-      const bool valid = at.panel >= 0 && block < t_.shape.steps;
-      const uint16_t* from = t_.scales + (at.panel * t_.shape.steps + block) * kPanel + lane % 2 * 8;
-      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * kUnitSteps + step) * kPanel + lane % 2 * 8;
+      const int lane = static_cast<int>(threadIdx.x % 16), of_unit = lane / 2;
+      const int64_t block = int64_t{at.unit} * S::kScaleBlocks + of_unit;
+      const bool valid = at.panel >= 0 && block < t_.scale_blocks;
+      const uint16_t* from = t_.scales + (at.panel * t_.scale_blocks + block) * kPanel + lane % 2 * 8;
+      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * S::kScaleBlocks + of_unit) * kPanel + lane % 2 * 8;
       if (lane < 8) copy_async16(to_scales, valid ? from : t_.scales, valid);
     }
   }
@@ -197,7 +196,7 @@ class LinearTile {
     float* to = t_.partial + (int64_t{piece} * t_.rows + r) * t_.n + at;
     for (int m = 0; m < 2; ++m)
       for (int i = 0; i < 4; ++i)
-        if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = sums_.bits(m, 0, i);
+        if (lane % 4 == 2 * m + i / 2 && column % 2 == i % 2) *to = sums_.sum(m, 0, i);
   }
 
   const LinearTask& t_;

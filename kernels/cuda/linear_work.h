@@ -22,16 +22,10 @@ struct LinearWork {
   int64_t partial_columns() const { return ids || w.dtype == DType::f32 ? cols : shape.columns(); }
 };
 
-// Working memory: `partial` is left out for who has other use of the sums.
-struct LinearMemory {
-  float* partial = nullptr;
-  float* scales = nullptr;
-  LinearMemory(const LinearWork& k, Carve& carve, bool sums = true) {
-    const bool tiled = k.w.dtype != DType::f32;
-    if (sums) partial = carve.take<float>((tiled ? k.shape.most_pieces() : 1) * k.rows * k.partial_columns());
-    if (k.scaled()) scales = carve.take<float>(k.groups() * kGroupRows);
-  }
-};
+// Working memory: the sums of all pieces.
+inline float* take_partial(const LinearWork& k, Carve& carve) {
+  return carve.take<float>((k.w.dtype == DType::f32 ? 1 : k.shape.most_pieces()) * k.rows * k.partial_columns());
+}
 
 // Words (kk) of a panel that exist.
 inline int64_t panel_words(const Tensor& w) {
@@ -40,7 +34,7 @@ inline int64_t panel_words(const Tensor& w) {
 }
 // Of a panel.
 inline uint32_t unit_bytes(const Tensor& w) {
-  return static_cast<uint32_t>(LinearShape::step_width(w.dtype) * kUnitSteps * panel_words(w) / k_padded(w.dtype, w.cols) * kPanel * 4);
+  return static_cast<uint32_t>(kStepWidth * unit_steps(w.dtype) * panel_words(w) / k_padded(w.dtype, w.cols) * kPanel * 4);
 }
 // What spare blocks ask for beside an op that leaves memory alone for a while: `beside_attention` bytes for each block of a Linear.
 inline LinearWish wish_for(const Linear* linear, uint32_t* bytes, const Place& p) {
@@ -61,10 +55,10 @@ inline LinearWishes wishes_for(const Place& p) {
   return wishes;
 }
 
-// Of its rows as fragments.
+// Of Place::rows.
 inline size_t rows_bytes(const LinearWork& k) {
   if (k.w.dtype == DType::f32) return 0;
-  return static_cast<size_t>(k.groups() * int64_t{k.shape.units} * kUnitSteps * 32 * (k.scaled() ? 8 : 16));
+  return static_cast<size_t>(fragment_bytes(k.w, k.rows) + (k.scaled() ? k.rows * 4 : 0));
 }
 
 // One a row of the weights; int4's are the tiles' own affair.
@@ -73,12 +67,13 @@ inline const float* output_scales(const Tensor& w) {
 }
 
 // Launches what turns rows into fragments, if they are not yet; the task is whole but for `partial`. Not for f32 weights.
-inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Place& p) {
+inline LinearTask prepare(const LinearWork& k, const Place& p) {
   LinearTask task;
   task.shape = k.shape;
   task.w = static_cast<const char*>(k.w.data);
   task.scales = static_cast<const uint16_t*>(k.w.scales);
   task.panel_words = panel_words(k.w);
+  task.scale_blocks = k_padded(k.w.dtype, k.w.cols) / kBlock;
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();
@@ -86,13 +81,12 @@ inline LinearTask prepare(const LinearWork& k, const LinearMemory& m, const Plac
   task.ids = k.ids;
   task.once = p.options.once;
   if (p.chain && p.chain->fragments) return task;
-  PrepareTask rows{k.x, int64_t{task.shape.units} * kUnitSteps, p.rows, m.scales};
+  PrepareTask rows{k.x, {p.rows, int64_t{task.shape.units} * unit_steps(k.w.dtype) * 4, row_scales(k.w, k.rows, p.rows)}};
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
   const Grid grid{bucket(k.rows)};
-  if (is_integer(k.w.dtype)) launch<prepare_int8, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else if (k.w.dtype == DType::fp8) launch<prepare_half, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else launch<prepare_bf16, kPrepareThreads>(p, {grid.x, (rows.padded_steps * 4 + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
+  if (k.scaled()) launch<prepare_half, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
+  else launch<prepare_bf16, kPrepareThreads>(p, {grid.x, (rows.to.words + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
   return task;
 }
 

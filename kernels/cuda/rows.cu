@@ -79,28 +79,42 @@ __device__ void rms_norm(const NormTask& task) {
       if (const int c = column(w, e); c < n) sum = fmaf(x[c], x[c], sum);
   sum = block_sum(sum, shared);
   const float scale = 1.0f / sqrtf(sum / static_cast<float>(n) + op.eps);
-  const auto put = [&](int word, const float (&v)[4], const float (&of)[4]) {
-    float y[4];
+  // f(word, its elements of the result), of this thread's.
+  const auto each_word = [&](const auto& f) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      y[e] = v[e] * scale * of[e];
-      if (const int c = column(word, e); c < n) out[c] = y[e];
+    for (int h = 0; h < kNormWords; ++h) {
+      if (mine + h * threads >= words) break;
+      float y[4];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) y[e] = held[h][e] * scale * weights[h][e];
+      f(mine + h * threads, y);
     }
-    if (task.fragments.to && word < words) put_word(task.fragments, r, word, y);
-  };
-#pragma unroll
-  for (int h = 0; h < kNormWords; ++h)
-    if (mine + h * threads < words) put(mine + h * threads, held[h], weights[h]);
 #pragma unroll 1
-  for (int w = rest; w < words; w += threads) {
-    float v[4], of[4];
-    for (int e = 0; e < 4; ++e) {
-      const int c = column(w, e);
-      v[e] = c < n ? x[c] : 0.0f;
-      of[e] = c < n ? weight[c] : 0.0f;
+    for (int w = rest; w < words; w += threads) {
+      float y[4];
+      for (int e = 0; e < 4; ++e)
+        if (const int c = column(w, e); c < n) y[e] = x[c] * scale * weight[c];
+        else y[e] = 0;
+      f(w, y);
     }
-    put(w, v, of);
+  };
+  const bool halves = task.fragments.scales != nullptr;
+  float top = 0;
+  if (halves) {
+    each_word([&](int, const float(&y)[4]) { top = top_of(top, y); });
+    top = block_max(top, shared);
   }
+  const HalfScale half(top);
+  if (halves && mine == 0) task.fragments.scales[r] = half.scale;
+  each_word([&](int word, const float(&y)[4]) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      if (const int c = column(word, e); c < n) out[c] = y[e];
+    if (!task.fragments.to) return;
+    if (!halves) return put_word(task.fragments, r, word, y);
+#pragma unroll
+    for (int two = 0; two < 2; ++two) put_halves(task.fragments, r, column(word, 2 * two) / 2, half.halves(y[2 * two], y[2 * two + 1]));
+  });
 }
 
 __device__ float act(Activation kind, float x) {
@@ -188,13 +202,14 @@ void put(const GatedTask& task, const Place& p) {
 
 void enqueue(const CopyRows& op, const Place& p) { launch<copy_rows>(p, cells(op.src.cols, op.rows), kCellThreads, 0, op); }
 void enqueue(const Embed& op, const Place& p) { launch<embed>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
-void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p) : Fragments{}, 0, kv_wish(0, p)}, p); }
+void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1 ? fragments_for(op.out, 0, p, true) : Fragments{}, 0, kv_wish(0, p)}, p); }
 void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) { put(GatedTask{op, {}, false, fragments_for(op.out, 0, p)}, p); }
 void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kCellThreads, 0, op); }
 
 void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p) {
-  put(GatedTask{op, end, true, fragments_for(op.out, 1, p)}, p);
+  // Fragments would lie where the scales may be that this still reads.
+  put(GatedTask{op, end, true, end.scales ? Fragments{} : fragments_for(op.out, 1, p)}, p);
 }
 
 }  // namespace aerie::kernels::cuda

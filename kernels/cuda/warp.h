@@ -14,19 +14,6 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 __device__ inline float* row(const Tensor& t, int64_t r) { return static_cast<float*>(t.data) + r * t.stride; }
 __device__ inline bool finite(float v) { return v - v == 0.0f; }
 
-// Two E4M3 numbers (e4m3.h) as halves, the lower byte's in the lower half: exactly. What newer devices have as one
-// instruction: an exponent that is 8 too small, and a NaN where there is one.
-__device__ inline uint32_t halves_of_e4m3(uint32_t two) {
-#ifdef AERIE_E4M3_IN_HARDWARE
-  return convert_e4m3(static_cast<uint16_t>(two));
-#else
-  constexpr uint32_t k256 = 0x5c005c00u;
-  const uint32_t high = (two & 0xffu) << 8 | (two & 0xff00u) << 16, magnitude = high & 0x7f007f00u;
-  const uint32_t nan = (magnitude + 0x01000100u) >> 15 & 0x00010001u;
-  return multiply_halves(magnitude >> 1, k256) | (high & 0x80008000u) | nan * 0x7fffu;
-#endif
-}
-
 template <class T>
 __device__ T warp_sum(T v) {
   for (int mask = 16; mask > 0; mask /= 2) v += shuffle_xor(v, mask);

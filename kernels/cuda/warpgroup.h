@@ -34,31 +34,30 @@ __device__ __forceinline__ uint64_t matrix_descriptor(const void* shared, uint32
 }
 
 // c (16 rows a warp x 8 columns, for each group, in the fragments of mma) += a b.
-#define AERIE_SUMS(t, n) t(c[n][0]), t(c[n][1]), t(c[n][2]), t(c[n][3])
-#define AERIE_WARPGROUP_MMA(name, Sum, t, k, types, signs)                                                                      \
+#define AERIE_SUMS(n) "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+#define AERIE_WARPGROUP_MMA(name, types)                                                                                        \
   template <int kGroups>                                                                                                        \
-  __device__ __forceinline__ void name(Sum(&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {       \
+  __device__ __forceinline__ void name(float(&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {     \
     static_assert(kGroups == 4 || kGroups == 8);                                                                                \
     const uint64_t d = matrix_descriptor(b, next_group);                                                                        \
     if constexpr (kGroups == 4)                                                                                                 \
       AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"                                                  \
-                                    "wgmma.mma_async.sync.aligned.m64n32k" k "." types                                          \
-                                    " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, p" signs \
-                                    ";}"                                                                                        \
-                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1), AERIE_SUMS(t, 2), AERIE_SUMS(t, 3)                    \
+                                    "wgmma.mma_async.sync.aligned.m64n32k16.f32." types                                         \
+                                    " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%17,%18,%19}, %20, p,"      \
+                                    " 1, 1, 0;}"                                                                                \
+                                    : AERIE_SUMS(0), AERIE_SUMS(1), AERIE_SUMS(2), AERIE_SUMS(3)                                \
                                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
     else                                                                                                                        \
       AERIE_WARPGROUPS(asm volatile("{.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                                  \
-                                    "wgmma.mma_async.sync.aligned.m64n64k" k "." types                                          \
+                                    "wgmma.mma_async.sync.aligned.m64n64k16.f32." types                                         \
                                     " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"  \
-                                    "%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p" signs ";}"                    \
-                                    : AERIE_SUMS(t, 0), AERIE_SUMS(t, 1), AERIE_SUMS(t, 2), AERIE_SUMS(t, 3),                   \
-                                      AERIE_SUMS(t, 4), AERIE_SUMS(t, 5), AERIE_SUMS(t, 6), AERIE_SUMS(t, 7)                    \
+                                    "%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;}"                    \
+                                    : AERIE_SUMS(0), AERIE_SUMS(1), AERIE_SUMS(2), AERIE_SUMS(3),                               \
+                                      AERIE_SUMS(4), AERIE_SUMS(5), AERIE_SUMS(6), AERIE_SUMS(7)                                \
                                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(d), "r"(1)));                             \
   }
-AERIE_WARPGROUP_MMA(warpgroup_mma_bf16, float, "+f", "16", "f32.bf16.bf16", ", 1, 1, 0")
-AERIE_WARPGROUP_MMA(warpgroup_mma_half, float, "+f", "16", "f32.f16.f16", ", 1, 1, 0")
-AERIE_WARPGROUP_MMA(warpgroup_mma_s8, int32_t, "+r", "32", "s32.s8.s8", "")
+AERIE_WARPGROUP_MMA(warpgroup_mma_bf16, "bf16.bf16")
+AERIE_WARPGROUP_MMA(warpgroup_mma_half, "f16.f16")
 #undef AERIE_WARPGROUP_MMA
 #undef AERIE_SUMS
 

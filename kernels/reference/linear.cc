@@ -26,7 +26,7 @@ float block_scale(const Tensor& w, int64_t n, int64_t block) {
   return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
 }
 
-ActivationCodes codes_for_int8, codes_for_int4;
+std::optional<ActivationCodes> codes_for_int8, codes_for_int4;
 
 // A row of activations as integers (ops.h), and the scale of each.
 struct Quantised {
@@ -70,17 +70,18 @@ double dot_quantised(const Tensor& w, int64_t n, const Quantised& x) {
 
 }  // namespace
 
-void round_as(const ActivationCodes& int8, const ActivationCodes& int4) {
+void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& int4) {
   codes_for_int8 = int8;
   codes_for_int4 = int4;
 }
 
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
+  const auto codes = op.w.dtype == DType::int8 ? codes_for_int8 : op.w.dtype == DType::int4 ? codes_for_int4 : std::nullopt;
   std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
   for (int64_t r = 0; r < op.out.rows; ++r) {
     std::optional<Quantised> quantised;
-    if (is_integer(op.w.dtype)) quantised.emplace(op.x, r, K, op.w.dtype == DType::int8 ? codes_for_int8 : codes_for_int4);
+    if (codes) quantised.emplace(op.x, r, K, *codes);
     for (int64_t n = 0; n < N; ++n) {
       double sum = 0;
       if (quantised)

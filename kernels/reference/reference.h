@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/ops.h"
 
@@ -23,8 +24,8 @@ void run(const GatedActivate&);
 void run(const Add&);
 // linear.cc
 void run(const Linear&);
-// Activations for int8 and int4 weights, as the device does that this one is held against; at first, as CUDA.
-void round_as(const ActivationCodes& int8, const ActivationCodes& int4);
+// Activations that meet int8 and int4 weights, as the device does that this one is held against; at first not at all.
+void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& int4);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

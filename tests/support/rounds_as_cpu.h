@@ -12,7 +12,7 @@ struct RoundsAsCpu {
     using kernels::DType;
     kernels::reference::round_as(kernels::cpu::activation_codes(DType::int8), kernels::cpu::activation_codes(DType::int4));
   }
-  ~RoundsAsCpu() { kernels::reference::round_as({}, {}); }
+  ~RoundsAsCpu() { kernels::reference::round_as(std::nullopt, std::nullopt); }
 };
 
 }  // namespace aerie::test

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #define __global__
 #define __device__
@@ -148,11 +149,20 @@ inline uint16_t float_to_half(float v) {
   const auto steps = static_cast<int>(std::nearbyint(std::ldexp(a, 10 - exponent)));  // 1024 and more: a hidden bit, carried
   return static_cast<uint16_t>(sign | (steps + ((exponent + 14) << 10)));
 }
-inline uint32_t multiply_halves(uint32_t a, uint32_t b) {
+template <class Combine>
+uint32_t combine_halves(uint32_t a, uint32_t b, const Combine& combine) {
   const auto half = [&](int shift) {
-    return static_cast<uint32_t>(float_to_half(half_to_float(static_cast<uint16_t>(a >> shift)) * half_to_float(static_cast<uint16_t>(b >> shift))));
+    return static_cast<uint32_t>(float_to_half(combine(half_to_float(static_cast<uint16_t>(a >> shift)), half_to_float(static_cast<uint16_t>(b >> shift)))));
   };
   return half(0) | half(16) << 16;
+}
+inline uint32_t multiply_halves(uint32_t a, uint32_t b) { return combine_halves(a, b, std::multiplies()); }
+inline uint32_t subtract_halves(uint32_t a, uint32_t b) { return combine_halves(a, b, std::minus()); }
+inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) {
+  const uint64_t both = a | uint64_t{b} << 32;
+  uint32_t v = 0;
+  for (int i = 0; i < 4; ++i) v |= static_cast<uint32_t>(both >> (which >> (4 * i) & 7) * 8 & 255) << (8 * i);
+  return v;
 }
 
 // c (16 x 8) += a (16 x 16) b (16 x 8), in the fragments of mma.m16n8k16; kElement: the lower or higher half of a word.
@@ -193,41 +203,15 @@ inline float half_of(uint32_t word, int high) { return half_to_float(static_cast
 inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<bf16_of>("mma_bf16", c, a, b); }
 inline void mma_half(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<half_of>("mma_half", c, a, b); }
 
-// c (16 x 8) += a (16 x 32) b (32 x 8), in the fragments of mma.m16n8k32.
-inline void mma_s8(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-  struct Arg {
-    int32_t* c;
-    const uint32_t *a, *b;
-  } arg{c, a, b};
-  emulation::meet("mma_s8", &arg, [](void* const* args) {
-    const auto element = [](uint32_t word, int i) { return static_cast<int8_t>(word >> (8 * i)); };
-    int8_t A[16][32], B[32][8];
-    for (int l = 0; l < 32; ++l) {
-      const auto* x = static_cast<const Arg*>(args[l]);
-      const int g = l / 4, t = l % 4;
-      for (int r = 0; r < 4; ++r)
-        for (int i = 0; i < 4; ++i) A[g + r % 2 * 8][4 * t + r / 2 * 16 + i] = element(x->a[r], i);
-      for (int r = 0; r < 2; ++r)
-        for (int i = 0; i < 4; ++i) B[4 * t + r * 16 + i][g] = element(x->b[r], i);
-    }
-    for (int l = 0; l < 32; ++l) {
-      const int g = l / 4, t = l % 4;
-      for (int r = 0; r < 4; ++r)
-        for (int k = 0; k < 32; ++k)
-          static_cast<Arg*>(args[l])->c[r] += A[g + r / 2 * 8][k] * B[k][2 * t + r % 2];
-    }
-  });
-}
-
 // wgmma (kernels/cuda/warpgroup.h), as every mma that it is made of, done at once.
 constexpr bool kWarpgroups = true;
 inline bool warpgroups() { return emulation::warpgroups(); }
 inline void show_to_warpgroup_mma() {}
 inline void begin_warpgroup_mma() {}
 inline void end_warpgroup_mma() {}
-template <class Sum, int kGroups>
-void warpgroup_mma(void (*mma)(Sum (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]), Sum (&c)[kGroups][4], const uint32_t (&a)[4], const void* b,
-                   uint32_t next_group) {
+template <int kGroups>
+void warpgroup_mma(void (*mma)(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]), float (&c)[kGroups][4], const uint32_t (&a)[4],
+                   const void* b, uint32_t next_group) {
   emulation::warpgroup_operand(b, next_group);
   for (int n = 0; n < kGroups; ++n) {
     uint32_t word[2];  // of the columns, this lane's
@@ -243,10 +227,6 @@ void warpgroup_mma_bf16(float (&c)[kGroups][4], const uint32_t (&a)[4], const vo
 template <int kGroups>
 void warpgroup_mma_half(float (&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {
   warpgroup_mma(mma_half, c, a, b, next_group);
-}
-template <int kGroups>
-void warpgroup_mma_s8(int32_t (&c)[kGroups][4], const uint32_t (&a)[4], const void* b, uint32_t next_group) {
-  warpgroup_mma(mma_s8, c, a, b, next_group);
 }
 
 inline void load_transposed(uint32_t (&v)[4], const void* row) {

@@ -23,7 +23,7 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
       if (weights != DType::int8 && std::string(name) == "odd_sizes") continue;
       SCOPED_TRACE(std::string(name) + " type " + std::to_string(static_cast<int>(weights)));
       const std::string path = converted(golden(name), std::string("cuda-") + name, weights);
-      // A CPU rounds activations for integers in another way (kernels::ActivationCodes).
+      // A CPU rounds activations to integers.
       const auto other = kernels::is_integer(weights) ? std::shared_ptr<kernels::Device>(kernels::make_reference_device()) : cpu(1);
       const Forward want(*open_model(path, other, with_kv(DType::f32)), ids, 40, {});
       const Forward one(*open_model(path, checked_cuda(), with_kv(DType::f32)), ids, 1, {});
@@ -32,8 +32,7 @@ TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
         error += (one.logits[i] - want.logits[i]) * (one.logits[i] - want.logits[i]);
         size += want.logits[i] * want.logits[i];
       }
-      // Quantised activations may fall on the other side of a half: that is a step of one of 127.
-      EXPECT_LT(std::sqrt(error / size), weights == DType::f32 || weights == DType::bf16 ? 1e-3 : weights == DType::fp8 ? 3e-3 : 2e-2);
+      EXPECT_LT(std::sqrt(error / size), weights == DType::f32 || weights == DType::bf16 ? 1e-3 : 3e-3);
       for (const int64_t chunk : {7, 40})
         EXPECT_EQ(one.logits, Forward(*open_model(path, checked_cuda(), with_kv(DType::f32)), ids, chunk, {}).logits) << chunk;
     }
@@ -164,8 +163,10 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         counts[on_device].insert(counts[on_device].end(), std::begin(stats.tried), std::end(stats.tried));
         counts[on_device].insert(counts[on_device].end(), std::begin(stats.taken), std::end(stats.taken));
       }
+      if (tree == "auto")  // it fills what rows its pass has, and may get further in as many cycles
+        for (auto& text : texts) text.resize(std::min(texts[0].size(), texts[1].size()));
       EXPECT_EQ(texts[0], texts[1]) << kind;
-      if (tree == "auto") continue;  // it fills what rows its pass has
+      if (tree == "auto") continue;
       EXPECT_EQ(counts[0], counts[1]) << kind;
     }
   }
