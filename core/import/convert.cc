@@ -85,8 +85,8 @@ Status run(const ConvertOptions& o) {
   using kernels::DType;
   if (o.source.empty() || o.output.empty())
     return error(Code::invalid_argument, "convert: source and output are needed");
-  if (o.dtype == DType::i32 || o.dtype > DType::fp8)
-    return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8 or int4");
+  for (const DType t : {o.dtype, o.head_dtype.value_or(o.dtype)})
+    if (t == DType::i32 || t > DType::fp8) return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8 or int4");
   AERIE_TRY(check_output(o));
   AERIE_ASSIGN(const Importer importer, recognise(o));
   const auto is = [&](std::initializer_list<Importer> any) { return std::find(any.begin(), any.end(), importer) != any.end(); };

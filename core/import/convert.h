@@ -3,7 +3,9 @@
 // (docs/package-format.md). A failed or cancelled conversion leaves no file behind.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/package/package.h"
@@ -18,6 +20,7 @@ struct ConvertOptions {
   std::string source;
   std::string output;
   kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, fp8, int8 or int4
+  std::optional<kernels::DType> head_dtype;     // of the embedding and the LM head; else as the others
   std::string drafter_for;                      // drafters: the target's package
   std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json or .model, or kNoTokenizer; else the source's own
   bool compress = false;
@@ -25,6 +28,8 @@ struct ConvertOptions {
   int32_t candidate_rank = 0;
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
+
+  kernels::DType dtype_of(std::string_view tensor) const { return head_dtype && (tensor == "embed" || tensor == "lm_head") ? *head_dtype : dtype; }
 };
 
 // [any]

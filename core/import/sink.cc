@@ -41,7 +41,7 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
 Status Sink::weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
   hash_values(name, values);
   remember_head(name, values, rows, cols);
-  return pack(name, values, rows, cols, options_.dtype);
+  return pack(name, values, rows, cols, options_.dtype_of(name));
 }
 
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {

@@ -18,7 +18,7 @@ class Sink {
   static Result<std::unique_ptr<Sink>> create(const ConvertOptions& options);
   ~Sink();
   PackageWriter& writer() { return *writer_; }
-  // A linear weight or embedding (rows, cols), packed in the asked dtype.
+  // A linear weight or embedding (rows, cols), packed in the dtype asked for it.
   Status weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
   // The same in a dtype of its own, without becoming part of the fingerprint.
   Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);

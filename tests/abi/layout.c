@@ -197,7 +197,7 @@ AT(aerie_convert_options, progress_user, 56);
 AT(aerie_convert_options, log, 64);
 AT(aerie_convert_options, log_user, 72);
 AT(aerie_convert_options, candidate_rank, 80);
-AT(aerie_convert_options, reserved2, 84);
+AT(aerie_convert_options, head_dtype, 84);
 SIZE(aerie_drafter_error, 256);
 AT(aerie_drafter_error, struct_size, 0);
 AT(aerie_drafter_error, code, 4);

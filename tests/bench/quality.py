@@ -26,7 +26,8 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import gguf_package  # noqa: E402
 from vs_llama_cpp import Driver  # noqa: E402
 
-OURS = ["f32", "bf16", "fp8", "int8", "int4"]  # the first is the base
+HEAD = ", head int8"
+OURS = ["f32", "bf16", "fp8", "int8", "int4", "int4" + HEAD]  # the first is the base
 THEIRS = ["F16", "Q8_0", "Q4_0"]
 
 
@@ -76,24 +77,27 @@ def main() -> None:
     parser.add_argument("text", type=Path, nargs="+", help="*.u16")
     parser.add_argument("--build", type=Path, required=True, help="Aerie's build folder, with AERIE_TESTS and AERIE_BENCH")
     parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--ours", action="store_true", help="leave llama.cpp out")
     parser.add_argument("--llama-driver", type=Path, help="already built; else vs_llama_cpp/build.sh is run")
     parser.add_argument("--windows", type=int, default=150)
     parser.add_argument("--length", type=int, default=512, help="tokens of a window")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     build = args.build.resolve()
-    if not args.llama_driver:
+    if not args.llama_driver and not args.ours:
         done = subprocess.run([HERE / "vs_llama_cpp/build.sh"], check=True, stdout=subprocess.PIPE, text=True)
         args.llama_driver = Path(done.stdout.strip().splitlines()[-1])
     texts = {file.name.split(".")[0]: windows(file, args.windows, args.length) for file in args.text}
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
-        for dtype in OURS:
-            subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{dtype}.aerie", "--dtype", dtype],
+        for name in OURS:
+            head = ["--head-dtype", "int8"] if name.endswith(HEAD) else []
+            subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{name}.aerie", "--dtype", name.removesuffix(HEAD), *head],
                            check=True, stdout=subprocess.DEVNULL)
-        gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
         files = [("Aerie", build / "bin/aerie_driver", d, ".aerie") for d in OURS]
-        files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in THEIRS]
+        if not args.ours:
+            gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
+            files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in THEIRS]
         print("| engine | weights | " + " | ".join(f"{name}: perplexity | against f32 | divergence | same best" for name in texts) + " |")
         print("|---" * (2 + 4 * len(texts)) + "|")
         base = {}

@@ -400,7 +400,7 @@ class aerie_convert_options(Structure):
         ("log", aerie_log_fn),  # what a user should know though it went well (level 1); NULL: silence
         ("log_user", c_void_p),
         ("candidate_rank", c_int32),  # targets: rank of a candidate head to add; 0: as the source; -1: none
-        ("reserved2", c_int32),
+        ("head_dtype", c_int32),  # AERIE_WEIGHTS_* of the embedding and the LM head; 0: dtype's
     ]
 
 

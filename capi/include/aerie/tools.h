@@ -26,7 +26,7 @@ typedef struct aerie_convert_options {
   aerie_log_fn log;          /* what a user should know though it went well (level 1); NULL: silence */
   void *log_user;
   int32_t candidate_rank;    /* targets: rank of a candidate head to add; 0: as the source; -1: none */
-  int32_t reserved2;
+  int32_t head_dtype;        /* AERIE_WEIGHTS_* of the embedding and the LM head; 0: dtype's */
 } aerie_convert_options;
 /* Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
  * AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another

@@ -11,6 +11,22 @@
 using namespace aerie;
 using namespace aerie::capi;
 
+namespace {
+
+Result<kernels::DType> weights_of(const char* field, int32_t weights) {
+  switch (weights) {
+    case AERIE_WEIGHTS_F32: return kernels::DType::f32;
+    case AERIE_WEIGHTS_DEFAULT:
+    case AERIE_WEIGHTS_BF16: return kernels::DType::bf16;
+    case AERIE_WEIGHTS_INT8: return kernels::DType::int8;
+    case AERIE_WEIGHTS_INT4: return kernels::DType::int4;
+    case AERIE_WEIGHTS_FP8: return kernels::DType::fp8;
+    default: return error(Code::invalid_argument, std::string(field) + ": " + std::to_string(weights));
+  }
+}
+
+}  // namespace
+
 extern "C" {
 
 int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
@@ -25,14 +41,9 @@ int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
     c.output = o.output;
     if (o.drafter_for) c.drafter_for = o.drafter_for;
     if (o.tokenizer) c.tokenizer = o.tokenizer;
-    switch (o.dtype) {
-      case AERIE_WEIGHTS_F32: c.dtype = kernels::DType::f32; break;
-      case AERIE_WEIGHTS_DEFAULT:
-      case AERIE_WEIGHTS_BF16: c.dtype = kernels::DType::bf16; break;
-      case AERIE_WEIGHTS_INT8: c.dtype = kernels::DType::int8; break;
-      case AERIE_WEIGHTS_INT4: c.dtype = kernels::DType::int4; break;
-      case AERIE_WEIGHTS_FP8: c.dtype = kernels::DType::fp8; break;
-      default: return error(Code::invalid_argument, "dtype: " + std::to_string(o.dtype));
+    AERIE_ASSIGN(c.dtype, weights_of("dtype", o.dtype));
+    if (o.head_dtype != AERIE_WEIGHTS_DEFAULT) {
+      AERIE_ASSIGN(c.head_dtype, weights_of("head_dtype", o.head_dtype));
     }
     c.compress = o.compress != 0;
     c.candidate_rank = o.candidate_rank;

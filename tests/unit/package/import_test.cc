@@ -105,6 +105,37 @@ TEST(ImportLlama, TheFingerprintIsTheModels) {
   EXPECT_NEAR(at(**p, "embed", 19, 7), v.back(), 0.02);
 }
 
+TEST(ImportLlama, EmbeddingAndHeadMayHaveADtypeOfTheirOwn) {
+  for (const bool tied : {false, true}) {
+    Checkpoint c;
+    c.config.tied = tied;
+    c.tensors = llama_sources(c.config);
+    c.options.dtype = DType::int4;
+    c.options.head_dtype = DType::int8;
+    ASSERT_TRUE(c.run().ok());
+    ConvertOptions again;  // as the others, then not
+    again.source = c.options.output;
+    again.output = c.folder / "int4.aerie";
+    again.dtype = DType::int4;
+    ASSERT_TRUE(convert(again).ok());
+    ConvertOptions back = c.options;
+    back.source = again.output;
+    back.output = c.folder / "back.aerie";
+    ASSERT_TRUE(convert(back).ok());
+    for (const auto& [file, head] : {std::pair{c.options.output, DType::int8}, {again.output, DType::int4}, {back.output, DType::int8}}) {
+      const auto p = Package::open(file);
+      ASSERT_TRUE(p.ok()) << p.status().message();
+      EXPECT_EQ((*p)->tensor("embed")->dtype, head);
+      if (!tied) EXPECT_EQ((*p)->tensor("lm_head")->dtype, head);
+      EXPECT_EQ((*p)->tensor("layers.0.mlp.down")->dtype, DType::int4);
+      EXPECT_EQ((*p)->fingerprint(), c.open()->fingerprint());
+    }
+  }
+  Checkpoint bad;
+  bad.options.head_dtype = DType::i32;
+  bad.refused(Code::invalid_argument, {"dtype must be"});
+}
+
 TEST(ImportLlama, RuleZero) {
   const std::string l = "model.layers.1.";
   for (const char* name :

@@ -432,6 +432,7 @@ namespace Aerie.Native
         internal IntPtr log_user;
         /// <summary>targets: rank of a candidate head to add; 0: as the source; -1: none</summary>
         internal int candidate_rank;
-        internal int reserved2;
+        /// <summary>AERIE_WEIGHTS_* of the embedding and the LM head; 0: dtype's</summary>
+        internal int head_dtype;
     }
 }

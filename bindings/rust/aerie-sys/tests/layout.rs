@@ -210,7 +210,7 @@ fn tools() {
     at!(aerie_convert_options, log, 64);
     at!(aerie_convert_options, log_user, 72);
     at!(aerie_convert_options, candidate_rank, 80);
-    at!(aerie_convert_options, reserved2, 84);
+    at!(aerie_convert_options, head_dtype, 84);
 }
 
 #[test]

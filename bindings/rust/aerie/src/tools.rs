@@ -33,6 +33,8 @@ pub enum Weights {
 pub struct ConvertOptions<'a> {
     /// How weights are stored.
     pub weights: Weights,
+    /// How the embedding and the LM head are, where not as the others.
+    pub head_weights: Option<Weights>,
     /// Drafters: the target package.
     pub drafter_for: Option<PathBuf>,
     /// llama2.c: its `tokenizer.bin`.
@@ -62,6 +64,11 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
     let (source, output) = (c_path(source.as_ref())?, c_path(output.as_ref())?);
     let drafter_for = options.drafter_for.as_deref().map(c_path).transpose()?;
     let tokenizer = options.tokenizer.as_deref().map(c_path).transpose()?;
+    let head = match options.head_weights {
+        None => 0,
+        Some(Weights::Default) => Weights::Bf16 as i32,
+        Some(w) => w as i32,
+    };
     let (weights, compress, rank, warning) = (options.weights, options.compress, options.candidate_rank, options.warning);
     with_progress(options.progress, |progress, progress_user| {
         let raw = sized!(aerie_convert_options {
@@ -76,6 +83,7 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
             log: warning.as_ref().map(|_| warn as unsafe extern "C" fn(*mut c_void, i32, *const c_char)),
             log_user: warning.as_ref().map_or(null_mut(), |w| w as *const &dyn Fn(&str) as *mut c_void),
             candidate_rank: rank,
+            head_dtype: head,
         });
         check(|e| unsafe { sys::aerie_convert(&raw, e) })
     })

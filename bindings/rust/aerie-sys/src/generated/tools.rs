@@ -50,8 +50,8 @@ pub struct aerie_convert_options {
     pub log_user: *mut c_void,
     /// targets: rank of a candidate head to add; 0: as the source; -1: none
     pub candidate_rank: i32,
-    /// `int32_t reserved2`
-    pub reserved2: i32,
+    /// AERIE_WEIGHTS_\* of the embedding and the LM head; 0: dtype's
+    pub head_dtype: i32,
 }
 default_is_zero!(aerie_convert_options);
 
