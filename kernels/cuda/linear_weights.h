@@ -1,5 +1,6 @@
 // Weights as the fragments that mma takes: bf16 as they are, others as halves. fp8 and int8 are halves exactly. int4 is
-// multiplied by the scale of its block there, which rounds: a weight by 2^-11 of itself at most.
+// multiplied by the scale of its block there, which rounds: a weight by 2^-11 of itself at most. (With a scale beyond 8188, which no
+// model has, it is infinite.)
 #pragma once
 
 #include "kernels/cuda/linear_stage.h"
