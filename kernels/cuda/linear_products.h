@@ -26,7 +26,7 @@ class Products {
   // Of tile m and group n, as mma has it.
   __device__ float sum(int m, int n, int i) const { return sum_[m][n][i]; }
 
-  // `weights` and `scales`: weights_of.
+  // `weights` and `scales`: WeightWords.
   __device__ void multiply(const uint4* weights, const uint16_t* scales, const char* rows) {
     if constexpr (kTogether)
       if (warpgroups()) return together(weights, scales, rows);
@@ -41,59 +41,62 @@ class Products {
     for (int w = 0; w < kWords; ++w) b[w] = from[w * 32];
   }
 
-  // Two steps at a time: more has no room in registers.
+  // While the tensor cores have one step's weights the next one's are made.
   __device__ void together(const uint4* weights, const uint16_t* scales, const char* rows) {
+    WeightWords<kType> words;
+    uint32_t a[2][2][4];
 #pragma unroll
-    for (int first = 0; first < S::kSteps; first += 2) {
-      uint32_t a[2][2][4];
-      weights_of<kType>(weights, scales, first / 2, a);
+    for (int step = 0; step < S::kSteps; ++step) {
+      if (step % words.kSteps == 0) words.read(weights, scales, step);
+      if (step > 1) wait_for_warpgroup_mma<1>();
+      words.fragments(step, a[step % 2]);
       begin_warpgroup_mma();
 #pragma unroll
-      for (int step = 0; step < 2; ++step)
+      for (int part = 0; part < S::kStepBytes; part += 256)
 #pragma unroll
-        for (int part = 0; part < S::kStepBytes; part += 256)
-#pragma unroll
-          for (int m = 0; m < 2; ++m) {
-            const char* b = rows + (first + step) * S::kStepBytes + part;
-            if constexpr (kType == DType::bf16) warpgroup_mma_bf16(sum_[m], a[step][m], b, S::kGroupBytes);
-            else warpgroup_mma_half(sum_[m], a[step][m], b, S::kGroupBytes);
-          }
+        for (int m = 0; m < 2; ++m) {
+          const char* b = rows + step * S::kStepBytes + part;
+          if constexpr (kType == DType::bf16) warpgroup_mma_bf16(sum_[m], a[step % 2][m], b, S::kGroupBytes);
+          else warpgroup_mma_half(sum_[m], a[step % 2][m], b, S::kGroupBytes);
+        }
       end_warpgroup_mma();
     }
+    wait_for_warpgroup_mma<0>();
   }
 
   // Of few rows four steps are read before the first mma: there are too few warps to wait by turns.
   __device__ void alone(const uint4* weights, const uint16_t* scales, const char* rows) {
-    constexpr int kAtOnce = kGroups < 4 ? kGroups : 4, kPairs = kGroups < 4 ? 2 : 1, kRead = kGroups < 4 ? 4 : 1;
+    constexpr int kAtOnce = kGroups < 4 ? kGroups : 4, kSteps = kGroups < 4 ? 4 : WeightWords<kType>::kSteps;
 #pragma unroll
-    for (int pair = 0; pair < S::kSteps / 2; pair += kPairs) {
-      uint32_t a[kPairs][2][2][4];
+    for (int first = 0; first < S::kSteps; first += kSteps) {
+      WeightWords<kType> words;
+      uint32_t a[kSteps][2][4];
 #pragma unroll
-      for (int p = 0; p < kPairs; ++p) weights_of<kType>(weights, scales, pair + p, a[p]);
+      for (int step = 0; step < kSteps; ++step) {
+        if (step % words.kSteps == 0) words.read(weights, scales, first + step);
+        words.fragments(step, a[step]);
+      }
 #pragma unroll
-      for (int first = 0; first < 2 * kPairs; first += kRead)
+      for (int from = 0; from < kGroups; from += kAtOnce) {
+        uint32_t b[kSteps][kAtOnce][kWords];
 #pragma unroll
-        for (int from = 0; from < kGroups; from += kAtOnce) {
-          uint32_t b[kRead][kAtOnce][kWords];
+        for (int step = 0; step < kSteps; ++step)
 #pragma unroll
-          for (int step = 0; step < kRead; ++step)
+          for (int n = 0; n < kAtOnce; ++n) fragments(rows, first + step, from + n, b[step][n]);
+        // An mma waits for the one before that has its sums: all high parts, then all low ones.
 #pragma unroll
-            for (int n = 0; n < kAtOnce; ++n) fragments(rows, 2 * pair + first + step, from + n, b[step][n]);
-          // An mma waits for the one before that has its sums: all high parts, then all low ones.
+        for (int step = 0; step < kSteps; ++step)
 #pragma unroll
-          for (int step = 0; step < kRead; ++step)
+          for (int part = 0; part < kWords; part += 2)
 #pragma unroll
-            for (int part = 0; part < kWords; part += 2)
+            for (int n = 0; n < kAtOnce; ++n)
 #pragma unroll
-              for (int n = 0; n < kAtOnce; ++n)
-#pragma unroll
-                for (int m = 0; m < 2; ++m) {
-                  const uint32_t two[2] = {b[step][n][part], b[step][n][part + 1]};
-                  const auto& tile = a[(first + step) / 2][(first + step) % 2][m];
-                  if constexpr (kType == DType::bf16) mma_bf16(sum_[m][from + n], tile, two);
-                  else mma_half(sum_[m][from + n], tile, two);
-                }
-        }
+              for (int m = 0; m < 2; ++m) {
+                const uint32_t two[2] = {b[step][n][part], b[step][n][part + 1]};
+                if constexpr (kType == DType::bf16) mma_bf16(sum_[m][from + n], a[step][m], two);
+                else mma_half(sum_[m][from + n], a[step][m], two);
+              }
+      }
     }
   }
 

@@ -28,47 +28,50 @@ __device__ inline void halves_of_bytes(uint32_t bytes, uint32_t (&two)[2]) {
   for (int i = 0; i < 2; ++i) two[i] = subtract_halves(permute_bytes(bytes, kOf1024, i == 0 ? 0x4140 : 0x4342), k1024 + kZero * 0x00010001u);
 }
 
-// Of steps 2 i and 2 i + 1: a[step][tile] are the fragments of two tiles. `weights`: this thread's of the unit's first load; its
-// four rows are rows g and g + 8 of tile 0, then of tile 1. `scales`: int4's of those rows, in the unit's first block.
+// What a thread reads of a unit's weights at a time: those of one step, of int4 two.
 template <DType kType>
-__device__ inline void weights_of(const uint4* weights, const uint16_t* scales, int i, uint32_t (&a)[2][2][4]) {
-  if constexpr (kType == DType::int4) {
-    constexpr uint32_t kLow = 0x0f0f0f0fu, kZero = 8;
-    const uint4 u = weights[i * kPanelThreads];
-    const auto scale = *reinterpret_cast<const uint2*>(scales + i * kPanel);
-    const uint32_t w[4] = {u.x, u.y, u.z, u.w};
+struct WeightWords {
+  static constexpr int kSteps = kType == DType::int4 ? 2 : 1;
+  uint4 first, second;  // bf16: both
+  uint2 scales;         // int4: of its four rows
+
+  // `weights`: this thread's of the unit's first load. `scales`: of its rows, in the unit's first block.
+  __device__ void read(const uint4* weights, const uint16_t* of_blocks, int step) {
+    constexpr int kLoads = kType == DType::bf16 ? 2 : 1;
+    first = weights[step / kSteps * kLoads * kPanelThreads];
+    if constexpr (kType == DType::bf16) second = weights[(step * kLoads + 1) * kPanelThreads];
+    if constexpr (kType == DType::int4) scales = *reinterpret_cast<const uint2*>(of_blocks + step / kSteps * kPanel);
+  }
+
+  // The fragments of two tiles, of whose rows g and g + 8 the thread has the first two and the last two of its four.
+  __device__ void fragments(int step, uint32_t (&a)[2][4]) const {
+    if constexpr (kType == DType::bf16) {
+      a[0][0] = first.x, a[0][1] = first.y, a[0][2] = second.x, a[0][3] = second.y;
+      a[1][0] = first.z, a[1][1] = first.w, a[1][2] = second.z, a[1][3] = second.w;
+    } else {
+      const uint32_t w[4] = {first.x, first.y, first.z, first.w};
 #pragma unroll
-    for (int row = 0; row < 4; ++row) {
-      const uint32_t twice = permute_bytes(row < 2 ? scale.x : scale.y, 0, row % 2 ? 0x3232 : 0x1010);
-#pragma unroll
-      for (int step = 0; step < 2; ++step) {
+      for (int row = 0; row < 4; ++row) {
         uint32_t two[2];
-        halves_of_bytes<kZero>((step ? w[row] >> 4 : w[row]) & kLow, two);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) a[step][row / 2][row % 2 + 2 * h] = multiply_halves(two[h], twice);
-      }
-    }
-  } else {
-#pragma unroll
-    for (int step = 0; step < 2; ++step) {
-      if constexpr (kType == DType::bf16) {
-        const uint4 u = weights[(4 * i + 2 * step) * kPanelThreads], v = weights[(4 * i + 2 * step + 1) * kPanelThreads];
-        const uint32_t first[4] = {u.x, u.y, v.x, v.y}, second[4] = {u.z, u.w, v.z, v.w};
-#pragma unroll
-        for (int r = 0; r < 4; ++r) a[step][0][r] = first[r], a[step][1][r] = second[r];
-      } else {
-        const uint4 u = weights[(2 * i + step) * kPanelThreads];
-        const uint32_t w[4] = {u.x, u.y, u.z, u.w};
-#pragma unroll
-        for (int row = 0; row < 4; ++row) {
-          uint32_t two[2];
-          if constexpr (kType == DType::int8) halves_of_bytes<128>(w[row] ^ 0x80808080u, two);
-          else two[0] = halves_of_e4m3(w[row] & 0xffffu), two[1] = halves_of_e4m3(w[row] >> 16);
-          a[step][row / 2][row % 2] = two[0], a[step][row / 2][row % 2 + 2] = two[1];
-        }
+        halves(w[row], row, step, two);
+        a[row / 2][row % 2] = two[0], a[row / 2][row % 2 + 2] = two[1];
       }
     }
   }
-}
+
+ private:
+  __device__ void halves(uint32_t word, int row, int step, uint32_t (&two)[2]) const {
+    if constexpr (kType == DType::fp8) {
+      two[0] = halves_of_e4m3(word & 0xffffu), two[1] = halves_of_e4m3(word >> 16);
+    } else if constexpr (kType == DType::int8) {
+      halves_of_bytes<128>(word ^ 0x80808080u, two);
+    } else {
+      halves_of_bytes<8>((step % 2 ? word >> 4 : word) & 0x0f0f0f0fu, two);
+      const uint32_t twice = permute_bytes(row < 2 ? scales.x : scales.y, 0, row % 2 ? 0x3232 : 0x1010);
+#pragma unroll
+      for (uint32_t& h : two) h = multiply_halves(h, twice);
+    }
+  }
+};
 
 }  // namespace aerie::kernels::cuda

@@ -23,8 +23,11 @@ __device__ constexpr bool warpgroups() { return kWarpgroups; }
 __device__ __forceinline__ void show_to_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");) }
 // Around products: between these nobody touches what they read and add to.
 __device__ __forceinline__ void begin_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");) }
-__device__ __forceinline__ void end_warpgroup_mma() {
-  AERIE_WARPGROUPS(asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");)
+__device__ __forceinline__ void end_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");) }
+// Until only the kLeft groups that ended last may be under way.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_warpgroup_mma() {
+  AERIE_WARPGROUPS(asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");)
 }
 
 // Of PTX: where it is, how far apart halves of k are, and groups; no swizzle.

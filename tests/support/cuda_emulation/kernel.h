@@ -209,6 +209,8 @@ inline bool warpgroups() { return emulation::warpgroups(); }
 inline void show_to_warpgroup_mma() {}
 inline void begin_warpgroup_mma() {}
 inline void end_warpgroup_mma() {}
+template <int kLeft>
+void wait_for_warpgroup_mma() {}
 template <int kGroups>
 void warpgroup_mma(void (*mma)(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]), float (&c)[kGroups][4], const uint32_t (&a)[4],
                    const void* b, uint32_t next_group) {
