@@ -9,7 +9,7 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int kPrepareThreads = 1024;  // a row is one block's
+constexpr int kPrepareThreads = 1024;  // at most, as many as a row has words
 
 // v as the sum of two bf16. The first is the nearest, but never infinite when v is not.
 __device__ inline void split_bf16(float v, uint32_t* high, uint32_t* low) {
@@ -26,8 +26,7 @@ __device__ inline int64_t word_place(int64_t r, int64_t i, int64_t words) {
 
 // How many bytes of Place::rows a Linear's rows take as fragments. Behind them are the rows' scales, if they have any.
 inline int64_t fragment_bytes(const Tensor& w, int64_t rows) {
-  const LinearShape shape(w.dtype, w.rows, w.cols);
-  return LinearShape::up(rows, kGroupRows) * shape.units * unit_steps(w.dtype) * 32 * (has_scales(w.dtype) ? 8 : 16);
+  return LinearShape::up(rows, kGroupRows) * LinearShape::units_of(w.dtype, w.cols) * unit_steps(w.dtype) * 32 * (has_scales(w.dtype) ? 8 : 16);
 }
 inline float* row_scales(const Tensor& w, int64_t rows, char* at) {
   return has_scales(w.dtype) ? reinterpret_cast<float*>(at + fragment_bytes(w, rows)) : nullptr;
@@ -93,8 +92,8 @@ struct RowWords {
       : r(blockIdx.x),
         k(task.x.cols),
         words(task.to.words),
-        first(static_cast<int64_t>(blockIdx.y) * kPrepareThreads + threadIdx.x),
-        stride(static_cast<int64_t>(gridDim.y) * kPrepareThreads),
+        first(static_cast<int64_t>(blockIdx.y) * blockDim.x + threadIdx.x),
+        stride(static_cast<int64_t>(gridDim.y) * blockDim.x),
         in(row(task.x, r)) {}
 
   using Held = float[kHeld][4];

@@ -29,9 +29,10 @@ struct LinearShape {
   uint64_t reciprocal;  // of the number of units, times 2^64, and a little more
 
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+  AERIE_HOST_DEVICE static int64_t units_of(DType t, int64_t k) { return up(k, unit_steps(t) * kStepWidth); }
   AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
       : panels(up(n, kPanel)),
-        units(static_cast<uint32_t>(up(k, unit_steps(t) * kStepWidth))),
+        units(static_cast<uint32_t>(units_of(t, k))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
     // Numbers of units times parts have 32 bits: a device divides by multiplying them.
     const int64_t all = int64_t{units} * blocks;

@@ -84,9 +84,10 @@ inline LinearTask prepare(const LinearWork& k, const Place& p) {
   PrepareTask rows{k.x, {p.rows, int64_t{task.shape.units} * unit_steps(k.w.dtype) * 4, row_scales(k.w, k.rows, p.rows)}};
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
-  const Grid grid{bucket(k.rows)};
-  if (k.scaled()) launch<prepare_half, kPrepareThreads>(p, grid, kPrepareThreads, 32 * sizeof(float), rows);
-  else launch<prepare_bf16, kPrepareThreads>(p, {grid.x, (rows.to.words + kPrepareThreads - 1) / kPrepareThreads}, kPrepareThreads, 0, rows);
+  const auto threads = static_cast<unsigned>(std::min<int64_t>(round_up(rows.to.words, 32), kPrepareThreads));
+  const int64_t blocks = bucket(k.rows);
+  if (k.scaled()) launch<prepare_half, kPrepareThreads>(p, {blocks}, threads, 32 * sizeof(float), rows);
+  else launch<prepare_bf16, kPrepareThreads>(p, {blocks, (rows.to.words + threads - 1) / threads}, threads, 0, rows);
   return task;
 }
 

@@ -62,10 +62,10 @@ expect 1 "" "$aerie" convert "$tmp" -o "$tmp/x.aerie"
 # Requantising keeps the model: the drafter still fits.
 "$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4 2>/dev/null || "$aerie" convert "$model" -o "$tmp/int4.aerie" --dtype int4
 "$aerie" run --model "$tmp/int4.aerie" --drafter "$head" --prompt "It was" --max-tokens 8 --json >/dev/null
-# So does a head of another dtype: that is read at every token, and worth more bits.
+# So does a head of another dtype.
 "$aerie" convert "$model" -o "$tmp/mixed.aerie" --dtype int4 --head-dtype int8 2>/dev/null
 "$aerie" inspect "$tmp/mixed.aerie" --json | python3 -c 'import json,sys; t = {t["name"]: t["dtype"] for t in json.load(sys.stdin)["tensors"]}; assert (t["embed"], t["layers.0.mlp.down"]) == ("int8", "int4"), t'
-"$aerie" verify --model "$tmp/mixed.aerie" --drafter "$head" --tokens 1500 --length 48
+"$aerie" run --model "$tmp/mixed.aerie" --drafter "$head" --prompt "It was" --max-tokens 8 --json >/dev/null
 expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --head-dtype int3
 # A candidate head: the same model, the same text; the drafter still fits.
 "$aerie" convert "$model" -o "$tmp/candidates.aerie" --candidate-head 24 2>"$tmp/err"

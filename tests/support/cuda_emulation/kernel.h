@@ -9,6 +9,7 @@
 // made in double and rounded once; a tensor core rounds in its own way.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -134,13 +135,19 @@ T load_by_block(const T* at) {
 
 inline int64_t nanoseconds() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-inline float half_to_float(uint16_t h) {
+inline float half_value(int h) {
   const int exponent = h >> 10 & 31, fraction = h & 1023;
   const float v = exponent == 31  ? (fraction ? NAN : INFINITY)
                   : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
                                   : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return h & 0x8000 ? -v : v;
 }
+inline const auto kHalfValues = [] {  // an mma looks at hundreds
+  std::array<float, 65536> values;
+  for (int h = 0; h < 65536; ++h) values[static_cast<size_t>(h)] = half_value(h);
+  return values;
+}();
+inline float half_to_float(uint16_t h) { return kHalfValues[h]; }
 inline uint16_t float_to_half(float v) {
   const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
   const float a = std::fabs(v);
