@@ -26,7 +26,7 @@ class Products {
   // Of tile m and group n, as mma has it.
   __device__ float sum(int m, int n, int i) const { return sum_[m][n][i]; }
 
-  // `weights` and `scales`: WeightWords.
+  // `weights` and `scales`: as WeightWords::read takes them.
   __device__ void multiply(const uint4* weights, const uint16_t* scales, const char* rows) {
     if constexpr (kTogether)
       if (warpgroups()) return together(weights, scales, rows);

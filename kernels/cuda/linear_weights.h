@@ -35,7 +35,7 @@ struct WeightWords {
   uint4 first, second;  // bf16: both
   uint2 scales;         // int4: of its four rows
 
-  // `weights`: this thread's of the unit's first load. `scales`: of its rows, in the unit's first block.
+  // `weights`: this thread's of the unit's first load. `of_blocks`: the scales of its rows, in the unit's first block.
   __device__ void read(const uint4* weights, const uint16_t* of_blocks, int step) {
     constexpr int kLoads = kType == DType::bf16 ? 2 : 1;
     first = weights[step / kSteps * kLoads * kPanelThreads];

@@ -21,7 +21,7 @@ __device__ constexpr bool warpgroups() { return kWarpgroups; }
 
 // What this thread copied to shared memory is there for them, after a barrier.
 __device__ __forceinline__ void show_to_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("fence.proxy.async.shared::cta;" ::: "memory");) }
-// Around products: between these nobody touches what they read and add to.
+// Around a group of products. From the beginning of the first until they have been waited for nobody touches what they read and add to.
 __device__ __forceinline__ void begin_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");) }
 __device__ __forceinline__ void end_warpgroup_mma() { AERIE_WARPGROUPS(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");) }
 // Until only the kLeft groups that ended last may be under way.

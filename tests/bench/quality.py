@@ -26,8 +26,8 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import gguf_package  # noqa: E402
 from vs_llama_cpp import Driver  # noqa: E402
 
-HEAD = ", head int8"
-OURS = ["f32", "bf16", "fp8", "int8", "int4", "int4" + HEAD]  # the first is the base
+OURS = {d: ["--dtype", d] for d in ("f32", "bf16", "fp8", "int8", "int4")}  # the first is the base
+OURS["int4, head int8"] = ["--dtype", "int4", "--head-dtype", "int8"]
 THEIRS = ["F16", "Q8_0", "Q4_0"]
 
 
@@ -90,10 +90,9 @@ def main() -> None:
     texts = {file.name.split(".")[0]: windows(file, args.windows, args.length) for file in args.text}
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
-        for name in OURS:
-            head = ["--head-dtype", "int8"] if name.endswith(HEAD) else []
-            subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{name}.aerie", "--dtype", name.removesuffix(HEAD), *head],
-                           check=True, stdout=subprocess.DEVNULL)
+        for name, options in OURS.items():
+            subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{name}.aerie", *options], check=True,
+                           stdout=subprocess.DEVNULL)
         files = [("Aerie", build / "bin/aerie_driver", d, ".aerie") for d in OURS]
         if not args.ours:
             gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
