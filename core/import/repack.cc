@@ -23,6 +23,7 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
   if (!o.drafter_for.empty()) {
     if (!package->drafter()) return error(Code::mismatch, o.source + ": a target package, not a drafter");
     AERIE_ASSIGN(const auto target, Package::open(o.drafter_for));
+    if (!target->target()) return error(Code::mismatch, o.drafter_for + ": a drafter package, not a target");
     if (package->drafter()->target_fingerprint != target->fingerprint())
       return error(Code::mismatch, o.source + ": made for another target than " + o.drafter_for);
   }

@@ -172,12 +172,16 @@ void run_batch(aerie_model* model, const BenchOptions& o, const std::vector<cons
   for (size_t i = 0; i < sessions.size(); ++i) count(sessions[i].get(), texts[i], row, sum);
 }
 
-// The sampled rule needs a tree of fixed shape and a drafter that gives distributions.
+// The sampled rule needs a tree of fixed shape and a drafter that gives distributions. What was asked for and cannot be is said.
 bool possible(aerie_model* model, const BenchOptions& o, const Row& row) {
   if (row.noise != "sampled") return true;
   const SessionSettings s = settings(o, row);
   aerie_session* session = nullptr;
-  const Session owner(aerie_session_create(model, &s.options, &session, nullptr) == AERIE_OK ? session : nullptr);
+  aerie_error e;
+  AERIE_INIT(e);
+  const Session owner(aerie_session_create(model, &s.options, &session, &e) == AERIE_OK ? session : nullptr);
+  if (!owner && (row.tree == "chain" || !o.trees.empty()))  // chain is there for every drafter that could
+    std::fprintf(stderr, "aerie: note: no row of %s, tree %s, noise sampled: %s\n", row.drafter.c_str(), row.tree.c_str(), e.message);
   return owner != nullptr;
 }
 
@@ -292,8 +296,8 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--draft-noise", o->noises, "shared, none, or sampled: the papers' rule, chain and static only; may be repeated")->check(CLI::IsMember({"shared", "none", "sampled"}));
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
-  c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
-  c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::Range(1, INT_MAX));
+  auto* prompts = c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
+  c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::Range(1, INT_MAX))->needs(prompts);
   c->add_option("--max-tokens", o->max_tokens, "tokens generated after each prompt")->capture_default_str()->check(CLI::Range(1, 1 << 20));
   c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_flag("--together", o->together, "one more row: auto, which chooses between all drafters for every cycle");

@@ -33,6 +33,8 @@ const NamedTree* find_tree(const std::string& name) {
   return found == std::end(kTrees) ? nullptr : found;
 }
 
+std::string not_negative(const std::string& value) { return value.starts_with('-') ? value + " is negative" : std::string{}; }
+
 std::atomic<aerie_session*> interruptible{nullptr};
 static_assert(std::atomic<aerie_session*>::is_always_lock_free, "a signal handler reads it");
 }  // namespace
@@ -146,11 +148,11 @@ aerie_tree_options TreeOptions::get() const {
 }
 
 void SamplingOptions::add_to(CLI::App& app) {
-  app.add_option("--temperature", temperature, "0: greedy")->capture_default_str();
-  app.add_option("--top-k", top_k, "0: off");
-  app.add_option("--top-p", top_p, "1: off");
-  app.add_option("--min-p", min_p, "0: off");
-  app.add_option("--seed", seed, "same seed, same text")->capture_default_str();
+  app.add_option("--temperature", temperature, "0: greedy")->capture_default_str()->check(not_negative);
+  app.add_option("--top-k", top_k, "0: off")->check(not_negative);
+  app.add_option("--top-p", top_p, "1: off")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--min-p", min_p, "0: off")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--seed", seed, "same seed, same text")->capture_default_str()->check(not_negative);
   app.add_option("--stream-id", stream, "noise stream");
 }
 
@@ -232,7 +234,7 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
   d.max_sessions = max_sessions;
   const bool path = name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos;
   std::error_code none;
-  if (path && !std::filesystem::exists(name, none)) throw Failure(name + ": no such file");
+  if (path && !std::filesystem::exists(name, none)) throw Failure(name + ": cannot open: " + std::strerror(ENOENT));
   aerie_drafter_handle* drafter = nullptr;
   const auto open = [&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); };
   (path ? d.package : d.plugin) = name.c_str();
@@ -293,6 +295,13 @@ void check_output(const std::string& path) {
   if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));
   close(fd);
   unlink(neighbour.c_str());
+}
+
+std::string Generated::tau_text() const {
+  if (statistics.full_cycles == 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", tau());
+  return text;
 }
 
 Generated generate(aerie_session* session, const std::vector<int32_t>& prompt, int max_tokens, const OnTokens& on_tokens) {

@@ -156,6 +156,7 @@ struct Generated {
   double tau() const {
     return statistics.full_cycles ? static_cast<double>(statistics.full_emitted) / static_cast<double>(statistics.full_cycles) : 0;
   }
+  std::string tau_text() const;  // "-" before the first cycle that no limit cut
   double tokens_per_second() const { return seconds > 0 ? static_cast<double>(tokens.size()) / seconds : 0; }
 };
 using OnTokens = std::function<void(const aerie_step_result&, double seconds)>;

@@ -33,9 +33,14 @@ std::string command(const CLI::App* app) {
   return words;
 }
 
-std::string what_is_wrong(const CLI::Error& e, const std::string& command) {
+std::string what_is_wrong(const CLI::App* app, const CLI::Error& e, const std::string& command) {
   const std::string what = e.what(), prefix = "Could not convert: ";  // "--seed = abc": all that are converted are numbers
   if (what.compare(0, prefix.size(), prefix) == 0) return what.substr(prefix.size()) + ": is no number, or too large a one";
+  if (dynamic_cast<const CLI::RequiredError*>(&e)) {  // what was given instead of what is missing says more
+    const std::vector<std::string> unknown = app->remaining(true);
+    if (!unknown.empty() && unknown[0].starts_with('-')) return "there is no option " + unknown[0];
+    if (!unknown.empty() && what.find("subcommand") != std::string::npos) return "there is no command " + unknown[0];
+  }
   const size_t extra = what.rfind(": ");  // "... not expected: It was"
   const bool words = dynamic_cast<const CLI::ExtrasError*>(&e) && extra != std::string::npos && what[extra + 2] != '-';
   return words && command == "aerie run" ? what + "; the text to continue goes behind --prompt" : what;
@@ -54,7 +59,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version());
   app.failure_message([](const CLI::App* a, const CLI::Error& e) {
-    return "aerie: " + what_is_wrong(e, command(a)) + " (" + command(a) + " --help)\n";
+    return "aerie: " + what_is_wrong(a, e, command(a)) + " (" + command(a) + " --help)\n";
   });
   std::function<int()> run;
   cli::add_convert(app, &run);

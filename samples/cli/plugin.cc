@@ -66,7 +66,7 @@ void check_kind(const plugin::Setting& s, const plugin::Kind& k, const std::stri
 }
 
 int check_plugin(plugin::Setting s) {
-  if (!std::filesystem::exists(s.plugin)) throw Failure(s.plugin + ": no such file");
+  if (!std::filesystem::exists(s.plugin)) throw Failure(s.plugin + ": cannot open: " + std::strerror(ENOENT));
   s.plugin = std::filesystem::absolute(s.plugin).string();
   const std::string packaged = plugin_of(s.package);
   Report report;

@@ -73,7 +73,7 @@ std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_
       if (!without.empty() && prompt.size() > without.size() && prompt[0] == without[0]) prompt = without;
     }
   }
-  if (prompt.empty()) throw Failure("the prompt is empty, and the model has no begin-of-text token: give --prompt, --prompt-file or --tokens");
+  if (prompt.empty()) throw Failure("the prompt is empty, and the tokenizer puts no token of its own in front: give --prompt, --prompt-file or --tokens");
   aerie_model_info info;
   AERIE_INIT(info);
   check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
@@ -145,14 +145,15 @@ void print_summary(const RunOptions& o, const Generated& g, const Comparison& c,
   std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s",
                c.with.empty() ? g.tokens_per_second() : Comparison::median(c.with));
   if (!o.drafters.empty())
-    std::fprintf(stderr, " with drafter, tau %.2f (%llu cycles, %llu of %llu verified drafts accepted)", g.tau(),
-                 static_cast<unsigned long long>(s.cycles), static_cast<unsigned long long>(s.accepted),
+    std::fprintf(stderr, " with drafter, tau %s (%llu cycle%s, %llu of %llu verified drafts accepted)", g.tau_text().c_str(),
+                 static_cast<unsigned long long>(s.cycles), s.cycles == 1 ? "" : "s", static_cast<unsigned long long>(s.accepted),
                  static_cast<unsigned long long>(s.verified));
   std::fprintf(stderr, "  [%s]\n", runtime);
   if (!o.drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
   if (c.ratios.empty()) return;
   const std::string times = c.ratios.size() > 1 ? " (medians of " + std::to_string(c.ratios.size()) + " times in turn)" : "";
-  std::fprintf(stderr, "%.0f tokens/s without: drafting gives %.2f x the speed%s, %s\n", Comparison::median(c.without),
+  const char* const what = s.plain_cycles == s.cycles ? "nothing was drafted, plain decode is the fastest here:" : "drafting gives";
+  std::fprintf(stderr, "%.0f tokens/s without: %s %.2f x the speed%s, %s\n", Comparison::median(c.without), what,
                Comparison::median(c.ratios), times.c_str(),
                c.same ? "the same text token for token" : "sampled rule: another draw of the same law");
 }

@@ -130,3 +130,14 @@ expect 2 "--tree: there are chain.*, not chian " "$aerie" run --model "$model" -
 expect 2 "--compare: .*give --drafter" "$aerie" run --model "$model" --compare --prompt x
 expect 1 "is a folder, not a package; aerie convert" "$aerie" run --model "$root/samples/models" --prompt x
 expect 1 "not an Aerie package; aerie convert" "$aerie" run --model "$root/README.md" --prompt x
+expect 2 "there is no command foo " "$aerie" foo
+expect 2 "there is no command foo " "$aerie" plugin foo
+expect 2 "there is no option --mode " "$aerie" run --mode "$model" --prompt x
+expect 2 "--seed: -1 is negative" "$aerie" run --model "$model" --seed -1 --prompt x
+expect 2 "--top-p: Value 3 not in range" "$aerie" run --model "$model" --top-p 3 --prompt x
+expect 2 "--limit requires --prompts" "$aerie" bench --model "$model" --limit 2
+expect 1 "a drafter package, not a target" "$aerie" convert "$head" --drafter-for "$head" -o "$tmp/x.aerie"
+expect 1 "not a checkpoint of any known format (Hugging Face folder" "$aerie" convert "$root/README.md" -o "$tmp/x.aerie"
+expect 0 "no row of ngram, tree chain, noise sampled: " "$aerie" bench --model "$model" --drafter ngram --draft-noise sampled --max-tokens 2 --repeats 1
+# What is said of a text: tau only of cycles that no limit cut, a cycle is not "1 cycles".
+expect 0 "tau - (1 cycle, " "$aerie" run --model "$model" --drafter "$head" --tree chain --prompt "It was" --max-tokens 1
