@@ -141,7 +141,7 @@ void head(HeadTask task, const Place& p) {
   else if (task.linear.groups == 2 || HeadBlock<kType, 4>::stages(p.most_shared) < 2) ranges<kType, 2>(task, p);
   else ranges<kType, 4>(task, p);
   task.linear.stages = 2;  // it rarely streams
-  launch<head_rows<kType>, kRowThreads>(p, {many_rows(task.wanted.rows)}, kRowThreads,
+  launch<head_rows<kType>, kRowThreads>(p, {bucket(task.wanted.rows)}, kRowThreads,
                            std::max(sizeof(RowMemory), HeadBlock<kType, 1>::shared(task.linear.stages)), task);
 }
 

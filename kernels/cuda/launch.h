@@ -42,7 +42,7 @@ __device__ __forceinline__ void run_argument(const Argument<A>& full) {
     if (ahead) kAhead(full.value);
   }
   wait_for_kernel_before();
-  if (full.wanted && *full.wanted == 0) {
+  if (full.wanted && load_now(full.wanted) == 0) {
     if (ahead) copy_async_commit(), copy_async_wait<0>();
     return;
   }

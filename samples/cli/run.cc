@@ -152,7 +152,7 @@ void print_summary(const RunOptions& o, const Generated& g, const Comparison& c,
   if (!o.drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
   if (c.ratios.empty()) return;
   const std::string times = c.ratios.size() > 1 ? " (medians of " + std::to_string(c.ratios.size()) + " times in turn)" : "";
-  const char* const what = s.plain_cycles == s.cycles ? "nothing was drafted, plain decode is the fastest here:" : "drafting gives";
+  const char* const what = s.plain_cycles == s.cycles ? "the drafter was not asked (plain decode is as fast here):" : "drafting gives";
   std::fprintf(stderr, "%.0f tokens/s without: %s %.2f x the speed%s, %s\n", Comparison::median(c.without), what,
                Comparison::median(c.ratios), times.c_str(),
                c.same ? "the same text token for token" : "sampled rule: another draw of the same law");

@@ -3,7 +3,7 @@
 same inflated to the quickstart's larger shape.
 
 Every line and every seed is one `aerie run --compare`: the same text twice, with the drafter and without. The lines take
-turns, seed after seed, so that all see the same weather. Ratio: with over without, of the same run. README's table.
+turns, seed after seed, so that all see the same weather. Ratio: with over without, of the same run. The table of docs/demo-speed.md.
 BUILD has `inflate` (cmake --build BUILD --target inflate).
 """
 import argparse
