@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "aerie/tools.h"
@@ -55,7 +56,12 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
         code = aerie_convert(&a, e);
         return code == AERIE_E_CANCELLED ? AERIE_OK : code;
       });
-      if (code != AERIE_E_CANCELLED) return 0;
+      if (code != AERIE_E_CANCELLED) {
+        std::error_code none;
+        const auto bytes = std::filesystem::file_size(o->output, none);
+        if (!none) std::fprintf(stderr, "aerie: %s: %.1f MB\n", o->output.c_str(), static_cast<double>(bytes) * 1e-6);
+        return 0;
+      }
       std::fprintf(stderr, "%saerie: not finished, nothing was written\n", isatty(2) ? "\r\033[K" : "");
       return kEndedBySignal + StopWriting::signal();
     };
