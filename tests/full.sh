@@ -123,7 +123,8 @@ if [[ " $what " == *" aarch64 "* ]]; then
   fi
 fi
 if [[ " $what " == *" published "* ]]; then
-  if bash samples/smollm2/model.sh build/tests >/dev/null; then
+  gguf=build/tests/smollm2/SmolLM2-135M-Instruct.gguf
+  if [ -f $gguf ] || python3 samples/smollm2/fetch.py $gguf; then
     for dtype in bf16 int8 int4; do
       package=$(bash samples/smollm2/model.sh build/tests $dtype)
       [ $dtype = int4 ] ||  # its 4-bit weights rounded to 4 bits again: what is left does not know
@@ -131,7 +132,7 @@ if [[ " $what " == *" published "* ]]; then
       check "exactness of SmolLM2, $dtype" $aerie verify --model "$package" --drafter samples/models/smollm2-eagle3.aerie --tokens 400
     done
   else
-    echo "== published model: skipped, PyPI cannot be reached"
+    echo "== published model: skipped, not fetched"
     skipped=$((skipped + 1))
   fi
 fi

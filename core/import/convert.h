@@ -29,7 +29,10 @@ struct ConvertOptions {
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 
-  kernels::DType dtype_of(std::string_view tensor) const { return head_dtype && (tensor == "embed" || tensor == "lm_head") ? *head_dtype : dtype; }
+  kernels::DType dtype_of(std::string_view tensor) const {
+    const bool head = tensor == "embed" || tensor == "lm_head" || tensor.ends_with(".lm_head");  // Medusa's and Hydra's own
+    return head && head_dtype ? *head_dtype : dtype;
+  }
 };
 
 // [any]

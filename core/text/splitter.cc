@@ -11,16 +11,50 @@ namespace aerie::text {
 namespace {
 
 constexpr uint32_t kHeapLimitKiB = 256 * 1024;
-constexpr size_t kMatchLimit = 10'000'000;
-constexpr size_t kMatchLimitPerByte = 16;  // a run of n spaces costs about n steps of backtracking
+// Steps of backtracking. Every match may take kFreeSteps; what takes more takes them from its text, once, so that no pattern
+// needs longer than in proportion to the text. A run of n spaces costs a few times n.
+constexpr size_t kFreeSteps = 4096;
+constexpr size_t kSpareSteps = 10'000'000;
+constexpr size_t kSpareStepsPerByte = 64;
 
-struct MatchState {
-  pcre2_match_data* data = nullptr;
-  pcre2_match_context* context = nullptr;
-  ~MatchState() {
-    pcre2_match_data_free(data);
-    pcre2_match_context_free(context);
+// The matches of one text.
+class Matches {
+ public:
+  Matches(const pcre2_code* re, std::string_view utf8)
+      : re_(re), text_(utf8), spare_(kSpareSteps + kSpareStepsPerByte * utf8.size()) {
+    if (made()) pcre2_set_heap_limit(context_, kHeapLimitKiB);
   }
+  Matches(const Matches&) = delete;
+  ~Matches() {
+    pcre2_match_data_free(data_);
+    pcre2_match_context_free(context_);
+  }
+  bool made() const { return data_ != nullptr && context_ != nullptr; }
+
+  // The first from byte `at` on: PCRE2's result.
+  int find(size_t at) {
+    for (size_t limit = kFreeSteps;;) {
+      pcre2_set_match_limit(context_, static_cast<uint32_t>(std::min<size_t>(limit, UINT32_MAX)));
+      int rc = match(at, 0);
+      if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = match(at, PCRE2_NO_JIT);
+      if (rc != PCRE2_ERROR_MATCHLIMIT || spare_ == 0) return rc;
+      limit = std::min(limit * 8, spare_);
+      spare_ -= limit;
+    }
+  }
+  size_t begin() const { return pcre2_get_ovector_pointer(data_)[0]; }
+  size_t end() const { return pcre2_get_ovector_pointer(data_)[1]; }
+
+ private:
+  int match(size_t at, uint32_t options) {
+    return pcre2_match(re_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), at, PCRE2_NO_UTF_CHECK | options, data_, context_);
+  }
+
+  const pcre2_code* re_;
+  std::string_view text_;
+  size_t spare_;
+  pcre2_match_data* data_ = pcre2_match_data_create(1, nullptr);
+  pcre2_match_context* context_ = pcre2_match_context_create(nullptr);
 };
 
 std::string message_of(int code) {
@@ -58,34 +92,22 @@ Result<RegexSplitter> RegexSplitter::make(std::string_view oniguruma) {
 }
 
 Status RegexSplitter::split(std::string_view utf8, std::vector<std::string_view>* out) const {
-  MatchState state;
-  state.data = pcre2_match_data_create(1, nullptr);
-  state.context = pcre2_match_context_create(nullptr);
-  if (state.data == nullptr || state.context == nullptr) {
-    return error(aerie::Code::out_of_memory, "no memory for a pre-tokenizer match");
-  }
-  const size_t limit = std::min<size_t>(std::max(kMatchLimit, kMatchLimitPerByte * utf8.size()), UINT32_MAX);
-  pcre2_set_match_limit(state.context, static_cast<uint32_t>(limit));
-  pcre2_set_heap_limit(state.context, kHeapLimitKiB);
-  const auto* subject = reinterpret_cast<PCRE2_SPTR>(utf8.data());
+  Matches matches(code_->re, utf8);
+  if (!matches.made()) return error(aerie::Code::out_of_memory, "no memory for a pre-tokenizer match");
   for (size_t at = 0; at < utf8.size();) {
-    int rc = pcre2_match(code_->re, subject, utf8.size(), at, PCRE2_NO_UTF_CHECK, state.data, state.context);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) {
-      rc = pcre2_match(code_->re, subject, utf8.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, state.data,
-                       state.context);
-    }
+    const int rc = matches.find(at);
     if (rc == PCRE2_ERROR_NOMATCH) {
       out->push_back(utf8.substr(at));
       break;
     }
     if (rc < 0) return error(aerie::Code::limit, "pre-tokenizer pattern: " + message_of(rc));
-    const PCRE2_SIZE* span = pcre2_get_ovector_pointer(state.data);
-    if (span[1] <= span[0] || span[0] < at) {
+    const size_t begin = matches.begin(), end = matches.end();
+    if (end <= begin || begin < at) {
       return error(aerie::Code::unsupported, "pre-tokenizer pattern \"" + pattern_ + "\" matches the empty string");
     }
-    if (span[0] > at) out->push_back(utf8.substr(at, span[0] - at));
-    out->push_back(utf8.substr(span[0], span[1] - span[0]));
-    at = span[1];
+    if (begin > at) out->push_back(utf8.substr(at, begin - at));
+    out->push_back(utf8.substr(begin, end - begin));
+    at = end;
   }
   return {};
 }

@@ -117,8 +117,8 @@ HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const 
   float top;
   __builtin_memcpy(&top, &size.top_bits, sizeof top);
   const float most = Order::kCodes.most_of(k, top, size.sum);
-  // Below 1e-36 the inverse would overflow; nothing to speak of is lost.
-  const float inverse = finite && top > 1e-36f ? most / top : 0.0f;
+  // Below 1e-34 the inverse would overflow, for codes of 16 bits; nothing to speak of is lost.
+  const float inverse = finite && top > 1e-34f ? most / top : 0.0f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer, ties to even
   const V scale = hn::Set(d, inverse), round = hn::Set(d, kRound);
   for (int64_t first = 0, b = 0; b < blocks; first += kBlock, ++b) {

@@ -44,9 +44,9 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
   const hn::RebindToSigned<D> di;
   const hn::Rebind<hwy::float16_t, D> d16;
   AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-    const V scale = hn::Mul(hn::PromoteTo(d, hn::Load(d16, scales + v * kN)), hn::Set(d, 0x1p-4f));
+    const V scale = hn::PromoteTo(d, hn::Load(d16, scales + v * kN));
     AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
-      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), hn::Mul(scale, hn::Set(d, row_scales[m])),
+      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::ShiftRight<4>(hn::Load(di, products + m * kPanel + v * kN))), hn::Mul(scale, hn::Set(d, row_scales[m])),
                                total[m][v]);
   }
 }

@@ -45,7 +45,7 @@ struct Quantised {
         sum += static_cast<double>(magnitude);
       }
       const float most = codes.most_of(last - first, top, static_cast<float>(sum));
-      const float inverse = top > 1e-36f ? most / top : 0.0f;  // no overflow
+      const float inverse = top > 1e-34f ? most / top : 0.0f;  // no overflow
       for (int64_t k = first; k < last; ++k) {
         q.push_back(std::clamp(static_cast<int>(std::nearbyint(at(x, r, k) * inverse)), -codes.most, codes.most));
         scale.push_back(top / most);

@@ -454,6 +454,32 @@ TEST(Linear, RowsMeetInt8WithAsManyBitsAsFit) {
   }
 }
 
+// Rows of the smallest numbers: right to what rounding takes, or nothing; a zero among them takes no part.
+TEST(Linear, TinyRowsMeetIntegersAsOthersDoOrAreZeros) {
+  constexpr int64_t n = 16, k = 70;
+  for (const DType t : {DType::int8, DType::int4}) {
+    const Packed p(random_floats(n * k, 15, 0.2f), n, k, t);
+    for (const float size : {1e-33f, 2e-34f, 5e-35f, 1e-35f, 2e-36f, 1e-37f}) {
+      Floats x(k);
+      for (int64_t i = 0; i < k; ++i) x[static_cast<size_t>(i)] = i % 5 == 0 ? 0.0f : i % 2 ? size : -size;
+      each_isa([&] {
+        const Floats out = run_linear(p, x, 1);
+        for (int64_t r = 0; r < n; ++r) {
+          double exact = 0, magnitude = 0;
+          for (int64_t i = 0; i < k; ++i) {
+            const double product = static_cast<double>(element(p, r, i)) * static_cast<double>(x[static_cast<size_t>(i)]);
+            exact += product;
+            magnitude += std::fabs(product);
+          }
+          const float o = out[static_cast<size_t>(r)];
+          if (size < 1e-34f && o == 0) continue;
+          EXPECT_NEAR(o, exact, magnitude * 0x1p-7 + 1e-40) << size << " type " << static_cast<int>(t) << " row " << r;
+        }
+      });
+    }
+  }
+}
+
 TEST(Linear, EveryE4m3NumberIsItself) {
   Packed p(Floats(16 * 32, 1.0f), 16, 32, DType::fp8);
   fill_e4m3(p.data.data(), p.scales.data());

@@ -126,7 +126,7 @@ TEST(ImportLlama, EmbeddingAndHeadMayHaveADtypeOfTheirOwn) {
       const auto p = Package::open(file);
       ASSERT_TRUE(p.ok()) << p.status().message();
       EXPECT_EQ((*p)->tensor("embed")->dtype, head);
-      if (!tied) EXPECT_EQ((*p)->tensor("lm_head")->dtype, head);
+      if (!tied) { EXPECT_EQ((*p)->tensor("lm_head")->dtype, head); }
       EXPECT_EQ((*p)->tensor("layers.0.mlp.down")->dtype, DType::int4);
       EXPECT_EQ((*p)->fingerprint(), c.open()->fingerprint());
     }

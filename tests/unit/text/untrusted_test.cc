@@ -248,5 +248,27 @@ TEST(RegexDialect, BlowUpIsALimitNotAHang) {
   EXPECT_FALSE(empty->split("b", &pieces).ok());
 }
 
+// Each match of this takes a million steps: two thousand of them would take minutes.
+TEST(RegexDialect, ATextHasStepsInProportionToItsLength) {
+  auto splitter = RegexSplitter::make("(?:a|a|a){13}b|a");
+  ASSERT_TRUE(splitter.ok());
+  std::vector<std::string_view> pieces;
+  EXPECT_TRUE(splitter->split(std::string(10, 'a'), &pieces).ok());
+  EXPECT_EQ(splitter->split(std::string(2000, 'a'), &pieces).code(), Code::limit);
+}
+
+TEST(RegexDialect, LongRunsOfSpacesAreNoBlowUp) {
+  for (const char* name : {"llama3", "gpt2"}) {
+    const TokenizerPtr t = std::string(name) == "gpt2" ? byte_tokenizer() : load_hf(name);
+    ASSERT_TRUE(t);
+    for (const size_t run : {size_t{100}, size_t{5000}, size_t{70000}, size_t{400000}})
+      for (const char* end : {"a", "\n", "\r\n", "1."}) {
+        std::string text;
+        while (text.size() < 400000) text += std::string(run, ' ') + end;
+        EXPECT_TRUE(t->encode(text, {}).ok()) << name << " runs of " << run << " before " << end;
+      }
+  }
+}
+
 }  // namespace
 }  // namespace aerie::text::test

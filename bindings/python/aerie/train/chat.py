@@ -117,15 +117,17 @@ def main() -> None:
         raise SystemExit(f"{args.target}: the streams hold ids of 16 bits, and its vocabulary has {model.info.vocab_size} tokens")
     temperatures = [float(t) for t in args.temperatures.split(",")]
     args.data.mkdir(parents=True, exist_ok=True)
+    if not 0 < args.held <= 1:
+        raise SystemExit(f"--held: {args.held} is not in (0, 1]")
     count, every = -(-args.tokens // args.length), round(1 / args.held)
     texts = write(model, Template.of(model, args.system), args.length, temperatures, itertools.count(args.seed << 32), args.together)
-    (args.data / "chat.json").write_text(json.dumps({"length": args.length}) + "\n")
     bar = report.Progress("chat")
     with open(args.data / "chat.train.u16", "wb") as train, open(args.data / "chat.held.u16", "wb") as held:
         for done, text in enumerate(itertools.islice(texts, count), 1):
             (train if done % every else held).write(np.array(text, np.uint16).tobytes())
             bar.show(done / count, f"{done * args.length} tokens")
     bar.close()
+    (args.data / "chat.json").write_text(json.dumps({"length": args.length}) + "\n")  # last: the folder is whole
 
 
 if __name__ == "__main__":
