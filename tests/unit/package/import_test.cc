@@ -131,6 +131,11 @@ TEST(ImportLlama, EmbeddingAndHeadMayHaveADtypeOfTheirOwn) {
       EXPECT_EQ((*p)->fingerprint(), c.open()->fingerprint());
     }
   }
+  ConvertOptions drafter;  // Medusa's and Hydra's own heads
+  drafter.dtype = DType::int4;
+  drafter.head_dtype = DType::int8;
+  EXPECT_EQ(drafter.dtype_of("heads.3.lm_head"), DType::int8);
+  EXPECT_EQ(drafter.dtype_of("heads.3.0.linear"), DType::int4);
   Checkpoint bad;
   bad.options.head_dtype = DType::i32;
   bad.refused(Code::invalid_argument, {"dtype must be"});
