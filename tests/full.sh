@@ -49,8 +49,9 @@ fi
 if [[ " $what " == *" sanitize "* ]]; then
   if cmake --preset sanitize >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
     for t in build/sanitize/bin/test_{inflate,gpu_report}; do check "sanitized $(basename "$t")" "$t" --gtest_brief=1; done
-    for t in build/sanitize/bin/test_{capi,session,cuda,kernels}; do
-      check "sanitized $(basename "$t")" "$t" --gtest_brief=1 --gtest_filter="$(paste -sd: tests/long_sanitized.txt)"
+    for t in build/sanitize/bin/test_{capi,session,cuda,kernels,tree}; do
+      check "sanitized $(basename "$t")" env AERIE_EVERY_ALLOCATION=1 "$t" --gtest_brief=1 \
+        --gtest_filter="$(paste -sd: tests/long_sanitized.txt):Calls/OutOfMemoryIn.*"
     done
   else
     tail -n 40 "$tmp/sanitize.log"
