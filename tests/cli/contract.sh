@@ -37,7 +37,7 @@ assert r["tokens"] == first["tokens"] and r["cycles"] <= 24, r
 assert 1 <= r["compared"] <= 25 and r["tokens_per_second"] > 0 and r["plain_tokens_per_second"] > 0, r
 EOF
 "$aerie" inspect "$model" --json | python3 -c 'import json,sys; json.load(sys.stdin)'
-"$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 6000 --length 48
+"$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 4000 --length 48
 head -c 100000 "$model" >"$tmp/cut.aerie"
 expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
 expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
@@ -71,7 +71,8 @@ expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --head-dtype int3
 "$aerie" convert "$model" -o "$tmp/candidates.aerie" --candidate-head 24 2>"$tmp/err"
 grep -q "rank 24 holds" "$tmp/err"
 "$aerie" inspect "$tmp/candidates.aerie" --json | python3 -c 'import json,sys; assert json.load(sys.stdin)["candidate_rank"] == 24'
-"$aerie" verify --model "$tmp/candidates.aerie" --drafter "$head" --tokens 1500 --length 48
+"$aerie" run --model "$tmp/candidates.aerie" --drafter "$head" --tree eagle2 --prompt "It was" --max-tokens 24 --temperature 0.7 --seed 5 --json >"$tmp/r.json"
+python3 -c 'import json,sys; a, b = (json.load(open(p))["tokens"] for p in sys.argv[1:]); assert a == b' "$tmp/r.json" "$tmp/first.json"
 expect 1 "above the hidden size" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head 193
 expect 1 "part of its target" "$aerie" convert "$head" -o "$tmp/x.aerie" --candidate-head 8
 expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head -3
