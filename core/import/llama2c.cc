@@ -80,7 +80,9 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
   AERIE_ASSIGN(const auto file, platform::MappedFile::open(o.source));
   const auto bytes = file->bytes();
   Result<LlamaConfig> header = read_header(bytes);
-  if (!header.ok()) return header.status().at(o.source + ": not a checkpoint of any known format (Hugging Face folder, safetensors, GGUF, llama2.c, .aerie); as llama2.c's");
+  if (!header.ok())
+    return header.status().at(o.source + ": not a checkpoint of any known format (Hugging Face folder, safetensors, GGUF, llama2.c, "
+                                         ".aerie); as llama2.c's");
   LlamaConfig c = *header;
   const int64_t h = c.hidden, f = c.ffn, v = c.vocab_size, kv = int64_t{c.kv_heads} * c.head_dim, n = c.layers;
   Weights w(bytes.subspan(7 * sizeof(int32_t)));

@@ -11,8 +11,8 @@ namespace aerie::text {
 namespace {
 
 constexpr uint32_t kHeapLimitKiB = 256 * 1024;
-// Steps of backtracking. Every match may take kFreeSteps; what takes more takes them from its text, once, so that no pattern
-// needs longer than in proportion to the text. A run of n spaces costs a few times n.
+// Steps of backtracking. Every match may take kFreeSteps; those that need more share what the text has to spare, so that no
+// pattern takes longer than in proportion to the text. A run of n spaces costs a few times n.
 constexpr size_t kFreeSteps = 4096;
 constexpr size_t kSpareSteps = 10'000'000;
 constexpr size_t kSpareStepsPerByte = 64;

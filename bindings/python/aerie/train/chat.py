@@ -112,13 +112,13 @@ def main() -> None:
     parser.add_argument("--together", type=int, default=32, help="dialogues in a pass")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
+    if not 0 < args.held <= 1:
+        parser.error(f"--held: {args.held} is not in (0, 1]")
     model = aerie.Model(args.target, aerie.Runtime(threads=args.threads), kv_positions=2 * args.together * (args.length + 64))
     if model.info.vocab_size > 1 << 16:
         raise SystemExit(f"{args.target}: the streams hold ids of 16 bits, and its vocabulary has {model.info.vocab_size} tokens")
     temperatures = [float(t) for t in args.temperatures.split(",")]
     args.data.mkdir(parents=True, exist_ok=True)
-    if not 0 < args.held <= 1:
-        raise SystemExit(f"--held: {args.held} is not in (0, 1]")
     count, every = -(-args.tokens // args.length), round(1 / args.held)
     texts = write(model, Template.of(model, args.system), args.length, temperatures, itertools.count(args.seed << 32), args.together)
     bar = report.Progress("chat")
