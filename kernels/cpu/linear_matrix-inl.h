@@ -96,8 +96,7 @@ class MatrixPanels {
     run(row, {padded[0], kTileBytes, rows_at(row, steps_), apart(), height(), 1, sums, steps_ == 0, {padded[0], 0}});
   }
   void run(int64_t row, const MatrixTile& t) {
-    if constexpr (!sums_apart(T))
-      if (op_.x.rows - row <= kSide) return matrix_steps<Tiles, T, 1, P>(tiles_, t);
+    if (sum_tiles(T, op_.x.rows) == 1 || (!sums_apart(T) && op_.x.rows - row <= kSide)) return matrix_steps<Tiles, T, 1, P>(tiles_, t);
     if constexpr (P <= 2) matrix_steps<Tiles, T, 2, P>(tiles_, t);
   }
 
@@ -106,10 +105,11 @@ class MatrixPanels {
     const D d;
     const hn::RebindToSigned<D> di;
     const float* scales = static_cast<const float*>(op_.w.scales) + panel_ * kPanel;
+    const int64_t second = (stacked(T, op_.x.rows) ? op_.x.rows : kSide) * kWidth;
     for (int64_t m = 0; m < rows; ++m, sums += kWidth) {
       const V row_scale = hn::Set(d, x_.scale[row + m]);
       AERIE_UNROLL for (size_t j = 0; j < kWidth; j += kN) {
-        const VI high = hn::BitCast(di, hn::Load(d, sums + j)), low = hn::BitCast(di, hn::Load(d, sums + kSide * kWidth + j));
+        const VI high = hn::BitCast(di, hn::Load(d, sums + j)), low = hn::BitCast(di, hn::Load(d, sums + second + j));
         const V sum = hn::ConvertTo(d, hn::Add(hn::ShiftLeft<8>(high), low));
         hn::Store(hn::Mul(hn::Mul(sum, hn::Load(d, scales + j)), row_scale), d, sums + j);
       }
@@ -148,9 +148,8 @@ template <class Tiles, DType T>
 void matrix_panels_of(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
   if (op.x.rows > group_rows(T)) return matrix_lots<Tiles, T>(tiles, op, first, last, x, sums);
   int64_t panel = first;
-  if constexpr (!sums_apart(T))
-    if (op.x.rows <= kSide)
-      for (; panel + 4 <= last; panel += 4) MatrixPanels<Tiles, T, 4>(tiles, op, x, panel).stream(sums);
+  if (sum_tiles(T, op.x.rows) == 1)
+    for (; panel + 4 <= last; panel += 4) MatrixPanels<Tiles, T, 4>(tiles, op, x, panel).stream(sums);
   for (; panel + 2 <= last; panel += 2) MatrixPanels<Tiles, T, 2>(tiles, op, x, panel).stream(sums);
   if (panel < last) MatrixPanels<Tiles, T, 1>(tiles, op, x, panel).stream(sums);
 }
@@ -191,7 +190,8 @@ void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t l
 template <class Tiles>
 typename Tiles::Shapes shapes_for(DType weights, int64_t m) {
   typename Tiles::Shapes s;
-  for (int i = 0; i < 8; ++i) s.row_bytes[i] = kLine, s.rows[i] = static_cast<uint8_t>(i < 6 ? tile_height(m) : kSide);
+  const int64_t height = stacked(weights, m) ? 2 * m : tile_height(m);
+  for (int i = 0; i < 8; ++i) s.row_bytes[i] = kLine, s.rows[i] = static_cast<uint8_t>(i < 6 ? height : kSide);
   if (weights == DType::int4) s.row_bytes[4] = kBlock, s.rows[6] = kBlock / 4;
   return s;
 }

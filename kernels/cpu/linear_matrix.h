@@ -9,15 +9,19 @@ namespace aerie::kernels::cpu {
 constexpr int64_t kSide = 16;                  // rows of a tile
 constexpr int64_t kTileBytes = kSide * kLine;  // of one with all of them
 constexpr int64_t kLeastMatrixCols = 64;       // of bf16: below, what two bf16 lose of an activation is more than the sum's rounding
-constexpr int64_t kLeastInt4Rows = 9;         // of int4: fewer are faster without
+constexpr int64_t kLeastInt4Rows = 13;         // of int4: fewer are faster without
 
 // Parts that an activation is cut into: two bf16, or the high and the low byte of a code.
 constexpr int64_t matrix_parts(DType weights) { return weights == DType::int4 ? 1 : 2; }
 // Each has a sum of its own, in the place of a second tile of rows.
 constexpr bool sums_apart(DType weights) { return weights == DType::int8; }
+// Of few rows both lie in one tile, the second behind the first.
+constexpr bool stacked(DType weights, int64_t m) { return sums_apart(weights) && m <= kSide / 2; }
 // Rows that meet a panel at once; tiles of sums that m rows have with it.
 constexpr int64_t group_rows(DType weights) { return sums_apart(weights) ? kSide : 2 * kSide; }
-constexpr int64_t sum_tiles(DType weights, int64_t m) { return round_up(m, kSide) / kSide * (sums_apart(weights) ? 2 : 1); }
+constexpr int64_t sum_tiles(DType weights, int64_t m) {
+  return round_up(m, kSide) / kSide * (sums_apart(weights) && !stacked(weights, m) ? 2 : 1);
+}
 
 // Tiles of k that m rows meet at once: half a megabyte of rows.
 constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
@@ -29,7 +33,7 @@ constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
 constexpr int64_t kMostLotPanels = 16;
 constexpr int64_t matrix_panels_at_once(DType weights, int64_t m, int64_t k) {
   if (weights == DType::int4) return 1;
-  if (m <= group_rows(weights)) return m <= kSide && !sums_apart(weights) ? 4 : 2;
+  if (m <= group_rows(weights)) return sum_tiles(weights, m) == 1 ? 4 : 2;
   if (data_bytes(weights, Layout::panel16, kPanel, k) / kTileBytes <= matrix_steps_at_once(weights, m)) return 2;
   const int64_t most = (32 << 20) / (kPanel * k * m) / 2 * 2;
   return most < 4 ? 4 : most < kMostLotPanels ? most : kMostLotPanels;
@@ -38,7 +42,7 @@ constexpr int64_t matrix_panels_at_once(DType weights, int64_t m, int64_t k) {
 constexpr int64_t matrix_sums_bytes(DType weights, int64_t m, int64_t k) {
   return sum_tiles(weights, m) * kTileBytes * matrix_panels_at_once(weights, m, k);
 }
-// Rows that the tiles of an op have, of which there are m.
+// Rows of an op of m in a tile of theirs.
 constexpr int64_t tile_height(int64_t m) { return m < kSide ? m : kSide; }
 // Bytes of a packed row: of each part whole lines.
 constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {

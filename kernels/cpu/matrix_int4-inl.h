@@ -16,15 +16,15 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Block b of int4 weights as two lots of 16 k, sixteen times what they stand for: a nibble less 8 in the upper half of a byte.
+// A block of int4 weights as two lots of 16 k, a byte for each: a nibble less 8.
 HWY_INLINE void unpack_block(const uint8_t* w, uint8_t* out) {
   const hn::Repartition<uint8_t, D> d8;
   const hn::Repartition<uint16_t, D> d16;
-  const auto sign = hn::Set(d8, 0x88), upper = hn::Set(d8, 0xf0);
+  const auto low = hn::Set(d8, 15), eight = hn::Set(d8, 8);
   AERIE_UNROLL for (size_t i = 0; i < 4 * kLine; i += 4 * kN) {
     const auto bytes = hn::Load(d8, w + i);
-    hn::Store(hn::And(hn::Xor(hn::BitCast(d8, hn::ShiftLeft<4>(hn::BitCast(d16, bytes))), sign), upper), d8, out + i);
-    hn::Store(hn::And(hn::Xor(bytes, sign), upper), d8, out + 4 * kLine + i);
+    hn::Store(hn::Sub(hn::And(bytes, low), eight), d8, out + i);
+    hn::Store(hn::Sub(hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), low), eight), d8, out + 4 * kLine + i);
   }
 }
 
@@ -46,7 +46,7 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
   AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
     const V scale = hn::PromoteTo(d, hn::Load(d16, scales + v * kN));
     AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
-      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::ShiftRight<4>(hn::Load(di, products + m * kPanel + v * kN))), hn::Mul(scale, hn::Set(d, row_scales[m])),
+      total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), hn::Mul(scale, hn::Set(d, row_scales[m])),
                                total[m][v]);
   }
 }

@@ -28,7 +28,7 @@ struct MatrixTile {
   int64_t rows;      // bytes to the next one, or to the rows' second part
   int64_t height;    // rows of a tile
   int64_t steps;     // tiles along k
-  float* sums;       // (row, panel, lane); the second parts' behind the first's
+  float* sums;       // (row of a tile, panel, lane); the second parts' behind the first's
   bool begin;        // else they are added to
   MatrixFetch fetch;
 };
@@ -69,12 +69,13 @@ HWY_INLINE void add_products(Tiles& tiles, const MatrixTile& t, const uint8_t* w
     tiles.template load<B>(w + p * t.size, kLine);
   };
   if constexpr (R == 1) {
+    constexpr bool kTwice = matrix_parts(T) == 2 && !sums_apart(T);
     tiles.template load<4>(x, kLine);
-    if constexpr (matrix_parts(T) == 2) tiles.template load<5>(x + t.height * kLine, kLine);
+    if constexpr (kTwice) tiles.template load<5>(x + t.height * kLine, kLine);
     each_sum<R, P>([&]<int C>(int, int p) HWY_ATTR {
       load_panel.template operator()<6 + C % 2>(p);
       add_tile<Tiles, T, C, 4, 6 + C % 2>(tiles);
-      if constexpr (matrix_parts(T) == 2) add_tile<Tiles, T, C, 5, 6 + C % 2>(tiles);
+      if constexpr (kTwice) add_tile<Tiles, T, C, 5, 6 + C % 2>(tiles);
     });
   } else {
     load_panel.template operator()<6>(0);
