@@ -69,11 +69,13 @@ class CpuDevice;
 class CpuQueue final : public Queue {
  public:
   explicit CpuQueue(CpuDevice& device) : device_(device) {}
+  ~CpuQueue() override { shared_memory_.release(); }
   Status submit(std::span<const Op> ops) override {
     if (state_ == RunState::pending) return error(Code::busy, "cpu queue: a plan is running");
     ops_ = ops;
     op_ = 0;
     task_ = 0;
+    begun_ = false;
     first_run_ = new_runs(ops.size());
     from_memory_ = have_weights_from_memory(ops);
     state_ = RunState::pending;
@@ -87,6 +89,8 @@ class CpuQueue final : public Queue {
   static bool have_weights_from_memory(std::span<const Op> ops);
   int64_t estimate() const;
   int64_t first_round(int32_t tasks) const;
+  void next_op() { ++op_, task_ = 0, begun_ = false; }
+  Status make_shared();
   Status run_tasks(int32_t count);
 
   CpuDevice& device_;
@@ -97,6 +101,9 @@ class CpuQueue final : public Queue {
   uint64_t first_run_ = 0;
   bool from_memory_ = false;
   Clock::duration slack_{};
+  Scratch shared_memory_;    // grows to the largest op's
+  void* shared_ = nullptr;   // of ops_[op_], once it has begun
+  bool begun_ = false;
 };
 
 class CpuDevice final : public Device {
@@ -151,8 +158,16 @@ struct Batch {
   int threads;
   uint64_t run;
   const Isa& isa;
+  void* shared;
   std::atomic<bool> failed{false};
 };
+
+void make_part(void* context, int32_t i) noexcept {
+  const FpEnv env;
+  const Batch& b = *static_cast<Batch*>(context);
+  const RunsIsa isa(b.isa);
+  std::visit([&](const auto& op) { cpu::make_shared(op, i, b.threads, b.shared); }, *b.op);
+}
 
 // Noexcept for what throws on a thread that is not ours. Only scratch memory can: it grows to the
 // largest op once.
@@ -162,7 +177,7 @@ void run_one(void* context, int32_t i) noexcept {
   const RunsIsa isa(b.isa);
   try {
     TaskScratch scratch;
-    scratch.get().enter(b.run);
+    scratch.get().enter(b.run, b.shared);
     std::visit([&](const auto& op) { cpu::run(op, b.first + i, b.threads, scratch.get()); }, *b.op);
   } catch (...) {
     b.failed.store(true, std::memory_order_relaxed);
@@ -209,8 +224,25 @@ int64_t CpuQueue::first_round(int32_t tasks) const {
   return std::max<int64_t>(1, slack / task);
 }
 
+// What all tasks of ops_[op_] read.
+Status CpuQueue::make_shared() {
+  shared_ = nullptr;
+  const int threads = device_.threads();
+  const int64_t bytes = std::visit([&](const auto& op) { return cpu::shared_bytes(op, threads); }, ops_[op_]);
+  if (bytes == 0 || estimate() < kWorthSharing) return {};
+  try {
+    shared_ = shared_memory_.get(static_cast<size_t>(bytes));
+  } catch (const std::bad_alloc&) {
+    state_ = RunState::idle;
+    return error(Code::out_of_memory, "cpu queue: working memory of an op");
+  }
+  Batch batch{&ops_[op_], 0, threads, 0, device_.isa_to_run(), shared_};
+  device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch);
+  return {};
+}
+
 Status CpuQueue::run_tasks(int32_t count) {
-  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.isa_to_run()};
+  Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.isa_to_run(), shared_};
   if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
@@ -229,7 +261,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
   Clock::time_point now = timed ? Clock::now() : Clock::time_point();
-  for (; op_ < ops_.size(); ++op_, task_ = 0) {
+  for (; op_ < ops_.size(); next_op()) {
     if (const auto* run_if = std::get_if<RunIf>(&ops_[op_])) {
       if (*run_if->wanted == 0) op_ += static_cast<size_t>(run_if->ops);
       continue;
@@ -238,13 +270,17 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
     // A row's context says how long its attention takes: one task says nothing about the next.
     const bool alike = !std::holds_alternative<Attention>(ops_[op_]);
     int64_t round = timed ? first_round(n) : n;  // tasks a thread
+    if (!std::exchange(begun_, true)) {
+      AERIE_TRY(make_shared());
+      if (timed && shared_ && slack_ == Clock::duration() && (now = Clock::now()) >= deadline) return state_;
+    }
     while (task_ < n) {
       const auto count = static_cast<int32_t>(std::min<int64_t>(n - task_, round * threads));
       AERIE_TRY(run_tasks(count));
       if (!timed) continue;
       const Clock::time_point start = std::exchange(now, Clock::now());
       if ((task_ < n || op_ + 1 < ops_.size()) && now >= deadline) {
-        if (task_ == n) ++op_, task_ = 0;
+        if (task_ == n) next_op();
         return state_;
       }
       if (alike && task_ < n)  // so the deadline is ahead

@@ -213,8 +213,10 @@ Rates rates() {
   return {50, 20, dots ? 80 : 30};
 }
 
-void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out) {
+// Tiles that begin in [first, last) of the packed rows.
+void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out, int64_t first, int64_t last) {
   each_tile<OtherDots>(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+    if (packed < first || packed >= last) return;
     interleave_rows(x + row * stride, stride, n, tile_rows(n), k, out + packed * k);
   });
 }
@@ -226,14 +228,16 @@ ActivationCodes activation_codes(DType weights) {
   });
 }
 
+// Packed rows [first, last).
 template <class Dots, bool kInt4>
-void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q, int32_t* offsets, float* scales) {
+void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q, int32_t* offsets, float* scales, int64_t first, int64_t last) {
   using Order = typename Dots::template Order<kInt4>;
   static_assert(Order::kCodes.bytes() == sizeof(typename Order::Code));
   const int64_t blocks = round_up(k, kBlock) / kBlock;
   each_tile<Dots>(kInt4 ? DType::int4 : DType::int8, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
     for (int64_t r = 0; r < wide; ++r) {
+      if (packed + r < first || packed + r >= last) continue;
       const auto place = [&](int64_t b) {
         return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kPerBlock;
       };
@@ -245,10 +249,11 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, void* q, int32_t* offsets, float* scales) {
+void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, const PackedRows& rows, int64_t first, int64_t last) {
   with_dots([&](auto dots) {
     using Dots = decltype(dots);
-    (weights == DType::int4 ? quantise_rows<Dots, true> : quantise_rows<Dots, false>)(x, stride, m, k, q, offsets, scales);
+    (weights == DType::int4 ? quantise_rows<Dots, true> : quantise_rows<Dots, false>)(
+        x, stride, m, k, const_cast<void*>(rows.q), const_cast<int32_t*>(rows.offsets), const_cast<float*>(rows.scale), first, last);
   });
 }
 
@@ -271,47 +276,80 @@ ActivationCodes activation_codes(DType weights) {
   return AERIE_DISPATCH(activation_codes)(weights);
 }
 
-PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
-  const int64_t m = op.x.rows, k = op.w.cols;
+namespace {
+
+// One row of floats is read as it lies.
+bool reads_unpacked(const Linear& op) { return op.x.rows == 1 && !is_integer(op.w.dtype) && !on_matrix_unit(op); }
+
+int64_t count_packed(const Linear& op) {
+  return on_matrix_unit(op) ? op.x.rows : AERIE_DISPATCH(packed_rows)(op.w.dtype, op.x.rows);
+}
+
+// An op's packed rows: bytes, where they lie in these, and the making of [first, last) of count_packed.
+struct IntegerBytes {
+  int64_t codes, offsets, scales;
+  explicit IntegerBytes(const Linear& op) {
+    const ActivationCodes of = activation_codes(op.w.dtype);
+    const int64_t packed = count_packed(op), k = k_padded(op.w.dtype, op.w.cols), blocks = k / kBlock;
+    codes = round_up(packed * k * of.bytes(), kLine);
+    offsets = round_up(packed * blocks * 4, kLine);
+    scales = round_up(packed * of.scales(blocks) * 4, kLine);
+  }
+};
+
+int64_t rows_bytes(const Linear& op) {
+  if (reads_unpacked(op)) return 0;
+  if (on_matrix_unit(op)) return round_up(matrix_rows_bytes(op), kLine);
+  if (!is_integer(op.w.dtype)) return round_up(count_packed(op) * op.w.cols * 4, kLine);
+  const IntegerBytes bytes(op);
+  return bytes.codes + bytes.offsets + bytes.scales;
+}
+
+PackedRows rows_at(const Linear& op, char* memory) {
+  if (on_matrix_unit(op)) return matrix_rows_at(op, memory);
+  if (!is_integer(op.w.dtype)) return {static_cast<const float*>(reads_unpacked(op) ? op.x.data : memory)};
+  const IntegerBytes bytes(op);
+  return {nullptr, memory, reinterpret_cast<int32_t*>(memory + bytes.codes), reinterpret_cast<float*>(memory + bytes.codes + bytes.offsets)};
+}
+
+void make_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last) {
   const auto* x = static_cast<const float*>(op.x.data);
-  const auto round64 = [](int64_t n) { return static_cast<size_t>(round_up(n, 64)); };
-  const bool integer = is_integer(op.w.dtype);
-  const size_t before = round64(room);
-  void* memory = scratch.kept();  // by an earlier task of this op on this thread
-  PreparedRows done{{}, memory, memory != nullptr};
-  if (on_matrix_unit(op)) {
-    if (!done.kept) done.room = scratch.get(before + round64(matrix_rows_bytes(op)));
-    done.rows = pack_matrix_rows(op, static_cast<char*>(done.room) + before, done.kept);
-    scratch.keep();
-    return done;
-  }
-  if (m == 1 && !integer) {
-    done.rows.x = x;
-    if (room == 0) return done;
-    if (!done.kept) done.room = scratch.get(before);
-    scratch.keep();
-    return done;
-  }
-  const int64_t packed = AERIE_DISPATCH(packed_rows)(op.w.dtype, m);
-  if (integer) {
-    const int64_t kp = k_padded(op.w.dtype, k), blocks = kp / kBlock;
-    const ActivationCodes codes = activation_codes(op.w.dtype);
-    const size_t q_bytes = round64(packed * kp * codes.bytes()), offset_bytes = round64(packed * blocks * 4);
-    if (!done.kept) done.room = scratch.get(before + q_bytes + offset_bytes + round64(packed * codes.scales(blocks) * 4));
-    auto* q = static_cast<char*>(done.room) + before;
-    auto* offsets = reinterpret_cast<int32_t*>(q + q_bytes);
-    auto* scale = reinterpret_cast<float*>(q + q_bytes + offset_bytes);
-    if (!done.kept)
-      AERIE_DISPATCH(quantise)(x, op.x.stride, m, k, op.w.dtype, q, offsets, scale);
-    done.rows = {nullptr, q, offsets, scale};
-  } else {
-    if (!done.kept) done.room = scratch.get(before + round64(packed * k * 4 + 12));
-    auto* interleaved = reinterpret_cast<float*>(static_cast<char*>(done.room) + before);
-    if (!done.kept) AERIE_DISPATCH(interleave)(x, op.x.stride, m, k, op.w.dtype, interleaved);
-    done.rows.x = interleaved;
-  }
+  if (on_matrix_unit(op)) make_matrix_rows(op, rows, first, last);
+  else if (is_integer(op.w.dtype)) AERIE_DISPATCH(quantise)(x, op.x.stride, op.x.rows, op.w.cols, op.w.dtype, rows, first, last);
+  else if (!reads_unpacked(op)) AERIE_DISPATCH(interleave)(x, op.x.stride, op.x.rows, op.w.cols, op.w.dtype, const_cast<float*>(rows.x), first, last);
+}
+
+int64_t sums_bytes(const Linear& op) {
+  return on_matrix_unit(op) ? round_up(matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols), kLine) : 0;
+}
+
+}  // namespace
+
+PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
+  const int64_t before = round_up(room, kLine), sums = sums_bytes(op), own = scratch.shared() ? 0 : rows_bytes(op);
+  PreparedRows done{{}, scratch.kept(), false};  // by an earlier task of this op on this thread
+  done.kept = done.room != nullptr;
+  if (!done.kept && before + sums + own > 0) done.room = scratch.get(static_cast<size_t>(before + sums + own));
+  auto* memory = static_cast<char*>(done.room);
+  done.rows = rows_at(op, scratch.shared() ? static_cast<char*>(scratch.shared()) : memory + before + sums);
+  done.rows.sums = reinterpret_cast<float*>(memory + before);
+  if (!done.kept && !scratch.shared()) make_rows(op, done.rows, 0, count_packed(op));
   scratch.keep();
   return done;
+}
+
+// So many numbers take a thread some ten microseconds: then they are worth two waits for each other.
+constexpr int64_t kWorthMakingTogether = 1 << 15;
+
+int64_t shared_bytes(const Linear& op, int threads) {
+  return threads > 1 && op.x.rows > 1 && op.x.rows * op.w.cols >= kWorthMakingTogether ? rows_bytes(op) : 0;
+}
+
+int32_t shared_parts(const Linear& op, int threads) { return static_cast<int32_t>(std::min<int64_t>(threads, count_packed(op))); }
+
+void make_shared(const Linear& op, int32_t part, int threads, void* shared) {
+  const int64_t rows = count_packed(op), parts = shared_parts(op, threads);
+  make_rows(op, rows_at(op, static_cast<char*>(shared)), rows * part / parts, rows * (part + 1) / parts);
 }
 
 void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {

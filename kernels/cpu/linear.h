@@ -6,8 +6,8 @@
 
 namespace aerie::kernels::cpu {
 
-// The activations as tiles read them, and `room` bytes of scratch for the caller. Every thread makes its own, once
-// for all of an op's tasks that it runs; kept: an earlier one of them did, its bytes are still in the room.
+// The activations as tiles read them, and `room` bytes of scratch for the caller. Where they are not shared every thread makes its
+// own, once for all of an op's tasks that it runs; kept: an earlier one of them was here, its bytes are still in the room.
 struct PreparedRows {
   PackedRows rows;
   void* room;  // 64-byte aligned

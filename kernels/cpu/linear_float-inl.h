@@ -197,7 +197,8 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
 }
 
 // dst[k][row] of m rows and some more, n in all, whose outputs nobody reads. Squares of four are turned at once; those at
-// the rows' end write into what lies behind it, which is written later: up to three floats behind the tile too.
+// the rows' end write into what lies behind it, which is written later. The last k come one by one: behind the tile may lie one that
+// another thread makes.
 inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t n, int64_t k, float* dst) {
   const hn::FixedTag<float, 4> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
@@ -209,7 +210,7 @@ inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t
   };
   const auto row = [&](int64_t r) { return src + (r < m ? r : m - 1) * stride; };
   int64_t i = 0;
-  for (; i + 4 <= k; i += 4)
+  for (; i + 4 < k; i += 4)
     for (int64_t r = (n - 1) / 4 * 4; r >= 0; r -= 4) {
       const auto x0 = hn::LoadU(d, row(r) + i), x1 = hn::LoadU(d, row(r + 1) + i), x2 = hn::LoadU(d, row(r + 2) + i),
                  x3 = hn::LoadU(d, row(r + 3) + i);

@@ -22,7 +22,9 @@ namespace HWY_NAMESPACE {
 void matrix_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& rows) {
   all_matrix_panels<AmxTiles>(op, first, last, rows, rows.sums);
 }
-void matrix_rows(const Linear& op, char* out, float* scales) { pack_all_matrix_rows(op, out, scales); }
+void matrix_rows(const Linear& op, char* out, float* scales, int64_t first, int64_t last) {
+  pack_all_matrix_rows(op, out, scales, first, last);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu
@@ -46,17 +48,18 @@ static int64_t packed_bytes(const Linear& op) {
 
 static int64_t scale_bytes(const Linear& op) { return round_up(matrix_row_scales(op.w.dtype, op.x.rows, op.w.cols) * 4, kLine); }
 
-int64_t matrix_rows_bytes(const Linear& op) {
-  return packed_bytes(op) + scale_bytes(op) + matrix_sums_bytes(op.w.dtype, op.x.rows, op.w.cols);
+int64_t matrix_rows_bytes(const Linear& op) { return packed_bytes(op) + scale_bytes(op); }
+
+PackedRows matrix_rows_at(const Linear& op, void* memory) {
+  auto* rows = static_cast<char*>(memory);
+  return {nullptr, rows, nullptr, reinterpret_cast<float*>(rows + packed_bytes(op))};
 }
 
-PackedRows pack_matrix_rows(const Linear& op, void* out, [[maybe_unused]] bool kept) {
-  auto* rows = static_cast<char*>(out);
-  auto* scales = reinterpret_cast<float*>(rows + packed_bytes(op));
+void make_matrix_rows([[maybe_unused]] const Linear& op, [[maybe_unused]] const PackedRows& rows, [[maybe_unused]] int64_t first,
+                      [[maybe_unused]] int64_t last) {
 #if HWY_TARGETS & HWY_AVX3_DL
-  if (!kept) N_AVX3_DL::matrix_rows(op, rows, scales);
+  N_AVX3_DL::matrix_rows(op, static_cast<char*>(const_cast<void*>(rows.q)), const_cast<float*>(rows.scale), first, last);
 #endif
-  return {nullptr, reinterpret_cast<int8_t*>(rows), nullptr, scales, scales + scale_bytes(op) / 4};
 }
 
 void linear_matrix_range([[maybe_unused]] const Linear& op, [[maybe_unused]] int64_t first, [[maybe_unused]] int64_t last,

@@ -59,10 +59,11 @@ constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 
 
 // Of floats the number of rows has no say: their sums have another order here.
 bool on_matrix_unit(const Linear& op);
-// The rows as the unit reads them: bytes, and their making.
+// The rows as the unit reads them: bytes, where they lie in these, and the making of [first, last).
 int64_t matrix_rows_bytes(const Linear& op);
-PackedRows pack_matrix_rows(const Linear& op, void* out, bool kept);
-// Panels [first, last) of op.out.
+PackedRows matrix_rows_at(const Linear& op, void* memory);
+void make_matrix_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last);
+// Panels [first, last) of op.out. rows.sums: matrix_sums_bytes.
 void linear_matrix_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows);
 
 }  // namespace aerie::kernels::cpu

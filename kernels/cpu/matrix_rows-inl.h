@@ -59,16 +59,17 @@ void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, 
   }
 }
 
-// Tile after tile. What lies behind the last row is multiplied with the others, and nobody looks at it.
-inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales) {
-  const int64_t m = op.x.rows, k = op.w.cols, height = tile_height(m), bytes = matrix_row_bytes(op.w.dtype, k);
-  for (int64_t row = 0; row < m; row += height) {
+// Rows [first, last) of an op, tile after tile. What lies behind the last one is multiplied with the others, and nobody looks at it.
+inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales, int64_t first, int64_t last) {
+  const int64_t k = op.w.cols, height = tile_height(op.x.rows), bytes = matrix_row_bytes(op.w.dtype, k);
+  for (int64_t row = first, end; row < last; row = end) {
+    const int64_t in_tile = row % height, tile = row - in_tile;
+    end = tile + height < last ? tile + height : last;
     const float* x = static_cast<const float*>(op.x.data) + row * op.x.stride;
-    const int64_t rows = m - row < height ? m - row : height;
-    char* to = out + row * bytes;
-    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, rows, height, k, to);
-    else if (op.w.dtype == DType::int8) pack_matrix_codes(x, op.x.stride, rows, height, k, HighAndLow{height * kLine}, to, scales + row);
-    else pack_matrix_codes(x, op.x.stride, rows, height, k, Bytes(), to, scales + row * (round_up(k, kLine) / kBlock));
+    char* to = out + tile * bytes + in_tile * kLine;
+    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, end - row, height, k, to);
+    else if (op.w.dtype == DType::int8) pack_matrix_codes(x, op.x.stride, end - row, height, k, HighAndLow{height * kLine}, to, scales + row);
+    else pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + tile * (round_up(k, kLine) / kBlock) + in_tile);
   }
 }
 

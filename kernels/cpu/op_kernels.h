@@ -22,7 +22,9 @@ class Scratch {
   // What tasks of one op have in common may be worked out once per thread. The executor names the run
   // of an op that the next tasks belong to (0: unknown); kept() is the memory of the last get, if
   // keep() was called on it in the same run.
-  void enter(uint64_t run) { run_ = run; }
+  // `shared`: what all threads made for this run before its first task (below), or null.
+  void enter(uint64_t run, void* shared = nullptr) { run_ = run, shared_ = shared; }
+  void* shared() const { return shared_; }
   void keep() { kept_ = run_; }
   void forget() { kept_ = 0; }  // tasks of one op that have less in common
   void* kept() const { return run_ != 0 && kept_ == run_ ? memory_ : nullptr; }
@@ -32,7 +34,17 @@ class Scratch {
   size_t size_ = 0;
   uint64_t run_ = 0;
   uint64_t kept_ = 0;
+  void* shared_ = nullptr;
 };
+
+// Some ops begin with what all tasks read, and where it takes long the threads make it together, in memory of so many bytes (0:
+// not worth it) and in so many parts, before any task: Scratch::shared.
+int64_t shared_bytes(const Linear&, int threads);
+constexpr int64_t shared_bytes(const auto&, int) { return 0; }
+int32_t shared_parts(const Linear&, int threads);
+constexpr int32_t shared_parts(const auto&, int) { return 0; }
+void make_shared(const Linear&, int32_t part, int threads, void* shared);
+inline void make_shared(const auto&, int32_t, int, void*) {}
 
 // tasks(op, threads): how many tasks `op` is cut into (>= 0). run(op, task, scratch): do one.
 // kernels/cpu/linear*.cc

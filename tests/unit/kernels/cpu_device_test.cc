@@ -111,6 +111,18 @@ TEST(CpuDevice, ThreadCountDoesNotChangeBits) {
   }
 }
 
+// So many rows that the threads pack them together.
+TEST(CpuDevice, RowsPackedTogetherHaveTheBitsOfOneThread) {
+  each_isa([] {
+    for (const DType t : kTypes)
+      for (const int64_t rows : {35, 60}) {
+        const Floats one = whole_run(*with_threads(1), rows, t);
+        for (const int threads : {2, 3, 8})
+          EXPECT_TRUE(same_bits(one, whole_run(*with_threads(threads), rows, t))) << threads << " threads, " << rows << " rows, type " << static_cast<int>(t);
+      }
+  });
+}
+
 TEST(CpuDevice, SlicesGiveTheSameBitsAndAlwaysProgress) {
   for (const int threads : {1, 2}) {
     const auto device = with_threads(threads);
