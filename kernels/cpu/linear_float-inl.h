@@ -197,8 +197,8 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
 }
 
 // dst[k][row] of m rows and some more, n in all, whose outputs nobody reads. Squares of four are turned at once; those at
-// the rows' end write into what lies behind it, which is written later. The last k come one by one: behind the tile may lie one that
-// another thread makes.
+// the rows' end write into what lies behind it, which is written later. Behind the tile may lie one that another thread makes: the last k
+// come one by one.
 inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t n, int64_t k, float* dst) {
   const hn::FixedTag<float, 4> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
@@ -209,8 +209,9 @@ inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t
     return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
   };
   const auto row = [&](int64_t r) { return src + (r < m ? r : m - 1) * stride; };
+  const int64_t behind = round_up(n, 4) - n;
   int64_t i = 0;
-  for (; i + 4 < k; i += 4)
+  for (; (i + 4) * n + behind <= k * n; i += 4)
     for (int64_t r = (n - 1) / 4 * 4; r >= 0; r -= 4) {
       const auto x0 = hn::LoadU(d, row(r) + i), x1 = hn::LoadU(d, row(r + 1) + i), x2 = hn::LoadU(d, row(r + 2) + i),
                  x3 = hn::LoadU(d, row(r + 3) + i);
