@@ -285,7 +285,7 @@ int64_t count_packed(const Linear& op) {
   return on_matrix_unit(op) ? op.x.rows : AERIE_DISPATCH(packed_rows)(op.w.dtype, op.x.rows);
 }
 
-// An op's packed rows: bytes, where they lie in these, and the making of [first, last) of count_packed.
+// Of rows packed as integers, in whole lines.
 struct IntegerBytes {
   int64_t codes, offsets, scales;
   explicit IntegerBytes(const Linear& op) {
@@ -297,6 +297,7 @@ struct IntegerBytes {
   }
 };
 
+// An op's packed rows: bytes, where they lie in these, and the making of [first, last) of count_packed.
 int64_t rows_bytes(const Linear& op) {
   if (reads_unpacked(op)) return 0;
   if (on_matrix_unit(op)) return round_up(matrix_rows_bytes(op), kLine);

@@ -118,7 +118,8 @@ TEST(CpuDevice, RowsPackedTogetherHaveTheBitsOfOneThread) {
       for (const int64_t rows : {35, 60}) {
         const Floats one = whole_run(*with_threads(1), rows, t);
         for (const int threads : {2, 3, 8})
-          EXPECT_TRUE(same_bits(one, whole_run(*with_threads(threads), rows, t))) << threads << " threads, " << rows << " rows, type " << static_cast<int>(t);
+          EXPECT_TRUE(same_bits(one, whole_run(*with_threads(threads), rows, t)))
+              << threads << " threads, " << rows << " rows, type " << static_cast<int>(t);
       }
   });
 }
