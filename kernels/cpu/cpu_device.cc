@@ -90,6 +90,10 @@ class CpuQueue final : public Queue {
   int64_t estimate() const;
   int64_t first_round(int32_t tasks) const;
   void next_op() { ++op_, task_ = 0, begun_ = false; }
+  Status no_memory() {
+    state_ = RunState::idle;
+    return error(Code::out_of_memory, "cpu queue: working memory of an op");
+  }
   Status make_shared();
   Status run_tasks(int32_t count);
 
@@ -233,8 +237,7 @@ Status CpuQueue::make_shared() {
   try {
     shared_ = shared_memory_.get(static_cast<size_t>(bytes));
   } catch (const std::bad_alloc&) {
-    state_ = RunState::idle;
-    return error(Code::out_of_memory, "cpu queue: working memory of an op");
+    return no_memory();
   }
   Batch batch{&ops_[op_], 0, threads, 0, device_.isa_to_run(), shared_};
   device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch);
@@ -249,9 +252,7 @@ Status CpuQueue::run_tasks(int32_t count) {
     device_.run(count, run_one, &batch);
   }
   task_ += count;
-  if (!batch.failed.load(std::memory_order_relaxed)) return {};
-  state_ = RunState::idle;
-  return error(Code::out_of_memory, "cpu queue: working memory of an op");
+  return batch.failed.load(std::memory_order_relaxed) ? no_memory() : Status();
 }
 
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
@@ -272,6 +273,7 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
     int64_t round = timed ? first_round(n) : n;  // tasks a thread
     if (!std::exchange(begun_, true)) {
       AERIE_TRY(make_shared());
+      // A piece of its own, but with slack, where an op may run in one.
       if (timed && shared_ && slack_ == Clock::duration() && (now = Clock::now()) >= deadline) return state_;
     }
     while (task_ < n) {

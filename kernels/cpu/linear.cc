@@ -327,10 +327,13 @@ int64_t sums_bytes(const Linear& op) {
 }  // namespace
 
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
-  const int64_t before = round_up(room, kLine), sums = sums_bytes(op), own = scratch.shared() ? 0 : rows_bytes(op);
+  const int64_t before = round_up(room, kLine), sums = sums_bytes(op);
   PreparedRows done{{}, scratch.kept(), false};  // by an earlier task of this op on this thread
   done.kept = done.room != nullptr;
-  if (!done.kept && before + sums + own > 0) done.room = scratch.get(static_cast<size_t>(before + sums + own));
+  if (!done.kept) {
+    const int64_t bytes = before + sums + (scratch.shared() ? 0 : rows_bytes(op));
+    if (bytes > 0) done.room = scratch.get(static_cast<size_t>(bytes));
+  }
   auto* memory = static_cast<char*>(done.room);
   done.rows = rows_at(op, scratch.shared() ? static_cast<char*>(scratch.shared()) : memory + before + sums);
   done.rows.sums = reinterpret_cast<float*>(memory + before);

@@ -45,7 +45,8 @@ Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
   const Linear op{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)};
   std::vector<char> packed(static_cast<size_t>(round_up(rows, cpu::tile_height(rows)) * cpu::matrix_row_bytes(w.tensor.dtype, w.tensor.cols)));
   Floats scales(static_cast<size_t>(cpu::matrix_row_scales(w.tensor.dtype, rows, w.tensor.cols)));
-  cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data(), 0, rows);
+  for (const auto& [first, last] : {std::pair<int64_t, int64_t>{rows / 3, rows}, {0, rows / 3}})  // as threads share it, in mid-tile
+    cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data(), first, last);
   const cpu::PackedRows rows_of{nullptr, reinterpret_cast<int8_t*>(packed.data()), nullptr, scales.data()};
   Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows, w.tensor.cols) / 4 + 16));
   float* sums = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 4;
