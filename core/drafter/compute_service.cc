@@ -58,11 +58,13 @@ int32_t tensor_create(const aerie_drafter_host* host, int64_t rows, int64_t cols
   if (!memory) return AERIE_D_NO_MEMORY;
   own.tensors.push_back(memory);
   // Zeroed, as promised: NaNs in fresh memory would look like the plugin's own.
+  const auto failed = [](const Status& s) { return s.code() == Code::out_of_memory ? AERIE_D_NO_MEMORY : AERIE_D_FAILED; };
   auto queue = own.target->device()->make_queue();
-  if (!queue.ok()) return AERIE_D_FAILED;
+  if (!queue.ok()) return failed(queue.status());
   const std::vector<char> zeros(bytes);
   const kernels::Op op = kernels::Upload{memory, zeros.data(), static_cast<int64_t>(bytes)};
-  if (!(*queue)->submit({&op, 1}).ok() || !(*queue)->advance(kernels::kNoDeadline).ok()) return AERIE_D_FAILED;
+  if (const Status s = (*queue)->submit({&op, 1}); !s.ok()) return failed(s);
+  if (const auto done = (*queue)->advance(kernels::kNoDeadline); !done.ok()) return failed(done.status());
   *out = to_abi(kernels::matrix(memory, rows, cols));
   return AERIE_D_OK;
 }

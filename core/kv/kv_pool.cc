@@ -49,7 +49,10 @@ KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
   for (int32_t p = pages - 1; p >= 0; --p) free_.push_back(p);
 }
 
-KvPool::~KvPool() { device_->release(cache_.data); }
+KvPool::~KvPool() {
+  device_->release(index_);
+  device_->release(cache_.data);
+}
 
 Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
   for (;;) {
@@ -108,15 +111,19 @@ void KvPool::unkeep(int32_t page) {
 }
 
 Status KvPool::copy(int32_t from, int32_t to, int32_t n) noexcept {
+  const std::lock_guard<std::mutex> lock(copying_);
+  Status s;
   try {
-    return copy_slots(from, to, n);
+    s = copy_slots(from, to, n);
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    s = out_of_memory();
   } catch (const std::exception& e) {
-    return a_hook_threw("KV cache", e.what());
+    s = a_hook_threw("KV cache", e.what());
   } catch (...) {
-    return a_hook_threw("KV cache", "no std::exception");
+    s = a_hook_threw("KV cache", "no std::exception");
   }
+  if (!s.ok()) queue_.reset();  // it may be amid its plan
+  return s;
 }
 
 // Once a fork, and at most a page: not worth a plan that is sliced.
@@ -126,14 +133,16 @@ Status KvPool::copy_slots(int32_t from, int32_t to, int32_t n) {
     slots[i] = from * kPageSlots + i;
     slots[n + i] = to * kPageSlots + i;
   }
-  const DeviceMemory index(device_->allocate(sizeof slots), {device_.get()});
-  if (!index) return device_->no_memory("KV cache: copying a page");
-  const auto* at = static_cast<const int32_t*>(index.get());
-  const kernels::Op ops[] = {kernels::Upload{index.get(), slots, static_cast<int64_t>(sizeof slots)},
+  if (!index_) index_ = device_->allocate(sizeof slots);
+  if (!index_) return device_->no_memory("KV cache: copying a page");
+  const auto* at = static_cast<const int32_t*>(index_);
+  const kernels::Op ops[] = {kernels::Upload{index_, slots, static_cast<int64_t>(sizeof slots)},
                              kernels::KvCopy{cache_, at, at + n, n}};
-  AERIE_ASSIGN(auto queue, device_->make_queue());
-  AERIE_TRY(queue->submit(ops));
-  AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
+  if (!queue_) {
+    AERIE_ASSIGN(queue_, device_->make_queue());
+  }
+  AERIE_TRY(queue_->submit(ops));
+  AERIE_ASSIGN(const auto state, queue_->advance(kernels::kNoDeadline));
   return state == kernels::RunState::done ? Status() : error(Code::device, "KV cache: the copy of a page did not finish");
 }
 

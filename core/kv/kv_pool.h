@@ -66,6 +66,10 @@ class KvPool {
   std::vector<int32_t> holders_;  // by page, the keeper included
   std::vector<char> kept_;        // by page
   std::function<bool()> spare_;
+  // Of copies, made for the first one: on a device far away they take longer to make than a page to copy.
+  std::mutex copying_;
+  void* index_ = nullptr;  // device
+  std::unique_ptr<kernels::Queue> queue_;
 };
 
 // Pages somebody holds.

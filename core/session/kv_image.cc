@@ -31,6 +31,12 @@ void each_run(const KvSequence& kv, int64_t n, F&& f) {
   if (c.scales) heads(c.scales, sizeof(float));
 }
 
+template <class O>
+int64_t copied_bytes(const O& op) {
+  if constexpr (std::is_same_v<O, kernels::Upload> || std::is_same_v<O, kernels::Download>) return op.bytes;
+  return 0;
+}
+
 }  // namespace
 
 KvShape kv_shape(const kernels::KvCache& c) { return {c.layers, c.kv_heads, c.head_dim, c.dtype}; }
@@ -47,12 +53,24 @@ void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector
   });
 }
 
-Status transfer(kernels::Device& device, const std::vector<kernels::Op>& ops) {
+// Some megabytes at a time: a far device has memory of its own for what a plan copies.
+Status transfer(kernels::Device& device, std::span<const kernels::Op> ops) {
+  constexpr size_t kMostOps = 1024;
+  constexpr int64_t kMostBytes = int64_t{4} << 20;
   if (ops.empty()) return {};
   AERIE_ASSIGN(auto queue, device.make_queue());
-  AERIE_TRY(queue->submit(ops));
-  AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
-  return state == kernels::RunState::done ? Status() : error(Code::device, "a transfer was lost");
+  while (!ops.empty()) {
+    size_t n = 0;
+    for (int64_t bytes = 0; n < std::min(ops.size(), kMostOps); ++n) {
+      bytes += std::visit([](const auto& op) { return copied_bytes(op); }, ops[n]);
+      if (n > 0 && bytes > kMostBytes) break;
+    }
+    AERIE_TRY(queue->submit(ops.first(n)));
+    AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));
+    if (state != kernels::RunState::done) return error(Code::device, "a transfer was lost");
+    ops = ops.subspan(n);
+  }
+  return {};
 }
 
 }  // namespace aerie

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/kv/kv_pool.h"
@@ -15,6 +16,6 @@ void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<ker
 void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector<kernels::Op>* ops);
 
 // Run ops to their end.
-Status transfer(kernels::Device& device, const std::vector<kernels::Op>& ops);
+Status transfer(kernels::Device& device, std::span<const kernels::Op> ops);
 
 }  // namespace aerie

@@ -1,5 +1,7 @@
 #include "kernels/cuda/graphs.h"
 
+#include <utility>
+
 namespace aerie::kernels::cuda {
 namespace {
 
@@ -20,9 +22,12 @@ bool equal(const std::vector<gpu::Launch>& a, const std::vector<gpu::Launch>& b)
 }  // namespace
 
 void Graphs::forget() {
-  for (const Known& k : known_)
-    if (k.graph) gpu::destroy(k.graph);
+  for (Known& k : known_) k.forget();
   known_.clear();
+}
+
+void Graphs::Known::forget() {
+  if (graph) gpu::destroy(std::exchange(graph, nullptr));
 }
 
 Graphs::Known* Graphs::find(uint64_t hash, const std::vector<gpu::Launch>& launches, size_t arguments_at) {
@@ -38,12 +43,13 @@ Result<bool> Graphs::run(const std::vector<gpu::Launch>& launches, size_t argume
   if (!known) {
     if (known_.size() < kMost) known_.emplace_back();
     known = &*std::min_element(known_.begin(), known_.end(), [](const Known& a, const Known& b) { return a.last < b.last; });
-    if (known->graph) gpu::destroy(known->graph);
-    *known = {hash, launches, arguments_at, nullptr, ++uses_};
+    known->forget();
+    *known = {hash, launches, arguments_at, nullptr, ++uses_, 0};
     return false;
   }
   known->last = ++uses_;
   if (!known->graph) {
+    if (uses_ < known->again) return false;
     AERIE_TRY(gpu::begin_capture(stream));
     const Status done = put();
     Result<gpu::Graph> made = gpu::end_capture(stream);  // also ends a capture that failed
@@ -51,12 +57,19 @@ Result<bool> Graphs::run(const std::vector<gpu::Launch>& launches, size_t argume
       if (made.ok()) gpu::destroy(*made);
       return done;
     }
-    if (!made.ok() && made.status().code() == Code::out_of_memory) return false;  // it goes without
-    if (!made.ok()) return made.status();
+    if (!made.ok()) return without(known, made.status());
     known->graph = *made;
   }
-  AERIE_TRY(gpu::run(known->graph, stream));
+  if (Status ran = gpu::run(known->graph, stream); !ran.ok()) return without(known, std::move(ran));
   return true;
+}
+
+// A graph may find no memory when it is made and when it is first run: its launches need none.
+Result<bool> Graphs::without(Known* known, Status why) {
+  if (why.code() != Code::out_of_memory) return why;
+  known->forget();
+  known->again = uses_ + kPatience;
+  return false;
 }
 
 }  // namespace aerie::kernels::cuda

@@ -10,8 +10,10 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr size_t kStagedMost = size_t{4} << 20;  // bytes of one copy; larger ones are rare, and waited for
+// Bytes that are staged of one copy, and of all in a plan; what is more is rare, and waited for.
+constexpr size_t kStagedMost = size_t{4} << 20, kAllStagedMost = size_t{8} << 20;
 constexpr size_t kLeastUploads = 4096, kLeastLaunches = 3;
+constexpr size_t kLeastWorkspace = size_t{1} << 20, kLeastStaged = size_t{256} << 10;
 constexpr size_t kNotStaged = static_cast<size_t>(-1);
 
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -25,6 +27,26 @@ size_t copied(const O& op) {
 }
 
 }  // namespace
+
+Status Room::grow(size_t bytes, const char* what) {
+  clear();
+  for (const size_t size : {std::bit_ceil(bytes), bytes}) {
+    const Result<void*> memory = take_(size);
+    if (memory.ok()) {
+      at_ = static_cast<char*>(*memory);
+      size_ = size;
+      return {};
+    }
+    if (size == bytes || memory.status().code() != Code::out_of_memory)
+      return memory.status().at(std::to_string(size) + " bytes for " + what);
+  }
+  return {};
+}
+
+void Room::clear() {
+  if (at_) give_back_(std::exchange(at_, nullptr));
+  size_ = 0;
+}
 
 Result<std::unique_ptr<Queue>> CudaQueue::make(DeviceState& device) {
   if (device.lost) return error(Code::device, "cuda: the device has failed before");
@@ -41,14 +63,12 @@ CudaQueue::~CudaQueue() {
   graphs_.forget();
   if (done_) gpu::destroy(done_);
   if (stream_) gpu::destroy(stream_);
-  for (char* const device : {workspace_, arrived_})
-    if (device) gpu::release(device);
-  if (pinned_) gpu::release_pinned(pinned_);
 }
 
 struct CudaQueue::Sizes {
   size_t workspace = 0, rows = 0, uploads = 0, arguments = 0, downloads = 0;
   size_t arriving() const { return uploads + arguments; }
+  size_t all() const { return arriving() + downloads; }
 };
 
 // Checks the plan, and where its copies go: uploads from 0 on, downloads for now too.
@@ -70,42 +90,25 @@ Result<CudaQueue::Sizes> CudaQueue::measure(std::span<const Op> ops) {
         ops[i]);
     if (why) return error(Code::unsupported, "cuda: op " + std::to_string(i) + ": " + why);
     size_t& used = std::holds_alternative<Download>(ops[i]) ? sizes.downloads : sizes.uploads;
-    staged_.push_back(bytes > kStagedMost ? kNotStaged : used);
-    if (bytes <= kStagedMost) used += rounded(bytes, 64);
+    const bool staged = bytes == 0 || (bytes <= kStagedMost && sizes.uploads + sizes.downloads + bytes <= kAllStagedMost);
+    staged_.push_back(staged ? used : kNotStaged);
+    if (!staged) continue;
+    used += rounded(bytes, 64);
+    sizes.arguments += Launches::kMostBytes;
   }
   // Arguments begin where they would for somewhat more or less to upload: the same graph.
   sizes.uploads = std::bit_ceil(std::max(sizes.uploads, kLeastUploads));
-  sizes.arguments = ops.size() * Launches::kMostBytes;
   return sizes;
 }
 
-// Only between plans. Sizes are powers of two: a text that grows rarely asks again.
+// Only between plans.
 Status CudaQueue::grow(const Sizes& sizes) {
-  if (sizes.rows + sizes.workspace > workspace_size_) {
-    if (workspace_) gpu::release(workspace_);
-    workspace_size_ = 0;
-    const size_t size = std::bit_ceil(std::max(sizes.rows + sizes.workspace, size_t{1} << 20));
-    workspace_ = nullptr;
-    const Result<void*> memory = gpu::allocate(size);
-    if (!memory.ok()) return memory.status().at("working memory of " + std::to_string(size) + " bytes");
-    workspace_ = static_cast<char*>(*memory);
-    workspace_size_ = size;
-  }
-  if (sizes.arriving() + sizes.downloads > pinned_size_) {
-    graphs_.forget();  // they copy from and to the old addresses
-    if (pinned_) gpu::release_pinned(std::exchange(pinned_, nullptr));
-    if (arrived_) gpu::release(std::exchange(arrived_, nullptr));
-    pinned_size_ = 0;
-    const size_t size = std::bit_ceil(std::max(sizes.arriving() + sizes.downloads, size_t{256} << 10));
-    const auto what = [size] { return std::to_string(size) + " bytes for what a plan uploads and downloads"; };
-    const Result<void*> pinned = gpu::allocate_pinned(size);
-    if (!pinned.ok()) return pinned.status().at(what());
-    pinned_ = static_cast<char*>(*pinned);
-    const Result<void*> arrived = gpu::allocate(size);
-    if (!arrived.ok()) return arrived.status().at(what());
-    arrived_ = static_cast<char*>(*arrived);
-    pinned_size_ = size;
-  }
+  const size_t working = sizes.rows + sizes.workspace;
+  if (!workspace_.holds(working)) AERIE_TRY(workspace_.grow(std::max(working, kLeastWorkspace), "working memory"));
+  if (pinned_.holds(sizes.all()) && arrived_.holds(sizes.arriving())) return {};
+  graphs_.forget();  // they copy from and to the old addresses
+  if (!pinned_.holds(sizes.all())) AERIE_TRY(pinned_.grow(std::max(sizes.all(), kLeastStaged), "what a plan uploads and downloads"));
+  if (!arrived_.holds(sizes.arriving())) AERIE_TRY(arrived_.grow(std::max(sizes.arriving(), kLeastStaged), "what a plan uploads"));
   return {};
 }
 
@@ -115,9 +118,9 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
   AERIE_TRY(grow(sizes));
   ops_ = ops;
   arguments_at_ = sizes.uploads;
-  launches_.begin(pinned_ + arguments_at_, sizes.arguments);
+  launches_.begin(pinned_.at() + arguments_at_, sizes.arguments);
   Chain chain;
-  const Place place{&launches_, workspace_ + sizes.rows, workspace_, &chain, device_.options, device_.most_shared};
+  const Place place{&launches_, workspace_.at() + sizes.rows, workspace_.at(), &chain, device_.options, device_.most_shared};
   size_t if_ends = 0;
   for (size_t i = 0; i < ops.size(); i += 1 + chain.taken) {
     chain.behind = ops.subspan(i + 1, (i < if_ends ? std::min(if_ends, ops.size()) : ops.size()) - i - 1);
@@ -131,11 +134,11 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
       launches_.copy(i);
     } else if (const auto* up = std::get_if<Upload>(&ops[i])) {
       if (up->bytes <= 0) continue;
-      std::memcpy(pinned_ + staged_[i], up->host, static_cast<size_t>(up->bytes));
-      enqueue(Transfer{up->device, arrived_ + staged_[i], up->bytes}, place);
+      std::memcpy(pinned_.at() + staged_[i], up->host, static_cast<size_t>(up->bytes));
+      enqueue(Transfer{up->device, arrived_.at() + staged_[i], up->bytes}, place);
     } else if (const auto* down = std::get_if<Download>(&ops[i])) {
       staged_[i] += sizes.arriving();
-      enqueue(Transfer{pinned_ + staged_[i], down->device, down->bytes}, place);
+      enqueue(Transfer{pinned_.at() + staged_[i], down->device, down->bytes}, place);
     } else {
       std::visit(
           [&](const auto& op) {
@@ -153,8 +156,8 @@ Status CudaQueue::prepare(std::span<const Op> ops) {
 
 Status CudaQueue::put_on_stream() {
   if (launches_.all().empty() && launches_.between().empty()) return {};
-  AERIE_TRY(gpu::copy_to_device(arrived_, pinned_, arguments_at_ + launches_.bytes(), stream_));
-  const char* const arguments = arrived_ + arguments_at_;
+  AERIE_TRY(gpu::copy_to_device(arrived_.at(), pinned_.at(), arguments_at_ + launches_.bytes(), stream_));
+  const char* const arguments = arrived_.at() + arguments_at_;
   size_t n = 0;
   const auto launch_to = [&](size_t end) -> Status {
     // Not the first: what is in front of it is no kernel.
@@ -203,7 +206,7 @@ Status CudaQueue::submit(std::span<const Op> ops) {
 void CudaQueue::take_downloads() {
   for (size_t i = 0; i < ops_.size(); ++i)
     if (const auto* down = std::get_if<Download>(&ops_[i]); down && down->bytes > 0 && staged_[i] != kNotStaged)
-      std::memcpy(down->host, pinned_ + staged_[i], static_cast<size_t>(down->bytes));
+      std::memcpy(down->host, pinned_.at() + staged_[i], static_cast<size_t>(down->bytes));
 }
 
 Result<RunState> CudaQueue::advance(Clock::time_point deadline) {

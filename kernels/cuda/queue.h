@@ -21,6 +21,26 @@ struct DeviceState {
   }
 };
 
+// Memory of a queue, which grows between plans.
+class Room {
+ public:
+  Room(Result<void*> (*take)(size_t), void (*give_back)(void*)) : take_(take), give_back_(give_back) {}
+  ~Room() { clear(); }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+  char* at() const { return at_; }
+  bool holds(size_t bytes) const { return bytes <= size_; }
+  // What it held is lost. A power of two, so that a text that grows rarely asks again; just `bytes` where there is no more.
+  Status grow(size_t bytes, const char* what);
+
+ private:
+  void clear();
+  Result<void*> (*take_)(size_t);
+  void (*give_back_)(void*);
+  char* at_ = nullptr;
+  size_t size_ = 0;
+};
+
 class CudaQueue final : public Queue {
  public:
   static Result<std::unique_ptr<Queue>> make(DeviceState& device);
@@ -43,13 +63,10 @@ class CudaQueue final : public Queue {
   DeviceState& device_;
   gpu::Stream stream_ = nullptr;
   gpu::Event done_ = nullptr;
-  char* workspace_ = nullptr;  // device
-  size_t workspace_size_ = 0;
+  Room workspace_{gpu::allocate, gpu::release};
   // What a plan uploads, then its arguments, are put together in pinned memory and brought over by one copy; behind them
   // is what it downloads.
-  char* pinned_ = nullptr;
-  char* arrived_ = nullptr;  // device
-  size_t pinned_size_ = 0;
+  Room pinned_{gpu::allocate_pinned, gpu::release_pinned}, arrived_{gpu::allocate, gpu::release};
   size_t arguments_at_ = 0;
   std::span<const Op> ops_;
   std::vector<size_t> staged_;  // of each op of ops_: its place in pinned_

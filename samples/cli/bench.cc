@@ -19,7 +19,7 @@ struct BenchOptions {
   std::vector<int> batches{1};
   std::string prompts, profile;
   int max_tokens = 64, repeats = 3, limit = 8;
-  bool json = false, together = false;
+  bool json = false, together = false, special = false;
 };
 
 const char* const kPrompts[] = {"It was a bright morning, and the old man", "\"I do not believe you,\" said the girl,",
@@ -212,7 +212,7 @@ int bench(const BenchOptions& o) {
   check([&](aerie_error* e) { return aerie_model_info_get(model.get(), &info, e); });
   std::vector<std::vector<int32_t>> prompts;
   for (const std::string& p : texts) {
-    prompts.push_back(encode(tokenizer.get(), p));
+    prompts.push_back(encode(tokenizer.get(), p, o.special));
     const auto room = static_cast<size_t>(std::max(1, info.max_context - o.max_tokens));
     if (prompts.back().size() > room) prompts.back().resize(room);
   }
@@ -298,6 +298,7 @@ void add_bench(CLI::App& app, std::function<int()>* run) {
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--batch", o->batches, "sessions stepped together; tokens/s is that of all of them; may be repeated")->check(CLI::Range(1, 64));
   auto* prompts = c->add_option("--prompts", o->prompts, "JSON lines with prompt, turns or text");
+  c->add_flag("--special", o->special, "markers in the prompts, such as <|im_start|>, are those tokens (chat templates)")->needs(prompts);
   c->add_option("--limit", o->limit, "prompts read from the file")->capture_default_str()->check(CLI::Range(1, INT_MAX))->needs(prompts);
   c->add_option("--max-tokens", o->max_tokens, "tokens generated after each prompt")->capture_default_str()->check(CLI::Range(1, 1 << 20));
   c->add_option("--repeats", o->repeats, "rounds over all prompts; their median is printed")->capture_default_str()->check(CLI::Range(1, INT_MAX));

@@ -258,7 +258,9 @@ Tokenizer open_tokenizer(aerie_model* model) {
   return Tokenizer(t);
 }
 
-std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, uint32_t flags) {
+namespace {
+
+std::vector<int32_t> encode_as(const aerie_tokenizer* tokenizer, const std::string& text, uint32_t flags) {
   std::vector<int32_t> ids(text.size() + 8);  // a token a byte: enough, but for letters that normalising takes apart
   size_t n = 0;
   const auto into_ids = [&](aerie_error* e) {
@@ -272,6 +274,16 @@ std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string&
   });
   ids.resize(n);
   return ids;
+}
+
+}  // namespace
+
+std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool special) {
+  std::vector<int32_t> ids = encode_as(tokenizer, text, special ? AERIE_ENCODE_SPECIAL : 0);
+  if (!special) return ids;
+  // A chat template's text begins with the BOS that the tokenizer would put there.
+  std::vector<int32_t> without = encode_as(tokenizer, text, AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS);
+  return !without.empty() && ids.size() > without.size() && ids[0] == without[0] ? without : ids;
 }
 
 std::string read_text(const std::string& path) {

@@ -141,7 +141,8 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress = 
 // A package path, or a plugin id when there is no such file.
 Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessions = 0);
 Tokenizer open_tokenizer(aerie_model* model);  // null: the package has none
-std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, uint32_t flags = 0);  // AERIE_ENCODE_*
+// special: markers in the text, such as <|im_start|>, are those tokens (chat templates).
+std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool special = false);
 std::string read_text(const std::string& path);
 // Before long work: a file can be made there later. What is there stays, and nothing is left behind.
 void check_output(const std::string& path);

@@ -67,11 +67,7 @@ std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_
   else {
     if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
     const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
-    prompt = encode(tokenizer, text, o.special ? AERIE_ENCODE_SPECIAL : 0);
-    if (o.special) {  // a chat template's text begins with the BOS that the tokenizer would put there
-      const auto without = encode(tokenizer, text, AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS);
-      if (!without.empty() && prompt.size() > without.size() && prompt[0] == without[0]) prompt = without;
-    }
+    prompt = encode(tokenizer, text, o.special);
   }
   if (prompt.empty()) throw Failure("the prompt is empty, and the tokenizer puts no token of its own in front: give --prompt, --prompt-file or --tokens");
   aerie_model_info info;

@@ -120,7 +120,8 @@ profile "/dev/null: is not a regular file" -o /dev/null
 XDG_CACHE_HOME=$tmp/costs/old profile "cannot create: Not a directory; -o names another file"
 profile "contexts: 100000" -o "$tmp/costs/old"
 profile "contexts: 100000" -o "$tmp/costs/new"
-[ "$(ls -A "$tmp/costs")" = old ] && [ "$(cat "$tmp/costs/old")" = precious ]
+[ "$(ls -A "$tmp/costs")" = old ]
+[ "$(cat "$tmp/costs/old")" = precious ]
 # Sizes that no number of positions holds.
 python3 -c 'import json, sys; json.dump({"prompt": "a" * 34_000_000}, open(sys.argv[1], "w"))' "$tmp/long.jsonl"
 expect 1 "--batch 64: prompts of up to 34000000 bytes" "$aerie" bench --model "$model" --prompts "$tmp/long.jsonl" --batch 64
@@ -137,6 +138,14 @@ expect 2 "there is no option --mode " "$aerie" run --mode "$model" --prompt x
 expect 2 "--seed: -1 is negative" "$aerie" run --model "$model" --seed -1 --prompt x
 expect 2 "--top-p: Value 3 not in range" "$aerie" run --model "$model" --top-p 3 --prompt x
 expect 2 "--limit requires --prompts" "$aerie" bench --model "$model" --limit 2
+# A marker of a chat template is its token where --special says so: the text is then that of the prompt without it, which the BOS is put before.
+walks() {
+  echo "{\"prompt\": \"$1\"}" >"$tmp/chat.jsonl"
+  "$aerie" bench --model "$model" --drafter "$head" --tree chain --repeats 1 --json --prompts "$tmp/chat.jsonl" "${@:2}" |
+    python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][1]; print(r["cycles"], r["accepted"], r["acceptance"])'
+}
+[ "$(walks "<|endoftext|>It was" --special)" = "$(walks "It was")" ]
+[ "$(walks "<|endoftext|>It was")" != "$(walks "It was")" ]
 expect 1 "a drafter package, not a target" "$aerie" convert "$head" --drafter-for "$head" -o "$tmp/x.aerie"
 expect 1 "not a checkpoint of any known format (Hugging Face folder" "$aerie" convert "$root/README.md" -o "$tmp/x.aerie"
 expect 0 "no row of ngram, tree chain, noise sampled: " "$aerie" bench --model "$model" --drafter ngram --draft-noise sampled --max-tokens 2 --repeats 1

@@ -5,7 +5,7 @@
 #   tests/gpu/carry.sh DIR [BUILD]
 #
 # Builds in build/carry, code for the architecture AERIE_GPU_ARCHITECTURE alone (90a). BUILD: a finished build with tests and
-# CUDA, which is taken as it is. JOBS: how many compilers at once (2).
+# CUDA, which is taken as it is. JOBS: how many compilers at once (2). CUOBJDUMP: the toolkit's disassembler, if it is not on the PATH.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 [ $# -ge 1 ] && [ $# -le 2 ] || { echo "usage: tests/gpu/carry.sh DIR [BUILD]" >&2; exit 2; }
@@ -28,8 +28,12 @@ for library in libaerie libaerie-text; do  # by the name that programs ask for; 
 done
 cp -f "$build/lib/aerie/libaerie-cuda.so" "$to/lib/aerie/"
 cp -f "$build"/lib/aerie/drafters/*.so "$to/lib/aerie/drafters/"
-# ptxas of CUDA 13.0 can make copies with a cache policy that no GPU takes (linear_tile.h); only a disassembler tells.
-if command -v cuobjdump >/dev/null && cuobjdump -sass "$to/lib/aerie/libaerie-cuda.so" | grep -E "LDGSTS.*\+UR[0-9]+.*desc\[UR" >&2; then
+# ptxas of CUDA 13.0 can make copies with a cache policy that no GPU takes (linear_tile.h); only a disassembler tells: the
+# toolkit's, or that which PyTorch brings along.
+disassembler=${CUOBJDUMP:-$(command -v cuobjdump || python3 -c 'import triton; print(triton.__path__[0] + "/backends/nvidia/bin/cuobjdump")' 2>/dev/null || true)}
+[ -x "$disassembler" ] || { echo "no cuobjdump, which tells whether the GPU takes what ptxas made: name one in CUOBJDUMP" >&2; exit 1; }
+copies=$("$disassembler" -sass "$to/lib/aerie/libaerie-cuda.so" | grep LDGSTS) || { echo "$disassembler shows no copies at all" >&2; exit 1; }
+if grep -E "\+UR[0-9]+.*desc\[UR" <<<"$copies" >&2; then
   echo "libaerie-cuda.so: copies that are illegal instructions" >&2; exit 1
 fi
 strip --strip-debug "$to"/bin/* "$to"/lib/*.so* "$to"/lib/aerie/*.so "$to"/lib/aerie/drafters/*.so

@@ -29,7 +29,8 @@ struct Faults {
   int devices = 1;            // 0: no device
   bool old_driver = false;
   int64_t memory = INT64_MAX; // bytes of device and pinned memory
-  bool no_graphs = false;     // there is no memory for them
+  bool no_graphs = false;     // there is no memory to make one
+  bool no_graph_runs = false; // nor to run one for the first time
   bool no_products = false;   // cuBLASLt is not installed
   int64_t launches = -1;      // so many more succeed, then the device is lost for good; < 0: all
 };

@@ -27,6 +27,7 @@ struct EmulatedEvent {
 };
 struct EmulatedGraph {
   std::vector<Work> work;
+  bool ran = false;
 };
 
 std::mutex mutex;
@@ -212,6 +213,8 @@ Status run(Graph g, Stream s) {
   const Inside inside;
   {
     const std::lock_guard lock(mutex);
+    if (faults.no_graph_runs && !native(g)->ran) return error(Code::out_of_memory, "cuda: starting a graph: out of device memory");
+    native(g)->ran = true;
     ++counted.graph_launches;
   }
   for (const Work& w : native(g)->work) put(native(s), w);

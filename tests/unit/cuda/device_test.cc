@@ -118,6 +118,50 @@ TEST(CudaDevice, RunsOutOfMemoryAndGoesOn) {
   EXPECT_EQ(cuda::emulation::allocated_bytes(), before);
 }
 
+// As a saved session has them: hundreds of copies, each small beside what they are together.
+TEST(CudaDevice, ManyCopiesTakeLittleMemoryOfTheirOwn) {
+  const auto device = cuda_device();
+  constexpr size_t kEach = 1 << 20, kCopies = 48;
+  std::vector<char> in(kCopies * kEach), out(in.size());
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i % 251);
+  char* const memory = static_cast<char*>(device->allocate(in.size()));
+  ASSERT_NE(memory, nullptr);
+  std::vector<Op> up, down;
+  for (size_t i = 0; i < in.size(); i += kEach) {
+    up.push_back(Upload{memory + i, in.data() + i, kEach});
+    down.push_back(Download{out.data() + i, memory + i, kEach});
+  }
+  {
+    const WithFaults with({.memory = cuda::emulation::allocated_bytes() + (int64_t{40} << 20)});
+    auto queue = std::move(device->make_queue()).value();
+    for (const auto& plan : {up, down}) {
+      ASSERT_TRUE(queue->submit(plan).ok());
+      ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    }
+    EXPECT_EQ(in, out);
+  }
+  device->release(memory);
+}
+
+// Not the power of two above it, where there is just enough.
+TEST(CudaDevice, TakesWhatIsLeft) {
+  const auto device = cuda_device();
+  Floats in((size_t{3} << 20) / 4, 1.5f), out(in.size());
+  auto* const memory = static_cast<float*>(device->allocate(in.size() * 4));
+  ASSERT_NE(memory, nullptr);
+  const auto bytes = static_cast<int64_t>(in.size() * 4);
+  const Op plan[] = {Upload{memory, in.data(), bytes}, Download{out.data(), memory, bytes}};
+  {
+    auto queue = std::move(device->make_queue()).value();
+    const WithFaults with({.memory = cuda::emulation::allocated_bytes() + (int64_t{49} << 18)});  // 12.25 MiB: 8 and 4, not 8 and 8
+    const Status s = queue->submit(plan);
+    ASSERT_TRUE(s.ok()) << s.message();
+    ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);
+    EXPECT_EQ(in, out);
+  }
+  device->release(memory);
+}
+
 TEST(CudaDevice, ALostDeviceIsAnErrorFromThenOn) {
   const int64_t before = cuda::emulation::allocated_bytes();
   {

@@ -110,11 +110,12 @@ def main() -> None:
     parser.add_argument("--system", default=SYSTEM)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--together", type=int, default=32, help="dialogues in a pass")
+    parser.add_argument("--kv-dtype", default="bf16", help="of keys and values")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     if not 0 < args.held <= 1:
         parser.error(f"--held: {args.held} is not in (0, 1]")
-    model = aerie.Model(args.target, aerie.Runtime(threads=args.threads), kv_positions=2 * args.together * (args.length + 64))
+    model = aerie.Model(args.target, aerie.Runtime(threads=args.threads), kv_dtype=args.kv_dtype, kv_positions=2 * args.together * (args.length + 64))
     if model.info.vocab_size > 1 << 16:
         raise SystemExit(f"{args.target}: the streams hold ids of 16 bits, and its vocabulary has {model.info.vocab_size} tokens")
     temperatures = [float(t) for t in args.temperatures.split(",")]
