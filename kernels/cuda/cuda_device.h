@@ -20,6 +20,7 @@ struct CudaOptions {
   // Tiles of 16 queries, over all kv heads, from which on attention goes through them as if they were many (attention_wide.h): from
   // so many on they would be more blocks of few than the device has room for. It changes no bit.
   int64_t many_tiles = 64;
+  bool all_shared = false;  // small kernels too leave shared memory all the room there is: tiles that follow may be resident sooner
 };
 
 // No device, too old a driver or device: an error that says so.

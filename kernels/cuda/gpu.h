@@ -67,8 +67,9 @@ struct Launch {
   uint32_t x = 1, y = 1, z = 1, threads = 1, shared_bytes = 0, argument = 0;
 };
 static_assert(sizeof(Launch) == sizeof(Kernel) + 6 * sizeof(uint32_t));
-// `early`: behind another kernel, which it may begin before (kernel.h). Only where can_be_early.
-Status launch(const Launch& launch, const void* argument, Stream stream, bool early);
+// `early`: behind another kernel, which it may begin before (kernel.h). Only where can_be_early. `all_shared`: whatever it asks for,
+// the first-level cache gives all it can to shared memory, so that a kernel that asks for much may begin beside it.
+Status launch(const Launch& launch, const void* argument, Stream stream, bool early, bool all_shared = false);
 // Has the current device code of this kernel (and so of all of them: they are compiled alike) that waits?
 bool can_be_early(Kernel kernel);
 

@@ -135,9 +135,11 @@ bool can_be_early([[maybe_unused]] Kernel kernel) {
 #endif
 }
 
-Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
+Status launch(const Launch& l, const void* argument, Stream stream, bool early, bool all_shared) {
   if (l.shared_bytes > (48 << 10) - kMostArgument)  // with its argument maybe more than a kernel may have unasked
     AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared()), "asking for shared memory"));
+  if (all_shared)
+    AERIE_TRY(status(cudaFuncSetAttribute(l.kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared), "asking for shared memory"));
   void* arguments[] = {&argument};
   cudaLaunchAttribute behind{};
   behind.id = cudaLaunchAttributeProgrammaticStreamSerialization;

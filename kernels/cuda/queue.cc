@@ -162,7 +162,7 @@ Status CudaQueue::put_on_stream() {
   const auto launch_to = [&](size_t end) -> Status {
     // Not the first: what is in front of it is no kernel.
     for (bool early = false; n < end; ++n, early = device_.options.early)
-      AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_, early));
+      AERIE_TRY(gpu::launch(launches_.all()[n], arguments + launches_.all()[n].argument, stream_, early, device_.options.all_shared));
     return {};
   };
   for (const Between& between : launches_.between()) {

@@ -205,7 +205,7 @@ int bench(const BenchOptions& o) {
   ModelOptions m = o.model;
   if (most > 1 && m.kv_positions == 0) m.kv_positions = batch_positions(o, most, texts);
   const Model model = open_model(runtime.get(), m);
-  const Tokenizer tokenizer = open_tokenizer(model.get());
+  const Tokenizer tokenizer = open_tokenizer(model.get(), o.model.model);
   if (!tokenizer) throw Failure("bench needs a model with a tokenizer");
   aerie_model_info info;
   AERIE_INIT(info);

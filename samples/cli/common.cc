@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +36,22 @@ const NamedTree* find_tree(const std::string& name) {
 }
 
 std::string not_negative(const std::string& value) { return value.starts_with('-') ? value + " is negative" : std::string{}; }
+
+// What CLI11 reads as the nearest number there is, or compares with no limit.
+std::string finite(const std::string& value) {
+  return std::isfinite(std::strtod(value.c_str(), nullptr)) ? std::string{} : value + " is not finite";
+}
+
+std::string of_64_bits(const std::string& value) {
+  errno = 0;
+  (void)std::strtoull(value.c_str(), nullptr, 0);
+  return errno == ERANGE ? value + " is more than 18446744073709551615" : not_negative(value);
+}
+
+std::string device_error(const std::string& value) {
+  const std::string kind = value.substr(0, value.find(':'));
+  return kind == "cpu" || kind == "cuda" ? std::string{} : "there are cpu, cpu:LEVEL, cuda and cuda:N, not " + value;
+}
 
 std::atomic<aerie_session*> interruptible{nullptr};
 static_assert(std::atomic<aerie_session*>::is_always_lock_free, "a signal handler reads it");
@@ -103,7 +121,7 @@ void ModelOptions::add_to(CLI::App& app) {
   app.add_option("--model", model, "target package")->required();
   app.add_option("--plugin", plugins, "file of a further drafter plugin; may be repeated");
   app.add_option("--threads", threads, "0: one for each physical core")->check(CLI::Range(0, 1024));
-  app.add_option("--device", device, "cpu, cpu:LEVEL (cpu:AVX2: one text on all machines), cuda or cuda:N")->capture_default_str();
+  app.add_option("--device", device, "cpu, cpu:LEVEL (cpu:AVX2: one text on all machines), cuda or cuda:N")->capture_default_str()->check(device_error);
   app.add_option("--kv-positions", kv_positions, "room for keys and values, in tokens; 0: 4 x the context, from 4096 to 32768")
       ->check(CLI::Range(0, INT_MAX));
   app.add_option("--kv-dtype", kv_dtype, "f32 (the default), bf16 (that of cuda) or int8")->check(CLI::IsMember({"f32", "bf16", "int8"}));
@@ -118,9 +136,9 @@ void TreeOptions::add_to(CLI::App& app) {
 }
 
 void TreeOptions::add_sizes_to(CLI::App& app) {
-  app.add_option("--tree-nodes", nodes, "chain: length (5); eagle2, cast: nodes with the root (60, 72)");
+  app.add_option("--tree-nodes", nodes, "chain: length (5); eagle2, cast: nodes with the root (60, 72)")->check(not_negative);
   app.add_option("--tree-depth", depth, "eagle2: levels after the first (5; all of a one-pass drafter), -1 for none; backbone, cast: levels (7, 13)");
-  app.add_option("--tree-top-k", top_k, "eagle2, cast: children a node and nodes expanded a level (10, 12); backbone: nodes a level (10)");
+  app.add_option("--tree-top-k", top_k, "eagle2, cast: children a node and nodes expanded a level (10, 12); backbone: nodes a level (10)")->check(not_negative);
 }
 
 void TreeOptions::check(const std::vector<std::string>& trees) const {
@@ -148,11 +166,11 @@ aerie_tree_options TreeOptions::get() const {
 }
 
 void SamplingOptions::add_to(CLI::App& app) {
-  app.add_option("--temperature", temperature, "0: greedy")->capture_default_str()->check(not_negative);
+  app.add_option("--temperature", temperature, "0: greedy")->capture_default_str()->check(not_negative)->check(finite);
   app.add_option("--top-k", top_k, "0: off")->check(not_negative);
-  app.add_option("--top-p", top_p, "1: off")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--min-p", min_p, "0: off")->check(CLI::Range(0.0, 1.0));
-  app.add_option("--seed", seed, "same seed, same text")->capture_default_str()->check(not_negative);
+  app.add_option("--top-p", top_p, "1: off")->check(finite)->check(CLI::Range(0.0, 1.0));
+  app.add_option("--min-p", min_p, "0: off")->check(finite)->check(CLI::Range(0.0, 1.0));
+  app.add_option("--seed", seed, "same seed, same text")->capture_default_str()->check(of_64_bits);
   app.add_option("--stream-id", stream, "noise stream");
 }
 
@@ -248,13 +266,17 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
   return Drafter(drafter);
 }
 
-Tokenizer open_tokenizer(aerie_model* model) {
+Tokenizer open_tokenizer(aerie_model* model, const std::string& path) {
   const void* data = nullptr;
   size_t size = 0;
   check([&](aerie_error* e) { return aerie_model_blob(model, "tokenizer", &data, &size, e); });
   if (size == 0) return nullptr;
   aerie_tokenizer* t = nullptr;
-  check([&](aerie_error* e) { return aerie_tokenizer_create(data, size, &t, e); });
+  try {
+    check([&](aerie_error* e) { return aerie_tokenizer_create(data, size, &t, e); });
+  } catch (const Failure& e) {
+    throw Failure(path + ": " + e.what());
+  }
   return Tokenizer(t);
 }
 
@@ -293,6 +315,12 @@ std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Failure(path + ": cannot be read: " + std::strerror(errno));
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void check_not_read(const std::string& path, const std::vector<std::string>& inputs) {
+  std::error_code none;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(path, input, none)) throw Failure(path + ": is read by this command, and would be lost");
 }
 
 void check_output(const std::string& path) {

@@ -140,10 +140,12 @@ Runtime open_runtime(const ModelOptions& o);
 Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress = true);
 // A package path, or a plugin id when there is no such file.
 Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessions = 0);
-Tokenizer open_tokenizer(aerie_model* model);  // null: the package has none
+Tokenizer open_tokenizer(aerie_model* model, const std::string& path);  // the package's, at `path`; null: it has none
 // special: markers in the text, such as <|im_start|>, are those tokens (chat templates).
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool special = false);
 std::string read_text(const std::string& path);
+// Before it is opened for writing: none of the files that are read.
+void check_not_read(const std::string& path, const std::vector<std::string>& inputs);
 // Before long work: a file can be made there later. What is there stays, and nothing is left behind.
 void check_output(const std::string& path);
 

@@ -46,6 +46,17 @@ std::string what_is_wrong(const CLI::App* app, const CLI::Error& e, const std::s
   return words && command == "aerie run" ? what + "; the text to continue goes behind --prompt" : what;
 }
 
+// A script's variable that is not set is no number, and no file's name.
+void refuse_empty(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (option->get_items_expected_max() > 0 && option->get_name() != "--prompt")
+      option->transform([](std::string value) {
+        if (value.empty()) throw CLI::ValidationError("its value is empty");
+        return value;
+      });
+  for (CLI::App* sub : app.get_subcommands(std::function<bool(CLI::App*)>{})) refuse_empty(*sub);
+}
+
 int failed(const char* why) {
   std::fprintf(stderr, "%saerie: %s\n", isatty(2) ? "\r\033[K" : "", why);  // over what a progress line has left
   return 1;
@@ -72,6 +83,8 @@ int main(int argc, char** argv) {
   app.footer("Text with a drafter, and how much faster it was:\n"
              "  aerie run --model samples/models/demo.aerie --drafter samples/models/demo-eagle.aerie --prompt \"It was\" --compare\n"
              "aerie COMMAND --help lists a command's options.");
+  refuse_empty(app);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is then an error, which names it
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
     return 2;
@@ -79,7 +92,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (app.exit(e) != 0) return 2;
+    run = [] { return 0; };  // help, or the version: said
   }
   int status = 1;
   try {

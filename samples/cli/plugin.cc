@@ -70,10 +70,15 @@ int check_plugin(plugin::Setting s) {
   s.plugin = std::filesystem::absolute(s.plugin).string();
   const std::string packaged = plugin_of(s.package);
   Report report;
+  bool packaged_here = packaged.empty();
   if (report.add("table", plugin::in_child([&] { return plugin::check_table(s.plugin); })) &&
       report.add("describe", plugin::in_child([&] { return plugin::check_describe(s.plugin); })))
-    for (const plugin::Kind& k : plugin::describe(plugin::open_table(s.plugin))) check_kind(s, k, packaged, &report);
-  if (report.failures == 0) return 0;
+    for (const plugin::Kind& k : plugin::describe(plugin::open_table(s.plugin))) {
+      check_kind(s, k, packaged, &report);
+      packaged_here = packaged_here || k.id == packaged;
+    }
+  if (report.failures == 0 && packaged_here) return 0;
+  if (report.failures == 0) throw Failure(s.package + ": is for " + packaged + ", which is no drafter of " + s.plugin + ": it was not tried");
   throw Failure(s.plugin + ": " + std::to_string(report.failures) + " of " + std::to_string(report.checks) + " checks failed");
 }
 

@@ -44,8 +44,21 @@ std::string output_file(const ProfileOptions& o, const aerie_runtime* runtime, c
   return path;
 }
 
+// A model's package or somebody's notes are no place for costs.
+void check_table(const std::string& path) {
+  check_output(path);
+  std::error_code none;
+  if (!std::filesystem::exists(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  aerie_profile* raw = nullptr;
+  aerie_error e;
+  AERIE_INIT(e);
+  const bool table = aerie_profile_load(path.c_str(), &raw, &e) == AERIE_OK;
+  const Profile owner(raw);
+  if (!table) throw Failure(path + ": is there, and no cost table: it is left as it is");
+}
+
 int profile(const ProfileOptions& o) {
-  if (!o.output.empty()) check_output(o.output);
+  if (!o.output.empty()) check_table(o.output);
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
   std::vector<Drafter> drafters;

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "common.h"
 #include "printer.h"
@@ -25,19 +25,24 @@ struct RunOptions {
   bool json = false, compare = false, ignore_eos = false, special = false;
 };
 
-std::vector<int32_t> parse_tokens(const std::string& list) {
-  std::vector<int32_t> ids;
-  std::istringstream in(list);
-  for (std::string item; std::getline(in, item, ',');) {
-    try {
-      size_t used = 0;
-      ids.push_back(std::stoi(item, &used));
-      if (used != item.size()) throw std::invalid_argument(item);
-    } catch (const std::exception&) {
-      throw Failure("--tokens: '" + item + "' is not a token id");
-    }
+// Ids, comma separated; false: there is something else.
+bool parse_tokens(const std::string& list, std::vector<int32_t>* ids) {
+  const char* at = list.data();
+  const char* const end = at + list.size();
+  for (;; ++at) {
+    int32_t id = 0;
+    const auto read = std::from_chars(at, end, id);
+    if (read.ec != std::errc()) return false;
+    ids->push_back(id);
+    at = read.ptr;
+    if (at == end) return true;
+    if (*at != ',') return false;
   }
-  return ids;
+}
+
+std::string tokens_error(const std::string& list) {
+  std::vector<int32_t> ids;
+  return parse_tokens(list, &ids) ? std::string{} : "'" + list + "' is no list of token ids: 1,2,3";
 }
 
 Session make_session(const RunOptions& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
@@ -63,7 +68,7 @@ Session make_session(const RunOptions& o, aerie_model* model, const std::vector<
 
 std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_tokenizer* tokenizer) {
   std::vector<int32_t> prompt;
-  if (!o.tokens.empty()) prompt = parse_tokens(o.tokens);
+  if (!o.tokens.empty()) parse_tokens(o.tokens, &prompt);  // checked
   else {
     if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
     const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
@@ -110,12 +115,23 @@ Comparison compare(const Generated& first, bool must_be_same, Again&& again) {
   }
 }
 
+const char* finish_text(const Generated& g) {
+  switch (g.finish) {
+    case AERIE_FINISH_EOS: return "eos";
+    case AERIE_FINISH_STOP_TOKEN: return "stop token";
+    case AERIE_FINISH_STOP_STRING: return "stop string";
+    case AERIE_FINISH_CONTEXT: return "context";
+    default: return g.cancelled ? "cancelled" : "max tokens";
+  }
+}
+
 void print_json(const RunOptions& o, const Generated& g, const Comparison& c, const std::string& text) {
   const auto ms = [](uint64_t ns) { return static_cast<double>(ns) * 1e-6; };
   const aerie_statistics& s = g.statistics;
   nlohmann::ordered_json j;
   j["text"] = text;
   j["tokens"] = g.tokens;
+  j["finish"] = finish_text(g);
   j["tau"] = g.tau();
   j["cycles"] = s.cycles;
   j["proposed"] = s.proposed;
@@ -157,7 +173,7 @@ void print_summary(const RunOptions& o, const Generated& g, const Comparison& c,
 int run_command(const RunOptions& o) {
   const Runtime runtime = open_runtime(o.model);
   const Model model = open_model(runtime.get(), o.model);
-  const Tokenizer tokenizer = open_tokenizer(model.get());
+  const Tokenizer tokenizer = open_tokenizer(model.get(), o.model.model);
   std::vector<Drafter> owners;
   std::vector<aerie_drafter_handle*> drafters;
   for (const std::string& d : o.drafters) drafters.push_back(owners.emplace_back(open_drafter(model.get(), d)).get());
@@ -165,6 +181,10 @@ int run_command(const RunOptions& o) {
   const std::vector<int32_t> prompt = read_prompt(o, model.get(), tokenizer.get());
   std::ofstream trace;
   if (!o.trace.empty()) {
+    std::vector<std::string> inputs = o.drafters;
+    inputs.insert(inputs.end(), o.model.plugins.begin(), o.model.plugins.end());
+    inputs.insert(inputs.end(), {o.model.model, o.prompt_file, o.profile});
+    check_not_read(o.trace, inputs);
     trace.open(o.trace);
     if (!trace) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   }
@@ -217,7 +237,7 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
   c->add_flag("--special", o->special, "markers in the prompt, such as <|im_start|>, are those tokens (chat templates)");
   auto* file = c->add_option("--prompt-file", o->prompt_file, "file with UTF-8 text; -: standard input")->excludes(text);
-  c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file);
+  c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file)->check(tokens_error);
   c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
   c->add_flag("--ignore-eos", o->ignore_eos, "go on after the model's end of text");

@@ -18,7 +18,7 @@ struct VerifyOptions {
   ModelOptions model;
   std::vector<std::string> drafters;
   int64_t tokens = 5000;
-  int length = 64;
+  int length = 0;  // 0: as many as let every drafter meet every sampler
   uint64_t seed = 1;
 };
 
@@ -250,22 +250,28 @@ std::vector<Bench> open_benches(const VerifyOptions& o) {
 }
 
 struct Sampler {
+  const char* name;
   double temperature, top_p, min_p;
   int top_k;
 };
-constexpr Sampler kSamplers[] = {{0, 1, 0, 0}, {0.7, 1, 0, 0}, {1, 1, 0, 0}, {1, 0.9, 0, 0}, {0.8, 1, 0.05, 40}};
+constexpr Sampler kSamplers[] = {{"temperature 0", 0, 1, 0, 0}, {"0.7", 0.7, 1, 0, 0}, {"1", 1, 1, 0, 0}, {"top-p", 1, 0.9, 0, 0},
+                                 {"top-k + min-p", 0.8, 1, 0.05, 40}};
+constexpr const char* kNoises[] = {"shared", "none"};
+constexpr int kLeastLength = 8, kMostLength = 64;  // of a text, if none is asked for
 
 // Everything that is compared, counted.
 class Verification {
  public:
   explicit Verification(const VerifyOptions& o)
-      : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get())), checked_(o.drafters.size(), 0) {
+      : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get(), o.model.model)), checked_(o.drafters.size(), 0) {
     AERIE_INIT(info_);
     check([&](aerie_error* e) { return aerie_model_info_get(benches_[0].model.get(), &info_, e); });
-    length_ = std::min(o.length, info_.max_context / 2);
+    const auto texts = static_cast<int64_t>(std::size(kSamplers) * o.drafters.size() * std::size(kVerified) * std::size(kNoises));
+    const int wanted = o.length > 0 ? o.length : static_cast<int>(std::clamp<int64_t>(o.tokens / texts, kLeastLength, kMostLength));
+    length_ = std::min(wanted, info_.max_context / 2);
   }
   void run() {
-    while (total_ < o_.tokens) text();
+    while (total_ < o_.tokens || (o_.length == 0 && runs_ < std::size(kSamplers))) text();
   }
   void report() const;
 
@@ -311,9 +317,9 @@ void Verification::text() {
   want_ = tokens_of(benches_[0].model.get(), {}, c, prompt_, length_);
   std::vector<Batched> together;
   const Bench& batched = benches_[static_cast<size_t>(random_() % 4)];
-  for (size_t d = 0; d < o_.drafters.size() && total_ < o_.tokens; ++d)
+  for (size_t d = 0; d < o_.drafters.size(); ++d)
     for (const VerifiedTree& tree : kVerified)
-      for (const char* noise : {"shared", "none"}) {
+      for (const char* noise : kNoises) {
         if (tree.all && o_.drafters.size() < 2) continue;
         compare(c, d, tree, noise);
         together.push_back({c, batched.with(d, tree.all), nullptr, {}});
@@ -352,9 +358,11 @@ void Verification::compare(Case& c, size_t d, const VerifiedTree& tree, const ch
 void Verification::report() const {
   const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
   for (size_t d = 0; d < o_.drafters.size(); ++d) std::printf("%-40s %12llu tokens, 0 differences\n", o_.drafters[d].c_str(), n(checked_[d]));
-  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto, auto between all drafters; draft noise shared and none; temperature 0, 0.7, 1, "
-              "top-p, top-k + min-p; 1 to 4 threads; random prompt chunks, budgets, rewinds, %llu switches of the tree)\n",
-              static_cast<long long>(total_), n(twists_.switched));
+  std::string samplers = kSamplers[0].name;
+  for (size_t i = 1; i < std::min<size_t>(runs_, std::size(kSamplers)); ++i) samplers += std::string(", ") + kSamplers[i].name;
+  std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto%s; draft noise shared and none; %s; "
+              "1 to 4 threads; random prompt chunks, budgets, rewinds, %llu switches of the tree)\n",
+              static_cast<long long>(total_), o_.drafters.size() > 1 ? ", auto between all drafters" : "", samplers.c_str(), n(twists_.switched));
   std::printf("%llu tokens of forks equal plain decode with their stream; keys and values of %llu prompt tokens were an earlier text's\n",
               n(twists_.forked), n(twists_.reused));
   std::printf("%llu tokens equal plain decode in texts saved and restored %llu times, in mid-cycle too, now and then without their drafter\n",
@@ -378,8 +386,8 @@ void add_verify(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("verify", "prove that drafters change no token on this machine");
   o->model.add_to(*c);
   c->add_option("--drafter", o->drafters, "package or plugin id; may be repeated")->required();
-  c->add_option("--tokens", o->tokens, "tokens to compare")->capture_default_str()->check(CLI::Range(int64_t{1}, INT64_MAX));
-  c->add_option("--length", o->length, "tokens a text")->capture_default_str()->check(CLI::Range(1, INT_MAX));
+  c->add_option("--tokens", o->tokens, "tokens to compare, or a few more: every drafter is tried with every text")->capture_default_str()->check(CLI::Range(int64_t{1}, INT64_MAX));
+  c->add_option("--length", o->length, "tokens a text (up to 64, as many as let every drafter meet every sampler)")->check(CLI::Range(1, INT_MAX));
   c->add_option("--seed", o->seed, "of the prompts, settings and twists that are tried")->capture_default_str();
   c->callback([o, run] { *run = [o] { return verify(*o); }; });
 }

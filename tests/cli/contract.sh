@@ -20,6 +20,7 @@ for drafter in "" "--drafter $head" "--drafter ngram" "--drafter $model"; do
   python3 - "$tmp/r.json" "$tmp/first.json" <<'EOF'
 import json, os, shutil, sys
 r = json.load(open(sys.argv[1]))
+assert r["finish"] == "max tokens", r["finish"]
 for k in "text tokens tau cycles proposed accepted tokens_per_second prefill_ms draft_ms verify_ms other_ms".split():
     assert k in r, k
 if not os.path.exists(sys.argv[2]): shutil.copy(sys.argv[1], sys.argv[2])
@@ -38,6 +39,10 @@ assert 1 <= r["compared"] <= 25 and r["tokens_per_second"] > 0 and r["plain_toke
 EOF
 "$aerie" inspect "$model" --json | python3 -c 'import json,sys; json.load(sys.stdin)'
 "$aerie" verify --model "$model" --drafter "$head" --drafter ngram --drafter "$model" --tokens 4000 --length 48
+# However few tokens: what it says equals plain decode has been compared.
+"$aerie" verify --model "$model" --drafter ngram --drafter ngram-suffix --drafter "$head" --tokens 1 >"$tmp/verified"
+[ "$(awk '/, 0 differences$/ { if ($2 > 100) n++ } END { print n }' "$tmp/verified")" = 3 ]
+grep -q "temperature 0, 0.7, 1, top-p, top-k + min-p;" "$tmp/verified"
 head -c 100000 "$model" >"$tmp/cut.aerie"
 expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
 expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x
@@ -113,7 +118,7 @@ expect 2 "" "$aerie" profile --model "$model" --batch 0
 # What could not be kept is not measured first: nothing is said of the context.
 profile() { expect 1 "$1" "$aerie" profile --model "$model" --context 100000 "${@:2}"; }
 mkdir "$tmp/costs"
-echo precious >"$tmp/costs/old"
+cp "$tmp/here.costs" "$tmp/costs/old"
 profile "no/such.costs: cannot create: No such file" -o "$tmp/no/such.costs"
 profile "costs: is a folder" -o "$tmp/costs"
 profile "/dev/null: is not a regular file" -o /dev/null
@@ -121,7 +126,16 @@ XDG_CACHE_HOME=$tmp/costs/old profile "cannot create: Not a directory; -o names 
 profile "contexts: 100000" -o "$tmp/costs/old"
 profile "contexts: 100000" -o "$tmp/costs/new"
 [ "$(ls -A "$tmp/costs")" = old ]
-[ "$(cat "$tmp/costs/old")" = precious ]
+cmp "$tmp/costs/old" "$tmp/here.costs"
+# What is there and was not made by this command, or is what it reads, is not written over.
+cp "$model" "$tmp/mine.aerie"
+echo "It was" >"$tmp/mine.txt"
+expect 1 "mine.aerie: is there, and no cost table" "$aerie" profile --model "$tmp/mine.aerie" -o "$tmp/mine.aerie"
+expect 1 "mine.txt: is there, and no cost table" "$aerie" profile --model "$tmp/mine.aerie" -o "$tmp/mine.txt"
+expect 1 "mine.aerie: is read by this command" "$aerie" run --model "$tmp/mine.aerie" --prompt x --trace "$tmp/mine.aerie"
+expect 1 "mine.txt: is read by this command" "$aerie" run --model "$model" --prompt-file "$tmp/mine.txt" --trace "$tmp/mine.txt"
+cmp "$tmp/mine.aerie" "$model"
+[ "$(cat "$tmp/mine.txt")" = "It was" ]
 # Sizes that no number of positions holds.
 python3 -c 'import json, sys; json.dump({"prompt": "a" * 34_000_000}, open(sys.argv[1], "w"))' "$tmp/long.jsonl"
 expect 1 "--batch 64: prompts of up to 34000000 bytes" "$aerie" bench --model "$model" --prompts "$tmp/long.jsonl" --batch 64
@@ -137,15 +151,34 @@ expect 2 "there is no command foo " "$aerie" plugin foo
 expect 2 "there is no option --mode " "$aerie" run --mode "$model" --prompt x
 expect 2 "--seed: -1 is negative" "$aerie" run --model "$model" --seed -1 --prompt x
 expect 2 "--top-p: Value 3 not in range" "$aerie" run --model "$model" --top-p 3 --prompt x
+expect 2 "--top-p: nan is not finite" "$aerie" run --model "$model" --top-p nan --prompt x
+expect 2 "--temperature: nan is not finite" "$aerie" run --model "$model" --temperature nan --prompt x
+expect 2 "--seed: 18446744073709551616 is more than" "$aerie" run --model "$model" --seed 18446744073709551616 --prompt x
+expect 2 "--tree-nodes: -1 is negative" "$aerie" run --model "$model" --tree chain --tree-nodes -1 --prompt x
+expect 2 "--tokens: '1,,2' is no list of token ids" "$aerie" run --model "$model" --tokens 1,,2
+expect 2 "--tokens: '1,' is no list of token ids" "$aerie" run --model "$model" --tokens 1,
+expect 2 "--device: there are cpu, cpu:LEVEL, cuda and cuda:N, not gpu" "$aerie" run --model "$model" --device gpu --prompt x
+for option in --seed --temperature --top-k --stream-id --threads --tree-nodes --profile --trace --stop --tokens --model; do
+  expect 2 "$option: its value is empty" "$aerie" run --model "$model" --prompt x "$option" ""
+done
+expect 1 "cannot write" bash -c "'$aerie' --version >/dev/full"
+expect 1 "cannot write" bash -c "'$aerie' run --help >/dev/full"
+expect 1 "mine.bin: .*File too large" bash -c "ulimit -f 50; '$aerie' convert '$model' -o '$tmp/mine.bin'"
+[ -z "$(find "$tmp" -name '*mine.bin*')" ]
 expect 2 "--limit requires --prompts" "$aerie" bench --model "$model" --limit 2
-# A marker of a chat template is its token where --special says so: the text is then that of the prompt without it, which the BOS is put before.
-walks() {
-  echo "{\"prompt\": \"$1\"}" >"$tmp/chat.jsonl"
-  "$aerie" bench --model "$model" --drafter "$head" --tree chain --repeats 1 --json --prompts "$tmp/chat.jsonl" "${@:2}" |
-    python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][1]; print(r["cycles"], r["accepted"], r["acceptance"])'
+# A marker of a chat template is its token where --special says so, as in run.
+echo '{"prompt": "<|endoftext|>It was"}' >"$tmp/chat.jsonl"
+of_bench() {
+  "$aerie" bench --model "$model" --drafter "$head" --tree chain --repeats 1 --json --prompts "$tmp/chat.jsonl" "$@" |
+    python3 -c 'import json, sys; r = json.load(sys.stdin)["rows"][1]; print(r["cycles"], round(r["cycles"] * r["accepted"]))'
 }
-[ "$(walks "<|endoftext|>It was" --special)" = "$(walks "It was")" ]
-[ "$(walks "<|endoftext|>It was")" != "$(walks "It was")" ]
+of_run() {
+  "$aerie" run --model "$model" --drafter "$head" --tree chain --json --ignore-eos --max-tokens 64 --prompt "<|endoftext|>It was" "$@" |
+    python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["cycles"], r["accepted"])'
+}
+[ "$(of_bench --special)" = "$(of_run --special)" ]
+[ "$(of_bench)" = "$(of_run)" ]
+[ "$(of_bench)" != "$(of_bench --special)" ]
 expect 1 "a drafter package, not a target" "$aerie" convert "$head" --drafter-for "$head" -o "$tmp/x.aerie"
 expect 1 "not a checkpoint of any known format (Hugging Face folder" "$aerie" convert "$root/README.md" -o "$tmp/x.aerie"
 expect 0 "no row of ngram, tree chain, noise sampled: " "$aerie" bench --model "$model" --drafter ngram --draft-noise sampled --max-tokens 2 --repeats 1

@@ -62,7 +62,9 @@ const Way kWays[] = {{"as it is", {}},
                      {"4 stages, at once", {.stages = 4, .one_by_one = 0}},
                      {"weights stay in the cache", {.once = false}},
                      {"attention as of many from 16 rows on", {.many_tiles = 32}},
-                     {"as it is, again", {}}};
+                     {"attention as of few", {.many_tiles = 1 << 30}},
+                     {"as it is, again", {}},
+                     {"all shared memory", {.all_shared = true}}};  // last: kernels keep it
 
 ordered_json bench_ways(Bench& b, TargetPass& target, double floor_us, const Options& o) {
   ordered_json all;

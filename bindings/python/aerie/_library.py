@@ -96,6 +96,14 @@ class _Inside:
 
 
 inside = _Inside()
+_raised: dict[int, BaseException] = {}  # in a hook, by thread
+
+
+def raise_later(error: BaseException) -> None:
+    """What a hook on this thread raised: the call that it is in raises it when it is back from the library."""
+    _raised[threading.get_ident()] = error
+
+
 _late: list["Handle"] = []  # nobody refers to them any more, which was noticed inside the library
 
 
@@ -119,12 +127,22 @@ def call(name: str, *arguments: Any, of: str = "aerie") -> None:
     with inside:
         code = function(*arguments, ctypes.byref(err))
     release_late()
+    if raised := _raised.pop(threading.get_ident(), None):
+        raise raised
     if code != _native.AERIE_OK:
         raise_error(code, err.message.decode("utf-8", "replace"))
 
 
+def hook_or_none(function: Any, name: str) -> Any:
+    if function is not None and not callable(function):
+        raise TypeError(f"{name}: {function!r} is no function")
+    return function
+
+
 def int32_array(values: Sequence[int]) -> Any:
     """What a `const int32_t *` is given: an int32 buffer (numpy, array) as it is, anything else copied."""
+    if isinstance(values, (bytes, bytearray)):
+        raise TypeError("bytes are no token ids: give text as str, or a list of ids")
     try:
         view = memoryview(values)  # type: ignore[arg-type]
     except TypeError:
@@ -143,6 +161,7 @@ class Handle:
 
     _release: str  # the C function
     _of = "aerie"
+    _kind = ""     # what users know it as, if not by its class
 
     def __init__(self, handle: ctypes.c_void_p, *parents: Any):
         self._handle: ctypes.c_void_p | None = handle
@@ -151,6 +170,16 @@ class Handle:
         self._owed: ctypes.c_void_p | None = None  # to be released by the last of them
         self._idle = threading.Condition()
         self._lent = threading.Lock()
+
+    @classmethod
+    def _of_kind(cls, value: Any, name: str) -> Self:
+        """`value`, which the library would believe to be a `cls`."""
+        if not isinstance(value, cls):
+            raise TypeError(f"{name}: {value!r} is no {cls._kind or cls.__name__}")
+        return value
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} can be neither copied nor pickled")  # two would give back one
 
     @contextmanager
     def _use(self) -> Iterator[ctypes.c_void_p]:
@@ -175,7 +204,7 @@ class Handle:
     def _borrow(self) -> Iterator[ctypes.c_void_p]:
         """`_use`, for a call that lends memory until the next one: it is copied before another thread may call."""
         if not self._lent.acquire(blocking=False):
-            raise Error(_native.AERIE_E_BUSY, f"the {type(self).__name__.lower()} is in use by another thread")
+            raise Error(_native.AERIE_E_BUSY, f"the {type(self).__name__.lower()} is in use, by another thread or a hook's caller")
         try:
             with self._use() as handle:
                 yield handle
@@ -213,6 +242,8 @@ class Handle:
         return self._handle is None
 
     def __enter__(self) -> Self:
+        if self._handle is None:
+            raise ValueError(f"{type(self).__name__} is closed")
         return self
 
     def __exit__(self, *_: object) -> None:

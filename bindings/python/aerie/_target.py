@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _arrays, _native
-from ._library import Handle, c_path, c_string, call, inside, int32_array, new, release_late
+from ._library import Handle, c_path, c_string, call, hook_or_none, inside, int32_array, new, raise_later, release_late
 from ._progress import Progress, ProgressFunction
 from .runtime import Runtime
 from .text import Tokenizer
@@ -36,6 +36,7 @@ class Target(Handle):
     """What every model is, whatever is made of it (`Model`)."""
 
     _release = "aerie_model_release"
+    _kind = "Model"
 
     def __init__(self, path: str | os.PathLike[str], runtime: Runtime | None = None, *, kv_positions: int = 0,
                  kv_dtype: str = "f32", check_data: bool = False, progress: ProgressFunction | None = None,
@@ -43,16 +44,20 @@ class Target(Handle):
                  kv_full: Callable[[int], Any] | None = None):
         if kv_dtype not in _KV_DTYPES:
             raise ValueError(f"kv_dtype: {kv_dtype!r} is none of {', '.join(_KV_DTYPES)}")
-        runtime = runtime if runtime is not None else Runtime()
+        runtime = Runtime._of_kind(runtime, "runtime") if runtime is not None else Runtime()
         hook = Progress(progress)
         options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
                       check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1,
                       prefill=_native.AERIE_PREFILL_FAST if fast_prefill else _native.AERIE_PREFILL_EXACT)
-        if kv_full is not None:
+        if hook_or_none(kv_full, "kv_full"):
             def full(_user: Any, positions: int) -> int:
-                with inside.left():  # the library holds no lock: a session that is dropped here makes room at once
-                    release_late()
-                    return 1 if kv_full(positions) else 0
+                try:
+                    with inside.left():  # the library holds no lock: a session that is dropped here makes room at once
+                        release_late()
+                        return 1 if kv_full(positions) else 0
+                except BaseException as e:  # left to ctypes it would be any answer, "try again" among them
+                    raise_later(e)
+                    return 0
             self._kv_full = options.kv_full = _native.aerie_kv_full_fn(full)  # kept: sessions call it
         out = ctypes.c_void_p()
         with runtime._use() as parent:

@@ -27,7 +27,7 @@ class Batch(Handle):
 
     def __init__(self, model: Target, *, max_rows: int = 0):
         out = ctypes.c_void_p()
-        with model._use() as parent:
+        with Target._of_kind(model, "model")._use() as parent:
             call("aerie_batch_create", parent, ctypes.byref(new(_native.aerie_batch_options, max_rows=max_rows)),
                  ctypes.byref(out))
         super().__init__(out, model)
@@ -37,12 +37,12 @@ class Batch(Handle):
         library("aerie").aerie_batch_cancel(handle)
 
     def add(self, session: Session) -> None:
-        with self._use() as handle, session._use() as member:
+        with self._use() as handle, Session._of_kind(session, "session")._use() as member:
             call("aerie_batch_add", handle, member)
         self._sessions.append(session)
 
     def remove(self, session: Session) -> None:
-        with self._use() as handle, session._use() as member:
+        with self._use() as handle, Session._of_kind(session, "session")._use() as member:
             call("aerie_batch_remove", handle, member)
         self._sessions.remove(session)
 

@@ -21,6 +21,6 @@ class Drafter(Handle):
         options.package = None if package is None else c_path(package)
         options.plugin = None if plugin is None else c_string(plugin)
         out = ctypes.c_void_p()
-        with model._use() as parent:
+        with Target._of_kind(model, "model")._use() as parent:
             hook.call("aerie_drafter_open", parent, ctypes.byref(options), ctypes.byref(out))
         super().__init__(out, model)

@@ -17,7 +17,7 @@ class Model(Target):
     `progress(done, total)` may return False to cancel the load. `keep_prefixes`: later sessions that begin like
     earlier texts do not read that beginning again. `fast_prefill`: on cuda, long prompts are read by cuBLASLt, not
     bit for bit. `kv_full(positions)` is asked, on the stepping thread, when the KV budget is spent: it may close or
-    rewind other sessions of the model and return True to try again; what it raises goes to sys.unraisablehook.
+    rewind other sessions of the model and return True to try again; what it raises comes out of the step.
     """
 
     def drafter(self, package: str | os.PathLike[str] | None = None, *, plugin: str | None = None,

@@ -38,8 +38,8 @@ class Profile(Handle):
         options.batches = ctypes.cast(int32_array(batches), ctypes.POINTER(ctypes.c_int32))
         options.contexts = ctypes.cast(int32_array(contexts), ctypes.POINTER(ctypes.c_int32))
         with ExitStack() as used:
-            handle, target = used.enter_context(self._use()), used.enter_context(model._use())
-            handles = [used.enter_context(drafter._use()).value for drafter in drafters]
+            handle, target = used.enter_context(self._use()), used.enter_context(Target._of_kind(model, "model")._use())
+            handles = [used.enter_context(Drafter._of_kind(each, "drafters")._use()).value for each in drafters]
             options.drafters = (ctypes.c_void_p * len(handles))(*handles)
             hook.call("aerie_profile_measure", handle, target, ctypes.byref(options))
 
@@ -67,7 +67,8 @@ class Profile(Handle):
     def attach(self, to: Target | Drafter) -> None:
         """Sessions made on this model, or with this drafter, from now on use the costs."""
         name = "aerie_profile_attach" if isinstance(to, Target) else "aerie_profile_attach_drafter"
-        with self._use() as handle, to._use() as other:
+        known = to if isinstance(to, Target) else Drafter._of_kind(to, "to")
+        with self._use() as handle, known._use() as other:
             call(name, handle, other)
 
     def target_ms(self, rows: int, *, context: int, batch: int = 1) -> float:

@@ -98,6 +98,18 @@ class Tree:
         return native
 
 
+def _sampling(sampling: Sampling) -> Any:
+    if not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling: {sampling!r} is no Sampling")
+    return sampling._native()
+
+
+def _tree(tree: Tree | str) -> Any:
+    if not isinstance(tree, (Tree, str)):
+        raise TypeError(f"tree: {tree!r} is no Tree or name of one")
+    return (Tree(tree) if isinstance(tree, str) else tree)._native()
+
+
 def _stop_at(text: bytes, stops: Sequence[bytes], stop_bytes: int) -> int:
     """Where a text that a stop string ended ends for its reader. The library counts the bytes to cut from the end of the
     raw text, but the decoder may have more of them, in U+FFFD for what is no UTF-8, so the place is looked for; a stop
@@ -138,7 +150,7 @@ class Session(Handle):
     @classmethod
     def restored(cls, model: Target, data: Any, **options: Unpack[SessionOptions]) -> "Session":
         """The session whose `save` gave `data`, with these options in place of its old ones."""
-        session, data = cls.__new__(cls), bytes(data)
+        session, data = cls.__new__(cls), bytes(memoryview(data))
         session._open("aerie_session_restore", (data, len(data)), model, **options)
         return session
 
@@ -156,18 +168,18 @@ class Session(Handle):
         if sampling is not None and sampling_parts:
             raise TypeError("sampling: give it whole or in parts")
         sampling = sampling if sampling is not None else Sampling(**sampling_parts)
-        tree = Tree(tree) if isinstance(tree, str) else tree or Tree()
+        tree = Tree() if tree is None else tree
         stop = list(stop_tokens)
         options = new(_native.aerie_session_options, max_context=max_context,
                       draft_noise=_named(_NOISES, draft_noise, "draft_noise"), verify=_named(_RULES, verify, "verify"),
                       ignore_eos=int(ignore_eos), n_stop_tokens=len(stop))
-        options.sampling, options.tree = ctypes.pointer(sampling._native()), ctypes.pointer(tree._native())
+        options.sampling, options.tree = ctypes.pointer(_sampling(sampling)), ctypes.pointer(_tree(tree))
         options.stop_tokens = ctypes.cast(int32_array(stop), ctypes.POINTER(ctypes.c_int32))
         out = ctypes.c_void_p()
         with ExitStack() as open_handles:
-            parent = open_handles.enter_context(model._use())
-            drafters = [] if drafter is None else [drafter] if isinstance(drafter, Drafter) else list(drafter)
-            handles = [open_handles.enter_context(each._use()).value for each in drafters]
+            parent = open_handles.enter_context(Target._of_kind(model, "model")._use())
+            drafters = [] if drafter is None else list(drafter) if isinstance(drafter, (list, tuple)) else [drafter]
+            handles = [open_handles.enter_context(Drafter._of_kind(each, "drafter")._use()).value for each in drafters]
             options.drafter = handles[0] if handles else None
             if len(handles) > 1:
                 options.n_more_drafters = len(handles) - 1
@@ -216,6 +228,8 @@ class Session(Handle):
     def steps(self, max_tokens: int | None = None) -> Iterator[Step]:
         """Steps until the text ends or `max_tokens` have come out. A loop left early leaves the session usable, with
         whole steps in its text."""
+        if max_tokens is not None and max_tokens < 0:
+            raise ValueError(f"max_tokens: {max_tokens}")
         left = max_tokens
         while left is None or left > 0:
             step = self.step(max_tokens=left or 0, budget_us=_SLICE_US)
@@ -294,12 +308,11 @@ class Session(Handle):
 
     def set_sampling(self, sampling: Sampling) -> None:
         with self._use() as handle:
-            call("aerie_session_set_sampling", handle, ctypes.byref(sampling._native()))
+            call("aerie_session_set_sampling", handle, ctypes.byref(_sampling(sampling)))
 
     def set_tree(self, tree: Tree | str) -> None:
-        tree = Tree(tree) if isinstance(tree, str) else tree
         with self._use() as handle:
-            call("aerie_session_set_tree", handle, ctypes.byref(tree._native()))
+            call("aerie_session_set_tree", handle, ctypes.byref(_tree(tree)))
 
     def set_stop_strings(self, stop: Sequence[str]) -> None:
         """Texts that end the generation (or one), until others are set; none clears them."""

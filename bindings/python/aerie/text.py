@@ -16,7 +16,7 @@ class Tokenizer(Handle):
     _release, _of = "aerie_tokenizer_release", _OF
 
     def __init__(self, blob: Any):
-        blob = bytes(blob)
+        blob = bytes(memoryview(blob))
         out = ctypes.c_void_p()
         call("aerie_tokenizer_create", blob, len(blob), ctypes.byref(out), of=_OF)
         super().__init__(out)
@@ -54,7 +54,7 @@ class Decoder(Handle):
 
     def __init__(self, tokenizer: Tokenizer):
         out = ctypes.c_void_p()
-        with tokenizer._use() as handle:
+        with Tokenizer._of_kind(tokenizer, "tokenizer")._use() as handle:
             call("aerie_decoder_create", handle, ctypes.byref(out), of=_OF)
         super().__init__(out, tokenizer)
 

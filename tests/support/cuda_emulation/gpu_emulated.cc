@@ -229,7 +229,7 @@ void destroy(Graph g) {
 }
 
 bool can_be_early(Kernel) { return true; }
-Status launch(const Launch& l, const void* argument, Stream stream, bool early) {
+Status launch(const Launch& l, const void* argument, Stream stream, bool early, bool) {
   const Inside inside;
   if (early && !native(stream)->kernel_last) return error(Code::internal, "cuda: a kernel before what is none");
   put(native(stream), [=]() -> std::string {

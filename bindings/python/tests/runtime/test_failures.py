@@ -1,5 +1,6 @@
 """What goes wrong: drafters, plugins, files, callbacks."""
 
+import copy
 import sys
 import tempfile
 import threading
@@ -43,6 +44,53 @@ class Failures(Case):
                           lambda: model.tokenizer.decode([2**32 + 5]), lambda: model.features(PROMPT, taps=(2**32,))):
                 self.assertRaises(OverflowError, wrong)
             self.assertEqual(session.tokens(), list(PROMPT))
+
+    def test_objects_of_another_kind(self):
+        """The library would believe them."""
+        with aerie.Model(DEMO) as model, model.session() as session, aerie.Runtime() as runtime, model.batch() as batch, \
+                model.drafter(plugin="ngram") as drafter, aerie.Profile() as profile:
+            for wrong in (lambda: aerie.Model(DEMO, model), lambda: aerie.Session(runtime), lambda: aerie.Batch(runtime),
+                          lambda: aerie.Drafter(runtime, plugin="ngram"), lambda: aerie.Session.restored(runtime, b"x"),
+                          lambda: model.session(drafter="ngram"), lambda: model.session(drafter=[drafter, "ngram"]),
+                          lambda: model.session(sampling={}), lambda: model.session(tree=5), lambda: session.set_tree(None),
+                          lambda: session.set_sampling(0.7), lambda: session.append(b"It was"), lambda: model.restore(5),
+                          lambda: batch.add(model), lambda: batch.remove(drafter), lambda: profile.measure(drafter),
+                          lambda: profile.measure(model, [session]), lambda: profile.attach(runtime), lambda: aerie.Decoder(model),
+                          lambda: aerie.Runtime(log=5), lambda: aerie.Model(DEMO, kv_full=5), lambda: aerie.Model(DEMO, progress=5)):
+                self.assertRaises(TypeError, wrong)
+            self.assertEqual(session.tokens(), [])
+
+    def test_copies(self):
+        """Two objects would give back one."""
+        with aerie.Model(DEMO) as model, model.session() as session:
+            for each in model, session, model.tokenizer:
+                self.assertRaises(TypeError, copy.copy, each)
+                self.assertRaises(TypeError, copy.deepcopy, each)
+
+    def test_less_than_no_tokens(self):
+        with aerie.Model(DEMO) as model, model.session() as session:
+            session.append(PROMPT)
+            self.assertRaises(ValueError, lambda: list(session.steps(-1)))
+            self.assertRaises(ValueError, lambda: list(session.generate(max_tokens=-1)))
+
+    def test_kv_full_that_fails(self):
+        class Mine(Exception):
+            pass
+
+        asked = []
+
+        def fails(positions):
+            asked.append(positions)
+            raise Mine
+
+        with aerie.Model(DEMO, self.runtime, kv_positions=640, kv_full=fails) as model, model.session() as held, model.session() as session:
+            held.append(PROMPT * 25)
+            held.step()
+            session.append(PROMPT * 45)
+            self.assertRaises(Mine, session.step)
+            self.assertEqual(len(asked), 1)
+            held.close()
+            self.assertEqual(session.step().state, aerie.State.TOKENS)  # it goes on where there is room
 
     def test_texts_with_a_nul(self):
         with aerie.Model(DEMO) as model, model.session() as session:
