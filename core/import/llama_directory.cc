@@ -19,12 +19,19 @@ Status read_generation(const std::string& directory, LlamaConfig* c) {
   if (platform::path_kind(path) != PathKind::file) return {};
   AERIE_ASSIGN(const auto document, read_json(path));
   const ConfigReader reader(document.root());
-  if (reader.has("eos_token_id")) AERIE_TRY(reader.integers("eos_token_id", &c->eos_ids).at(path));
+  const auto known = [&](const char* key, int32_t id) {
+    if (id < c->vocab_size) return Status();
+    return error(Code::bad_format, path + ": " + key + ": " + std::to_string(id) + " is not in [0, " + std::to_string(c->vocab_size - 1) + "]");
+  };
+  if (reader.has("eos_token_id")) {
+    AERIE_TRY(reader.integers("eos_token_id", &c->eos_ids).at(path));
+    for (const int32_t id : c->eos_ids) AERIE_TRY(known("eos_token_id", id));
+  }
   AERIE_TRY(reader.integer("bos_token_id", &c->bos_id, c->bos_id).at(path));
-  return {};
+  return known("bos_token_id", c->bos_id);
 }
 
-Result<std::string> chat_template(const std::string& directory) {
+Result<std::string> chat_template(const std::string& directory, Sink& sink) {
   const std::string jinja = platform::join_path(directory, "chat_template.jinja");
   if (platform::path_kind(jinja) == PathKind::file) {
     AERIE_ASSIGN(const auto bytes, platform::read_file(jinja, 1 << 20));
@@ -42,6 +49,7 @@ Result<std::string> chat_template(const std::string& directory) {
       if (item.is_object() && item.contains("name") && is_text(item["name"], "default") && item.contains("template") &&
           item["template"].is_string())
         return item["template"].get<std::string>();
+  if (!t.is_null()) sink.warn(path + ": chat_template is neither a text nor a list with one named default: it is left out");
   return std::string();
 }
 
@@ -76,12 +84,12 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
   for (const int32_t id : c->eos_ids)
     if (id >= c->vocab_used && id < c->vocab_size)
       return error(Code::mismatch, o.source + ": eos_token_id: " + std::to_string(id) + ", but " + path + " has only " +
-                                       std::to_string(c->vocab_used) + " tokens" + kMakeTokenizerJson);
+                                       std::to_string(c->vocab_used) + " tokens" + (path.ends_with("tokenizer.model") ? kMakeTokenizerJson : ""));
   const std::string added = platform::join_path(directory, "added_tokens.json");
   if (path.ends_with("tokenizer.model") && platform::path_kind(added) == PathKind::file && c->vocab_used < c->vocab_size)
     sink.warn(added + ": tokens that " + path + " does not have are left out" + kMakeTokenizerJson);
   AERIE_TRY(tell_of_bos(directory, path, adds_bos, sink));
-  AERIE_ASSIGN(const std::string chat, chat_template(directory));
+  AERIE_ASSIGN(const std::string chat, chat_template(directory, sink));
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 

@@ -19,7 +19,8 @@ using DeviceMemory = std::unique_ptr<void, Release>;
 Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> device, const KvShape& shape,
                                                int64_t positions) {
   if (positions <= 0 || positions > (int64_t{1} << 31) - kPageSlots)
-    return error(Code::invalid_argument, "KV budget of " + std::to_string(positions) + " positions");
+    return error(Code::invalid_argument, "KV budget of " + std::to_string(positions) + " positions: there are from 1 to " +
+                                             std::to_string((int64_t{1} << 31) - kPageSlots));
   kernels::KvCache cache;
   cache.slots = kernels::round_up(positions, kPageSlots);
   cache.layers = shape.layers;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -29,7 +30,9 @@ Status range(const char* field, int64_t v, int64_t low, int64_t high) {
 
 Status real(const char* field, double v, double above, double max) {
   if (std::isfinite(v) && v > above && v <= max) return {};
-  return bad(field, std::to_string(v) + " is not in (" + std::to_string(above) + ", " + std::to_string(max) + "]");
+  char text[96];
+  std::snprintf(text, sizeof text, "%g is not in (%g, %g]", v, above, max);
+  return bad(field, text);
 }
 
 Status check_stored(const StoredRow& s, const std::string& name) {

@@ -31,7 +31,7 @@ std::vector<uint8_t> ByteBpe::serialize() const {
 }
 
 Result<std::shared_ptr<const Tokenizer>> ByteBpe::read(BlobReader* blob) {
-  const auto damaged = [](const char* what) { return error(Code::bad_format, std::string("tokenizer blob: ") + what); };
+  const auto damaged = [](const std::string& what) { return error(Code::bad_format, "tokenizer blob: damaged: " + what); };
   ByteBpeSpec spec;
   const uint32_t flags = blob->u32();
   if (flags & ~kAllFlags) return damaged("unknown flags");
@@ -50,7 +50,7 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::read(BlobReader* blob) {
   for (ByteBpeSpec::Token& token : spec.tokens) {
     token.flags = blob->u8();
     token.bytes = blob->string16();
-    if (!blob->ok() || token.flags > 63) return damaged("token");
+    if (!blob->ok() || token.flags > 63) return damaged("token " + std::to_string(&token - spec.tokens.data()));
   }
   if (!read_merges(blob, &spec.merges)) return damaged("merge count");
   if (!blob->ok() || blob->left() != 0) return damaged("size");

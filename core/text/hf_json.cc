@@ -35,7 +35,8 @@ int64_t id_of(const Json& value) {
 std::string type_of(const Json& object) { return text_of(object, "type"); }
 
 Status check_id(int64_t id, size_t tokens) {
-  if (id < 0 || id >= kMaxVocab || static_cast<size_t>(id) > 16 * tokens + 65536) return damaged("token id " + std::to_string(id));
+  if (id < 0) return damaged("a token's id is no whole number from 0 on");
+  if (id >= kMaxVocab || static_cast<size_t>(id) > 16 * tokens + 65536) return damaged("token id " + std::to_string(id));
   return {};
 }
 
@@ -61,7 +62,8 @@ Result<std::pair<std::string, std::string>> merge_of(const Json& merge) {
     if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return damaged("merge \"" + text + "\"");
     return std::pair(text.substr(0, space), text.substr(space + 1));
   }
-  if (!merge.is_array() || merge.size() != 2) return damaged("a merge that is not a pair");
+  if (!merge.is_array() || merge.size() != 2 || !merge[0].is_string() || !merge[1].is_string())
+    return damaged("model.merges: one is not a pair of texts");
   return std::pair(merge[0].get<std::string>(), merge[1].get<std::string>());
 }
 

@@ -243,20 +243,20 @@ std::vector<uint8_t> SentencePiece::serialize() const {
 Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob, BlobKind kind) {
   const bool ruled = kind == BlobKind::sentencepiece_ruled, typed = ruled || kind == BlobKind::sentencepiece_typed;
   Rules rules;
-  if (ruled && !read_rules(blob->u8(), &rules)) return error(Code::bad_format, "tokenizer blob: rules");
+  if (ruled && !read_rules(blob->u8(), &rules)) return error(Code::bad_format, "tokenizer blob: damaged: rules");
   const uint32_t count = blob->u32();
   if (!blob->ok() || count > static_cast<uint32_t>(kMaxVocab) || count > blob->left() / 6) {
-    return error(Code::bad_format, "tokenizer blob: piece count");
+    return error(Code::bad_format, "tokenizer blob: damaged: piece count");
   }
   std::vector<Piece> pieces(count);
   for (Piece& piece : pieces) {
-    if (typed && !read_type(blob->u8(), ruled, &piece)) return error(Code::bad_format, "tokenizer blob: type of a piece");
+    if (typed && !read_type(blob->u8(), ruled, &piece)) return error(Code::bad_format, "tokenizer blob: damaged: type of a piece");
     piece.score = blob->f32();
     piece.bytes = blob->string16();
   }
   MergeList merges;
-  if (ruled && !read_merges(blob, &merges)) return error(Code::bad_format, "tokenizer blob: merge count");
-  if (!blob->ok() || blob->left() != 0) return error(Code::bad_format, "tokenizer blob: size");
+  if (ruled && !read_merges(blob, &merges)) return error(Code::bad_format, "tokenizer blob: damaged: merge count");
+  if (!blob->ok() || blob->left() != 0) return error(Code::bad_format, "tokenizer blob: damaged: size");
   if (!typed) AERIE_TRY(assume_types(&pieces));
   return make(std::move(pieces), rules, std::move(merges));
 }

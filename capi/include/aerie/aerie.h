@@ -10,8 +10,8 @@
  * Conventions
  *  - Functions return AERIE_OK (0) or an AERIE_E_* code. The last argument is an optional caller-owned aerie_error, written on
  *    failure only. Then nothing else is, but the size that aerie_session_save or aerie_tokenizer_encode needs (AERIE_E_LIMIT).
- *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take), AERIE_E_OUT_OF_MEMORY and
- *    AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
+ *  - Any function may return AERIE_E_INVALID_ARGUMENT (a NULL or a number that it does not take, a path that is a folder or a
+ *    device), AERIE_E_OUT_OF_MEMORY and AERIE_E_INTERNAL, and one that is not [any] AERIE_E_BUSY; other codes stand in its comment.
  *  - Structs that carry options or results begin with struct_size; set it with AERIE_INIT(x) or to sizeof. Fields are only ever
  *    appended; zero means the default, and reserved ones are zero. One struct points at another, so that each can grow.
  *  - Strings in are (UTF-8, NUL-terminated) and copied. Pointers out are borrowed; their comment says until when.
@@ -75,7 +75,7 @@ enum {
   AERIE_E_LIMIT = 9,          /* a stated limit is reached */
   AERIE_E_PLUGIN = 10,
   AERIE_E_DEVICE = 11,
-  AERIE_E_BUSY = 12,          /* the session or batch is in use by another thread, or the session by a batch */
+  AERIE_E_BUSY = 12,          /* the session or batch is in use by another thread or a hook's caller, or the session by a batch */
   AERIE_E_INTERNAL = 13
 };
 

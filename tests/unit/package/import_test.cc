@@ -297,6 +297,7 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
       {R"("head_dim": 3)", {"head_dim"}, Code::bad_format},
       {R"("vocab_size": null)", {"vocab_size", "missing"}, Code::bad_format},
       {R"("rms_norm_eps": 0)", {"rms_norm_eps"}, Code::bad_format},
+      {R"("rms_norm_eps": -1e-9)", {"rms_norm_eps: -1e-09 is not in (0, 1]"}, Code::bad_format},
       {R"("eos_token_id": 20)", {"eos_token_id"}, Code::bad_format},
       {R"("eos_token_id": ["x"])", {"eos_token_id"}, Code::bad_format},
       {R"("aerie_tap_layers": [2])", {"tap_layers"}, Code::bad_format},
@@ -324,6 +325,9 @@ TEST(ImportLlama, TapsAndEnds) {
   ASSERT_TRUE(convert(c.options).ok());
   EXPECT_EQ(c.open()->target()->tap_layers, (std::vector<int32_t>{1, 0}));
   EXPECT_EQ(c.open()->target()->eos_ids, (std::vector<int32_t>{7, 2}));
+  fs::remove(c.options.output);
+  spit(c.options.source + "/generation_config.json", std::string(R"({"eos_token_id": [2, 900]})"));
+  c.expect_refused(convert(c.options), Code::bad_format, {"generation_config.json: eos_token_id: 900"});
 }
 
 // What transformers takes for granted.
@@ -447,6 +451,8 @@ TEST(ImportLlama, WhatTheTokenizersFileLacksIsSaid) {
   const auto config = [&](const char* text) { spit(file("tokenizer_config.json"), std::string(text)); };
   config(R"({"add_bos_token": true, "bos_token": "<s>"})");
   EXPECT_EQ(told({"tokenizer_config.json", "add_bos_token", "tokenizer.json", "without"}), 1);
+  config(R"({"chat_template": 5})");
+  EXPECT_EQ(told({"tokenizer_config.json", "chat_template", "left out"}), 1);
   config(R"({"add_bos_token": true, "bos_token": null})");
   EXPECT_EQ(told({"add_bos_token"}), 0);
   config(R"({"add_bos_token": false, "bos_token": "<s>"})");

@@ -1,5 +1,7 @@
 // Measuring a target and its drafters, and what sessions make of a table.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "core/drafter/measure_drafter.h"
@@ -141,6 +143,32 @@ TEST(Profile, EveryPointHasTheTimeOfItsPass) {
   const CostGrid grid = must(measure_target(*model, o));
   for (const int32_t context : {20, 100})
     for (const int32_t rows : {1, 32, 128}) EXPECT_GE(grid.ms(1, context, rows), rows) << "behind " << context;
+}
+
+// Keys and values that nobody has written are read at another price, or are no numbers.
+TEST(Profile, NothingIsReadThatNobodyWrote) {
+  for (const kernels::DType dtype : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::int8}) {
+    ModelOptions options;
+    options.kv_dtype = dtype;
+    const auto model = open_model(target_package(), cpu(1), options);
+    const kernels::KvCache& kv = model->pool()->cache();
+    const int64_t row = kv.head_dim * kernels::kv_element_bytes(dtype);
+    const auto holds = [&](int64_t slot) {  // what its first key and its last value are, scales too
+      const auto* const data = static_cast<const unsigned char*>(kv.data);
+      const int64_t last = (int64_t{2} * kv.layers * kv.kv_heads - 1) * kv.slots + slot;
+      bool unwritten = data[slot * row] == 0xFF && data[last * row] == 0xFF;
+      if (kv.scales) unwritten = unwritten && std::isnan(kv.scales[slot]) && std::isnan(kv.scales[last]);
+      return !unwritten;
+    };
+    std::memset(kv.data, 0xFF, static_cast<size_t>(2 * kv.layers * kv.kv_heads * kv.slots * row));
+    if (kv.scales) std::fill_n(kv.scales, 2 * kv.layers * kv.kv_heads * kv.slots, std::nanf(""));
+    MeasureOptions o = few_points();
+    o.batches = {1, 2};
+    must(measure_target(*model, o));
+    int64_t written = 0;
+    for (int64_t slot = 0; slot < kv.slots; ++slot) written += holds(slot);
+    EXPECT_GE(written, 2 * 100);
+  }
 }
 
 TEST(Profile, CancelAndDeadline) {

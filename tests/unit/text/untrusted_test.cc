@@ -49,6 +49,14 @@ TEST(Untrusted, BlobCorruptedAnyhow) {
   EXPECT_GT(accepted, 0);
 }
 
+TEST(Untrusted, ADamagedTokenIsSaid) {
+  std::vector<uint8_t> blob = byte_tokenizer()->serialize();
+  std::fill_n(blob.begin() + static_cast<std::ptrdiff_t>(blob.size() / 2), 20, uint8_t{0xFF});
+  const auto read = Tokenizer::deserialize(blob);
+  ASSERT_FALSE(read.ok());
+  EXPECT_NE(read.status().message().find("tokenizer blob: damaged: token "), std::string::npos) << read.status().message();
+}
+
 TEST(Untrusted, HugeCountsCostNothing) {
   std::vector<uint8_t> blob = byte_tokenizer()->serialize();
   for (size_t at = 0; at + 4 <= std::min<size_t>(blob.size(), 200); ++at) {
@@ -100,9 +108,9 @@ TEST(HfRefusals, ByName) {
   refused("/decoder", nullptr, "none");
   refused("/added_tokens/0/single_word", true, "single_word");
   refused("/added_tokens/-", {{"id", 1000}, {"content", std::string(1025, 'x')}, {"special", true}}, "1025 bytes");
-  refused("/added_tokens/0/id", -1, "-1");
-  refused("/added_tokens/0/id", 1e110, "-1");
-  refused("/model/vocab/a", 1.5, "-1");
+  refused("/added_tokens/0/id", -1, "no whole number from 0 on");
+  refused("/added_tokens/0/id", 1e110, "no whole number from 0 on");
+  refused("/model/vocab/a", 1.5, "no whole number from 0 on");
   refused("/post_processor/processors/1/special_tokens/<|endoftext|>/ids/0", 1 << 30, "BOS");
   refused("/added_tokens/0/id", 2000000000, "2000000000");
   refused("/model/vocab/a", 0, "0");
@@ -110,6 +118,7 @@ TEST(HfRefusals, ByName) {
   refused("/model/merges/0", "a b c", "a b c");
   refused("/model/merges/0", {"a", "nonesuch"}, "nonesuch");
   refused("/model/merges/0", 3, "pair");
+  refused("/model/merges/0", {1, 2}, "model.merges: one is not a pair of texts");
   // Whatever is of another type is named.
   refused("/model/ignore_merges", "yes", "ignore_merges: is neither true nor false");
   refused("/model/type", 3, "type: is not a text");

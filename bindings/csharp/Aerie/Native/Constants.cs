@@ -21,7 +21,7 @@ namespace Aerie.Native
         internal const int AERIE_E_LIMIT = 9;
         internal const int AERIE_E_PLUGIN = 10;
         internal const int AERIE_E_DEVICE = 11;
-        /// <summary>the session or batch is in use by another thread, or the session by a batch</summary>
+        /// <summary>the session or batch is in use by another thread or a hook's caller, or the session by a batch</summary>
         internal const int AERIE_E_BUSY = 12;
         internal const int AERIE_E_INTERNAL = 13;
         /// <summary>the same kernels for every row: same seed, same text, bit for bit</summary>

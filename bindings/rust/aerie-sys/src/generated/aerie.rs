@@ -34,7 +34,7 @@ pub const AERIE_E_LIMIT: i32 = 9;
 pub const AERIE_E_PLUGIN: i32 = 10;
 /// `AERIE_E_DEVICE = 11`
 pub const AERIE_E_DEVICE: i32 = 11;
-/// the session or batch is in use by another thread, or the session by a batch
+/// the session or batch is in use by another thread or a hook's caller, or the session by a batch
 pub const AERIE_E_BUSY: i32 = 12;
 /// `AERIE_E_INTERNAL = 13`
 pub const AERIE_E_INTERNAL: i32 = 13;
