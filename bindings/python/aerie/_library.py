@@ -133,10 +133,9 @@ def call(name: str, *arguments: Any, of: str = "aerie") -> None:
         raise_error(code, err.message.decode("utf-8", "replace"))
 
 
-def hook_or_none(function: Any, name: str) -> Any:
+def check_hook(function: Any, name: str) -> None:
     if function is not None and not callable(function):
         raise TypeError(f"{name}: {function!r} is no function")
-    return function
 
 
 def int32_array(values: Sequence[int]) -> Any:

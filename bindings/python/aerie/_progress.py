@@ -3,7 +3,7 @@
 from typing import Any, Callable
 
 from . import _native
-from ._library import call, hook_or_none
+from ._library import call, check_hook
 
 # (done, total); False cancels.
 ProgressFunction = Callable[[int, int], Any]
@@ -14,7 +14,7 @@ class Progress:
 
     def __init__(self, function: ProgressFunction | None):
         self._raised: BaseException | None = None
-        hook_or_none(function, "progress")
+        check_hook(function, "progress")
 
         def hook(_user: Any, done: int, total: int) -> int:
             try:

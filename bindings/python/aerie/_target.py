@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, NamedTuple, Sequence
 
 from . import _arrays, _native
-from ._library import Handle, c_path, c_string, call, hook_or_none, inside, int32_array, new, raise_later, release_late
+from ._library import Handle, c_path, c_string, call, check_hook, inside, int32_array, new, raise_later, release_late
 from ._progress import Progress, ProgressFunction
 from .runtime import Runtime
 from .text import Tokenizer
@@ -49,7 +49,8 @@ class Target(Handle):
         options = new(_native.aerie_model_options, kv_positions=kv_positions, kv_dtype=_KV_DTYPES[kv_dtype],
                       check_data=int(check_data), progress=hook.hook, keep_prefixes=0 if keep_prefixes else -1,
                       prefill=_native.AERIE_PREFILL_FAST if fast_prefill else _native.AERIE_PREFILL_EXACT)
-        if hook_or_none(kv_full, "kv_full"):
+        check_hook(kv_full, "kv_full")
+        if kv_full is not None:
             def full(_user: Any, positions: int) -> int:
                 try:
                     with inside.left():  # the library holds no lock: a session that is dropped here makes room at once

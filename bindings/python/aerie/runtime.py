@@ -5,7 +5,7 @@ import os
 from typing import Any, Callable, NamedTuple
 
 from . import _native
-from ._library import Handle, c_path, c_string, call, hook_or_none, inside, library, new
+from ._library import Handle, c_path, c_string, call, check_hook, inside, library, new
 from .errors import Code, Error
 
 LogFunction = Callable[[int, str], None]
@@ -30,7 +30,8 @@ class Runtime(Handle):
                  drafters: bool = True):
         options = new(_native.aerie_runtime_options, threads=threads)
         options.device = c_string(device) if device is not None else None
-        if hook_or_none(log, "log"):
+        check_hook(log, "log")
+        if log is not None:
             def heard(_user: Any, level: int, message: bytes) -> None:
                 with inside:
                     log(level, message.decode("utf-8", "replace"))
