@@ -1,7 +1,9 @@
 #include "core/import/inspect.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <vector>
 
 #include "core/import/description.h"
 #include "core/package/manifest.h"
@@ -84,6 +86,53 @@ Description describe_package(const std::string& path, const package::Described& 
   return all;
 }
 
+// Tensors that differ in their layer alone: one line.
+struct Line {
+  std::string before, after, shape;  // of its name, around the number; all of it before, where there is none
+  const package::TensorRow* of;
+  int64_t first = -1, last = -1;  // layers
+  uint64_t bytes = 0;             // stored, of all
+  bool goes_on_with(const Line& l) const {
+    return first >= 0 && l.first == last + 1 && before == l.before && after == l.after && shape == l.shape && of->dtype == l.of->dtype &&
+           of->layout == l.of->layout && of->stored.codec == l.of->stored.codec;
+  }
+  std::string name() const {
+    if (first < 0) return before;
+    return before + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "") + after;
+  }
+};
+
+Line line_of(const package::TensorRow& t) {
+  Line l{t.name, {}, "(" + std::to_string(t.rows) + ", " + std::to_string(t.cols) + ")", &t, -1, -1, t.stored.stored_bytes};
+  const size_t dot = t.name.find('.');
+  int32_t number = 0;
+  const char* const end = t.name.data() + t.name.size();
+  if (dot == std::string::npos) return l;
+  const auto read = std::from_chars(t.name.data() + dot + 1, end, number);
+  if (read.ec != std::errc() || read.ptr == end || *read.ptr != '.') return l;
+  l.before = t.name.substr(0, dot + 1);
+  l.after = std::string(read.ptr, end);
+  l.first = l.last = number;
+  return l;
+}
+
+std::vector<Line> lines_of(const std::vector<package::TensorRow>& tensors) {
+  std::vector<Line> lines;
+  for (const package::TensorRow& t : tensors) {
+    Line l = line_of(t);
+    constexpr ptrdiff_t kBack = 64;  // a layer has fewer
+    const auto from = lines.end() - std::min<ptrdiff_t>(kBack, std::ssize(lines));
+    const auto same = std::find_if(from, lines.end(), [&](const Line& other) { return other.goes_on_with(l); });
+    if (same == lines.end()) {
+      lines.push_back(std::move(l));
+    } else {
+      same->last = l.first;
+      same->bytes += l.bytes;
+    }
+  }
+  return lines;
+}
+
 std::string as_text(const Description& package, const package::Manifest& m) {
   std::string out;
   for (const auto& [key, value] : package.items()) {
@@ -95,14 +144,11 @@ std::string as_text(const Description& package, const package::Manifest& m) {
     }
   }
   out += "tensors:\n";
-  for (const auto& t : m.tensors) {
-    char shape[64];
-    std::snprintf(shape, sizeof shape, "(%lld, %lld)", static_cast<long long>(t.rows), static_cast<long long>(t.cols));
-    const Description d = describe_tensor(t);
+  for (const Line& l : lines_of(m.tensors)) {
+    const Description d = describe_tensor(*l.of);
     char line[384];
-    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n", t.name.c_str(), d[1].plain().c_str(),
-                  d[2].plain().c_str(), shape, d[4].plain().c_str(),
-                  static_cast<unsigned long long>(t.stored.stored_bytes));
+    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n", l.name().c_str(), d[1].plain().c_str(), d[2].plain().c_str(),
+                  l.shape.c_str(), d[4].plain().c_str(), static_cast<unsigned long long>(l.bytes));
     out += line;
   }
   return out;

@@ -658,7 +658,14 @@ TEST(Inspect, SaysWhatIsInside) {
   EXPECT_EQ(j["file_bytes"], fs::file_size(c.options.output));
   const auto human = inspect(c.options.output, false);
   ASSERT_TRUE(human.ok());
-  EXPECT_NE(human->find("layers.1.mlp.down"), std::string::npos);
+  uint64_t down = 0;
+  for (const auto& t : j["tensors"])
+    if (t["name"].get<std::string>().ends_with(".mlp.down")) down += t["stored_bytes"].get<uint64_t>();
+  const size_t at = human->find("  layers.0-1.mlp.down ");  // layers alike are one line
+  ASSERT_NE(at, std::string::npos) << *human;
+  const std::string line = human->substr(at, human->find('\n', at) - at);
+  EXPECT_EQ(line.substr(line.rfind(' ') + 1), std::to_string(down));
+  EXPECT_EQ(human->find("layers.1"), std::string::npos);
   EXPECT_EQ(inspect(c.folder / "absent", true).status().code(), Code::not_found);
   spit(c.folder / "junk", std::string(5000, 'j'));
   EXPECT_NE(inspect(c.folder / "junk", false).status().message().find("junk: magic"), std::string::npos);
