@@ -10,6 +10,7 @@
 #include "core/import/sink.h"
 #include "core/import/source.h"
 #include "core/platform/file.h"
+#include "kernels/fp_env.h"
 
 namespace aerie {
 
@@ -112,6 +113,7 @@ Status run(const ConvertOptions& o) {
 }  // namespace
 
 Status convert(const ConvertOptions& options) {
+  const kernels::WholeFpEnv env;  // the same package whatever the host's rounding
   try {
     return run(options);
   } catch (const std::bad_alloc&) {

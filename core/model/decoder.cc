@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/fp_env.h"
+
 namespace aerie {
 
 using kernels::Tensor;
@@ -71,6 +73,7 @@ double yarn_stretched(size_t i, int32_t head_dim, double theta, const RopeScalin
 }  // namespace
 
 std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling) {
+  const kernels::WholeFpEnv env;  // the same numbers whatever the host's rounding
   std::vector<float> f(static_cast<size_t>(head_dim / 2));
   for (size_t i = 0; i < f.size(); ++i) {
     // Rounded to f32 first: Hugging Face computes the plain frequencies in f32 and scales those.

@@ -120,7 +120,7 @@ class AutoPolicy final : public TreePolicy {
   void costs(const CycleCosts& costs) override {
     const bool rested = resting();
     costs_ = costs;
-    free_ = !costs.draft && costs.draft_root == 0;
+    free_ = !costs.draft && costs.draft_root == 0 && costs.proposal == 0;
     if (rested && !resting()) look_up();
   }
 
@@ -238,6 +238,13 @@ class AutoPolicy final : public TreePolicy {
     for (const int32_t token : tokens)
       if ((node = learn(&shared_->learned, tree, node, token)) < 0) break;
     shared_->learned.calibration.refit();
+  }
+
+  void wasted(double ms) override {
+    if (resting() || free_ || !(plain_ms() > 0)) return;
+    const std::lock_guard lock(shared_->mutex);
+    const double tokens = std::max(1 / plain_ms(), costs_.reached) * ms;
+    shared_->learned.trial.drafted(-tokens, -tokens, weight());
   }
 
   void outcome(const DraftTree& tree, const CycleOutcome& o) override {
@@ -412,7 +419,7 @@ class AutoPolicy final : public TreePolicy {
   void keep(int32_t nodes, double ms, std::vector<int32_t>* selected) {
     expected_ = utility_[static_cast<size_t>(nodes)];
     reached_ = net(nodes + 1);
-    spent_ = ms;
+    spent_ = ms + costs_.proposal;
     for (const Asked& a : asked_) spent_ += a.draft_ms;
     selected->assign(nodes_.begin(), nodes_.begin() + nodes);
     kept_ = selected->size();

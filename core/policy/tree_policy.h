@@ -39,6 +39,7 @@ struct CycleCosts {
   const double* draft = nullptr;   // a draft pass over n frontier nodes; null or 0: not known yet
   // The same passes by the rows of all that step together, where these curves are for n rows of each; null: that is not known.
   const double *target_of_all = nullptr, *draft_of_all = nullptr;
+  double proposal = 0;             // asking a drafter on the host, each cycle; 0: next to nothing
   double draft_root = 0;           // the first draft pass of a cycle: what was committed is observed with it
   double catch_up = 0;             // so much longer it takes this time: the drafter has missed something
   int32_t beside = 1;              // sessions that step together, this one among them
@@ -182,6 +183,7 @@ class TreePolicy {
   virtual bool on_trial() const { return false; }
   virtual void wake() {}
   virtual void idle(double /*tokens*/) {}
+  virtual void wasted(double /*ms*/) {}  // it was asked, and another one's tree was taken
   virtual void witness(const DraftTree&, std::span<const int32_t>) {}
 };
 

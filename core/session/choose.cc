@@ -88,7 +88,11 @@ void Session::peek(DraftSide& side) {
   ++stats_.draft_passes;
   side.peek.reset(text_.back());
   side.peeked = true;
+  const auto start = kernels::Clock::now();
   const Status s = side.sequence().propose_host(text_, side.policy->width(), limits_with(&side, max_depth_).max_depth, &side.peek);
+  const auto took = kernels::Clock::now() - start;
+  side.proposals[side.proposed++ % side.proposals.size()] = std::chrono::duration<double, std::milli>(took).count();
+  proposing_ns_ += static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
   side.answered = s.ok();
   if (s.ok()) side.did_well();
   else drafter_failed(side, s, false);
@@ -128,7 +132,10 @@ void Session::tell_others() {
   for (const kernels::WalkStep& s : steps_) frontier_.push_back(s.token);
   for (const auto& side : sides_) {
     if (side.get() == side_ && !plain_) continue;
-    if (side->peeked) side->policy->witness(side->peek, frontier_);
+    if (side->peeked) {
+      side->policy->witness(side->peek, frontier_);
+      side->policy->wasted(proposal_ms(*side));
+    }
     side->policy->idle(static_cast<double>(steps_.size()) / static_cast<double>(sides_.size()));
   }
   chooser_.outcome(static_cast<double>(steps_.size()), cycle_ms_, plain_ms_);

@@ -8,6 +8,7 @@ namespace aerie {
 
 namespace {
 constexpr double kNewest = 0.2;        // weight of the newest first draft pass
+constexpr double kTrifle = 0.02;       // of a plain pass
 constexpr double kUsualRoot = 2;       // tokens committed by the cycle before
 constexpr int64_t kCatchUpRows = 24;   // a pass that observes more than this says nothing about the usual one
 }  // namespace
@@ -121,6 +122,7 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
   c.target = in_batch(target_cost_, &target_curve_, &c.target_of_all);
   plain_ms_ = c.target_ms(1);
   c.beside = std::max(1, beside_);
+  if (side && side->host_tokens()) c.proposal = proposal_ms(*side);
   if (side && !side->host_tokens()) {
     c.draft_of_all = side->guess.curve().data();
     c.draft = side->cost.known() ? in_batch(side->cost, &side->curve, &c.draft_of_all) : in_batch(side->guess.curve(), &side->curve);
@@ -133,6 +135,14 @@ void Session::tell_costs(DraftSide* side, TreePolicy& policy) {
     c.instead = DrafterChoice::instead(choice_options_, static_cast<size_t>(at - sides_.begin()), c.reached, plain_ms_);
   }
   policy.costs(c);
+}
+
+// What asking a drafter on the host takes, for all that step together wait for it. Next to a pass it is nothing, as a rule.
+double Session::proposal_ms(const DraftSide& side) const {
+  if (options_.pass_ms || side.proposed == 0) return 0;
+  const auto known = std::min<size_t>(side.proposed, side.proposals.size());
+  const double ms = *std::min_element(side.proposals.begin(), side.proposals.begin() + static_cast<std::ptrdiff_t>(known)) * std::max(1, beside_);
+  return ms > kTrifle * plain_ms_ ? ms : 0;
 }
 
 // What a drafter's next pass costs beside its usual one, since others wrote meanwhile.
@@ -162,6 +172,7 @@ void Session::pass_done(double ms, int32_t rows) {
   if (phase_ != Phase::verify) return;
   if (options_.pass_ms) ms = options_.pass_ms(nullptr, rows);
   cycle_ms_ += share_of_verifying(ms, rows);
+  if (host_proposed_) cycle_ms_ += proposal_ms(*side_);
   // The first pass of plain decode behind drafts finds the drafter's weights in the caches, and takes a tenth longer.
   const bool plain = rows <= beside_ && !device_.on(), cold = plain && behind_drafts_;
   behind_drafts_ = !plain && drafter_usable() && !side_->host_tokens();

@@ -89,6 +89,10 @@ class DraftSide {
   PassCost guess;
   PassCost::Curve curve{};
   double root_ms = 0;
+  // Milliseconds of the last proposals of a drafter on the host; 0: none yet. The least counts: what the system takes from the
+  // thread is not the drafter's.
+  std::array<double, 8> proposals{};
+  uint32_t proposed = 0;
   std::shared_ptr<const DrafterCosts> measured;  // by a table, or at first use; null: nobody knows
   int64_t root_rows = 0;  // observed along with the first draft pass
 

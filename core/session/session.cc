@@ -260,6 +260,11 @@ void Session::count_time(uint64_t ns) {
   (flown_ == Phase::prefill ? stats_.prefill_ns : flown_ == Phase::draft ? stats_.draft_ns : stats_.verify_ns) += ns;
 }
 
+void Session::count_proposing(uint64_t ns) {
+  in_passes_ += ns;
+  stats_.draft_ns += ns;
+}
+
 // Wherever the cycle stood; what was committed stays, and so does the place to go on from.
 void Session::give_up(const Status& why) noexcept {
   discard();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/cost/live_cost.h"
@@ -141,6 +142,9 @@ class Session {
   int32_t pass_rows() const;          // this session's part of the pass
   Status finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
   void count_time(uint64_t ns);
+  // What drafters on the host have taken since it was last asked for; and, of all that step together, it is counted for each.
+  uint64_t take_proposing() { return std::exchange(proposing_ns_, 0); }
+  void count_proposing(uint64_t ns);
   // What a failure ends in works without memory: another one would leave the state in between.
   void give_up(const Status& why) noexcept;  // this step failed; the cycle is lost, what was committed stays
   void discard() noexcept;                   // the unfinished cycle, never a committed token
@@ -225,6 +229,7 @@ class Session {
   const double* in_batch(const PassCost::Curve& alone, PassCost::Curve* curve) const;
   const double* in_batch(LiveCost& cost, PassCost::Curve* curve, const double** of_all) const;
   void tell_costs(DraftSide* side, TreePolicy& policy);
+  double proposal_ms(const DraftSide& side) const;
   double share_of_verifying(double ms, int32_t rows) const;
   // `rows`: of all sessions in it.
   void pass_done(double ms, int32_t rows);
@@ -304,7 +309,7 @@ class Session {
   Status status_;
   bool ended_before_ = false;
   int32_t max_tokens_ = 0;
-  uint64_t in_passes_ = 0;  // ns
+  uint64_t in_passes_ = 0, proposing_ns_ = 0;  // ns
   Stepper* flight_ = nullptr;  // whose pass has rows of this session
   Phase flown_ = Phase::idle;  // what that pass does for it
 

@@ -75,12 +75,16 @@ bool Stepper::run(const std::vector<Session*>& sessions, std::chrono::microsecon
     if (cancelled) break;
     const Clock::time_point start = Clock::now();
     if (flight_.empty()) record_next(sessions);
+    uint64_t proposing = 0;  // no part of the pass that is recorded behind it
+    for (Session* s : sessions) proposing += s->take_proposing();
+    for (Session* s : flight_) s->count_proposing(proposing);
     if (flight_.empty()) continue;  // they have ended or failed
     timed_ = flight_;
     Result<kernels::RunState> state = queue_->advance(std::min(deadline, start + kSlice));
     const Clock::time_point waited = Clock::now();
-    pass_ms_ += std::chrono::duration<double, std::milli>(waited - start).count();
-    for (Session* s : timed_) s->count_time(nanoseconds(waited - start));
+    const Clock::time_point began = start + std::chrono::nanoseconds(proposing);
+    pass_ms_ += std::chrono::duration<double, std::milli>(waited - began).count();
+    for (Session* s : timed_) s->count_time(nanoseconds(waited - began));
     if (state.ok() && *state == kernels::RunState::idle) state = error(Code::device, "step: the pass was lost");
     if (!state.ok()) all_failed(timed_, state.status());
     else if (*state == kernels::RunState::done) pass_ended();

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/fp_env.h"
+
 namespace aerie {
 namespace {
 
@@ -22,6 +24,7 @@ Status check_law(const char* what, double total) {
 }  // namespace
 
 Status draw_children(std::span<const double> q, int32_t k, int64_t position, Dice& dice, DrawnChildren* out) {
+  const kernels::FpEnv env;
   if (k < 0 || k > kMaxDrawn)
     return error(Code::invalid_argument, "sampled-draft rule: cannot draw that many children");
   AERIE_TRY(check_law("q", mass(q)));
@@ -107,6 +110,7 @@ Status MultiRound::round(std::span<const double> p, std::span<const double> q, s
 
 Status MultiRound::verify(const TreeRows& rows, const DrawnTree& drawn, bool draw_order, int64_t root_position,
                           TargetLaw& target, Dice& dice, std::vector<SampledStep>* out) {
+  const kernels::FpEnv env;
   out->clear();
   if (!draw_order)
     return error(Code::unsupported,

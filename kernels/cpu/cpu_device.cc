@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/cpu/cores.h"
-#include "kernels/cpu/fp_env.h"
+#include "kernels/fp_env.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
@@ -98,6 +98,7 @@ class CpuQueue final : public Queue {
   Status run_tasks(int32_t count);
 
   CpuDevice& device_;
+  const FpEnv* env_ = nullptr;  // of the advance() that runs
   RunState state_ = RunState::idle;
   std::span<const Op> ops_;
   size_t op_ = 0;
@@ -142,10 +143,11 @@ class CpuDevice final : public Device {
 
   int threads() const override { return threads_; }
   const Isa& isa_to_run() const { return wanted_ ? *wanted_ : isa_of_process(); }
-  void run(int32_t n, ThreadPool::Task fn, void* context) {
-    if (n == 1) fn(context, 0);
-    else if (options_.host_parallel_for && threads_ > 1) options_.host_parallel_for(options_.host_user, fn, context, n);
-    else pool_.run(n, fn, context);
+  void run(int32_t n, ThreadPool::Task fn, void* context, const FpEnv& env) {
+    if (n == 1) return fn(context, 0);
+    if (!options_.host_parallel_for || threads_ == 1) return pool_.run(n, fn, context);
+    const FpEnv::Host host(env);  // a thread that waits may do other jobs of the host's
+    options_.host_parallel_for(options_.host_user, fn, context, n);
   }
 
  private:
@@ -240,7 +242,7 @@ Status CpuQueue::make_shared() {
     return no_memory();
   }
   Batch batch{&ops_[op_], 0, threads, 0, device_.isa_to_run(), shared_};
-  device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch);
+  device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch, *env_);
   return {};
 }
 
@@ -249,7 +251,7 @@ Status CpuQueue::run_tasks(int32_t count) {
   if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
-    device_.run(count, run_one, &batch);
+    device_.run(count, run_one, &batch, *env_);
   }
   task_ += count;
   return batch.failed.load(std::memory_order_relaxed) ? no_memory() : Status();
@@ -258,6 +260,7 @@ Status CpuQueue::run_tasks(int32_t count) {
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   if (state_ != RunState::pending) return state_;
   const FpEnv env;
+  env_ = &env;
   const RunsIsa isa(device_.isa_to_run());
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;

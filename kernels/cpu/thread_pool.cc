@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels/cpu/fp_env.h"
+#include "kernels/fp_env.h"
 
 namespace aerie::kernels::cpu {
 

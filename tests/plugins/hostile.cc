@@ -1,7 +1,9 @@
 // Drafters that lie in every way the host must survive, and one that guesses at random. Test only.
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include "aerie/drafter.h"
 
@@ -9,10 +11,10 @@ namespace {
 
 enum Kind { kRandom, kCount, kNegativeCount, kParent, kToken, kConfidence, kThrow, kFail, kDeviceShape, kDeviceSilent,
             kDeviceTwice, kDeviceRootLayer, kDeviceScaleless, kDeviceTable, kDeviceNoPlan, kDeviceThrow, kNoFunctions, kOpenFails,
-            kRawWords, kHostCache, kShort, kKinds };
+            kRawWords, kHostCache, kSlow, kShort, kKinds };
 const char* const kIds[kKinds] = {"random", "count", "negative_count", "parent", "token", "confidence", "throw", "fail",
                                   "device_shape", "device_silent", "device_twice", "device_root_layer", "device_scaleless", "device_table",
-                                  "device_no_plan", "device_throw", "no_functions", "open_fails", "raw_words", "host_cache", "short"};
+                                  "device_no_plan", "device_throw", "no_functions", "open_fails", "raw_words", "host_cache", "slow", "short"};
 
 struct Self {
   Kind kind;
@@ -105,6 +107,7 @@ int32_t propose_host(void* s, const aerie_host_context* c, aerie_host_candidates
     case kToken: out->token[1] = self.vocab + 7; break;
     case kConfidence: out->confidence[0] = NAN; break;
     case kThrow: throw std::runtime_error("plugin exception");
+    case kSlow: std::this_thread::sleep_for(std::chrono::milliseconds(20)); break;
     default: return AERIE_D_FAILED;
   }
   return AERIE_D_OK;

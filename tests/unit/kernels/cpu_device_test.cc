@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/cpu/fp_env.h"
+#include "kernels/fp_env.h"
 #include "kernels/cpu/linear_matrix.h"
 #include "kernels/cpu/op_kernels.h"
 #include "unit/kernels/ops_support.h"
@@ -273,15 +273,15 @@ TEST(CpuDevice, SeveralDevicesAtOnceHaveTheBitsOfOne) {
 #ifndef AERIE_NO_FP_CONTROL
 #if defined(__x86_64__)
 // Flush to zero, subnormals as zero, round up. Exceptions stay masked: unmasked ones would kill the test itself.
-constexpr cpu::FpControl kHostControl = 0x1f80u | 0x8000u | 0x0040u | 0x4000u, kStickyFlags = 0x3fu;
+constexpr FpControl kHostControl = 0x1f80u | 0x8000u | 0x0040u | 0x4000u, kStickyFlags = 0x3fu;
 #else
 // Alternative half precision, default NaN, flush to zero, round up.
-constexpr cpu::FpControl kHostControl = 1u << 26 | 1u << 25 | 1u << 24 | 1u << 22, kStickyFlags = 0;
+constexpr FpControl kHostControl = 1u << 26 | 1u << 25 | 1u << 24 | 1u << 22, kStickyFlags = 0;
 #endif
 
 // A host may have flush-to-zero, another rounding or unmasked exceptions set.
 TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
-  const cpu::FpControl before = cpu::fp_control();
+  const FpControl before = fp_control();
   for (const int threads : {1, 2}) {
     const auto device = with_threads(threads);
     const Floats want = whole_run(*device, 6, DType::f32);
@@ -290,7 +290,7 @@ TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
     std::vector<Op> plan(net.plan().begin(), net.plan().end());
     plan.push_back(Add{view(a, 64, 64), view(b, 64, 64), view(sum, 64, 64)});
     const auto queue = queue_of(*device);
-    cpu::set_fp_control(kHostControl);
+    set_fp_control(kHostControl);
     const bool submitted = queue->submit(plan).ok();
     int pending = 0;
     for (;;) {
@@ -298,8 +298,8 @@ TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
       if (!r.ok() || *r != RunState::pending) break;
       ++pending;
     }
-    const cpu::FpControl after = cpu::fp_control();
-    cpu::set_fp_control(before);
+    const FpControl after = fp_control();
+    set_fp_control(before);
     EXPECT_TRUE(submitted);
     EXPECT_EQ(after & ~kStickyFlags, kHostControl);  // the test's own code may set the sticky flags
     EXPECT_TRUE(same_bits(want, net.result()));
@@ -308,16 +308,16 @@ TEST(CpuDevice, HasItsOwnFloatingPointEnvironmentAndRestoresTheHosts) {
 }
 
 TEST(FpEnv, RestoresWhatItFound) {
-  const cpu::FpControl before = cpu::fp_control();
-  cpu::set_fp_control(kHostControl | kStickyFlags);
-  cpu::FpControl inside;
+  const FpControl before = fp_control();
+  set_fp_control(kHostControl | kStickyFlags);
+  FpControl inside;
   {
-    const cpu::FpEnv env;
-    inside = cpu::fp_control();
+    const FpEnv env;
+    inside = fp_control();
   }
-  const cpu::FpControl after = cpu::fp_control();
-  cpu::set_fp_control(before);
-  EXPECT_EQ(inside, cpu::kFpControl);
+  const FpControl after = fp_control();
+  set_fp_control(before);
+  EXPECT_EQ(inside, kFpControl);
   EXPECT_EQ(after, kHostControl | kStickyFlags);
 }
 #endif
@@ -325,8 +325,12 @@ TEST(FpEnv, RestoresWhatItFound) {
 // A job system that runs its tasks on threads of its own, backwards, with a floating-point mode of its own.
 struct HostJobs {
   std::atomic<int> jobs{0};
+  std::atomic<bool> own_mode{true};  // the job system is called with the host's floating-point mode
   static void parallel_for(void* user, void (*fn)(void*, int32_t), void* ctx, int32_t n) {
     ++static_cast<HostJobs*>(user)->jobs;
+#ifndef AERIE_NO_FP_CONTROL
+    if ((fp_control() & ~kStickyFlags) != kHostControl) static_cast<HostJobs*>(user)->own_mode = false;
+#endif
     std::atomic<int32_t> left{n};
     const auto work = [&] {
       std::fesetround(FE_UPWARD);
@@ -345,8 +349,21 @@ TEST(CpuDevice, RunsOnTheHostsJobSystem) {
   o.threads = 4;
   o.host_parallel_for = HostJobs::parallel_for;
   o.host_user = &jobs;
-  EXPECT_TRUE(same_bits(want, whole_run(*cpu_device(o), 12)));
+  const auto device = cpu_device(o);
+  Net net(*device, 12);
+  const auto queue = queue_of(*device);
+#ifndef AERIE_NO_FP_CONTROL
+  const FpControl before = fp_control();
+  set_fp_control(kHostControl);
+#endif
+  const bool done = queue->submit(net.plan()).ok() && queue->advance(kNoDeadline).ok();
+#ifndef AERIE_NO_FP_CONTROL
+  set_fp_control(before);
+#endif
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(same_bits(want, net.result()));
   EXPECT_GT(jobs.jobs, 0);
+  EXPECT_TRUE(jobs.own_mode);
 }
 
 TEST(CpuDevice, APassedDeadlineCostsATaskAThread) {

@@ -1,11 +1,37 @@
 // Same seed, same text: whatever drafts, however it is stepped.
 #include <array>
+#include <cfenv>
 #include <set>
 
+#include "core/model/decoder.h"
+#include "core/platform/file.h"
 #include "tests/support/models.h"
 
 namespace aerie::test {
 namespace {
+
+// A host's rounding is its own business; what a model computes when it is opened, and what is written into packages, is not.
+TEST(Rounding, IsNotTheHosts) {
+  RopeScaling llama3;
+  llama3.kind = RopeScaling::Kind::llama3;
+  llama3.factor = 8;
+  llama3.low_freq_factor = 1;
+  llama3.high_freq_factor = 4;
+  llama3.original_context = 8192;
+  const std::vector<float> plain = rope_inverse_frequencies(64, 10000, {}), scaled = rope_inverse_frequencies(128, 500000, llama3);
+  const auto package = must(platform::read_file(converted(golden("mha"), "rounding-nearest", kernels::DType::int8), 1 << 30));
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    std::fesetround(mode);
+    const std::vector<float> a = rope_inverse_frequencies(64, 10000, {}), b = rope_inverse_frequencies(128, 500000, llama3);
+    const std::string other = converted(golden("mha"), "rounding-" + std::to_string(mode), kernels::DType::int8);
+    const int after = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(a, plain);
+    EXPECT_EQ(b, scaled);
+    EXPECT_EQ(must(platform::read_file(other, 1 << 30)), package);
+    EXPECT_EQ(after, mode);
+  }
+}
 
 struct Setting {
   float temperature = 0, top_p = 1, min_p = 0;

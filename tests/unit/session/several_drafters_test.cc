@@ -61,6 +61,20 @@ TEST(SeveralDrafters, TheTextIsTheSame) {
   }
 }
 
+// What a drafter on the host takes is a cost, too: one that is slower than a pass is soon asked no more, and its time is no pass's.
+TEST(SeveralDrafters, ASlowOneOnTheHostIsSeldomAsked) {
+  const auto model = open_model(several_target(), cpu(1));
+  const auto want = text_with(model, with({}, 0), 150);
+  constexpr uint64_t kSleep = 20'000'000;  // ns, of every proposal
+  const auto slow = [&] { return test_plugin(model, "slow"); };
+  for (const auto& drafters : {std::vector{slow()}, std::vector{slow(), itself(model)}, std::vector{itself(model), slow()}}) {
+    SessionStatistics s;
+    EXPECT_EQ(text_with(model, with(drafters, 0), 150, &s), want);
+    EXPECT_GE(s.draft_ns, kSleep);
+    EXPECT_LE(s.draft_ns, 12 * kSleep);
+  }
+}
+
 // Switches in mid-text, rewinds, little budgets: whoever drafts, nothing is lost.
 TEST(SeveralDrafters, NoStepLosesAnything) {
   const auto model = open_model(several_target(), cpu(1));

@@ -1,14 +1,13 @@
-// The one floating-point environment of every kernel: round to nearest, subnormals kept, no traps.
+// The one floating-point environment of whatever a text may hang by: round to nearest, subnormals kept, no traps.
 #pragma once
 
+#include <cfenv>
 #include <cstdint>
 #if defined(__x86_64__) || defined(_M_X64)
 #include <xmmintrin.h>
-#elif !defined(__aarch64__)
-#include <cfenv>
 #endif
 
-namespace aerie::kernels::cpu {
+namespace aerie::kernels {
 
 // The control register, where it is known by name.
 #if defined(__x86_64__) || defined(_M_X64)
@@ -38,6 +37,14 @@ class FpEnv {
   ~FpEnv() {
     if (saved_ != kFpControl) set_fp_control(saved_);
   }
+  // The host's own once more, while a hook of its is called from within.
+  class Host {
+   public:
+    explicit Host(const FpEnv& env) { set_fp_control(env.saved_); }
+    ~Host() { set_fp_control(kFpControl); }
+    Host(const Host&) = delete;
+    Host& operator=(const Host&) = delete;
+  };
 
  private:
   FpControl saved_;
@@ -47,10 +54,32 @@ class FpEnv {
     std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero
   }
   ~FpEnv() { std::fesetenv(&saved_); }
+  class Host {
+   public:
+    explicit Host(const FpEnv& env) { std::fesetenv(&env.saved_); }
+    ~Host() { std::fesetenv(FE_DFL_ENV); }
+    Host(const Host&) = delete;
+    Host& operator=(const Host&) = delete;
+  };
 
  private:
   std::fenv_t saved_;
 #endif
 };
 
-}  // namespace aerie::kernels::cpu
+// The same for what is done once and may read numbers from text: the C library rounds these by another register (x87's).
+class WholeFpEnv {
+ public:
+  WholeFpEnv() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~WholeFpEnv() { std::fesetenv(&saved_); }
+  WholeFpEnv(const WholeFpEnv&) = delete;
+  WholeFpEnv& operator=(const WholeFpEnv&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+}  // namespace aerie::kernels
