@@ -41,7 +41,7 @@ const (
 // StepOptions bound a step; the zero value is one whole cycle.
 type StepOptions struct {
 	MaxTokens int           // most tokens to emit; 0: whatever one cycle gives
-	Budget    time.Duration // 0: no limit. At least one slice of work is done. Counted in microseconds
+	Budget    time.Duration // 0: no limit; less, as of a frame that is over: the least. At least one slice of work is done. Counted in microseconds
 }
 
 func (s StepOptions) c() (o C.aerie_step_options) {
@@ -49,6 +49,8 @@ func (s StepOptions) c() (o C.aerie_step_options) {
 	o.max_tokens = int32Of(s.MaxTokens)
 	if s.Budget > 0 { // less than a microsecond is not "no limit"
 		o.budget_us = C.int64_t((s.Budget-1)/time.Microsecond + 1)
+	} else if s.Budget < 0 {
+		o.budget_us = 1
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 // aerie.compute/1: recording for plugins. A plugin may be wrong in any way, so every tensor, shape
 // and index vector is checked before it becomes an op; the first failure poisons the plan.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/drafter/services.h"
@@ -61,10 +62,13 @@ int32_t tensor_create(const aerie_drafter_host* host, int64_t rows, int64_t cols
   const auto failed = [](const Status& s) { return s.code() == Code::out_of_memory ? AERIE_D_NO_MEMORY : AERIE_D_FAILED; };
   auto queue = own.target->device()->make_queue();
   if (!queue.ok()) return failed(queue.status());
-  const std::vector<char> zeros(bytes);
-  const kernels::Op op = kernels::Upload{memory, zeros.data(), static_cast<int64_t>(bytes)};
-  if (const Status s = (*queue)->submit({&op, 1}); !s.ok()) return failed(s);
-  if (const auto done = (*queue)->advance(kernels::kNoDeadline); !done.ok()) return failed(done.status());
+  const std::vector<char> zeros(std::min(bytes, size_t{1} << 20));
+  for (size_t at = 0; at < bytes; at += zeros.size()) {
+    const size_t some = std::min(zeros.size(), bytes - at);
+    const kernels::Op op = kernels::Upload{static_cast<char*>(memory) + at, zeros.data(), static_cast<int64_t>(some)};
+    if (const Status s = (*queue)->submit({&op, 1}); !s.ok()) return failed(s);
+    if (const auto done = (*queue)->advance(kernels::kNoDeadline); !done.ok()) return failed(done.status());
+  }
   *out = to_abi(kernels::matrix(memory, rows, cols));
   return AERIE_D_OK;
 }
@@ -73,7 +77,7 @@ int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aer
   auto& own = *static_cast<DrafterResources*>(host->context);
   if (!desc || !out || !own.opening || !own.shown_rows || own.pool || desc->struct_size < sizeof(aerie_kv_desc)) return AERIE_D_INVALID;
   if (desc->layers < 1 || desc->layers > 64 || desc->kv_heads < 1 || desc->kv_heads > 1024 || desc->head_dim < 2 ||
-      desc->head_dim > 1024 || desc->head_dim % 2 || !(desc->rope_theta > 0))
+      desc->head_dim > 1024 || desc->head_dim % 2 || !(desc->rope_theta > 0) || !std::isfinite(desc->rope_theta))
     return AERIE_D_INVALID;
   auto pool = KvPool::create(own.target->device(),
                              {desc->layers, desc->kv_heads, desc->head_dim, own.target->pool()->cache().dtype},

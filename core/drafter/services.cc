@@ -33,7 +33,7 @@ void log(const aerie_drafter_host* host, int32_t level, const char* message) noe
   DrafterResources& d = of(host);
   if (!d.log || !message) return;
   try {
-    d.log(level, "drafter " + d.id + ": " + message);
+    d.log(std::clamp(level, 0, 3), "drafter " + d.id + ": " + message);
   } catch (...) {  // no memory for the line: it is lost
   }
 }

@@ -12,6 +12,7 @@ Result<std::unique_ptr<Batch>> Batch::create(std::shared_ptr<Model> model, const
 }
 
 Batch::~Batch() {
+  if (stepper_) stepper_->drop_pass();  // nobody waits for it
   while (!sessions_.empty()) forget(*sessions_.back());
 }
 

@@ -307,9 +307,13 @@ void Stepper::settle() noexcept {
     if (const auto state = queue_->advance(kernels::kNoDeadline); state.ok() && *state == kernels::RunState::done) return;
   } catch (...) {  // as if it had failed
   }
+  drop_pass();
+}
+
+void Stepper::drop_pass() noexcept {
   queue_->abandon();
   for (Session* s : flight_) s->landed();
-  for (Session* s : flight_) s->discard();  // their pass is done again
+  for (Session* s : flight_) s->discard();
   flight_.clear();
 }
 

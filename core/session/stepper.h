@@ -49,6 +49,8 @@ class Stepper {
 
   // The session takes no further part in the pass in flight.
   void withdraw(Session& session) noexcept;
+  // What its sessions had of the running pass is lost, and computed again if they go on.
+  void drop_pass() noexcept;
 
  private:
   Stepper(std::shared_ptr<Model> model, int32_t max_rows) : model_(std::move(model)), max_rows_(max_rows) {}

@@ -143,6 +143,8 @@ void print_json(const RunOptions& o, const Generated& g, const Comparison& c, co
   j["other_ms"] = ms(s.other_ns);
   j["verified"] = s.verified;
   j["prefill"] = o.model.prefill;
+  j["drafter_failures"] = s.drafter_failures;
+  j["quarantined"] = s.quarantined != 0;
   j["repeated_4grams"] = repeated_4grams(g.tokens);
   j["choice"] = choice_json(s, o.drafters);
   if (!c.without.empty()) {

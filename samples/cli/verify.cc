@@ -77,6 +77,7 @@ constexpr VerifiedTree kVerified[] = {{"chain", 4, false}, {"static", 0, false},
 // What was compared beside whole texts.
 struct Twists {
   uint64_t forked = 0, reused = 0, switched = 0;  // tokens of forks, tokens of prompts, trees
+  uint64_t failures = 0;                          // of drafters
 };
 
 void switch_tree(aerie_session* session, const VerifiedTree& tree) {
@@ -131,6 +132,7 @@ std::vector<int32_t> tokens_of(aerie_model* model, const Handles& drafters, cons
     AERIE_INIT(statistics);
     check([&](aerie_error* e) { return aerie_session_statistics(session, &statistics, e); });
     twists->reused += statistics.reused_tokens;
+    twists->failures += statistics.drafter_failures;
   }
   return out;
 }
@@ -263,7 +265,8 @@ constexpr int kLeastLength = 8, kMostLength = 64;  // of a text, if none is aske
 class Verification {
  public:
   explicit Verification(const VerifyOptions& o)
-      : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get(), o.model.model)), checked_(o.drafters.size(), 0) {
+      : o_(o), random_(o.seed), benches_(open_benches(o)), tokenizer_(open_tokenizer(benches_[0].model.get(), o.model.model)), checked_(o.drafters.size(), 0),
+        failures_(o.drafters.size(), 0) {
     AERIE_INIT(info_);
     check([&](aerie_error* e) { return aerie_model_info_get(benches_[0].model.get(), &info_, e); });
     const auto texts = static_cast<int64_t>(std::size(kSamplers) * o.drafters.size() * std::size(kVerified) * std::size(kNoises));
@@ -284,7 +287,7 @@ class Verification {
   std::mt19937_64 random_;
   std::vector<Bench> benches_;
   Tokenizer tokenizer_;
-  std::vector<uint64_t> checked_;  // tokens, by drafter
+  std::vector<uint64_t> checked_, failures_;  // tokens, and steps that had no drafts, by drafter
   aerie_model_info info_;
   int length_;
   int64_t total_ = 0;
@@ -342,6 +345,7 @@ void Verification::compare(Case& c, size_t d, const VerifiedTree& tree, const ch
   c.noise = noise;
   c.threads = 1 + static_cast<int>(random_() % 4);
   const Bench& b = benches_[static_cast<size_t>(c.threads) - 1];
+  const uint64_t failed = twists_.failures;
   const auto got = tokens_of(b.model.get(), b.with(d, tree.all), c, prompt_, length_, &random_, &twists_);
   if (got != want_) {
     const auto at = std::mismatch(got.begin(), got.end(), want_.begin(), want_.end()).first - got.begin();
@@ -350,6 +354,7 @@ void Verification::compare(Case& c, size_t d, const VerifiedTree& tree, const ch
   if (random_() % 4 == 0) check_saved(b, d, tree.all, c, prompt_, want_, o_.model.model, random_, &saved_);
   if (random_() % 4 == 0) check_sliced(b, d, tree.all, c, prompt_, want_, o_.model.model, &sliced_);
   checked_[d] += got.size();
+  failures_[d] += twists_.failures - failed;
   total_ += static_cast<int64_t>(got.size());
   if (random_() % 4 == 0)
     check_fork(b.model.get(), b.with(d, tree.all), c, prompt_, want_, benches_[0].model.get(), o_.model.model, random_, &twists_);
@@ -357,7 +362,11 @@ void Verification::compare(Case& c, size_t d, const VerifiedTree& tree, const ch
 
 void Verification::report() const {
   const auto n = [](uint64_t v) { return static_cast<unsigned long long>(v); };
-  for (size_t d = 0; d < o_.drafters.size(); ++d) std::printf("%-40s %12llu tokens, 0 differences\n", o_.drafters[d].c_str(), n(checked_[d]));
+  for (size_t d = 0; d < o_.drafters.size(); ++d) {
+    std::printf("%-40s %12llu tokens, 0 differences", o_.drafters[d].c_str(), n(checked_[d]));
+    if (failures_[d] > 0) std::printf("; it failed in %llu steps, which were plain decode", n(failures_[d]));
+    std::printf("\n");
+  }
   std::string samplers = kSamplers[0].name;
   for (size_t i = 1; i < std::min<size_t>(runs_, std::size(kSamplers)); ++i) samplers += std::string(", ") + kSamplers[i].name;
   std::printf("%lld tokens equal plain decode (chain, static, eagle2 60 and 5, backbone, cast, auto%s; draft noise shared and none; %s; "

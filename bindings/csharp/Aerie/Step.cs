@@ -43,7 +43,7 @@ namespace Aerie
     {
         /// <summary>Most tokens to emit; 0: whatever one cycle gives.</summary>
         public int MaxTokens { get; set; }
-        /// <summary>Zero: no limit. At least one slice of work is done. Counted in microseconds.</summary>
+        /// <summary>Zero: no limit; less, as of a frame that is over: the least. At least one slice of work is done. Counted in microseconds.</summary>
         public TimeSpan Budget { get; set; }
 
         internal unsafe aerie_step_options ToNative()
@@ -52,7 +52,8 @@ namespace Aerie
             return new aerie_step_options
             {
                 struct_size = (uint)sizeof(aerie_step_options), max_tokens = MaxTokens,
-                budget_us = Budget <= TimeSpan.Zero ? 0 : (Budget.Ticks - 1) / ticks + 1, // less than one is not "no limit"
+                // Less than a microsecond is not "no limit".
+                budget_us = Budget == TimeSpan.Zero ? 0 : Budget < TimeSpan.Zero ? 1 : (Budget.Ticks - 1) / ticks + 1,
             };
         }
     }

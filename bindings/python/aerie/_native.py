@@ -93,7 +93,8 @@ aerie_alloc_fn = CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_size_t)
 aerie_free_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 
 # Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
-# other: running them one by one is fine. Called on the thread that steps.
+# other: running them one by one is fine. Called on the thread that steps, in its own floating-point mode, and returns there: a
+# job system of fibers must not let the one that waits go on on another thread, or the text may be another.
 aerie_parallel_for_fn = CFUNCTYPE(None, c_void_p, CFUNCTYPE(None, c_void_p, c_int32), c_void_p, c_int32)
 
 # const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)

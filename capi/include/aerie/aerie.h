@@ -104,7 +104,8 @@ typedef void (*aerie_log_fn)(void *user, int32_t level, const char *message);
 typedef void *(*aerie_alloc_fn)(void *user, size_t bytes, size_t alignment); /* NULL: none left */
 typedef void (*aerie_free_fn)(void *user, void *memory);
 /* Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
- * other: running them one by one is fine. Called on the thread that steps. */
+ * other: running them one by one is fine. Called on the thread that steps, in its own floating-point mode, and returns there: a
+ * job system of fibers must not let the one that waits go on on another thread, or the text may be another. */
 typedef void (*aerie_parallel_for_fn)(void *user, void (*fn)(void *context, int32_t i), void *context, int32_t n);
 
 typedef struct aerie_runtime_options {

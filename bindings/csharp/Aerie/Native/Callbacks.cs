@@ -21,7 +21,8 @@ namespace Aerie.Native
 
     /// <summary>
     /// Run fn(context, i) for every i in [0, n) and return when all are done. Tasks never wait for each
-    /// other: running them one by one is fine. Called on the thread that steps.
+    /// other: running them one by one is fine. Called on the thread that steps, in its own floating-point mode, and returns there: a
+    /// job system of fibers must not let the one that waits go on on another thread, or the text may be another.
     /// </summary>
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]
     internal unsafe delegate void aerie_parallel_for_fn(IntPtr user, IntPtr fn, IntPtr context, int n);

@@ -130,7 +130,8 @@ pub type aerie_alloc_fn = Option<unsafe extern "C" fn(user: *mut c_void, bytes: 
 pub type aerie_free_fn = Option<unsafe extern "C" fn(user: *mut c_void, memory: *mut c_void)>;
 
 /// Run fn(context, i) for every i in \[0, n) and return when all are done. Tasks never wait for each
-/// other: running them one by one is fine. Called on the thread that steps.
+/// other: running them one by one is fine. Called on the thread that steps, in its own floating-point mode, and returns there: a
+/// job system of fibers must not let the one that waits go on on another thread, or the text may be another.
 pub type aerie_parallel_for_fn = Option<unsafe extern "C" fn(user: *mut c_void, r#fn: Option<unsafe extern "C" fn(context: *mut c_void, i: i32)>, context: *mut c_void, n: i32)>;
 
 /// `const struct aerie_drafter_plugin_table *(*aerie_plugin_entry_fn)(void)`

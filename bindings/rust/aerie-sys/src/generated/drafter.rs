@@ -216,7 +216,7 @@ pub struct aerie_host_context {
 default_is_zero!(aerie_host_context);
 
 /// Fill at most `capacity` (1 or more) nodes: token\[i\] is below the target's vocabulary (those that can never be drawn are dropped
-/// with what stands on them); parent\[i\] is -1 (the root) or a smaller index; confidence in \[0, 1\].
+/// with what stands on them); parent\[i\] is -1 (the root) or a smaller index; confidence in \[0, 1\]: of the token where its parent came true, not of the path.
 /// frozen
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
