@@ -30,6 +30,7 @@ bool parse_tokens(const std::string& list, std::vector<int32_t>* ids) {
   const char* at = list.data();
   const char* const end = at + list.size();
   for (;; ++at) {
+    while (at != end && *at == ' ') ++at;
     int32_t id = 0;
     const auto read = std::from_chars(at, end, id);
     if (read.ec != std::errc()) return false;

@@ -155,6 +155,7 @@ expect 2 "--top-p: nan is not finite" "$aerie" run --model "$model" --top-p nan 
 expect 2 "--temperature: nan is not finite" "$aerie" run --model "$model" --temperature nan --prompt x
 expect 2 "--seed: 18446744073709551616 is more than" "$aerie" run --model "$model" --seed 18446744073709551616 --prompt x
 expect 2 "--tree-nodes: -1 is negative" "$aerie" run --model "$model" --tree chain --tree-nodes -1 --prompt x
+expect 0 "" "$aerie" run --model "$model" --tokens "1, 2" --max-tokens 1
 expect 2 "--tokens: '1,,2' is no list of token ids" "$aerie" run --model "$model" --tokens 1,,2
 expect 2 "--tokens: '1,' is no list of token ids" "$aerie" run --model "$model" --tokens 1,
 expect 2 "--device: there are cpu, cpu:LEVEL, cuda and cuda:N, not gpu" "$aerie" run --model "$model" --device gpu --prompt x
