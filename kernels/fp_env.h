@@ -28,58 +28,50 @@ inline void set_fp_control(FpControl c) { asm volatile("msr fpcr, %0" : : "r"(c)
 #define AERIE_NO_FP_CONTROL 1
 #endif
 
+// Of whatever the C library does, too: numbers in text are rounded by another register (x87's). It takes longer.
+class WholeFpEnv {
+ public:
+  WholeFpEnv() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero
+  }
+  ~WholeFpEnv() { std::fesetenv(&saved_); }
+  WholeFpEnv(const WholeFpEnv&) = delete;
+  WholeFpEnv& operator=(const WholeFpEnv&) = delete;
+  // The host's own once more, while a hook of its is called from within.
+  class Host {
+   public:
+    explicit Host(const WholeFpEnv& env) { std::fesetenv(&env.saved_); }
+    ~Host() { std::fesetenv(FE_DFL_ENV); }
+  };
+
+ private:
+  std::fenv_t saved_;
+};
+
+// For every step.
+#ifdef AERIE_NO_FP_CONTROL
+using FpEnv = WholeFpEnv;
+#else
 class FpEnv {
  public:
-#ifndef AERIE_NO_FP_CONTROL
   FpEnv() : saved_(fp_control()) {
     if (saved_ != kFpControl) set_fp_control(kFpControl);
   }
   ~FpEnv() {
     if (saved_ != kFpControl) set_fp_control(saved_);
   }
-  // The host's own once more, while a hook of its is called from within.
+  FpEnv(const FpEnv&) = delete;
+  FpEnv& operator=(const FpEnv&) = delete;
   class Host {
    public:
     explicit Host(const FpEnv& env) { set_fp_control(env.saved_); }
     ~Host() { set_fp_control(kFpControl); }
-    Host(const Host&) = delete;
-    Host& operator=(const Host&) = delete;
   };
 
  private:
   FpControl saved_;
-#else
-  FpEnv() {
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero
-  }
-  ~FpEnv() { std::fesetenv(&saved_); }
-  class Host {
-   public:
-    explicit Host(const FpEnv& env) { std::fesetenv(&env.saved_); }
-    ~Host() { std::fesetenv(FE_DFL_ENV); }
-    Host(const Host&) = delete;
-    Host& operator=(const Host&) = delete;
-  };
-
- private:
-  std::fenv_t saved_;
+};
 #endif
-};
-
-// The same for what is done once and may read numbers from text: the C library rounds these by another register (x87's).
-class WholeFpEnv {
- public:
-  WholeFpEnv() {
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~WholeFpEnv() { std::fesetenv(&saved_); }
-  WholeFpEnv(const WholeFpEnv&) = delete;
-  WholeFpEnv& operator=(const WholeFpEnv&) = delete;
-
- private:
-  std::fenv_t saved_;
-};
 
 }  // namespace aerie::kernels

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/kv/kv_image.h"
+
 namespace aerie {
 
 namespace {
@@ -27,15 +29,12 @@ Status record_pass(const Model& model, const Sequences& sequences, int32_t conte
 Status fill(const Model& model, const Sequences& sequences, int32_t context, PassTimer& timer) {
   constexpr size_t kAtOnce = 4096;  // copies
   const kernels::KvCache& cache = model.pool()->cache();
-  const int64_t row_bytes = cache.head_dim * kernels::kv_element_bytes(cache.dtype);
-  const std::vector<char> zeros(static_cast<size_t>(std::max<int64_t>(row_bytes, sizeof(float))));
+  const std::vector<uint8_t> zeros(static_cast<size_t>(kv_shape(cache).bytes_per_slot()));
   const int32_t from = sequences[0]->slot(0);
+  std::vector<kernels::Op> uploads;
+  upload_kv(*sequences[0], 1, zeros.data(), &uploads);
   const auto one = [&](Plan& plan) {
-    for (int64_t head = 0; head < int64_t{2} * cache.layers * cache.kv_heads; ++head) {
-      const int64_t row = head * cache.slots + from;
-      plan.add(kernels::Upload{static_cast<char*>(cache.data) + row * row_bytes, zeros.data(), row_bytes});
-      if (cache.scales) plan.add(kernels::Upload{cache.scales + row, zeros.data(), sizeof(float)});
-    }
+    for (const kernels::Op& op : uploads) plan.add(op);
     return Status();
   };
   AERIE_TRY(timer.time(one).status());

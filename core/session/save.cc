@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "core/drafter/measure_drafter.h"
+#include "core/kv/kv_image.h"
 #include "core/model/cost_key.h"
-#include "core/session/kv_image.h"
 #include "core/session/session.h"
 #include "core/session/snapshot.h"
 

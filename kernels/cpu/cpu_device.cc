@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "kernels/cpu/cores.h"
-#include "kernels/fp_env.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/fp_env.h"
 
 namespace aerie::kernels {
 
@@ -94,11 +94,10 @@ class CpuQueue final : public Queue {
     state_ = RunState::idle;
     return error(Code::out_of_memory, "cpu queue: working memory of an op");
   }
-  Status make_shared();
-  Status run_tasks(int32_t count);
+  Status make_shared(const FpEnv& env);
+  Status run_tasks(int32_t count, const FpEnv& env);
 
   CpuDevice& device_;
-  const FpEnv* env_ = nullptr;  // of the advance() that runs
   RunState state_ = RunState::idle;
   std::span<const Op> ops_;
   size_t op_ = 0;
@@ -231,7 +230,7 @@ int64_t CpuQueue::first_round(int32_t tasks) const {
 }
 
 // What all tasks of ops_[op_] read.
-Status CpuQueue::make_shared() {
+Status CpuQueue::make_shared(const FpEnv& env) {
   shared_ = nullptr;
   const int threads = device_.threads();
   const int64_t bytes = std::visit([&](const auto& op) { return cpu::shared_bytes(op, threads); }, ops_[op_]);
@@ -242,16 +241,16 @@ Status CpuQueue::make_shared() {
     return no_memory();
   }
   Batch batch{&ops_[op_], 0, threads, 0, device_.isa_to_run(), shared_};
-  device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch, *env_);
+  device_.run(std::visit([&](const auto& op) { return cpu::shared_parts(op, threads); }, ops_[op_]), make_part, &batch, env);
   return {};
 }
 
-Status CpuQueue::run_tasks(int32_t count) {
+Status CpuQueue::run_tasks(int32_t count, const FpEnv& env) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.isa_to_run(), shared_};
   if (estimate() < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
-    device_.run(count, run_one, &batch, *env_);
+    device_.run(count, run_one, &batch, env);
   }
   task_ += count;
   return batch.failed.load(std::memory_order_relaxed) ? no_memory() : Status();
@@ -260,7 +259,6 @@ Status CpuQueue::run_tasks(int32_t count) {
 Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
   if (state_ != RunState::pending) return state_;
   const FpEnv env;
-  env_ = &env;
   const RunsIsa isa(device_.isa_to_run());
   const int threads = device_.threads();
   const bool timed = deadline != kNoDeadline;
@@ -275,13 +273,13 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
     const bool alike = !std::holds_alternative<Attention>(ops_[op_]);
     int64_t round = timed ? first_round(n) : n;  // tasks a thread
     if (!std::exchange(begun_, true)) {
-      AERIE_TRY(make_shared());
+      AERIE_TRY(make_shared(env));
       // A piece of its own, but with slack, where an op may run in one.
       if (timed && shared_ && slack_ == Clock::duration() && (now = Clock::now()) >= deadline) return state_;
     }
     while (task_ < n) {
       const auto count = static_cast<int32_t>(std::min<int64_t>(n - task_, round * threads));
-      AERIE_TRY(run_tasks(count));
+      AERIE_TRY(run_tasks(count, env));
       if (!timed) continue;
       const Clock::time_point start = std::exchange(now, Clock::now());
       if ((task_ < n || op_ + 1 < ops_.size()) && now >= deadline) {

@@ -107,7 +107,10 @@ int32_t propose_host(void* s, const aerie_host_context* c, aerie_host_candidates
     case kToken: out->token[1] = self.vocab + 7; break;
     case kConfidence: out->confidence[0] = NAN; break;
     case kThrow: throw std::runtime_error("plugin exception");
-    case kSlow: std::this_thread::sleep_for(std::chrono::milliseconds(20)); break;
+    case kSlow:
+      static_cast<const aerie_service_log*>(self.host->get_service(self.host, AERIE_SERVICE_LOG))->log(self.host, 3, "asked");
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      break;
     default: return AERIE_D_FAILED;
   }
   return AERIE_D_OK;

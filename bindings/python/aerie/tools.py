@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._library import c_path, call, inside, library, new
+from ._library import c_path, call, check_hook, inside, library, new
 from ._progress import Progress, ProgressFunction
 from .runtime import LogFunction
 
@@ -24,6 +24,8 @@ def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", head_dty
     for name, given in (("dtype", dtype), ("head_dtype", head_dtype or dtype)):
         if given not in _DTYPES:
             raise ValueError(f"{name}: {given!r} is none of {', '.join(_DTYPES)}")
+
+    check_hook(log, "log")
 
     def heard(_user: Any, level: int, message: bytes) -> None:
         if log is not None:

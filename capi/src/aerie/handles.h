@@ -81,7 +81,8 @@ class HoldFlag {
     busy_ = nullptr;
   }
   Status check(const char* what) const {
-    return busy_ ? Status() : error(Code::busy, std::string("the ") + what + " is in use by another thread, or by the call that a hook was asked from");
+    if (busy_) return {};
+    return error(Code::busy, std::string("the ") + what + " is in use by another thread, or by the call that a hook was asked from");
   }
 
  private:

@@ -204,9 +204,10 @@ Status begin_capture(Stream s) {
 Result<Graph> end_capture(Stream s) {
   const std::unique_ptr<std::vector<Work>> work(native(s)->capture);
   native(s)->capture = nullptr;
-  if (faults.no_graphs) return error(Code::out_of_memory, "cuda: making a graph: out of device memory");
   const std::lock_guard lock(mutex);
-  ++counted.captures, ++counted.graphs;
+  ++counted.captures;
+  if (faults.no_graphs) return error(Code::out_of_memory, "cuda: making a graph: out of device memory");
+  ++counted.graphs;
   return reinterpret_cast<Graph>(new EmulatedGraph{std::move(*work)});
 }
 Status run(Graph g, Stream s) {

@@ -8,9 +8,9 @@
 #include <set>
 #include <thread>
 
-#include "kernels/fp_env.h"
 #include "kernels/cpu/linear_matrix.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/fp_env.h"
 #include "unit/kernels/ops_support.h"
 #include "unit/kernels/run_if.h"
 

@@ -56,7 +56,7 @@ class Failures(Case):
                           lambda: session.set_sampling(0.7), lambda: session.append(b"It was"), lambda: model.restore(5),
                           lambda: batch.add(model), lambda: batch.remove(drafter), lambda: profile.measure(drafter),
                           lambda: profile.measure(model, [session]), lambda: profile.attach(runtime), lambda: aerie.Decoder(model),
-                          lambda: aerie.Runtime(log=5), lambda: aerie.Model(DEMO, kv_full=5), lambda: aerie.Model(DEMO, progress=5)):
+                          lambda: aerie.Runtime(log=5), lambda: aerie.Model(DEMO, kv_full=5), lambda: aerie.Model(DEMO, progress=5), lambda: aerie.convert(DEMO, "x", log=5)):
                 self.assertRaises(TypeError, wrong)
             self.assertEqual(session.tokens(), [])
 

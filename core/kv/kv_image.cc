@@ -1,4 +1,4 @@
-#include "core/session/kv_image.h"
+#include "core/kv/kv_image.h"
 
 #include <algorithm>
 
