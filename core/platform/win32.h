@@ -2,13 +2,10 @@
 // Nothing here has ever run: CI compiles it with mingw-w64, no more.
 #pragma once
 
-#define WIN32_LEAN_AND_MEAN
-#define NOMINMAX
-#include <windows.h>
-
 #include <string>
 
 #include "kernels/status.h"
+#include "kernels/win32.h"
 
 namespace aerie::platform::win32 {
 

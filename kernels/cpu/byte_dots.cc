@@ -10,7 +10,7 @@
 #elif HWY_ARCH_ARM_A64 && defined(__linux__)
 #include <sys/auxv.h>
 #elif HWY_ARCH_ARM_A64 && defined(_WIN32)
-#include <windows.h>
+#include "kernels/win32.h"
 #endif
 
 namespace aerie::kernels::cpu {

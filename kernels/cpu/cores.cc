@@ -8,6 +8,8 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#elif defined(_WIN32)
+#include "kernels/win32.h"
 #endif
 
 namespace aerie::kernels::cpu {
@@ -105,6 +107,21 @@ int usable_cores(const std::vector<int>& cpus, const std::string& root) {
   return quota > 0 ? std::min(cores, quota) : cores;
 }
 
+#if defined(_WIN32)
+// Physical cores of the process's affinity mask, which is of one group of at most 64 processors; 0: unknown.
+static int cores_of_affinity() {
+  DWORD_PTR mine = 0, all = 0;
+  DWORD bytes = 0;
+  if (!GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || mine == 0) return 0;  // 0: threads in several groups
+  GetLogicalProcessorInformation(nullptr, &bytes);
+  std::vector<SYSTEM_LOGICAL_PROCESSOR_INFORMATION> found(bytes / sizeof(SYSTEM_LOGICAL_PROCESSOR_INFORMATION));
+  if (found.empty() || !GetLogicalProcessorInformation(found.data(), &bytes)) return 0;
+  return static_cast<int>(std::count_if(found.begin(), found.end(), [&](const SYSTEM_LOGICAL_PROCESSOR_INFORMATION& p) {
+    return p.Relationship == RelationProcessorCore && (p.ProcessorMask & mine) != 0;
+  }));
+}
+#endif
+
 int usable_cores() {
 #if defined(__linux__)
   cpu_set_t set;
@@ -114,6 +131,8 @@ int usable_cores() {
       if (CPU_ISSET(c, &set)) cpus.push_back(c);
     return usable_cores(cpus, "");
   }
+#elif defined(_WIN32)
+  if (const int cores = cores_of_affinity(); cores > 0) return cores;
 #endif
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }

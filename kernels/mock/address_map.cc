@@ -1,7 +1,7 @@
 #include "kernels/mock/address_map.h"
 
 #ifdef _WIN32
-#include <windows.h>
+#include "kernels/win32.h"
 #else
 #include <sys/mman.h>
 #endif

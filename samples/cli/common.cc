@@ -1,12 +1,10 @@
 #include "common.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -52,9 +50,6 @@ std::string device_error(const std::string& value) {
   const std::string kind = value.substr(0, value.find(':'));
   return kind == "cpu" || kind == "cuda" ? std::string{} : "there are cpu, cpu:LEVEL, cuda and cuda:N, not " + value;
 }
-
-std::atomic<aerie_session*> interruptible{nullptr};
-static_assert(std::atomic<aerie_session*>::is_always_lock_free, "a signal handler reads it");
 }  // namespace
 
 void flush_output() {
@@ -65,43 +60,6 @@ void print_progress(const char* what, uint64_t done, uint64_t total) {
   const int percent = static_cast<int>(total ? done * 100 / total : 100);
   std::fprintf(stderr, "\r%s %3d %%%s", what, percent, done >= total ? "\r\033[K" : "");
 }
-
-StopOnInterrupt::StopOnInterrupt(aerie_session* session) {
-  interruptible.store(session);
-  sigaction(SIGINT, nullptr, &before_);
-  if (before_.sa_handler == SIG_IGN) return;  // nohup, or in the background of a script
-  struct sigaction action {};
-  action.sa_handler = [](int) { aerie_session_cancel(interruptible.load()); };  // sets a flag
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-}
-
-StopOnInterrupt::~StopOnInterrupt() {
-  sigaction(SIGINT, &before_, nullptr);
-  interruptible.store(nullptr);
-}
-
-namespace {
-volatile std::sig_atomic_t stop_signal = 0;
-}
-
-StopWriting::StopWriting() {
-  stop_signal = 0;
-  for (size_t i = 0; i < std::size(kSignals); ++i) {
-    sigaction(kSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler == SIG_IGN) continue;
-    struct sigaction action {};
-    action.sa_handler = [](int number) { stop_signal = number; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(kSignals[i], &action, nullptr);
-  }
-}
-
-StopWriting::~StopWriting() {
-  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-}
-
-int StopWriting::signal() { return stop_signal; }
 
 int32_t tree_policy(const std::string& name) {
   const NamedTree* tree = find_tree(name);
@@ -330,7 +288,7 @@ void check_output(const std::string& path) {
   if (fs::exists(path, none) && !fs::is_regular_file(path, none)) throw Failure(path + ": is not a regular file");
   // The library too writes a neighbour and renames it.
   const std::string template_end(6, 'X');  // which mkstemp fills in
-  std::string neighbour = fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-" + template_end);
+  std::string neighbour = (fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-" + template_end)).string();
   const int fd = mkstemp(neighbour.data());
   if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));
   close(fd);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -17,6 +16,7 @@
 #include "aerie/aerie.h"
 #include "aerie/profile.h"
 #include "aerie/text.h"
+#include "signals.h"
 
 namespace cli {
 
@@ -48,36 +48,6 @@ void show_progress(LibraryOptions* o, const char* what) {
   };
   o->progress_user = const_cast<char*>(what);
 }
-
-// Ctrl-C ends what the session generates, not the program, so that what there is gets printed and counted; a second one ends
-// it at once. While it lives, for one session.
-class StopOnInterrupt {
- public:
-  explicit StopOnInterrupt(aerie_session* session);
-  ~StopOnInterrupt();
-  StopOnInterrupt(const StopOnInterrupt&) = delete;
-  StopOnInterrupt& operator=(const StopOnInterrupt&) = delete;
-
- private:
-  struct sigaction before_ {};
-};
-constexpr int kEndedBySignal = 128;  // plus its number, a command's status; main ends as the shell expects
-constexpr int kInterrupted = kEndedBySignal + SIGINT;
-
-// Ctrl-C, or an end wished for otherwise, while a file is written: the library stops, and leaves no part of it. A second one ends
-// the program at once. While it lives, one at a time.
-class StopWriting {
- public:
-  StopWriting();
-  ~StopWriting();
-  StopWriting(const StopWriting&) = delete;
-  StopWriting& operator=(const StopWriting&) = delete;
-  static int signal();  // the one that came, or 0
-
- private:
-  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[3] {};
-};
 
 template <class T, void (*Release)(T*)>
 struct Releaser {

@@ -1,25 +1,13 @@
 // aerie: convert, inspect, run, bench, verify, profile, plugin check. Exit status 0, 1 (it failed: one line on stderr), 2 (usage).
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "common.h"
+#include "process.h"
 
 namespace {
-
-// A descriptor that the caller has closed would be the next file's that is opened, and what is printed would go there.
-// Reading is all that these allow, so that printing fails as it should.
-void reserve_standard_streams() {
-  for (int fd; (fd = open("/dev/null", O_RDONLY)) >= 0;)
-    if (fd > 2) {
-      close(fd);
-      return;
-    }
-}
 
 std::string version() {
   const uint32_t v = aerie_version();
@@ -65,7 +53,7 @@ int failed(const char* why) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  reserve_standard_streams();
+  cli::begin_process();
   CLI::App app{"Aerie: lossless speculative decoding", "aerie"};
   app.require_subcommand(1);
   app.set_version_flag("--version", version());
@@ -84,7 +72,6 @@ int main(int argc, char** argv) {
              "  aerie run --model samples/models/demo.aerie --drafter samples/models/demo-eagle.aerie --prompt \"It was\" --compare\n"
              "aerie COMMAND --help lists a command's options.");
   refuse_empty(app);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is then an error, which names it
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
     return 2;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common.h"
+#include "process.h"
 
 namespace cli {
 
@@ -102,12 +103,8 @@ int profile(const ProfileOptions& o) {
 
 // docs/profiling.md. Empty: there is no home to put it in.
 std::string default_profile(const aerie_runtime* runtime, const aerie_model* model, const ModelOptions& o) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (cache && *cache == '/') folder = cache;
-  else if (home && *home) folder = std::filesystem::path(home) / ".cache";
-  else return {};
+  const std::filesystem::path folder = cache_folder();
+  if (folder.empty()) return {};
   aerie_model_info info;
   AERIE_INIT(info);
   check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
+#ifndef _WIN32
+#include <sys/resource.h>
+#endif
 
 #include "frame_times.h"
 
@@ -146,11 +148,15 @@ static int npc_think(npc *n, int64_t ns, frame_times *overruns) {
   return 1;
 }
 
-/* How often the system has taken a core from this process for something else. */
+/* How often the system has taken a core from this process for something else; Windows does not say. */
 static long preemptions(void) {
+#ifdef _WIN32
+  return 0;
+#else
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_nivcsw;
+#endif
 }
 
 typedef struct {
