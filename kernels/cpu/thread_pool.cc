@@ -38,7 +38,7 @@ ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threa
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_seq_cst);
-  generation_.notify_all();
+  parking_.notify_all(generation_);
   for (std::thread& t : workers_) t.join();
 }
 
@@ -84,7 +84,7 @@ void ThreadPool::work(size_t self) {
       }
       if (generation == seen) {
         parked_.fetch_add(1, std::memory_order_seq_cst);
-        generation_.wait(seen, std::memory_order_seq_cst);
+        parking_.wait(generation_, seen);
         parked_.fetch_sub(1, std::memory_order_relaxed);
         continue;
       }
@@ -111,7 +111,7 @@ void ThreadPool::run(int32_t n, Task fn, void* context) {
     shares_[t].range.store(tasks_between(static_cast<uint32_t>(all * t / team), static_cast<uint32_t>(all * (t + 1) / team)),
                            std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_seq_cst);
-  if (parked_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
+  if (parked_.load(std::memory_order_seq_cst) > 0) parking_.notify_all(generation_);
   const int32_t mine = work_off(0);
   for (int spins = 0; finished_.load(std::memory_order_acquire) + mine < n; ++spins) {
     if (spins < 2000)

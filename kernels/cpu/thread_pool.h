@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/cpu/parking.h"
+
 namespace aerie::kernels::cpu {
 
 class ThreadPool {
@@ -47,6 +49,7 @@ class ThreadPool {
   alignas(64) std::atomic<int32_t> finished_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};  // counts jobs: what workers wait for
   std::atomic<int32_t> parked_{0};
+  Parking parking_;
 };
 
 }  // namespace aerie::kernels::cpu

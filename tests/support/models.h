@@ -3,7 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -23,6 +22,8 @@
 #include "core/package/writer.h"
 #include "core/session/session.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/support/libraries.h"
+#include "tests/support/temporary_folder.h"
 
 namespace aerie::test {
 
@@ -40,15 +41,9 @@ inline bool exists(const std::string& path) { return std::filesystem::exists(pat
 
 // A directory that goes with the test program.
 inline const std::string& scratch_dir() {
-  struct Dir {
-    std::string path = std::filesystem::temp_directory_path() / "aerie-test-XXXXXX";
-    Dir() {
-      if (!mkdtemp(path.data())) throw std::runtime_error(path);
-    }
-    ~Dir() { std::filesystem::remove_all(path); }
-  };
-  static const Dir dir;
-  return dir.path;
+  static const TemporaryFolder folder;
+  static const std::string path = folder.path();
+  return path;
 }
 
 template <class T>
@@ -104,7 +99,7 @@ inline std::shared_ptr<Model> open_model(const std::string& path, std::shared_pt
 inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model, const std::string& plugin,
                                              const std::string& package, LogSink log = {}) {
   const std::string library =
-      plugin[0] == '/' ? plugin : binary_dir() + "/lib/aerie/drafters/" + plugin + ".so";
+      std::filesystem::path(plugin).is_absolute() ? plugin : drafter_library(plugin);
   auto kinds = must(load_plugin(library));
   DrafterOptions o;
   o.log = std::move(log);

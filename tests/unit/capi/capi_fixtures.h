@@ -4,16 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "aerie/aerie.h"
+#include "tests/support/libraries.h"
+#include "tests/support/temporary_folder.h"
 
 namespace aerie_capi_test {
 
+using aerie::test::drafter_library, aerie::test::bad_plugin, aerie::test::TemporaryFolder;
+
 inline const char* demo_model() { return AERIE_SOURCE_DIR "/samples/models/demo.aerie"; }
 inline const char* demo_head() { return AERIE_SOURCE_DIR "/samples/models/demo-eagle.aerie"; }
-inline const char* plugin_directory() { return AERIE_BINARY_DIR "/lib/aerie/drafters"; }
+inline const char* plugin_directory() { return AERIE_LIBRARY_DIR "/aerie/drafters"; }
+
+// What a host's allocator is made of; 64 bytes is all that is asked of it.
+inline void* allocate(size_t bytes, size_t alignment) { return ::operator new(bytes, std::align_val_t(alignment), std::nothrow); }
+inline void deallocate(void* memory) { ::operator delete(memory, std::align_val_t(64)); }
 
 inline const std::vector<int32_t> kPrompt = {260, 513, 1021, 88, 300, 47, 911, 1500, 12, 345};
 

@@ -1,5 +1,4 @@
 // What an error says may quote a file or a path: it stays one line of text all the same.
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -25,7 +24,8 @@ TEST(ErrorMessage, IsOneLineWhateverItQuotes) {
   expect_one_line(host.err, "/no-such??[2J?\xC3\xA9.aerie");
 
   const std::string header = R"({"evil\n\u001b[31mname":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
-  const std::string file = std::filesystem::temp_directory_path() / ("aerie-message-" + std::to_string(getpid()) + ".safetensors");
+  const TemporaryFolder folder;
+  const std::string file = folder / "evil.safetensors";
   const uint64_t size = header.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &size, 8);
@@ -37,14 +37,13 @@ TEST(ErrorMessage, IsOneLineWhateverItQuotes) {
   c.output = output.c_str();
   EXPECT_EQ(aerie_convert(&c, &host.err), AERIE_E_UNSUPPORTED);
   expect_one_line(host.err, "evil??[31mname");
-  std::filesystem::remove(file);
 }
 
 TEST(ErrorMessage, IsOneLineOfUtf8WhateverAPluginSays) {
   Host host;
   const aerie_runtime_options o = with_threads(1);
   ASSERT_EQ(host.open(&o, false), AERIE_OK) << host.err.message;
-  ASSERT_EQ(aerie_runtime_load_plugin(host.runtime, AERIE_BINARY_DIR "/lib/test-plugins/hostile.so", &host.err), AERIE_OK) << host.err.message;
+  ASSERT_EQ(aerie_runtime_load_plugin(host.runtime, bad_plugin("hostile").c_str(), &host.err), AERIE_OK) << host.err.message;
   aerie_drafter_options d;
   AERIE_INIT(d);
   d.plugin = "raw_words";

@@ -21,7 +21,7 @@ struct Heap {
     auto& h = *static_cast<Heap*>(user);
     const std::lock_guard<std::mutex> lock(h.mutex);
     if (h.calls++ >= h.fail_at) return nullptr;
-    void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    void* p = allocate(bytes, alignment);
     h.live[p] = bytes;
     return p;
   }
@@ -29,7 +29,7 @@ struct Heap {
     auto& h = *static_cast<Heap*>(user);
     const std::lock_guard<std::mutex> lock(h.mutex);
     if (h.live.erase(memory) != 1) ++h.bad;
-    else std::free(memory);
+    else deallocate(memory);
   }
   aerie_runtime_options options(int32_t threads) {
     aerie_runtime_options o = with_threads(threads);
@@ -241,9 +241,9 @@ TEST(Hooks, AnAllocatorThatThrowsEndsTheStepAlone) {
     bool full = false;
     static void* alloc(void* user, size_t bytes, size_t alignment) {
       if (static_cast<Arena*>(user)->full) throw std::runtime_error("the arena is full");
-      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+      return allocate(bytes, alignment);
     }
-    static void release(void*, void* memory) { std::free(memory); }
+    static void release(void*, void* memory) { deallocate(memory); }
   } arena;
   aerie_runtime_options o = with_threads(1);
   o.alloc = Arena::alloc;

@@ -1,7 +1,6 @@
 // Every call that works on models, sessions, batches and profiles, when the heap runs out in it: at any allocation, for one
 // of them or for all that follow. It says so, it goes through once there is memory again, and texts are what they would have
 // been. Nothing is kept: at the end there is room for as many sessions as before.
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -77,7 +76,8 @@ struct World {
   aerie_model* model = nullptr;
   aerie_drafter_handle* drafter = nullptr;
   std::vector<uint8_t> saved;
-  const std::string file = std::filesystem::temp_directory_path() / ("aerie-memory-" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string file = folder / "file";
   aerie_error err;
 
   World() {
@@ -91,7 +91,6 @@ struct World {
   ~World() {
     clear();
     aerie_profile_release(profile);
-    std::filesystem::remove(file);
   }
   int32_t open_model(aerie_model** out) {
     aerie_model_options m;
@@ -235,7 +234,8 @@ aerie_profile_options quick() {
 
 // A file with the costs of the demo model and its head.
 struct Measured {
-  const std::string path = std::filesystem::temp_directory_path() / ("aerie-memory-costs-" + std::to_string(getpid()));
+  const TemporaryFolder folder;
+  const std::string path = folder / "costs";
   Measured() {
     World w;
     w.begin(false);
@@ -246,7 +246,6 @@ struct Measured {
     EXPECT_EQ(aerie_profile_measure(w.profile, w.host.model, &o, &w.err), AERIE_OK) << w.err.message;
     EXPECT_EQ(aerie_profile_save(w.profile, path.c_str(), &w.err), AERIE_OK);
   }
-  ~Measured() { std::filesystem::remove(path); }
 };
 const char* measured() {
   static const Measured costs;

@@ -32,7 +32,7 @@ struct Asked {
   explicit Asked(const HostDrafter& which) {
     static const aerie_drafter_host host = {sizeof host, AERIE_DRAFTER_ABI_MAJOR, AERIE_DRAFTER_ABI_MINOR, 0, nullptr,
                                             [](const aerie_drafter_host*, const char*) -> const void* { return nullptr; }};
-    void* const library = dlopen((std::string(plugin_directory()) + "/" + which.library).c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* const library = dlopen(drafter_library(which.library).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
     const auto entry = reinterpret_cast<aerie_drafter_plugin_entry_fn>(dlsym(library, "aerie_drafter_plugin_entry"));
     aerie_drafter_error err{};
@@ -98,7 +98,7 @@ TEST_P(OutOfMemoryDrafter, ProposesAfterwardsWhatItWouldHave) {
   EXPECT_GT(failures, 10);
 }
 INSTANTIATE_TEST_SUITE_P(Drafters, OutOfMemoryDrafter,
-                         testing::Values(HostDrafter{"ngram.so", "ngram-suffix"}, HostDrafter{"lookahead.so", "lookahead"}),
+                         testing::Values(HostDrafter{"ngram", "ngram-suffix"}, HostDrafter{"lookahead", "lookahead"}),
                          [](const auto& p) { return std::string(p.param.id == std::string("lookahead") ? "Lookahead" : "Suffix"); });
 
 }  // namespace

@@ -1,6 +1,5 @@
 // aerie/tools.h when the heap runs out in it: at any allocation, for one of them or for all that follow. It says so, leaves
 // no file behind, and the next try gives the package that there would have been.
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -40,7 +39,8 @@ std::string weights(size_t n) {
 // Checkpoints of one small model: a folder in two shards with a tokenizer and a chat template, a llama2.c file, and GGUF files with
 // a tokenizer of each kind.
 struct Checkpoints {
-  const fs::path folder = fs::temp_directory_path() / ("aerie-tools-memory-" + std::to_string(getpid()));
+  const TemporaryFolder own;
+  const fs::path folder = own.path();
   static constexpr int kVocab = 1024, kHidden = 8, kFfn = 12;
 
   Checkpoints() {
@@ -48,10 +48,6 @@ struct Checkpoints {
     hugging_face();
     llama2c();
     gguf();
-  }
-  ~Checkpoints() {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
   }
   std::string at(const char* name) const { return (folder / name).string(); }
 

@@ -1,5 +1,4 @@
 // Loading plugins as a host does it: what is refused, what stays, and what is said about them.
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -17,16 +16,11 @@ namespace fs = std::filesystem;
 class Plugins : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / "aerie-plugins-XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     AERIE_INIT(err_);
     const aerie_runtime_options o = with_threads(1);
     ASSERT_EQ(aerie_runtime_create(&o, &runtime_, &err_), AERIE_OK);
   }
-  void TearDown() override {
-    aerie_runtime_release(runtime_);
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { aerie_runtime_release(runtime_); }
   int32_t load(const std::string& path) { return aerie_runtime_load_plugin(runtime_, path.c_str(), &err_); }
   int32_t load_all(const std::string& path) { return aerie_runtime_load_plugin_directory(runtime_, path.c_str(), &err_); }
   std::vector<aerie_plugin_info> loaded() {
@@ -50,7 +44,7 @@ class Plugins : public testing::Test {
 
   // The same plugin as another library: the bytes of one are loaded once in a process, under the name they had first.
   std::string another_build(const std::string& of, const std::string& name) {
-    const std::string path = folder_ + "/" + name;
+    const std::string path = folder_ / (name + AERIE_LIBRARY_SUFFIX);
     fs::copy(of, path);
     std::ofstream(path, std::ios::app) << path;
     return path;
@@ -58,15 +52,15 @@ class Plugins : public testing::Test {
 
   aerie_runtime* runtime_ = nullptr;
   aerie_error err_;
-  std::string folder_;
-  const std::string ngram_ = std::string(plugin_directory()) + "/ngram.so", eagle_ = std::string(plugin_directory()) + "/eagle.so";
+  const TemporaryFolder folder_;
+  const std::string ngram_ = drafter_library("ngram"), eagle_ = drafter_library("eagle");
 };
 
 TEST_F(Plugins, AreFoundByAnAbsolutePathAlone) {
   EXPECT_TRUE(loaded().empty()) << "nothing is loaded by itself";
   const fs::path before = fs::current_path();
   fs::current_path(plugin_directory());
-  for (const char* path : {"ngram.so", "./ngram.so", "ngram", ""}) EXPECT_EQ(load(path), AERIE_E_INVALID_ARGUMENT) << path << ": " << err_.message;
+  for (const char* path : {"ngram" AERIE_LIBRARY_SUFFIX, "./ngram" AERIE_LIBRARY_SUFFIX, "ngram", ""}) EXPECT_EQ(load(path), AERIE_E_INVALID_ARGUMENT) << path << ": " << err_.message;
   for (const char* path : {".", "drafters", ""}) EXPECT_EQ(load_all(path), AERIE_E_INVALID_ARGUMENT) << path << ": " << err_.message;
   fs::current_path(before);
   EXPECT_EQ(load("/no/such/plugin.so"), AERIE_E_NOT_FOUND);
@@ -76,7 +70,7 @@ TEST_F(Plugins, AreFoundByAnAbsolutePathAlone) {
 }
 
 TEST_F(Plugins, AreLoadedOnceAndDescribed) {
-  const std::string path = another_build(ngram_, "ngram.so");
+  const std::string path = another_build(ngram_, "ngram");
   ASSERT_EQ(load(path), AERIE_OK) << err_.message;
   const std::vector<aerie_plugin_info> first = loaded();
   EXPECT_EQ(ids(), (std::set<std::string>{"ngram", "ngram-suffix"}));
@@ -94,21 +88,22 @@ TEST_F(Plugins, AreLoadedOnceAndDescribed) {
 }
 
 TEST_F(Plugins, OfADirectoryAreLoadedToTheFirstThatIsNone) {
-  another_build(eagle_, "a.so");
-  std::ofstream(folder_ + "/b.so") << "not a library";
-  another_build(ngram_, "c.so");
-  std::ofstream(folder_ + "/readme.txt") << "not looked at";
-  EXPECT_EQ(load_all(folder_), AERIE_E_PLUGIN) << err_.message;
-  EXPECT_NE(std::strstr(err_.message, "/b.so"), nullptr) << err_.message;
+  another_build(eagle_, "a");
+  const std::string none = folder_ / "b" AERIE_LIBRARY_SUFFIX;
+  std::ofstream(none) << "not a library";
+  another_build(ngram_, "c");
+  std::ofstream(folder_ / "readme.txt") << "not looked at";
+  EXPECT_EQ(load_all(folder_.path()), AERIE_E_PLUGIN) << err_.message;
+  EXPECT_NE(std::strstr(err_.message, "b" AERIE_LIBRARY_SUFFIX), nullptr) << err_.message;
   EXPECT_EQ(ids(), (std::set<std::string>{"eagle", "eagle3"}));
-  fs::remove(folder_ + "/b.so");
-  EXPECT_EQ(load_all(folder_), AERIE_OK) << err_.message;
+  fs::remove(none);
+  EXPECT_EQ(load_all(folder_.path()), AERIE_OK) << err_.message;
   EXPECT_EQ(ids(), (std::set<std::string>{"eagle", "eagle3", "ngram", "ngram-suffix"}));
 }
 
 // One with an id that another has is refused, and the first goes on serving.
 TEST_F(Plugins, WithAnIdThatIsTakenAreRefused) {
-  const std::string first = another_build(ngram_, "first.so"), second = another_build(ngram_, "second.so");
+  const std::string first = another_build(ngram_, "first"), second = another_build(ngram_, "second");
   ASSERT_EQ(load(first), AERIE_OK) << err_.message;
   EXPECT_EQ(load(second), AERIE_E_MISMATCH);
   EXPECT_EQ(err_.message, second + ": id ngram is taken by " + first);

@@ -1,7 +1,6 @@
 // Cost tables through the C ABI: measure, keep, attach, refuse, cancel.
 #include "aerie/profile.h"
 
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -32,7 +31,8 @@ aerie_profile_options quick(aerie_drafter_handle* const* drafters, int32_t n) {
 }
 
 std::string scratch_file(const char* name) {
-  return std::filesystem::temp_directory_path() / ("aerie-profile-" + std::to_string(getpid()) + name);
+  static const TemporaryFolder folder;
+  return folder / name;
 }
 
 void open(Host* host, int32_t threads, bool with_drafter) {
@@ -85,7 +85,7 @@ TEST(Profile, MeasuredSavedLoadedAndUsed) {
   aerie_profile* none = nullptr;
   EXPECT_EQ(aerie_profile_load(path.c_str(), &none, &loaded.err), AERIE_E_BAD_FORMAT);
   EXPECT_NE(std::strstr(loaded.err.message, (path + ": checksum: ").c_str()), nullptr) << loaded.err.message;
-  unlink(path.c_str());
+  std::filesystem::remove(path);
   EXPECT_EQ(aerie_profile_load(path.c_str(), &none, &loaded.err), AERIE_E_NOT_FOUND);
   EXPECT_EQ(none, nullptr);
 }

@@ -26,11 +26,11 @@ struct Hooks {
   static void log(void* user, int32_t, const char*) { of(user); }
   static void* alloc(void* user, size_t bytes, size_t alignment) {
     ++of(user).live;
-    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    return allocate(bytes, alignment);
   }
   static void release(void* user, void* memory) {
     --of(user).live;
-    std::free(memory);
+    deallocate(memory);
   }
   static void run(void* user, void (*fn)(void*, int32_t), void* context, int32_t n) {
     of(user);
@@ -54,7 +54,7 @@ void watch(bool own_jobs, const std::array<int, 6>& order) {
   ASSERT_EQ(host.text(24, &out), AERIE_OK) << host.err.message;
   EXPECT_EQ(out, plain_text());
   // A drafter whose own thread logs, a fork with a cycle begun, a batch with a prompt half read, kept prefixes.
-  ASSERT_EQ(aerie_runtime_load_plugin(host.runtime, AERIE_BINARY_DIR "/lib/test-plugins/foreign_log.so", &host.err), AERIE_OK);
+  ASSERT_EQ(aerie_runtime_load_plugin(host.runtime, bad_plugin("foreign_log").c_str(), &host.err), AERIE_OK);
   aerie_drafter_options d;
   AERIE_INIT(d);
   d.plugin = "foreign_log";

@@ -1,6 +1,4 @@
 // Save and restore as a host does it: sizes, buffers, files, handles, errors.
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,13 +11,10 @@ namespace {
 class CapiSave : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / "aerie-save-XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
     const aerie_runtime_options o = with_threads(1);
     ASSERT_EQ(host_.open(&o, true), AERIE_OK) << host_.err.message;
     ASSERT_EQ(host_.text(10, &before_), AERIE_OK) << host_.err.message;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // The restored handle takes the place of the fixture's session; the whole text is plain decode's.
   void expect_goes_on(aerie_session* restored) {
@@ -37,7 +32,7 @@ class CapiSave : public testing::Test {
 
   Host host_;
   std::vector<int32_t> before_;
-  std::string folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(CapiSave, ToABuffer) {
@@ -58,11 +53,11 @@ TEST_F(CapiSave, ToABuffer) {
 }
 
 TEST_F(CapiSave, ToAFile) {
-  const std::string path = folder_ + "/text.session";
+  const std::string path = folder_ / "text.session";
   std::ofstream(path) << "what was there before";
   ASSERT_EQ(aerie_session_save_file(host_.session, path.c_str(), &host_.err), AERIE_OK) << host_.err.message;
   EXPECT_EQ(std::filesystem::file_size(path), size());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1) << "no temporary file stays";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1) << "no temporary file stays";
   const Settings s(nullptr);
   aerie_session* restored = nullptr;
   ASSERT_EQ(aerie_session_restore_file(host_.model, &s.options, path.c_str(), &restored, &host_.err), AERIE_OK) << host_.err.message;
@@ -79,7 +74,7 @@ TEST_F(CapiSave, WhatTheHostGetsWrong) {
   EXPECT_EQ(aerie_session_save(host_.session, buffer.data(), need, nullptr, &host_.err), AERIE_E_INVALID_ARGUMENT);
   EXPECT_EQ(aerie_session_save(nullptr, buffer.data(), need, &n, &host_.err), AERIE_E_INVALID_ARGUMENT);
   EXPECT_EQ(aerie_session_save_file(host_.session, nullptr, &host_.err), AERIE_E_INVALID_ARGUMENT);
-  EXPECT_NE(aerie_session_save_file(host_.session, (folder_ + "/no/such/folder").c_str(), &host_.err), AERIE_OK);
+  EXPECT_NE(aerie_session_save_file(host_.session, (folder_ / "no/such/folder").c_str(), &host_.err), AERIE_OK);
   ASSERT_EQ(aerie_session_save(host_.session, buffer.data(), need, &n, &host_.err), AERIE_OK);
 
   auto* const untouched = reinterpret_cast<aerie_session*>(0x10);
@@ -90,8 +85,8 @@ TEST_F(CapiSave, WhatTheHostGetsWrong) {
   EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), need, nullptr, &host_.err), AERIE_E_INVALID_ARGUMENT);
   EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), 0, &out, &host_.err), AERIE_E_BAD_FORMAT);
   EXPECT_EQ(aerie_session_restore(host_.model, &s.options, buffer.data(), need / 2, &out, &host_.err), AERIE_E_BAD_FORMAT);
-  EXPECT_EQ(aerie_session_restore_file(host_.model, &s.options, (folder_ + "/absent").c_str(), &out, &host_.err), AERIE_E_NOT_FOUND);
-  const std::string empty = folder_ + "/empty";
+  EXPECT_EQ(aerie_session_restore_file(host_.model, &s.options, (folder_ / "absent").c_str(), &out, &host_.err), AERIE_E_NOT_FOUND);
+  const std::string empty = folder_ / "empty";
   std::ofstream(empty).flush();
   EXPECT_EQ(aerie_session_restore_file(host_.model, &s.options, empty.c_str(), &out, &host_.err), AERIE_E_BAD_FORMAT);
   EXPECT_NE(std::string(host_.err.message).find(empty), std::string::npos) << host_.err.message;

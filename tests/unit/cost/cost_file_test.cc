@@ -1,11 +1,11 @@
 // The file: what goes in comes out; a changed byte, a cut, a foreign key is refused with a message that names the field.
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/cost/cost_fixtures.h"
 
 namespace aerie::cost_test {
@@ -26,10 +26,11 @@ bool same(const CostGrid& a, const CostGrid& b) {
 
 TEST(CostFile, RoundTrip) {
   const CostTable t = some_table();
-  const std::string path = std::filesystem::temp_directory_path() / ("aerie-cost-test-" + std::to_string(getpid()));
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "costs";
   ASSERT_TRUE(save_cost_table(t, path).ok());
   const Result<CostTable> back = load_cost_table(path);
-  unlink(path.c_str());
+  std::filesystem::remove(path);
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_TRUE(check_key(back->key, t.key).ok());
   EXPECT_TRUE(same(back->target, t.target)) << "bit for bit";

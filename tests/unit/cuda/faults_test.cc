@@ -82,7 +82,7 @@ TEST(CudaFaults, AStepThatFindsNoMemoryCanBeTriedAgain) {
 
 TEST(CudaFaults, ADrafterThatFindsNoMemoryLeavesTheTarget) {
   const auto model = open_model(target(), cuda());
-  const auto kinds = must(load_plugin(binary_dir() + "/lib/aerie/drafters/eagle.so"));
+  const auto kinds = must(load_plugin(drafter_library("eagle")));
   const auto package = must(Package::open(eagle()));
   const int64_t before = allocated_bytes();
   {

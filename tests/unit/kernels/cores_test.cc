@@ -10,17 +10,14 @@
 #include <numeric>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
+
 namespace aerie::kernels::cores_test {
 namespace fs = std::filesystem;
 using cpu::usable_cores;
 
 class Cores : public testing::Test {
  protected:
-  Cores() {
-    std::string name = (fs::temp_directory_path() / "aerie-cores-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~Cores() override { fs::remove_all(root_); }
   void file(const std::string& path, const std::string& text) {
     fs::create_directories(fs::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text << "\n";
@@ -50,7 +47,8 @@ class Cores : public testing::Test {
     std::iota(cpus.begin(), cpus.end(), 0);
     return cpus;
   }
-  std::string root_;
+  const aerie::test::TemporaryFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
 TEST_F(Cores, OnePhysicalCoreEach) {

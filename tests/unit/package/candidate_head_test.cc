@@ -1,5 +1,6 @@
 // The candidate head in conversion and in packages.
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include "core/import/candidate_head.h"
@@ -43,7 +44,7 @@ TEST(LowRank, IsTheBestOfItsRank) {
   for (int64_t i = 0; i < H; ++i) {
     sigma.push_back(std::pow(0.9, static_cast<double>(i)));
     all += sigma.back() * sigma.back();
-    const auto cosine = [&](int64_t n, int64_t at) { return std::sqrt((i ? 2.0 : 1.0) / static_cast<double>(n)) * std::cos(M_PI * (static_cast<double>(at) + 0.5) * static_cast<double>(i) / static_cast<double>(n)); };
+    const auto cosine = [&](int64_t n, int64_t at) { return std::sqrt((i ? 2.0 : 1.0) / static_cast<double>(n)) * std::cos(std::numbers::pi * (static_cast<double>(at) + 0.5) * static_cast<double>(i) / static_cast<double>(n)); };
     for (int64_t r = 0; r < V; ++r)
       for (int64_t c = 0; c < H; ++c) w[static_cast<size_t>(r * H + c)] += static_cast<float>(10 * sigma.back() * cosine(V, r) * cosine(H, c));
   }

@@ -15,32 +15,20 @@
 #include "core/package/validate.h"
 #include "core/package/writer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/support/temporary_folder.h"
 
 namespace aerie::test {
 
 using Bytes = std::vector<uint8_t>;
 namespace fs = std::filesystem;
 
-class Folder {
- public:
-  Folder() {
-    std::string path = (fs::temp_directory_path() / "aerie-package-XXXXXX").string();
-    root_ = mkdtemp(path.data());
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return (root_ / name).string(); }
+struct Folder : TemporaryFolder {
   std::vector<std::string> names() const {
     std::vector<std::string> all;
-    for (const auto& e : fs::directory_iterator(root_)) all.push_back(e.path().filename().string());
+    for (const auto& e : fs::directory_iterator(path())) all.push_back(e.path().filename().string());
     std::sort(all.begin(), all.end());
     return all;
   }
-
- private:
-  fs::path root_;
 };
 
 inline Bytes slurp(const std::string& path) {

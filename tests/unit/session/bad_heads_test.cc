@@ -85,7 +85,7 @@ struct BadHeads : testing::Test {
     writer->set_drafter(c);
     must(writer->finish());
     const auto model = open_model(*target_, cpu(1));
-    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + library_of(kind) + ".so")))
+    for (PluginKind& k : must(load_plugin(drafter_library(library_of(kind)))))
       if (c.plugin_id == k.desc.id) {
         const auto drafter = Drafter::open(model, k, must(Package::open(path)), {});
         EXPECT_FALSE(drafter.ok()) << kind << " " << param;
@@ -213,7 +213,7 @@ TEST_F(BadHeads, AHeadForAnotherTarget) {
   const auto model = open_model(*other_, cpu(1));
   for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"}) {
     const auto package = must(Package::open(converted(source(kind), std::string("other-") + kind, kernels::DType::f32, *target_)));
-    for (PluginKind& k : must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + library_of(kind) + ".so")))
+    for (PluginKind& k : must(load_plugin(drafter_library(library_of(kind)))))
       if (package->drafter()->plugin_id == k.desc.id) {
         const auto drafter = Drafter::open(model, k, package, {});
         EXPECT_EQ(drafter.status().code(), Code::mismatch) << kind;

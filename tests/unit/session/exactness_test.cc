@@ -400,11 +400,11 @@ TEST_F(Exactness, SampledRuleRunsAndRefusesRerankedTrees) {
 
 TEST_F(Exactness, WrongPackagesAreRefusedByName) {
   const auto other = open_model(converted(golden("gqa_tied"), "other", kernels::DType::f32), cpu(1));
-  auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/eagle.so"));
+  auto kinds = must(load_plugin(drafter_library("eagle")));
   const auto r = Drafter::open(other, kinds[0], must(Package::open(*eagle_)), {});
   EXPECT_EQ(r.status().code(), Code::mismatch);
   EXPECT_NE(r.status().message().find("target fingerprint"), std::string::npos) << r.status().message();
-  kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/small_model.so"));
+  kinds = must(load_plugin(drafter_library("small_model")));
   const auto v = Drafter::open(other, kinds[0], must(Package::open(*small_)), {});
   EXPECT_EQ(v.status().code(), Code::mismatch);
   EXPECT_NE(v.status().message().find("vocabulary"), std::string::npos) << v.status().message();

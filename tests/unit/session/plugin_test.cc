@@ -8,8 +8,6 @@
 namespace aerie::test {
 namespace {
 
-std::string test_plugin(const std::string& name) { return std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/" + name + ".so"; }
-
 const std::vector<int32_t> kText = {26, 106, 150, 108, 115, 45, 37, 77, 26, 106, 150, 108};
 
 std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, std::shared_ptr<Drafter> drafter, float temperature,
@@ -28,7 +26,7 @@ std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, std::shared_pt
 }
 
 PluginKind kind_of(const std::string& id) {
-  for (PluginKind& k : must(load_plugin(test_plugin("hostile"))))
+  for (PluginKind& k : must(load_plugin(bad_plugin("hostile"))))
     if (id == k.desc.id) return k;
   throw std::runtime_error("no such kind: " + id);
 }
@@ -172,19 +170,19 @@ TEST(Plugins, WhatCannotBeLoadedSaysWhy) {
   const auto message = [](const std::string& path) { return load_plugin(path).status().message(); };
   EXPECT_NE(message("hostile.so").find("absolute"), std::string::npos);
   EXPECT_NE(message("/no/such/plugin.so").find("/no/such/plugin.so"), std::string::npos);
-  EXPECT_NE(message(test_plugin("wrong_major")).find("drafter ABI 2"), std::string::npos);
-  EXPECT_NE(message(test_plugin("too_new")).find("needs drafter ABI"), std::string::npos);
-  EXPECT_NE(message(test_plugin("no_entry")).find("aerie_drafter_plugin_entry"), std::string::npos);
+  EXPECT_NE(message(bad_plugin("wrong_major")).find("drafter ABI 2"), std::string::npos);
+  EXPECT_NE(message(bad_plugin("too_new")).find("needs drafter ABI"), std::string::npos);
+  EXPECT_NE(message(bad_plugin("no_entry")).find("aerie_drafter_plugin_entry"), std::string::npos);
   const std::string text = scratch_dir() + "/text.so";
   std::ofstream(text) << "not a library";
   EXPECT_NE(message(text).find("cannot be loaded"), std::string::npos);
   EXPECT_EQ(message(text).find("/proc/self"), std::string::npos) << message(text);
-  EXPECT_EQ(message(test_plugin("entry_throws")), test_plugin("entry_throws") + ": the entry point or describe threw an exception: not today");
+  EXPECT_EQ(message(bad_plugin("entry_throws")), bad_plugin("entry_throws") + ": the entry point or describe threw an exception: not today");
 }
 
 // The loader would map what is not there, and the first touch of it would be the process's end.
 TEST(Plugins, AFileThatIsCutShortOrForAnotherMachineIsRefused) {
-  std::ifstream in(test_plugin("hostile"), std::ios::binary);
+  std::ifstream in(bad_plugin("hostile"), std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(in), {}};
   ASSERT_GT(whole.size(), 10000u);
   const std::string path = scratch_dir() + "/cut.so";
@@ -274,8 +272,8 @@ TEST(Plugins, SerialDraftersOfALibraryShareOneLock) {
 
 TEST(Plugins, IdenticalBytesAreLoadedOnce) {
   const std::string copy = scratch_dir() + "/copy.so";
-  std::filesystem::copy_file(test_plugin("hostile"), copy);
-  EXPECT_EQ(must(load_plugin(test_plugin("hostile")))[0].table, must(load_plugin(copy))[0].table);
+  std::filesystem::copy_file(bad_plugin("hostile"), copy);
+  EXPECT_EQ(must(load_plugin(bad_plugin("hostile")))[0].table, must(load_plugin(copy))[0].table);
 }
 
 // Neutrality: the same plugins on an asynchronous device whose addresses fault in the host's hands.

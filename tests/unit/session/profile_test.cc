@@ -391,7 +391,7 @@ TEST(Profile, ADrafterOfOneSequence) {
   DrafterOptions one;
   one.max_sequences = 1;
   one.log = [&](int32_t, const std::string& m) { log.push_back(m); };
-  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/small_model.so"));
+  const auto kinds = must(load_plugin(drafter_library("small_model")));
   const auto open = [&] { return must(Drafter::open(model, kinds[0], must(Package::open(target_package())), one)); };
   const auto drafter = open(), late = open();
   const auto none = std::chrono::milliseconds(0);
@@ -415,7 +415,7 @@ TEST(Profile, ADrafterOfOneSequence) {
 TEST(Profile, ADrafterThatFailsInTheMeasurementIsGuessedAndTheLogIsTold) {
   const auto model = open_model(target_package(), cpu(1));
   const auto want = text_of(model, session_options(nullptr, "auto"), 40);
-  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/hostile.so"));
+  const auto kinds = must(load_plugin(bad_plugin("hostile")));
   for (const std::string id : {"device_shape", "device_silent", "device_twice", "device_throw"})
     for (const PluginKind& kind : kinds) {
       if (kind.desc.id != id) continue;

@@ -21,7 +21,7 @@ std::shared_ptr<Drafter> head(const std::shared_ptr<Model>& model, const std::st
 std::shared_ptr<Drafter> itself(const std::shared_ptr<Model>& model) { return open_drafter(model, "small_model", several_target()); }
 
 std::shared_ptr<Drafter> test_plugin(const std::shared_ptr<Model>& model, const std::string& id, const DrafterOptions& options = {}) {
-  const auto kinds = must(load_plugin(std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/hostile.so"));
+  const auto kinds = must(load_plugin(bad_plugin("hostile")));
   for (const PluginKind& k : kinds)
     if (k.desc.id == id) return must(Drafter::open(model, k, nullptr, options));
   ADD_FAILURE() << id;

@@ -63,7 +63,7 @@ class TextDrafters : public testing::Test {
       if (id == k.desc.id) return must(Drafter::open(model, k, nullptr, o));
     throw std::runtime_error("no drafter " + id);
   }
-  static std::string first_party(const std::string& name) { return std::string(AERIE_BINARY_DIR) + "/lib/aerie/drafters/" + name + ".so"; }
+  static std::string first_party(const std::string& name) { return drafter_library(name); }
   static std::vector<int32_t> text_of(const std::shared_ptr<Model>& model, std::shared_ptr<Drafter> drafter, float temperature,
                                       size_t n, SessionStatistics* stats = nullptr, PolicySpec tree = {}) {
     SessionOptions o;
@@ -251,7 +251,7 @@ TEST_F(TextDrafters, LookaheadsWindowFindsWhatTheTextHasNotSaid) {
 // Rows beside the tree: what the drafter is told must be what the target says after the same path in a text.
 TEST_F(TextDrafters, ExtraRowsBringTheTargetsOwnChoice) {
   const auto model = open_model(*target_, cpu(1));
-  const std::string library = std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/extra_rows.so";
+  const std::string library = bad_plugin("extra_rows");
   for (const float temperature : {0.0f, 0.8f}) {
     std::vector<std::string> log;
     const auto want = text_of(model, nullptr, temperature, 12);
@@ -280,7 +280,7 @@ TEST_F(TextDrafters, ExtraRowsBringTheTargetsOwnChoice) {
 
 TEST_F(TextDrafters, ExtraRowsThatLieCostNoToken) {
   const auto model = open_model(*target_, cpu(1));
-  const std::string library = std::string(AERIE_BINARY_DIR) + "/lib/test-plugins/extra_rows.so";
+  const std::string library = bad_plugin("extra_rows");
   const auto want = text_of(model, nullptr, 0.8f, 30);
   for (const char* id : {"extra_count", "extra_parent", "extra_token", "extra_fails", "extra_throws", "extra_chosen_fails"}) {
     const auto drafter = by_id(model, library, id);
