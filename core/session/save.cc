@@ -140,7 +140,7 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, 
   Result<Snapshot> saved = decode_snapshot(bytes);
   if (!saved.ok()) return saved.status().at("saved session");
   if (const Status s = check_key(saved->key, snapshot_key(*model)); !s.ok()) return s.at("saved session");
-  AERIE_ASSIGN(auto session, create(std::move(model), std::move(options)));
+  AERIE_ASSIGN(auto session, make(std::move(model), std::move(options)));
   if (const Status s = session->take_over(*saved); !s.ok()) return s.at("saved session");
   return session;
 }
@@ -158,8 +158,13 @@ Status Session::take_over(const Snapshot& s) {
   std::vector<kernels::Op> ops;
   if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
   upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
-  for (const auto& side : sides_)
-    if (side->usable()) resume_drafter(*side, s, &ops);
+  for (const auto& side : sides_) {
+    if (!side->usable()) continue;
+    const Status begun = side->sequence().begin();
+    if (begun.code() == Code::out_of_memory) return begun;
+    if (begun.ok()) resume_drafter(*side, s, &ops);
+    else drafter_failed(*side, begun, true);
+  }
   AERIE_TRY(transfer(*model_->device(), ops));
   text_.assign(s.text.begin(), s.text.end());
   from_image_ = true;
