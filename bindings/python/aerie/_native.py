@@ -542,7 +542,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_profile_cancel", None, c_void_p),
         # Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any]
         ("aerie_profile_clear_cancel", None, c_void_p),
-        # Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]
+        # Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        # as it is; AERIE_E_IO. [profile]
         ("aerie_profile_save", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # The tables as one JSON object; borrowed until the next call on this profile. [profile]
         ("aerie_profile_json", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),

@@ -286,7 +286,10 @@ namespace Aerie.Native
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern void aerie_profile_clear_cancel(IntPtr profile);
 
-        /// <summary>Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]</summary>
+        /// <summary>
+        /// Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        /// as it is; AERIE_E_IO. [profile]
+        /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);
 

@@ -335,7 +335,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_profile_clear_cancel(IntPtr profile);
 
-        /// <summary>Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]</summary>
+        /// <summary>
+        /// Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        /// as it is; AERIE_E_IO. [profile]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);
