@@ -145,6 +145,16 @@ Result<CostTable> read_table(const json& j) {
   return t;
 }
 
+// A model's package or somebody's notes are no place for costs: what gives way is a table, whole or not and of any version, or an
+// empty file.
+Status check_replaced(const std::string& path) {
+  if (platform::path_kind(path) != platform::PathKind::file) return {};  // what is neither absent nor a file is not written over
+  AERIE_ASSIGN(const auto there, platform::MappedFile::open(path));
+  const auto bytes = there->bytes();
+  if (bytes.empty() || std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()).starts_with(kMagic)) return {};
+  return error(Code::invalid_argument, path + ": is there, and no cost table: it is left as it is");
+}
+
 }  // namespace
 
 std::string cost_table_json(const CostTable& t) {
@@ -191,6 +201,7 @@ Result<CostTable> load_cost_table(const std::string& path) {
 }
 
 Status save_cost_table(const CostTable& table, const std::string& path) {
+  AERIE_TRY(check_replaced(path));
   const std::string text = encode_cost_table(table);
   AERIE_ASSIGN(const auto file, platform::AtomicFile::create(path));
   AERIE_TRY(file->append({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));

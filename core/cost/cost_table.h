@@ -52,6 +52,7 @@ std::string encode_cost_table(const CostTable& table);
 Result<CostTable> decode_cost_table(std::span<const uint8_t> bytes);
 // Errors name the file and the field.
 Result<CostTable> load_cost_table(const std::string& path);
+// invalid_argument: what is there is something else, and stays.
 Status save_cost_table(const CostTable& table, const std::string& path);
 
 }  // namespace aerie

@@ -96,7 +96,8 @@ int32_t record_candidates(aerie_plan* handle, const LmHead& head, const Tensor& 
   Candidates& c = *out->result;
   const LlamaConfig& target = handle->own->target->config();
   if (!head.vocab_map && head.w.rows != target.vocab_size)
-    return compute_fail(handle, "propose: the LM head is not over the target's vocabulary");
+    return compute_fail(handle, "propose: the LM head has " + std::to_string(head.w.rows) + " rows, the target's vocabulary " +
+                                    std::to_string(target.vocab_size));
   if (c.want_logits) {  // the sampled rule needs the drafter's whole distribution
     const Tensor logits = plan.scratch(hidden.rows, head.w.rows);
     plan.add(kernels::Linear{hidden, head.w, head.bias, {}, logits});
@@ -115,7 +116,10 @@ int32_t record_level(aerie_plan* handle, int32_t level, const LmHead& head, cons
   const LlamaConfig& target = handle->own->target->config();
   if (c.filled || level != out->next_level || level >= c.levels || hidden.rows != c.rows ||
       head.w.rows != target.vocab_size)
-    return compute_fail(handle, "propose: level " + std::to_string(level) + " does not fit");
+    return compute_fail(handle, "propose: level " + std::to_string(level) + " does not fit: it is the turn of level " +
+                                    std::to_string(out->next_level) + " of " + std::to_string(c.levels) + ", of " + std::to_string(c.rows) +
+                                    " rows and a head of " + std::to_string(target.vocab_size) + "; these are " +
+                                    std::to_string(hidden.rows) + " and " + std::to_string(head.w.rows));
   const int64_t rows = int64_t{c.rows} * c.levels;
   const bool last = ++out->next_level == c.levels;
   if (c.want_logits) {

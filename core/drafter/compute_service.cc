@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/drafter/services.h"
+#include "core/drafter/shapes.h"
 #include "core/model/decoder.h"
 #include "core/package/rope_params.h"
 
@@ -44,6 +45,9 @@ Tensor first_rows(const aerie_tensor* out, int64_t n) {
   Tensor t = from_abi(*out);
   t.rows = n;
   return t;
+}
+int32_t misfit(aerie_plan* plan, const std::string& call, std::initializer_list<NamedTensor> tensors) {
+  return compute_fail(plan, call + ": shapes do not fit: " + shapes(tensors));
 }
 Tensor optional(const aerie_tensor* t) { return present(t) ? from_abi(*t) : Tensor{}; }
 const int32_t* ids(const aerie_tensor* t) { return t ? static_cast<const int32_t*>(t->data) : nullptr; }
@@ -100,14 +104,15 @@ int32_t kv_create(const aerie_drafter_host* host, const aerie_kv_desc* desc, aer
 
 int32_t scratch(aerie_plan* plan, int64_t rows, int64_t cols, aerie_tensor* out) {
   if (!out || rows <= 0 || cols <= 0 || rows > (1 << 16) || cols > (1 << 24))
-    return compute_fail(plan, "scratch: absurd size");
+    return compute_fail(plan, "scratch: absurd size (" + std::to_string(rows) + ", " + std::to_string(cols) + ")");
   *out = to_abi(plan->plan->scratch(rows, cols));
   return out->data ? AERIE_D_OK : AERIE_D_NO_MEMORY;
 }
 
 int32_t embed_table(aerie_plan* plan, const Tensor& table, const aerie_tensor* index, const aerie_tensor* out) {
   const int64_t length = index_length(index);
-  if (!is_activation(out) || out->cols != table.cols || length < 1) return compute_fail(plan, "embed: shapes do not fit");
+  if (!is_activation(out) || out->cols != table.cols || length < 1)
+    return misfit(plan, "embed of rows of " + std::to_string(table.cols), {{"ids", index}, {"out", out}});
   plan->plan->add(kernels::Embed{table, ids(index), first_rows(out, std::min(length, out->rows))});
   return AERIE_D_OK;
 }
@@ -118,7 +123,8 @@ int32_t embed(aerie_plan* plan, const aerie_tensor* table, const aerie_tensor* i
   // Token ids are the target's: a smaller table would be read past its end.
   if (!is_table(table)) return compute_fail(plan, "embed: the table is of a kind that has no rows to read");
   if (table->rows < plan->own->target->config().vocab_size)
-    return compute_fail(plan, "embed: the table has fewer rows than the target's vocabulary");
+    return compute_fail(plan, "embed: the table has " + std::to_string(table->rows) + " rows, the target's vocabulary " +
+                                  std::to_string(plan->own->target->config().vocab_size));
   return embed_table(plan, from_abi(*table), index, out);
 }
 
@@ -127,29 +133,30 @@ int32_t linear(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* w, c
   if (!is_activation(x) || !is_weight(w, x->cols) || !is_activation(out, x->rows, w->rows) ||
       (present(bias) && !is_vector(bias, w->rows)) ||
       (present(residual) && !is_activation(residual, x->rows, w->rows)) || out->data == x->data)
-    return compute_fail(plan, "linear: shapes do not fit");
+    return misfit(plan, "linear", {{"x", x}, {"w", w}, {"bias", bias}, {"residual", residual}, {"out", out}});
   plan->plan->add(kernels::Linear{from_abi(*x), from_abi(*w), optional(bias), optional(residual), first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
 int32_t rms_norm(aerie_plan* plan, const aerie_tensor* x, const aerie_tensor* weight, float eps,
                  const aerie_tensor* out) {
-  if (!is_activation(x) || !is_vector(weight, x->cols) || !is_activation(out, x->rows, x->cols) || !(eps >= 0))
-    return compute_fail(plan, "rms_norm: shapes do not fit");
+  if (!(eps >= 0)) return compute_fail(plan, "rms_norm: eps " + std::to_string(eps));
+  if (!is_activation(x) || !is_vector(weight, x->cols) || !is_activation(out, x->rows, x->cols))
+    return misfit(plan, "rms_norm", {{"x", x}, {"weight", weight}, {"out", out}});
   plan->plan->add(kernels::RmsNorm{from_abi(*x), from_abi(*weight), eps, first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
 int32_t activate(aerie_plan* plan, int32_t kind, const aerie_tensor* x, const aerie_tensor* out) {
-  if (!is_activation(x) || !is_activation(out, x->rows, x->cols) || kind < 0 || kind > AERIE_ACT_RELU)
-    return compute_fail(plan, "activate: shapes do not fit");
+  if (kind < 0 || kind > AERIE_ACT_RELU) return compute_fail(plan, "activate: kind " + std::to_string(kind));
+  if (!is_activation(x) || !is_activation(out, x->rows, x->cols)) return misfit(plan, "activate", {{"x", x}, {"out", out}});
   plan->plan->add(kernels::Activate{from_abi(*x), static_cast<kernels::Activation>(kind), first_rows(out, x->rows)});
   return AERIE_D_OK;
 }
 
 int32_t add(aerie_plan* plan, const aerie_tensor* a, const aerie_tensor* b, const aerie_tensor* out) {
   if (!is_activation(a) || !is_activation(b, a->rows, a->cols) || !is_activation(out, a->rows, a->cols))
-    return compute_fail(plan, "add: shapes do not fit");
+    return misfit(plan, "add", {{"a", a}, {"b", b}, {"out", out}});
   plan->plan->add(kernels::Add{from_abi(*a), from_abi(*b), first_rows(out, a->rows)});
   return AERIE_D_OK;
 }
@@ -159,7 +166,7 @@ int32_t copy_rows(aerie_plan* plan, const aerie_tensor* src, const aerie_tensor*
   if (!is_activation(src) || !is_activation(dst) || src->cols != dst->cols || n <= 0 ||
       (present(src_index) ? !is_index(src_index, n) : src->rows < n) ||
       (present(dst_index) ? !is_index(dst_index, n) : dst->rows < n))
-    return compute_fail(plan, "copy_rows: shapes do not fit");
+    return misfit(plan, "copy_rows of " + std::to_string(n), {{"src", src}, {"src_index", src_index}, {"dst", dst}, {"dst_index", dst_index}});
   plan->plan->add(kernels::CopyRows{from_abi(*src), ids(src_index), from_abi(*dst), ids(dst_index), n});
   return AERIE_D_OK;
 }
@@ -168,13 +175,14 @@ int32_t copy_rows(aerie_plan* plan, const aerie_tensor* src, const aerie_tensor*
 int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decoder_layer* w, aerie_kv* kv, int32_t layer,
                           const aerie_draft_rows* rows, const aerie_tensor* attn_in, const aerie_tensor* x,
                           const aerie_tensor* out) {
-  const auto fail = [&](const char* why) { return compute_fail(plan, std::string(what) + ": " + why); };
+  const auto fail = [&](const std::string& why) { return compute_fail(plan, std::string(what) + ": " + why); };
   if (!w || !kv || !rows || !rows->attention || w->struct_size < sizeof(aerie_decoder_layer) || kv->own != plan->own || !kv->own->pool)
     return fail("missing argument");
   const kernels::KvCache& cache = kv->own->pool->cache();
   if (!is_activation(x) || x->rows != rows->n || !is_activation(out, x->rows, x->cols) || out->data == x->data ||
       layer < 0 || layer >= cache.layers || (attn_in && (!is_activation(attn_in) || attn_in->rows != rows->n)))
-    return fail("rows do not fit");
+    return fail("rows do not fit: " + std::to_string(rows->n) + " rows, layer " + std::to_string(layer) + " of " +
+                std::to_string(cache.layers) + ", " + shapes({{"x", x}, {"attn_in", attn_in}, {"out", out}}));
   if (!rows_attend(*rows)) return fail("rows of level 0 attend to nothing");
   const int64_t hidden = x->cols, q = int64_t{w->heads} * w->head_dim;
   if (w->heads < 1 || w->kv_heads != cache.kv_heads || w->head_dim != cache.head_dim || w->heads % w->kv_heads ||
@@ -184,7 +192,10 @@ int32_t any_decoder_layer(const char* what, aerie_plan* plan, const aerie_decode
       !is_weight(&w->down, w->gate_up.rows / 2) || w->down.rows != hidden ||
       (!attn_in && present(&w->attn_norm) && !is_vector(&w->attn_norm, hidden)) ||
       (present(&w->qkv_bias) && !is_vector(&w->qkv_bias, w->qkv.rows)))
-    return fail("weights do not fit together");
+    return fail("weights do not fit together: heads " + std::to_string(w->heads) + ", kv_heads " + std::to_string(w->kv_heads) + ", head_dim " +
+                std::to_string(w->head_dim) + ", cache of " + std::to_string(cache.kv_heads) + " heads of " + std::to_string(cache.head_dim) + ", " +
+                shapes({{"x", x}, {"attn_in", attn_in}, {"attn_norm", &w->attn_norm}, {"qkv", &w->qkv}, {"qkv_bias", &w->qkv_bias}, {"o", &w->o},
+                        {"mlp_norm", &w->mlp_norm}, {"gate_up", &w->gate_up}, {"down", &w->down}}));
   DecoderLayer weights;
   weights.attn_norm = optional(&w->attn_norm);
   weights.qkv = from_abi(w->qkv);
@@ -224,14 +235,15 @@ int32_t decoder_layer_from(aerie_plan* plan, const aerie_decoder_layer* w, aerie
 int32_t propose_hidden(aerie_plan* plan, const aerie_tensor* hidden, aerie_candidates* out) {
   const Model& target = *plan->own->target;
   if (!is_activation(hidden) || hidden->cols != target.config().hidden)
-    return compute_fail(plan, "propose_hidden: hidden has the wrong shape");
+    return compute_fail(plan, "propose_hidden: hidden has the wrong shape: " + shapes({{"hidden", hidden}}) + ", the target is " +
+                                  std::to_string(target.config().hidden) + " wide");
   return record_candidates(plan, target, from_abi(*hidden), out);
 }
 
 int32_t propose_logits(aerie_plan* plan, const aerie_tensor* logits, const aerie_tensor* vocab_map,
                        aerie_candidates* out) {
   if (!is_activation(logits) || (present(vocab_map) && !is_index(vocab_map, logits->cols)))
-    return compute_fail(plan, "propose_logits: shapes do not fit");
+    return misfit(plan, "propose_logits", {{"logits", logits}, {"vocab_map", vocab_map}});
   return record_candidates(plan, from_abi(*logits), optional(vocab_map), out);
 }
 
@@ -239,14 +251,14 @@ int32_t propose_head(aerie_plan* plan, const aerie_tensor* hidden, const aerie_t
                      const aerie_tensor* vocab_map, aerie_candidates* out) {
   if (!is_activation(hidden) || !is_weight(w, hidden->cols) || (present(bias) && !is_vector(bias, w->rows)) ||
       (present(vocab_map) && !is_index(vocab_map, w->rows)))
-    return compute_fail(plan, "propose_head: shapes do not fit");
+    return misfit(plan, "propose_head", {{"hidden", hidden}, {"w", w}, {"bias", bias}, {"vocab_map", vocab_map}});
   return record_candidates(plan, LmHead{from_abi(*w), optional(bias), optional(vocab_map)}, from_abi(*hidden), out);
 }
 
 int32_t propose_level(aerie_plan* plan, int32_t level, const aerie_tensor* hidden, const aerie_tensor* w,
                       const aerie_tensor* bias, aerie_candidates* out) {
   if (!is_activation(hidden) || !is_weight(w, hidden->cols) || (present(bias) && !is_vector(bias, w->rows)))
-    return compute_fail(plan, "propose_level: shapes do not fit");
+    return misfit(plan, "propose_level", {{"hidden", hidden}, {"w", w}, {"bias", bias}});
   return record_level(plan, level, LmHead{from_abi(*w), optional(bias), {}}, from_abi(*hidden), out);
 }
 

@@ -15,13 +15,11 @@ constexpr int64_t kMissed = 64;  // tokens that are read again for a sequence th
 Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
   std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), max_context));
   AERIE_ASSIGN(s->seq_, s->drafter_->take_sequence());
-  if (const Status begun = s->restart(); !begun.ok())
-    return error(begun.code(), std::string("drafter ") + s->drafter_->id() + ": " + begun.message());
   return s;
 }
 
 DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context)
-    : drafter_(std::move(drafter)), least_(drafter_->wants_features() ? 1 : 0), first_(least_), fed_(kTreeCapacity, -1) {
+    : drafter_(std::move(drafter)), least_(drafter_->wants_features() ? 1 : 0), first_(least_), observed_(least_), fed_(kTreeCapacity, -1) {
   if (drafter_->resources().pool)
     kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
   if (drafter_->host_tokens()) {
@@ -41,10 +39,22 @@ DraftSequence::~DraftSequence() {
   drafter_->give_back_sequence(seq_);
 }
 
-Status DraftSequence::restart(int64_t from) {
+void DraftSequence::start_over(int64_t from) noexcept {
   observed_ = first_ = std::max(least_, from);
   if (kv_) kv_->shrink(0);
-  return drafter_->call("begin", [&](const aerie_drafter& d) { return d.begin(d.self, seq_); });
+  begun_ = false;
+}
+
+Status DraftSequence::begin() {
+  if (begun_) return {};
+  AERIE_TRY(drafter_->call("begin", [&](const aerie_drafter& d) { return d.begin(d.self, seq_); }));
+  begun_ = true;
+  return {};
+}
+
+Status DraftSequence::restart(int64_t from) {
+  start_over(from);
+  return begin();
 }
 
 Status DraftSequence::rollback(int64_t n) {
@@ -61,6 +71,7 @@ Status DraftSequence::rollback(int64_t n) {
 }
 
 Status DraftSequence::forget_from(int64_t row) {
+  if (!begun_) return {};
   return drafter_->call("rollback", [&](const aerie_drafter& d) {
     return d.rollback ? d.rollback(d.self, seq_, static_cast<int32_t>(row)) : int32_t{AERIE_D_OK};
   });
@@ -98,6 +109,8 @@ void DraftSequence::restore(const Prefix::Draft& kept, int64_t observed) {
 }
 
 Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {
+  AERIE_TRY(begin());
+  if (!other.begun_) return {};  // it is shown the text
   if (const aerie_extension_fork* extension = drafter_->forks())
     AERIE_TRY(drafter_->call("fork", [&](const aerie_drafter& d) { return extension->fork(d.self, other.seq_, seq_); }));
   else if (drafter_->keeps_state()) return {};  // it is shown the text
@@ -110,6 +123,7 @@ Status DraftSequence::take_over(const DraftSequence& other, int64_t text_size) {
 Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, int64_t begin, int64_t end,
                               const kernels::Tensor& features) {
   if (end <= begin || drafter_->host_tokens()) return {};
+  AERIE_TRY(this->begin());
   if (kv_) AERIE_TRY(kv_->reserve(end - first_, begin - first_));
   call->sequence(seq_, kv_.get(), features);
   for (int64_t i = begin; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
@@ -208,6 +222,7 @@ Status DraftSequence::check_candidates(int32_t vocab_used) const {
 }
 
 Status DraftSequence::propose_host(std::span<const int32_t> text, int32_t width, int32_t max_depth, DraftTree* tree) {
+  AERIE_TRY(begin());
   const LlamaConfig& target = drafter_->target()->config();
   aerie_host_context context{};
   context.struct_size = sizeof context;

@@ -43,9 +43,12 @@ class DraftSequence {
   void observed_to(int64_t end) { observed_ = end; }
   // Forget what follows the first n tokens, so that row n - 1 is shown again.
   Status rollback(int64_t n);
+  // Its sequence begins, if it has not. Otherwise whatever it is shown or asked first begins it.
+  Status begin();
   // Forget everything (after a failure) and, later, see the text from token `from` on only: an earlier context that it
   // has missed costs acceptance, not exactness.
   Status restart(int64_t from = 0);
+  void start_over(int64_t from = 0) noexcept;  // the same, but it has yet to begin
 
   const KvSequence* kv() const { return kv_.get(); }  // null: it keeps none
   // Tokens [begin, end) of those it has seen, of which it knows what its KV holds, and nothing more.
@@ -110,6 +113,7 @@ class DraftSequence {
   int64_t least_;          // first token that makes a row: 1 with features, else 0
   int64_t first_;          // the one that this sequence begins with
   int64_t observed_ = 0;
+  bool begun_ = false;     // in the plugin
   int64_t text_size_ = 0;
   std::unique_ptr<KvSequence> kv_;  // null: the drafter keeps none
   std::vector<int32_t> fed_;        // tree node -> node id in this cycle, -1 not fed

@@ -74,11 +74,8 @@ Result<std::shared_ptr<Drafter>> Drafter::open(std::shared_ptr<Model> target, Pl
 }
 
 Drafter::~Drafter() {
-  if (created_ && plugin_.destroy)
-    (void)call("destroy", [](const aerie_drafter& d) {
-      d.destroy(d.self);
-      return int32_t{AERIE_D_OK};
-    });
+  const auto destroy = [](const void*, const aerie_drafter& d) -> int32_t { return d.destroy(d.self), AERIE_D_OK; };
+  if (created_ && plugin_.destroy) (void)guarded("destroy", destroy, nullptr);
 }
 
 // `what` failed: in the plugin's own words where it has any.
@@ -178,6 +175,7 @@ Status Drafter::find_extensions() {
 
 void Drafter::strike(const Status& why) noexcept {
   const int32_t n = strikes_.fetch_add(1) + 1;
+  if (n > kMaxStrikes) return;  // another session's was the last
   char what[80];
   std::snprintf(what, sizeof what, "failure %d of %d%s", n, kMaxStrikes, n >= kMaxStrikes ? ": quarantined, plain decode from here" : "");
   tell(n >= kMaxStrikes ? 0 : 1, why, what);
@@ -191,7 +189,7 @@ void Drafter::tell(int32_t level, const Status& why, const char* what_follows) n
   }
 }
 
-Status Drafter::call(const char* what, int32_t (*fn)(const void*, const aerie_drafter&), const void* f) noexcept {
+Status Drafter::guarded(const char* what, int32_t (*fn)(const void*, const aerie_drafter&), const void* f) noexcept {
   try {
     return run(what, fn, f);
   } catch (const std::bad_alloc&) {  // no memory to say what failed

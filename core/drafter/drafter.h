@@ -57,10 +57,12 @@ class Drafter {
   void tell(int32_t level, const Status& why, const char* what_follows) noexcept;  // the host's log [any thread]
   bool quarantined() const { return strikes_.load(std::memory_order_relaxed) >= kMaxStrikes; }
 
-  // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure. Works without memory.
+  // Run a plugin call: one at a time, exceptions stopped, a call over its deadline is a failure. Works without memory. One that is
+  // out is not called, and nothing is missed: its sequences have nothing to keep, and it proposes nothing.
   template <class F>
   Status call(const char* what, const F& fn) noexcept {
-    return call(what, [](const void* f, const aerie_drafter& d) -> int32_t { return (*static_cast<const F*>(f))(d); }, &fn);
+    return quarantined() ? Status() : guarded(
+        what, [](const void* f, const aerie_drafter& d) -> int32_t { return (*static_cast<const F*>(f))(d); }, &fn);
   }
 
   // What tree policies learned about this drafter in earlier sessions, by kind of draft; null: nothing. [any thread]
@@ -89,7 +91,7 @@ class Drafter {
   Status check_needs();
   Status find_extensions();
   Status failed(const char* what, const Status& s, aerie_drafter_error* err) const;
-  Status call(const char* what, int32_t (*fn)(const void* f, const aerie_drafter&), const void* f) noexcept;
+  Status guarded(const char* what, int32_t (*fn)(const void* f, const aerie_drafter&), const void* f) noexcept;
   Status run(const char* what, int32_t (*fn)(const void* f, const aerie_drafter&), const void* f);
   bool sequence_left();
 

@@ -30,6 +30,7 @@ class Reader {
 
   Status start(const std::shared_ptr<Drafter>& drafter, int64_t longest) {
     AERIE_ASSIGN(sequence_, DraftSequence::create(drafter, longest));
+    AERIE_TRY(sequence_->begin());
     const size_t index_bytes = (size_t{2} << 20) + static_cast<size_t>(longest) * 4;
     AERIE_ASSIGN(timer_, PassTimer::create(drafter_.target()->device(), options_, index_bytes));
     return {};

@@ -1,5 +1,6 @@
 // Host services: log, alloc, package, model. The compute service has a file of its own.
 #include "core/drafter/services.h"
+#include "core/drafter/shapes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -148,7 +149,8 @@ int32_t model_forward(aerie_plan* plan, aerie_submodel* m, const aerie_draft_row
   if (!m || m->own != plan->own || !rows) return compute_fail(plan, "model forward: missing argument, or another drafter's model");
   const Model& model = *m->own->submodel;
   if (!is_activation(hidden, rows->n, model.config().hidden))
-    return compute_fail(plan, "model forward: hidden has the wrong shape");
+    return compute_fail(plan, "model forward: hidden has the wrong shape: " + shapes({{"hidden", hidden}}) + " for " +
+                                  std::to_string(rows->n) + " rows, the model is " + std::to_string(model.config().hidden) + " wide");
   if (!rows_attend(*rows)) return compute_fail(plan, "model forward: rows of level 0 attend to nothing");
   const kernels::Tensor h = model.forward(*plan->plan, rows->attention->rows, {}, {});
   plan->plan->add(kernels::CopyRows{h, nullptr, from_abi(*hidden), nullptr, rows->n});
@@ -159,7 +161,8 @@ int32_t model_propose(aerie_plan* plan, aerie_submodel* m, const aerie_tensor* h
   if (!m || m->own != plan->own) return compute_fail(plan, "model propose: missing argument, or another drafter's model");
   const Model& model = *m->own->submodel;
   if (!is_activation(hidden) || hidden->cols != model.config().hidden)
-    return compute_fail(plan, "model propose: hidden has the wrong shape");
+    return compute_fail(plan, "model propose: hidden has the wrong shape: " + shapes({{"hidden", hidden}}) + ", the model is " +
+                                  std::to_string(model.config().hidden) + " wide");
   return record_candidates(plan, model, from_abi(*hidden), out);
 }
 

@@ -150,7 +150,8 @@ class SafetensorsSource final : public TensorSource {
     *end = t["data_offsets"][1].get<uint64_t>();
     if (*begin > *end || *end > data_bytes) return bad("data_offsets: outside the file (truncated?)");
     if (*end - *begin != count * static_cast<uint64_t>(at->format->bytes))
-      return bad("data_offsets: " + std::to_string(*end - *begin) + " bytes do not fit the shape");
+      return bad("data_offsets: " + std::to_string(*end - *begin) + " bytes, its shape needs " +
+                 std::to_string(count * static_cast<uint64_t>(at->format->bytes)));
     return {};
   }
 

@@ -10,17 +10,14 @@ namespace aerie {
 
 void Session::drafter_failed(DraftSide& side, const Status& why, bool lost_sync, bool strike) noexcept {
   const auto no_room = [](const Status& s) { return s.code() == Code::out_of_memory || s.code() == Code::limit; };
-  const auto count = [&](const Status& s, bool lost) {
-    if (no_room(s)) side.found_no_room(s, lost);
-    else side.drafter().strike(s);
-  };
   ++stats_.drafter_failures;
   if (std::exchange(side.from_image, false)) lost_sync = true;
-  else if (strike || no_room(why)) count(why, lost_sync);
+  else if (no_room(why)) side.found_no_room(why, lost_sync);
+  else if (strike) side.drafter().strike(why);
   if (!lost_sync || !side.usable()) return;
   // What it has seen is in doubt: it starts over and is shown the whole text again.
   side.forget_waiting();
-  if (Status s = side.sequence().restart(); !s.ok()) count(s, true);
+  side.sequence().start_over();
 }
 
 // After a failure the step is plain decode. Under the sampled rule what was drawn stays: dropping draws

@@ -38,6 +38,10 @@ bool same(const KvShape& a, const KvShape& b) {
   return a.layers == b.layers && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.dtype == b.dtype;
 }
 
+std::string text_of(const KvShape& s) {
+  return std::to_string(s.layers) + " layers of " + std::to_string(s.kv_heads) + " heads of " + std::to_string(s.head_dim);
+}
+
 const SavedDrafter* saved_of(const Snapshot& s, Drafter& drafter) {
   const DrafterKey key = drafter_key(drafter);
   const auto found = std::find_if(s.drafters.begin(), s.drafters.end(), [&](const SavedDrafter& d) {
@@ -136,7 +140,7 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, 
   Result<Snapshot> saved = decode_snapshot(bytes);
   if (!saved.ok()) return saved.status().at("saved session");
   if (const Status s = check_key(saved->key, snapshot_key(*model)); !s.ok()) return s.at("saved session");
-  AERIE_ASSIGN(auto session, create(std::move(model), std::move(options)));
+  AERIE_ASSIGN(auto session, make(std::move(model), std::move(options)));
   if (const Status s = session->take_over(*saved); !s.ok()) return s.at("saved session");
   return session;
 }
@@ -144,7 +148,7 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, 
 Status Session::take_over(const Snapshot& s) {
   const KvShape here = kv_shape(kv_.cache());
   if (s.kv.shape.dtype != here.dtype) return mismatch("kv dtype", name_of(s.kv.shape.dtype), name_of(here.dtype));
-  if (!same(s.kv.shape, here)) return error(Code::bad_format, "kv: its shape is not the model's");
+  if (!same(s.kv.shape, here)) return error(Code::bad_format, "kv: its shape is not the model's: " + text_of(s.kv.shape) + " instead of " + text_of(here));
   if (s.text.size() > static_cast<size_t>(max_context_))
     return error(Code::limit, "tokens: " + std::to_string(s.text.size()) + ", the context is " + std::to_string(max_context_));
   for (const int32_t t : s.text)
@@ -154,8 +158,13 @@ Status Session::take_over(const Snapshot& s) {
   std::vector<kernels::Op> ops;
   if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
   upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
-  for (const auto& side : sides_)
-    if (side->usable()) resume_drafter(*side, s, &ops);
+  for (const auto& side : sides_) {
+    if (!side->usable()) continue;
+    const Status begun = side->sequence().begin();
+    if (begun.code() == Code::out_of_memory) return begun;
+    if (begun.ok()) resume_drafter(*side, s, &ops);
+    else drafter_failed(*side, begun, true);
+  }
   AERIE_TRY(transfer(*model_->device(), ops));
   text_.assign(s.text.begin(), s.text.end());
   from_image_ = true;

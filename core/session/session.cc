@@ -9,6 +9,13 @@
 namespace aerie {
 
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model, SessionOptions options) {
+  AERIE_ASSIGN(auto s, make(std::move(model), std::move(options)));
+  for (const auto& side : s->sides_)
+    if (const Status begun = side->sequence().begin(); !begun.ok()) return begun.at(std::string("drafter ") + side->drafter().id());
+  return s;
+}
+
+Result<std::unique_ptr<Session>> Session::make(std::shared_ptr<Model> model, SessionOptions options) {
   const int64_t limit = model->config().max_context;
   if (options.max_context < 0 || options.max_context > limit)
     return error(Code::invalid_argument, "max_context " + std::to_string(options.max_context) + ": the model has " +

@@ -124,6 +124,7 @@ class Session {
   enum class Phase { idle, prefill, draft, verify };  // what the next pass, or the one in flight, does for it
 
   Session(std::shared_ptr<Model> model, SessionOptions options);
+  static Result<std::unique_ptr<Session>> make(std::shared_ptr<Model> model, SessionOptions options);  // no drafter has begun
   Status start();
   Status check_sampling(const kernels::Sampling& s) const;
   Status check_tree(const TreePolicy& policy) const;

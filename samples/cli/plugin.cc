@@ -41,12 +41,12 @@ std::string plugin_of(const std::string& package) {
 }
 
 void check_kind(const plugin::Setting& s, const plugin::Kind& k, const std::string& packaged, Report* report) {
-  const auto in_child = [](auto f, const auto&... arguments) { return plugin::in_child([&] { return f(arguments...); }); };
+  const auto in_child = [&](auto f, const auto&... arguments) { return plugin::in_child([&] { return f(arguments...); }, 3 * s.seconds); };
   const auto name = [&](const char* what) { return k.id + ": " + what; };
   report->add(name("create"), in_child(plugin::check_create, s.plugin, k.id));
   const bool needs_package = !(k.flags & AERIE_DRAFTER_NO_PACKAGE);
   if ((k.flags & AERIE_DRAFTER_HOST_TOKENS) && !needs_package) {
-    if (!report->add(name("proposals"), in_child(plugin::check_proposals, s.plugin, k.id))) return;
+    if (!report->add(name("proposals"), in_child(plugin::check_proposals, s.plugin, k.id, s.seconds))) return;
   }
   if (s.model.empty() || (needs_package && s.package.empty())) {
     report->add(name("text"), {Finding::skipped, s.model.empty() ? "needs --model" : "needs its package: --drafter"});
@@ -71,12 +71,14 @@ int check_plugin(plugin::Setting s) {
   const std::string packaged = plugin_of(s.package);
   Report report;
   bool packaged_here = packaged.empty();
-  if (report.add("table", plugin::in_child([&] { return plugin::check_table(s.plugin); })) &&
-      report.add("describe", plugin::in_child([&] { return plugin::check_describe(s.plugin); })))
-    for (const plugin::Kind& k : plugin::describe(plugin::open_table(s.plugin))) {
-      check_kind(s, k, packaged, &report);
-      packaged_here = packaged_here || k.id == packaged;
-    }
+  if (report.add("table", plugin::in_child([&] { return plugin::check_table(s.plugin); }, 3 * s.seconds))) {
+    const Finding described = plugin::in_child([&] { return plugin::check_describe(s.plugin); }, 3 * s.seconds);
+    if (report.add("describe", described))
+      for (const plugin::Kind& k : plugin::kinds_of(described)) {
+        check_kind(s, k, packaged, &report);
+        packaged_here = packaged_here || k.id == packaged;
+      }
+  }
   if (report.failures == 0 && packaged_here) return 0;
   if (report.failures == 0) throw Failure(s.package + ": is for " + packaged + ", which is no drafter of " + s.plugin + ": it was not tried");
   throw Failure(s.plugin + ": " + std::to_string(report.failures) + " of " + std::to_string(report.checks) + " checks failed");
@@ -92,6 +94,8 @@ void add_plugin(CLI::App& app, std::function<int()>* run) {
   c->add_option("plugin", s->plugin, "the shared library")->required();
   c->add_option("--model", s->model, "target package to draft for");
   c->add_option("--drafter", s->package, "the drafter's package");
+  c->add_option("--seconds", s->seconds, "for a check: a slow drafter is asked less, and one that takes three times as long hangs (40)")
+      ->check(CLI::Range(1, 3600));
   c->callback([s, run] { *run = [s] { return check_plugin(*s); }; });
 }
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -38,7 +39,7 @@ void write_all(int fd, const std::string& s) {
     f = fail("an exception came out of the plugin");
   }
   std::fflush(nullptr);
-  write_all(report, std::string(1, static_cast<char>(f.kind)) + f.words);
+  write_all(report, std::string(1, static_cast<char>(f.kind)) + f.words + '\0' + f.handed);
   _exit(0);
 }
 
@@ -87,7 +88,8 @@ Finding in_child(const std::function<Finding()>& body, int seconds) {
   if (WIFSIGNALED(status)) return fail(std::string("the process died: ") + strsignal(WTERMSIG(status)));
   if (told.empty()) return fail("the plugin ended the process");
   if (n > 0) return fail("it wrote to the terminal: " + std::string(said, strcspn(said, "\n")));
-  return {static_cast<Finding::Kind>(told[0]), told.substr(1)};
+  const size_t end = std::min(told.find('\0'), told.size());
+  return {static_cast<Finding::Kind>(told[0]), told.substr(1, end - 1), told.substr(std::min(end + 1, told.size()))};
 }
 
 }  // namespace cli::plugin

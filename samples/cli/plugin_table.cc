@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <set>
+#include <sstream>
 
 #include "common.h"
 #include "plugin.h"
@@ -42,6 +43,8 @@ const aerie_drafter_plugin_table* open_table(const std::string& path) {
   return table;
 }
 
+namespace {
+
 std::vector<Kind> describe(const aerie_drafter_plugin_table* table) {
   std::vector<Kind> kinds;
   for (uint32_t i = 0; i < kMaxKinds; ++i) {
@@ -52,6 +55,15 @@ std::vector<Kind> describe(const aerie_drafter_plugin_table* table) {
     kinds.push_back({d.id, d.flags});
   }
   throw Failure("describe has no end: 256 drafters and more");
+}
+
+}  // namespace
+
+std::vector<Kind> kinds_of(const Finding& described) {
+  std::vector<Kind> kinds;
+  std::istringstream lines(described.handed);
+  for (Kind k; lines >> k.id >> k.flags;) kinds.push_back(k);
+  return kinds;
 }
 
 Finding check_table(const std::string& path) {
@@ -74,7 +86,7 @@ Finding check_describe(const std::string& path) {
   if (kinds.empty()) return fail("no drafter");
   if (ms > kDescribeMs) return fail("describe took " + std::to_string(static_cast<int>(ms)) + " ms");
   std::set<std::string> ids;
-  std::string words, nameless;
+  std::string words, nameless, handed;
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     const Kind& k = kinds[i];
     aerie_drafter_desc d{}, again{};
@@ -87,12 +99,13 @@ Finding check_describe(const std::string& path) {
     if (k.flags & ~kAllFlags) return fail(k.id + ": unknown flags");
     if (d.title[0] == 0 || d.version[0] == 0) nameless = k.id;
     words += (words.empty() ? "" : ", ") + k.id;
+    handed += k.id + " " + std::to_string(k.flags) + "\n";
   }
   aerie_drafter_desc d{};
   d.struct_size = sizeof d;
   if (t->describe(UINT32_MAX, &d) == AERIE_D_OK) return fail("there is a drafter with index 4294967295");
-  if (!nameless.empty()) return {Finding::note, nameless + " has no title or no version"};
-  return {Finding::ok, words};
+  if (!nameless.empty()) return {Finding::note, nameless + " has no title or no version", handed};
+  return {Finding::ok, words, handed};
 }
 
 Finding check_create(const std::string& path, const std::string& id) {

@@ -1,4 +1,6 @@
 // A plugin in the runtime: whatever it proposes, the text must be plain decode's, and it must not fail.
+#include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -9,7 +11,10 @@ namespace cli::plugin {
 
 namespace {
 
-constexpr int kTokens = 96;
+using Clock = std::chrono::steady_clock;
+constexpr int kTokens = 96, kLeastTokens = 12;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Model and drafter, and what the runtime had to say about the plugin. Closed in order: the log hook is the last to go.
 struct Stage {
@@ -19,8 +24,9 @@ struct Stage {
   Model model;
   Drafter drafter;
   std::vector<int32_t> prompt;
+  const int seconds;
 
-  Stage(const Setting& s, const std::string& id) {
+  Stage(const Setting& s, const std::string& id) : seconds(s.seconds) {
     aerie_runtime_options r;
     AERIE_INIT(r);
     r.threads = 2;
@@ -61,8 +67,24 @@ struct Stage {
     return create_session(model.get(), s.options);
   }
 
-  std::vector<int32_t> plain(float temperature) const {
-    return generate(session(AERIE_TREE_CHAIN, temperature, false).get(), prompt, kTokens).tokens;
+  std::vector<int32_t> plain(float temperature, int tokens) const {
+    return generate(session(AERIE_TREE_CHAIN, temperature, false).get(), prompt, tokens).tokens;
+  }
+
+  // How long each of so many texts may be, by what the first cycles take: kTokens, or less. 0: too slow to be checked.
+  int length(double texts) const {
+    constexpr int kCycles = 3;
+    const Session s = session(AERIE_TREE_STATIC, 0, true);
+    check([&](aerie_error* e) { return aerie_session_append(s.get(), prompt.data(), prompt.size(), e); });
+    Clock::time_point start;
+    for (int i = 0; i <= kCycles; ++i) {
+      aerie_step_result r;
+      AERIE_INIT(r);
+      check([&](aerie_error* e) { return aerie_session_step(s.get(), nullptr, &r, e); });
+      if (i == 0) start = Clock::now();  // this one has read the prompt
+    }
+    const double most = seconds / (texts * seconds_since(start) / kCycles);
+    return most < kLeastTokens ? 0 : static_cast<int>(std::min<double>(most, kTokens));
   }
 
   // What must hold after every use; throws.
@@ -75,6 +97,9 @@ struct Stage {
     return st;
   }
 };
+
+const Finding kTooSlow = {Finding::note, "too slow to be checked: the model, or the drafter"};
+std::string shortened(int tokens) { return tokens < kTokens ? ", in texts of " + std::to_string(tokens) + " tokens: it is slow" : ""; }
 
 void expect_equal(const std::vector<int32_t>& got, const std::vector<int32_t>& want, const std::string& where) {
   if (got != want) throw Failure(where + ": the text is not plain decode's");
@@ -90,17 +115,20 @@ Finding check_open(const Setting& s, const std::string& id) {
 
 Finding check_text(const Setting& s, const std::string& id) {
   const Stage stage(s, id);
+  const int n = stage.length(22);
+  if (n == 0) return kTooSlow;
   uint64_t proposed = 0, accepted = 0;
   const std::pair<const char*, int32_t> trees[] = {{"chain", AERIE_TREE_CHAIN}, {"static", AERIE_TREE_STATIC}, {"eagle2", AERIE_TREE_EAGLE2},
                                                    {"backbone", AERIE_TREE_BACKBONE}, {"cast", AERIE_TREE_CAST}, {"auto", AERIE_TREE_AUTO}};
   for (const float temperature : {0.0f, 0.8f}) {
-    const std::vector<int32_t> want = stage.plain(temperature);
+    const std::vector<int32_t> want = stage.plain(temperature, n);
     for (const auto& [tree, policy] : trees) {
       const Session session = stage.session(policy, temperature, true);
-      expect_equal(generate(session.get(), stage.prompt, kTokens).tokens, want, tree);
+      expect_equal(generate(session.get(), stage.prompt, n).tokens, want, tree);
       // Back into the text, then on in small slices of time.
-      check([&](aerie_error* e) { return aerie_session_rewind(session.get(), stage.prompt.size() + kTokens / 3, e); });
-      std::vector<int32_t> again(want.begin(), want.begin() + kTokens / 3);
+      const size_t kept = want.size() / 3;
+      check([&](aerie_error* e) { return aerie_session_rewind(session.get(), stage.prompt.size() + kept, e); });
+      std::vector<int32_t> again(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(kept));
       for (bool ended = false; again.size() < want.size() && !ended;) {
         aerie_step_options o;
         AERIE_INIT(o);
@@ -120,12 +148,14 @@ Finding check_text(const Setting& s, const std::string& id) {
   }
   if (proposed == 0) return {Finding::note, "plain decode's text, but nothing was proposed"};
   return {Finding::ok, "plain decode's text under 6 trees at 2 temperatures; " + std::to_string(accepted) + " of " + std::to_string(proposed) +
-                           " proposed nodes accepted"};
+                           " proposed nodes accepted" + shortened(n)};
 }
 
 Finding check_batch(const Setting& s, const std::string& id) {
   const Stage stage(s, id);
-  const std::vector<int32_t> want = stage.plain(0.8f);
+  const int n = stage.length(4);
+  if (n == 0) return kTooSlow;
+  const std::vector<int32_t> want = stage.plain(0.8f, n);
   aerie_batch* handle = nullptr;
   check([&](aerie_error* e) { return aerie_batch_create(stage.model.get(), nullptr, &handle, e); });
   const Batch batch(handle);
@@ -151,25 +181,27 @@ Finding check_batch(const Setting& s, const std::string& id) {
     expect_equal(got[i], want, "session " + std::to_string(i) + " of a batch");
     stage.expect_well(sessions[i].get());
   }
-  return {Finding::ok, "3 sessions in a batch"};
+  return {Finding::ok, "3 sessions in a batch" + shortened(n)};
 }
 
 Finding check_threads(const Setting& s, const std::string& id) {
   const Stage stage(s, id);
-  const std::vector<int32_t> want = stage.plain(0.8f);
+  const int n = stage.length(3);
+  if (n == 0) return kTooSlow;
+  const std::vector<int32_t> want = stage.plain(0.8f, n);
   const Session a = stage.session(AERIE_TREE_CHAIN, 0.8f, true), b = stage.session(AERIE_TREE_STATIC, 0.8f, true);
   std::vector<int32_t> other;
   std::string failure, others;
   std::thread thread([&] {
     try {
-      other = generate(b.get(), stage.prompt, kTokens).tokens;
+      other = generate(b.get(), stage.prompt, n).tokens;
     } catch (const std::exception& e) {
       others = e.what();
     }
   });
   std::vector<int32_t> mine;
   try {
-    mine = generate(a.get(), stage.prompt, kTokens).tokens;
+    mine = generate(a.get(), stage.prompt, n).tokens;
   } catch (const std::exception& e) {
     failure = e.what();
   }
@@ -180,20 +212,22 @@ Finding check_threads(const Setting& s, const std::string& id) {
   expect_equal(other, want, "the other of two threads");
   stage.expect_well(a.get());
   stage.expect_well(b.get());
-  return {Finding::ok, "2 sessions on 2 threads"};
+  return {Finding::ok, "2 sessions on 2 threads" + shortened(n)};
 }
 
 Finding check_sequences(const Setting& s, const std::string& id) {
   const Stage stage(s, id);
-  constexpr int kRounds = 100, kShort = 8;
-  std::vector<int32_t> want = stage.plain(0.0f);
-  want.resize(kShort);
-  for (int i = 0; i < kRounds; ++i) {
+  constexpr int kRounds = 100, kLeastRounds = 10, kShort = 8;
+  const std::vector<int32_t> want = stage.plain(0.0f, kShort);
+  const Clock::time_point start = Clock::now();
+  int i = 0;
+  for (; i < kRounds && seconds_since(start) < s.seconds; ++i) {
     const Session session = stage.session(AERIE_TREE_CHAIN, 0.0f, true);
     expect_equal(generate(session.get(), stage.prompt, kShort).tokens, want, "session " + std::to_string(i));
     stage.expect_well(session.get());
   }
-  return {Finding::ok, std::to_string(kRounds) + " sessions one after another"};
+  const std::string words = std::to_string(i) + " sessions one after another";
+  return i < kLeastRounds ? Finding{Finding::note, "too slow for more than " + words} : Finding{Finding::ok, words};
 }
 
 }  // namespace cli::plugin

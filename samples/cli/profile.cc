@@ -30,6 +30,16 @@ void print(const char* what, const nlohmann::json& points) {
                 p.value("pass", "") == "root" ? "  root" : "");
 }
 
+// What aerie_profile_save would refuse, before minutes are spent on measuring.
+void check_table(const std::string& path) {
+  check_output(path);
+  static constexpr std::string_view kMagic = "aerie-costs ";
+  std::string begins(kMagic.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begins.data(), static_cast<std::streamsize>(begins.size()));
+  if (file.gcount() > 0 && begins != kMagic) throw Failure(path + ": is there, and no cost table: it is left as it is");
+}
+
 // Where the tables go; empty: nowhere. That it cannot be written is found before anything is measured.
 std::string output_file(const ProfileOptions& o, const aerie_runtime* runtime, const aerie_model* model) {
   if (!o.output.empty()) return o.output;  // checked
@@ -38,24 +48,11 @@ std::string output_file(const ProfileOptions& o, const aerie_runtime* runtime, c
   std::error_code ignored;  // the check says what is wrong
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   try {
-    check_output(path);
+    check_table(path);
   } catch (const Failure& e) {
     throw Failure(std::string(e.what()) + "; -o names another file");
   }
   return path;
-}
-
-// A model's package or somebody's notes are no place for costs.
-void check_table(const std::string& path) {
-  check_output(path);
-  std::error_code none;
-  if (!std::filesystem::exists(path, none) || std::filesystem::file_size(path, none) == 0) return;
-  aerie_profile* raw = nullptr;
-  aerie_error e;
-  AERIE_INIT(e);
-  const bool table = aerie_profile_load(path.c_str(), &raw, &e) == AERIE_OK;
-  const Profile owner(raw);
-  if (!table) throw Failure(path + ": is there, and no cost table: it is left as it is");
 }
 
 int profile(const ProfileOptions& o) {

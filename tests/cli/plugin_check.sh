@@ -81,3 +81,66 @@ EOF2
     *) says '^FAIL +describe +drafter 0: its id' ;;
   esac
 done
+
+# A library that hangs when it is loaded is a line too, and what it does at exit is its child's. A drafter may be slow, and may refuse a
+# target that it was not made for.
+plugin() {  # functions beside the table, what open does, what propose_host does
+  cat >"$tmp/q.c" <<EOF2
+#define _POSIX_C_SOURCE 200809L
+#include <aerie/drafter.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+${1:-}
+static int32_t describe(uint32_t i, aerie_drafter_desc *out) {
+  if (i > 0) return AERIE_D_INVALID;
+  out->flags = AERIE_DRAFTER_HOST_TOKENS | AERIE_DRAFTER_NO_PACKAGE;
+  strcpy(out->id, "q"); strcpy(out->title, "q"); strcpy(out->version, "1");
+  return AERIE_D_OK;
+}
+static void destroy(void *s) { (void)s; }
+static int32_t open_(void *s, const aerie_drafter_open_info *info, aerie_drafter_needs *needs, aerie_drafter_error *e) {
+  (void)s; (void)info; (void)needs; (void)e;
+  ${2:-}
+  return AERIE_D_OK;
+}
+static int32_t begin(void *s, int32_t seq) { return (void)s, (void)seq, AERIE_D_OK; }
+static void end(void *s, int32_t seq) { (void)s, (void)seq; }
+static int32_t propose_host(void *s, const aerie_host_context *c, aerie_host_candidates *out) {
+  (void)s;
+  ${3:-}
+  out->token[0] = c->tokens[c->n_tokens - 1];
+  out->parent[0] = -1;
+  out->confidence[0] = 0.5f;
+  out->count = 1;
+  return AERIE_D_OK;
+}
+static int32_t create(const aerie_drafter_host *h, const char *id, aerie_drafter *d, aerie_drafter_error *e) {
+  (void)h; (void)id; (void)e;
+  d->destroy = destroy; d->open = open_; d->begin = begin; d->end = end; d->propose_host = propose_host;
+  return AERIE_D_OK;
+}
+AERIE_DRAFTER_EXPORT const aerie_drafter_plugin_table *aerie_drafter_plugin_entry(void) {
+  static const aerie_drafter_plugin_table t = {sizeof t, AERIE_DRAFTER_ABI_MAJOR, 0, AERIE_DRAFTER_ABI_MINOR, describe, create};
+  return &t;
+}
+EOF2
+  cc -shared -fPIC "-I$root/capi/include" "$tmp/q.c" -o "$tmp/q.so"
+}
+plugin '__attribute__((constructor)) static void load(void) { for (;;) pause(); }'
+run 1 "$tmp/q.so" --seconds 1
+says '^FAIL +table +no answer within 3 s'
+plugin '__attribute__((destructor)) static void leave(void) { abort(); }'
+run 0 "$tmp/q.so"
+says '^ok +describe +q$'
+plugin '' 'if (info->vocab == 1000) { strcpy(e->message, "vocabulary of 1000"); return AERIE_D_INVALID; }'
+run 0 "$tmp/q.so" --model "$models/demo.aerie"
+says '^skip +q: proposals +it refuses a made-up target: open: vocabulary of 1000$'
+says '^ok +q: text '
+plugin '' '' 'nanosleep(&(struct timespec){0, 20000000}, NULL);'
+run 0 "$tmp/q.so" --model "$models/demo.aerie" --seconds 2
+says '^ok +q: proposals '
+says '^note +q: text +too slow to be checked'
+says '^ok +q: batch +3 sessions in a batch, in texts of [12][0-9] tokens: it is slow$'
+says '^(ok|note) +q: sequences '

@@ -21,6 +21,13 @@ done
 twice=$(awk '$2 ~ /[TDBR]/ {print $3}' "$tmp/symbols" | sort | uniq -d)
 [ -z "$twice" ] || fail "defined twice: $twice"
 
+# Headers that a program may have in another version have names of our own in the archives.
+for a in "$archive" "$libdir/libaerie-text.a"; do
+  nm -C "$a" >"$tmp/names" 2>/dev/null
+  if grep -E '(^|[^A-Za-z0-9_])(flatbuffers|nlohmann)::' "$tmp/names" | head -n 3 | grep .; then fail "$a: names that are not ours"; fi
+  grep -q 'aerie_nlohmann::' "$tmp/names" || fail "$a: no names at all"
+done
+
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 own=$root/tests/plugins/hostile.cc
 c++ -std=c++20 -c "$own" $(pkg-config --cflags aerie-static) -DAERIE_DRAFTER_STATIC=mine -o "$tmp/mine.o"

@@ -470,8 +470,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_session_set_tree", c_int32, c_void_p, POINTER(aerie_tree_options), POINTER(aerie_error)),
         # A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         # writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-        # unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-        # AERIE_E_PLUGIN: a drafter failed to begin. [session]
+        # unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
+        # drafter that does not begin is no error here (aerie_statistics). [session]
         ("aerie_session_fork", c_int32, c_void_p, POINTER(aerie_fork_options), POINTER(c_void_p), POINTER(aerie_error)),
         # Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
         # nothing committed is lost, and stepping again goes on. [any]
@@ -502,7 +502,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         # session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
         # Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
         # AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
-        # as aerie_session_create. The message names the field; *out is untouched. [any]
+        # as aerie_session_create, but that a drafter which does not begin is no error. The message names the field; *out is
+        # untouched. [any]
         ("aerie_session_restore", c_int32, c_void_p, POINTER(aerie_session_options), c_void_p, c_size_t, POINTER(c_void_p), POINTER(aerie_error)),
         # The same from a file. [any]
         ("aerie_session_restore_file", c_int32, c_void_p, POINTER(aerie_session_options), c_char_p, POINTER(c_void_p), POINTER(aerie_error)),
@@ -541,7 +542,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_profile_cancel", None, c_void_p),
         # Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any]
         ("aerie_profile_clear_cancel", None, c_void_p),
-        # Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]
+        # Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        # as it is; AERIE_E_IO. [profile]
         ("aerie_profile_save", c_int32, c_void_p, c_char_p, POINTER(aerie_error)),
         # The tables as one JSON object; borrowed until the next call on this profile. [profile]
         ("aerie_profile_json", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),

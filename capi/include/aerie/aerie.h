@@ -354,8 +354,8 @@ typedef struct aerie_fork_options {
 } aerie_fork_options;
 /* A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
  * writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
- * unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
- * AERIE_E_PLUGIN: a drafter failed to begin. [session] */
+ * unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
+ * drafter that does not begin is no error here (aerie_statistics). [session] */
 AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,
                                      aerie_error *err);
 /* Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
@@ -423,7 +423,8 @@ AERIE_API int32_t aerie_session_save_file(aerie_session *session, const char *pa
  * session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
  * Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
  * AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
- * as aerie_session_create. The message names the field; *out is untouched. [any] */
+ * as aerie_session_create, but that a drafter which does not begin is no error. The message names the field; *out is
+ * untouched. [any] */
 AERIE_API int32_t aerie_session_restore(aerie_model *model, const aerie_session_options *options, const void *data,
                                         size_t size, aerie_session **out, aerie_error *err);
 /* The same from a file. [any] */

@@ -343,8 +343,8 @@ typedef struct aerie_drafter { /* frozen table; made by create */
   /* Read the package, check it against the target, allocate all memory. Fails with one clear error. */
   int32_t (*open)(void *self, const aerie_drafter_open_info *info, aerie_drafter_needs *needs,
                   aerie_drafter_error *err);
-  int32_t (*begin)(void *self, int32_t seq); /* a sequence starts (or starts again, empty) */
-  void (*end)(void *self, int32_t seq);      /* its id may be begun anew */
+  int32_t (*begin)(void *self, int32_t seq); /* a sequence starts (or starts again, empty); if it fails, begun again before use */
+  void (*end)(void *self, int32_t seq);      /* its id may be begun anew; not called once the drafter is out */
   /* Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
    * every token t_0, t_1, ... Rows of a plan that never ran, and a sequence's newest, may be shown again. */
   int32_t (*observe)(void *self, aerie_plan *plan, const aerie_draft_rows *rows);

@@ -12,12 +12,14 @@
  * open is required; begin, end, observe, propose, propose_host, rollback and get_extension are entered into the table if
  * the class has them as public functions, with the parameters of aerie_drafter's members but for `self`; one that its flags
  * ask for, rollback or get_extension that is private or overloaded does not compile. No exception leaves the plugin:
- * std::bad_alloc becomes AERIE_D_NO_MEMORY, any other AERIE_D_FAILED. */
+ * std::bad_alloc becomes AERIE_D_NO_MEMORY, any other AERIE_D_FAILED. What a std::exception says is the error's message in create
+ * and open, and goes to the host's log elsewhere. */
 #ifndef AERIE_DRAFTER_HPP
 #define AERIE_DRAFTER_HPP
 
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <type_traits>
 
@@ -93,19 +95,37 @@ struct Drafter {
 #endif
 namespace drafter_detail AERIE_DRAFTER_HIDDEN {
 
-template <class F>
-int32_t guarded(const F& call) noexcept {
+/* `tell` is called with what an exception says. */
+template <class F, class Tell>
+int32_t guarded(const F& call, [[maybe_unused]] const Tell& tell) noexcept {
 #if defined(__cpp_exceptions)
   try {
     return call();
   } catch (const std::bad_alloc&) {
     return AERIE_D_NO_MEMORY;
+  } catch (const std::exception& e) {
+    tell(e.what());
+    return AERIE_D_FAILED;
   } catch (...) {
     return AERIE_D_FAILED;
   }
 #else
   return call();
 #endif
+}
+
+/* A callback of a drafter that is there: an answer has no room for words, the log has. */
+template <class T, class F>
+int32_t called(void* self, const char* name, const F& call) noexcept {
+  T& drafter = *static_cast<T*>(self);
+  return guarded([&] { return call(drafter); }, [&](const char* what) {
+    const aerie_drafter_host* host = static_cast<const Drafter&>(drafter).host;
+    const auto* log = static_cast<const aerie_service_log*>(host->get_service(host, AERIE_SERVICE_LOG));
+    if (!log) return;
+    char message[256];
+    std::snprintf(message, sizeof message, "%s: %s", name, what);
+    log->log(host, 1, message);
+  });
 }
 
 /* A member that is meant for the table and cannot be called from here (private, overloaded, a template) would be left out
@@ -129,10 +149,12 @@ template <class T>
 int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter_error* err) {
   [[maybe_unused]] constexpr bool of_host = (T::about.flags & AERIE_DRAFTER_HOST_TOKENS) != 0;
   T* drafter = nullptr;
-  int32_t code = guarded([&] {
-    drafter = new T;
-    return drafter->find_services(host, T::about.services, err);
-  });
+  int32_t code = guarded(
+      [&] {
+        drafter = new T;
+        return drafter->find_services(host, T::about.services, err);
+      },
+      [&](const char* what) { drafter_fail(err, AERIE_D_FAILED, what); });
   if (code != AERIE_D_OK) {
     delete drafter;
     return code;
@@ -140,32 +162,33 @@ int32_t create(const aerie_drafter_host* host, aerie_drafter* out, aerie_drafter
   out->self = drafter;
   out->destroy = [](void* self) { delete static_cast<T*>(self); };
   out->open = [](void* self, const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error* e) {
-    return guarded([&] { return static_cast<T*>(self)->open(info, needs, e); });
+    return guarded([&] { return static_cast<T*>(self)->open(info, needs, e); },
+                   [&](const char* what) { drafter_fail(e, AERIE_D_FAILED, what); });
   };
-  out->begin = [](void* self, int32_t seq) { return guarded([&] { return static_cast<T*>(self)->begin(seq); }); };
+  out->begin = [](void* self, int32_t seq) { return called<T>(self, "begin", [&](T& d) { return d.begin(seq); }); };
   out->end = [](void* self, int32_t seq) {
-    (void)guarded([&] { return static_cast<T*>(self)->end(seq), AERIE_D_OK; });
+    (void)called<T>(self, "end", [&](T& d) { return d.end(seq), AERIE_D_OK; });
   };
   if constexpr (AERIE_DRAFTER_HAS(observe, !of_host))
     out->observe = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows) {
-      return guarded([&] { return static_cast<T*>(self)->observe(plan, rows); });
+      return called<T>(self, "observe", [&](T& d) { return d.observe(plan, rows); });
     };
   if constexpr (AERIE_DRAFTER_HAS(propose, !of_host))
     out->propose = [](void* self, aerie_plan* plan, const aerie_draft_rows* rows, aerie_candidates* candidates) {
-      return guarded([&] { return static_cast<T*>(self)->propose(plan, rows, candidates); });
+      return called<T>(self, "propose", [&](T& d) { return d.propose(plan, rows, candidates); });
     };
   if constexpr (AERIE_DRAFTER_HAS(propose_host, of_host))
     out->propose_host = [](void* self, const aerie_host_context* context, aerie_host_candidates* candidates) {
-      return guarded([&] { return static_cast<T*>(self)->propose_host(context, candidates); });
+      return called<T>(self, "propose_host", [&](T& d) { return d.propose_host(context, candidates); });
     };
   if constexpr (AERIE_DRAFTER_HAS(rollback, true))
     out->rollback = [](void* self, int32_t seq, int32_t len) {
-      return guarded([&] { return static_cast<T*>(self)->rollback(seq, len); });
+      return called<T>(self, "rollback", [&](T& d) { return d.rollback(seq, len); });
     };
   if constexpr (AERIE_DRAFTER_HAS(get_extension, true))
     out->get_extension = [](void* self, const char* id) {
       const void* table = nullptr; /* an exception: unknown */
-      (void)guarded([&] { return table = static_cast<T*>(self)->get_extension(id), AERIE_D_OK; });
+      (void)called<T>(self, "get_extension", [&](T& d) { return table = d.get_extension(id), AERIE_D_OK; });
       return table;
     };
   return AERIE_D_OK;

@@ -49,7 +49,8 @@ AERIE_API void aerie_profile_cancel(aerie_profile *profile);
 /* Forget one that no measurement has taken, as aerie_session_clear_cancel does. [any] */
 AERIE_API void aerie_profile_clear_cancel(aerie_profile *profile);
 
-/* Written under a temporary name, renamed when whole. AERIE_E_IO. [profile] */
+/* Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+ * as it is; AERIE_E_IO. [profile] */
 AERIE_API int32_t aerie_profile_save(aerie_profile *profile, const char *path, aerie_error *err);
 /* The tables as one JSON object; borrowed until the next call on this profile. [profile] */
 AERIE_API int32_t aerie_profile_json(aerie_profile *profile, const char **text, size_t *size, aerie_error *err);

@@ -58,7 +58,13 @@ TEST(Profile, MeasuredSavedLoadedAndUsed) {
     ASSERT_EQ(aerie_profile_json(measured.p, &json, &size, &measured.err), AERIE_OK);
     EXPECT_EQ(size, std::strlen(json));
     EXPECT_NE(std::strstr(json, "\"drafters\":{\"eagle\":[{\"batch\":1,"), nullptr);
-    ASSERT_EQ(aerie_profile_save(measured.p, path.c_str(), &measured.err), AERIE_OK) << measured.err.message;
+    std::ofstream(path) << "a will";
+    EXPECT_EQ(aerie_profile_save(measured.p, path.c_str(), &measured.err), AERIE_E_INVALID_ARGUMENT);
+    EXPECT_NE(std::strstr(measured.err.message, path.c_str()), nullptr) << measured.err.message;
+    EXPECT_EQ(std::filesystem::file_size(path), 6u) << "somebody's";
+    std::filesystem::remove(path);
+    for (int twice = 0; twice < 2; ++twice)
+      ASSERT_EQ(aerie_profile_save(measured.p, path.c_str(), &measured.err), AERIE_OK) << measured.err.message;
   }
   Profile loaded;
   ASSERT_EQ(aerie_profile_load(path.c_str(), &loaded.p, &loaded.err), AERIE_OK) << loaded.err.message;

@@ -2,8 +2,10 @@
 #include <xxhash.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/cost/cost_fixtures.h"
@@ -49,6 +51,27 @@ TEST(CostFile, RoundTrip) {
     EXPECT_TRUE(j["target"][0].contains(key));
     EXPECT_TRUE(j["drafters"]["eagle"][0].contains(key));
   }
+}
+
+TEST(CostFile, ReplacesATableOfAnyVersionAndNothingElse) {
+  const std::string path = std::filesystem::temp_directory_path() / ("aerie-cost-over-" + std::to_string(getpid()));
+  const auto over = [&](const std::string& there) {
+    std::ofstream(path, std::ios::binary) << there;
+    return save_cost_table(some_table(), path);
+  };
+  for (const std::string there : {"dear diary", "aerie-cost", "\n"}) {
+    const Status refused = over(there);
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_EQ(refused.message(), path + ": is there, and no cost table: it is left as it is");
+    std::stringstream after;
+    after << std::ifstream(path, std::ios::binary).rdbuf();
+    EXPECT_EQ(after.str(), there);
+  }
+  for (const std::string& there : {std::string(), std::string("aerie-costs 0 of old\n{}\n"), encode_cost_table(some_table())}) {
+    EXPECT_TRUE(over(there).ok()) << there;
+    EXPECT_TRUE(load_cost_table(path).ok());
+  }
+  unlink(path.c_str());
 }
 
 TEST(CostFile, EveryChangedByteAndEveryCutIsRefused) {

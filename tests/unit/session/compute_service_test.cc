@@ -60,5 +60,30 @@ TEST(ComputeService, ATallerOutIsWrittenAsFarAsThereAreRows) {
   }
 }
 
+// Whoever writes a drafter reads what it passed, and what would have been right.
+TEST(ComputeService, WhatDoesNotFitIsSaidWithItsSizes) {
+  const auto* compute = static_cast<const aerie_service_compute*>(drafter_service(nullptr, AERIE_SERVICE_COMPUTE));
+  const auto model = open_model(source_dir() + "/samples/models/demo.aerie", cpu(1));
+  const std::string h = std::to_string(model->config().hidden);
+  const auto said = [&](const auto& call) {
+    DrafterResources own(model, nullptr);
+    own.id = "test";
+    auto plan = must(Plan::create(model->device(), 1 << 16));
+    aerie_plan handle{plan.get(), &own};
+    aerie_tensor x = to_abi(plan->scratch(3, 8)), w = x;
+    w.rows = 16;
+    w.cols = 9;
+    w.dtype = AERIE_DTYPE_INT8;
+    w.layout = 1;
+    EXPECT_EQ(call(&handle, &x, &w), AERIE_D_INVALID);
+    return plan->status().message();
+  };
+  EXPECT_EQ(said([&](auto* p, auto* x, auto* w) { return compute->linear(p, x, w, nullptr, nullptr, x); }),
+            "drafter test: linear: shapes do not fit: x (3, 8), w (16, 9) int8 packed without scales, bias absent, residual absent, out (3, 8)");
+  EXPECT_EQ(said([&](auto* p, auto* x, auto*) { return compute->propose_hidden(p, x, nullptr); }),
+            "drafter test: propose_hidden: hidden has the wrong shape: hidden (3, 8), the target is " + h + " wide");
+  EXPECT_EQ(said([&](auto* p, auto* x, auto*) { return compute->activate(p, 9, x, x); }), "drafter test: activate: kind 9");
+}
+
 }  // namespace
 }  // namespace aerie::test

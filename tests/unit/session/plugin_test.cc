@@ -207,6 +207,27 @@ TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
   EXPECT_NE(Drafter::open(model, kind_of("no_functions"), nullptr, {}).status().message().find("missing"), std::string::npos);
 }
 
+// aerie/drafter.hpp: what an exception says is the error where there is one, and in the log where a call only fails.
+TEST(Plugins, WhatAnExceptionSaysIsToldByTheCppHelper) {
+  const auto model = open_model(converted(golden("mha"), "words-target", kernels::DType::f32), cpu(1));
+  const auto kinds = must(load_plugin(test_plugin("words")));
+  ASSERT_EQ(kinds.size(), 4u);
+  std::vector<std::string> log;
+  DrafterOptions o;
+  o.log = [&](int32_t, const std::string& m) { log.push_back(m); };
+  EXPECT_EQ(Drafter::open(model, kinds[0], nullptr, o).status().message(), "drafter words_create: create: the words of words_create");
+  EXPECT_EQ(Drafter::open(model, kinds[1], nullptr, o).status().message(), "drafter words_open: open: the words of words_open");
+  EXPECT_TRUE(log.empty());
+  SessionOptions begins;
+  begins.drafter = must(Drafter::open(model, kinds[2], nullptr, o));
+  EXPECT_EQ(Session::create(model, begins).status().code(), Code::plugin);
+  EXPECT_EQ(log, std::vector<std::string>{"drafter words_begin: begin: the words of words_begin"});
+  log.clear();
+  text_of(model, must(Drafter::open(model, kinds[3], nullptr, o)), 0);
+  ASSERT_FALSE(log.empty());
+  EXPECT_EQ(log[0], "drafter words_propose_host: propose_host: the words of words_propose_host");
+}
+
 // It is shown no rows: what the cache should hold, a fork or a kept prefix would read past its end.
 TEST(Plugins, AHostDrafterHasNoKeysAndValues) {
   const auto model = open_model(converted(golden("mha"), "host-cache-target", kernels::DType::f32), cpu(1));

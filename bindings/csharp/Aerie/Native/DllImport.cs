@@ -143,8 +143,8 @@ namespace Aerie.Native
         /// <summary>
         /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-        /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-        /// AERIE_E_PLUGIN: a drafter failed to begin. [session]
+        /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
+        /// drafter that does not begin is no error here (aerie_statistics). [session]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_session_fork(IntPtr session, aerie_fork_options* options, IntPtr* @out, aerie_error* err);
@@ -203,7 +203,8 @@ namespace Aerie.Native
         /// session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
         /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
         /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
-        /// as aerie_session_create. The message names the field; *out is untouched. [any]
+        /// as aerie_session_create, but that a drafter which does not begin is no error. The message names the field; *out is
+        /// untouched. [any]
         /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_session_restore(IntPtr model, aerie_session_options* options, IntPtr data, UIntPtr size, IntPtr* @out, aerie_error* err);
@@ -285,7 +286,10 @@ namespace Aerie.Native
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern void aerie_profile_clear_cancel(IntPtr profile);
 
-        /// <summary>Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]</summary>
+        /// <summary>
+        /// Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        /// as it is; AERIE_E_IO. [profile]
+        /// </summary>
         [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);
 

@@ -168,8 +168,8 @@ namespace Aerie.Native
         /// <summary>
         /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
         /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-        /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-        /// AERIE_E_PLUGIN: a drafter failed to begin. [session]
+        /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
+        /// drafter that does not begin is no error here (aerie_statistics). [session]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -236,7 +236,8 @@ namespace Aerie.Native
         /// session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
         /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
         /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
-        /// as aerie_session_create. The message names the field; *out is untouched. [any]
+        /// as aerie_session_create, but that a drafter which does not begin is no error. The message names the field; *out is
+        /// untouched. [any]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
@@ -334,7 +335,10 @@ namespace Aerie.Native
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial void aerie_profile_clear_cancel(IntPtr profile);
 
-        /// <summary>Written under a temporary name, renamed when whole. AERIE_E_IO. [profile]</summary>
+        /// <summary>
+        /// Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+        /// as it is; AERIE_E_IO. [profile]
+        /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]
         internal static partial int aerie_profile_save(IntPtr profile, byte* path, aerie_error* err);

@@ -653,8 +653,8 @@ functions! {
     fn aerie_session_set_tree(session: *mut aerie_session, tree: *const aerie_tree_options, err: *mut aerie_error) -> i32;
     /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
     /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
-    /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken.
-    /// AERIE_E_PLUGIN: a drafter failed to begin. \[session\]
+    /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
+    /// drafter that does not begin is no error here (aerie_statistics). \[session\]
     fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// Stop the step that is running, or else the next one, at the next slice; it returns AERIE_E_CANCELLED,
     /// nothing committed is lost, and stepping again goes on. \[any\]
@@ -685,7 +685,8 @@ functions! {
     /// session and its forks alone: no other session of the model shares its keys and values (keep_prefixes).
     /// Damaged: AERIE_E_BAD_FORMAT. Of another model, dtype of weights or keys and values, device, ISA level or build:
     /// AERIE_E_MISMATCH. Of another format version: AERIE_E_UNSUPPORTED. No room in context or KV budget: AERIE_E_LIMIT. Others
-    /// as aerie_session_create. The message names the field; \*out is untouched. \[any\]
+    /// as aerie_session_create, but that a drafter which does not begin is no error. The message names the field; \*out is
+    /// untouched. \[any\]
     fn aerie_session_restore(model: *mut aerie_model, options: *const aerie_session_options, data: *const c_void, size: usize, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;
     /// The same from a file. \[any\]
     fn aerie_session_restore_file(model: *mut aerie_model, options: *const aerie_session_options, path: *const c_char, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;

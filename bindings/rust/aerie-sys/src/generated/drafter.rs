@@ -516,9 +516,9 @@ pub struct aerie_drafter {
     pub destroy: Option<unsafe extern "C" fn(self_: *mut c_void)>,
     /// Read the package, check it against the target, allocate all memory. Fails with one clear error.
     pub open: Option<unsafe extern "C" fn(self_: *mut c_void, info: *const aerie_drafter_open_info, needs: *mut aerie_drafter_needs, err: *mut aerie_drafter_error) -> i32>,
-    /// a sequence starts (or starts again, empty)
+    /// a sequence starts (or starts again, empty); if it fails, begun again before use
     pub begin: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32) -> i32>,
-    /// its id may be begun anew
+    /// its id may be begun anew; not called once the drafter is out
     pub end: Option<unsafe extern "C" fn(self_: *mut c_void, seq: i32)>,
     /// Committed rows, in order, any chunking: rows (feature f_j, token t_{j+1}), or with no features
     /// every token t_0, t_1, ... Rows of a plan that never ran, and a sequence's newest, may be shown again.

@@ -56,7 +56,8 @@ functions! {
     fn aerie_profile_cancel(profile: *mut aerie_profile);
     /// Forget one that no measurement has taken, as aerie_session_clear_cancel does. \[any\]
     fn aerie_profile_clear_cancel(profile: *mut aerie_profile);
-    /// Written under a temporary name, renamed when whole. AERIE_E_IO. \[profile\]
+    /// Written under a temporary name, renamed when whole. AERIE_E_INVALID_ARGUMENT: the path is there and no cost table, and stays
+    /// as it is; AERIE_E_IO. \[profile\]
     fn aerie_profile_save(profile: *mut aerie_profile, path: *const c_char, err: *mut aerie_error) -> i32;
     /// The tables as one JSON object; borrowed until the next call on this profile. \[profile\]
     fn aerie_profile_json(profile: *mut aerie_profile, text: *mut *const c_char, size: *mut usize, err: *mut aerie_error) -> i32;
