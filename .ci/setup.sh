@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install what building Aerie needs and is missing (Debian 12, as root or with sudo). Does nothing when
-# everything is there. Usage: .ci/setup.sh [python] [tests] [cross] [windows] [bindings]
+# everything is there. Usage: .ci/setup.sh [python] [tests] [cross] [windows] [wine] [bindings]
 set -euo pipefail
 packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuffers-compiler libzstd-dev
           libxxhash-dev libcli11-dev nlohmann-json3-dev libpcre2-dev)
@@ -9,6 +9,7 @@ packages=(g++ cmake ninja-build pkg-config libhwy-dev libflatbuffers-dev flatbuf
 [[ " $* " == *" bindings "* ]] && packages+=(golang-go mono-mcs mono-runtime python3-venv)
 [[ " $* " == *" cross "* ]] && packages+=(g++-aarch64-linux-gnu qemu-user)
 [[ " $* " == *" windows "* ]] && packages+=(g++-mingw-w64-x86-64-posix)
+[[ " $* " == *" wine "* ]] && packages+=(wine wine64)
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")

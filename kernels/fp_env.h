@@ -26,26 +26,40 @@ inline FpControl fp_control() {
 inline void set_fp_control(FpControl c) { asm volatile("msr fpcr, %0" : : "r"(c)); }
 #else
 #define AERIE_NO_FP_CONTROL 1
+using FpControl = unsigned;
+constexpr FpControl kFpControl = 0;
+inline FpControl fp_control() { return kFpControl; }
+inline void set_fp_control(FpControl) {}
 #endif
 
 // Of whatever the C library does, too: numbers in text are rounded by another register (x87's). It takes longer.
+// The register by name as well: Windows' functions leave it alone.
 class WholeFpEnv {
  public:
-  WholeFpEnv() {
+  WholeFpEnv() : control_(fp_control()) {
     std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero
+    set_ours();
   }
-  ~WholeFpEnv() { std::fesetenv(&saved_); }
+  ~WholeFpEnv() { set_theirs(); }
   WholeFpEnv(const WholeFpEnv&) = delete;
   WholeFpEnv& operator=(const WholeFpEnv&) = delete;
   // The host's own once more, while a hook of its is called from within.
   class Host {
    public:
-    explicit Host(const WholeFpEnv& env) { std::fesetenv(&env.saved_); }
-    ~Host() { std::fesetenv(FE_DFL_ENV); }
+    explicit Host(const WholeFpEnv& env) { env.set_theirs(); }
+    ~Host() { set_ours(); }
   };
 
  private:
+  static void set_ours() {
+    std::fesetenv(FE_DFL_ENV);  // feholdexcept would keep the rounding and the flush-to-zero
+    set_fp_control(kFpControl);
+  }
+  void set_theirs() const {
+    std::fesetenv(&saved_);
+    set_fp_control(control_);
+  }
+  const FpControl control_;
   std::fenv_t saved_;
 };
 

@@ -1,5 +1,5 @@
 // What the Windows files of this folder share: UTF-8 and UTF-16, handles, the system's error texts.
-// Nothing here has ever run: CI compiles it with mingw-w64, no more.
+// It has run under Wine (tests/cross/windows.sh), never on Windows itself.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ inline std::string text_of(DWORD code) {
 }
 
 inline Status os_error(const std::string& path, const char* what, DWORD code = GetLastError()) {
-  const bool absent = code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND;
+  const bool absent = code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND || code == ERROR_INVALID_NAME;
   return error(absent ? Code::not_found : Code::io, path + ": " + what + ": " + text_of(code));
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu/cores.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/op_kernels.h"
+#include "kernels/cpu/task_scratch.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/fp_env.h"
 
@@ -41,28 +42,6 @@ uint64_t new_runs(size_t n) {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(n, std::memory_order_relaxed);
 }
-
-// A thread's memory goes when the thread does, or the process. Others' exit handlers and thread-local objects may step after
-// that: then a task gives back what it took.
-class TaskScratch {
- public:
-  TaskScratch() {
-    thread_local struct Owner {
-      ~Owner() {
-        scratch_.release();
-        ended_ = true;
-      }
-    } owner;
-  }
-  ~TaskScratch() {
-    if (ended_) scratch_.release();
-  }
-  Scratch& get() { return scratch_; }
-
- private:
-  static inline thread_local constinit Scratch scratch_;
-  static inline thread_local constinit bool ended_ = false;
-};
 
 class CpuDevice;
 

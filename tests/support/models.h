@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -33,7 +34,6 @@ inline std::string told(const char* variable, const char* otherwise) {
   return where ? where : otherwise;
 }
 inline std::string source_dir() { return told("AERIE_TEST_SOURCE_DIR", AERIE_SOURCE_DIR); }
-inline std::string binary_dir() { return told("AERIE_TEST_BINARY_DIR", AERIE_BINARY_DIR); }
 inline std::string golden(const std::string& name) { return source_dir() + "/tests/golden/logits/" + name; }
 // Data that users do not have: tests that need it skip.
 inline std::string shared(const std::string& name) { return source_dir() + "/../shared/" + name; }
@@ -65,7 +65,8 @@ inline std::string converted(const std::string& source, const std::string& name,
                              const std::string& drafter_for = {}, const std::string& tokenizer = {}) {
   ConvertOptions o;
   o.source = source;
-  o.output = scratch_dir() + "/" + name + ".aerie";
+  static std::atomic<int> made{0};  // a name of its own: Windows replaces no file that is mapped
+  o.output = scratch_dir() + "/" + name + "-" + std::to_string(made++) + ".aerie";
   o.dtype = dtype;
   o.drafter_for = drafter_for;
   o.tokenizer = tokenizer;
@@ -98,9 +99,7 @@ inline std::shared_ptr<Model> open_model(const std::string& path, std::shared_pt
 
 inline std::shared_ptr<Drafter> open_drafter(const std::shared_ptr<Model>& model, const std::string& plugin,
                                              const std::string& package, LogSink log = {}) {
-  const std::string library =
-      std::filesystem::path(plugin).is_absolute() ? plugin : drafter_library(plugin);
-  auto kinds = must(load_plugin(library));
+  auto kinds = must(load_plugin(std::filesystem::path(plugin).is_absolute() ? plugin : drafter_library(plugin)));
   DrafterOptions o;
   o.log = std::move(log);
   auto opened = package.empty() ? nullptr : must(Package::open(package));

@@ -63,9 +63,9 @@ TEST_F(Plugins, AreFoundByAnAbsolutePathAlone) {
   for (const char* path : {"ngram" AERIE_LIBRARY_SUFFIX, "./ngram" AERIE_LIBRARY_SUFFIX, "ngram", ""}) EXPECT_EQ(load(path), AERIE_E_INVALID_ARGUMENT) << path << ": " << err_.message;
   for (const char* path : {".", "drafters", ""}) EXPECT_EQ(load_all(path), AERIE_E_INVALID_ARGUMENT) << path << ": " << err_.message;
   fs::current_path(before);
-  EXPECT_EQ(load("/no/such/plugin.so"), AERIE_E_NOT_FOUND);
-  EXPECT_NE(std::strstr(err_.message, "/no/such/plugin.so"), nullptr) << err_.message;
-  EXPECT_EQ(load_all("/no/such"), AERIE_E_NOT_FOUND);
+  EXPECT_EQ(load(folder_ / "no/such/plugin.so"), AERIE_E_NOT_FOUND);
+  EXPECT_NE(std::strstr(err_.message, "/such/plugin.so"), nullptr) << err_.message;
+  EXPECT_EQ(load_all(folder_ / "no/such"), AERIE_E_NOT_FOUND);
   EXPECT_TRUE(loaded().empty());
 }
 

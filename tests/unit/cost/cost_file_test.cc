@@ -54,7 +54,8 @@ TEST(CostFile, RoundTrip) {
 }
 
 TEST(CostFile, ReplacesATableOfAnyVersionAndNothingElse) {
-  const std::string path = std::filesystem::temp_directory_path() / ("aerie-cost-over-" + std::to_string(getpid()));
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "costs";
   const auto over = [&](const std::string& there) {
     std::ofstream(path, std::ios::binary) << there;
     return save_cost_table(some_table(), path);
@@ -71,7 +72,6 @@ TEST(CostFile, ReplacesATableOfAnyVersionAndNothingElse) {
     EXPECT_TRUE(over(there).ok()) << there;
     EXPECT_TRUE(load_cost_table(path).ok());
   }
-  unlink(path.c_str());
 }
 
 TEST(CostFile, EveryChangedByteAndEveryCutIsRefused) {

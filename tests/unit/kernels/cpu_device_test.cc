@@ -212,6 +212,7 @@ TEST(CpuDevice, NothingKeptForOneRunServesAnother) {
   }
 }
 
+#ifndef _WIN32  // such objects are gone themselves when their destructors run there
 // An exit handler, or a thread-local object that is older than the device's: it runs a plan when the thread's own memory
 // has been given back already.
 TEST(CpuDevice, RunsInAThreadThatEnds) {
@@ -232,6 +233,7 @@ TEST(CpuDevice, RunsInAThreadThatEnds) {
   }).join();
   EXPECT_TRUE(same_bits(want, got));
 }
+#endif
 
 TEST(CpuDevice, QueuesOfSeveralThreadsShareTheDevice) {
   for (const int threads : {1, 3}) {

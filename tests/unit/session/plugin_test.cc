@@ -180,6 +180,7 @@ TEST(Plugins, WhatCannotBeLoadedSaysWhy) {
   EXPECT_EQ(message(bad_plugin("entry_throws")), bad_plugin("entry_throws") + ": the entry point or describe threw an exception: not today");
 }
 
+#ifndef _WIN32  // its loader looks by itself
 // The loader would map what is not there, and the first touch of it would be the process's end.
 TEST(Plugins, AFileThatIsCutShortOrForAnotherMachineIsRefused) {
   std::ifstream in(bad_plugin("hostile"), std::ios::binary);
@@ -200,6 +201,7 @@ TEST(Plugins, AFileThatIsCutShortOrForAnotherMachineIsRefused) {
   std::ofstream(path, std::ios::binary) << other;
   EXPECT_EQ(load_plugin(path).status().message(), path + ": cannot be loaded: it is for another machine");
 }
+#endif
 
 TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
   const auto model = open_model(converted(golden("mha"), "open-target", kernels::DType::f32), cpu(1));
@@ -210,7 +212,7 @@ TEST(Plugins, AFailedOpenGivesThePluginsOwnWords) {
 // aerie/drafter.hpp: what an exception says is the error where there is one, and in the log where a call only fails.
 TEST(Plugins, WhatAnExceptionSaysIsToldByTheCppHelper) {
   const auto model = open_model(converted(golden("mha"), "words-target", kernels::DType::f32), cpu(1));
-  const auto kinds = must(load_plugin(test_plugin("words")));
+  const auto kinds = must(load_plugin(bad_plugin("words")));
   ASSERT_EQ(kinds.size(), 4u);
   std::vector<std::string> log;
   DrafterOptions o;
