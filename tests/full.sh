@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The long tests: 200,000 tokens of exactness for every weight dtype, the tests that take long under AddressSanitizer,
-# ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, the kernels and the command line on an
+# ThreadSanitizer, fuzzing, llama.cpp's tokenizer tests, each file compiled by itself, Windows under Wine, the kernels and the command line on an
 # emulated 64-bit ARM, one level's text on an emulated x86, x86 levels that the machine lacks, a published model, the Debian packages
 # in a clean system, and a newcomer's first steps there.
-# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|aarch64|levels|published|debian|newcomer]... (all of them by default)
+# Not part of CI. Usage: tests/full.sh [exactness|sanitize|tsan|fuzz|vocabularies|files|windows|aarch64|levels|published|debian|newcomer]... (all of them by default)
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 bash .ci/setup.sh tests
-all="exactness sanitize tsan fuzz vocabularies files aarch64 levels published debian newcomer"
+all="exactness sanitize tsan fuzz vocabularies files windows aarch64 levels published debian newcomer"
 what=${*:-$all}
 for section in $what; do
   [[ " $all " == *" $section "* ]] || { echo "tests/full.sh: no section $section; there are $all" >&2; exit 2; }
@@ -113,6 +113,14 @@ if [[ " $what " == *" vocabularies "* ]]; then  # in the source distribution tha
 fi
 if [[ " $what " == *" files "* ]]; then  # each has what it includes
   check "files" bash -c "cmake --preset release -B $tmp/files -DCMAKE_UNITY_BUILD=OFF >/dev/null && cmake --build $tmp/files -- -j2 >$tmp/files.log || { tail -n 40 $tmp/files.log; exit 1; }"
+fi
+if [[ " $what " == *" windows "* ]]; then
+  if bash .ci/setup.sh windows wine && command -v x86_64-w64-mingw32-g++-posix >/dev/null && command -v wine >/dev/null; then
+    check "Windows, under Wine" bash tests/cross/windows.sh build/tests
+  else
+    echo "== Windows: skipped, no cross compiler or no Wine (g++-mingw-w64-x86-64-posix wine)"
+    skipped=$((skipped + 1))
+  fi
 fi
 if [[ " $what " == *" aarch64 "* ]]; then
   if bash .ci/setup.sh cross && command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then

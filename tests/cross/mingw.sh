@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The public headers and core/platform compile and link for Windows with mingw-w64. Nothing is run: Aerie has never
-# run on Windows.
+# The public headers and core/platform compile and link for Windows with mingw-w64. Nothing is run; windows.sh does that.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 if ! bash "$root/.ci/setup.sh" windows || ! command -v x86_64-w64-mingw32-g++-posix >/dev/null; then

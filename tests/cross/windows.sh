@@ -21,6 +21,17 @@ for program in "$out"/bin/test_*.exe; do
   timeout 900 wine "$program" --gtest_brief=1 --gtest_filter='-*Promptly' 2>&1 | tr -d '\r' | grep -vE '^(Running main|Note:|$|wine: Unhandled)'
 done
 
+# What is let out is what Linux's libraries let out.
+for name in aerie aerie-text; do
+  cmp <(nm -D --defined-only "$(dirname "$linux")/../lib/lib$name.so" | sed -nE 's/.* (aerie_[a-z0-9_]+)(@.*)?$/\1/p' | sort) \
+      <(x86_64-w64-mingw32-objdump -p "$out/bin/$name.dll" | sed -n '/\[Ordinal\/Name Pointer\]/,/^$/p' | sed -nE 's/^\s+\[[^]]*\] (\S+)$/\1/p' | sort)
+done
+# A program that links what was installed.
+cmake --install "$out" --prefix "$out/prefix" >"$out/install.log"
+x86_64-w64-mingw32-gcc-posix -I "$out/prefix/include" samples/quickstart/quickstart.c -L "$out/prefix/lib" -laerie -laerie-text -o "$out/prefix/bin/quickstart.exe"
+wine "$out/prefix/bin/quickstart.exe" samples/models/demo.aerie samples/models/demo-eagle.aerie >"$out/quickstart.txt"
+echo "-- quickstart.exe: $(tail -n 1 "$out/quickstart.txt")"
+
 aerie() { wine "$out/bin/aerie.exe" "$@"; }
 models=samples/models work=$out/work
 rm -rf "$work" && mkdir -p "$work/Ünïcode 漢"
