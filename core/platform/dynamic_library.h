@@ -10,9 +10,9 @@
 
 namespace aerie::platform {
 
-// Load exactly these bytes as a shared library (they were checked; the file they came from may have
-// changed since). `name` is for errors. The library is never unloaded. Returns the address of `symbol`.
-Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& name, const char* symbol);
+// Load exactly these bytes, which were read from `path` and checked, as a shared library. The file may have changed since: then
+// they are loaded all the same, or it is an error. The library is never unloaded. Returns the address of `symbol`.
+Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& path, const char* symbol);
 
 // UTF-8 absolute directory of the shared library (or program) that contains `address`; empty if unknown.
 std::string directory_of_code(const void* address);

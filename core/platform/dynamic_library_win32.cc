@@ -1,7 +1,6 @@
 #include "core/platform/win32.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "core/platform/dynamic_library.h"
@@ -14,62 +13,30 @@ using win32::os_error;
 using win32::utf8;
 using win32::wide;
 
-namespace {
-
-// Windows loads code from files only. So the checked bytes go to a file of our own in the temporary folder, which is
-// then held open without leave to write or delete, and compared once more, before its code is loaded.
-// `made`: that file, also where it failed after it was there.
-Status private_copy(std::span<const uint8_t> bytes, const std::string& name, Handle* held, std::wstring* made) {
-  wchar_t folder[MAX_PATH + 1];
-  const DWORD n = GetTempPathW(MAX_PATH + 1, folder);
-  if (n == 0 || n > MAX_PATH) return os_error(name, "cannot find the temporary folder");
-  static std::atomic<uint32_t> counter{0};
-  const std::wstring path = std::wstring(folder, n) + L"aerie-" + std::to_wstring(GetCurrentProcessId()) + L"-" +
-                            std::to_wstring(GetTickCount64()) + L"-" + std::to_wstring(counter.fetch_add(1)) + L".dll";
-  {
-    const Handle file(CreateFileW(path.c_str(), GENERIC_WRITE, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_TEMPORARY, nullptr));
-    if (!file) return os_error(name, "cannot copy the plugin");
-    *made = path;
-    size_t done = 0;
-    while (done < bytes.size()) {
-      DWORD wrote = 0;
-      const auto want = static_cast<DWORD>(std::min(bytes.size() - done, size_t{1} << 30));
-      if (!WriteFile(file.handle, bytes.data() + done, want, &wrote, nullptr) || wrote == 0)
-        return os_error(name, "cannot copy the plugin");
-      done += wrote;
-    }
-  }
-  held->handle = CreateFileW(path.c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr, OPEN_EXISTING, 0, nullptr);
-  if (!*held) return os_error(name, "cannot hold the plugin's copy");
-  AERIE_ASSIGN(const std::vector<uint8_t> again, read_file(utf8(path), bytes.size()));
+// A file that is held open without leave to write, rename or delete it stays as it is: the checked bytes are those that are loaded.
+Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& path, const char* symbol) {
+  Handle held(CreateFileW(wide(path).c_str(), GENERIC_READ, FILE_SHARE_READ, nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  if (!held) return os_error(path, "cannot be held open");
+  AERIE_ASSIGN(const std::vector<uint8_t> again, read_file(path, UINT64_MAX));
   if (again.size() != bytes.size() || std::memcmp(again.data(), bytes.data(), bytes.size()) != 0)
-    return error(Code::plugin, name + ": the plugin's copy was changed");
-  return {};
-}
-
-}  // namespace
-
-Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::string& name, const char* symbol) {
-  Handle held;
-  std::wstring path;
-  if (const Status s = private_copy(bytes, name, &held, &path); !s.ok()) {
-    held.close();
-    if (!path.empty()) DeleteFileW(path.c_str());
-    return s;
-  }
-  // What it needs comes from the program's folder or the system's, never from beside the copy: anybody may write there.
-  const HMODULE library = LoadLibraryExW(path.c_str(), nullptr, LOAD_LIBRARY_SEARCH_APPLICATION_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
-  if (!library) {
-    const Status why = os_error(name, "cannot be loaded");
-    held.close();
-    DeleteFileW(path.c_str());
-    return error(Code::plugin, why.message());
-  }
+    return error(Code::plugin, path + ": it was changed while it was loaded");
+  std::wstring full(32768, L'\0');  // the longest there is; with backslashes, which the loader wants
+  const DWORD n = GetFullPathNameW(wide(path).c_str(), static_cast<DWORD>(full.size()), full.data(), nullptr);
+  if (n == 0 || n >= full.size()) return os_error(path, "cannot be loaded");
+  full.resize(n);
+  // What it needs comes from beside it, from the program's folder or the system's.
+  DWORD before = 0;  // a failure is an error and no dialog
+  SetThreadErrorMode(SEM_FAILCRITICALERRORS | SEM_NOOPENFILEERRORBOX, &before);
+  const HMODULE library =
+      LoadLibraryExW(full.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_APPLICATION_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
+  const DWORD why = GetLastError();
+  SetThreadErrorMode(before, nullptr);
+  if (!library) return error(Code::plugin, os_error(path, "cannot be loaded", why).message());
   held.release();  // for as long as the code is there, that is, for ever
   HMODULE pinned;
-  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, path.c_str(), &pinned);
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, full.c_str(), &pinned);
   const FARPROC address = GetProcAddress(library, symbol);
-  if (!address) return error(Code::plugin, name + ": symbol " + symbol + " is missing");
+  if (!address) return error(Code::plugin, path + ": symbol " + symbol + " is missing");
   return reinterpret_cast<void*>(address);
 }
 

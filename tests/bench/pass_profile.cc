@@ -1,13 +1,15 @@
 // Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
 //   pass_profile [--isa NAME] [--fetch one|two] [--context N] [--kv f32|bf16|int8] MODEL.aerie THREADS ROWS...
 // The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
-// A device that passes everything on times the ops: each runs as a plan of its own, as it does inside a pass.
+// A device that passes everything on times the ops: each runs as a plan of its own, with the rest of the pass behind it that is passed
+// over, since a plan's ops are shared between threads by how much it reads in all.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/model/measure.h"
 #include "kernels/cpu/cpu_device.h"
@@ -55,9 +57,13 @@ class TimedQueue final : public test::WrappedQueue {
   }
   Result<kernels::RunState> advance(kernels::Clock::time_point) override {
     Pass pass;
+    const int32_t never = 0;
+    std::vector<Op> plan = {ops_.front(), kernels::RunIf{&never, static_cast<int32_t>(ops_.size())}};
+    plan.insert(plan.end(), ops_.begin(), ops_.end());
     for (const Op& op : ops_) {
+      plan.front() = op;
+      AERIE_TRY(inner_->submit(plan));
       const auto start = kernels::Clock::now();
-      AERIE_TRY(inner_->submit({&op, 1}));
       AERIE_TRY(inner_->advance(kernels::kNoDeadline).status());
       const double ms = std::chrono::duration<double, std::milli>(kernels::Clock::now() - start).count();
       const auto* l = std::get_if<kernels::Linear>(&op);
