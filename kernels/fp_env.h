@@ -11,10 +11,25 @@ namespace aerie::kernels {
 
 // The control register, where it is known by name.
 #if defined(__x86_64__) || defined(_M_X64)
+#if defined(__MINGW32__)  // MXCSR, and x87's control word above it: exp, log and the like are x87's there
+using FpControl = uint64_t;
+constexpr FpControl kFpControl = 0x37fULL << 32 | 0x1f80;
+inline FpControl fp_control() {
+  uint16_t x87;
+  asm volatile("fnstcw %0" : "=m"(x87));
+  return FpControl{x87} << 32 | _mm_getcsr();
+}
+inline void set_fp_control(FpControl c) {
+  const auto x87 = static_cast<uint16_t>(c >> 32);
+  asm volatile("fldcw %0" : : "m"(x87));
+  _mm_setcsr(static_cast<unsigned>(c));
+}
+#else
 using FpControl = unsigned;  // MXCSR
 constexpr FpControl kFpControl = 0x1f80;
 inline FpControl fp_control() { return _mm_getcsr(); }
 inline void set_fp_control(FpControl c) { _mm_setcsr(c); }
+#endif
 #elif defined(__aarch64__)
 using FpControl = uint64_t;  // FPCR; glibc's fesetenv would keep its default-NaN and alternative-half bits
 constexpr FpControl kFpControl = 0;

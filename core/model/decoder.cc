@@ -23,6 +23,12 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
   partial = plan.scratch(n * static_cast<int64_t>(spans), int64_t{s.heads} * (s.head_dim + 2));
 }
 
+// Of the scores, rounded as everywhere else: the host's rounding may be another.
+static float attention_scale(int64_t head_dim) {
+  const kernels::FpEnv env;
+  return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
+}
+
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
                           const Tensor& out) {
@@ -46,8 +52,7 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
   }
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
   const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
-  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
-  plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, scale, s.attn, s.partial});
+  plan.add(kernels::Attention{q, shape.heads, cache, layer, rows.attention, attention_scale(shape.head_dim), s.attn, s.partial});
   if (s.partial) plan.add(kernels::AttentionMerge{s.partial, shape.heads, rows.attention, s.attn});
   plan.add(kernels::Linear{s.attn, w.o, {}, x, out, rows.fast});
   plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});

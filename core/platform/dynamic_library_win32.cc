@@ -24,14 +24,19 @@ Result<void*> load_library_symbol(std::span<const uint8_t> bytes, const std::str
   const DWORD n = GetFullPathNameW(wide(path).c_str(), static_cast<DWORD>(full.size()), full.data(), nullptr);
   if (n == 0 || n >= full.size()) return os_error(path, "cannot be loaded");
   full.resize(n);
-  // What it needs comes from beside it, from the program's folder or the system's.
+  // What it needs comes from beside it, from the program's folder, from those that the program has added, or the system's.
   DWORD before = 0;  // a failure is an error and no dialog
   SetThreadErrorMode(SEM_FAILCRITICALERRORS | SEM_NOOPENFILEERRORBOX, &before);
   const HMODULE library =
-      LoadLibraryExW(full.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_APPLICATION_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
+      LoadLibraryExW(full.c_str(), nullptr, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
   const DWORD why = GetLastError();
   SetThreadErrorMode(before, nullptr);
-  if (!library) return error(Code::plugin, os_error(path, "cannot be loaded", why).message());
+  if (!library) {
+    if (why == ERROR_BAD_EXE_FORMAT) return error(Code::plugin, path + ": cannot be loaded: it is damaged, no DLL, or for another machine");
+    if (why == ERROR_MOD_NOT_FOUND)
+      return error(Code::plugin, path + ": cannot be loaded: a DLL that it needs is neither beside it nor in the program's or the system's folder");
+    return error(Code::plugin, os_error(path, "cannot be loaded", why).message());
+  }
   held.release();  // for as long as the code is there, that is, for ever
   HMODULE pinned;
   GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_PIN, full.c_str(), &pinned);
@@ -66,7 +71,9 @@ Result<std::vector<std::string>> list_files(const std::string& directory, const 
   do {
     const std::string name = utf8(entry.cFileName);
     const bool regular = !(entry.dwFileAttributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE));
-    if (regular && name.size() > suffix.size() && name.ends_with(suffix)) files.push_back(join_path(directory, name));
+    const std::wstring end = wide(suffix), file = entry.cFileName;
+    if (regular && file.size() > end.size() && CompareStringOrdinal(file.data() + file.size() - end.size(), -1, end.data(), -1, TRUE) == CSTR_EQUAL)
+      files.push_back(join_path(directory, name));
   } while (FindNextFileW(search.handle, &entry));
   if (GetLastError() != ERROR_NO_MORE_FILES) return os_error(directory, "cannot list");
   std::sort(files.begin(), files.end());

@@ -156,9 +156,14 @@ Status AtomicFile::commit() {
   const bool closed = CloseHandle(handle_of(handle_)) != 0;
   handle_ = -1;
   if (!closed) return give_up("cannot close");
-  // Fails while somebody has the old file mapped: Windows does not replace a file in use.
-  if (!MoveFileExW(wide(temporary_).c_str(), wide(path_).c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
-    return give_up("cannot rename into place");
+  // Windows does not replace a file in use. A scanner's use is over soon.
+  for (int attempt = 0; !MoveFileExW(wide(temporary_).c_str(), wide(path_).c_str(), MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH); ++attempt) {
+    const DWORD why = GetLastError();
+    const bool held = why == ERROR_ACCESS_DENIED || why == ERROR_SHARING_VIOLATION || why == ERROR_USER_MAPPED_FILE;
+    if (!held) return give_up("cannot rename into place");
+    if (attempt == 4) return give_up("cannot be replaced; a program has it open, or it is read-only");
+    Sleep(50);
+  }
   temporary_.clear();
   return {};
 }

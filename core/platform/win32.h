@@ -28,14 +28,22 @@ inline std::string utf8(const std::wstring& wide) {
 
 inline std::string text_of(DWORD code) {
   wchar_t text[512];
-  DWORD n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, nullptr, code, 0, text, 512, nullptr);
+  DWORD n = 0;
+  for (const DWORD language : {DWORD{MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US)}, DWORD{0}})  // as the rest of the message, if it is there
+    if (n == 0) n = FormatMessageW(FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, nullptr, code, language, text, 512, nullptr);
   while (n > 0 && (text[n - 1] == L'\n' || text[n - 1] == L'\r' || text[n - 1] == L'.')) --n;
   return n > 0 ? utf8(std::wstring(text, n)) : "error " + std::to_string(code);
 }
 
 inline Status os_error(const std::string& path, const char* what, DWORD code = GetLastError()) {
-  const bool absent = code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND || code == ERROR_INVALID_NAME;
-  return error(absent ? Code::not_found : Code::io, path + ": " + what + ": " + text_of(code));
+  Code kind = Code::io;
+  switch (code) {
+    case ERROR_FILE_NOT_FOUND: case ERROR_PATH_NOT_FOUND: case ERROR_INVALID_NAME: case ERROR_BAD_PATHNAME: case ERROR_INVALID_DRIVE:
+    case ERROR_BAD_NETPATH: case ERROR_BAD_NET_NAME: kind = Code::not_found; break;
+    case ERROR_NOT_ENOUGH_MEMORY: case ERROR_OUTOFMEMORY: case ERROR_COMMITMENT_LIMIT: kind = Code::out_of_memory; break;
+    default: break;
+  }
+  return error(kind, path + ": " + what + ": " + text_of(code));
 }
 
 struct Handle {

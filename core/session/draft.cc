@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/session/session.h"
+#include "kernels/fp_env.h"
 #include "kernels/scalar_math.h"
 
 namespace aerie {
@@ -179,6 +180,7 @@ std::span<const float> Session::target_logits(const Candidates& c, size_t row) {
 // Children of the frontier, as the drafter gave them: a list for each row or, from a drafter that answered all
 // levels at once, for each depth.
 Status Session::take_candidates() {
+  const kernels::FpEnv env;
   const Candidates& c = side_->sequence().candidates();
   const auto width = static_cast<size_t>(c.width);
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, static_cast<int64_t>(text_.size()) - 1);

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/session/session.h"
+#include "kernels/fp_env.h"
 
 namespace aerie {
 
@@ -128,6 +129,7 @@ Status Session::walk_result(const Walks& walks) {
 }
 
 Status Session::sampled_result() {
+  const kernels::FpEnv env;
   const LlamaConfig& config = model_->config();
   HostLaw law(logits_, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
   const auto root = static_cast<int64_t>(text_.size()) - 1;

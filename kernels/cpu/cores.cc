@@ -108,17 +108,21 @@ int usable_cores(const std::vector<int>& cpus, const std::string& root) {
 }
 
 #if defined(_WIN32)
-// Physical cores of the process's affinity mask, which is of one group of at most 64 processors; 0: unknown.
+// Physical cores that the calling thread may use, which are of one group of at most 64 processors; 0: unknown.
 static int cores_of_affinity() {
-  DWORD_PTR mine = 0, all = 0;
+  GROUP_AFFINITY mine;
   DWORD bytes = 0;
-  if (!GetProcessAffinityMask(GetCurrentProcess(), &mine, &all) || mine == 0) return 0;  // 0: threads in several groups
-  GetLogicalProcessorInformation(nullptr, &bytes);
-  std::vector<SYSTEM_LOGICAL_PROCESSOR_INFORMATION> found(bytes / sizeof(SYSTEM_LOGICAL_PROCESSOR_INFORMATION));
-  if (found.empty() || !GetLogicalProcessorInformation(found.data(), &bytes)) return 0;
-  return static_cast<int>(std::count_if(found.begin(), found.end(), [&](const SYSTEM_LOGICAL_PROCESSOR_INFORMATION& p) {
-    return p.Relationship == RelationProcessorCore && (p.ProcessorMask & mine) != 0;
-  }));
+  GetLogicalProcessorInformationEx(RelationProcessorCore, nullptr, &bytes);
+  std::vector<char> found(bytes);
+  const auto entry = [&](size_t at) { return reinterpret_cast<SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX*>(found.data() + at); };
+  if (!GetThreadGroupAffinity(GetCurrentThread(), &mine) || bytes == 0 || !GetLogicalProcessorInformationEx(RelationProcessorCore, entry(0), &bytes))
+    return 0;
+  int cores = 0;
+  for (size_t at = 0; at < bytes; at += entry(at)->Size) {
+    const GROUP_AFFINITY& core = entry(at)->Processor.GroupMask[0];
+    cores += core.Group == mine.Group && (core.Mask & mine.Mask) != 0;
+  }
+  return cores;
 }
 #endif
 

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#if !defined(__linux__)
+#if defined(_WIN32)
+#include "kernels/win32.h"
+#elif !defined(__linux__)
 #include <condition_variable>
 #include <mutex>
 #endif
@@ -16,6 +18,13 @@ class Parking {
 #if defined(__linux__)
   void wait(const std::atomic<uint32_t>& number, uint32_t seen) { number.wait(seen, std::memory_order_seq_cst); }
   void notify_all(std::atomic<uint32_t>& number) { number.notify_all(); }
+#elif defined(_WIN32)
+  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+  void wait(const std::atomic<uint32_t>& number, uint32_t seen) {
+    while (number.load(std::memory_order_seq_cst) == seen)
+      WaitOnAddress(const_cast<std::atomic<uint32_t>*>(&number), &seen, sizeof seen, INFINITE);
+  }
+  void notify_all(std::atomic<uint32_t>& number) { WakeByAddressAll(&number); }
 #else
   void wait(const std::atomic<uint32_t>& number, uint32_t seen) {
     std::unique_lock<std::mutex> lock(mutex_);

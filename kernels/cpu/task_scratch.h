@@ -27,8 +27,7 @@ class TaskScratch {
  private:
   static DWORD slot() {
     static const DWORD index = [] {
-      HMODULE stays;  // this library, which a thread's end is to find
-      GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, reinterpret_cast<const wchar_t*>(&give_back), &stays);
+      stay_loaded(reinterpret_cast<const void*>(&give_back));
       return FlsAlloc(give_back);
     }();
     return index;

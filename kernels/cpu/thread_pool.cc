@@ -27,6 +27,9 @@ constexpr auto kSpin = std::chrono::microseconds(60);
 }  // namespace
 
 ThreadPool::ThreadPool(int threads) : shares_(static_cast<size_t>(std::max(threads, 1))) {
+#if defined(_WIN32)
+  stay_loaded(reinterpret_cast<const void*>(&kSpin));
+#endif
   try {
     workers_.reserve(shares_.size() - 1);
     for (size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });

@@ -180,7 +180,7 @@ Runtime open_runtime(const ModelOptions& o) {
   Runtime out(runtime);
   check([&](aerie_error* e) { return aerie_runtime_load_plugin_directory(runtime, nullptr, e); });
   for (const std::string& p : o.plugins) {
-    const std::string path = std::filesystem::absolute(p).string();
+    const std::string path = text_of(std::filesystem::absolute(path_of(p)));
     check([&](aerie_error* e) { return aerie_runtime_load_plugin(runtime, path.c_str(), e); });
   }
   return out;
@@ -195,7 +195,7 @@ Model open_model(aerie_runtime* runtime, const ModelOptions& o, bool progress) {
   m.prefill = o.prefill == "fast" ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;
   if (progress) show_progress(&m, "loading");
   std::error_code none;
-  if (std::filesystem::is_directory(o.model, none))
+  if (std::filesystem::is_directory(path_of(o.model), none))
     throw Failure(o.model + ": is a folder, not a package; aerie convert makes one of a Hugging Face folder");
   aerie_model* model = nullptr;
   check([&](aerie_error* e) { return aerie_model_open(runtime, o.model.c_str(), &m, &model, e); });
@@ -208,14 +208,14 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
   aerie_drafter_options d;
   AERIE_INIT(d);
   d.max_sessions = max_sessions;
-  const bool path = name.find('/') != std::string::npos || name.find(".aerie") != std::string::npos;
+  const bool path = name.find_first_of(kSeparators) != std::string::npos || name.find(".aerie") != std::string::npos;
   std::error_code none;
-  if (path && !std::filesystem::exists(name, none)) throw Failure(name + ": cannot open: " + std::strerror(ENOENT));
+  if (path && !std::filesystem::exists(path_of(name), none)) throw Failure(name + ": cannot open: " + std::strerror(ENOENT));
   aerie_drafter_handle* drafter = nullptr;
   const auto open = [&](aerie_error* e) { return aerie_drafter_open(model, &d, &drafter, e); };
   (path ? d.package : d.plugin) = name.c_str();
   // A file or folder that is called like a plugin is not meant.
-  const bool file = !path && std::filesystem::is_regular_file(name, none);
+  const bool file = !path && std::filesystem::is_regular_file(path_of(name), none);
   if (file && open(nullptr) == AERIE_E_NOT_FOUND) {
     d.plugin = nullptr;
     d.package = name.c_str();
@@ -269,8 +269,8 @@ std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string&
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   std::error_code none;
-  if (std::filesystem::is_directory(path, none)) throw Failure(path + ": is a folder, not a file");
-  std::ifstream in(path, std::ios::binary);
+  if (std::filesystem::is_directory(path_of(path), none)) throw Failure(path + ": is a folder, not a file");
+  std::ifstream in(path_of(path), std::ios::binary);
   if (!in) throw Failure(path + ": cannot be read: " + std::strerror(errno));
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -278,17 +278,18 @@ std::string read_text(const std::string& path) {
 void check_not_read(const std::string& path, const std::vector<std::string>& inputs) {
   std::error_code none;
   for (const std::string& input : inputs)
-    if (std::filesystem::equivalent(path, input, none)) throw Failure(path + ": is read by this command, and would be lost");
+    if (std::filesystem::equivalent(path_of(path), path_of(input), none)) throw Failure(path + ": is read by this command, and would be lost");
 }
 
 void check_output(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
-  if (fs::is_directory(path, none)) throw Failure(path + ": is a folder");
-  if (fs::exists(path, none) && !fs::is_regular_file(path, none)) throw Failure(path + ": is not a regular file");
+  const fs::path wanted = path_of(path);
+  if (fs::is_directory(wanted, none)) throw Failure(path + ": is a folder");
+  if (fs::exists(wanted, none) && !fs::is_regular_file(wanted, none)) throw Failure(path + ": is not a regular file");
   // The library too writes a neighbour and renames it.
   const std::string template_end(6, 'X');  // which mkstemp fills in
-  std::string neighbour = (fs::path(path).parent_path() / ("." + fs::path(path).filename().string() + ".writable-" + template_end)).string();
+  std::string neighbour = text_of(wanted.parent_path() / path_of("." + text_of(wanted.filename()) + ".writable-" + template_end));
   const int fd = mkstemp(neighbour.data());
   if (fd < 0) throw Failure(path + ": cannot create: " + std::strerror(errno));
   close(fd);
@@ -350,7 +351,7 @@ nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<
 std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
   std::string text = "cycles: " + std::to_string(s.plain_cycles) + " plain";
   for (size_t i = 0; i < std::min<size_t>(drafters.size(), 8); ++i)
-    text += ", " + std::to_string(s.chosen_cycles[i]) + " " + drafters[i].substr(drafters[i].rfind('/') + 1);
+    text += ", " + std::to_string(s.chosen_cycles[i]) + " " + drafters[i].substr(drafters[i].find_last_of(kSeparators) + 1);
   return text;
 }
 

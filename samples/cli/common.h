@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,13 @@
 
 namespace cli {
 
+// Between the folders of a path.
+#ifdef _WIN32
+constexpr const char* kSeparators = "/\\";
+#else
+constexpr const char* kSeparators = "/";
+#endif
+
 // A failure of the library or of a file; main prints it as one line and exits with 1.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -31,6 +39,13 @@ void check(F&& f) {
   aerie_error e;
   AERIE_INIT(e);
   if (f(&e) != AERIE_OK) throw Failure(e.message[0] ? e.message : aerie_code_name(e.code));
+}
+
+// Of a path in UTF-8: the C++ library would take its bytes for characters on Windows.
+inline std::filesystem::path path_of(const std::string& utf8) { return std::u8string(utf8.begin(), utf8.end()); }
+inline std::string text_of(const std::filesystem::path& path) {
+  const std::u8string utf8 = path.u8string();
+  return {utf8.begin(), utf8.end()};
 }
 
 // What has been printed so far is out; else a Failure: the disk is full, the reader has gone.

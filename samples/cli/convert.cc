@@ -58,7 +58,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       });
       if (code != AERIE_E_CANCELLED) {
         std::error_code none;
-        const auto bytes = std::filesystem::file_size(o->output, none);
+        const auto bytes = std::filesystem::file_size(path_of(o->output), none);
         if (!none) std::fprintf(stderr, "aerie: %s: %.1f MB\n", o->output.c_str(), static_cast<double>(bytes) * 1e-6);
         return 0;
       }

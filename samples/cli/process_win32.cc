@@ -14,7 +14,9 @@
 namespace cli {
 
 void begin_process() {
+  static const UINT before = GetConsoleOutputCP();
   SetConsoleOutputCP(CP_UTF8);
+  std::atexit([] { SetConsoleOutputCP(before); });
   for (const DWORD stream : {STD_OUTPUT_HANDLE, STD_ERROR_HANDLE}) {  // colours
     const HANDLE console = GetStdHandle(stream);
     DWORD mode = 0;
@@ -24,8 +26,9 @@ void begin_process() {
 }
 
 std::filesystem::path cache_folder() {
-  const char* local = std::getenv("LOCALAPPDATA");
-  return local && *local ? std::filesystem::path(local) : std::filesystem::path();
+  const wchar_t* local = _wgetenv(L"LOCALAPPDATA");
+  const std::filesystem::path folder = local ? local : L"";
+  return folder.is_absolute() ? folder : std::filesystem::path();
 }
 
 }  // namespace cli

@@ -35,7 +35,7 @@ void check_table(const std::string& path) {
   check_output(path);
   static constexpr std::string_view kMagic = "aerie-costs ";
   std::string begins(kMagic.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file(path_of(path), std::ios::binary);
   file.read(begins.data(), static_cast<std::streamsize>(begins.size()));
   if (file.gcount() > 0 && begins != kMagic) throw Failure(path + ": is there, and no cost table: it is left as it is");
 }
@@ -46,7 +46,7 @@ std::string output_file(const ProfileOptions& o, const aerie_runtime* runtime, c
   const std::string path = default_profile(runtime, model, o.model);
   if (path.empty()) return path;
   std::error_code ignored;  // the check says what is wrong
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::filesystem::create_directories(path_of(path).parent_path(), ignored);
   try {
     check_table(path);
   } catch (const Failure& e) {
@@ -108,7 +108,7 @@ std::string default_profile(const aerie_runtime* runtime, const aerie_model* mod
   std::string name = std::string(info.fingerprint) + "-" + std::to_string(info.weight_bytes) + "-" + o.kv() + "-" + aerie_runtime_description(runtime);
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-') c = '_';
-  return (folder / "aerie" / (name + ".costs")).string();
+  return text_of(folder / "aerie" / (name + ".costs"));
 }
 
 void attach_profile(const std::string& given, const aerie_runtime* runtime, aerie_model* model, const ModelOptions& o,
@@ -117,7 +117,7 @@ void attach_profile(const std::string& given, const aerie_runtime* runtime, aeri
   const std::string path = given.empty() ? default_profile(runtime, model, o) : given;
   aerie_profile* raw = nullptr;
   if (given.empty()) {  // what is there is used if it fits; if it does not, passes are measured as if it were not
-    if (path.empty() || !std::ifstream(path).good()) return;
+    if (path.empty() || !std::ifstream(path_of(path)).good()) return;
     aerie_error err;
     AERIE_INIT(err);
     const bool loaded = aerie_profile_load(path.c_str(), &raw, &err) == AERIE_OK;

@@ -188,7 +188,7 @@ int run_command(const RunOptions& o) {
     inputs.insert(inputs.end(), o.model.plugins.begin(), o.model.plugins.end());
     inputs.insert(inputs.end(), {o.model.model, o.prompt_file, o.profile});
     check_not_read(o.trace, inputs);
-    trace.open(o.trace);
+    trace.open(path_of(o.trace));
     if (!trace) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   }
   if (o.compare) {  // neither side pays for what happens once: memory touched for the first time

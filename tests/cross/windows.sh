@@ -49,6 +49,13 @@ for dtype in bf16 int8 int4; do
   aerie verify --model "$work/Ünïcode 漢/$dtype.aerie" --drafter $models/demo-eagle.aerie --drafter $models/demo-small.aerie --drafter ngram \
     --tokens 400 --length 16
 done
-aerie profile --model $models/demo.aerie --quick -o "$work/costs" >"$work/profile.txt"
+# Whatever a name goes through.
+strange="$work/Ünïcode 漢"
+cp $models/demo-eagle.aerie "$strange/eagle.aerie" && cp "$out/bin/test-plugins/extra_rows.dll" "$strange/own.dll" && printf 'It was' >"$strange/prompt.txt"
+aerie run --model $models/demo.aerie --drafter "$strange/eagle.aerie" --plugin "$strange/own.dll" --prompt-file "$strange/prompt.txt" \
+  --max-tokens 8 --trace "$strange/trace.jsonl" >"$work/strange.txt"
+if aerie run --model $models/demo.aerie --prompt-file "$strange/prompt.txt" --trace "$strange/prompt.txt" 2>"$work/lost.txt"; then exit 1; fi
+grep -q 'would be lost' "$work/lost.txt" && [ "$(cat "$strange/prompt.txt")" = 'It was' ]
+aerie profile --model $models/demo.aerie --quick -o "$strange/costs" >"$work/profile.txt" && [ -s "$strange/costs" ]
 wine "$out/bin/game_loop.exe" --seconds 2 >"$work/game.txt"
 grep -q 'with Aerie: ' "$work/game.txt" || { cat "$work/game.txt"; exit 1; }

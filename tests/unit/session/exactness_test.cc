@@ -33,6 +33,39 @@ TEST(Rounding, IsNotTheHosts) {
   }
 }
 
+// Nor what a step computes, wherever it does: heads of 8 have a scale that is rounded.
+TEST(Rounding, OfTheHostReachesNoTextAndNoLogprob) {
+  const std::string target = converted(golden("mha"), "rounding-target", kernels::DType::f32);
+  const auto model = open_model(target, cpu(1));
+  const auto eagle = open_drafter(model, "eagle", converted(golden("eagle_mha"), "rounding-eagle", kernels::DType::f32, target));
+  for (const bool sampled : {false, true}) {
+    std::vector<std::pair<int32_t, float>> want;
+    for (const int mode : {FE_TONEAREST, FE_UPWARD, FE_TOWARDZERO}) {
+      SessionOptions o;
+      o.drafter = eagle;
+      if (sampled) o.sampled_rule = true, o.tree.name = "chain";
+      o.sampling.temperature = 0.9f;
+      o.sampling.seed = 3;
+      o.ignore_eos = true;
+      auto session = must(Session::create(model, o));
+      std::fesetround(mode);
+      const Status prompted = session->append(std::vector<int32_t>{26, 106, 150});
+      std::vector<std::pair<int32_t, float>> got;
+      Status stepped;
+      while (stepped.ok() && got.size() < 40) {
+        StepResult r;
+        stepped = session->step(static_cast<int32_t>(40 - got.size()), std::chrono::microseconds(0), &r);
+        for (const EmittedToken& t : r.tokens) got.emplace_back(t.id, t.logprob);
+      }
+      std::fesetround(FE_TONEAREST);
+      must(prompted);
+      must(stepped);
+      if (mode == FE_TONEAREST) want = got;
+      EXPECT_EQ(got, want) << (sampled ? "sampled" : "exact");
+    }
+  }
+}
+
 struct Setting {
   float temperature = 0, top_p = 1, min_p = 0;
   int32_t top_k = 0;
