@@ -275,7 +275,7 @@ TEST(CpuDevice, SeveralDevicesAtOnceHaveTheBitsOfOne) {
 #ifndef AERIE_NO_FP_CONTROL
 #if defined(__x86_64__)
 // Flush to zero, subnormals as zero, round up. Exceptions stay masked: unmasked ones would kill the test itself.
-constexpr FpControl kHostControl = 0x1f80u | 0x8000u | 0x0040u | 0x4000u, kStickyFlags = 0x3fu;
+constexpr FpControl kHostControl = kFpControl | 0x8000u | 0x0040u | 0x4000u, kStickyFlags = 0x3fu;
 #else
 // Alternative half precision, default NaN, flush to zero, round up.
 constexpr FpControl kHostControl = 1u << 26 | 1u << 25 | 1u << 24 | 1u << 22, kStickyFlags = 0;
