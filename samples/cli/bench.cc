@@ -274,7 +274,7 @@ int bench(const BenchOptions& o) {
         row["choice"] = choice_json(r.sum, r.handles.size() > 1 ? o.drafters : std::vector<std::string>{r.drafter});
       out["rows"].push_back(row);
     } else {
-      std::printf("%-32s %-7s %-7s %5d %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", r.drafter.substr(r.drafter.find_last_of(kSeparators) + 1).c_str(),
+      std::printf("%-32s %-7s %-7s %5d %10.0f %8.0f..%-8.0f %7.2f %6.2f %8.1f%%\n", base_name(r.drafter).c_str(),
                   r.tree.c_str(), r.noise.c_str(), r.batch, r.median(), *low, *high, ratio, tau, 100 * r.repeats);
       if (r.handles.size() > 1) std::printf("  %s\n", cycles_text(r.sum, o.drafters).c_str());
     }

@@ -351,7 +351,7 @@ nlohmann::ordered_json choice_json(const aerie_statistics& s, const std::vector<
 std::string cycles_text(const aerie_statistics& s, const std::vector<std::string>& drafters) {
   std::string text = "cycles: " + std::to_string(s.plain_cycles) + " plain";
   for (size_t i = 0; i < std::min<size_t>(drafters.size(), 8); ++i)
-    text += ", " + std::to_string(s.chosen_cycles[i]) + " " + drafters[i].substr(drafters[i].find_last_of(kSeparators) + 1);
+    text += ", " + std::to_string(s.chosen_cycles[i]) + " " + base_name(drafters[i]);
   return text;
 }
 

@@ -48,6 +48,9 @@ inline std::string text_of(const std::filesystem::path& path) {
   return {utf8.begin(), utf8.end()};
 }
 
+// The file's own name.
+inline std::string base_name(const std::string& path) { return path.substr(path.find_last_of(kSeparators) + 1); }
+
 // What has been printed so far is out; else a Failure: the disk is full, the reader has gone.
 void flush_output();
 

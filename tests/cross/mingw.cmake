@@ -7,7 +7,7 @@ set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++-posix)
 set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES AERIE_SYSROOT)  # else CMake's own test programs would not have it
 
-set(flags "-D_WIN32_WINNT=0x0A00 -DPCRE2_STATIC -Wa,-muse-unaligned-vector-move")  # the last: CMakeLists.txt, for libraries too
+set(flags "-DPCRE2_STATIC -Wa,-muse-unaligned-vector-move")  # the last: CMakeLists.txt, for libraries too
 set(CMAKE_C_FLAGS_INIT ${flags})
 set(CMAKE_CXX_FLAGS_INIT ${flags})
 # GCC's own libraries are linked in: who has a program of ours need not have them.

@@ -34,23 +34,23 @@ echo "-- quickstart.exe: $(tail -n 1 "$out/quickstart.txt")"
 
 aerie() { wine "$out/bin/aerie.exe" "$@"; }
 models=samples/models work=$out/work
-rm -rf "$work" && mkdir -p "$work/Ünïcode 漢"
+strange="$work/Ünïcode 漢"
+rm -rf "$work" && mkdir -p "$strange"
 for dtype in bf16 int8 int4; do
   "$linux" convert $models/demo.aerie -o "$work/linux.aerie" --dtype $dtype
-  aerie convert $models/demo.aerie -o "$work/Ünïcode 漢/$dtype.aerie" --dtype $dtype
-  cmp "$work/linux.aerie" "$work/Ünïcode 漢/$dtype.aerie"
+  aerie convert $models/demo.aerie -o "$strange/$dtype.aerie" --dtype $dtype
+  cmp "$work/linux.aerie" "$strange/$dtype.aerie"
   for temperature in 0 0.8; do
     text=(--prompt "It was é, 漢" --max-tokens 48 --temperature $temperature --seed 7)
     "$linux" run --model "$work/linux.aerie" --device cpu:AVX2 "${text[@]}" >"$work/linux.txt"
-    aerie run --model "$work/Ünïcode 漢/$dtype.aerie" --device cpu:AVX2 "${text[@]}" --drafter $models/demo-eagle.aerie >"$work/windows.txt"
+    aerie run --model "$strange/$dtype.aerie" --device cpu:AVX2 "${text[@]}" --drafter $models/demo-eagle.aerie >"$work/windows.txt"
     cmp "$work/linux.txt" "$work/windows.txt"
   done
   echo "-- $dtype: the package and the texts are Linux's"
-  aerie verify --model "$work/Ünïcode 漢/$dtype.aerie" --drafter $models/demo-eagle.aerie --drafter $models/demo-small.aerie --drafter ngram \
+  aerie verify --model "$strange/$dtype.aerie" --drafter $models/demo-eagle.aerie --drafter $models/demo-small.aerie --drafter ngram \
     --tokens 400 --length 16
 done
 # Whatever a name goes through.
-strange="$work/Ünïcode 漢"
 cp $models/demo-eagle.aerie "$strange/eagle.aerie" && cp "$out/bin/test-plugins/extra_rows.dll" "$strange/own.dll" && printf 'It was' >"$strange/prompt.txt"
 aerie run --model $models/demo.aerie --drafter "$strange/eagle.aerie" --plugin "$strange/own.dll" --prompt-file "$strange/prompt.txt" \
   --max-tokens 8 --trace "$strange/trace.jsonl" >"$work/strange.txt"
