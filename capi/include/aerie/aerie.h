@@ -269,6 +269,12 @@ enum {
   AERIE_VERIFY_SAMPLED = 1  /* the papers' sampled-draft rule: exact in distribution only; chain and static trees */
 };
 
+typedef struct aerie_logit_bias { /* frozen */
+  int32_t token;
+  float bias; /* added to the token's logit; -INFINITY: it never comes */
+} aerie_logit_bias;
+
+/* Biases come first, then penalties, the session's constraint, temperature, top_k, top_p, min_p and the draw. */
 typedef struct aerie_sampling {
   uint32_t struct_size;
   int32_t top_k;        /* 0: off */
@@ -277,6 +283,14 @@ typedef struct aerie_sampling {
   float top_p;          /* 0 or >= 1: off */
   float min_p;          /* 0: off */
   uint32_t stream;      /* noise stream: sessions with equal seeds but different streams differ */
+  float repetition_penalty; /* of each token in the text, prompt included: a logit above 0 is divided by it, any other
+                               multiplied; 0 or 1: off */
+  float presence_penalty;   /* taken from the logit of each token that was generated since the last append; 0: off */
+  float frequency_penalty;  /* the same, as often as it was generated; 0: off */
+  int32_t penalty_window;   /* penalties look at this many tokens, the newest; 0: all */
+  const aerie_logit_bias *logit_bias; /* copied; a token that is listed twice has the sum */
+  int32_t n_logit_bias;
+  int32_t reserved0;
 } aerie_sampling;
 
 typedef struct aerie_tree_options { /* fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT */
@@ -337,6 +351,32 @@ typedef struct aerie_token_source {
 AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const char *const *strings, int32_t n,
                                                  const aerie_token_source *source, aerie_error *err);
 
+/* What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
+ * state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+ * called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
+ * states are its own. */
+typedef struct aerie_constraint {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void *user;
+  int32_t (*begin)(void *user, void **state); /* before the first token */
+  int32_t (*copy)(void *user, const void *state, void **copy);
+  /* Token t may come next: bit t % 32 of mask[t / 32], of n_words words that are all 0 before. What is beyond the model's
+   * vocabulary is ignored. None may: the text ends (AERIE_FINISH_CONSTRAINT). The model's end-of-text ids are allowed where
+   * the text may end. */
+  int32_t (*allowed)(void *user, void *state, uint32_t *mask, size_t n_words);
+  int32_t (*accept)(void *user, void *state, int32_t token); /* it came next. AERIE_E_MISMATCH: it may not (asked of drafted
+                                                                tokens); the state is only destroyed then */
+  void (*destroy)(void *user, void *state);
+  aerie_hold_fn hold;    /* as in aerie_token_source */
+  aerie_hold_fn release;
+} aerie_constraint;
+
+/* From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
+ * none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
+ * to begin with. [session] */
+AERIE_API int32_t aerie_session_set_constraint(aerie_session *session, const aerie_constraint *constraint, aerie_error *err);
+
 /* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
  * context; nothing is appended then. [session] */
 AERIE_API int32_t aerie_session_append(aerie_session *session, const int32_t *tokens, size_t n, aerie_error *err);
@@ -371,7 +411,7 @@ enum {
   AERIE_STEP_DONE = 2      /* tokens may have come out; the text has ended (finish) */
 };
 enum { AERIE_FINISH_NONE = 0, AERIE_FINISH_EOS = 1, AERIE_FINISH_STOP_TOKEN = 2, AERIE_FINISH_STOP_STRING = 3,
-       AERIE_FINISH_CONTEXT = 4 };
+       AERIE_FINISH_CONTEXT = 4, AERIE_FINISH_CONSTRAINT = 5 /* no token may come next */ };
 
 typedef struct aerie_token { /* frozen */
   int32_t id;

@@ -12,6 +12,7 @@ extern "C" {
 
 typedef struct aerie_tokenizer aerie_tokenizer;
 typedef struct aerie_decoder aerie_decoder;
+typedef struct aerie_grammar aerie_grammar;
 
 /* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
  * none; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: of a newer version. [any] */
@@ -41,6 +42,28 @@ AERIE_API int32_t aerie_decoder_push(aerie_decoder *decoder, int32_t token, cons
                                      aerie_error *err);
 /* What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder] */
 AERIE_API int32_t aerie_decoder_finish(aerie_decoder *decoder, const char **text, size_t *size, aerie_error *err);
+
+/* ---- grammars: text of a given form, by aerie_session_set_constraint (docs/grammars.md) ---- */
+
+typedef struct aerie_grammar_options {
+  uint32_t struct_size;
+  int32_t n_end_tokens;
+  const int32_t *end_tokens; /* allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once
+                                nothing can follow (AERIE_FINISH_CONSTRAINT) */
+} aerie_grammar_options;
+/* From GBNF, llama.cpp's notation, whose start is the rule "root". Immutable, may be shared by sessions on many threads; retains the
+ * tokenizer. options may be NULL. AERIE_E_BAD_FORMAT: no grammar, with the line; AERIE_E_UNSUPPORTED: left recursion;
+ * AERIE_E_LIMIT: it grows too large. [any] */
+AERIE_API int32_t aerie_grammar_create(aerie_tokenizer *tokenizer, const char *gbnf, const aerie_grammar_options *options,
+                                       aerie_grammar **out, aerie_error *err);
+/* JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
+ * is not known, by its path. [any] */
+AERIE_API int32_t aerie_grammar_create_json(aerie_tokenizer *tokenizer, const char *schema, const aerie_grammar_options *options,
+                                            aerie_grammar **out, aerie_error *err);
+AERIE_API void aerie_grammar_release(aerie_grammar *grammar);
+/* Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
+ * then. [any] */
+AERIE_API int32_t aerie_grammar_constraint(aerie_grammar *grammar, aerie_constraint *out, aerie_error *err);
 
 #ifdef __cplusplus
 }
