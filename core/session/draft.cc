@@ -47,6 +47,8 @@ Status Session::start_cycle(bool any_rows) {
   }
   if (max_tokens_ > 0) room = std::min<int64_t>(room, max_tokens_);
   max_emit_ = static_cast<int32_t>(room);
+  if (const Status s = look_ahead(); !s.ok()) give_up(s);
+  if (!active()) return {};
   tree_.reset(text_.back());
   drawn_.reset();
   cycle_ms_ = 0;
@@ -198,10 +200,20 @@ Status Session::take_candidates() {
     } else {
       confidence_.resize(width);
       for (size_t i = 0; i < width; ++i) confidence_[i] = kernels::exp_own(c.logp[row * width + i]);
-      count_proposed(tree_.add_children(parent, {c.token.data() + row * width, width}, confidence_));
+      const auto tokens = c.token.begin() + static_cast<std::ptrdiff_t>(row * width);
+      children_.assign(tokens, tokens + c.width);
+      if (rules_.active()) drop_forbidden(parent);
+      count_proposed(tree_.add_children(parent, children_, confidence_));
     }
   }
   return {};
+}
+
+// Of children_, to be those of `parent`, what cannot come there.
+void Session::drop_forbidden(int32_t parent) {
+  path_.resize(static_cast<size_t>(tree_[parent].depth));
+  for (int32_t a = parent; a > 0; a = tree_[a].parent) path_[static_cast<size_t>(tree_[a].depth) - 1] = tree_[a].token;
+  rules_.drop_forbidden(path_, children_);
 }
 
 // No node of this cycle's tree is deeper.

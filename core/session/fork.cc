@@ -15,6 +15,7 @@ Result<std::unique_ptr<Session>> Session::fork(uint32_t stream) {
   f->stops_stale_ = stops_stale_;
   f->finish_ = finish_;
   f->stop_bytes_ = stop_bytes_;
+  AERIE_TRY(f->rules_.take_over(rules_));
   f->kv_.share(kv_, kv_len_);
   f->kv_len_ = kv_len_;
   f->place_ = place_;

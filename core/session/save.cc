@@ -66,6 +66,7 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
     case Finish::stop_token: s.finish = SavedFinish::stop_token; break;
     case Finish::stop_string: s.finish = SavedFinish::stop_string; break;
     case Finish::none:
+    case Finish::constraint:      // who restores it has another, or none
     case Finish::context: break;  // a longer context may be there to restore into
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;

@@ -8,6 +8,10 @@
 
 namespace aerie {
 
+namespace {
+constexpr float kMostBias = 1e6f;  // of a token that is to come whatever others say: no sum overflows
+}  // namespace
+
 Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<Model> model, SessionOptions options) {
   AERIE_ASSIGN(auto s, make(std::move(model), std::move(options)));
   for (const auto& side : s->sides_)
@@ -29,10 +33,12 @@ Session::Session(std::shared_ptr<Model> model, SessionOptions options)
     : model_(std::move(model)),
       options_(std::move(options)),
       max_context_(options_.max_context > 0 ? options_.max_context : model_->config().max_context),
-      kv_(model_->pool(), max_context_, kMaxTreeRows) {}
+      kv_(model_->pool(), max_context_, kMaxTreeRows),
+      rules_(model_->config().vocab_size, model_->config().vocab_used) {}
 
 Status Session::start() {
-  AERIE_TRY(check_sampling(options_.sampling));
+  AERIE_TRY(check_sampling(options_.sampling, options_.logits));
+  rules_.set(options_.logits);
   for (const int32_t t : options_.stop_tokens)
     if (t < 0 || t >= model_->config().vocab_size)
       return error(Code::invalid_argument, "stop token " + std::to_string(t) + " is not in the vocabulary");
@@ -64,10 +70,21 @@ Session::~Session() {
   }
 }
 
-Status Session::check_sampling(const kernels::Sampling& s) const {
+Status Session::check_sampling(const kernels::Sampling& s, const LogitOptions& logits) const {
   AERIE_TRY(in_range("sampling: temperature", s.temperature, 0, 1000));
   AERIE_TRY(in_range("sampling: top_p", s.top_p, 0, 1));
   AERIE_TRY(in_range("sampling: min_p", s.min_p, 0, 1));
+  const PenaltyOptions& p = logits.penalties;
+  AERIE_TRY(in_range("sampling: repetition_penalty", p.repetition, 0.01, 100));
+  AERIE_TRY(in_range("sampling: presence_penalty", p.presence, -100, 100));
+  AERIE_TRY(in_range("sampling: frequency_penalty", p.frequency, -100, 100));
+  AERIE_TRY(in_range("sampling: penalty_window", p.window, 0, INT32_MAX));
+  for (const LogitBias& b : logits.biases) {
+    if (b.token < 0 || b.token >= model_->config().vocab_size)
+      return error(Code::invalid_argument, "sampling: logit_bias: token " + std::to_string(b.token) + " is not in the vocabulary");
+    if (!(b.bias <= kMostBias))  // NaN too
+      return error(Code::invalid_argument, "sampling: logit_bias of token " + std::to_string(b.token) + " is " + std::to_string(b.bias));
+  }
   return in_range("sampling: top_k", s.top_k, 0, INT32_MAX);
 }
 
@@ -93,6 +110,7 @@ Status Session::append(std::span<const int32_t> tokens) {
   discard();
   text_.insert(text_.end(), tokens.begin(), tokens.end());
   generated_from_ = text_.size();
+  rules_.begin_at(text_.size());
   stops_.reset();
   if (!tokens.empty()) finish_ = Finish::none;
   return {};
@@ -116,6 +134,7 @@ Status Session::rewind(size_t length) {
   }
   if (length == 0) from_image_ = false;
   generated_from_ = std::min(generated_from_, length);
+  rules_.rewound(length);
   stops_stale_ = true;
   return {};
 }
@@ -128,11 +147,20 @@ void Session::rescan_stops() {
   stops_stale_ = false;
 }
 
-Status Session::set_sampling(const kernels::Sampling& sampling) {
-  AERIE_TRY(check_sampling(sampling));
+Status Session::set_sampling(const kernels::Sampling& sampling, const LogitOptions& logits) {
+  AERIE_TRY(check_sampling(sampling, logits));
+  LogitOptions own = logits;
   discard();
+  rules_.set(own);
   options_.sampling = sampling;
+  options_.logits = std::move(own);
   return {};
+}
+
+Status Session::set_constraint(std::shared_ptr<const Constraint> constraint) {
+  discard();
+  if (finish_ == Finish::constraint) finish_ = Finish::none;
+  return rules_.constrain(std::move(constraint), text_.size());
 }
 
 Status Session::set_tree(PolicySpec tree) {

@@ -19,6 +19,7 @@
 #include "core/policy/tree_policy.h"
 #include "core/tree/level_product.h"
 #include "core/sampling/distribution.h"
+#include "core/sampling/logit_rules.h"
 #include "core/session/device_draft.h"
 #include "core/session/draft_calls.h"
 #include "core/session/draft_side.h"
@@ -35,6 +36,7 @@ struct SessionOptions {
   std::shared_ptr<Drafter> drafter;
   std::vector<std::shared_ptr<Drafter>> more_drafters;  // `auto` chooses between all of them, cycle by cycle
   kernels::Sampling sampling;
+  LogitOptions logits;
   PolicySpec tree{"eagle2"};
   std::function<std::unique_ptr<TreePolicy>()> policy;  // one that has no name (benchmarks); null: `tree`'s
   // Milliseconds that a pass over so many rows is taken to cost, the target's or a drafter's (tests, which no other machine
@@ -55,7 +57,7 @@ struct EmittedToken {
 };
 
 enum class StepState { pending, tokens, done };
-enum class Finish { none, eos, stop_token, stop_string, context };
+enum class Finish { none, eos, stop_token, stop_string, context, constraint };
 
 struct StepResult {
   StepState state = StepState::pending;
@@ -93,9 +95,10 @@ class Session {
 
   Status append(std::span<const int32_t> tokens);
   Status rewind(size_t length);
-  Status set_sampling(const kernels::Sampling& sampling);
+  Status set_sampling(const kernels::Sampling& sampling, const LogitOptions& logits = {});
   Status set_tree(PolicySpec tree);
   void set_stop_strings(std::vector<std::string> strings, StopScanner::TokenBytes bytes);
+  Status set_constraint(std::shared_ptr<const Constraint> constraint);  // null: none
   // max_tokens 0: whatever one cycle gives. budget zero: no limit. Busy while it is in a batch.
   Status step(int32_t max_tokens, std::chrono::microseconds budget, StepResult* out);
   // *size: bytes it takes. Nothing is written to an empty `out`. An unfinished cycle is discarded.
@@ -126,7 +129,7 @@ class Session {
   Session(std::shared_ptr<Model> model, SessionOptions options);
   static Result<std::unique_ptr<Session>> make(std::shared_ptr<Model> model, SessionOptions options);  // no drafter has begun
   Status start();
-  Status check_sampling(const kernels::Sampling& s) const;
+  Status check_sampling(const kernels::Sampling& s, const LogitOptions& logits) const;
   Status check_tree(const TreePolicy& policy) const;
 
   // session.cc: the machine, as a Stepper drives it
@@ -186,6 +189,7 @@ class Session {
   bool one_pass() const { return side_->one_pass(); }
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
+  void drop_forbidden(int32_t parent);
   std::span<const float> target_logits(const Candidates& c, size_t row);
   int32_t most_levels() const;
   void take_best(std::span<const int32_t> token, std::span<const float> logp);
@@ -263,11 +267,20 @@ class Session {
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void record_download(Plan& plan, const kernels::Tensor& logits);
   Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  bool walks_on_host() const { return options_.sampled_rule || rules_.active(); }
+  Status not_finite() const;
   Status walk_result(const Walks& walks);
   void ask_extra_rows();
   void stage_extra_rows(RowsBuilder* rows, Walks* walks);
   void tell_choices(const Walks& walks);
   Status sampled_result();
+  // walk_rules.cc
+  Status ruled_result();
+  Result<bool> walked(int32_t token);
+  Status look_ahead();
+  Status look_behind();
+  Finish finish_of(int32_t token) const;
+  size_t most_emitted() const;
   void truncate();
   void count_cycle();
   void commit();
@@ -296,6 +309,7 @@ class Session {
   bool weighs_ = true;              // costs are told, and measured, in this cycle
   uint32_t rested_ = 0;             // cycles at rest
   bool behind_drafts_ = false;      // a drafter's pass was among the last ones
+  LogitRules rules_;
   StopScanner stops_;
   bool stops_stale_ = false;        // they are to be shown what was generated once more
 
@@ -326,7 +340,7 @@ class Session {
   DrawnTree drawn_;
   MultiRound multi_round_;
   Distribution distribution_;
-  std::vector<int32_t> frontier_, selected_, tail_;
+  std::vector<int32_t> frontier_, selected_, tail_, children_, path_;
   LevelOffer offer_;
   bool offer_decided_ = false, rows_decided_ = false;
   std::vector<double> row_worth_;  // of the nodes that the batch decides about
@@ -339,7 +353,7 @@ class Session {
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
   bool host_proposed_ = false;  // propose_host was called in this cycle, and went well
   std::vector<int32_t> extra_token_, extra_parent_, extra_depth_, choice_;
-  std::vector<float> logits_;   // sampled rule only: (rows, V)
+  std::vector<float> logits_;   // of walks on the host: (rows, V)
   std::vector<double> law_;
   std::vector<float> confidence_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;

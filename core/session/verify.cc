@@ -1,6 +1,8 @@
 // Verify and commit: one target pass over the selected nodes, the walk, and what it keeps.
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <utility>
 
 #include "core/session/session.h"
 #include "kernels/fp_env.h"
@@ -12,17 +14,20 @@ namespace {
 // The target's law for the sampled rule, from logits in host memory.
 class HostLaw final : public TargetLaw {
  public:
-  HostLaw(std::span<const float> logits, int32_t vocab, int32_t used, const kernels::Sampling& sampling,
-          Distribution& distribution)
-      : logits_(logits), vocab_(vocab), used_(used), sampling_(sampling), distribution_(distribution) {}
+  using Logits = std::function<Result<std::span<const float>>(int32_t row)>;
+  using Ends = std::function<Result<bool>(int32_t token)>;
+  HostLaw(Logits logits, Ends ends, int32_t vocab, int32_t used, const kernels::Sampling& sampling, Distribution& distribution)
+      : logits_(std::move(logits)), ends_(std::move(ends)), vocab_(vocab), used_(used), sampling_(sampling), distribution_(distribution) {}
   int32_t vocab() const override { return vocab_; }
+  Result<bool> ends(int32_t token) override { return ends_(token); }
   Status probabilities(int32_t row, std::span<double> p) override {
-    const auto v = static_cast<size_t>(vocab_);
-    return distribution_.compute(logits_.subspan(static_cast<size_t>(row) * v, v), used_, sampling_, p);
+    AERIE_ASSIGN(const std::span<const float> logits, logits_(row));
+    return distribution_.compute(logits, used_, sampling_, p);
   }
 
  private:
-  std::span<const float> logits_;
+  Logits logits_;
+  Ends ends_;
   int32_t vocab_, used_;
   const kernels::Sampling& sampling_;
   Distribution& distribution_;
@@ -100,7 +105,7 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
     rows->tree(rows_.token[static_cast<size_t>(i)], size, tail_);
   }
   if (!device_.on()) walks->tree(rows_);
-  if (!options_.sampled_rule) {
+  if (!walks_on_host()) {
     walk_ = walks->start(options_.sampling, size - 1, first_row_, deepest());
     for (int32_t i = 1; i <= deepest(); ++i) walks->keep(walk_, i, kv_.slot(size - 1 + i));
   }
@@ -109,20 +114,22 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
     if (side->usable() && side->features()) tapped->push_back({side->drafter().taps(), first_row_, side->tap(n)});
 }
 
-// The sampled rule walks on the host.
+// Walks on the host: the sampled rule's, and those that rules take part in.
 void Session::record_download(Plan& plan, const kernels::Tensor& logits) {
   if (device_.on()) device_.download(plan);
-  if (!options_.sampled_rule) return;
+  if (!walks_on_host()) return;
   logits_.resize(static_cast<size_t>(rows_.size()) * static_cast<size_t>(logits.cols));
   plan.add(kernels::Download{logits_.data(), kernels::rows(logits, first_row_, rows_.size()).data,
                              static_cast<int64_t>(logits_.size() * 4)});
 }
 
+Status Session::not_finite() const {
+  return error(Code::device, "the target produced a logit that is not finite after token " + std::to_string(text_.size() - 1));
+}
+
 Status Session::walk_result(const Walks& walks) {
   const auto steps = walks.result(walk_);
-  if (steps.empty())
-    return error(Code::device, "the target produced a logit that is not finite after token " +
-                                   std::to_string(text_.size() - 1));
+  if (steps.empty()) return not_finite();
   steps_.assign(steps.begin(), steps.end());
   for (kernels::WalkStep& s : steps_) s.row -= first_row_;
   return {};
@@ -131,34 +138,40 @@ Status Session::walk_result(const Walks& walks) {
 Status Session::sampled_result() {
   const kernels::FpEnv env;
   const LlamaConfig& config = model_->config();
-  HostLaw law(logits_, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
+  const auto v = static_cast<size_t>(config.vocab_size);
+  const auto raw = [&](int32_t row) { return std::span<const float>(logits_).subspan(static_cast<size_t>(row) * v, v); };
+  AERIE_TRY(rules_.begin_walk(text_, generated_from_));
+  HostLaw law([&](int32_t row) { return rules_.active() ? rules_.apply(raw(row)) : Result<std::span<const float>>(raw(row)); },
+              [&](int32_t token) { return rules_.active() ? walked(token) : Result<bool>(false); }, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
   const auto root = static_cast<int64_t>(text_.size()) - 1;
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, root);
   std::vector<SampledStep>& path = sampled_steps_;
   AERIE_TRY(multi_round_.verify(rows_, drawn_, policy_->draw_order(), root, law, dice, &path));
   steps_.clear();
-  const auto v = static_cast<size_t>(config.vocab_size);
-  for (const SampledStep& s : path) {
-    const std::span<const float> row(logits_.data() + static_cast<size_t>(s.row) * v, v);
-    steps_.push_back({s.row, s.token, static_cast<float>(raw_logprob(row, config.vocab_used, s.token)), 0});
-  }
+  for (const SampledStep& s : path)
+    steps_.push_back({s.row, s.token, static_cast<float>(raw_logprob(raw(s.row), config.vocab_used, s.token)), 0});
   return {};
+}
+
+// What a token ends by itself.
+Finish Session::finish_of(int32_t token) const {
+  const auto listed = [token](const std::vector<int32_t>& ids) { return std::find(ids.begin(), ids.end(), token) != ids.end(); };
+  if (!options_.ignore_eos && listed(model_->config().eos_ids)) return Finish::eos;
+  return listed(options_.stop_tokens) ? Finish::stop_token : Finish::none;
+}
+
+size_t Session::most_emitted() const {
+  return static_cast<size_t>(max_tokens_ > 0 ? std::min(max_emit_, max_tokens_) : max_emit_);
 }
 
 // Cut the walk at a limit, an end of text, a stop token or a stop string.
 void Session::truncate() {
-  const LlamaConfig& config = model_->config();
   rescan_stops();
-  size_t keep = std::min(steps_.size(), static_cast<size_t>(max_emit_));
-  if (max_tokens_ > 0) keep = std::min(keep, static_cast<size_t>(max_tokens_));
-  const auto listed = [](const std::vector<int32_t>& ids, int32_t t) {
-    return std::find(ids.begin(), ids.end(), t) != ids.end();
-  };
+  size_t keep = std::min(steps_.size(), most_emitted());
   for (size_t i = 0; i < keep; ++i) {
     const int32_t t = steps_[i].token;
-    if (!options_.ignore_eos && listed(config.eos_ids, t)) finish_ = Finish::eos;
-    else if (listed(options_.stop_tokens, t)) finish_ = Finish::stop_token;
-    else if (stops_.active()) {
+    finish_ = finish_of(t);
+    if (finish_ == Finish::none && stops_.active()) {
       const int32_t cut = stops_.push(t, i > 0 ? steps_[i - 1].token : text_.back());
       if (cut >= 0) {
         finish_ = Finish::stop_string;
@@ -189,17 +202,18 @@ void Session::count_cycle() {
 
 Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
   if (device_.on()) take_device_draft();
-  AERIE_TRY(options_.sampled_rule ? sampled_result() : walk_result(walks));
+  AERIE_TRY(options_.sampled_rule ? sampled_result() : rules_.active() ? ruled_result() : walk_result(walks));
   if (!extra_token_.empty()) tell_choices(walks);
   for (const auto& side : sides_) side->pass_ended();
   tell_outcome();
   count_choice();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
   truncate();
+  AERIE_TRY(look_behind());
   emitted_.clear();
   for (size_t i = 0; i < steps_.size(); ++i)
     emitted_.push_back({steps_[i].token, steps_[i].logprob, i < drafted});
-  if (!options_.sampled_rule) return {};  // the pass has kept what it walked through
+  if (!walks_on_host()) return {};  // the pass has kept what it walked through
   const auto size = static_cast<int64_t>(text_.size());
   for (size_t i = 1; i < steps_.size(); ++i) {
     copy_src->push_back(kv_.scratch_slot(steps_[i].row - 1));
@@ -216,6 +230,7 @@ void Session::commit() {
   for (const auto& side : followed())
     if (side->usable()) side->took(frontier_, static_cast<int64_t>(text_.size()));
   for (const kernels::WalkStep& s : steps_) text_.push_back(s.token);
+  if (!cut_) rules_.commit(text_.size());
   kv_len_ += static_cast<int64_t>(steps_.size());
   phase_ = Phase::idle;
 }

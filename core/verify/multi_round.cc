@@ -136,7 +136,8 @@ Status MultiRound::verify(const TreeRows& rows, const DrawnTree& drawn, bool dra
     const std::span<const double> q = draws ? std::span<const double>(draws->q) : std::span<const double>();
     AERIE_TRY(round(row_, q, children_, root_position + 1 + depth, dice, &token, &accepted));
     out->push_back({row, token});
-    row = accepted >= 0 ? child_rows_[static_cast<size_t>(accepted)] : -1;
+    AERIE_ASSIGN(const bool ended, target.ends(token));
+    row = accepted >= 0 && !ended ? child_rows_[static_cast<size_t>(accepted)] : -1;
   }
   return {};
 }

@@ -7,6 +7,8 @@
 
 #include "kernels/cpu/op_kernels.h"
 #include "kernels/cpu/scores.h"
+#include "kernels/cpu/task_scratch.h"
+#include "kernels/host_draw.h"
 #include "kernels/scalar_math.h"
 
 namespace aerie::kernels::cpu {
@@ -200,3 +202,23 @@ void run(const Walk& op, int32_t q, int, Scratch& scratch) {
 }
 
 }  // namespace aerie::kernels::cpu
+
+namespace aerie::kernels {
+
+bool sum_on_host(std::span<const float> logits, HostLogits* out) {
+  const auto n = static_cast<int64_t>(logits.size());
+  cpu::Candidate best;
+  if (!cpu::max_row(logits.data(), n, &best) || best.id < 0) return false;
+  *out = {best.score, log_positive(cpu::sum_exp_row(logits.data(), n, best.score))};
+  return true;
+}
+
+int32_t draw_on_host(std::span<const float> logits, const Sampling& sampling, int64_t position) {
+  const auto n = static_cast<int64_t>(logits.size());
+  cpu::Candidate best;
+  if (!cpu::max_row(logits.data(), n, &best) || best.id < 0) return -1;
+  cpu::TaskScratch scratch;
+  return cpu::draw(logits.data(), n, sampling, position, best, scratch.get());
+}
+
+}  // namespace aerie::kernels

@@ -46,6 +46,25 @@ std::string of_64_bits(const std::string& value) {
   return errno == ERANGE ? value + " is more than 18446744073709551615" : not_negative(value);
 }
 
+// Of "ID=BIAS". Throws what std::sto... do.
+aerie_logit_bias logit_bias(const std::string& value) {
+  const size_t split = value.find('=');
+  size_t id_end = 0, bias_end = 0;
+  const std::string id = value.substr(0, split), bias = split == std::string::npos ? "" : value.substr(split + 1);
+  const aerie_logit_bias b{std::stoi(id, &id_end), std::stof(bias, &bias_end)};
+  if (id_end != id.size() || bias_end != bias.size() || std::isnan(b.bias)) throw std::invalid_argument(value);
+  return b;
+}
+
+std::string bias_error(const std::string& value) {
+  try {
+    (void)logit_bias(value);
+    return {};
+  } catch (const std::logic_error&) {
+    return "'" + value + "' is no ID=BIAS: 42=-1.5, 42=-inf";
+  }
+}
+
 std::string device_error(const std::string& value) {
   const std::string kind = value.substr(0, value.find(':'));
   return kind == "cpu" || kind == "cuda" ? std::string{} : "there are cpu, cpu:LEVEL, cuda and cuda:N, not " + value;
@@ -130,6 +149,11 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--min-p", min_p, "0: off")->check(finite)->check(CLI::Range(0.0, 1.0));
   app.add_option("--seed", seed, "same seed, same text")->capture_default_str()->check(of_64_bits);
   app.add_option("--stream-id", stream, "noise stream");
+  app.add_option("--repetition-penalty", repetition_penalty, "of tokens that prompt or text have: logits above 0 are divided by it, others multiplied; 1: off")->check(finite);
+  app.add_option("--presence-penalty", presence_penalty, "taken from logits of tokens that were generated; 0: off")->check(finite);
+  app.add_option("--frequency-penalty", frequency_penalty, "the same, as often as they were; 0: off")->check(finite);
+  app.add_option("--penalty-window", penalty_window, "penalties look at so many tokens, the newest; 0: all")->check(not_negative);
+  app.add_option("--logit-bias", biases, "ID=BIAS is added to the logit of token ID; -inf: never; may be repeated")->check(bias_error);
 }
 
 aerie_sampling SamplingOptions::get() const {
@@ -141,14 +165,23 @@ aerie_sampling SamplingOptions::get() const {
   s.top_k = top_k;
   s.seed = seed;
   s.stream = stream;
+  s.repetition_penalty = static_cast<float>(repetition_penalty);
+  s.presence_penalty = static_cast<float>(presence_penalty);
+  s.frequency_penalty = static_cast<float>(frequency_penalty);
+  s.penalty_window = penalty_window;
   return s;
 }
 
+std::vector<aerie_logit_bias> SamplingOptions::logit_biases() const {
+  std::vector<aerie_logit_bias> all;
+  for (const std::string& b : biases) all.push_back(logit_bias(b));
+  return all;
+}
+
 SessionSettings::SessionSettings(const std::vector<aerie_drafter_handle*>& drafters, const SamplingOptions& s, const TreeOptions& t)
-    : sampling(s.get()), tree(t.get()) {
+    : biases(s.logit_biases()), sampling(s.get()), tree(t.get()) {
   AERIE_INIT(options);
-  options.sampling = &sampling;
-  options.tree = &tree;
+  point();
   if (drafters.empty()) return;
   options.drafter = drafters[0];
   options.more_drafters = drafters.data() + 1;
@@ -156,7 +189,13 @@ SessionSettings::SessionSettings(const std::vector<aerie_drafter_handle*>& draft
 }
 
 SessionSettings::SessionSettings(const SessionSettings& other)
-    : sampling(other.sampling), tree(other.tree), options(other.options) {
+    : biases(other.biases), sampling(other.sampling), tree(other.tree), options(other.options) {
+  point();
+}
+
+void SessionSettings::point() {
+  sampling.logit_bias = biases.data();
+  sampling.n_logit_bias = static_cast<int32_t>(biases.size());
   options.sampling = &sampling;
   options.tree = &tree;
 }

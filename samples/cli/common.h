@@ -78,6 +78,7 @@ using Session = std::unique_ptr<aerie_session, Releaser<aerie_session, aerie_ses
 using Profile = std::unique_ptr<aerie_profile, Releaser<aerie_profile, aerie_profile_release>>;
 using Batch = std::unique_ptr<aerie_batch, Releaser<aerie_batch, aerie_batch_release>>;
 using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aerie_tokenizer_release>>;
+using Grammar = std::unique_ptr<aerie_grammar, Releaser<aerie_grammar, aerie_grammar_release>>;
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
 struct ModelOptions {
@@ -108,12 +109,17 @@ struct SamplingOptions {
   int top_k = 0;
   uint64_t seed = 1;
   uint32_t stream = 0;
+  double repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  int penalty_window = 0;
+  std::vector<std::string> biases;  // ID=BIAS
   void add_to(CLI::App& app);
-  aerie_sampling get() const;
+  aerie_sampling get() const;  // but for the biases
+  std::vector<aerie_logit_bias> logit_biases() const;
 };
 
 // aerie_session_options, with what they point at.
 struct SessionSettings {
+  std::vector<aerie_logit_bias> biases;
   aerie_sampling sampling;
   aerie_tree_options tree;
   aerie_session_options options;
@@ -121,6 +127,9 @@ struct SessionSettings {
   SessionSettings(const std::vector<aerie_drafter_handle*>& drafters, const SamplingOptions& s, const TreeOptions& t);
   SessionSettings(const SessionSettings& other);
   SessionSettings& operator=(const SessionSettings&) = delete;
+
+ private:
+  void point();
 };
 Session create_session(aerie_model* model, const aerie_session_options& options);
 

@@ -20,7 +20,7 @@ struct RunOptions {
   TreeOptions tree;
   SamplingOptions sampling;
   std::vector<std::string> drafters, stops;
-  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile;
+  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema;
   int max_tokens = 128;
   bool json = false, compare = false, ignore_eos = false, special = false;
 };
@@ -46,13 +46,40 @@ std::string tokens_error(const std::string& list) {
   return parse_tokens(list, &ids) ? std::string{} : "'" + list + "' is no list of token ids: 1,2,3";
 }
 
-Session make_session(const RunOptions& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer) {
+// The grammar or schema that the text is to have the form of; null: none.
+Grammar open_grammar(const RunOptions& o, aerie_model* model, aerie_tokenizer* tokenizer) {
+  const bool json = !o.schema.empty();
+  if (!json && o.grammar.empty()) return nullptr;
+  if (!tokenizer) throw Failure("--grammar and --json-schema need a model with a tokenizer");
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
+  aerie_grammar_options options;
+  AERIE_INIT(options);
+  options.end_tokens = info.eos_ids;
+  options.n_end_tokens = info.n_eos;
+  const std::string text = json && o.schema.starts_with('{') ? o.schema : read_text(json ? o.schema : o.grammar);
+  aerie_grammar* grammar = nullptr;
+  check([&](aerie_error* e) {
+    return (json ? aerie_grammar_create_json : aerie_grammar_create)(tokenizer, text.c_str(), &options, &grammar, e);
+  });
+  return Grammar(grammar);
+}
+
+Session make_session(const RunOptions& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer,
+                     aerie_grammar* grammar) {
   SessionSettings settings(drafters, o.sampling, o.tree);
   aerie_session_options& s = settings.options;
   s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.verify = !drafters.empty() && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
   s.ignore_eos = o.ignore_eos;
   Session out = create_session(model, s);
+  if (grammar) {
+    aerie_constraint constraint;
+    AERIE_INIT(constraint);
+    check([&](aerie_error* e) { return aerie_grammar_constraint(grammar, &constraint, e); });
+    check([&](aerie_error* e) { return aerie_session_set_constraint(out.get(), &constraint, e); });
+  }
   if (!o.stops.empty()) {
     if (!tokenizer) throw Failure("--stop needs a model with a tokenizer");
     std::vector<const char*> list;
@@ -122,6 +149,7 @@ const char* finish_text(const Generated& g) {
     case AERIE_FINISH_STOP_TOKEN: return "stop token";
     case AERIE_FINISH_STOP_STRING: return "stop string";
     case AERIE_FINISH_CONTEXT: return "context";
+    case AERIE_FINISH_CONSTRAINT: return "constraint";
     default: return g.cancelled ? "cancelled" : "max tokens";
   }
 }
@@ -181,21 +209,22 @@ int run_command(const RunOptions& o) {
   std::vector<aerie_drafter_handle*> drafters;
   for (const std::string& d : o.drafters) drafters.push_back(owners.emplace_back(open_drafter(model.get(), d)).get());
   attach_profile(o.profile, runtime.get(), model.get(), o.model, drafters);
+  const Grammar grammar = open_grammar(o, model.get(), tokenizer.get());
   const std::vector<int32_t> prompt = read_prompt(o, model.get(), tokenizer.get());
   std::ofstream trace;
   if (!o.trace.empty()) {
     std::vector<std::string> inputs = o.drafters;
     inputs.insert(inputs.end(), o.model.plugins.begin(), o.model.plugins.end());
-    inputs.insert(inputs.end(), {o.model.model, o.prompt_file, o.profile});
+    inputs.insert(inputs.end(), {o.model.model, o.prompt_file, o.profile, o.grammar, o.schema});
     check_not_read(o.trace, inputs);
     trace.open(path_of(o.trace));
     if (!trace) throw Failure(o.trace + ": cannot be written: " + std::strerror(errno));
   }
   if (o.compare) {  // neither side pays for what happens once: memory touched for the first time
-    const Session warm = make_session(o, model.get(), drafters, tokenizer.get());
+    const Session warm = make_session(o, model.get(), drafters, tokenizer.get(), grammar.get());
     generate(warm.get(), prompt, std::min(o.max_tokens, 64));
   }
-  const Session session = make_session(o, model.get(), drafters, tokenizer.get());
+  const Session session = make_session(o, model.get(), drafters, tokenizer.get(), grammar.get());
   std::optional<StopOnInterrupt> interruptible(session.get());  // from the first letter on
   Printer printer(tokenizer.get(), o.json, o.stops);
   if (!o.json && o.tokens.empty()) printer.prompt(prompt);
@@ -217,7 +246,7 @@ int run_command(const RunOptions& o) {
   Comparison c;
   if (o.compare && !g.cancelled)
     c = compare(g, o.verify == "exact", [&](bool with) {
-      const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get());
+      const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get(), grammar.get());
       const StopOnInterrupt stop(again.get());
       return generate(again.get(), prompt, o.max_tokens);
     });
@@ -243,6 +272,8 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file)->check(tokens_error);
   c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
+  auto* grammar = c->add_option("--grammar", o->grammar, "file with a grammar (GBNF) that the text is to follow");
+  c->add_option("--json-schema", o->schema, "file with a JSON Schema, or itself ('{}': any JSON), that the text is to follow")->excludes(grammar);
   c->add_flag("--ignore-eos", o->ignore_eos, "go on after the model's end of text");
   c->add_flag("--json", o->json, "one JSON object");
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");

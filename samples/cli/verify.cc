@@ -31,8 +31,9 @@ struct Case {
     char text[512];
     std::string names = drafter;
     for (const std::string& m : more) names += " --drafter " + m;
-    std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --seed %llu --threads %d",
+    std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --repetition-penalty %g --penalty-window %d --seed %llu --threads %d",
                   names.c_str(), tree.c_str(), nodes, noise.c_str(), sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p,
+                  sampling.repetition_penalty, sampling.penalty_window,
                   static_cast<unsigned long long>(sampling.seed), threads);
     return text;
   }
@@ -255,9 +256,11 @@ struct Sampler {
   const char* name;
   double temperature, top_p, min_p;
   int top_k;
+  double repetition_penalty = 1;
+  int penalty_window = 0;
 };
 constexpr Sampler kSamplers[] = {{"temperature 0", 0, 1, 0, 0}, {"0.7", 0.7, 1, 0, 0}, {"1", 1, 1, 0, 0}, {"top-p", 1, 0.9, 0, 0},
-                                 {"top-k + min-p", 0.8, 1, 0.05, 40}};
+                                 {"top-k + min-p", 0.8, 1, 0.05, 40}, {"0.7 + repetition penalty", 0.7, 1, 0, 0, 1.2, 64}};
 constexpr const char* kNoises[] = {"shared", "none"};
 constexpr int kLeastLength = 8, kMostLength = 64;  // of a text, if none is asked for
 
@@ -314,6 +317,8 @@ void Verification::text() {
   c.sampling.top_p = s.top_p;
   c.sampling.min_p = s.min_p;
   c.sampling.top_k = s.top_k;
+  c.sampling.repetition_penalty = s.repetition_penalty;
+  c.sampling.penalty_window = s.penalty_window;
   c.sampling.seed = random_();
   prompt_ = prompt();
   ++runs_;

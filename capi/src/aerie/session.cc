@@ -12,8 +12,9 @@ using namespace aerie::capi;
 namespace {
 
 constexpr int32_t kMaxMoreDrafters = 15;
+constexpr int32_t kMaxBiases = 1 << 20;
 
-Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
+Status read_sampling(const aerie_sampling* in, kernels::Sampling* out, LogitOptions* logits) {
   aerie_sampling s;
   AERIE_TRY(read_struct(in, &s, "aerie_sampling"));
   out->seed = s.seed;
@@ -22,6 +23,16 @@ Status read_sampling(const aerie_sampling* in, kernels::Sampling* out) {
   out->top_k = s.top_k;
   out->top_p = s.top_p == 0 || s.top_p > 1 ? 1.0f : s.top_p;
   out->min_p = s.min_p;
+  PenaltyOptions& p = logits->penalties;
+  p.repetition = s.repetition_penalty == 0 ? 1.0f : s.repetition_penalty;
+  p.presence = s.presence_penalty;
+  p.frequency = s.frequency_penalty;
+  p.window = s.penalty_window;
+  if (s.n_logit_bias < 0 || s.n_logit_bias > kMaxBiases)
+    return error(Code::invalid_argument, "sampling: n_logit_bias " + std::to_string(s.n_logit_bias));
+  if (s.n_logit_bias > 0) AERIE_TRY(require(s.logit_bias, "sampling: logit_bias"));
+  logits->biases.clear();
+  for (int32_t i = 0; i < s.n_logit_bias; ++i) logits->biases.push_back({s.logit_bias[i].token, s.logit_bias[i].bias});
   return {};
 }
 
@@ -174,7 +185,7 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
     AERIE_TRY(require(o.more_drafters[i], ("more_drafters: number " + std::to_string(i)).c_str()));
     s.more_drafters.push_back(o.more_drafters[i]->drafter);
   }
-  AERIE_TRY(read_sampling(o.sampling, &s.sampling));
+  AERIE_TRY(read_sampling(o.sampling, &s.sampling, &s.logits));
   AERIE_TRY(read_tree(o.tree, o.verify == AERIE_VERIFY_SAMPLED, &s.tree));
   if (o.draft_noise != AERIE_NOISE_SHARED && o.draft_noise != AERIE_NOISE_NONE)
     return error(Code::invalid_argument, "draft_noise: " + std::to_string(o.draft_noise));
@@ -279,8 +290,9 @@ int32_t aerie_session_set_sampling(aerie_session* session, const aerie_sampling*
   return on_session(session, err, [&](Session& s) -> Status {
     AERIE_TRY(require(sampling, "sampling"));
     kernels::Sampling k;
-    AERIE_TRY(read_sampling(sampling, &k));
-    return s.set_sampling(k);
+    LogitOptions logits;
+    AERIE_TRY(read_sampling(sampling, &k, &logits));
+    return s.set_sampling(k, logits);
   });
 }
 

@@ -1,0 +1,29 @@
+// Constraint: what may come next in a text, decided by somebody else: a grammar, a host's matcher (aerie_constraint in aerie.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/status.h"
+
+namespace aerie {
+
+// Behind some tokens. One thread at a time; of different states, any.
+class ConstraintState {
+ public:
+  virtual ~ConstraintState() = default;
+  virtual Result<std::unique_ptr<ConstraintState>> copy() const = 0;
+  // Bit t % 32 of mask[t / 32], all 0 before: token t may come next.
+  virtual Status allowed(std::span<uint32_t> mask) = 0;
+  // It came next. Code::mismatch: it may not; the state is only destroyed then.
+  virtual Status accept(int32_t token) = 0;
+};
+
+class Constraint {
+ public:
+  virtual ~Constraint() = default;
+  virtual Result<std::unique_ptr<ConstraintState>> begin() const = 0;  // before the first token
+};
+
+}  // namespace aerie
