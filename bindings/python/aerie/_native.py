@@ -41,6 +41,7 @@ AERIE_FINISH_EOS = 1
 AERIE_FINISH_STOP_TOKEN = 2
 AERIE_FINISH_STOP_STRING = 3
 AERIE_FINISH_CONTEXT = 4
+AERIE_FINISH_CONSTRAINT = 5
 AERIE_ENCODE_NO_BOS = 1
 AERIE_ENCODE_SPECIAL = 2
 AERIE_WEIGHTS_DEFAULT = 0
@@ -217,7 +218,18 @@ class aerie_drafter_options(Structure):
     ]
 
 
+class aerie_logit_bias(Structure):
+    """frozen"""
+
+    _fields_ = [
+        ("token", c_int32),
+        ("bias", c_float),  # added to the token's logit; -INFINITY: it never comes
+    ]
+
+
 class aerie_sampling(Structure):
+    """Biases come first, then penalties, the session's constraint, temperature, top_k, top_p, min_p and the draw."""
+
     _fields_ = [
         ("struct_size", c_uint32),
         ("top_k", c_int32),  # 0: off
@@ -226,6 +238,13 @@ class aerie_sampling(Structure):
         ("top_p", c_float),  # 0 or >= 1: off
         ("min_p", c_float),  # 0: off
         ("stream", c_uint32),  # noise stream: sessions with equal seeds but different streams differ
+        ("repetition_penalty", c_float),  # of each token in the text, prompt included: a logit above 0 is divided by it, any other multiplied; 0 or 1: off
+        ("presence_penalty", c_float),  # taken from the logit of each token that was generated since the last append; 0: off
+        ("frequency_penalty", c_float),  # the same, as often as it was generated; 0: off
+        ("penalty_window", c_int32),  # penalties look at this many tokens, the newest; 0: all
+        ("logit_bias", POINTER(aerie_logit_bias)),  # copied; a token that is listed twice has the sum
+        ("n_logit_bias", c_int32),
+        ("reserved0", c_int32),
     ]
 
 
@@ -273,6 +292,27 @@ class aerie_token_source(Structure):
         ("bytes", aerie_token_bytes_fn),  # called on the thread that steps
         ("hold", aerie_hold_fn),  # called when a session takes the source; NULL (and so release): the host keeps `user` alive
         ("release", aerie_hold_fn),  # called once for it when the session and its forks have let go, on whatever thread
+    ]
+
+
+class aerie_constraint(Structure):
+    """What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
+    state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+    called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
+    states are its own.
+    """
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("user", c_void_p),
+        ("begin", CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p))),  # before the first token
+        ("copy", CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_void_p))),
+        ("allowed", CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_uint32), c_size_t)),  # Token t may come next: bit t % 32 of mask[t / 32], of n_words words that are all 0 before. What is beyond the model's vocabulary is ignored. None may: the text ends (AERIE_FINISH_CONSTRAINT). The model's end-of-text ids are allowed where the text may end.
+        ("accept", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32)),  # it came next. AERIE_E_MISMATCH: it may not (asked of drafted tokens); the state is only destroyed then
+        ("destroy", CFUNCTYPE(None, c_void_p, c_void_p)),
+        ("hold", aerie_hold_fn),  # as in aerie_token_source
+        ("release", aerie_hold_fn),
     ]
 
 
@@ -386,6 +426,14 @@ class aerie_profile_options(Structure):
     ]
 
 
+class aerie_grammar_options(Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("n_end_tokens", c_int32),
+        ("end_tokens", POINTER(c_int32)),  # allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once nothing can follow (AERIE_FINISH_CONSTRAINT)
+    ]
+
+
 class aerie_convert_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -459,6 +507,10 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
         # clears. [session]
         ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, POINTER(aerie_token_source), POINTER(aerie_error)),
+        # From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
+        # none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
+        # to begin with. [session]
+        ("aerie_session_set_constraint", c_int32, c_void_p, POINTER(aerie_constraint), POINTER(aerie_error)),
         # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
         # context; nothing is appended then. [session]
         ("aerie_session_append", c_int32, c_void_p, POINTER(c_int32), c_size_t, POINTER(aerie_error)),
@@ -468,8 +520,8 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_session_set_sampling", c_int32, c_void_p, POINTER(aerie_sampling), POINTER(aerie_error)),
         # From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. [session]
         ("aerie_session_set_tree", c_int32, c_void_p, POINTER(aerie_tree_options), POINTER(aerie_error)),
-        # A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
-        # writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+        # A second session with the same text, settings, drafters, stop strings and constraint; keys and values are shared until one of
+        # them writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
         # unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
         # drafter that does not begin is no error here (aerie_statistics). [session]
         ("aerie_session_fork", c_int32, c_void_p, POINTER(aerie_fork_options), POINTER(c_void_p), POINTER(aerie_error)),
@@ -580,6 +632,17 @@ FUNCTIONS: dict[str, list[Any]] = {
         ("aerie_decoder_push", c_int32, c_void_p, c_int32, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
         # What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder]
         ("aerie_decoder_finish", c_int32, c_void_p, POINTER(POINTER(c_char)), POINTER(c_size_t), POINTER(aerie_error)),
+        # From GBNF, llama.cpp's notation, whose start is the rule "root". Immutable, may be shared by sessions on many threads; retains the
+        # tokenizer. options may be NULL. AERIE_E_BAD_FORMAT: no grammar, with the line; AERIE_E_UNSUPPORTED: left recursion;
+        # AERIE_E_LIMIT: it grows too large. [any]
+        ("aerie_grammar_create", c_int32, c_void_p, c_char_p, POINTER(aerie_grammar_options), POINTER(c_void_p), POINTER(aerie_error)),
+        # JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
+        # is not known, by its path. [any]
+        ("aerie_grammar_create_json", c_int32, c_void_p, c_char_p, POINTER(aerie_grammar_options), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_grammar_release", None, c_void_p),
+        # Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
+        # then. [any]
+        ("aerie_grammar_constraint", c_int32, c_void_p, POINTER(aerie_constraint), POINTER(aerie_error)),
         # Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
         # AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
         # model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.

@@ -392,8 +392,8 @@ typedef struct aerie_fork_options {
   uint32_t stream; /* noise stream of the fork; 0: a number of its own, from 2^31 up and the same ones at every run that
                       forks in the same order, so that equal seeds do not make equal twins */
 } aerie_fork_options;
-/* A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
- * writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+/* A second session with the same text, settings, drafters, stop strings and constraint; keys and values are shared until one of
+ * them writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
  * unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
  * drafter that does not begin is no error here (aerie_statistics). [session] */
 AERIE_API int32_t aerie_session_fork(aerie_session *session, const aerie_fork_options *options, aerie_session **out,

@@ -57,6 +57,7 @@ namespace Aerie.Native
         internal const int AERIE_FINISH_STOP_TOKEN = 2;
         internal const int AERIE_FINISH_STOP_STRING = 3;
         internal const int AERIE_FINISH_CONTEXT = 4;
+        internal const int AERIE_FINISH_CONSTRAINT = 5;
         internal const uint AERIE_ENCODE_NO_BOS = 1;
         internal const uint AERIE_ENCODE_SPECIAL = 2;
         internal const int AERIE_WEIGHTS_DEFAULT = 0;

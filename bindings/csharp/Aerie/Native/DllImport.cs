@@ -122,6 +122,14 @@ namespace Aerie.Native
         internal static extern int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, aerie_token_source* source, aerie_error* err);
 
         /// <summary>
+        /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
+        /// none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
+        /// to begin with. [session]
+        /// </summary>
+        [DllImport(Library.Core, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_session_set_constraint(IntPtr session, aerie_constraint* constraint, aerie_error* err);
+
+        /// <summary>
         /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
         /// context; nothing is appended then. [session]
         /// </summary>
@@ -141,8 +149,8 @@ namespace Aerie.Native
         internal static extern int aerie_session_set_tree(IntPtr session, aerie_tree_options* tree, aerie_error* err);
 
         /// <summary>
-        /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
-        /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+        /// A second session with the same text, settings, drafters, stop strings and constraint; keys and values are shared until one of
+        /// them writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
         /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
         /// drafter that does not begin is no error here (aerie_statistics). [session]
         /// </summary>
@@ -365,6 +373,32 @@ namespace Aerie.Native
         /// <summary>What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. [decoder]</summary>
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_decoder_finish(IntPtr decoder, byte** text, UIntPtr* size, aerie_error* err);
+
+        /// <summary>
+        /// From GBNF, llama.cpp's notation, whose start is the rule "root". Immutable, may be shared by sessions on many threads; retains the
+        /// tokenizer. options may be NULL. AERIE_E_BAD_FORMAT: no grammar, with the line; AERIE_E_UNSUPPORTED: left recursion;
+        /// AERIE_E_LIMIT: it grows too large. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_grammar_create(IntPtr tokenizer, byte* gbnf, aerie_grammar_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>
+        /// JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
+        /// is not known, by its path. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_grammar_create_json(IntPtr tokenizer, byte* schema, aerie_grammar_options* options, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_grammar_release(aerie_grammar *grammar)</summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern void aerie_grammar_release(IntPtr grammar);
+
+        /// <summary>
+        /// Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
+        /// then. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_grammar_constraint(IntPtr grammar, aerie_constraint* @out, aerie_error* err);
 
         /// <summary>
         /// Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,

@@ -148,7 +148,16 @@ namespace Aerie.Native
         internal IntPtr progress_user;
     }
 
-    /// <summary>struct aerie_sampling</summary>
+    /// <summary>frozen</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_logit_bias
+    {
+        internal int token;
+        /// <summary>added to the token's logit; -INFINITY: it never comes</summary>
+        internal float bias;
+    }
+
+    /// <summary>Biases come first, then penalties, the session's constraint, temperature, top_k, top_p, min_p and the draw.</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal unsafe struct aerie_sampling
     {
@@ -164,6 +173,21 @@ namespace Aerie.Native
         internal float min_p;
         /// <summary>noise stream: sessions with equal seeds but different streams differ</summary>
         internal uint stream;
+        /// <summary>
+        /// of each token in the text, prompt included: a logit above 0 is divided by it, any other
+        /// multiplied; 0 or 1: off
+        /// </summary>
+        internal float repetition_penalty;
+        /// <summary>taken from the logit of each token that was generated since the last append; 0: off</summary>
+        internal float presence_penalty;
+        /// <summary>the same, as often as it was generated; 0: off</summary>
+        internal float frequency_penalty;
+        /// <summary>penalties look at this many tokens, the newest; 0: all</summary>
+        internal int penalty_window;
+        /// <summary>copied; a token that is listed twice has the sum</summary>
+        internal aerie_logit_bias* logit_bias;
+        internal int n_logit_bias;
+        internal int reserved0;
     }
 
     /// <summary>fields that the policy has not stay 0, or it is AERIE_E_INVALID_ARGUMENT</summary>
@@ -236,6 +260,38 @@ namespace Aerie.Native
         /// <summary>called when a session takes the source; NULL (and so release): the host keeps `user` alive</summary>
         internal IntPtr hold;
         /// <summary>called once for it when the session and its forks have let go, on whatever thread</summary>
+        internal IntPtr release;
+    }
+
+    /// <summary>
+    /// What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
+    /// state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+    /// called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
+    /// states are its own.
+    /// </summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_constraint
+    {
+        internal uint struct_size;
+        internal uint reserved;
+        internal IntPtr user;
+        /// <summary>before the first token</summary>
+        internal IntPtr begin;
+        internal IntPtr copy;
+        /// <summary>
+        /// Token t may come next: bit t % 32 of mask[t / 32], of n_words words that are all 0 before. What is beyond the model's
+        /// vocabulary is ignored. None may: the text ends (AERIE_FINISH_CONSTRAINT). The model's end-of-text ids are allowed where
+        /// the text may end.
+        /// </summary>
+        internal IntPtr allowed;
+        /// <summary>
+        /// it came next. AERIE_E_MISMATCH: it may not (asked of drafted
+        /// tokens); the state is only destroyed then
+        /// </summary>
+        internal IntPtr accept;
+        internal IntPtr destroy;
+        /// <summary>as in aerie_token_source</summary>
+        internal IntPtr hold;
         internal IntPtr release;
     }
 
@@ -404,6 +460,19 @@ namespace Aerie.Native
         /// <summary>called between passes on the measuring thread, counting points; 0 cancels. NULL: none</summary>
         internal IntPtr progress;
         internal IntPtr progress_user;
+    }
+
+    /// <summary>struct aerie_grammar_options</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_grammar_options
+    {
+        internal uint struct_size;
+        internal int n_end_tokens;
+        /// <summary>
+        /// allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once
+        /// nothing can follow (AERIE_FINISH_CONSTRAINT)
+        /// </summary>
+        internal int* end_tokens;
     }
 
     /// <summary>struct aerie_convert_options</summary>

@@ -81,7 +81,10 @@ fn aerie() {
     at!(aerie_drafter_options, plugin, 16);
     at!(aerie_drafter_options, progress, 24);
     at!(aerie_drafter_options, progress_user, 32);
-    assert_eq!(size_of::<aerie_sampling>(), 32);
+    assert_eq!(size_of::<aerie_logit_bias>(), 8);
+    at!(aerie_logit_bias, token, 0);
+    at!(aerie_logit_bias, bias, 4);
+    assert_eq!(size_of::<aerie_sampling>(), 64);
     at!(aerie_sampling, struct_size, 0);
     at!(aerie_sampling, top_k, 4);
     at!(aerie_sampling, seed, 8);
@@ -89,6 +92,13 @@ fn aerie() {
     at!(aerie_sampling, top_p, 20);
     at!(aerie_sampling, min_p, 24);
     at!(aerie_sampling, stream, 28);
+    at!(aerie_sampling, repetition_penalty, 32);
+    at!(aerie_sampling, presence_penalty, 36);
+    at!(aerie_sampling, frequency_penalty, 40);
+    at!(aerie_sampling, penalty_window, 44);
+    at!(aerie_sampling, logit_bias, 48);
+    at!(aerie_sampling, n_logit_bias, 56);
+    at!(aerie_sampling, reserved0, 60);
     assert_eq!(size_of::<aerie_tree_options>(), 40);
     at!(aerie_tree_options, struct_size, 0);
     at!(aerie_tree_options, policy, 4);
@@ -120,6 +130,17 @@ fn aerie() {
     at!(aerie_token_source, bytes, 16);
     at!(aerie_token_source, hold, 24);
     at!(aerie_token_source, release, 32);
+    assert_eq!(size_of::<aerie_constraint>(), 72);
+    at!(aerie_constraint, struct_size, 0);
+    at!(aerie_constraint, reserved, 4);
+    at!(aerie_constraint, user, 8);
+    at!(aerie_constraint, begin, 16);
+    at!(aerie_constraint, copy, 24);
+    at!(aerie_constraint, allowed, 32);
+    at!(aerie_constraint, accept, 40);
+    at!(aerie_constraint, destroy, 48);
+    at!(aerie_constraint, hold, 56);
+    at!(aerie_constraint, release, 64);
     assert_eq!(size_of::<aerie_fork_options>(), 8);
     at!(aerie_fork_options, struct_size, 0);
     at!(aerie_fork_options, stream, 4);
@@ -192,6 +213,14 @@ fn profile() {
     at!(aerie_profile_options, drafters, 40);
     at!(aerie_profile_options, progress, 48);
     at!(aerie_profile_options, progress_user, 56);
+}
+
+#[test]
+fn text() {
+    assert_eq!(size_of::<aerie_grammar_options>(), 16);
+    at!(aerie_grammar_options, struct_size, 0);
+    at!(aerie_grammar_options, n_end_tokens, 4);
+    at!(aerie_grammar_options, end_tokens, 8);
 }
 
 #[test]

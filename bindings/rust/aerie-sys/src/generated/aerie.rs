@@ -83,6 +83,8 @@ pub const AERIE_FINISH_STOP_TOKEN: i32 = 2;
 pub const AERIE_FINISH_STOP_STRING: i32 = 3;
 /// `AERIE_FINISH_CONTEXT = 4`
 pub const AERIE_FINISH_CONTEXT: i32 = 4;
+/// `AERIE_FINISH_CONSTRAINT = 5`
+pub const AERIE_FINISH_CONSTRAINT: i32 = 5;
 
 /// `struct aerie_runtime`
 #[repr(C)]
@@ -330,7 +332,18 @@ pub struct aerie_drafter_options {
 }
 default_is_zero!(aerie_drafter_options);
 
-/// `struct aerie_sampling`
+/// frozen
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_logit_bias {
+    /// `int32_t token`
+    pub token: i32,
+    /// added to the token's logit; -INFINITY: it never comes
+    pub bias: f32,
+}
+default_is_zero!(aerie_logit_bias);
+
+/// Biases come first, then penalties, the session's constraint, temperature, top_k, top_p, min_p and the draw.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct aerie_sampling {
@@ -348,6 +361,21 @@ pub struct aerie_sampling {
     pub min_p: f32,
     /// noise stream: sessions with equal seeds but different streams differ
     pub stream: u32,
+    /// of each token in the text, prompt included: a logit above 0 is divided by it, any other
+    /// multiplied; 0 or 1: off
+    pub repetition_penalty: f32,
+    /// taken from the logit of each token that was generated since the last append; 0: off
+    pub presence_penalty: f32,
+    /// the same, as often as it was generated; 0: off
+    pub frequency_penalty: f32,
+    /// penalties look at this many tokens, the newest; 0: all
+    pub penalty_window: i32,
+    /// copied; a token that is listed twice has the sum
+    pub logit_bias: *const aerie_logit_bias,
+    /// `int32_t n_logit_bias`
+    pub n_logit_bias: i32,
+    /// `int32_t reserved0`
+    pub reserved0: i32,
 }
 default_is_zero!(aerie_sampling);
 
@@ -430,6 +458,39 @@ pub struct aerie_token_source {
     pub release: aerie_hold_fn,
 }
 default_is_zero!(aerie_token_source);
+
+/// What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
+/// state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+/// called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
+/// states are its own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_constraint {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `uint32_t reserved`
+    pub reserved: u32,
+    /// `void *user`
+    pub user: *mut c_void,
+    /// before the first token
+    pub begin: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut *mut c_void) -> i32>,
+    /// `int32_t (*copy)(void *user, const void *state, void **copy)`
+    pub copy: Option<unsafe extern "C" fn(user: *mut c_void, state: *const c_void, copy: *mut *mut c_void) -> i32>,
+    /// Token t may come next: bit t % 32 of mask\[t / 32\], of n_words words that are all 0 before. What is beyond the model's
+    /// vocabulary is ignored. None may: the text ends (AERIE_FINISH_CONSTRAINT). The model's end-of-text ids are allowed where
+    /// the text may end.
+    pub allowed: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut c_void, mask: *mut u32, n_words: usize) -> i32>,
+    /// it came next. AERIE_E_MISMATCH: it may not (asked of drafted
+    /// tokens); the state is only destroyed then
+    pub accept: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut c_void, token: i32) -> i32>,
+    /// `void (*destroy)(void *user, void *state)`
+    pub destroy: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut c_void)>,
+    /// as in aerie_token_source
+    pub hold: aerie_hold_fn,
+    /// `aerie_hold_fn release`
+    pub release: aerie_hold_fn,
+}
+default_is_zero!(aerie_constraint);
 
 /// `struct aerie_fork_options`
 #[repr(C)]
@@ -642,6 +703,10 @@ functions! {
     /// Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
     /// clears. \[session\]
     fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, source: *const aerie_token_source, err: *mut aerie_error) -> i32;
+    /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
+    /// none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
+    /// to begin with. \[session\]
+    fn aerie_session_set_constraint(session: *mut aerie_session, constraint: *const aerie_constraint, err: *mut aerie_error) -> i32;
     /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
     /// context; nothing is appended then. \[session\]
     fn aerie_session_append(session: *mut aerie_session, tokens: *const i32, n: usize, err: *mut aerie_error) -> i32;
@@ -651,8 +716,8 @@ functions! {
     fn aerie_session_set_sampling(session: *mut aerie_session, sampling: *const aerie_sampling, err: *mut aerie_error) -> i32;
     /// From the next cycle on. An unfinished one is discarded. AERIE_E_UNSUPPORTED as at aerie_session_create. \[session\]
     fn aerie_session_set_tree(session: *mut aerie_session, tree: *const aerie_tree_options, err: *mut aerie_error) -> i32;
-    /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one of them
-    /// writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
+    /// A second session with the same text, settings, drafters, stop strings and constraint; keys and values are shared until one of
+    /// them writes. It is in no batch, its statistics begin at zero, and it counts as one of the drafter's max_sessions. An
     /// unfinished cycle is discarded, never a committed token. options may be NULL. AERIE_E_LIMIT: max_sessions are taken. A
     /// drafter that does not begin is no error here (aerie_statistics). \[session\]
     fn aerie_session_fork(session: *mut aerie_session, options: *const aerie_fork_options, out: *mut *mut aerie_session, err: *mut aerie_error) -> i32;

@@ -23,6 +23,27 @@ pub struct aerie_decoder {
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `struct aerie_grammar`
+#[repr(C)]
+pub struct aerie_grammar {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_grammar_options`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_grammar_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `int32_t n_end_tokens`
+    pub n_end_tokens: i32,
+    /// allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once
+    /// nothing can follow (AERIE_FINISH_CONSTRAINT)
+    pub end_tokens: *const i32,
+}
+default_is_zero!(aerie_grammar_options);
+
 functions! {
     "aerie-text";
     /// From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
@@ -49,4 +70,16 @@ functions! {
     fn aerie_decoder_push(decoder: *mut aerie_decoder, token: i32, text: *mut *const c_char, size: *mut usize, err: *mut aerie_error) -> i32;
     /// What was held back, as U+FFFD; borrowed as above. The decoder is then fresh. \[decoder\]
     fn aerie_decoder_finish(decoder: *mut aerie_decoder, text: *mut *const c_char, size: *mut usize, err: *mut aerie_error) -> i32;
+    /// From GBNF, llama.cpp's notation, whose start is the rule "root". Immutable, may be shared by sessions on many threads; retains the
+    /// tokenizer. options may be NULL. AERIE_E_BAD_FORMAT: no grammar, with the line; AERIE_E_UNSUPPORTED: left recursion;
+    /// AERIE_E_LIMIT: it grows too large. \[any\]
+    fn aerie_grammar_create(tokenizer: *mut aerie_tokenizer, gbnf: *const c_char, options: *const aerie_grammar_options, out: *mut *mut aerie_grammar, err: *mut aerie_error) -> i32;
+    /// JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
+    /// is not known, by its path. \[any\]
+    fn aerie_grammar_create_json(tokenizer: *mut aerie_tokenizer, schema: *const c_char, options: *const aerie_grammar_options, out: *mut *mut aerie_grammar, err: *mut aerie_error) -> i32;
+    /// `void aerie_grammar_release(aerie_grammar *grammar)`
+    fn aerie_grammar_release(grammar: *mut aerie_grammar);
+    /// Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
+    /// then. \[any\]
+    fn aerie_grammar_constraint(grammar: *mut aerie_grammar, out: *mut aerie_constraint, err: *mut aerie_error) -> i32;
 }
