@@ -6,18 +6,29 @@
 
 namespace aerie {
 
+namespace {
+
+Status accepted(ConstraintState& state, int32_t token) {
+  const Status s = state.accept(token);
+  return s.ok() ? s : s.at("constraint: token " + std::to_string(token) + ", which it allowed");
+}
+
+}  // namespace
+
 LogitRules::LogitRules(int32_t vocab, int32_t vocab_used)
     : vocab_(vocab), used_(static_cast<size_t>(std::min(vocab, vocab_used))) {}
 
 void LogitRules::set(const LogitOptions& options) {
-  biases_ = options.biases;
-  penalties_.set(options.penalties);
-  banned_.clear();
-  for (const LogitBias& b : biases_) {
+  std::vector<LogitBias> biases = options.biases;
+  std::vector<char> banned;
+  for (const LogitBias& b : biases) {
     if (b.bias > -INFINITY) continue;
-    banned_.resize(static_cast<size_t>(vocab_));
-    banned_[static_cast<size_t>(b.token)] = 1;
+    banned.resize(static_cast<size_t>(vocab_));
+    banned[static_cast<size_t>(b.token)] = 1;
   }
+  biases_.swap(biases);
+  banned_.swap(banned);
+  penalties_.set(options.penalties);
 }
 
 Status LogitRules::constrain(std::shared_ptr<const Constraint> constraint, size_t size) {
@@ -63,21 +74,15 @@ void LogitRules::rewound(size_t size) {
 }
 
 Status LogitRules::sync(std::span<const int32_t> text) {
-  if (!constraint_) return {};
-  if (!end_.state) {
-    AERIE_ASSIGN(end_.state, constraint_->begin());
-    end_.known = false;
+  if (!constraint_ || (end_.state && at_ == text.size())) return {};
+  Place place = std::exchange(end_, {});  // a state that fails on the way is in doubt
+  if (!place.state) {
+    AERIE_ASSIGN(place.state, constraint_->begin());
     at_ = from_;
   }
-  while (at_ < text.size()) {
-    const Status s = end_.state->accept(text[at_]);
-    if (!s.ok()) {
-      end_ = {};
-      return s.at("constraint: token " + std::to_string(text[at_]));
-    }
-    end_.known = false;
-    ++at_;
-  }
+  place.known = false;
+  for (; at_ < text.size(); ++at_) AERIE_TRY(accepted(*place.state, text[at_]));
+  end_ = std::move(place);
   return {};
 }
 
@@ -135,9 +140,8 @@ Status LogitRules::begin_walk(std::span<const int32_t> text, size_t generated_fr
 Status LogitRules::push(int32_t token) {
   if (penalties_.any()) penalties_.push(token);
   if (!constraint_) return {};
-  AERIE_TRY(walk_.state->accept(token).at("constraint: it does not accept token " + std::to_string(token) + ", which it allowed"));
   walk_.known = false;
-  return {};
+  return accepted(*walk_.state, token);
 }
 
 Result<std::span<const float>> LogitRules::apply(std::span<const float> logits) {
