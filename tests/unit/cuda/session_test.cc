@@ -1,6 +1,7 @@
 // Whole sessions on the emulated device: the real kernel sources under the real runtime. Same seed, same text, with any
 // drafter, any cutting and any neighbours.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/model/cost_key.h"
@@ -76,6 +77,32 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
     }
     EXPECT_EQ(got, want);
     EXPECT_EQ(session->statistics().drafter_failures, 0u);
+  }
+}
+
+// Their walk is the host's, over logits that are read back; the noise is the same.
+TEST(CudaSession, BiasesAndPenaltiesAreADraftersTooAndChangeNothingWhereTheySayNothing) {
+  const auto model = open_model(target(), checked_cuda(), with_kv(DType::bf16));
+  const auto drafter = open_drafter(model, "eagle", eagle());
+  LogitOptions nothing, all;
+  nothing.biases = {{3, 0.0f}};
+  all.biases = {{26, -INFINITY}, {37, 2.0f}};
+  all.penalties.repetition = 1.3f;
+  for (const float temperature : {0.0f, 0.8f}) {
+    const auto text = [&](const LogitOptions& logits, const std::shared_ptr<Drafter>& with) {
+      SessionOptions o = sampled(temperature);
+      o.max_context = 64;
+      o.logits = logits;
+      o.drafter = with;
+      auto session = must(Session::create(model, o));
+      must(session->append(kPrompt));
+      return generate(*session, 10);
+    };
+    const auto plain = text({}, nullptr), ruled = text(all, nullptr);
+    EXPECT_EQ(text(nothing, nullptr), plain);
+    EXPECT_NE(ruled, plain);
+    EXPECT_EQ(text(all, drafter), ruled);
+    EXPECT_EQ(text(nothing, drafter), plain);
   }
 }
 
