@@ -45,6 +45,8 @@ class Device {
   virtual int warm_ups() const { return 1; }
   // It has memory and a clock of its own: what the host reads back, both wait for.
   virtual bool far() const { return false; }
+  // The host may read its memory where it lies, once a plan has run.
+  virtual bool host_reads() const { return false; }
   // 64-byte aligned device memory, contents undefined; null when there is none.
   virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) = 0;

@@ -268,6 +268,7 @@ class Session {
   void record_download(Plan& plan, const kernels::Tensor& logits);
   Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
   bool walks_on_host() const { return options_.sampled_rule || rules_.active(); }
+  std::span<const float> target_row(int32_t row) const;
   Status not_finite() const;
   Status walk_result(const Walks& walks);
   void ask_extra_rows();
@@ -353,7 +354,8 @@ class Session {
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
   bool host_proposed_ = false;  // propose_host was called in this cycle, and went well
   std::vector<int32_t> extra_token_, extra_parent_, extra_depth_, choice_;
-  std::vector<float> logits_;   // of walks on the host: (rows, V)
+  const float* logits_ = nullptr;  // of walks on the host: (rows, V), while the results of a pass are taken
+  std::vector<float> read_back_;   // they, where the host cannot read the device's memory
   std::vector<double> law_;
   std::vector<float> confidence_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;

@@ -118,9 +118,17 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
 void Session::record_download(Plan& plan, const kernels::Tensor& logits) {
   if (device_.on()) device_.download(plan);
   if (!walks_on_host()) return;
-  logits_.resize(static_cast<size_t>(rows_.size()) * static_cast<size_t>(logits.cols));
-  plan.add(kernels::Download{logits_.data(), kernels::rows(logits, first_row_, rows_.size()).data,
-                             static_cast<int64_t>(logits_.size() * 4)});
+  const kernels::Tensor own = kernels::rows(logits, first_row_, rows_.size());
+  logits_ = static_cast<const float*>(own.data);
+  if (model_->device()->host_reads()) return;
+  read_back_.resize(static_cast<size_t>(own.rows * own.cols));
+  logits_ = read_back_.data();
+  plan.add(kernels::Download{read_back_.data(), own.data, static_cast<int64_t>(read_back_.size() * 4)});
+}
+
+// Raw logits of a row, of ids that can be drawn.
+std::span<const float> Session::target_row(int32_t row) const {
+  return {logits_ + int64_t{row} * model_->config().vocab_size, static_cast<size_t>(model_->config().vocab_used)};
 }
 
 Status Session::not_finite() const {
@@ -138,10 +146,8 @@ Status Session::walk_result(const Walks& walks) {
 Status Session::sampled_result() {
   const kernels::FpEnv env;
   const LlamaConfig& config = model_->config();
-  const auto v = static_cast<size_t>(config.vocab_size);
-  const auto raw = [&](int32_t row) { return std::span<const float>(logits_).subspan(static_cast<size_t>(row) * v, v); };
   AERIE_TRY(rules_.begin_walk(text_, generated_from_));
-  HostLaw law([&](int32_t row) { return rules_.active() ? rules_.apply(raw(row)) : Result<std::span<const float>>(raw(row)); },
+  HostLaw law([&](int32_t row) { return rules_.active() ? rules_.apply(target_row(row)) : Result<std::span<const float>>(target_row(row)); },
               [&](int32_t token) { return rules_.active() ? walked(token) : Result<bool>(false); }, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
   const auto root = static_cast<int64_t>(text_.size()) - 1;
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, root);
@@ -149,7 +155,7 @@ Status Session::sampled_result() {
   AERIE_TRY(multi_round_.verify(rows_, drawn_, policy_->draw_order(), root, law, dice, &path));
   steps_.clear();
   for (const SampledStep& s : path)
-    steps_.push_back({s.row, s.token, static_cast<float>(raw_logprob(raw(s.row), config.vocab_used, s.token)), 0});
+    steps_.push_back({s.row, s.token, static_cast<float>(raw_logprob(target_row(s.row), config.vocab_used, s.token)), 0});
   return {};
 }
 

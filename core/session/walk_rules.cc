@@ -17,12 +17,11 @@ Result<bool> Session::walked(int32_t token) {
 
 Status Session::ruled_result() {
   const kernels::FpEnv env;
-  const LlamaConfig& config = model_->config();
   const auto size = static_cast<int64_t>(text_.size());
   steps_.clear();
   AERIE_TRY(rules_.begin_walk(text_, generated_from_));
   for (int32_t row = 0; row >= 0;) {
-    const std::span<const float> raw(logits_.data() + int64_t{row} * config.vocab_size, static_cast<size_t>(config.vocab_used));
+    const std::span<const float> raw = target_row(row);
     kernels::HostLogits sum;
     if (!kernels::sum_on_host(raw, &sum)) return not_finite();
     AERIE_ASSIGN(const std::span<const float> logits, rules_.apply(raw));

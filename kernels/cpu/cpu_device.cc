@@ -120,6 +120,7 @@ class CpuDevice final : public Device {
   }
 
   int threads() const override { return threads_; }
+  bool host_reads() const override { return true; }
   const Isa& isa_to_run() const { return wanted_ ? *wanted_ : isa_of_process(); }
   void run(int32_t n, ThreadPool::Task fn, void* context, const FpEnv& env) {
     if (n == 1) return fn(context, 0);

@@ -44,6 +44,7 @@ class ReferenceDevice final : public Device {
  public:
   const char* name() const override { return "reference"; }
   const char* isa() const override { return "scalar"; }
+  bool host_reads() const override { return true; }
   void* allocate(size_t bytes) override { return ::operator new(bytes ? bytes : 1, kAlign, std::nothrow); }
   void release(void* memory) override { ::operator delete(memory, kAlign); }
   void* map_host(const void* host, size_t) override { return const_cast<void*>(host); }

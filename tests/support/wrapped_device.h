@@ -29,6 +29,7 @@ class WrappedDevice : public kernels::Device {
   int threads() const override { return inner_->threads(); }
   int warm_ups() const override { return inner_->warm_ups(); }
   bool far() const override { return inner_->far(); }
+  bool host_reads() const override { return inner_->host_reads(); }
   void* allocate(size_t bytes) override { return inner_->allocate(bytes); }
   void release(void* memory) override { inner_->release(memory); }
   void* map_host(const void* host, size_t bytes) override { return inner_->map_host(host, bytes); }
