@@ -2,6 +2,7 @@
 // of them or for all that follow. It says so, it goes through once there is memory again, and texts are what they would have
 // been. Nothing is kept: at the end there is room for as many sessions as before.
 
+#include <algorithm>
 #include <filesystem>
 
 #include "aerie/profile.h"
@@ -205,6 +206,35 @@ const Settings& without_drafter() {
   return s;
 }
 
+// Changes nothing.
+int32_t set_biases(World& w) {
+  const aerie_logit_bias none[] = {{7, 0}, {8, 0}};
+  Settings s;
+  s.sampling.logit_bias = none;
+  s.sampling.n_logit_bias = 2;
+  return aerie_session_set_sampling(w.text.session, &s.sampling, &w.err);
+}
+
+int32_t new_state(void** state) {
+  *state = ::operator new(1, std::nothrow);
+  return *state ? AERIE_OK : AERIE_E_OUT_OF_MEMORY;
+}
+
+// Allows everything, by states that take memory.
+int32_t set_constraint(World& w) {
+  aerie_constraint c;
+  AERIE_INIT(c);
+  c.begin = [](void*, void** state) { return new_state(state); };
+  c.copy = [](void*, const void*, void** copy) { return new_state(copy); };
+  c.allowed = [](void*, void*, uint32_t* mask, size_t n_words) -> int32_t {
+    std::fill(mask, mask + n_words, ~0u);
+    return AERIE_OK;
+  };
+  c.accept = [](void*, void*, int32_t) -> int32_t { return AERIE_OK; };
+  c.destroy = [](void*, void* state) { ::operator delete(state); };
+  return aerie_session_set_constraint(w.text.session, &c, &w.err);
+}
+
 void save(World& w) {
   size_t n = 0;
   ASSERT_EQ(aerie_session_save(w.text.session, nullptr, 0, &n, &w.err), AERIE_OK);
@@ -307,6 +337,8 @@ const Call kCalls[] = {
      }},
     {"SetSampling",
      [](World& w) { return aerie_session_set_sampling(w.text.session, &without_drafter().sampling, &w.err); }},
+    {"SetBiases", set_biases},
+    {"SetConstraint", set_constraint},
     {"SetStopStrings", [](World& w) { return w.set_stop(w.text); }},
     {"SetTreeEagle2", [](World& w) { return set_tree(w, AERIE_TREE_EAGLE2); }},
     {"SetTreeStatic", [](World& w) { return set_tree(w, AERIE_TREE_STATIC); }},
@@ -329,6 +361,15 @@ const Call kCalls[] = {
      [](World& w) { ASSERT_EQ(aerie_session_fork(w.text.session, nullptr, &w.made.session, &w.err), AERIE_OK); }},
     {"StepEagle2", [](World& w) { return w.text.step(0, &w.err); },
      [](World& w) { ASSERT_EQ(set_tree(w, AERIE_TREE_EAGLE2), AERIE_OK); }},
+    {"StepUnderRules", [](World& w) { return w.text.step(2, &w.err); },
+     [](World& w) {
+       ASSERT_EQ(set_biases(w), AERIE_OK) << w.err.message;
+       ASSERT_EQ(set_constraint(w), AERIE_OK) << w.err.message;
+     }},
+    {"ForkUnderRules", [](World& w) { return aerie_session_fork(w.text.session, nullptr, &w.made.session, &w.err); },
+     [](World& w) {
+       ASSERT_EQ(set_constraint(w), AERIE_OK) << w.err.message;
+     }},
     {"CancelledStep", [](World& w) {
        aerie_session_cancel(w.text.session);
        const int32_t c = w.text.step(2, &w.err);
