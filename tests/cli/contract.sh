@@ -42,7 +42,7 @@ EOF
 # However few tokens: what it says equals plain decode has been compared.
 "$aerie" verify --model "$model" --drafter ngram --drafter ngram-suffix --drafter "$head" --tokens 1 >"$tmp/verified"
 [ "$(awk '/, 0 differences$/ { if ($2 > 100) n++ } END { print n }' "$tmp/verified")" = 3 ]
-grep -q "temperature 0, 0.7, 1, top-p, top-k + min-p;" "$tmp/verified"
+grep -q "temperature 0, 0.7, 1, top-p, top-k + min-p, 0.7 + repetition penalty;" "$tmp/verified"
 head -c 100000 "$model" >"$tmp/cut.aerie"
 expect 1 "cut.aerie" "$aerie" run --model "$tmp/cut.aerie" --prompt x
 expect 1 "no-such" "$aerie" run --model /no-such.aerie --prompt x

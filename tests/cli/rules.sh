@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Biases, penalties, grammars and schemas on the command line: the text has the form, with a drafter and without, and what is wrong is said.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+aerie=$1/bin/aerie
+model=$root/samples/models/demo.aerie head=$root/samples/models/demo-eagle.aerie
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+expect() {  # status, words in stderr, command...
+  local want=$1 words=$2 rc=0
+  shift 2
+  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
+  [ $rc -eq "$want" ] && grep -q -- "$words" "$tmp/err" || { echo "status $rc, not $want with '$words': $*"; cat "$tmp/err"; return 1; }
+}
+run() { "$aerie" run --model "$model" --prompt "It was" --json "$@"; }
+
+# Both ways are compared by the program.
+for seed in 1 2 3; do
+  run --drafter "$head" --compare --seed $seed --max-tokens 300 --json-schema '{"type": "object", "required": ["name", "age", "tags"], "properties":
+    {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}, "tags": {"type": "array", "maxItems": 3, "items": {"enum": ["red", "blue"]}}}}'
+done >"$tmp/schema"
+printf 'root ::= "The answer is " ("yes" | "no") "." [a-z]{0,4}\n' >"$tmp/answer.gbnf"
+for seed in 1 2 3; do run --drafter "$head" --tree chain --compare --seed $seed --grammar "$tmp/answer.gbnf"; done >"$tmp/grammar"
+# Plain, then each of its tokens forbidden, then a penalty for what came.
+run --temperature 0 --max-tokens 40 >"$tmp/plain"
+run --temperature 0 --max-tokens 40 $(python3 -c 'import json,sys; print(*(f"--logit-bias {t}=-inf" for t in set(json.load(open(sys.argv[1]))["tokens"])))' "$tmp/plain") >"$tmp/forbidden"
+run --temperature 0 --max-tokens 40 --repetition-penalty 1.5 --presence-penalty 0.5 --frequency-penalty 0.5 --penalty-window 50 --drafter "$head" --compare >"$tmp/penalised"
+python3 - "$tmp" <<'EOF'
+import json, re, sys
+read = lambda name: [json.loads(line) for line in open(f"{sys.argv[1]}/{name}")]
+for r in read("schema"):
+    v = json.loads(r["text"])
+    assert r["finish"] in ("eos", "constraint"), r["finish"]
+    assert isinstance(v["name"], str) and len(v["name"]) <= 20 and isinstance(v["age"], int), v
+    assert len(v["tags"]) <= 3 and set(v["tags"]) <= {"red", "blue"}, v
+for r in read("grammar"):
+    assert re.fullmatch(r"The answer is (yes|no)\.[a-z]{0,4}", r["text"]), r["text"]
+plain, forbidden, penalised = (read(n)[0] for n in ("plain", "forbidden", "penalised"))
+assert len(forbidden["tokens"]) == 40 and not set(plain["tokens"]) & set(forbidden["tokens"])
+assert penalised["repeated_4grams"] < plain["repeated_4grams"], (penalised["repeated_4grams"], plain["repeated_4grams"])
+EOF
+expect 2 "ID=BIAS" "$aerie" run --model "$model" --prompt x --logit-bias 3
+expect 2 "ID=BIAS" "$aerie" run --model "$model" --prompt x --logit-bias 3=much
+expect 1 "vocabulary" "$aerie" run --model "$model" --prompt x --logit-bias 99999=1
+expect 1 "repetition_penalty" "$aerie" run --model "$model" --prompt x --repetition-penalty 1000
+expect 1 "no-such" "$aerie" run --model "$model" --prompt x --grammar "$tmp/no-such"
+printf 'root ::= "a"\nother ::= missing\n' >"$tmp/bad.gbnf"
+expect 1 "missing" "$aerie" run --model "$model" --prompt x --grammar "$tmp/bad.gbnf"
+expect 1 "patternX" "$aerie" run --model "$model" --prompt x --json-schema '{"patternX": 1}'
+expect 2 "excludes" "$aerie" run --model "$model" --prompt x --json-schema '{}' --grammar "$tmp/answer.gbnf"
