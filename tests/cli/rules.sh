@@ -13,18 +13,21 @@ expect() {  # status, words in stderr, command...
   [ $rc -eq "$want" ] && grep -q -- "$words" "$tmp/err" || { echo "status $rc, not $want with '$words': $*"; cat "$tmp/err"; return 1; }
 }
 run() { "$aerie" run --model "$model" --prompt "It was" --json "$@"; }
+both() {  # with a drafter; and without, to $tmp/without
+  run --drafter "$head" --tree chain "$@"
+  run "$@" >>"$tmp/without"
+}
 
-# Both ways are compared by the program.
 for seed in 1 2 3; do
-  run --drafter "$head" --compare --seed $seed --max-tokens 300 --json-schema '{"type": "object", "required": ["name", "age", "tags"], "properties":
+  both --seed $seed --max-tokens 300 --json-schema '{"type": "object", "required": ["name", "age", "tags"], "properties":
     {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}, "tags": {"type": "array", "maxItems": 3, "items": {"enum": ["red", "blue"]}}}}'
 done >"$tmp/schema"
 printf 'root ::= "The answer is " ("yes" | "no") "." [a-z]{0,4}\n' >"$tmp/answer.gbnf"
-for seed in 1 2 3; do run --drafter "$head" --tree chain --compare --seed $seed --grammar "$tmp/answer.gbnf"; done >"$tmp/grammar"
-# Plain, then each of its tokens forbidden, then a penalty for what came.
+for seed in 1 2 3; do both --seed $seed --grammar "$tmp/answer.gbnf"; done >"$tmp/grammar"
+both --temperature 0 --max-tokens 40 --repetition-penalty 1.5 --presence-penalty 0.5 --frequency-penalty 0.5 --penalty-window 50 >"$tmp/penalised"
+# Plain, and each of its tokens forbidden.
 run --temperature 0 --max-tokens 40 >"$tmp/plain"
 run --temperature 0 --max-tokens 40 $(python3 -c 'import json,sys; print(*(f"--logit-bias {t}=-inf" for t in set(json.load(open(sys.argv[1]))["tokens"])))' "$tmp/plain") >"$tmp/forbidden"
-run --temperature 0 --max-tokens 40 --repetition-penalty 1.5 --presence-penalty 0.5 --frequency-penalty 0.5 --penalty-window 50 --drafter "$head" --compare >"$tmp/penalised"
 python3 - "$tmp" <<'EOF'
 import json, re, sys
 read = lambda name: [json.loads(line) for line in open(f"{sys.argv[1]}/{name}")]
@@ -35,6 +38,7 @@ for r in read("schema"):
     assert len(v["tags"]) <= 3 and set(v["tags"]) <= {"red", "blue"}, v
 for r in read("grammar"):
     assert re.fullmatch(r"The answer is (yes|no)\.[a-z]{0,4}", r["text"]), r["text"]
+assert [r["tokens"] for r in read("schema") + read("grammar") + read("penalised")] == [r["tokens"] for r in read("without")], "a drafter changed the text"
 plain, forbidden, penalised = (read(n)[0] for n in ("plain", "forbidden", "penalised"))
 assert len(forbidden["tokens"]) == 40 and not set(plain["tokens"]) & set(forbidden["tokens"])
 assert penalised["repeated_4grams"] < plain["repeated_4grams"], (penalised["repeated_4grams"], plain["repeated_4grams"])
