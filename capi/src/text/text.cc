@@ -1,7 +1,6 @@
 // libaerie-text: the C door of core/text.
 #include "aerie/text.h"
 
-#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "capi/src/guard.h"
+#include "capi/src/text/tokenizer_handle.h"
 #include "core/text/tokenizer.h"
 
 using aerie::Code;
@@ -16,12 +16,6 @@ using aerie::error;
 using aerie::Status;
 using aerie::capi::guard;
 using aerie::capi::require;
-
-struct aerie_tokenizer {
-  explicit aerie_tokenizer(std::shared_ptr<const aerie::text::Tokenizer> t) : tokenizer(std::move(t)) {}
-  std::atomic<int32_t> references{1};
-  std::shared_ptr<const aerie::text::Tokenizer> tokenizer;
-};
 
 struct aerie_decoder {
   explicit aerie_decoder(std::shared_ptr<const aerie::text::Tokenizer> t)

@@ -1,0 +1,60 @@
+// A grammar over the tokens of a vocabulary: which may come next in a text, and what follows on one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/text/grammar/automaton.h"
+#include "core/text/grammar/program.h"
+#include "core/text/grammar/token_trie.h"
+#include "kernels/status.h"
+
+namespace aerie::text::grammar {
+
+// Readers of notations; the start is rule 0.
+Result<Program> program_of_gbnf(std::string_view gbnf);
+Result<Program> program_of_json_schema(std::string_view schema);
+
+// What is shared by all texts; its functions may be called by several threads at once, each with a position of its own.
+class Grammar {
+ public:
+  // Where a text is. Copies share what they point at, which is never changed.
+  class Position {
+    friend class Grammar;
+    std::shared_ptr<const Configuration> configuration_;
+    const Automaton::State* state_ = nullptr;  // of the automaton with this number, where that is still the grammar's
+    uint64_t number_ = 0;
+    bool ended_ = false;  // by an end token
+  };
+
+  // AERIE_E_LIMIT: there are too many ways to begin; invalid_argument: an end token that is none.
+  static Result<std::shared_ptr<Grammar>> make(Program program, std::shared_ptr<const TokenTrie> tokens, std::vector<int32_t> end_tokens);
+
+  Position begin();
+  // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may, or it cannot be said, for the
+  // limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
+  Code allowed(Position* position, std::span<uint32_t> mask);
+  // mismatch: it may not come; the position stays. limit: a token too long.
+  Code accept(Position* position, int32_t token);
+  bool complete(const Position& position) const { return position.ended_ || position.configuration_->complete; }
+
+ private:
+  Grammar(Program program, std::shared_ptr<const TokenTrie> tokens, std::vector<int32_t> end_tokens);
+  std::shared_ptr<Automaton> automaton();
+  const Automaton::State* state_of(Position* position, Automaton* automaton);
+  Code make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const;
+  bool is_end(int32_t token) const;
+
+  const std::shared_ptr<const Program> program_;
+  const std::shared_ptr<const TokenTrie> tokens_;
+  const std::vector<int32_t> end_tokens_;
+  std::mutex mutex_;  // of the automaton in use; a thread that began with one before goes on with that
+  std::shared_ptr<Automaton> automaton_;
+  std::shared_ptr<const Configuration> start_;
+};
+
+}  // namespace aerie::text::grammar
