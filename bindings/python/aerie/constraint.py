@@ -124,10 +124,11 @@ def _answering(function: Callable[..., Any]) -> Callable[..., int]:
 
 
 # One of each for all constraints, and for good: a constraint is let go in the middle of a call of `release`.
-_types = dict(_native.aerie_constraint._fields_)
+_types: dict[str, Any] = {field[0]: field[1] for field in _native.aerie_constraint._fields_}
+_answers: dict[str, Callable[..., Any]] = {"begin": Held._begin, "copy": Held._copy, "allowed": Held._allowed,
+                                           "accept": Held._accept}
 _functions = {
-    **{name: _types[name](_answering(function)) for name, function in
-       {"begin": Held._begin, "copy": Held._copy, "allowed": Held._allowed, "accept": Held._accept}.items()},
+    **{name: _types[name](_answering(function)) for name, function in _answers.items()},
     "destroy": _types["destroy"](lambda user, state: _held[user]._destroy(state)),
     "hold": _types["hold"](lambda user: _held[user]._hold()),
     "release": _types["release"](lambda user: _held[user]._drop()),

@@ -80,8 +80,9 @@ class Sampling:
 
     def _native(self) -> Any:
         biases = list(self.logit_bias.items() if isinstance(self.logit_bias, Mapping) else self.logit_bias)
-        tokens = int32_array([token for token, _ in biases])
-        listed = (_native.aerie_logit_bias * len(biases))(*[(token, bias) for token, (_, bias) in zip(tokens, biases)])
+        tokens = int32_array([token for token, _ in biases])  # refuses what does not fit
+        listed = (_native.aerie_logit_bias * len(biases))(
+            *[_native.aerie_logit_bias(token, bias) for token, (_, bias) in zip(tokens, biases)])
         return new(_native.aerie_sampling, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p,
                    min_p=self.min_p, seed=self.seed, stream=self.stream, repetition_penalty=self.repetition_penalty,
                    presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,

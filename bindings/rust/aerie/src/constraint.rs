@@ -21,10 +21,10 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub trait Constraint: Clone + Send + 'static {
     /// Say which tokens may come here. None: the text ends ([`Finish::Constraint`](crate::Finish::Constraint)). The
     /// model's end-of-text ids are for where the text may end.
-    fn allowed(&mut self, tokens: &mut Allowed<'_>) -> std::result::Result<(), Failure>;
+    fn allowed(&mut self, tokens: &mut Allowed<'_>) -> Result<(), Failure>;
 
     /// `token` came next. `false`: it may not, which is asked of drafted tokens; this clone is dropped then.
-    fn accept(&mut self, token: i32) -> std::result::Result<bool, Failure>;
+    fn accept(&mut self, token: i32) -> Result<bool, Failure>;
 }
 
 /// The tokens that may come: at first none. Those beyond the model's vocabulary are ignored.
@@ -121,7 +121,7 @@ fn words_of(thrown: Box<dyn Any + Send>) -> String {
 }
 
 /// The code of a function's outcome; what it failed with waits for whoever made the call.
-fn answer(user: *mut c_void, function: &str, run: impl FnOnce() -> std::result::Result<bool, Failure>) -> i32 {
+fn answer(user: *mut c_void, function: &str, run: impl FnOnce() -> Result<bool, Failure>) -> i32 {
     // The failure is the program's too, and may panic when it is printed or dropped.
     let outcome = catch_unwind(AssertUnwindSafe(|| run().map_err(|failure| failure.to_string())));
     let words = match outcome {

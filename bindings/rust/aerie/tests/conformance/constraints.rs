@@ -228,7 +228,7 @@ impl Clone for Counting {
 }
 
 impl Constraint for Counting {
-    fn allowed(&mut self, tokens: &mut Allowed<'_>) -> std::result::Result<(), Failure> {
+    fn allowed(&mut self, tokens: &mut Allowed<'_>) -> Result<(), Failure> {
         match self.fails {
             Some("allowed") if self.next == 45 => return Err("not after 44".into()),
             Some("panic") if self.next == 45 => panic!("at {}", self.next),
@@ -242,7 +242,7 @@ impl Constraint for Counting {
         Ok(())
     }
 
-    fn accept(&mut self, token: i32) -> std::result::Result<bool, Failure> {
+    fn accept(&mut self, token: i32) -> Result<bool, Failure> {
         self.next += 1;
         Ok(token + 1 == self.next)
     }
@@ -276,13 +276,13 @@ fn own_constraint() {
     #[derive(Clone)]
     struct But(i32);
     impl Constraint for But {
-        fn allowed(&mut self, tokens: &mut Allowed<'_>) -> std::result::Result<(), Failure> {
+        fn allowed(&mut self, tokens: &mut Allowed<'_>) -> Result<(), Failure> {
             tokens.allow_all();
             tokens.forbid(self.0);
             assert_eq!(tokens.words()[self.0 as usize / 32], !(1 << (self.0 % 32)));
             Ok(())
         }
-        fn accept(&mut self, token: i32) -> std::result::Result<bool, Failure> {
+        fn accept(&mut self, token: i32) -> Result<bool, Failure> {
             Ok(token != self.0)
         }
     }
