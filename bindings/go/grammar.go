@@ -15,21 +15,16 @@ type Grammar struct {
 // NewGrammar reads GBNF, llama.cpp's notation, whose start is the rule "root". endTokens are allowed where the text is
 // complete: ModelInfo.EOS. Without any it ends once nothing can follow (FinishConstraint).
 func (t *Tokenizer) NewGrammar(gbnf string, endTokens ...int32) (*Grammar, error) {
-	return t.newGrammar("gbnf", gbnf, endTokens, func(p *C.aerie_tokenizer, text *C.char, o *C.aerie_grammar_options, out **C.aerie_grammar, e *C.aerie_error) C.int32_t {
-		return C.aerie_grammar_create(p, text, o, out, e)
-	})
+	return t.newGrammar("gbnf", gbnf, endTokens, false)
 }
 
 // NewJSONGrammar is JSON that a JSON Schema describes; "{}" is any JSON. ErrUnsupported names a keyword that is not known.
 // endTokens are those of NewGrammar.
 func (t *Tokenizer) NewJSONGrammar(schema string, endTokens ...int32) (*Grammar, error) {
-	return t.newGrammar("schema", schema, endTokens, func(p *C.aerie_tokenizer, text *C.char, o *C.aerie_grammar_options, out **C.aerie_grammar, e *C.aerie_error) C.int32_t {
-		return C.aerie_grammar_create_json(p, text, o, out, e)
-	})
+	return t.newGrammar("schema", schema, endTokens, true)
 }
 
-func (t *Tokenizer) newGrammar(what, text string, endTokens []int32,
-	create func(*C.aerie_tokenizer, *C.char, *C.aerie_grammar_options, **C.aerie_grammar, *C.aerie_error) C.int32_t) (*Grammar, error) {
+func (t *Tokenizer) newGrammar(what, text string, endTokens []int32, json bool) (*Grammar, error) {
 	if err := noNUL(what, text); err != nil {
 		return nil, err
 	}
@@ -44,7 +39,13 @@ func (t *Tokenizer) newGrammar(what, text string, endTokens []int32,
 	o.n_end_tokens, o.end_tokens = int32Of(len(endTokens)), memory.int32s(endTokens)
 	c := memory.cString(text)
 	var p *C.aerie_grammar
-	if err := check(func(e *C.aerie_error) C.int32_t { return create(tokenizer, c, &o, &p, e) }); err != nil {
+	err = check(func(e *C.aerie_error) C.int32_t {
+		if json {
+			return C.aerie_grammar_create_json(tokenizer, c, &o, &p, e)
+		}
+		return C.aerie_grammar_create(tokenizer, c, &o, &p, e)
+	})
+	if err != nil {
 		return nil, err
 	}
 	g := &Grammar{}

@@ -44,8 +44,12 @@ namespace Aerie.Tests
                 drafted.SetSampling(new Sampling());
                 drafted.Rewind(Prompt.Length);
                 IsText(Take(drafted, 64), plain, "without");
-                foreach (KeyValuePair<int, float> wrong in new Dictionary<int, float> { { -1, 1 }, { 1 << 30, 1 }, { 0, float.NaN } })
-                    Refused("logit_bias", () => session.SetSampling(new Sampling { LogitBias = new Dictionary<int, float> { { wrong.Key, wrong.Value } } }));
+                foreach (Dictionary<int, float> wrong in new[]
+                {
+                    new Dictionary<int, float> { { -1, 1 } }, new Dictionary<int, float> { { 1 << 30, 1 } },
+                    new Dictionary<int, float> { { 0, float.NaN } },
+                })
+                    Refused("logit_bias", () => session.SetSampling(new Sampling { LogitBias = wrong }));
             }
         }
 
@@ -57,7 +61,8 @@ namespace Aerie.Tests
             {
                 foreach (Sampling sampling in new[]
                 {
-                    new Sampling { RepetitionPenalty = 1.3f }, new Sampling { PresencePenalty = 2 }, new Sampling { FrequencyPenalty = 2 },
+                    new Sampling { RepetitionPenalty = 1.3f }, new Sampling { PresencePenalty = 2 },
+                    new Sampling { FrequencyPenalty = 2 },
                     new Sampling { RepetitionPenalty = 1.3f, PenaltyWindow = 8 },
                 })
                     using (Session session = Sampled(model, null, sampling), drafted = Sampled(model, eagle, sampling))

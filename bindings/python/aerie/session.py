@@ -218,8 +218,8 @@ class Session(Handle):
         self.model = model
 
     def fork(self, *, stream: int = 0) -> "Session":
-        """A second session with the same text, settings, stop strings and constraint; keys and values are shared until one of them
-        writes. `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
+        """A second session with the same text, settings, stop strings and constraint; keys and values are shared until one
+        of them writes. `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
         out = ctypes.c_void_p()
         with self._use() as handle, self._explained():
             call("aerie_session_fork", handle, ctypes.byref(new(_native.aerie_fork_options, stream=stream)),

@@ -252,8 +252,8 @@ class Own(Case):
                 self.assertEqual(len(counting.states), 0)
         session = self.session()
         session.set_constraint(Counting())
-        for wrong, kind in ((Counting("begin", 45), Failed), (Counting("allowed", 45), Failed), (Counting(begins=60), aerie.Error),
-                            (aerie.Constraint(), NotImplementedError)):
+        for wrong, kind in ((Counting("begin", 45), Failed), (Counting("allowed", 45), Failed),
+                            (Counting(begins=60), aerie.Error), (aerie.Constraint(), NotImplementedError)):
             with self.assertRaises(kind):
                 session.set_constraint(wrong)
         self.assertEqual(ids(session, 2), [40, 41])  # the one before stays
