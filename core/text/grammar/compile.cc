@@ -81,11 +81,14 @@ void find_byte_classes(Program* p) {
 
 }  // namespace
 
+Status RuleBuilder::size_status() const {
+  if (!too_large_) return {};
+  return error(Code::limit, "grammar: it grows too large: above " + std::to_string(kMaxElements) + " elements, or a repetition above " +
+                                std::to_string(kMaxRepetition));
+}
+
 Result<Program> RuleBuilder::compile(uint32_t root, bool all_must_end) const {
-  if (too_large_) {
-    return error(Code::limit, "grammar: it grows too large: above " + std::to_string(kMaxElements) + " elements, or a repetition above " +
-                                  std::to_string(kMaxRepetition));
-  }
+  AERIE_TRY(size_status());
   const auto name = [&](size_t rule) { return "\"" + names_[rules_[rule].owner] + "\""; };
   const std::vector<bool> nullable = nullable_rules(rules_, sets_);
   if (const int64_t rule = left_recursive_rule(rules_, nullable); rule >= 0) {

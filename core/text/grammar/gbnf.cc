@@ -20,7 +20,11 @@ class GbnfReader {
 
   Result<Program> read() {
     if (const size_t good = utf8_valid_prefix(text_); good != text_.size()) return fail("not UTF-8", good);
-    for (skip(true); at_ < text_.size(); skip(true)) AERIE_TRY(rule());
+    for (skip(true); at_ < text_.size(); skip(true)) {
+      const Status status = rule();
+      AERIE_TRY(builder_.size_status());  // it left out what came after
+      AERIE_TRY(status);
+    }
     for (const Name& name : names_)
       if (!name.defined) return fail("rule " + quoted(name.name) + " is not defined", name.used_at);
     const auto root = by_name_.find("root");
@@ -36,7 +40,11 @@ class GbnfReader {
     bool defined;
   };
 
-  static std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+  static std::string quoted(std::string_view name) {
+    std::string out(1, '"');
+    out += name;
+    return out += '"';
+  }
   Status fail(const std::string& what, size_t at, Code code = Code::bad_format) const {
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())), '\n');
     return error(code, "grammar, line " + std::to_string(line) + ": " + what);
@@ -156,7 +164,7 @@ class GbnfReader {
         return {};
       }
       item = begin;
-      if (builder_.too_large()) return {};  // compile() says so
+      if (builder_.too_large()) return {};
     }
     return {};
   }

@@ -21,7 +21,7 @@ inline constexpr size_t kMaxElements = size_t{1} << 19;
 inline constexpr uint32_t kMaxRepetition = uint32_t{1} << 16;
 inline constexpr uint32_t kNoMaximum = UINT32_MAX;
 
-// What grows past the limits is left out, and compile() says so: its callers need not look at each step.
+// What grows past the limits is left out, and size_status() and compile() say so: a reader need not look at each step.
 class RuleBuilder {
  public:
   struct Rule {
@@ -45,6 +45,7 @@ class RuleBuilder {
   void repeat(const Sequence& item, uint32_t min, uint32_t max, Sequence* out);
 
   bool too_large() const { return too_large_; }
+  Status size_status() const;
   // AERIE_E_LIMIT: too large; unsupported: left recursion; bad_format: `root` has no finite text, or, where every rule `must_end`,
   // a named rule has none.
   Result<Program> compile(uint32_t root, bool all_must_end) const;

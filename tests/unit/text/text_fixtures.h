@@ -70,29 +70,30 @@ inline std::string stream(TokenizerPtr t, const Ids& ids) {
   return out;
 }
 
-// A byte-level tokenizer of the 256 bytes alone: id = byte.
-inline TokenizerPtr byte_tokenizer() {
-  static const TokenizerPtr instance = [] {
-    nlohmann::json vocab;
-    int next = 256;
-    for (int b = 0; b < 256; ++b) {
-      const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD);
-      const int c = printable ? b : next++;
-      std::string key;
-      if (c < 0x80) {
-        key = static_cast<char>(c);
-      } else {
-        key = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
-      }
-      vocab[key] = b;
+// A byte-level tokenizer of the 256 bytes alone, or all but one: id = byte.
+inline TokenizerPtr make_byte_tokenizer(int without = -1) {
+  nlohmann::json vocab;
+  int next = 256;
+  for (int b = 0; b < 256; ++b) {
+    const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD);
+    const int c = printable ? b : next++;
+    std::string key;
+    if (c < 0x80) {
+      key = static_cast<char>(c);
+    } else {
+      key = {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 0x3F))};
     }
-    const nlohmann::json j = {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}},
-                              {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-                              {"decoder", {{"type", "ByteLevel"}}}};
-    auto made = Tokenizer::from_hf_json(j.dump());
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return made.ok() ? *made : nullptr;
-  }();
+    if (b != without) vocab[key] = b;
+  }
+  const nlohmann::json j = {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", nlohmann::json::array()}}},
+                            {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                            {"decoder", {{"type", "ByteLevel"}}}};
+  auto made = Tokenizer::from_hf_json(j.dump());
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return made.ok() ? *made : nullptr;
+}
+inline TokenizerPtr byte_tokenizer() {
+  static const TokenizerPtr instance = make_byte_tokenizer();
   return instance;
 }
 

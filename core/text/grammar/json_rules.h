@@ -1,0 +1,61 @@
+// The rules of JSON itself, as models write it: no white space but a space, or a line break with its indentation, where such
+// may be, and numbers of a bounded length, so that a model cannot go on for ever with what says nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/text/grammar/rule_builder.h"
+
+namespace aerie::text::grammar {
+
+inline constexpr int64_t kMaxJsonInteger = 999'999'999'999'999;  // 15 digits, which a double holds, too
+
+// A string as JSON spells it, in its shortest form.
+std::string json_quoted(std::string_view text);
+
+class JsonRules {
+ public:
+  explicit JsonRules(RuleBuilder* builder) : builder_(builder) {}
+
+  Element value();
+  Element any_string();
+  Element any_object();
+  Element any_array();
+  Element any_integer();
+  Element any_number();
+
+  Element character();                      // one of a string, however it is spelled
+  Element gap();                            // behind { [ and , and before } and ]
+  void member(Element key, Element value, Sequence* out);  // key: value
+  void list_of(Element item, Sequence* out);               // ("," item)*
+  // Within its quotes: a key that is none of these.
+  Element other_key(const std::vector<std::string>& names);
+  // One of these texts.
+  Element one_of(std::vector<std::string> texts);
+  // Whole numbers from low to high, both at most kMaxJsonInteger from 0.
+  std::vector<Sequence> integers(int64_t low, int64_t high);
+  // All numbers between two whole ones, without exponents; nothing: no bound.
+  std::vector<Sequence> numbers(std::optional<int64_t> low, std::optional<int64_t> high);
+
+ private:
+  Element byte_set(std::string_view bytes);
+  Element digits(char low, char high);
+  Element optional(Sequence s);
+  Element plain_character();
+  Element fraction();
+  Element common_beginning(const std::vector<std::string>& sorted, size_t first, size_t last, size_t at);
+  // Numbers of as many digits as both have, from the one to the other.
+  Sequence same_length(std::string_view low, std::string_view high);
+  Sequence from_digits(std::string_view low);
+  Sequence up_to_digits(std::string_view high);
+  void magnitudes(int64_t low, int64_t high, const Sequence& before, const Sequence& behind, std::vector<Sequence>* out);
+
+  RuleBuilder* builder_;
+  Element value_ = kEnd, string_ = kEnd, object_ = kEnd, array_ = kEnd, integer_ = kEnd, number_ = kEnd, character_ = kEnd, gap_ = kEnd;
+};
+
+}  // namespace aerie::text::grammar

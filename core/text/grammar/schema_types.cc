@@ -1,0 +1,107 @@
+// JSON Schema: strings and numbers.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/text/grammar/schema_reader.h"
+
+namespace aerie::text::grammar {
+namespace {
+
+struct WholeBounds {
+  std::optional<int64_t> low, high;
+};
+
+// What generators of schemas call the integers of a size.
+constexpr struct {
+  std::string_view name;
+  int64_t low, high;
+} kIntegerFormats[] = {
+    {"int8", INT8_MIN, INT8_MAX},    {"uint8", 0, UINT8_MAX},   {"int16", INT16_MIN, INT16_MAX},       {"uint16", 0, UINT16_MAX},
+    {"int32", INT32_MIN, INT32_MAX}, {"uint32", 0, UINT32_MAX}, {"uint64", 0, kMaxJsonInteger}, {"uint", 0, kMaxJsonInteger},
+};
+
+// A bound that no number of ours comes to is none.
+Status whole_bounds(const SchemaValue& s, const std::string& path, bool of_integers, WholeBounds* out) {
+  for (const char* key : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
+    const SchemaValue* bound = s.find(key);
+    if (bound == nullptr) continue;
+    const std::string at = child_path(path, key);
+    if (!bound->is_number()) return schema_error(Code::bad_format, at, "is not a number");
+    const bool is_low = std::string_view(key).ends_with("inimum"), exclusive = key[0] == 'e';
+    const double value = bound->number;
+    if (is_low ? value < -static_cast<double>(kMaxJsonInteger) : value > static_cast<double>(kMaxJsonInteger)) continue;
+    if (std::abs(value) > static_cast<double>(kMaxJsonInteger)) return schema_error(Code::unsupported, at, "is not supported above 15 digits");
+    const bool whole = value == std::floor(value);
+    if (!of_integers && (exclusive || !whole)) return schema_error(Code::unsupported, at, "of a number that need not be whole is supported only if it is whole, and allowed itself");
+    const auto whole_value = static_cast<int64_t>(is_low ? std::ceil(value) : std::floor(value));
+    const int64_t inclusive = whole_value + (exclusive && whole ? (is_low ? 1 : -1) : 0);
+    std::optional<int64_t>& mine = is_low ? out->low : out->high;
+    mine = !mine ? inclusive : is_low ? std::max(*mine, inclusive) : std::min(*mine, inclusive);
+  }
+  const SchemaValue* format = of_integers ? s.find("format") : nullptr;
+  for (const auto& [name, low, high] : kIntegerFormats) {
+    if (format == nullptr || format->text != name) continue;
+    out->low = std::max(low, out->low.value_or(low));
+    out->high = std::min(high, out->high.value_or(high));
+  }
+  if (out->low.value_or(-kMaxJsonInteger) > out->high.value_or(kMaxJsonInteger))
+    return schema_error(Code::bad_format, path, "no number is between its bounds");
+  return {};
+}
+
+}  // namespace
+
+Status SchemaReader::counts(const SchemaValue& s, const std::string& path, const char* min_key, const char* max_key, uint32_t* min,
+                            uint32_t* max) {
+  *min = 0;
+  *max = kNoMaximum;
+  for (const char* key : {min_key, max_key}) {
+    const SchemaValue* count = s.find(key);
+    if (count == nullptr) continue;
+    const std::string at = child_path(path, key);
+    if (!count->is_number() || count->number < 0 || count->number != std::floor(count->number))
+      return schema_error(Code::bad_format, at, "is not a whole number from 0 on");
+    if (count->number > kMaxRepetition) return schema_error(Code::limit, at, "is above " + std::to_string(kMaxRepetition));
+    *(key == min_key ? min : max) = static_cast<uint32_t>(count->number);
+  }
+  if (*min > *max) return schema_error(Code::bad_format, path, std::string(min_key) + " is above " + max_key);
+  return {};
+}
+
+Status SchemaReader::string(const SchemaValue& s, const std::string& path, Alternatives* out) {
+  for (const char* key : {"pattern", "format"})
+    if (s.find(key) != nullptr) return schema_error(Code::unsupported, child_path(path, key), "is not supported");
+  uint32_t min = 0, max = 0;
+  AERIE_TRY(counts(s, path, "minLength", "maxLength", &min, &max));
+  Sequence text = {element(ElementKind::byte, '"')};
+  builder_.repeat({json_.character()}, min, max, &text);
+  text.push_back(element(ElementKind::byte, '"'));
+  out->push_back(std::move(text));
+  return {};
+}
+
+Status SchemaReader::integer(const SchemaValue& s, const std::string& path, Alternatives* out) {
+  WholeBounds bounds;
+  AERIE_TRY(whole_bounds(s, path, true, &bounds));
+  if (!bounds.low && !bounds.high) {
+    out->push_back({json_.any_integer()});
+    return {};
+  }
+  for (Sequence& digits : json_.integers(bounds.low.value_or(-kMaxJsonInteger), bounds.high.value_or(kMaxJsonInteger)))
+    out->push_back(std::move(digits));
+  return {};
+}
+
+Status SchemaReader::number(const SchemaValue& s, const std::string& path, Alternatives* out) {
+  WholeBounds bounds;
+  AERIE_TRY(whole_bounds(s, path, false, &bounds));
+  if (!bounds.low && !bounds.high) {
+    out->push_back({json_.any_number()});
+    return {};
+  }
+  for (Sequence& digits : json_.numbers(bounds.low, bounds.high)) out->push_back(std::move(digits));
+  return {};
+}
+
+}  // namespace aerie::text::grammar
