@@ -13,7 +13,7 @@
 //
 // # Goroutines
 //
-// Runtimes, models, drafters and tokenizers serve any number of goroutines. A session, a batch with the sessions in
+// Runtimes, models, drafters, tokenizers and grammars serve any number of goroutines. A session, a batch with the sessions in
 // it, and a decoder serve one at a time: a second one gets ErrBusy instead of a race. Close and Cancel may come from
 // anywhere; they wait for, or stop, the call that is running.
 //

@@ -7,8 +7,8 @@ import "C"
 
 import "unsafe"
 
-// Fork makes a second session with the same text, settings, drafters and stop strings, in no batch; keys and values are
-// shared until one of them writes. stream is the fork's noise stream; 0: one of its own, so that the two go different
+// Fork makes a second session with the same text, settings, drafters, stop strings and grammar, in no batch; keys and values
+// are shared until one of them writes. stream is the fork's noise stream; 0: one of its own, so that the two go different
 // ways at a temperature above 0. An unfinished cycle is discarded, never a committed token.
 func (s *Session) Fork(stream uint32) (fork *Session, err error) {
 	err = s.during(func(p *C.aerie_session) error {

@@ -7,7 +7,8 @@ import "C"
 
 import "unsafe"
 
-// Sampling is how tokens are drawn; the zero value is greedy.
+// Sampling is how tokens are drawn; the zero value is greedy. Biases come first, then penalties, the session's grammar,
+// temperature, TopK, TopP, MinP and the draw; a drafter changes none of it.
 type Sampling struct {
 	Temperature float32 // 0: greedy, ties to the lowest id
 	TopK        int     // 0: off
@@ -15,6 +16,15 @@ type Sampling struct {
 	MinP        float32 // 0: off
 	Seed        uint64
 	Stream      uint32 // noise stream: sessions with equal seeds but different streams differ
+	// RepetitionPenalty: of each token in the text, prompt included, a logit above 0 is divided by it, any other
+	// multiplied; 0 or 1: off.
+	RepetitionPenalty float32
+	// PresencePenalty is taken from the logit of each token that was generated since the last Append; 0: off.
+	PresencePenalty  float32
+	FrequencyPenalty float32 // the same, as often as it was generated
+	PenaltyWindow    int     // penalties look at this many tokens, the newest; 0: all
+	// LogitBias is added to tokens' logits; math.Inf(-1): it never comes.
+	LogitBias map[int32]float32
 }
 
 // c is in C memory, for what points at it.
@@ -27,6 +37,20 @@ func (s Sampling) c(memory *arena) *C.aerie_sampling {
 	o.min_p = C.float(s.MinP)
 	o.seed = C.uint64_t(s.Seed)
 	o.stream = C.uint32_t(s.Stream)
+	o.repetition_penalty = C.float(s.RepetitionPenalty)
+	o.presence_penalty = C.float(s.PresencePenalty)
+	o.frequency_penalty = C.float(s.FrequencyPenalty)
+	o.penalty_window = int32Of(s.PenaltyWindow)
+	if n := len(s.LogitBias); n > 0 {
+		o.logit_bias = (*C.aerie_logit_bias)(memory.bytes(uintptr(n) * C.sizeof_aerie_logit_bias))
+		o.n_logit_bias = int32Of(n)
+		list := unsafe.Slice(o.logit_bias, n)
+		i := 0
+		for token, bias := range s.LogitBias {
+			list[i] = C.aerie_logit_bias{token: C.int32_t(token), bias: C.float(bias)}
+			i++
+		}
+	}
 	return o
 }
 

@@ -36,6 +36,7 @@ const (
 	FinishStopToken  Finish = C.AERIE_FINISH_STOP_TOKEN
 	FinishStopString Finish = C.AERIE_FINISH_STOP_STRING
 	FinishContext    Finish = C.AERIE_FINISH_CONTEXT
+	FinishConstraint Finish = C.AERIE_FINISH_CONSTRAINT // the grammar lets no token come next
 )
 
 // StepOptions bound a step; the zero value is one whole cycle.

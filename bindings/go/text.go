@@ -43,7 +43,7 @@ func (m *Model) Tokenizer() (*Tokenizer, error) {
 	return NewTokenizer(blob)
 }
 
-// Close gives the tokenizer back; decoders and sessions with stop strings keep what they need of it.
+// Close gives the tokenizer back; decoders, grammars and sessions with stop strings keep what they need of it.
 func (t *Tokenizer) Close() error {
 	t.object.close(nil)
 	return nil

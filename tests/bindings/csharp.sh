@@ -34,6 +34,7 @@ assert len(programs) == 1 and len(blocks) >= 4, "samples are missing"
 body = "".join(f"            using (Session session = model.CreateSession(new SessionOptions {{ IgnoreEos = true }}))\n            {{\n"
                f"                session.Append(tokenizer.Encode(\"The old man\"));\n{b}\n            }}\n" for b in blocks if b not in programs)
 (out / "Rest.cs").write_text("""using System;
+using System.Collections.Generic;
 using System.Linq;
 using System.Threading;
 using Aerie;

@@ -138,4 +138,10 @@ namespace Aerie
         internal DecoderHandle(IntPtr p) : base(p, null) { }
         protected override void Free(IntPtr p) { Methods.aerie_decoder_release(p); }
     }
+
+    internal sealed class GrammarHandle : NativeHandle
+    {
+        internal GrammarHandle(IntPtr p) : base(p, null) { }
+        protected override void Free(IntPtr p) { Methods.aerie_grammar_release(p); }
+    }
 }

@@ -4,7 +4,10 @@ using Aerie.Native;
 
 namespace Aerie
 {
-    /// <summary>How tokens are drawn; the defaults are greedy.</summary>
+    /// <summary>
+    /// How tokens are drawn; the defaults are greedy. Biases come first, then penalties, the session's grammar, Temperature,
+    /// TopK, TopP, MinP and the draw; a drafter changes none of it.
+    /// </summary>
     public sealed class Sampling
     {
         /// <summary>0: greedy, ties to the lowest id.</summary>
@@ -15,13 +18,34 @@ namespace Aerie
         public ulong Seed { get; set; }
         /// <summary>Noise stream: sessions with equal seeds but different streams differ.</summary>
         public uint Stream { get; set; }
+        /// <summary>
+        /// Of each token in the text, prompt included: a logit above 0 is divided by it, any other multiplied. 0 or 1: off.
+        /// </summary>
+        public float RepetitionPenalty { get; set; }
+        /// <summary>Taken from the logit of each token that was generated since the last Append. 0: off.</summary>
+        public float PresencePenalty { get; set; }
+        /// <summary>The same, as often as it was generated. 0: off.</summary>
+        public float FrequencyPenalty { get; set; }
+        /// <summary>Penalties look at this many tokens, the newest; 0: all.</summary>
+        public int PenaltyWindow { get; set; }
+        /// <summary>What is added to tokens' logits; float.NegativeInfinity: it never comes. null: nothing.</summary>
+        public IDictionary<int, float> LogitBias { get; set; }
 
-        internal unsafe aerie_sampling ToNative()
+        internal aerie_logit_bias[] Biases()
+        {
+            if (LogitBias == null || LogitBias.Count == 0) return null;
+            List<aerie_logit_bias> list = new List<aerie_logit_bias>();
+            foreach (KeyValuePair<int, float> one in LogitBias) list.Add(new aerie_logit_bias { token = one.Key, bias = one.Value });
+            return list.ToArray();
+        }
+
+        internal unsafe aerie_sampling ToNative(aerie_logit_bias* biases, int n)
         {
             return new aerie_sampling
             {
                 struct_size = (uint)sizeof(aerie_sampling), temperature = Temperature, top_k = TopK, top_p = TopP, min_p = MinP,
-                seed = Seed, stream = Stream,
+                seed = Seed, stream = Stream, repetition_penalty = RepetitionPenalty, presence_penalty = PresencePenalty,
+                frequency_penalty = FrequencyPenalty, penalty_window = PenaltyWindow, logit_bias = biases, n_logit_bias = n,
             };
         }
     }
@@ -104,8 +128,8 @@ namespace Aerie
             Tree tree = Tree ?? new Tree();
             var o = new aerie_session_options { struct_size = (uint)sizeof(aerie_session_options) };
             o.max_context = MaxContext;
-            aerie_sampling sampling = (Sampling ?? new Sampling()).ToNative();
-            o.sampling = &sampling;
+            Sampling draw = Sampling ?? new Sampling();
+            aerie_logit_bias[] bias = draw.Biases();
             o.draft_noise = (int)DraftNoise;
             o.verify = (int)Verify;
             o.ignore_eos = IgnoreEos ? 1 : 0;
@@ -124,7 +148,10 @@ namespace Aerie
                 using (var drafter = Drafter == null ? default(NativeHandle.Using) : Drafter.Handle.Use())
                     fixed (int* paths = tree.FlatPaths(), stops = StopTokens)
                     fixed (IntPtr* further = list)
+                    fixed (aerie_logit_bias* biases = bias)
                     {
+                        aerie_sampling sampling = draw.ToNative(biases, bias == null ? 0 : bias.Length);
+                        o.sampling = &sampling;
                         o.drafter = drafter.Pointer;
                         o.n_more_drafters = more.Length;
                         o.more_drafters = further;

@@ -99,10 +99,14 @@ namespace Aerie
         public void SetSampling(Sampling sampling)
         {
             if (sampling == null) throw new ArgumentNullException("sampling");
+            aerie_logit_bias[] bias = sampling.Biases();
             Do((p, e) =>
             {
-                aerie_sampling s = sampling.ToNative();
-                return Methods.aerie_session_set_sampling(p, &s, e);
+                fixed (aerie_logit_bias* biases = bias)
+                {
+                    aerie_sampling s = sampling.ToNative(biases, bias == null ? 0 : bias.Length);
+                    return Methods.aerie_session_set_sampling(p, &s, e);
+                }
             });
         }
 
@@ -154,11 +158,30 @@ namespace Aerie
             }
         }
 
+        /// <summary>
+        /// Let only what the grammar allows come, from the next token on; null: anything. It begins with what is generated
+        /// now, and after every Append anew; a Rewind leads it back. It is not saved with the session. An unfinished cycle is
+        /// discarded. ErrorCode.Mismatch: it allows nothing to begin with, and the one before stays.
+        /// </summary>
+        public void SetGrammar(Grammar grammar)
+        {
+            Do((p, e) =>
+            {
+                if (grammar == null) return Methods.aerie_session_set_constraint(p, null, e);
+                var constraint = new aerie_constraint { struct_size = (uint)sizeof(aerie_constraint) };
+                using (var held = grammar.Handle.Use()) // the session holds it from then on
+                {
+                    int code = Methods.aerie_grammar_constraint(held.Pointer, &constraint, e);
+                    return code != Constants.AERIE_OK ? code : Methods.aerie_session_set_constraint(p, &constraint, e);
+                }
+            });
+        }
+
         internal string[] StopStrings { get { return stops; } }
 
         /// <summary>
-        /// A second session with the same text, settings, drafters and stop strings, in no batch; keys and values are shared
-        /// until one of them writes. stream: the fork's noise stream; 0: one of its own, so that the two go different ways at
+        /// A second session with the same text, settings, drafters, stop strings and grammar, in no batch; keys and values are
+        /// shared until one of them writes. stream: the fork's noise stream; 0: one of its own, so that the two go different ways at
         /// a temperature above 0. An unfinished cycle is discarded, never a committed token.
         /// </summary>
         public Session Fork(uint stream = 0)

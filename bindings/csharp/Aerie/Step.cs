@@ -36,6 +36,8 @@ namespace Aerie
         StopToken = Constants.AERIE_FINISH_STOP_TOKEN,
         StopString = Constants.AERIE_FINISH_STOP_STRING,
         Context = Constants.AERIE_FINISH_CONTEXT,
+        /// <summary>The grammar lets no token come next.</summary>
+        Constraint = Constants.AERIE_FINISH_CONSTRAINT,
     }
 
     /// <summary>Bounds of a step; the default is one whole cycle.</summary>

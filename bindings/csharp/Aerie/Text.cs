@@ -74,6 +74,26 @@ namespace Aerie
             return new TextDecoder(this);
         }
 
+        /// <summary>
+        /// From GBNF, llama.cpp's notation, whose start is the rule "root". endTokens are allowed where the text is complete:
+        /// ModelInfo.Eos. Without any it ends once nothing can follow (FinishReason.Constraint).
+        /// </summary>
+        public Grammar CreateGrammar(string gbnf, params int[] endTokens)
+        {
+            if (gbnf == null) throw new ArgumentNullException("gbnf");
+            return new Grammar(this, Utf8.ToNative(gbnf, "gbnf"), endTokens, Methods.aerie_grammar_create);
+        }
+
+        /// <summary>
+        /// JSON that a JSON Schema describes; "{}" is any JSON. ErrorCode.Unsupported names a keyword that is not known.
+        /// endTokens are those of CreateGrammar.
+        /// </summary>
+        public Grammar CreateJsonGrammar(string schema, params int[] endTokens)
+        {
+            if (schema == null) throw new ArgumentNullException("schema");
+            return new Grammar(this, Utf8.ToNative(schema, "schema"), endTokens, Methods.aerie_grammar_create_json);
+        }
+
         public void Dispose()
         {
             Handle.Dispose();

@@ -10,8 +10,10 @@ would have given. See docs/python.md; the training tools live in `aerie.train` (
 
 from ._target import ModelInfo
 from .batch import Batch, BatchStep
+from .constraint import Constraint
 from .drafter import Drafter
 from .errors import Cancelled, Code, Error
+from .grammar import Grammar
 from .model import Model
 from .profile import Profile
 from .runtime import PluginInfo, Runtime
@@ -20,6 +22,6 @@ from .statistics import Statistics
 from .text import Decoder, Tokenizer
 from .tools import convert, inspect
 
-__all__ = ["Batch", "BatchStep", "Cancelled", "Code", "Decoder", "Drafter", "Error", "Finish", "Model", "ModelInfo",
-           "PluginInfo", "Profile", "Runtime", "Sampling", "Session", "SessionOptions", "State", "Statistics", "Step",
-           "Token", "Tokenizer", "Tree", "convert", "inspect"]
+__all__ = ["Batch", "BatchStep", "Cancelled", "Code", "Constraint", "Decoder", "Drafter", "Error", "Finish", "Grammar",
+           "Model", "ModelInfo", "PluginInfo", "Profile", "Runtime", "Sampling", "Session", "SessionOptions", "State",
+           "Statistics", "Step", "Token", "Tokenizer", "Tree", "convert", "inspect"]

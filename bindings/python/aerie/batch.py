@@ -55,6 +55,8 @@ class Batch(Handle):
         """One cycle of the sessions that decode and a chunk of prompt of those that do not; `max_tokens` is for each."""
         options = new(_native.aerie_step_options, max_tokens=max_tokens, budget_us=budget_us)
         result = new(_native.aerie_batch_result)
+        for session in self:
+            session._forget_failure()
         with self._use() as handle:
             call("aerie_batch_step", handle, ctypes.byref(options), ctypes.byref(result))
         return BatchStep(*[getattr(result, name) for name in BatchStep._fields])

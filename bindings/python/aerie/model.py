@@ -1,12 +1,13 @@
 """A target model, and all that is made of it."""
 
 import os
-from typing import Any, Unpack
+from typing import Any, Iterable, Unpack
 
 from ._progress import ProgressFunction
 from ._target import Target
 from .batch import Batch
 from .drafter import Drafter
+from .grammar import Grammar
 from .session import Session, SessionOptions
 
 
@@ -25,6 +26,15 @@ class Model(Target):
         """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram".
         `progress(done, total)`, while the package is read, may return False to cancel."""
         return Drafter(self, package, plugin=plugin, max_sessions=max_sessions, progress=progress)
+
+    def grammar(self, gbnf: str, *, end_tokens: Iterable[int] | None = None) -> Grammar:
+        """A form that text is to have (GBNF), for `Session.set_constraint`. `end_tokens` are allowed where it is complete;
+        None: the model's own."""
+        return Grammar(self.tokenizer, gbnf, end_tokens=self.info.eos_ids if end_tokens is None else end_tokens)
+
+    def json_grammar(self, schema: Any, *, end_tokens: Iterable[int] | None = None) -> Grammar:
+        """The same of JSON that a JSON Schema describes, given as text or as what json.loads makes of it."""
+        return Grammar.json(self.tokenizer, schema, end_tokens=self.info.eos_ids if end_tokens is None else end_tokens)
 
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """A new text; docs/python.md."""

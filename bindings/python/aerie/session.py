@@ -5,12 +5,14 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Iterable, Iterator, NamedTuple, Sequence, TypedDict, Unpack
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence, TypedDict, Unpack
 
 from . import _native
 from ._library import Handle, c_path, c_string, call, int32_array, library, new
 from ._target import Target
+from .constraint import Constraint, Held, explained
 from .drafter import Drafter
+from .grammar import Grammar
 from .statistics import Statistics
 from .text import Decoder
 
@@ -30,6 +32,7 @@ class Finish(IntEnum):
     STOP_TOKEN = _native.AERIE_FINISH_STOP_TOKEN
     STOP_STRING = _native.AERIE_FINISH_STOP_STRING
     CONTEXT = _native.AERIE_FINISH_CONTEXT
+    CONSTRAINT = _native.AERIE_FINISH_CONSTRAINT  # no token may come next
 
 
 class Token(NamedTuple):
@@ -50,9 +53,18 @@ class Step(NamedTuple):
         return cls(State(native.state), tokens, Finish(native.finish), native.stop_bytes)
 
 
+# Tokens, and what is added to their logits; -inf: it never comes. A token that is listed twice has the sum.
+LogitBias = Mapping[int, float] | Sequence[tuple[int, float]]
+
+
 @dataclass(frozen=True)
 class Sampling:
-    """temperature 0: greedy. Same seed, same text; sessions with equal seeds and different streams differ."""
+    """temperature 0: greedy. Same seed, same text; sessions with equal seeds and different streams differ.
+
+    Biases come first, then penalties, the session's constraint, temperature, top_k, top_p, min_p and the draw; a drafter
+    changes none of it. `repetition_penalty`: a logit above 0 of a token in the text, prompt included, is divided by it, any
+    other multiplied (0 or 1: off). `presence_penalty` is taken from the logit of each token generated since the last
+    append, `frequency_penalty` as often as it was. `penalty_window`: of the newest tokens only; 0: of all."""
 
     temperature: float = 0.0
     top_k: int = 0
@@ -60,10 +72,21 @@ class Sampling:
     min_p: float = 0.0
     seed: int = 0
     stream: int = 0
+    repetition_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    penalty_window: int = 0
+    logit_bias: LogitBias = ()
 
     def _native(self) -> Any:
+        biases = list(self.logit_bias.items() if isinstance(self.logit_bias, Mapping) else self.logit_bias)
+        tokens = int32_array([token for token, _ in biases])  # refuses what does not fit
+        listed = (_native.aerie_logit_bias * len(biases))(
+            *[_native.aerie_logit_bias(token, bias) for token, (_, bias) in zip(tokens, biases)])
         return new(_native.aerie_sampling, temperature=self.temperature, top_k=self.top_k, top_p=self.top_p,
-                   min_p=self.min_p, seed=self.seed, stream=self.stream)
+                   min_p=self.min_p, seed=self.seed, stream=self.stream, repetition_penalty=self.repetition_penalty,
+                   presence_penalty=self.presence_penalty, frequency_penalty=self.frequency_penalty,
+                   penalty_window=self.penalty_window, n_logit_bias=len(biases), logit_bias=listed)  # keeps `listed`
 
 
 _POLICIES = {"default": _native.AERIE_TREE_DEFAULT, "chain": _native.AERIE_TREE_CHAIN, "static": _native.AERIE_TREE_STATIC,
@@ -129,6 +152,11 @@ class SessionOptions(TypedDict, total=False):
     min_p: float
     seed: int
     stream: int
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    penalty_window: int
+    logit_bias: LogitBias
     tree: Tree | str            # a Tree, or a policy's name
     max_context: int            # 0: the model's
     draft_noise: str            # "shared", "none"
@@ -143,6 +171,7 @@ class Session(Handle):
 
     _release = "aerie_session_release"
     _stops: tuple[bytes, ...] = ()  # the stop strings that are set
+    _held: Held | None = None       # the program's own constraint, if one is set
 
     def __init__(self, model: Target, **options: Unpack[SessionOptions]):
         self._open("aerie_session_create", (), model, **options)
@@ -189,19 +218,27 @@ class Session(Handle):
         self.model = model
 
     def fork(self, *, stream: int = 0) -> "Session":
-        """A second session with the same text, settings and stop strings; keys and values are shared until one of them
-        writes. `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
+        """A second session with the same text, settings, stop strings and constraint; keys and values are shared until one
+        of them writes. `stream`: its noise stream; 0: one of its own, so that equal seeds do not make equal twins."""
         out = ctypes.c_void_p()
-        with self._use() as handle:
+        with self._use() as handle, self._explained():
             call("aerie_session_fork", handle, ctypes.byref(new(_native.aerie_fork_options, stream=stream)),
                  ctypes.byref(out))
         twin = Session.__new__(Session)
         Handle.__init__(twin, out, *self._parents)
-        twin.model, twin._stops = self.model, self._stops
+        twin.model, twin._stops, twin._held = self.model, self._stops, self._held
         return twin
 
     def _interrupt(self, handle: ctypes.c_void_p) -> None:
         library("aerie").aerie_session_cancel(handle)
+
+    def _explained(self) -> Any:
+        self._forget_failure()
+        return explained(self._held)
+
+    def _forget_failure(self) -> None:
+        if self._held is not None:
+            self._held.failed = None
 
     def append(self, prompt: str | Sequence[int]) -> None:
         """Prompt tokens, or text (with the package's tokenizer; the beginning-of-text token only at the beginning)."""
@@ -214,14 +251,14 @@ class Session(Handle):
         """One cycle (draft, verify, commit), or as much of it as the budget allows."""
         options = new(_native.aerie_step_options, max_tokens=max_tokens, budget_us=budget_us)
         result = new(_native.aerie_step_result)
-        with self._borrow() as handle:
+        with self._borrow() as handle, self._explained():
             call("aerie_session_step", handle, ctypes.byref(options), ctypes.byref(result))
             return Step._from(result)
 
     def result(self) -> Step:
         """What the last step gave, its own or its batch's; raises what that step raised."""
         result = new(_native.aerie_step_result)
-        with self._borrow() as handle:
+        with self._borrow() as handle, explained(self._held):
             call("aerie_session_result", handle, ctypes.byref(result))
             return Step._from(result)
 
@@ -326,6 +363,21 @@ class Session(Handle):
                     call("aerie_tokenizer_source", tokenizer, ctypes.byref(source), of="aerie-text")
                     call("aerie_session_set_stop_strings", handle, strings, len(texts), ctypes.byref(source))
             self._stops = texts
+
+    def set_constraint(self, constraint: Grammar | Constraint | None) -> None:
+        """From the next token on only what it allows comes; None: anything. It begins with what is generated now, and after
+        every `append` anew; a `rewind` leads it back. It is not saved with the session. Error with Code.MISMATCH: it allows
+        nothing to begin with, and what was set before stays."""
+        with self._use() as handle:
+            held = Held(constraint) if isinstance(constraint, Constraint) else None
+            if held is not None:
+                held.set(handle)
+            elif constraint is None:
+                call("aerie_session_set_constraint", handle, None)
+            else:
+                native = Grammar._of_kind(constraint, "constraint")._constraint()
+                call("aerie_session_set_constraint", handle, ctypes.byref(native))
+            self._held = held
 
     def tokens(self) -> list[int]:
         """All committed tokens, prompt included."""

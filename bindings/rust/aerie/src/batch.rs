@@ -5,7 +5,9 @@ use std::ptr::null_mut;
 
 use aerie_sys as sys;
 
+use crate::constraint::{failures_of, Constraint};
 use crate::error::{check, sized, Code, Error, Result};
+use crate::grammar::Grammar;
 use crate::model::Model;
 use crate::options::{Sampling, Tree};
 use crate::session::{CancelHandle, Session, Target};
@@ -91,7 +93,10 @@ impl Batch {
     pub fn step(&mut self, options: StepOptions) -> Result<BatchStep> {
         let mut out = sized!(aerie_batch_result {});
         let options = options.to_raw();
-        check(|e| unsafe { sys::aerie_batch_step(self.raw, &options, &mut out, e) })?;
+        let step = || check(|e| unsafe { sys::aerie_batch_step(self.raw, &options, &mut out, e) });
+        let (outcome, failures) = failures_of(step);
+        self.members.iter_mut().for_each(|m| m.1.heard(&failures));
+        outcome?;
         Ok(BatchStep {
             sessions: out.n_sessions as usize,
             tokens: out.n_tokens as usize,
@@ -177,6 +182,21 @@ impl Member<'_> {
     /// [`Session::set_stop_strings`].
     pub fn set_stop_strings(&mut self, strings: &[&str], tokenizer: &Tokenizer) -> Result<()> {
         self.0.set_stop_strings(strings, tokenizer)
+    }
+
+    /// [`Session::set_grammar`].
+    pub fn set_grammar(&mut self, grammar: &Grammar) -> Result<()> {
+        self.0.set_grammar(grammar)
+    }
+
+    /// [`Session::set_constraint`].
+    pub fn set_constraint(&mut self, constraint: impl Constraint) -> Result<()> {
+        self.0.set_constraint(constraint)
+    }
+
+    /// [`Session::clear_constraint`].
+    pub fn clear_constraint(&mut self) -> Result<()> {
+        self.0.clear_constraint()
     }
 
     /// [`Session::set_sampling`].

@@ -68,8 +68,8 @@ pub struct Error {
     message: String,
 }
 
-/// What fails with an [`Error`].
-pub type Result<T> = std::result::Result<T, Error>;
+/// What fails with an [`Error`], if nothing else is said.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {

@@ -2,9 +2,11 @@
 #![deny(missing_docs)]
 
 mod batch;
+mod constraint;
 mod error;
 mod evaluate;
 mod generate;
+mod grammar;
 mod hooks;
 mod model;
 mod options;
@@ -22,9 +24,11 @@ pub use aerie_sys as sys;
 pub use loading::load;
 
 pub use batch::{Batch, BatchStep, Member, SessionId};
+pub use constraint::{Allowed, Constraint, Failure};
 pub use error::{Code, Error, Result};
 pub use evaluate::Evaluation;
 pub use generate::Generate;
+pub use grammar::Grammar;
 pub use hooks::{Allocator, JobSystem, LogHook, LogLevel};
 pub use model::{Drafter, DrafterOptions, KvDtype, KvFull, Model, ModelInfo, ModelOptions, Progress};
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};

@@ -4,8 +4,9 @@ use aerie_sys as sys;
 use crate::error::sized;
 use crate::model::Drafter;
 
-/// How the next token is drawn. The default is greedy.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// How the next token is drawn. The default is greedy. Biases come first, then penalties, what constrains the session,
+/// temperature, `top_k`, `top_p`, `min_p` and the draw; a drafter changes none of it.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampling {
     /// 0: greedy, ties to the lowest id.
     pub temperature: f32,
@@ -19,6 +20,17 @@ pub struct Sampling {
     pub seed: u64,
     /// Sessions with equal seeds but different streams differ.
     pub stream: u32,
+    /// Of each token in the text, prompt included: a logit above 0 is divided by it, any other multiplied. 0 or 1: off.
+    pub repetition_penalty: f32,
+    /// Taken from the logit of each token that was generated since the last append. 0: off.
+    pub presence_penalty: f32,
+    /// The same, as often as it was generated. 0: off.
+    pub frequency_penalty: f32,
+    /// Penalties look at this many tokens, the newest; 0: all.
+    pub penalty_window: i32,
+    /// Tokens and what is added to their logits; [`NEG_INFINITY`](f32::NEG_INFINITY): it never comes. One that is listed
+    /// twice has the sum.
+    pub logit_bias: Vec<(i32, f32)>,
 }
 
 impl Sampling {
@@ -27,15 +39,24 @@ impl Sampling {
         Sampling { temperature, seed, ..Default::default() }
     }
 
-    pub(crate) fn to_raw(self) -> sys::aerie_sampling {
-        sized!(aerie_sampling {
+    /// Hand it to `call`; the struct's pointers live as long as that.
+    pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&sys::aerie_sampling) -> T) -> T {
+        let biases = self.logit_bias.iter().map(|&(token, bias)| sys::aerie_logit_bias { token, bias });
+        let biases: Vec<_> = biases.collect();
+        call(&sized!(aerie_sampling {
             temperature: self.temperature,
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
             seed: self.seed,
             stream: self.stream,
-        })
+            repetition_penalty: self.repetition_penalty,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            penalty_window: self.penalty_window,
+            logit_bias: biases.as_ptr(),
+            n_logit_bias: biases.len() as i32,
+        }))
     }
 }
 
@@ -143,21 +164,22 @@ pub struct SessionOptions {
 impl SessionOptions {
     pub(crate) fn with_raw<T>(&self, call: impl FnOnce(&sys::aerie_session_options) -> T) -> T {
         let more: Vec<_> = self.more_drafters.iter().map(Drafter::raw).collect();
-        let sampling = self.sampling.to_raw();
-        self.tree.with_raw(|tree| {
-            call(&sized!(aerie_session_options {
-                max_context: self.max_context,
-                drafter: self.drafter.as_ref().map_or(std::ptr::null_mut(), Drafter::raw),
-                sampling: &sampling,
-                tree: &tree,
-                draft_noise: self.draft_noise as i32,
-                verify: self.verify as i32,
-                ignore_eos: self.ignore_eos as i32,
-                n_stop_tokens: self.stop_tokens.len() as i32,
-                stop_tokens: self.stop_tokens.as_ptr(),
-                n_more_drafters: more.len() as i32,
-                more_drafters: more.as_ptr(),
-            }))
+        self.sampling.with_raw(|sampling| {
+            self.tree.with_raw(|tree| {
+                call(&sized!(aerie_session_options {
+                    max_context: self.max_context,
+                    drafter: self.drafter.as_ref().map_or(std::ptr::null_mut(), Drafter::raw),
+                    sampling: sampling,
+                    tree: &tree,
+                    draft_noise: self.draft_noise as i32,
+                    verify: self.verify as i32,
+                    ignore_eos: self.ignore_eos as i32,
+                    n_stop_tokens: self.stop_tokens.len() as i32,
+                    stop_tokens: self.stop_tokens.as_ptr(),
+                    n_more_drafters: more.len() as i32,
+                    more_drafters: more.as_ptr(),
+                }))
+            })
         })
     }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use aerie_sys as sys;
 
+use crate::constraint::{failures_of, Constraint, Failures, Held};
 use crate::error::{c_path, c_string, check, sized, slice, Code, Error, Result};
+use crate::grammar::Grammar;
 use crate::model::Model;
 use crate::options::{Sampling, SessionOptions, Tree};
 use crate::statistics::Statistics;
@@ -21,7 +23,9 @@ use crate::text::Tokenizer;
 pub struct Session {
     pub(crate) raw: *mut sys::aerie_session,
     cancel: CancelHandle,
-    model: Model, // its runtime's hooks must outlive the session
+    model: Model,                    // its runtime's hooks must outlive the session
+    constraint: usize,               // the program's own, as `Failures` knows it; 0: none
+    constraint_fails: Option<Error>, // in the last step, its own or its batch's
 }
 
 // Nothing in it belongs to a thread; that it is not Sync follows from the pointer.
@@ -101,7 +105,7 @@ impl Model {
 
 impl Session {
     fn from_raw(raw: *mut sys::aerie_session, model: Model) -> Self {
-        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), model }
+        Session { raw, cancel: CancelHandle::new(Target::Session(raw)), model, constraint: 0, constraint_fails: None }
     }
 
     /// Append tokens of prompt, in any pieces. Also after generation, to go on.
@@ -113,15 +117,31 @@ impl Session {
     pub fn step(&mut self, options: StepOptions) -> Result<Step<'_>> {
         let mut out = sized!(aerie_step_result {});
         let options = options.to_raw();
-        check(|e| unsafe { sys::aerie_session_step(self.raw, &options, &mut out, e) })?;
+        let step = || check(|e| unsafe { sys::aerie_session_step(self.raw, &options, &mut out, e) });
+        let (outcome, failures) = failures_of(step);
+        self.heard(&failures);
+        outcome.map_err(|e| self.explain(e))?;
         Ok(unsafe { Step::from_raw(&out) })
     }
 
     /// What the last step gave, the session's own or its batch's; before the first one, [`State::Pending`](crate::State::Pending).
     pub fn result(&mut self) -> Result<Step<'_>> {
         let mut out = sized!(aerie_step_result {});
-        check(|e| unsafe { sys::aerie_session_result(self.raw, &mut out, e) })?;
+        check(|e| unsafe { sys::aerie_session_result(self.raw, &mut out, e) }).map_err(|e| self.explain(e))?;
         Ok(unsafe { Step::from_raw(&out) })
+    }
+
+    /// What its constraint failed with in a step.
+    pub(crate) fn heard(&mut self, failures: &Failures) {
+        self.constraint_fails = failures.of(self.constraint);
+    }
+
+    /// The library has a code alone of what a constraint failed with.
+    fn explain(&self, error: Error) -> Error {
+        match &self.constraint_fails {
+            Some(failure) if failure.code() == error.code() => failure.clone(),
+            _ => error,
+        }
     }
 
     /// All tokens of the text, the prompt's included.
@@ -138,8 +158,7 @@ impl Session {
 
     /// From the next token on. An unfinished cycle is discarded.
     pub fn set_sampling(&mut self, sampling: Sampling) -> Result<()> {
-        let raw = sampling.to_raw();
-        check(|e| unsafe { sys::aerie_session_set_sampling(self.raw, &raw, e) })
+        sampling.with_raw(|raw| check(|e| unsafe { sys::aerie_session_set_sampling(self.raw, raw, e) }))
     }
 
     /// From the next cycle on. An unfinished one is discarded.
@@ -156,14 +175,46 @@ impl Session {
         check(|e| unsafe { sys::aerie_session_set_stop_strings(self.raw, pointers.as_ptr(), n, &source, e) })
     }
 
-    /// A second session with the same text, settings, drafters and stop strings; keys and values are shared until one
+    /// From the next token on the text has the form of this grammar, which begins with what is generated now, and after
+    /// every append anew; a rewind leads it back. It takes the place of the one before, or of a constraint. The session holds
+    /// it. An unfinished cycle is discarded.
+    pub fn set_grammar(&mut self, grammar: &Grammar) -> Result<()> {
+        let constraint = grammar.constraint()?;
+        check(|e| unsafe { sys::aerie_session_set_constraint(self.raw, &constraint, e) })?;
+        self.constraint = 0;
+        Ok(())
+    }
+
+    /// The same, by code of the program's own.
+    pub fn set_constraint(&mut self, constraint: impl Constraint) -> Result<()> {
+        let held = Held::new(constraint);
+        let raw = held.to_raw();
+        let set = || check(|e| unsafe { sys::aerie_session_set_constraint(self.raw, &raw, e) });
+        let (outcome, failures) = failures_of(set);
+        outcome.map_err(|e| failures.of(held.key()).unwrap_or(e))?;
+        self.constraint = held.key();
+        Ok(())
+    }
+
+    /// Any token may come, whatever grammar or constraint was set. An unfinished cycle is discarded.
+    pub fn clear_constraint(&mut self) -> Result<()> {
+        check(|e| unsafe { sys::aerie_session_set_constraint(self.raw, null(), e) })?;
+        self.constraint = 0;
+        Ok(())
+    }
+
+    /// A second session with the same text, settings, drafters, stop strings and constraint; keys and values are shared until one
     /// of them writes. `stream` is its noise stream; 0: one of its own, so that equal seeds do not make equal twins. An
     /// unfinished cycle is discarded.
     pub fn fork(&mut self, stream: u32) -> Result<Session> {
         let options = sized!(aerie_fork_options { stream: stream });
         let mut raw = null_mut();
-        check(|e| unsafe { sys::aerie_session_fork(self.raw, &options, &mut raw, e) })?;
-        Ok(Session::from_raw(raw, self.model.clone()))
+        let fork = || check(|e| unsafe { sys::aerie_session_fork(self.raw, &options, &mut raw, e) });
+        let (outcome, failures) = failures_of(fork);
+        outcome.map_err(|e| failures.of(self.constraint).unwrap_or(e))?;
+        let mut twin = Session::from_raw(raw, self.model.clone());
+        twin.constraint = self.constraint;
+        Ok(twin)
     }
 
     /// The text with what has been computed for it, so that going on costs no reading of the prompt. An unfinished

@@ -65,6 +65,8 @@ pub enum Finish {
     StopString,
     /// The context is full.
     Context,
+    /// Nothing may come next: the grammar or constraint says so.
+    Constraint,
 }
 
 /// Where a step left the text.
@@ -97,6 +99,7 @@ impl Step<'_> {
             (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_EOS) => State::Done(Finish::Eos),
             (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_STOP_TOKEN) => State::Done(Finish::StopToken),
             (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_STOP_STRING) => State::Done(Finish::StopString),
+            (sys::AERIE_STEP_DONE, sys::AERIE_FINISH_CONSTRAINT) => State::Done(Finish::Constraint),
             (sys::AERIE_STEP_DONE, _) => State::Done(Finish::Context),
             (sys::AERIE_STEP_TOKENS, _) => State::Tokens,
             _ => State::Pending,

@@ -105,6 +105,10 @@ impl Tokenizer {
         Ok(Pieces { tokens, decoder: Some(self.decoder()?) })
     }
 
+    pub(crate) fn raw(&self) -> *mut sys::aerie_tokenizer {
+        self.0 .0
+    }
+
     /// For stop strings. Who takes it holds the tokenizer.
     pub(crate) fn source(&self) -> Result<sys::aerie_token_source> {
         let mut source = sized!(aerie_token_source {});

@@ -44,6 +44,7 @@ fn handles_go_between_threads() {
     send_and_sync::<Model>();
     send_and_sync::<Drafter>();
     send_and_sync::<Tokenizer>();
+    send_and_sync::<Grammar>();
     send_and_sync::<CancelHandle>();
     send_and_sync::<TokenStream>();
     send_and_sync::<Error>();

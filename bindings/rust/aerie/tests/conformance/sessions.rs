@@ -213,7 +213,7 @@ impl Wake for Unpark {
     }
 }
 
-fn next(stream: &mut TokenStream) -> Option<Result<Token>> {
+pub fn next(stream: &mut TokenStream) -> Option<Result<Token>> {
     let waker = Waker::from(std::sync::Arc::new(Unpark(thread::current())));
     loop {
         match stream.poll_next(&mut Context::from_waker(&waker)) {
