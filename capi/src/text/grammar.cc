@@ -27,8 +27,8 @@ using aerie::Status;
 using aerie::capi::guard;
 using aerie::capi::require;
 
-// No program is larger than kMaxElements, whose text would be no longer in any sensible notation.
-constexpr size_t kMaxGrammarBytes = size_t{4} << 20;
+// Far above what people write.
+constexpr size_t kMaxGrammarBytes = size_t{1} << 20;
 
 int32_t create_grammar(aerie_tokenizer* tokenizer, const char* text, const char* text_name, const aerie_grammar_options* options,
                        Result<Program> (*read)(std::string_view), aerie_grammar** out, aerie_error* err) {
@@ -41,7 +41,7 @@ int32_t create_grammar(aerie_tokenizer* tokenizer, const char* text, const char*
     if (o.n_end_tokens < 0) return error(Code::invalid_argument, "n_end_tokens is negative");
     if (o.n_end_tokens > 0) AERIE_TRY(require(o.end_tokens, "end_tokens"));
     const std::string_view view(text);
-    if (view.size() > kMaxGrammarBytes) return error(Code::limit, std::string(text_name) + ": longer than 4 MiB");
+    if (view.size() > kMaxGrammarBytes) return error(Code::limit, std::string(text_name) + ": longer than 1 MiB");
     AERIE_ASSIGN(Program program, read(view));
     std::vector<int32_t> end_tokens(o.end_tokens, o.end_tokens + o.n_end_tokens);
     AERIE_ASSIGN(auto grammar, Grammar::make(std::move(program), tokenizer->trie(), std::move(end_tokens)));

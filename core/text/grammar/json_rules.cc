@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMaxIndent = 20;
 constexpr uint32_t kMaxFraction = 15;
-constexpr uint32_t kMaxExponent = 3;
+constexpr uint32_t kMaxExponent = 2;  // with three, parsers refuse what no double holds
 
 // What a string has to spell by an escape.
 bool needs_escape(uint32_t c) { return c < 0x20 || c == '"' || c == '\\'; }
