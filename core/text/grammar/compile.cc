@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/text/grammar/rule_checks.h"
+#include "core/text/grammar/token_trie.h"
 
 namespace aerie::text::grammar {
 namespace {
@@ -76,6 +77,12 @@ void find_byte_classes(Program* p) {
   for (int b = 0; b < 256; ++b) {
     p->class_of[b] = static_cast<uint8_t>(of[b]);
     p->class_example[of[b]] = static_cast<uint8_t>(b);
+  }
+  std::array<bool, 256> seen{};
+  for (int b = 0; b < 256; ++b) {
+    if (!is_plain(static_cast<uint8_t>(b)) || seen[of[b]]) continue;
+    seen[of[b]] = true;
+    p->plain_examples.push_back(static_cast<uint8_t>(b));
   }
 }
 

@@ -47,6 +47,8 @@ class Grammar {
   std::shared_ptr<Automaton> automaton();
   const Automaton::State* state_of(Position* position, Automaton* automaton);
   Code make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const;
+  // 1: plain bytes, as many as a plain token has at most, may come, and each leads where the others do. 0: no; -1: *work is used up.
+  int takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const;
   bool is_end(int32_t token) const;
 
   const std::shared_ptr<const Program> program_;

@@ -8,6 +8,8 @@ constexpr const char* kGrammars[] = {
     kJsonGbnf,
     "root ::= [a-z ]+ (\".\" | \"!\")?",
     "root ::= .*",
+    "root ::= [^\"\\\\]{0,40} \"x\"",
+    "root ::= [ -~]{20} [^a]* [ab]",
     "root ::= ([\\u4e00-\\u9fff] | \"\u00e9\" | \" \"){1,20}",
     "root ::= \"yes\" | \"no\" | \" maybe\" | \"\"",
     "root ::= \"(\" root \")\" root | \" \" \"a\"? root | ",
