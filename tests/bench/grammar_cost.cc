@@ -36,11 +36,15 @@ int main(int argc, char** argv) {
   const auto tokenizer = take(aerie::text::Tokenizer::deserialize(package->blob("tokenizer")));
   std::shared_ptr<const TokenTrie> trie;
   const double sorted = microseconds([&] { trie = std::make_shared<const TokenTrie>(tokenizer); });
-  std::printf("%d tokens, sorted in %.0f ms\n\n| schema | state | tokens allowed | mask, first | again |\n|---|---|---|---|---|\n", trie->vocab_size(), sorted / 1000);
+  std::printf(
+      "%d tokens, sorted in %.0f ms\n\n| schema | state | tokens allowed | mask, first | again "
+      "|\n|---|---|---|---|---|\n",
+      trie->vocab_size(), sorted / 1000);
   const std::string text = "{\"name\": \"Ada and the other one\", \"list\": [1, \"two\"]}";
   const auto ids = take(tokenizer->encode(text, {.add_bos = false}));
   for (const std::string schema : {"{}", R"({"properties":{"name":{"type":"string","maxLength":100},"list":{}}})"}) {
-    const std::pair<const char*, std::string> states[] = {{"start", ""}, {"in a string", text.substr(0, 16)}, {"in a list", text.substr(0, 44)}};
+    const std::pair<const char*, std::string> states[] = {
+        {"start", ""}, {"in a string", text.substr(0, 16)}, {"in a list", text.substr(0, 44)}};
     std::vector<Best> masks(std::size(states));
     std::vector<size_t> allowed(std::size(states));
     Best accept;
@@ -68,7 +72,8 @@ int main(int argc, char** argv) {
       accept.known = std::min(accept.known, microseconds(whole) / static_cast<double>(ids.size()));
     }
     for (size_t i = 0; i < std::size(states); ++i)
-      std::printf("| `%s` | %s | %zu | %.0f us | %.1f us |\n", schema.c_str(), states[i].first, allowed[i], masks[i].fresh, masks[i].known);
+      std::printf("| `%s` | %s | %zu | %.0f us | %.1f us |\n", schema.c_str(), states[i].first, allowed[i],
+                  masks[i].fresh, masks[i].known);
     std::printf("| | accept, a token | | %.1f us | %.2f us |\n", accept.fresh, accept.known);
   }
 }

@@ -26,8 +26,12 @@ class Bytes final : public Tokenizer {
   std::vector<uint8_t> serialize() const override { return {}; }
   int32_t vocab_size() const override { return 257; }
   int32_t bos_id() const override { return -1; }
-  aerie::Result<std::vector<int32_t>> encode(std::string_view, const aerie::text::EncodeOptions&) const override { return std::vector<int32_t>(); }
-  std::string_view token_bytes(int32_t id, int32_t) const override { return is_special(id) ? std::string_view() : std::string_view(&bytes_[id], 1); }
+  aerie::Result<std::vector<int32_t>> encode(std::string_view, const aerie::text::EncodeOptions&) const override {
+    return std::vector<int32_t>();
+  }
+  std::string_view token_bytes(int32_t id, int32_t) const override {
+    return is_special(id) ? std::string_view() : std::string_view(&bytes_[id], 1);
+  }
   bool is_special(int32_t id) const override { return id == 256; }
 
  private:
@@ -39,7 +43,8 @@ bool has(const std::vector<uint32_t>& mask, int32_t t) { return (mask[static_cas
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const auto& trie = *new std::shared_ptr<const TokenTrie>(std::make_shared<const TokenTrie>(std::make_shared<const Bytes>()));
+  static const auto& trie =
+      *new std::shared_ptr<const TokenTrie>(std::make_shared<const TokenTrie>(std::make_shared<const Bytes>()));
   if (size < 2 || size < 2u + data[1]) return 0;
   const bool schema = data[0] % 2 != 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, data[1]);

@@ -12,7 +12,9 @@ namespace {
 // What a step costs beside its stacks: what a state takes that has hardly any.
 constexpr int64_t kStepWork = 64;
 
-uint64_t hash_of_configuration(const Configuration& c) { return hash_of_words(c.stacks.data(), c.stacks.size()) * 2 + c.complete; }
+uint64_t hash_of_configuration(const Configuration& c) {
+  return hash_of_words(c.stacks.data(), c.stacks.size()) * 2 + c.complete;
+}
 
 }  // namespace
 
@@ -105,7 +107,9 @@ void Automaton::keep_mask(const State* state, Mask mask) {
     masks_.push_back(std::move(kept));
     return;
   }
-  *std::min_element(masks_.begin(), masks_.end(), [](const KeptMask& a, const KeptMask& b) { return a.used < b.used; }) = std::move(kept);
+  const auto oldest =
+      std::min_element(masks_.begin(), masks_.end(), [](const KeptMask& a, const KeptMask& b) { return a.used < b.used; });
+  *oldest = std::move(kept);
 }
 
 }  // namespace aerie::text::grammar

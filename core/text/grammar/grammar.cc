@@ -6,7 +6,8 @@
 
 namespace aerie::text::grammar {
 
-Result<std::shared_ptr<Grammar>> Grammar::make(Program program, std::shared_ptr<const TokenTrie> tokens, std::vector<int32_t> end_tokens) {
+Result<std::shared_ptr<Grammar>> Grammar::make(Program program, std::shared_ptr<const TokenTrie> tokens,
+                                               std::vector<int32_t> end_tokens) {
   for (const int32_t t : end_tokens) {
     if (t < 0 || t >= tokens->vocab_size()) {
       return error(Code::invalid_argument, "end_tokens: token " + std::to_string(t) + " is outside the vocabulary of " +
@@ -26,7 +27,9 @@ Grammar::Grammar(Program program, std::shared_ptr<const TokenTrie> tokens, std::
       end_tokens_(std::move(end_tokens)),
       automaton_(std::make_shared<Automaton>(program_, 1)) {}
 
-bool Grammar::is_end(int32_t token) const { return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end(); }
+bool Grammar::is_end(int32_t token) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
 
 std::shared_ptr<Automaton> Grammar::automaton() {
   const std::lock_guard lock(mutex_);

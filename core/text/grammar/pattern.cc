@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/platform/utf8.h"
+#include "core/text/grammar/hex.h"
 
 namespace aerie::text::grammar {
 namespace {
@@ -15,7 +16,8 @@ constexpr int kMaxPatternGroups = 64;  // in one another: each costs stack
 CodePoints digit_points() { return {{'0', '9'}}; }
 CodePoints word_points() { return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}; }
 CodePoints space_points() {
-  return {{0x9, 0xD}, {0x20, 0x20}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+  return {{0x9, 0xD},       {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 }
 
 // ECMAScript's syntax, but for what looks around or back, and names of properties.
@@ -63,7 +65,8 @@ class PatternReader {
     Sequence item;
     const char c = peek();
     if (c == '^' || c == '$') return refuse(std::string("\"") + c + "\" but at the beginning or the end");
-    if (c == '*' || c == '+' || c == '?' || c == '{') return refuse(std::string("\"") + c + "\" with nothing in front of it to repeat");
+    if (c == '*' || c == '+' || c == '?' || c == '{')
+      return refuse(std::string("\"") + c + "\" with nothing in front of it to repeat");
     if (c == '(') {
       AERIE_TRY(read_group(depth, &item));
     } else {
@@ -115,7 +118,8 @@ class PatternReader {
   Status read_number(uint32_t* out) {
     const size_t begin = at_;
     uint64_t n = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
     *out = static_cast<uint32_t>(n);
     return at_ > begin ? Status() : refuse("a \"{\" that is no repetition");
   }
@@ -154,8 +158,7 @@ class PatternReader {
   Status read_hex(size_t digits, CodePoints* out) {
     uint32_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const char h = peek();
-      const int digit = h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1;
+      const int digit = hex_value(peek());
       if (digit < 0) return refuse("\"\\x\" or \"\\u\" without its digits");
       value = 16 * value + static_cast<uint32_t>(digit);
     }
@@ -176,7 +179,8 @@ class PatternReader {
       if (peek() == '-' && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
         ++at_;
         AERIE_TRY(read_character(&high));
-        if (!single || high.size() != 1 || high[0].low != high[0].high || high[0].low < low[0].low) return refuse("a range such as this");
+        if (!single || high.size() != 1 || high[0].low != high[0].high || high[0].low < low[0].low)
+          return refuse("a range such as this");
         low[0].high = high[0].high;
       }
       points.insert(points.end(), low.begin(), low.end());
