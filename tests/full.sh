@@ -95,6 +95,10 @@ if [[ " $what " == *" fuzz "* ]]; then
         kind=1; [[ $t == *.model ]] && kind=3
         { printf "\\x0$kind\\x10The <mask> café"; cat "$t"; } >"$tmp/corpus-$name/$(basename "$(dirname "$t")").$kind"
       done
+    elif [ "$name" = grammar_fuzz ]; then
+      printf '\0\20{"a": [1, true]}root ::= "{" (ws [^"\\\\]* | root{0,3})? "}"\nws ::= [ \\t\\x0a]+ # blank\n' >"$tmp/corpus-$name/gbnf"
+      printf '\1\20{"a": [1, true]}{"properties":{"a":{"items":{"type":["integer","boolean"],"minimum":-3}},"b":{"$ref":"#"}},"required":["a"]}' \
+        >"$tmp/corpus-$name/schema"
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
     fi

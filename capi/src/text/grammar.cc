@@ -90,8 +90,8 @@ void destroy_state(void* /*user*/, void* state) { delete static_cast<Grammar::Po
 
 }  // namespace
 
-int32_t aerie_grammar_create(aerie_tokenizer* tokenizer, const char* gbnf, const aerie_grammar_options* options, aerie_grammar** out,
-                             aerie_error* err) {
+int32_t aerie_grammar_create(aerie_tokenizer* tokenizer, const char* gbnf, const aerie_grammar_options* options,
+                             aerie_grammar** out, aerie_error* err) {
   return create_grammar(tokenizer, gbnf, "gbnf", options, aerie::text::grammar::program_of_gbnf, out, err);
 }
 

@@ -12,7 +12,9 @@ namespace {
 // What a step costs beside its stacks: what a state takes that has hardly any.
 constexpr int64_t kStepWork = 64;
 
-uint64_t hash_of_configuration(const Configuration& c) { return hash_of_words(c.stacks.data(), c.stacks.size()) * 2 + c.complete; }
+uint64_t hash_of_configuration(const Configuration& c) {
+  return hash_of_words(c.stacks.data(), c.stacks.size()) * 2 + c.complete;
+}
 
 }  // namespace
 
@@ -52,24 +54,38 @@ const Automaton::State* Automaton::intern(std::shared_ptr<const Configuration> c
   return made;
 }
 
+const Automaton::State* Automaton::same_step(const State* from, uint64_t stacks) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [same, to] : from->by_stacks)
+    if (same == stacks) return to;
+  return nullptr;
+}
+
 const Automaton::State* Automaton::make_step(const State* from, uint8_t byte_class, int64_t* work) {
   const uint8_t byte = program_->class_example[byte_class];
-  Expansion expansion(*program_);
   const std::vector<uint32_t>& stacks = from->configuration->stacks;
-  for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1) {
-    const uint32_t length = stacks[at], position = stacks[at + length];
-    if (program_->takes(program_->elements[position], byte)) expansion.add(&stacks[at + 1], length - 1, position + 1);
+  uint64_t taken = 0;
+  size_t n = 0;
+  for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1, ++n)
+    if (program_->takes(program_->elements[stacks[at + stacks[at]]], byte)) taken |= uint64_t{1} << (n % 64);
+  *work -= kStepWork + static_cast<int64_t>(n);
+  const State* to = taken == 0 ? &dead_ : n <= 64 ? same_step(from, taken) : nullptr;
+  if (to == nullptr) {
+    Expansion expansion(*program_);
+    for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1) {
+      const uint32_t length = stacks[at], position = stacks[at + length];
+      if (program_->takes(program_->elements[position], byte)) expansion.add(&stacks[at + 1], length - 1, position + 1);
+    }
+    auto configuration = std::make_shared<Configuration>();
+    to = expansion.run(configuration.get()) ? find(std::move(configuration)) : &limited_;
+    *work -= static_cast<int64_t>(stacks.size() + expansion.work() + program_->class_example.size());
+    if (n <= 64) {
+      const std::lock_guard lock(mutex_);
+      from->by_stacks.emplace_back(taken, to);
+      bytes_.fetch_add(32, std::memory_order_relaxed);
+    }
   }
-  auto configuration = std::make_shared<Configuration>();
-  const bool fits = expansion.run(configuration.get());
-  *work -= kStepWork + static_cast<int64_t>(stacks.size() + expansion.work() + program_->class_example.size());
   if (*work < 0) return nullptr;
-  const State* to = &limited_;
-  if (fits && configuration->stacks.empty() && !configuration->complete) {
-    to = &dead_;
-  } else if (fits) {
-    to = find(std::move(configuration));
-  }
   from->next[byte_class].store(to, std::memory_order_release);  // whoever was here at the same time found the same
   return to;
 }
@@ -91,7 +107,9 @@ void Automaton::keep_mask(const State* state, Mask mask) {
     masks_.push_back(std::move(kept));
     return;
   }
-  *std::min_element(masks_.begin(), masks_.end(), [](const KeptMask& a, const KeptMask& b) { return a.used < b.used; }) = std::move(kept);
+  const auto oldest =
+      std::min_element(masks_.begin(), masks_.end(), [](const KeptMask& a, const KeptMask& b) { return a.used < b.used; });
+  *oldest = std::move(kept);
 }
 
 }  // namespace aerie::text::grammar

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/text/grammar/program.h"
@@ -30,6 +31,8 @@ class Automaton {
   struct State {
     std::shared_ptr<const Configuration> configuration;
     std::unique_ptr<std::atomic<const State*>[]> next;  // by class of byte; null: not yet known
+    // By which stacks go on, where there are at most 64: most classes differ in nothing. Under the mutex.
+    mutable std::vector<std::pair<uint64_t, const State*>> by_stacks = {};
   };
   using Mask = std::shared_ptr<const std::vector<uint32_t>>;
 
@@ -63,6 +66,7 @@ class Automaton {
     uint64_t used;
   };
 
+  const State* same_step(const State* from, uint64_t stacks);  // that was made before; null: none
   const State* make_step(const State* from, uint8_t byte_class, int64_t* work);
   const State* intern(std::shared_ptr<const Configuration> configuration, uint64_t hash);  // under the mutex
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/text/grammar/rule_checks.h"
+#include "core/text/grammar/token_trie.h"
 
 namespace aerie::text::grammar {
 namespace {
@@ -9,7 +10,8 @@ namespace {
 // The rules that texts of the start can come to, in order, and their elements in a row.
 class ProgramWriter {
  public:
-  ProgramWriter(const Rules& rules, const std::vector<bool>& ending) : rules_(rules), ending_(ending), number_(rules.size(), kNone) {}
+  ProgramWriter(const Rules& rules, const std::vector<bool>& ending)
+      : rules_(rules), ending_(ending), number_(rules.size(), kNone) {}
 
   void write(uint32_t root, Program* out) {
     number_of(root);
@@ -77,14 +79,20 @@ void find_byte_classes(Program* p) {
     p->class_of[b] = static_cast<uint8_t>(of[b]);
     p->class_example[of[b]] = static_cast<uint8_t>(b);
   }
+  std::array<bool, 256> seen{};
+  for (int b = 0; b < 256; ++b) {
+    if (!is_plain(static_cast<uint8_t>(b)) || seen[of[b]]) continue;
+    seen[of[b]] = true;
+    p->plain_examples.push_back(static_cast<uint8_t>(b));
+  }
 }
 
 }  // namespace
 
 Status RuleBuilder::size_status() const {
   if (!too_large_) return {};
-  return error(Code::limit, "grammar: it grows too large: above " + std::to_string(kMaxElements) + " elements, or a repetition above " +
-                                std::to_string(kMaxRepetition));
+  return error(Code::limit, "grammar: it grows too large: above " + std::to_string(kMaxElements) +
+                                " elements, or a repetition above " + std::to_string(kMaxRepetition));
 }
 
 Result<Program> RuleBuilder::compile(uint32_t root, bool all_must_end) const {
@@ -92,7 +100,8 @@ Result<Program> RuleBuilder::compile(uint32_t root, bool all_must_end) const {
   const auto name = [&](size_t rule) { return "\"" + names_[rules_[rule].owner] + "\""; };
   const std::vector<bool> nullable = nullable_rules(rules_, sets_);
   if (const int64_t rule = left_recursive_rule(rules_, nullable); rule >= 0) {
-    return error(Code::unsupported, "grammar: rule " + name(static_cast<size_t>(rule)) + " is left-recursive: it may begin with itself");
+    return error(Code::unsupported,
+                 "grammar: rule " + name(static_cast<size_t>(rule)) + " is left-recursive: it may begin with itself");
   }
   const std::vector<bool> ending = ending_rules(rules_, sets_);
   for (size_t r = 0, named = 0; r < rules_.size(); ++r) {

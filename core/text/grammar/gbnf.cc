@@ -7,6 +7,7 @@
 
 #include "core/platform/utf8.h"
 #include "core/text/grammar/grammar.h"
+#include "core/text/grammar/hex.h"
 #include "core/text/grammar/rule_builder.h"
 
 namespace aerie::text::grammar {
@@ -46,7 +47,8 @@ class GbnfReader {
     return out += '"';
   }
   Status fail(const std::string& what, size_t at, Code code = Code::bad_format) const {
-    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())), '\n');
+    const auto line =
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(std::min(at, text_.size())), '\n');
     return error(code, "grammar, line " + std::to_string(line) + ": " + what);
   }
   Status fail(const std::string& what) const { return fail(what, at_); }
@@ -172,7 +174,8 @@ class GbnfReader {
   Status number(uint32_t* out) {
     if (peek() < '0' || peek() > '9') return expected("a number");
     uint64_t n = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
+    for (; peek() >= '0' && peek() <= '9'; ++at_)
+      n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
     *out = static_cast<uint32_t>(n);
     return {};
   }
@@ -193,7 +196,8 @@ class GbnfReader {
       skip(true);
     }
     if (!take("}")) return expected("\"}\"");
-    if (*max < *min) return fail("a repetition of at least " + std::to_string(*min) + " and at most " + std::to_string(*max), begin);
+    if (*max < *min)
+      return fail("a repetition of at least " + std::to_string(*min) + " and at most " + std::to_string(*max), begin);
     if (*min > kMaxRepetition || (*max != kNoMaximum && *max > kMaxRepetition))
       return fail("a repetition above " + std::to_string(kMaxRepetition), begin, Code::limit);
     return {};
@@ -223,8 +227,7 @@ class GbnfReader {
     }
     uint64_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const char h = peek();
-      const int digit = h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1;
+      const int digit = hex_value(peek());
       if (digit < 0) return fail(std::string("\"\\") + c + "\" without " + std::to_string(digits) + " hexadecimal digits", begin);
       value = 16 * value + static_cast<uint64_t>(digit);
     }

@@ -6,7 +6,8 @@
 
 namespace aerie::text::grammar {
 
-Result<std::shared_ptr<Grammar>> Grammar::make(Program program, std::shared_ptr<const TokenTrie> tokens, std::vector<int32_t> end_tokens) {
+Result<std::shared_ptr<Grammar>> Grammar::make(Program program, std::shared_ptr<const TokenTrie> tokens,
+                                               std::vector<int32_t> end_tokens) {
   for (const int32_t t : end_tokens) {
     if (t < 0 || t >= tokens->vocab_size()) {
       return error(Code::invalid_argument, "end_tokens: token " + std::to_string(t) + " is outside the vocabulary of " +
@@ -26,7 +27,9 @@ Grammar::Grammar(Program program, std::shared_ptr<const TokenTrie> tokens, std::
       end_tokens_(std::move(end_tokens)),
       automaton_(std::make_shared<Automaton>(program_, 1)) {}
 
-bool Grammar::is_end(int32_t token) const { return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end(); }
+bool Grammar::is_end(int32_t token) const {
+  return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();
+}
 
 std::shared_ptr<Automaton> Grammar::automaton() {
   const std::lock_guard lock(mutex_);
@@ -48,14 +51,32 @@ Grammar::Position Grammar::begin() {
   return position;
 }
 
+int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const {
+  for (size_t i = 0; i < kMaxPlainToken; ++i) {
+    const Automaton::State* next = nullptr;
+    for (const uint8_t byte : program_->plain_examples) {
+      const Automaton::State* to = automaton->step(state, byte, work);
+      if (to == nullptr) return -1;
+      if (automaton->is_dead(to) || (next != nullptr && to != next)) return 0;
+      next = to;
+    }
+    if (next == state) return 1;  // and so on
+    state = next;
+  }
+  return 1;
+}
+
 Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const {
-  const TokenTrie& trie = *tokens_;
-  std::vector<const Automaton::State*> path(trie.max_depth() + 1);
+  std::vector<const Automaton::State*> path(tokens_->max_depth() + 1);
   path[0] = state;
   int64_t work = kMaxWork;
   bool limited = false;
+  const int plain = takes_plain(state, automaton, &work);
+  if (plain < 0) return Code::limit;
+  if (plain > 0) *mask = tokens_->plain();
+  const TokenTrie::Tree& trie = plain > 0 ? tokens_->others() : tokens_->all();
   for (size_t i = 0; i < trie.size();) {
-    const TokenTrie::Node& node = trie.node(i);
+    const TokenTrie::Node& node = trie.nodes[i];
     const Automaton::State* to = automaton->step(path[node.depth - 1], node.byte, &work);
     if (to == nullptr) return Code::limit;
     if (automaton->is_dead(to)) {
@@ -65,8 +86,8 @@ Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std
     }
     path[node.depth] = to;
     ++i;
-    for (uint32_t k = node.tokens; k < trie.node(i).tokens; ++k) {
-      const auto t = static_cast<uint32_t>(trie.tokens()[k]);
+    for (uint32_t k = node.tokens; k < trie.nodes[i].tokens; ++k) {
+      const auto t = static_cast<uint32_t>(trie.tokens[k]);
       (*mask)[t / 32] |= uint32_t{1} << (t % 32);
     }
   }

@@ -32,7 +32,8 @@ class Grammar {
   };
 
   // AERIE_E_LIMIT: there are too many ways to begin; invalid_argument: an end token that is none.
-  static Result<std::shared_ptr<Grammar>> make(Program program, std::shared_ptr<const TokenTrie> tokens, std::vector<int32_t> end_tokens);
+  static Result<std::shared_ptr<Grammar>> make(Program program, std::shared_ptr<const TokenTrie> tokens,
+                                               std::vector<int32_t> end_tokens);
 
   Position begin();
   // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may, or it cannot be said, for the
@@ -47,6 +48,9 @@ class Grammar {
   std::shared_ptr<Automaton> automaton();
   const Automaton::State* state_of(Position* position, Automaton* automaton);
   Code make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const;
+  // 1: plain bytes, as many as a plain token has at most, may come, and each leads where the others do. 0: no.
+  // -1: *work is used up.
+  int takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const;
   bool is_end(int32_t token) const;
 
   const std::shared_ptr<const Program> program_;

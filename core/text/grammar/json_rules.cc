@@ -49,7 +49,9 @@ Element JsonRules::digits(char low, char high) {
 
 Element JsonRules::optional(Sequence s) { return builder_->choice({std::move(s), {}}); }
 
-Element JsonRules::plain_character() { return builder_->code_points(complement(normalized({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}))); }
+Element JsonRules::plain_character() {
+  return builder_->code_points(complement({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
+}
 
 Element JsonRules::character() {
   if (character_ != kEnd) return character_;
@@ -254,7 +256,8 @@ Sequence JsonRules::same_length(std::string_view low, std::string_view high) {
   return out;
 }
 
-void JsonRules::magnitudes(int64_t low, int64_t high, const Sequence& before, const Sequence& behind, std::vector<Sequence>* out) {
+void JsonRules::magnitudes(int64_t low, int64_t high, const Sequence& before, const Sequence& behind,
+                           std::vector<Sequence>* out) {
   for (int64_t first = low; first <= high;) {  // numbers of equally many digits
     const std::string from = std::to_string(first);
     const int64_t last = std::min<int64_t>(high, std::stoll(std::string(from.size(), '9')));

@@ -55,7 +55,9 @@ class JsonRules {
   void magnitudes(int64_t low, int64_t high, const Sequence& before, const Sequence& behind, std::vector<Sequence>* out);
 
   RuleBuilder* builder_;
-  Element value_ = kEnd, string_ = kEnd, object_ = kEnd, array_ = kEnd, integer_ = kEnd, number_ = kEnd, character_ = kEnd, gap_ = kEnd;
+  // kEnd: not yet made.
+  Element value_ = kEnd, string_ = kEnd, object_ = kEnd, array_ = kEnd;
+  Element integer_ = kEnd, number_ = kEnd, character_ = kEnd, gap_ = kEnd;
 };
 
 }  // namespace aerie::text::grammar

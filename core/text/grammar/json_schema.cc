@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/text/grammar/grammar.h"
+#include "core/text/grammar/hex.h"
 #include "core/text/grammar/schema_reader.h"
 
 namespace aerie::text::grammar {
@@ -17,16 +18,19 @@ struct Keyword {
   std::string_view name;
   uint32_t types;  // of values that it speaks of
 };
+// clang-format off
 constexpr Keyword kKeywords[] = {
     {"type", 0}, {"enum", 0}, {"const", 0}, {"$ref", 0}, {"anyOf", 0}, {"oneOf", 0}, {"allOf", 0},
     {"properties", kTypeObject}, {"required", kTypeObject}, {"additionalProperties", kTypeObject},
-    {"items", kTypeArray}, {"prefixItems", kTypeArray}, {"minItems", kTypeArray}, {"maxItems", kTypeArray}, {"uniqueItems", kTypeArray},
+    {"items", kTypeArray}, {"prefixItems", kTypeArray}, {"minItems", kTypeArray}, {"maxItems", kTypeArray},
+    {"uniqueItems", kTypeArray},
     {"minLength", kTypeString}, {"maxLength", kTypeString}, {"pattern", kTypeString}, {"format", kTypeString},
     {"minimum", kTypeNumber}, {"maximum", kTypeNumber}, {"exclusiveMinimum", kTypeNumber}, {"exclusiveMaximum", kTypeNumber},
     {"$defs", kSaysNothing}, {"definitions", kSaysNothing}, {"title", kSaysNothing}, {"description", kSaysNothing},
-    {"default", kSaysNothing}, {"examples", kSaysNothing}, {"$schema", kSaysNothing}, {"$id", kSaysNothing}, {"$comment", kSaysNothing},
-    {"deprecated", kSaysNothing}, {"readOnly", kSaysNothing}, {"writeOnly", kSaysNothing},
+    {"default", kSaysNothing}, {"examples", kSaysNothing}, {"$schema", kSaysNothing}, {"$id", kSaysNothing},
+    {"$comment", kSaysNothing}, {"deprecated", kSaysNothing}, {"readOnly", kSaysNothing}, {"writeOnly", kSaysNothing},
 };
+// clang-format on
 const Keyword* keyword(std::string_view name) {
   const auto at = std::find_if(std::begin(kKeywords), std::end(kKeywords), [&](const Keyword& k) { return k.name == name; });
   return at != std::end(kKeywords) ? at : nullptr;
@@ -54,9 +58,8 @@ uint32_t type_of_value(const SchemaValue& v) {
 Result<std::string> unescaped(std::string_view part, const std::string& path) {
   std::string out;
   for (size_t i = 0; i < part.size(); ++i) {
-    const auto hex = [&](size_t at) { return std::string_view("0123456789abcdef0123456789ABCDEF").find(at < part.size() ? part[at] : '?') % 16; };
-    const auto is_hex = [&](size_t at) { return at < part.size() && std::string_view("0123456789abcdefABCDEF").find(part[at]) != std::string_view::npos; };
-    if (part[i] == '%' && is_hex(i + 1) && is_hex(i + 2)) {
+    const auto hex = [&](size_t at) { return at < part.size() ? hex_value(part[at]) : -1; };
+    if (part[i] == '%' && hex(i + 1) >= 0 && hex(i + 2) >= 0) {
       out += static_cast<char>(16 * hex(i + 1) + hex(i + 2));
       i += 2;
     } else if (part[i] == '~' && i + 1 < part.size() && (part[i + 1] == '0' || part[i + 1] == '1')) {
@@ -80,7 +83,9 @@ std::string child_path(const std::string& path, std::string_view key) {
   return out;
 }
 
-Status schema_error(Code code, const std::string& path, const std::string& what) { return error(code, "schema: " + path + ": " + what); }
+Status schema_error(Code code, const std::string& path, const std::string& what) {
+  return error(code, "schema: " + path + ": " + what);
+}
 
 Result<Program> program_of_json_schema(std::string_view schema) { return SchemaReader().read(schema); }
 
@@ -136,11 +141,14 @@ Status SchemaReader::types_of(const SchemaValue& s, const std::string& path, uin
   const std::vector<SchemaValue> one(type->is(Kind::string) ? 1 : 0, *type);
   const std::vector<SchemaValue>& names = type->is(Kind::array) ? type->items : one;
   for (const SchemaValue& name : names) {
-    const auto at = std::find_if(std::begin(kTypeNames), std::end(kTypeNames), [&](const auto& t) { return t.first == name.text; });
-    if (!name.is(Kind::string) || at == std::end(kTypeNames)) return schema_error(Code::bad_format, child_path(path, "type"), "is no type of JSON");
+    const auto at =
+        std::find_if(std::begin(kTypeNames), std::end(kTypeNames), [&](const auto& t) { return t.first == name.text; });
+    if (!name.is(Kind::string) || at == std::end(kTypeNames))
+      return schema_error(Code::bad_format, child_path(path, "type"), "is no type of JSON");
     *types |= at->second;
   }
-  if (*types == 0) return schema_error(Code::bad_format, child_path(path, "type"), "is neither a type of JSON nor a list of such");
+  if (*types == 0)
+    return schema_error(Code::bad_format, child_path(path, "type"), "is neither a type of JSON nor a list of such");
   return {};
 }
 
@@ -155,12 +163,14 @@ Status SchemaReader::read_schema(const SchemaValue& s, const std::string& path, 
     const SchemaValue* value = s.find(key);
     if (value == nullptr) continue;
     AERIE_TRY(alone(s, path, key));
-    return key == "$ref" ? reference(*value, child_path(path, key), out) : choices(*value, child_path(path, key), key == "allOf", out);
+    const std::string at = child_path(path, key);
+    return key == "$ref" ? reference(*value, at, out) : choices(*value, at, key == "allOf", out);
   }
   uint32_t types = 0;
   AERIE_TRY(types_of(s, path, &types));
   if (s.find("const") != nullptr || s.find("enum") != nullptr) return constants(s, path, types, out);
-  const bool says_more = std::any_of(s.keys.begin(), s.keys.end(), [](const std::string& k) { return (keyword(k)->types & kAllTypes) != 0; });
+  const bool says_more =
+      std::any_of(s.keys.begin(), s.keys.end(), [](const std::string& k) { return (keyword(k)->types & kAllTypes) != 0; });
   if (types == kAllTypes && !says_more) {
     out->push_back({json_.value()});
     return {};
@@ -193,7 +203,8 @@ Status SchemaReader::reference(const SchemaValue& ref, const std::string& path, 
     AERIE_ASSIGN(const std::string key, unescaped(part, path));
     at_path = child_path(at_path, key);
     if (at->is(Kind::array)) {
-      const bool number = !key.empty() && key.size() < 8 && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+      const bool number =
+          !key.empty() && key.size() < 8 && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
       const size_t i = number ? static_cast<size_t>(std::stoul(key)) : SIZE_MAX;
       at = i < at->items.size() ? &at->items[i] : nullptr;
     } else {

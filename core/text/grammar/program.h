@@ -26,6 +26,7 @@ struct Program {
   // Bytes that no element tells apart are of one class: what follows on one of them follows on all.
   std::array<uint8_t, 256> class_of{};
   std::vector<uint8_t> class_example;  // a byte of each class
+  std::vector<uint8_t> plain_examples; // one of each class that has plain bytes (token_trie.h)
 
   bool takes(Element e, uint8_t byte) const {
     return kind_of(e) == ElementKind::byte ? value_of(e) == byte : sets[value_of(e)].has(byte);

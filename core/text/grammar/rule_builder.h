@@ -46,8 +46,8 @@ class RuleBuilder {
 
   bool too_large() const { return too_large_; }
   Status size_status() const;
-  // AERIE_E_LIMIT: too large; unsupported: left recursion; bad_format: `root` has no finite text, or, where every rule `must_end`,
-  // a named rule has none.
+  // AERIE_E_LIMIT: too large; unsupported: left recursion; bad_format: `root` has no finite text, or, where every rule
+  // `must_end`, a named rule has none.
   Result<Program> compile(uint32_t root, bool all_must_end) const;
 
  private:

@@ -11,9 +11,11 @@ Status SchemaReader::array(const SchemaValue& s, const std::string& path, Altern
   const SchemaValue *items = s.find("items"), *prefix = s.find("prefixItems"), *unique = s.find("uniqueItems");
   if (unique != nullptr && !(unique->is(Kind::boolean) && !unique->truth))
     return schema_error(Code::unsupported, child_path(path, "uniqueItems"), "is not supported");
-  if (prefix != nullptr && !prefix->is(Kind::array)) return schema_error(Code::bad_format, child_path(path, "prefixItems"), "is not a list of schemas");
+  if (prefix != nullptr && !prefix->is(Kind::array))
+    return schema_error(Code::bad_format, child_path(path, "prefixItems"), "is not a list of schemas");
   if (items != nullptr && items->is(Kind::array))
-    return schema_error(Code::unsupported, child_path(path, "items"), "a list of schemas is not supported: its name is prefixItems");
+    return schema_error(Code::unsupported, child_path(path, "items"),
+                        "a list of schemas is not supported: its name is prefixItems");
   uint32_t min = 0, max = 0;
   AERIE_TRY(counts(s, path, "minItems", "maxItems", &min, &max));
   const auto in_front = static_cast<uint32_t>(prefix != nullptr ? prefix->items.size() : 0);
@@ -21,8 +23,8 @@ Status SchemaReader::array(const SchemaValue& s, const std::string& path, Altern
   const bool has_more = items != nullptr ? !items->is(Kind::boolean) || items->truth : prefix == nullptr;
   if (!has_more) max = std::min(max, in_front);
   if (min > max) return schema_error(Code::bad_format, path, "minItems is above the number of items that there may be");
-  const Element open = element(ElementKind::byte, '['), close = element(ElementKind::byte, ']'), comma = element(ElementKind::byte, ','),
-                gap = json_.gap();
+  const Element open = element(ElementKind::byte, '['), close = element(ElementKind::byte, ']');
+  const Element comma = element(ElementKind::byte, ','), gap = json_.gap();
   if (min == 0) out->push_back({open, gap, close});
   if (max == 0) return {};
 
@@ -35,7 +37,8 @@ Status SchemaReader::array(const SchemaValue& s, const std::string& path, Altern
     Sequence behind;  // the items of the list, as many as there may and must be
     if (has_more && max > in_front) {
       const Element item = items != nullptr ? rule_of(*items, child_path(path, "items")) : json_.value();
-      builder_.repeat({comma, gap, item}, min > in_front ? min - in_front : 0, max == kNoMaximum ? kNoMaximum : max - in_front, &behind);
+      const uint32_t least = min > in_front ? min - in_front : 0, most = max == kNoMaximum ? kNoMaximum : max - in_front;
+      builder_.repeat({comma, gap, item}, least, most, &behind);
     }
     const std::string at = child_path(path, "prefixItems");
     for (uint32_t i = std::min(in_front, max); i-- > 0 && !builder_.too_large();) {

@@ -17,8 +17,10 @@ struct Property {
 
 Status SchemaReader::object(const SchemaValue& s, const std::string& path, Alternatives* out) {
   const SchemaValue *properties = s.find("properties"), *required = s.find("required"), *others = s.find("additionalProperties");
-  if (properties != nullptr && !properties->is(Kind::object)) return schema_error(Code::bad_format, child_path(path, "properties"), "is not an object");
-  if (required != nullptr && !required->is(Kind::array)) return schema_error(Code::bad_format, child_path(path, "required"), "is not a list");
+  if (properties != nullptr && !properties->is(Kind::object))
+    return schema_error(Code::bad_format, child_path(path, "properties"), "is not an object");
+  if (required != nullptr && !required->is(Kind::array))
+    return schema_error(Code::bad_format, child_path(path, "required"), "is not a list");
   if (others != nullptr && !others->is(Kind::object) && !others->is(Kind::boolean))
     return schema_error(Code::bad_format, child_path(path, "additionalProperties"), "is neither a schema nor true nor false");
   if (properties == nullptr && required == nullptr && others == nullptr) {
@@ -28,7 +30,8 @@ Status SchemaReader::object(const SchemaValue& s, const std::string& path, Alter
   // Who names properties wants these: others come where it is said that they may.
   const bool has_others = others == nullptr ? properties == nullptr : others->is(Kind::object) || others->truth;
   const auto value_of_others = [&] {
-    return others != nullptr && others->is(Kind::object) ? rule_of(*others, child_path(path, "additionalProperties")) : json_.value();
+    return others != nullptr && others->is(Kind::object) ? rule_of(*others, child_path(path, "additionalProperties"))
+                                                         : json_.value();
   };
 
   std::vector<Property> list;
@@ -50,12 +53,14 @@ Status SchemaReader::object(const SchemaValue& s, const std::string& path, Alter
   }
   if (required != nullptr) {
     for (const SchemaValue& name : required->items) {
-      if (!name.is(Kind::string)) return schema_error(Code::bad_format, child_path(path, "required"), "has something that is no text");
+      if (!name.is(Kind::string))
+        return schema_error(Code::bad_format, child_path(path, "required"), "has something that is no text");
       const auto [found, is_new] = index.try_emplace(name.text, list.size());
       const size_t i = found->second;
       if (is_new) {
         if (others != nullptr && !has_others)
-          return schema_error(Code::bad_format, child_path(path, "required"), "asks for \"" + name.text.substr(0, 60) + "\", which additionalProperties forbids");
+          return schema_error(Code::bad_format, child_path(path, "required"),
+                              "asks for \"" + name.text.substr(0, 60) + "\", which additionalProperties forbids");
         add(name.text, value_of_others());
       }
       list[i].required = true;

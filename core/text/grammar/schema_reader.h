@@ -41,6 +41,7 @@ class SchemaReader {
   Status object(const SchemaValue& s, const std::string& path, Alternatives* out);
   Status array(const SchemaValue& s, const std::string& path, Alternatives* out);
   Status string(const SchemaValue& s, const std::string& path, Alternatives* out);
+  Status patterned_string(const SchemaValue& s, const std::string& path, Alternatives* out);
   Status integer(const SchemaValue& s, const std::string& path, Alternatives* out);
   Status number(const SchemaValue& s, const std::string& path, Alternatives* out);
   // How many of something: "minItems" and the like.

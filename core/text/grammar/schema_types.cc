@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/text/grammar/pattern.h"
 #include "core/text/grammar/schema_reader.h"
 
 namespace aerie::text::grammar {
@@ -31,9 +32,12 @@ Status whole_bounds(const SchemaValue& s, const std::string& path, bool of_integ
     const bool is_low = std::string_view(key).ends_with("inimum"), exclusive = key[0] == 'e';
     const double value = bound->number;
     if (is_low ? value < -static_cast<double>(kMaxJsonInteger) : value > static_cast<double>(kMaxJsonInteger)) continue;
-    if (std::abs(value) > static_cast<double>(kMaxJsonInteger)) return schema_error(Code::unsupported, at, "is not supported above 15 digits");
+    if (std::abs(value) > static_cast<double>(kMaxJsonInteger))
+      return schema_error(Code::unsupported, at, "is not supported above 15 digits");
     const bool whole = value == std::floor(value);
-    if (!of_integers && (exclusive || !whole)) return schema_error(Code::unsupported, at, "of a number that need not be whole is supported only if it is whole, and allowed itself");
+    if (!of_integers && (exclusive || !whole))
+      return schema_error(Code::unsupported, at,
+                          "of a number that need not be whole is supported only if it is whole, and allowed itself");
     const auto whole_value = static_cast<int64_t>(is_low ? std::ceil(value) : std::floor(value));
     const int64_t inclusive = whole_value + (exclusive && whole ? (is_low ? 1 : -1) : 0);
     std::optional<int64_t>& mine = is_low ? out->low : out->high;
@@ -52,8 +56,8 @@ Status whole_bounds(const SchemaValue& s, const std::string& path, bool of_integ
 
 }  // namespace
 
-Status SchemaReader::counts(const SchemaValue& s, const std::string& path, const char* min_key, const char* max_key, uint32_t* min,
-                            uint32_t* max) {
+Status SchemaReader::counts(const SchemaValue& s, const std::string& path, const char* min_key, const char* max_key,
+                            uint32_t* min, uint32_t* max) {
   *min = 0;
   *max = kNoMaximum;
   for (const char* key : {min_key, max_key}) {
@@ -70,12 +74,31 @@ Status SchemaReader::counts(const SchemaValue& s, const std::string& path, const
 }
 
 Status SchemaReader::string(const SchemaValue& s, const std::string& path, Alternatives* out) {
-  for (const char* key : {"pattern", "format"})
-    if (s.find(key) != nullptr) return schema_error(Code::unsupported, child_path(path, key), "is not supported");
+  const SchemaValue *pattern = s.find("pattern"), *format = s.find("format");
+  if (pattern != nullptr || format != nullptr) return patterned_string(s, path, out);
   uint32_t min = 0, max = 0;
   AERIE_TRY(counts(s, path, "minLength", "maxLength", &min, &max));
   Sequence text = {element(ElementKind::byte, '"')};
   builder_.repeat({json_.character()}, min, max, &text);
+  text.push_back(element(ElementKind::byte, '"'));
+  out->push_back(std::move(text));
+  return {};
+}
+
+Status SchemaReader::patterned_string(const SchemaValue& s, const std::string& path, Alternatives* out) {
+  const bool is_pattern = s.find("pattern") != nullptr;
+  const std::string key = is_pattern ? "pattern" : "format", at = child_path(path, key);
+  const SchemaValue& value = *s.find(key);
+  if (!value.is(SchemaValue::Kind::string)) return schema_error(Code::bad_format, at, "is not a text");
+  for (const char* other : {"format", "minLength", "maxLength"})  // a text would have to be of both
+    if (other != key && s.find(other) != nullptr)
+      return schema_error(Code::unsupported, child_path(path, other), "is not supported beside \"" + key + "\"");
+  const char* known = is_pattern ? value.text.c_str() : pattern_of_format(value.text);
+  if (known == nullptr) return schema_error(Code::unsupported, at, "this format is not supported");
+  Sequence text = {element(ElementKind::byte, '"')};
+  if (const Status status = pattern_rules(is_pattern ? std::string_view(value.text) : known, &builder_, &json_, &text);
+      !status.ok())
+    return schema_error(status.code(), at, status.message());
   text.push_back(element(ElementKind::byte, '"'));
   out->push_back(std::move(text));
   return {};

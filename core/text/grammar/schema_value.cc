@@ -45,10 +45,12 @@ class SchemaValueBuilder final : public nlohmann::json_sax<nlohmann::json> {
     open_.pop_back();
     object.by_key.resize(object.keys.size());
     std::iota(object.by_key.begin(), object.by_key.end(), 0u);
-    std::sort(object.by_key.begin(), object.by_key.end(), [&](uint32_t a, uint32_t b) { return object.keys[a] < object.keys[b]; });
+    std::sort(object.by_key.begin(), object.by_key.end(),
+              [&](uint32_t a, uint32_t b) { return object.keys[a] < object.keys[b]; });
     for (size_t i = 1; i < object.by_key.size(); ++i) {
       const std::string& key = object.keys[object.by_key[i]];
-      if (key == object.keys[object.by_key[i - 1]]) return refuse(Code::bad_format, "schema: \"" + key + "\" is there twice in an object");
+      if (key == object.keys[object.by_key[i - 1]])
+        return refuse(Code::bad_format, "schema: \"" + key + "\" is there twice in an object");
     }
     return true;
   }
@@ -71,7 +73,8 @@ class SchemaValueBuilder final : public nlohmann::json_sax<nlohmann::json> {
     return at;
   }
   bool open(Kind kind) {
-    if (open_.size() == kMaxSchemaDepth) return refuse(Code::limit, "schema: nested above " + std::to_string(kMaxSchemaDepth) + " deep");
+    if (open_.size() == kMaxSchemaDepth)
+      return refuse(Code::limit, "schema: nested above " + std::to_string(kMaxSchemaDepth) + " deep");
     open_.push_back(place(kind));
     return true;
   }
@@ -84,7 +87,8 @@ class SchemaValueBuilder final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 const SchemaValue* SchemaValue::find(std::string_view key) const {
-  const auto at = std::lower_bound(by_key.begin(), by_key.end(), key, [&](uint32_t i, std::string_view k) { return keys[i] < k; });
+  const auto at =
+      std::lower_bound(by_key.begin(), by_key.end(), key, [&](uint32_t i, std::string_view k) { return keys[i] < k; });
   return at != by_key.end() && keys[*at] == key ? &items[*at] : nullptr;
 }
 

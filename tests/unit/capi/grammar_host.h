@@ -53,7 +53,9 @@ class GrammarAbi : public testing::Test {
   std::vector<int32_t> encode(const std::string& text) {
     std::vector<int32_t> ids(text.size() + 1);
     size_t n = 0;
-    EXPECT_EQ(aerie_tokenizer_encode(tokenizer, text.data(), text.size(), AERIE_ENCODE_NO_BOS, ids.data(), ids.size(), &n, &err), AERIE_OK);
+    EXPECT_EQ(aerie_tokenizer_encode(tokenizer, text.data(), text.size(), AERIE_ENCODE_NO_BOS, ids.data(), ids.size(),
+                                     &n, &err),
+              AERIE_OK);
     ids.resize(n);
     return ids;
   }
@@ -62,7 +64,9 @@ class GrammarAbi : public testing::Test {
     EXPECT_EQ(c.allowed(c.user, state, mask.data(), mask.size()), AERIE_OK);
     return mask;
   }
-  static bool has(const std::vector<uint32_t>& mask, int32_t t) { return (mask[static_cast<size_t>(t) / 32] >> (t % 32) & 1) != 0; }
+  static bool has(const std::vector<uint32_t>& mask, int32_t t) {
+    return (mask[static_cast<size_t>(t) / 32] >> (t % 32) & 1) != 0;
+  }
 
   Host host;
   aerie_error err;

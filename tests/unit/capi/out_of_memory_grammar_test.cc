@@ -24,13 +24,16 @@ TEST_F(OutOfMemoryGrammar, OneErrorAndNothingIsLost) {
       EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << err.message;
       ASSERT_EQ(call(), AERIE_OK) << err.message;
     };
-    const char* gbnf = "root ::= obj\nobj ::= \"{\" (\"\\\"\" [a-zA-Z]+ \"\\\": \" (\"\\\"\" [^\"]* \"\\\"\" | [0-9]{1,3} | obj) \", \"?){1,4} \"}\"";
+    const char* gbnf =
+        "root ::= obj\nobj ::= \"{\" (\"\\\"\" [a-zA-Z]+ \"\\\": \" (\"\\\"\" [^\"]* \"\\\"\" | [0-9]{1,3} | obj) \", "
+        "\"?){1,4} \"}\"";
     std::vector<uint32_t> mask((static_cast<size_t>(vocab) + 31) / 32);
     std::vector<std::function<int32_t()>> calls;
     aerie_constraint c;
     AERIE_INIT(c);
     calls.push_back([&] {
-      return schema ? aerie_grammar_create_json(tokenizer, kSchema, nullptr, &grammar, &err) : aerie_grammar_create(tokenizer, gbnf, nullptr, &grammar, &err);
+      return schema ? aerie_grammar_create_json(tokenizer, kSchema, nullptr, &grammar, &err)
+                    : aerie_grammar_create(tokenizer, gbnf, nullptr, &grammar, &err);
     });
     calls.push_back([&] { return aerie_grammar_constraint(grammar, &c, &err); });
     calls.push_back([&] { return c.begin(c.user, &state); });

@@ -63,7 +63,9 @@ TEST(Gbnf, ClassesAreOfCodePoints) {
       {"root ::= .", [](uint32_t) { return true; }},
       {"root ::= [^\"\\\\\\x00-\\x1F]", [](uint32_t c) { return c > 0x1F && c != '"' && c != '\\'; }},
       {"root ::= [\\u0400-\\u04ff\\U00010000-\\U00010FFF_a-z]",
-       [](uint32_t c) { return (c >= 0x400 && c <= 0x4FF) || (c >= 0x10000 && c <= 0x10FFF) || c == '_' || (c >= 'a' && c <= 'z'); }},
+       [](uint32_t c) {
+         return (c >= 0x400 && c <= 0x4FF) || (c >= 0x10000 && c <= 0x10FFF) || c == '_' || (c >= 'a' && c <= 'z');
+       }},
       {"root ::= [^\\u0085-\\U00020003]", [](uint32_t c) { return c < 0x85 || c > 0x20003; }},
       {"root ::= [\u00e4-\u4e2d]", [](uint32_t c) { return c >= 0xe4 && c <= 0x4e2d; }},
       {"root ::= [\\uD000-\\uE001]", [](uint32_t c) { return c >= 0xD000 && c <= 0xE001; }},
@@ -96,9 +98,11 @@ TEST(Gbnf, NoBytesThatAreNotUtf8) {
 TEST(Gbnf, LlamaCppsJsonGrammar) {
   const GrammarPtr g = made(try_gbnf(kJsonGbnf));
   ASSERT_TRUE(g);
-  for (const char* text : {"{}", "{\"a\":1}", "{ \"a\": [1, -2.5e+3,{\"b\":null}], \"\\u00e4\u00e4\":\"\"}", "{\n  \"x\": true\n}"})
+  for (const char* text :
+       {"{}", "{\"a\":1}", "{ \"a\": [1, -2.5e+3,{\"b\":null}], \"\\u00e4\u00e4\":\"\"}", "{\n  \"x\": true\n}"})
     EXPECT_TRUE(is_whole(g, text)) << text;
-  for (const char* text : {"", "[]", "{\"a\":01}", "{\"a\"  :1}", "{\"a\":1,}", "{\"\\x\":1}", "{}}"}) EXPECT_FALSE(is_whole(g, text)) << text;
+  for (const char* text : {"", "[]", "{\"a\":01}", "{\"a\"  :1}", "{\"a\":1,}", "{\"\\x\":1}", "{}}"})
+    EXPECT_FALSE(is_whole(g, text)) << text;
 }
 
 void refused_gbnf(const std::string& gbnf, Code code, const std::string& words) {

@@ -66,7 +66,8 @@ TEST_F(GrammarLimits, AmbiguousGrammarsStayRight) {
 
 TEST_F(GrammarLimits, ExponentiallyManyWaysToBeginAreAnError) {
   std::string gbnf = "root ::= r0\n";
-  for (int i = 0; i < 60; ++i) gbnf += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " | r" + std::to_string(i + 1) + " \"x\"\n";
+  for (int i = 0; i < 60; ++i)
+    gbnf += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " | r" + std::to_string(i + 1) + " \"x\"\n";
   gbnf += "r60 ::= \"a\"\n";
   const auto g = try_gbnf(gbnf);
   ASSERT_FALSE(g.ok());
@@ -76,7 +77,9 @@ TEST_F(GrammarLimits, ExponentiallyManyWaysToBeginAreAnError) {
 
 TEST_F(GrammarLimits, ExponentiallyManyWaysToGoOnMayNotCome) {
   std::string gbnf = "root ::= \"-\"? (r0 | \"z\")\n";
-  for (int i = 0; i < 60; ++i) gbnf += "r" + std::to_string(i) + " ::= \"a\" r" + std::to_string(i + 1) + " | \"a\" r" + std::to_string(i + 1) + " \"x\"\n";
+  for (int i = 0; i < 60; ++i)
+    gbnf += "r" + std::to_string(i) + " ::= \"a\" r" + std::to_string(i + 1) + " | \"a\" r" + std::to_string(i + 1) +
+            " \"x\"\n";
   gbnf += "r60 ::= \"b\"\n";
   const GrammarPtr g = made(try_gbnf(gbnf));
   ASSERT_TRUE(g);

@@ -8,6 +8,8 @@ constexpr const char* kGrammars[] = {
     kJsonGbnf,
     "root ::= [a-z ]+ (\".\" | \"!\")?",
     "root ::= .*",
+    "root ::= [^\"\\\\]{0,40} \"x\"",
+    "root ::= [ -~]{20} [^a]* [ab]",
     "root ::= ([\\u4e00-\\u9fff] | \"\u00e9\" | \" \"){1,20}",
     "root ::= \"yes\" | \"no\" | \" maybe\" | \"\"",
     "root ::= \"(\" root \")\" root | \" \" \"a\"? root | ",
@@ -42,7 +44,8 @@ TEST(GrammarMask, IsWhatAcceptTakesInEveryState) {
 
 // Whatever the tokens are that spell it, a text is judged as its bytes are.
 TEST(GrammarMask, ATextIsTheSameHoweverItIsCut) {
-  const std::string texts[] = {"{\"a\u00e9\": [1, {\"\u4e2d\U0001F600\": null}]}", "{\n  \"key\": \"a \\u00e9\",\n  \"x\": -1.5e12\n}"};
+  const std::string texts[] = {"{\"a\u00e9\": [1, {\"\u4e2d\U0001F600\": null}]}",
+                               "{\n  \"key\": \"a \\u00e9\",\n  \"x\": -1.5e12\n}"};
   for (const TriePtr& trie : tries()) {
     const GrammarPtr g = made(try_gbnf(kJsonGbnf, trie));
     ASSERT_TRUE(g);

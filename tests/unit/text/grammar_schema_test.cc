@@ -22,56 +22,86 @@ TEST_P(SchemaTexts, AreThoseOfTheSchema) {
 
 const Texts kTexts[] = {
     {"{}",
-     {"null", "true", "-0.5e+3", "\"\"", "[]", "{}", "[1, [2,{\"a\": \"\\u00e9\\n\"}]]", "{\n  \"a\": [\n\t1\n ],\n  \"b\":2\n}", "\"\\uD83D\\uDE00\U0001F600\""},
-     {"", " null", "null ", "01", "1.", "-", "[1,]", "{\"a\"}", "{a:1}", "\"\n\"", "\"\\ud83d\"", "\"\\x\"", "[1,  2]", "[1,\n\n2]", "+1", "nul"}},
+     {"null", "true", "-0.5e+3", "\"\"", "[]", "{}", "[1, [2,{\"a\": \"\\u00e9\\n\"}]]",
+      "{\n  \"a\": [\n\t1\n ],\n  \"b\":2\n}", "\"\\uD83D\\uDE00\U0001F600\""},
+     {"", " null", "null ", "01", "1.", "-", "[1,]", "{\"a\"}", "{a:1}", "\"\n\"", "\"\\ud83d\"", "\"\\x\"", "[1,  2]",
+      "[1,\n\n2]", "+1", "nul"}},
     {"true", {"[true]"}, {"tru"}},
     {R"({"type":"object"})", {"{}", "{ }", "{\"x\":{\"y\":[]}}"}, {"[]", "1"}},
     {R"({"type":"object","properties":{"b":{"type":"integer"},"a":{"type":"string"},"c":{}},"required":["b"]})",
      {"{\"b\":1}", "{\"b\": 1, \"a\": \"\"}", "{\"b\":1,\n \"c\":[]}", "{ \"b\":1,\"a\":\"x\",\"c\":null }"},
-     {"{}", "{\"a\":\"\",\"b\":1}", "{\"b\":1,\"d\":1}", "{\"b\":\"1\"}", "{\"b\":1,}", "{,\"b\":1}", "{\"b\":1 \"a\":\"\"}", "{\"b\":1,\"b\":1}"}},
+     {"{}", "{\"a\":\"\",\"b\":1}", "{\"b\":1,\"d\":1}", "{\"b\":\"1\"}", "{\"b\":1,}", "{,\"b\":1}",
+      "{\"b\":1 \"a\":\"\"}", "{\"b\":1,\"b\":1}"}},
     {R"({"properties":{"a":{"type":"null"},"b":{"type":"null"},"c":{"type":"null"}}})",
-     {"{}", "{\"a\":null}", "{\"b\":null}", "{\"c\":null}", "{\"a\":null,\"c\":null}", "{\"a\":null,\"b\":null,\"c\":null}"},
+     {"{}", "{\"a\":null}", "{\"b\":null}", "{\"c\":null}", "{\"a\":null,\"c\":null}",
+      "{\"a\":null,\"b\":null,\"c\":null}"},
      {"{\"c\":null,\"a\":null}", "{\"x\":null}", "[]", "{,}", "{\"a\":null,}"}},
     {R"({"properties":{"ab":{"const":1},"a":{"const":2},"é\"":{"const":3}},"additionalProperties":{"type":"boolean"}})",
-     {"{}", "{\"x\":true}", "{\"\":true}", "{\"abc\":true,\"b\":false}", "{\"ab\":1,\"z\":true}", "{\"a\":2,\"\u00e9\":false}", "{\"\u00e9\\\"\":3}"},
-     {"{\"a\":true}", "{\"ab\":true}", "{\"x\":1}", "{\"x\":true,\"ab\":1}", "{\"\\u0061\":true}", "{\"\u00e9\\\"\":true}"}},
-    {R"({"type":"object","required":["q"]})", {"{\"q\":1}", "{\"q\":[],\"r\":2}"}, {"{}", "{\"r\":1}", "{\"q\":1,\"q\":2}"}},
+     {"{}", "{\"x\":true}", "{\"\":true}", "{\"abc\":true,\"b\":false}", "{\"ab\":1,\"z\":true}",
+      "{\"a\":2,\"\u00e9\":false}", "{\"\u00e9\\\"\":3}"},
+     {"{\"a\":true}", "{\"ab\":true}", "{\"x\":1}", "{\"x\":true,\"ab\":1}", "{\"\\u0061\":true}",
+      "{\"\u00e9\\\"\":true}"}},
+    {R"({"type":"object","required":["q"]})",
+     {"{\"q\":1}", "{\"q\":[],\"r\":2}"},
+     {"{}", "{\"r\":1}", "{\"q\":1,\"q\":2}"}},
     {R"({"type":"object","additionalProperties":{"type":"integer"}})", {"{}", "{\"a\":1, \"b\": 2}"}, {"{\"a\":\"\"}"}},
     {R"({"type":"object","additionalProperties":false})", {"{}", "{ }"}, {"{\"a\":1}"}},
     {R"({"type":"object","properties":{},"additionalProperties":true})", {"{}", "{\"a\":1}"}, {"[]"}},
     {R"({"type":"array"})", {"[]", "[1, \"a\"]"}, {"{}"}},
     {R"({"items":{"type":"integer"}})", {"[]", "[1]", "[1,2, 3]", "[\n 1\n]"}, {"[\"\"]", "[,1]", "1"}},
-    {R"({"type":"array","items":{"const":1},"minItems":2,"maxItems":4})", {"[1,1]", "[1,1,1]", "[1,1,1,1]"}, {"[]", "[1]", "[1,1,1,1,1]"}},
+    {R"({"type":"array","items":{"const":1},"minItems":2,"maxItems":4})",
+     {"[1,1]", "[1,1,1]", "[1,1,1,1]"},
+     {"[]", "[1]", "[1,1,1,1,1]"}},
     {R"({"type":"array","items":{"const":1},"minItems":1})", {"[1]", "[1,1,1]"}, {"[]"}},
     {R"({"type":"array","maxItems":1})", {"[]", "[1]"}, {"[1,1]"}},
     {R"({"type":"array","maxItems":0})", {"[]"}, {"[1]"}},
     {R"({"type":"array","items":false})", {"[]"}, {"[1]"}},
     {R"({"prefixItems":[{"const":1},{"const":2}]})", {"[]", "[1]", "[1,2]"}, {"[2]", "[1,2,3]", "[1,1]"}},
-    {R"({"prefixItems":[{"const":1},{"const":2}],"minItems":2,"items":{"const":3}})", {"[1,2]", "[1,2,3]", "[1,2,3,3]"}, {"[]", "[1]", "[1,2,2]"}},
-    {R"({"prefixItems":[{"const":1},{"const":2}],"minItems":4,"maxItems":5,"items":{"const":3}})", {"[1,2,3,3]", "[1,2,3,3,3]"}, {"[1,2,3]", "[1,2,3,3,3,3]"}},
-    {R"({"prefixItems":[{"const":1},{"const":2},{"const":3}],"minItems":1,"maxItems":2})", {"[1]", "[1,2]"}, {"[]", "[1,2,3]"}},
+    {R"({"prefixItems":[{"const":1},{"const":2}],"minItems":2,"items":{"const":3}})",
+     {"[1,2]", "[1,2,3]", "[1,2,3,3]"},
+     {"[]", "[1]", "[1,2,2]"}},
+    {R"({"prefixItems":[{"const":1},{"const":2}],"minItems":4,"maxItems":5,"items":{"const":3}})",
+     {"[1,2,3,3]", "[1,2,3,3,3]"},
+     {"[1,2,3]", "[1,2,3,3,3,3]"}},
+    {R"({"prefixItems":[{"const":1},{"const":2},{"const":3}],"minItems":1,"maxItems":2})",
+     {"[1]", "[1,2]"},
+     {"[]", "[1,2,3]"}},
     {R"({"type":"string"})", {"\"\"", "\"a\u4e2d\"", "\"\\\"\""}, {"\"", "a", "\"\"\"", "\"\x01\"", "\"\xff\"", "1"}},
-    {R"({"type":"string","minLength":2,"maxLength":3})", {"\"ab\"", "\"\u4e2d\\n\U0001F600\"", "\"\\uD83D\\uDE00a\""}, {"\"a\"", "\"abcd\"", "\"\\uD83D\\uDE00\""}},
+    {R"({"type":"string","minLength":2,"maxLength":3})",
+     {"\"ab\"", "\"\u4e2d\\n\U0001F600\"", "\"\\uD83D\\uDE00a\""},
+     {"\"a\"", "\"abcd\"", "\"\\uD83D\\uDE00\""}},
     {R"({"minLength":1})", {"\"a\""}, {"\"\"", "1"}},
     {R"({"maxLength":0})", {"\"\""}, {"\"a\""}},
-    {R"({"type":"integer"})", {"0", "-0", "7", "-12", "999999999999999"}, {"1.0", "01", "1e3", "1000000000000000", "", "-"}},
+    {R"({"type":"integer"})",
+     {"0", "-0", "7", "-12", "999999999999999"},
+     {"1.0", "01", "1e3", "1000000000000000", "", "-"}},
     {R"({"type":"number"})", {"0", "-0.0", "3.25", "1e9", "-1.5E-10"}, {".5", "1.", "1e", "0x1", "1e100"}},
     {R"({"type":"integer","minimum":-3,"maximum":12.5})", {"-3", "0", "12"}, {"-4", "13", "-03", "007"}},
     {R"({"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":100})", {"1", "99"}, {"0", "100", "-1"}},
     {R"({"type":"integer","minimum":1000000})", {"1000000", "999999999999999"}, {"999999", "-1000000"}},
     {R"({"type":"integer","format":"uint8"})", {"0", "255"}, {"256", "-1"}},
-    {R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})", {"-999999999999999"}, {"1.5"}},
+    {R"({"type":"integer","minimum":-9223372036854775808,"maximum":18446744073709551615})",
+     {"-999999999999999"},
+     {"1.5"}},
     {R"({"type":"number","minimum":0})", {"0", "0.5", "12.25"}, {"-0.5", "-1", "1e3"}},
-    {R"({"type":"number","minimum":0,"maximum":1})", {"0", "0.0", "0.999", "1", "1.0", "1.000"}, {"1.1", "1.001", "-0.1", "2"}},
-    {R"({"type":"number","minimum":-2,"maximum":10})", {"-2", "-2.0", "-1.99", "-0.5", "9.99", "10", "10.0"}, {"-2.1", "10.01", "11", "-3"}},
+    {R"({"type":"number","minimum":0,"maximum":1})",
+     {"0", "0.0", "0.999", "1", "1.0", "1.000"},
+     {"1.1", "1.001", "-0.1", "2"}},
+    {R"({"type":"number","minimum":-2,"maximum":10})",
+     {"-2", "-2.0", "-1.99", "-0.5", "9.99", "10", "10.0"},
+     {"-2.1", "10.01", "11", "-3"}},
     {R"({"type":"number","maximum":-3})", {"-3", "-3.0", "-3.5", "-400.1"}, {"-2.9", "0", "3", "-0"}},
     {R"({"type":"number","minimum":-7,"maximum":-7})", {"-7", "-7.0"}, {"-7.1", "-6.9", "7"}},
     {R"({"type":["string","null"]})", {"\"a\"", "null"}, {"1", "nul"}},
     {R"({"type":["integer","number"]})", {"1", "1.5"}, {"\"\""}},
     {R"({"type":["string","integer"],"minLength":1,"minimum":5})", {"\"a\"", "5"}, {"\"\"", "4"}},
-    {R"({"type":["null","boolean","integer","number","string","array","object"],"minLength":1})", {"\"a\"", "[]", "{}", "1.5"}, {"\"\""}},
+    {R"({"type":["null","boolean","integer","number","string","array","object"],"minLength":1})",
+     {"\"a\"", "[]", "{}", "1.5"},
+     {"\"\""}},
     {R"({"type":"boolean"})", {"true", "false"}, {"null", "1"}},
-    {R"({"type":"string","minimum":3,"items":{}})", {"\"a\""}, {"3"}},  // what speaks of other types says nothing of a string
+    {R"({"type":"string","minimum":3,"items":{}})",
+     {"\"a\""},
+     {"3"}},  // what speaks of other types says nothing of a string
     {R"({"enum":["a","ab","b\n\"",1,2.50,null,true,[1,{"x":[]}],{}]})",
      {"\"a\"", "\"ab\"", "\"b\\n\\\"\"", "1", "2.50", "null", "true", "[1,{\"x\":[]}]", "[ 1, { \"x\": [] } ]", "{}"},
      {"\"abc\"", "\"\"", "2.5", "false", "[1]", "\"\\u0061\""}},
@@ -81,18 +111,24 @@ const Texts kTexts[] = {
     {R"({"oneOf":[{"const":"x"},{"type":"string","maxLength":1}]})", {"\"x\"", "\"y\"", "\"\""}, {"\"xy\""}},
     {R"({"allOf":[{"$ref":"#/$defs/n"}],"description":"d","$defs":{"n":{"type":"null"}}})", {"null"}, {"1"}},
     {R"({"$ref":"#/definitions/a~1b%20~0","definitions":{"a/b ~":{"const":5}}})", {"5"}, {"6"}},
-    {R"({"properties":{"a":{"type":"integer"},"b":{"$ref":"#/properties/a"}}})", {"{\"a\":1,\"b\":2}"}, {"{\"b\":\"\"}"}},
+    {R"({"properties":{"a":{"type":"integer"},"b":{"$ref":"#/properties/a"}}})",
+     {"{\"a\":1,\"b\":2}"},
+     {"{\"b\":\"\"}"}},
     {R"({"anyOf":[{"const":1},{"$ref":"#/anyOf/0"}]})", {"1"}, {"2"}},
     {R"({"properties":{"v":{"type":"integer"},"next":{"$ref":"#"}},"required":["v"]})",
-     {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3}}}"}, {"{\"next\":{\"v\":1}}", "{\"v\":1,\"next\":{}}"}},
+     {"{\"v\":1}", "{\"v\":1,\"next\":{\"v\":2,\"next\":{\"v\":3}}}"},
+     {"{\"next\":{\"v\":1}}", "{\"v\":1,\"next\":{}}"}},
     {R"({"$defs":{"tree":{"type":"object","properties":{"c":{"type":"array","items":{"$ref":"#/$defs/tree"}}}}},"$ref":"#/$defs/tree"})",
-     {"{}", "{\"c\":[{},{\"c\":[]}]}"}, {"{\"c\":{}}"}},
+     {"{}", "{\"c\":[{},{\"c\":[]}]}"},
+     {"{\"c\":{}}"}},
     // What can never be written is left out.
     {R"({"properties":{"a":{"const":1},"b":false,"c":{"const":3}}})", {"{}", "{\"a\":1,\"c\":3}"}, {"{\"b\":1}"}},
     {R"({"properties":{"v":{"const":1},"x":{"$ref":"#/$defs/endless"}},"$defs":{"endless":{"properties":{"e":{"$ref":"#/$defs/endless"}},"required":["e"]}}})",
-     {"{}", "{\"v\":1}"}, {"{\"x\":{}}"}},
+     {"{}", "{\"v\":1}"},
+     {"{\"x\":{}}"}},
     {R"({"$schema":"s","$id":"i","$comment":"c","default":{"minLength":-1},"examples":[1],"deprecated":false,"readOnly":true,"writeOnly":true,"type":"null"})",
-     {"null"}, {"1"}},
+     {"null"},
+     {"1"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, SchemaTexts, testing::ValuesIn(kTexts));
 
@@ -101,9 +137,11 @@ TEST(Schema, BoundsOfIntegersAreExact) {
   for (int round = 0; round < 400; ++round) {
     const int size = round % 2 == 0 ? 30 : 2500;
     int low = static_cast<int>(dice(2 * size)) - size, high = low + static_cast<int>(dice(round % 3 == 0 ? 12 : 2 * size));
-    const GrammarPtr g = made(try_schema("{\"type\":\"integer\",\"minimum\":" + std::to_string(low) + ",\"maximum\":" + std::to_string(high) + "}"));
+    const GrammarPtr g = made(try_schema("{\"type\":\"integer\",\"minimum\":" + std::to_string(low) +
+                                         ",\"maximum\":" + std::to_string(high) + "}"));
     ASSERT_TRUE(g);
-    for (int i = low - 40; i <= high + 40; ++i) ASSERT_EQ(is_whole(g, std::to_string(i)), i >= low && i <= high) << i << " in " << low << ".." << high;
+    for (int i = low - 40; i <= high + 40; ++i)
+      ASSERT_EQ(is_whole(g, std::to_string(i)), i >= low && i <= high) << i << " in " << low << ".." << high;
     ASSERT_FALSE(is_whole(g, "00"));
   }
 }
@@ -133,9 +171,11 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema("{\"title\":\"a\",\"title\":\"b\"}", bad, "\"title\" is there twice");
   refused_schema(std::string(100, '[') + std::string(100, ']'), Code::limit, "nested above");
   refused_schema(std::string(1000000, '['), Code::limit, "nested above");
-  for (const char* key : {"not", "if", "patternProperties", "propertyNames", "minProperties", "dependentRequired", "unevaluatedItems",
-                          "multipleOf", "contains", "contentEncoding", "$anchor", "$dynamicRef", "nullable", "x-mine"}) {
-    refused_schema(std::string("{\"properties\":{\"a\":{\"items\":{\"") + key + "\":1}}}}", unsupported, std::string("#/properties/a/items/") + key + ": is not supported");
+  for (const char* key :
+       {"not", "if", "patternProperties", "propertyNames", "minProperties", "dependentRequired", "unevaluatedItems",
+        "multipleOf", "contains", "contentEncoding", "$anchor", "$dynamicRef", "nullable", "x-mine"}) {
+    refused_schema(std::string("{\"properties\":{\"a\":{\"items\":{\"") + key + "\":1}}}}", unsupported,
+                   std::string("#/properties/a/items/") + key + ": is not supported");
   }
   refused_schema(R"({"type":"strin"})", bad, "#/type: is no type");
   refused_schema(R"({"type":["null",3]})", bad, "#/type: is no type");
@@ -184,7 +224,8 @@ TEST(SchemaRefusals, NameThePath) {
 TEST(SchemaRefusals, HostileSizes) {
   // A chain of references costs no stack.
   std::string chain = "{\"$ref\":\"#/$defs/d0\",\"$defs\":{";
-  for (int i = 0; i < 20000; ++i) chain += "\"d" + std::to_string(i) + "\":{\"$ref\":\"#/$defs/d" + std::to_string(i + 1) + "\"},";
+  for (int i = 0; i < 20000; ++i)
+    chain += "\"d" + std::to_string(i) + "\":{\"$ref\":\"#/$defs/d" + std::to_string(i + 1) + "\"},";
   chain += "\"d20000\":{\"type\":\"null\"}}}";
   const GrammarPtr g = made(try_schema(chain));
   ASSERT_TRUE(g);

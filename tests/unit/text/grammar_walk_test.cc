@@ -47,7 +47,9 @@ bool valid_array(const Json& schema, const Json& v, const Json& root) {
   const Json prefix = schema.value("prefixItems", Json::array());
   if (v.size() < schema.value("minItems", size_t{0}) || v.size() > schema.value("maxItems", SIZE_MAX)) return false;
   for (size_t i = 0; i < v.size(); ++i) {
-    if (i < prefix.size() ? !valid(prefix[i], v[i], root) : schema.contains("items") && !valid(schema["items"], v[i], root)) return false;
+    if (i < prefix.size() ? !valid(prefix[i], v[i], root)
+                          : schema.contains("items") && !valid(schema["items"], v[i], root))
+      return false;
     if (i >= prefix.size() && !prefix.empty() && !schema.contains("items")) return false;  // ours
   }
   return true;
@@ -64,7 +66,8 @@ bool valid(const Json& schema, const Json& v, const Json& root) {
   if (schema.contains("enum") && std::find(schema["enum"].begin(), schema["enum"].end(), v) == schema["enum"].end()) return false;
   if (schema.contains("type")) {
     const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
-    if (std::none_of(types.begin(), types.end(), [&](const Json& t) { return is_of_type(t.get<std::string>(), v); })) return false;
+    if (std::none_of(types.begin(), types.end(), [&](const Json& t) { return is_of_type(t.get<std::string>(), v); }))
+      return false;
   }
   if (v.is_number()) {
     const double n = v.get<double>();
