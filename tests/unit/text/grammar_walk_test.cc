@@ -1,6 +1,8 @@
 // Texts drawn at random from the masks of many schemas are JSON, by another parser, and what the schema asks for, by a checker
 // that knows nothing of grammars.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "unit/text/grammar_fixtures.h"
 
