@@ -57,7 +57,7 @@ typedef struct aerie_grammar_options {
 AERIE_API int32_t aerie_grammar_create(aerie_tokenizer *tokenizer, const char *gbnf, const aerie_grammar_options *options,
                                        aerie_grammar **out, aerie_error *err);
 /* JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
- * is not known, by its path. [any] */
+ * is not known, by its path; AERIE_E_LIMIT as above. [any] */
 AERIE_API int32_t aerie_grammar_create_json(aerie_tokenizer *tokenizer, const char *schema, const aerie_grammar_options *options,
                                             aerie_grammar **out, aerie_error *err);
 AERIE_API void aerie_grammar_release(aerie_grammar *grammar);

@@ -127,10 +127,9 @@ Code Grammar::accept(Position* position, int32_t token) {
   if (bytes.empty()) return Code::mismatch;
   const std::shared_ptr<Automaton> automaton = this->automaton();
   const Automaton::State* state = state_of(position, automaton.get());
-  int64_t work = kMaxWork;
+  int64_t work = INT64_MAX;  // one token's
   for (const char c : bytes) {
     state = automaton->step(state, static_cast<uint8_t>(c), &work);
-    if (state == nullptr) return Code::limit;
     if (automaton->is_dead(state)) return Code::mismatch;
   }
   position->configuration_ = state->configuration;

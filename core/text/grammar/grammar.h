@@ -39,7 +39,7 @@ class Grammar {
   // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may, or it cannot be said, for the
   // limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
   Code allowed(Position* position, std::span<uint32_t> mask);
-  // mismatch: it may not come; the position stays. limit: a token too long.
+  // mismatch: it may not come; the position stays.
   Code accept(Position* position, int32_t token);
   bool complete(const Position& position) const { return position.ended_ || position.configuration_->complete; }
 

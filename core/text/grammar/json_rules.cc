@@ -276,19 +276,33 @@ std::vector<Sequence> JsonRules::integers(int64_t low, int64_t high) {
   return out;
 }
 
-std::vector<Sequence> JsonRules::numbers(std::optional<int64_t> low, std::optional<int64_t> high) {
-  Sequence zeros = {element(ElementKind::byte, '.')};
-  builder_->repeat({element(ElementKind::byte, '0')}, 1, kMaxFraction, &zeros);
+std::vector<Sequence> JsonRules::numbers(std::optional<NumberBound> low, std::optional<NumberBound> high) {
+  const Element dot = element(ElementKind::byte, '.'), zero = element(ElementKind::byte, '0');
+  Sequence zeros = {dot}, more = {dot};
+  builder_->repeat({zero}, 1, kMaxFraction, &zeros);
+  builder_->repeat({zero}, 0, kMaxFraction - 1, &more);
+  more.push_back(digits('1', '9'));
+  builder_->repeat({digits('0', '9')}, 0, kMaxFraction - 1, &more);
   const Sequence any = {fraction()}, none = {optional(std::move(zeros))};
   std::vector<Sequence> out;
-  constexpr int64_t kNoBound = -1;
-  // From a whole number, with any fraction, to another, with none; the magnitude alone.
-  const auto between = [&](int64_t from, int64_t to, const Sequence& sign) {
-    magnitudes(from, to != kNoBound ? to - 1 : kMaxJsonInteger, sign, any, &out);
-    if (to >= from) magnitudes(to, to, sign, none, &out);
+  // The magnitude alone, from one whole number to another.
+  const auto between = [&](NumberBound from, std::optional<NumberBound> to, const Sequence& sign) {
+    const int64_t last = to ? to->value - 1 : kMaxJsonInteger;  // with any fraction
+    int64_t first = from.value;
+    if (from.exclusive) {
+      if (first <= last) magnitudes(first, first, sign, more, &out);
+      ++first;
+    }
+    magnitudes(first, last, sign, any, &out);
+    if (to && !to->exclusive && to->value >= first) magnitudes(to->value, to->value, sign, none, &out);
   };
-  if (!low || *low < 0) between(high && *high < 0 ? -*high : 0, low ? -*low : kNoBound, {element(ElementKind::byte, '-')});
-  if (!high || *high >= 0) between(low && *low > 0 ? *low : 0, high ? *high : kNoBound, {});
+  const auto negated = [](NumberBound b) { return NumberBound{-b.value, b.exclusive}; };
+  if (!low || low->value < 0) {
+    const bool ends_below = high && (high->value < 0 || (high->value == 0 && high->exclusive));
+    between(ends_below ? negated(*high) : NumberBound{0, false}, low ? std::optional(negated(*low)) : std::nullopt,
+            {element(ElementKind::byte, '-')});
+  }
+  if (!high || high->value >= 0) between(low && low->value >= 0 ? *low : NumberBound{0, false}, high, {});
   return out;
 }
 

@@ -14,6 +14,11 @@ namespace aerie::text::grammar {
 
 inline constexpr int64_t kMaxJsonInteger = 999'999'999'999'999;  // 15 digits, which a double holds, too
 
+struct NumberBound {
+  int64_t value;
+  bool exclusive;
+};
+
 // A string as JSON spells it, in its shortest form.
 std::string json_quoted(std::string_view text);
 
@@ -39,7 +44,7 @@ class JsonRules {
   // Whole numbers from low to high, both at most kMaxJsonInteger from 0.
   std::vector<Sequence> integers(int64_t low, int64_t high);
   // All numbers between two whole ones, without exponents; nothing: no bound.
-  std::vector<Sequence> numbers(std::optional<int64_t> low, std::optional<int64_t> high);
+  std::vector<Sequence> numbers(std::optional<NumberBound> low, std::optional<NumberBound> high);
 
  private:
   Element byte_set(std::string_view bytes);

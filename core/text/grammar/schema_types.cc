@@ -9,8 +9,9 @@
 namespace aerie::text::grammar {
 namespace {
 
-struct WholeBounds {
-  std::optional<int64_t> low, high;
+struct NumberBounds {
+  std::optional<NumberBound> low, high;  // nothing: there is none, or none that a number without exponent comes to
+  bool any = false;
 };
 
 // What generators of schemas call the integers of a size.
@@ -18,39 +19,33 @@ constexpr struct {
   std::string_view name;
   int64_t low, high;
 } kIntegerFormats[] = {
-    {"int8", INT8_MIN, INT8_MAX},    {"uint8", 0, UINT8_MAX},   {"int16", INT16_MIN, INT16_MAX},       {"uint16", 0, UINT16_MAX},
-    {"int32", INT32_MIN, INT32_MAX}, {"uint32", 0, UINT32_MAX}, {"uint64", 0, kMaxJsonInteger}, {"uint", 0, kMaxJsonInteger},
+    {"int8", INT8_MIN, INT8_MAX},   {"uint8", 0, UINT8_MAX},         {"int16", INT16_MIN, INT16_MAX},
+    {"uint16", 0, UINT16_MAX},      {"int32", INT32_MIN, INT32_MAX}, {"uint32", 0, UINT32_MAX},
+    {"uint64", 0, kMaxJsonInteger}, {"uint", 0, kMaxJsonInteger},
 };
 
-// A bound that no number of ours comes to is none.
-Status whole_bounds(const SchemaValue& s, const std::string& path, bool of_integers, WholeBounds* out) {
+Status number_bounds(const SchemaValue& s, const std::string& path, bool of_integers, NumberBounds* out) {
+  constexpr auto kMost = static_cast<double>(kMaxJsonInteger);
   for (const char* key : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
     const SchemaValue* bound = s.find(key);
     if (bound == nullptr) continue;
     const std::string at = child_path(path, key);
     if (!bound->is_number()) return schema_error(Code::bad_format, at, "is not a number");
-    const bool is_low = std::string_view(key).ends_with("inimum"), exclusive = key[0] == 'e';
+    out->any = true;
+    const bool is_low = std::string_view(key).ends_with("inimum");
     const double value = bound->number;
-    if (is_low ? value < -static_cast<double>(kMaxJsonInteger) : value > static_cast<double>(kMaxJsonInteger)) continue;
-    if (std::abs(value) > static_cast<double>(kMaxJsonInteger))
-      return schema_error(Code::unsupported, at, "is not supported above 15 digits");
+    if (is_low ? value < -kMost : value > kMost) continue;
+    if (std::abs(value) > kMost) return schema_error(Code::unsupported, at, "is not supported above 15 digits");
     const bool whole = value == std::floor(value);
-    if (!of_integers && (exclusive || !whole))
+    if (!of_integers && !whole)
       return schema_error(Code::unsupported, at,
-                          "of a number that need not be whole is supported only if it is whole, and allowed itself");
-    const auto whole_value = static_cast<int64_t>(is_low ? std::ceil(value) : std::floor(value));
-    const int64_t inclusive = whole_value + (exclusive && whole ? (is_low ? 1 : -1) : 0);
-    std::optional<int64_t>& mine = is_low ? out->low : out->high;
-    mine = !mine ? inclusive : is_low ? std::max(*mine, inclusive) : std::min(*mine, inclusive);
+                          "is supported only if it is a whole number, or its type is \"integer\"");
+    const NumberBound read{static_cast<int64_t>(is_low ? std::ceil(value) : std::floor(value)), whole && key[0] == 'e'};
+    std::optional<NumberBound>& known = is_low ? out->low : out->high;
+    const bool tighter = !known || (is_low ? read.value > known->value : read.value < known->value) ||
+                         (read.value == known->value && read.exclusive);
+    if (tighter) known = read;
   }
-  const SchemaValue* format = of_integers ? s.find("format") : nullptr;
-  for (const auto& [name, low, high] : kIntegerFormats) {
-    if (format == nullptr || format->text != name) continue;
-    out->low = std::max(low, out->low.value_or(low));
-    out->high = std::min(high, out->high.value_or(high));
-  }
-  if (out->low.value_or(-kMaxJsonInteger) > out->high.value_or(kMaxJsonInteger))
-    return schema_error(Code::bad_format, path, "no number is between its bounds");
   return {};
 }
 
@@ -105,25 +100,33 @@ Status SchemaReader::patterned_string(const SchemaValue& s, const std::string& p
 }
 
 Status SchemaReader::integer(const SchemaValue& s, const std::string& path, Alternatives* out) {
-  WholeBounds bounds;
-  AERIE_TRY(whole_bounds(s, path, true, &bounds));
-  if (!bounds.low && !bounds.high) {
+  NumberBounds bounds;
+  AERIE_TRY(number_bounds(s, path, true, &bounds));
+  const SchemaValue* format = s.find("format");
+  const auto sized = std::find_if(std::begin(kIntegerFormats), std::end(kIntegerFormats),
+                                  [&](const auto& f) { return format != nullptr && format->text == f.name; });
+  if (sized == std::end(kIntegerFormats) && !bounds.low && !bounds.high) {
     out->push_back({json_.any_integer()});
     return {};
   }
-  for (Sequence& digits : json_.integers(bounds.low.value_or(-kMaxJsonInteger), bounds.high.value_or(kMaxJsonInteger)))
-    out->push_back(std::move(digits));
+  int64_t low = bounds.low ? bounds.low->value + bounds.low->exclusive : -kMaxJsonInteger;
+  int64_t high = bounds.high ? bounds.high->value - bounds.high->exclusive : kMaxJsonInteger;
+  if (sized != std::end(kIntegerFormats)) low = std::max(low, sized->low), high = std::min(high, sized->high);
+  if (low > high) return schema_error(Code::bad_format, path, "no number is between its bounds");
+  for (Sequence& digits : json_.integers(low, high)) out->push_back(std::move(digits));
   return {};
 }
 
 Status SchemaReader::number(const SchemaValue& s, const std::string& path, Alternatives* out) {
-  WholeBounds bounds;
-  AERIE_TRY(whole_bounds(s, path, false, &bounds));
-  if (!bounds.low && !bounds.high) {
+  NumberBounds bounds;
+  AERIE_TRY(number_bounds(s, path, false, &bounds));
+  if (!bounds.any) {
     out->push_back({json_.any_number()});
     return {};
   }
-  for (Sequence& digits : json_.numbers(bounds.low, bounds.high)) out->push_back(std::move(digits));
+  std::vector<Sequence> numbers = json_.numbers(bounds.low, bounds.high);
+  if (numbers.empty()) return schema_error(Code::bad_format, path, "no number is between its bounds");
+  for (Sequence& digits : numbers) out->push_back(std::move(digits));
   return {};
 }
 

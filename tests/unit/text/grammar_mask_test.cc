@@ -51,7 +51,7 @@ TEST(GrammarMask, ATextIsTheSameHoweverItIsCut) {
     ASSERT_TRUE(g);
     Dice dice;
     for (const std::string& text : texts) {
-      for (int round = 0; round < 50; ++round) {
+      for (int round = 0; round < 8; ++round) {
         Grammar::Position p = g->begin();
         for (size_t at = 0; at < text.size();) {
           std::vector<int32_t> may;  // tokens that spell what comes next

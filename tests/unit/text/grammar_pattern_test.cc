@@ -1,5 +1,5 @@
 // "pattern" and "format" of JSON Schema: the texts that another engine finds the expression in.
-#include <ctime>
+#include <cstdio>
 #include <functional>
 #include <regex>
 

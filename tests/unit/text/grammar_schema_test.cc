@@ -92,6 +92,13 @@ const Texts kTexts[] = {
      {"-2.1", "10.01", "11", "-3"}},
     {R"({"type":"number","maximum":-3})", {"-3", "-3.0", "-3.5", "-400.1"}, {"-2.9", "0", "3", "-0"}},
     {R"({"type":"number","minimum":-7,"maximum":-7})", {"-7", "-7.0"}, {"-7.1", "-6.9", "7"}},
+    {R"({"type":"number","maximum":1e20})", {"5", "-2.5", "999999999999999.5"}, {"1e50", "1e2"}},
+    {R"({"type":"number","exclusiveMinimum":0})", {"0.5", "0.001", "1", "1.0", "12.25"}, {"0", "0.0", "-1", "-0", "0.000"}},
+    {R"({"type":"number","exclusiveMinimum":0,"exclusiveMaximum":1})", {"0.1", "0.999"}, {"0", "1", "1.0", "0.0", "-0.5"}},
+    {R"({"type":"number","exclusiveMinimum":-2,"exclusiveMaximum":0})", {"-1.5", "-1", "-0.1"}, {"-2", "-2.0", "0", "-0", "-0.0", "-2.5"}},
+    {R"({"type":"number","exclusiveMinimum":-3,"maximum":-1})", {"-2.99", "-1.0", "-1"}, {"-3", "-0.9", "0"}},
+    {R"({"type":"number","exclusiveMinimum":2,"minimum":2,"maximum":4})", {"2.5", "3", "4", "4.0"}, {"2", "2.0", "4.1"}},
+    {R"({"type":"number","minimum":5,"exclusiveMaximum":7})", {"5", "5.0", "6.9"}, {"4.9", "7", "7.0"}},
     {R"({"type":["string","null"]})", {"\"a\"", "null"}, {"1", "nul"}},
     {R"({"type":["integer","number"]})", {"1", "1.5"}, {"\"\""}},
     {R"({"type":["string","integer"],"minLength":1,"minimum":5})", {"\"a\"", "5"}, {"\"\"", "4"}},
@@ -200,8 +207,8 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema(R"({"type":"integer","minimum":"1"})", bad, "#/minimum: is not a number");
   refused_schema(R"({"type":"integer","minimum":5,"maximum":4})", bad, "no number is between");
   refused_schema(R"({"type":"integer","minimum":1e16})", unsupported, "#/minimum: is not supported above 15 digits");
-  refused_schema(R"({"type":"number","minimum":0.5})", unsupported, "#/minimum: of a number");
-  refused_schema(R"({"type":"number","exclusiveMinimum":0})", unsupported, "#/exclusiveMinimum: of a number");
+  refused_schema(R"({"type":"number","minimum":0.5})", unsupported, "#/minimum: is supported only if");
+  refused_schema(R"({"type":"number","minimum":5,"exclusiveMaximum":5})", bad, "#: no number is between");
   refused_schema(R"({"enum":[]})", bad, "#/enum");
   refused_schema(R"({"enum":3})", bad, "#/enum");
   refused_schema(R"({"type":"integer","enum":["a"]})", bad, "#/enum: has no value of the type");
