@@ -637,7 +637,7 @@ FUNCTIONS: dict[str, list[Any]] = {
         # AERIE_E_LIMIT: it grows too large. [any]
         ("aerie_grammar_create", c_int32, c_void_p, c_char_p, POINTER(aerie_grammar_options), POINTER(c_void_p), POINTER(aerie_error)),
         # JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
-        # is not known, by its path. [any]
+        # is not known, by its path; AERIE_E_LIMIT as above. [any]
         ("aerie_grammar_create_json", c_int32, c_void_p, c_char_p, POINTER(aerie_grammar_options), POINTER(c_void_p), POINTER(aerie_error)),
         ("aerie_grammar_release", None, c_void_p),
         # Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released

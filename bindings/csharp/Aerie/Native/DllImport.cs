@@ -384,7 +384,7 @@ namespace Aerie.Native
 
         /// <summary>
         /// JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
-        /// is not known, by its path. [any]
+        /// is not known, by its path; AERIE_E_LIMIT as above. [any]
         /// </summary>
         [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
         internal static extern int aerie_grammar_create_json(IntPtr tokenizer, byte* schema, aerie_grammar_options* options, IntPtr* @out, aerie_error* err);

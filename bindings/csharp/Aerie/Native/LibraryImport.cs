@@ -450,7 +450,7 @@ namespace Aerie.Native
 
         /// <summary>
         /// JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
-        /// is not known, by its path. [any]
+        /// is not known, by its path; AERIE_E_LIMIT as above. [any]
         /// </summary>
         [LibraryImport(Library.Text)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]

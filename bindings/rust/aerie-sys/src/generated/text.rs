@@ -75,7 +75,7 @@ functions! {
     /// AERIE_E_LIMIT: it grows too large. \[any\]
     fn aerie_grammar_create(tokenizer: *mut aerie_tokenizer, gbnf: *const c_char, options: *const aerie_grammar_options, out: *mut *mut aerie_grammar, err: *mut aerie_error) -> i32;
     /// JSON that a JSON Schema describes; "{}" is any JSON. AERIE_E_BAD_FORMAT: no JSON or no schema; AERIE_E_UNSUPPORTED: a keyword that
-    /// is not known, by its path. \[any\]
+    /// is not known, by its path; AERIE_E_LIMIT as above. \[any\]
     fn aerie_grammar_create_json(tokenizer: *mut aerie_tokenizer, schema: *const c_char, options: *const aerie_grammar_options, out: *mut *mut aerie_grammar, err: *mut aerie_error) -> i32;
     /// `void aerie_grammar_release(aerie_grammar *grammar)`
     fn aerie_grammar_release(grammar: *mut aerie_grammar);
