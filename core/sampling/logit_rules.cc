@@ -2,14 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace aerie {
 
 namespace {
 
+// What a host's own function throws is an answer like another: behind which token it comes must not depend on a draft.
+template <class F>
+Status answer_of(const char* function, F&& ask) {
+  try {
+    return ask();
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::exception& e) {
+    return a_hook_threw(function, e.what());
+  } catch (...) {
+    return a_hook_threw(function, "no std::exception");
+  }
+}
+
 Status accepted(ConstraintState& state, int32_t token) {
-  const Status s = state.accept(token);
+  const Status s = answer_of("accept", [&] { return state.accept(token); });
   return s.ok() ? s : s.at("constraint: token " + std::to_string(token) + ", which it allowed");
 }
 
@@ -32,17 +48,15 @@ void LogitRules::set(const LogitOptions& options) {
 }
 
 Status LogitRules::constrain(std::shared_ptr<const Constraint> constraint, size_t size) {
-  LogitRules next(vocab_, static_cast<int32_t>(used_));
-  next.constraint_ = std::move(constraint);
-  next.begin_at(size);
-  if (next.constraint_) {
-    AERIE_ASSIGN(next.end_.state, next.constraint_->begin());
+  Place begin;
+  if (constraint) {
+    AERIE_ASSIGN(begin.state, constraint->begin());
     bool any = false;
-    AERIE_TRY(next.any_allowed(&any));
-    if (!any) return error(Code::mismatch, "constraint: it allows no token of the model to begin with");
+    AERIE_TRY(ask_for_any(&begin, &any));
+    if (!any) return error(Code::mismatch, "constraint: no token of the model may come to begin with");
   }
-  constraint_ = std::move(next.constraint_);
-  end_ = std::move(next.end_);
+  constraint_ = std::move(constraint);
+  end_ = std::move(begin);
   walk_ = {};
   from_ = at_ = size;
   return {};
@@ -54,7 +68,6 @@ Status LogitRules::take_over(const LogitRules& other) {
     AERIE_ASSIGN(end.state, other.end_.state->copy());
     end.mask = other.end_.mask;
     end.known = other.end_.known;
-    end.any = other.end_.any;
   }
   constraint_ = other.constraint_;
   from_ = other.from_;
@@ -86,42 +99,41 @@ Status LogitRules::sync(std::span<const int32_t> text) {
   return {};
 }
 
-Status LogitRules::ask(Place* place) {
+Status LogitRules::ask(Place* place) const {
   if (place->known) return {};
   place->mask.assign((static_cast<size_t>(vocab_) + 31) / 32, 0);
-  AERIE_TRY(place->state->allowed(place->mask).at("constraint"));
-  place->any = false;
-  for (size_t t = 0; t < used_ && !place->any; ++t)
-    place->any = (place->mask[t / 32] >> (t % 32) & 1) != 0 && !banned(static_cast<int32_t>(t));
+  AERIE_TRY(answer_of("allowed", [&] { return place->state->allowed(place->mask); }).at("constraint"));
   place->known = true;
   return {};
 }
 
-Status LogitRules::any_allowed(bool* any) {
-  AERIE_TRY(ask(&end_));
-  *any = end_.any;
+// Biases may have changed since the mask was made.
+Status LogitRules::ask_for_any(Place* place, bool* any) const {
+  AERIE_TRY(ask(place));
+  *any = false;
+  for (size_t t = 0; t < used_ && !*any; ++t)
+    *any = allows(*place, static_cast<int32_t>(t)) && !banned(static_cast<int32_t>(t));
   return {};
 }
 
-Status LogitRules::any_allowed_behind(bool* any) {
-  AERIE_TRY(ask(&walk_));
-  *any = walk_.any;
-  return {};
-}
-
-void LogitRules::drop_forbidden(std::span<const int32_t> path, std::span<int32_t> tokens) const {
-  for (int32_t& t : tokens)
-    if (t >= 0 && banned(t)) t = -1;
-  if (!constraint_) return;
-  const auto behind = end_.state->copy();
-  if (!behind.ok()) return;
-  for (const int32_t t : path)
-    if (!(*behind)->accept(t).ok()) return;
-  for (int32_t& t : tokens) {
-    if (t < 0) continue;
-    const auto trial = (*behind)->copy();
-    if (trial.ok() && (*trial)->accept(t).code() == Code::mismatch) t = -1;
+Status LogitRules::find_allowed(std::span<const int32_t> path, std::span<const int32_t> tokens, size_t most, std::vector<size_t>* out) const {
+  const bool by_mask = path.empty() && end_.known;
+  std::unique_ptr<ConstraintState> behind;
+  if (constraint_ && !by_mask) {
+    AERIE_ASSIGN(behind, end_.state->copy());
+    for (const int32_t t : path) AERIE_TRY(accepted(*behind, t));
   }
+  out->clear();
+  for (size_t i = 0; i < tokens.size() && out->size() < most; ++i) {
+    const int32_t t = tokens[i];
+    if (t < 0 || banned(t) || (constraint_ && by_mask && !allows(end_, t))) continue;
+    if (behind) {
+      AERIE_ASSIGN(const auto trial, behind->copy());
+      if (!accepted(*trial, t).ok()) continue;
+    }
+    out->push_back(i);
+  }
+  return {};
 }
 
 Status LogitRules::begin_walk(std::span<const int32_t> text, size_t generated_from) {
@@ -133,7 +145,6 @@ Status LogitRules::begin_walk(std::span<const int32_t> text, size_t generated_fr
   AERIE_ASSIGN(walk_.state, end_.state->copy());
   walk_.mask = end_.mask;
   walk_.known = true;
-  walk_.any = end_.any;
   return {};
 }
 
@@ -153,7 +164,7 @@ Result<std::span<const float>> LogitRules::apply(std::span<const float> logits) 
   if (constraint_) {
     AERIE_TRY(ask(&walk_));
     for (size_t t = 0; t < x.size(); ++t)
-      if ((walk_.mask[t / 32] >> (t % 32) & 1) == 0) x[t] = -INFINITY;
+      if (!allows(walk_, static_cast<int32_t>(t))) x[t] = -INFINITY;
   }
   return std::span<const float>(x);
 }

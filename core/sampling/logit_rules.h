@@ -28,7 +28,7 @@ class LogitRules {
 
   void set(const LogitOptions& options);
   bool active() const { return !biases_.empty() || penalties_.any() || constraint_; }
-  // A text that is `size` tokens long goes on under it. Code::mismatch: it allows nothing to begin with. Null: none.
+  // A text that is `size` tokens long goes on under it. Code::mismatch: nothing may come to begin with. Null: none.
   Status constrain(std::shared_ptr<const Constraint> constraint, size_t size);
   Status take_over(const LogitRules& other);  // of a session with the same text
   void begin_at(size_t size);                 // the constraint, anew
@@ -37,18 +37,17 @@ class LogitRules {
   // Where the text ends: to be called before what follows, if it may have changed.
   Status sync(std::span<const int32_t> text);
   bool constrained() const { return constraint_ != nullptr; }
-  Status any_allowed(bool* any);              // to come next
+  Status any_allowed(bool* any) { return ask_for_any(&end_, any); }  // to come next
 
-  // Of drafted tokens those that may not come behind `path`, which follows the text, become -1. What fails here will fail
-  // in the walk, and be told then.
-  void drop_forbidden(std::span<const int32_t> path, std::span<int32_t> tokens) const;
+  // Which of `tokens`, drafted behind `path`, which follows the text, may come: the first `most` of them.
+  Status find_allowed(std::span<const int32_t> path, std::span<const int32_t> tokens, size_t most, std::vector<size_t>* out) const;
 
   // A walk from the text's end.
   Status begin_walk(std::span<const int32_t> text, size_t generated_from);
   Status push(int32_t token);
   // Logits where the walk stands, of ids below vocab_used: good until the next call.
   Result<std::span<const float>> apply(std::span<const float> logits);
-  Status any_allowed_behind(bool* any);       // the walk
+  Status any_allowed_behind(bool* any) { return ask_for_any(&walk_, any); }  // the walk
   void commit(size_t size) noexcept;          // what was walked through, all of it: the text is as long now
 
  private:
@@ -56,9 +55,14 @@ class LogitRules {
   struct Place {
     std::unique_ptr<ConstraintState> state;
     std::vector<uint32_t> mask;
-    bool known = false, any = false;
+    bool known = false;
   };
-  Status ask(Place* place);
+  Status ask(Place* place) const;
+  Status ask_for_any(Place* place, bool* any) const;
+  static bool allows(const Place& place, int32_t token) {  // once it has been asked
+    const auto t = static_cast<size_t>(token);
+    return (place.mask[t / 32] >> (t % 32) & 1) != 0;
+  }
   bool banned(int32_t token) const { return !banned_.empty() && banned_[static_cast<size_t>(token)]; }
 
   int32_t vocab_;

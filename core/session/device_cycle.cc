@@ -26,7 +26,7 @@ bool Session::begin_device_draft() {
 
 // In a plan of their own, before the host decides what is verified: all levels that the policy surely asks for.
 bool Session::begin_drawing_ahead() {
-  if (!drafts_on_device_ || options_.sampled_rule || one_pass()) return false;
+  if (!drafts_on_device_ || options_.sampled_rule || rules_.constrained() || one_pass()) return false;  // a constraint looks at each level
   TreeShape shape;
   if (!policy_->shape(&shape) || shape.weighing) {
     const int32_t width = policy_->width();

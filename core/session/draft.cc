@@ -1,6 +1,8 @@
 // Observe and draft: the drafter sees what was committed and proposes a tree, level by level.
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <numeric>
 #include <utility>
 
 #include "core/session/session.h"
@@ -39,6 +41,8 @@ bool Session::align_drafters() {
 }
 
 Status Session::start_cycle(bool any_rows) {
+  if (const Status s = look_ahead(); !s.ok()) give_up(s);
+  if (!active()) return {};
   const auto size = static_cast<int64_t>(text_.size());
   int64_t room = max_context_ - size;
   if (room <= 0) {
@@ -47,8 +51,6 @@ Status Session::start_cycle(bool any_rows) {
   }
   if (max_tokens_ > 0) room = std::min<int64_t>(room, max_tokens_);
   max_emit_ = static_cast<int32_t>(room);
-  if (const Status s = look_ahead(); !s.ok()) give_up(s);
-  if (!active()) return {};
   tree_.reset(text_.back());
   drawn_.reset();
   cycle_ms_ = 0;
@@ -129,7 +131,7 @@ Status Session::add_draft(Plan& plan, DraftCalls* calls) {
   DraftSequence& sequence = side_->sequence();
   side_->root_rows = size - sequence.observed();
   const DraftDraw draw = draft_draw();
-  const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, sequence.width(policy_->width()),
+  const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, asked_width(),
                              draw.want_logits};
   DraftCall& call = calls->join(request, this, side_->root_rows, static_cast<int64_t>(frontier_.size()));
   if (side_->root_rows > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, [&](int64_t) { return &call.observe; }));
@@ -198,10 +200,10 @@ Status Session::take_candidates() {
       AERIE_ASSIGN(const DrawnChildren* children, drawn_.draw(parent, law_, c.width, position, dice));
       count_proposed(tree_.add_children(parent, children->token, children->confidence));
     } else {
-      confidence_.resize(width);
-      for (size_t i = 0; i < width; ++i) confidence_[i] = kernels::exp_own(c.logp[row * width + i]);
       const auto tokens = c.token.begin() + static_cast<std::ptrdiff_t>(row * width);
       children_.assign(tokens, tokens + c.width);
+      confidence_.resize(width);
+      for (size_t i = 0; i < width; ++i) confidence_[i] = kernels::exp_own(c.logp[row * width + i]);
       if (rules_.active()) drop_forbidden(parent);
       count_proposed(tree_.add_children(parent, children_, confidence_));
     }
@@ -209,11 +211,34 @@ Status Session::take_candidates() {
   return {};
 }
 
-// Of children_, to be those of `parent`, what cannot come there.
+// In place of what a constraint may forbid others are at hand.
+int32_t Session::asked_width() const {
+  constexpr int32_t kSpare = 6;
+  return side_->sequence().width(policy_->width() + (rules_.constrained() && !options_.sampled_rule ? kSpare : 0));
+}
+
+// Which of `tokens` may come behind path_, the first `most`, to allowed_. What fails here fails in the walk, and is told then:
+// drafts that do not come true cost time, nothing else.
+void Session::find_allowed(std::span<const int32_t> tokens, size_t most) {
+  try {
+    if (rules_.find_allowed(path_, tokens, most, &allowed_).ok()) return;
+  } catch (const std::exception&) {  // the host's, or no memory
+  }
+  allowed_.resize(std::min(tokens.size(), most));
+  std::iota(allowed_.begin(), allowed_.end(), size_t{0});
+}
+
+// Of children_, to be those of `parent`, what cannot come there, and more than the policy asked for.
 void Session::drop_forbidden(int32_t parent) {
   path_.resize(static_cast<size_t>(tree_[parent].depth));
   for (int32_t a = parent; a > 0; a = tree_[a].parent) path_[static_cast<size_t>(tree_[a].depth) - 1] = tree_[a].token;
-  rules_.drop_forbidden(path_, children_);
+  find_allowed(children_, static_cast<size_t>(policy_->width()));
+  for (size_t i = 0; i < allowed_.size(); ++i) {
+    children_[i] = children_[allowed_[i]];
+    confidence_[i] = confidence_[allowed_[i]];
+  }
+  children_.resize(allowed_.size());
+  confidence_.resize(allowed_.size());
 }
 
 // No node of this cycle's tree is deeper.
@@ -221,10 +246,17 @@ int32_t Session::most_levels() const { return std::min(max_depth_, policy_->best
 
 // The best nodes of the product of the levels of a drafter that answered them all at once.
 void Session::take_best(std::span<const int32_t> token, std::span<const float> logp) {
-  const auto width = static_cast<size_t>(side_->sequence().width(policy_->width()));
+  const auto width = static_cast<size_t>(asked_width());
   const size_t levels = std::min(token.size() / width, static_cast<size_t>(most_levels()));
   confidence_.resize(levels * width);
   for (size_t i = 0; i < confidence_.size(); ++i) confidence_[i] = kernels::exp_own(logp[i]);
+  if (rules_.active() && levels > 0) {  // of those deeper nobody knows what they will stand behind
+    path_.clear();
+    find_allowed(token.first(width), width);
+    best_.assign(confidence_.begin(), confidence_.begin() + static_cast<std::ptrdiff_t>(width));
+    std::fill_n(confidence_.begin(), width, 0.0f);
+    for (const size_t i : allowed_) confidence_[i] = best_[i];
+  }
   level_lists_.clear();
   for (size_t l = 0; l < levels; ++l)
     level_lists_.push_back({token.subspan(l * width, width), {confidence_.data() + l * width, width}});

@@ -9,6 +9,7 @@
 namespace aerie {
 
 namespace {
+constexpr double kLeastRepetition = double{0.01f};
 constexpr float kMostBias = 1e6f;  // of a token that is to come whatever others say: no sum overflows
 }  // namespace
 
@@ -75,7 +76,7 @@ Status Session::check_sampling(const kernels::Sampling& s, const LogitOptions& l
   AERIE_TRY(in_range("sampling: top_p", s.top_p, 0, 1));
   AERIE_TRY(in_range("sampling: min_p", s.min_p, 0, 1));
   const PenaltyOptions& p = logits.penalties;
-  AERIE_TRY(in_range("sampling: repetition_penalty", p.repetition, 0.01, 100));
+  AERIE_TRY(in_range("sampling: repetition_penalty", p.repetition, kLeastRepetition, 100));
   AERIE_TRY(in_range("sampling: presence_penalty", p.presence, -100, 100));
   AERIE_TRY(in_range("sampling: frequency_penalty", p.frequency, -100, 100));
   AERIE_TRY(in_range("sampling: penalty_window", p.window, 0, INT32_MAX));
@@ -107,12 +108,13 @@ Status Session::append(std::span<const int32_t> tokens) {
     if (t < 0 || t >= model_->config().vocab_size)
       return error(Code::invalid_argument, "append: token " + std::to_string(t) + " is not in the vocabulary of " +
                                                std::to_string(model_->config().vocab_size));
+  if (tokens.empty()) return {};
   discard();
   text_.insert(text_.end(), tokens.begin(), tokens.end());
   generated_from_ = text_.size();
   rules_.begin_at(text_.size());
   stops_.reset();
-  if (!tokens.empty()) finish_ = Finish::none;
+  finish_ = Finish::none;
   return {};
 }
 
@@ -152,6 +154,7 @@ Status Session::set_sampling(const kernels::Sampling& sampling, const LogitOptio
   LogitOptions own = logits;
   discard();
   rules_.set(own);
+  if (finish_ == Finish::constraint) finish_ = Finish::none;  // what was forbidden may come
   options_.sampling = sampling;
   options_.logits = std::move(own);
   return {};

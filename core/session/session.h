@@ -189,6 +189,8 @@ class Session {
   bool one_pass() const { return side_->one_pass(); }
   void count_proposed(int32_t nodes) { stats_.proposed += static_cast<uint64_t>(nodes); }
   Status take_candidates();
+  int32_t asked_width() const;
+  void find_allowed(std::span<const int32_t> tokens, size_t most);
   void drop_forbidden(int32_t parent);
   std::span<const float> target_logits(const Candidates& c, size_t row);
   int32_t most_levels() const;
@@ -277,9 +279,9 @@ class Session {
   Status sampled_result();
   // walk_rules.cc
   Status ruled_result();
-  Result<bool> walked(int32_t token);
+  bool ends_walk(int32_t token);
   Status look_ahead();
-  Status look_behind();
+  void look_behind();
   Finish finish_of(int32_t token) const;
   size_t most_emitted() const;
   void truncate();
@@ -342,6 +344,7 @@ class Session {
   MultiRound multi_round_;
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_, children_, path_;
+  std::vector<size_t> allowed_;  // of children_
   LevelOffer offer_;
   bool offer_decided_ = false, rows_decided_ = false;
   std::vector<double> row_worth_;  // of the nodes that the batch decides about
@@ -349,6 +352,7 @@ class Session {
   std::vector<char> kept_;
   int32_t max_emit_ = 0, max_depth_ = 0, asked_levels_ = 0;
   bool cut_ = false;  // the walk went further than what is kept of it
+  bool walked_ = false;  // rules know what is behind its last token
   LevelProduct product_;
   std::vector<LevelList> level_lists_;
   // Rows beside the tree (drafter extension extra_rows): token, parent (-1 root), depth.
@@ -357,7 +361,7 @@ class Session {
   const float* logits_ = nullptr;  // of walks on the host: (rows, V), while the results of a pass are taken
   std::vector<float> read_back_;   // they, where the host cannot read the device's memory
   std::vector<double> law_;
-  std::vector<float> confidence_, wide_logits_;
+  std::vector<float> confidence_, best_, wide_logits_;
   std::vector<kernels::WalkStep> steps_;
   std::vector<SampledStep> sampled_steps_;
 

@@ -15,11 +15,11 @@ namespace {
 class HostLaw final : public TargetLaw {
  public:
   using Logits = std::function<Result<std::span<const float>>(int32_t row)>;
-  using Ends = std::function<Result<bool>(int32_t token)>;
+  using Ends = std::function<bool(int32_t token)>;
   HostLaw(Logits logits, Ends ends, int32_t vocab, int32_t used, const kernels::Sampling& sampling, Distribution& distribution)
       : logits_(std::move(logits)), ends_(std::move(ends)), vocab_(vocab), used_(used), sampling_(sampling), distribution_(distribution) {}
   int32_t vocab() const override { return vocab_; }
-  Result<bool> ends(int32_t token) override { return ends_(token); }
+  bool ends(int32_t token) override { return ends_(token); }
   Status probabilities(int32_t row, std::span<double> p) override {
     AERIE_ASSIGN(const std::span<const float> logits, logits_(row));
     return distribution_.compute(logits, used_, sampling_, p);
@@ -148,7 +148,7 @@ Status Session::sampled_result() {
   const LlamaConfig& config = model_->config();
   AERIE_TRY(rules_.begin_walk(text_, generated_from_));
   HostLaw law([&](int32_t row) { return rules_.active() ? rules_.apply(target_row(row)) : Result<std::span<const float>>(target_row(row)); },
-              [&](int32_t token) { return rules_.active() ? walked(token) : Result<bool>(false); }, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
+              [&](int32_t token) { return rules_.active() && ends_walk(token); }, config.vocab_size, config.vocab_used, options_.sampling, distribution_);
   const auto root = static_cast<int64_t>(text_.size()) - 1;
   KeyedDice dice(options_.sampling.seed, options_.sampling.stream, root);
   std::vector<SampledStep>& path = sampled_steps_;
@@ -215,7 +215,7 @@ Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src
   count_choice();
   const size_t drafted = steps_.size() - 1;  // all but the last were nodes of the tree
   truncate();
-  AERIE_TRY(look_behind());
+  look_behind();
   emitted_.clear();
   for (size_t i = 0; i < steps_.size(); ++i)
     emitted_.push_back({steps_[i].token, steps_[i].logprob, i < drafted});
@@ -236,7 +236,7 @@ void Session::commit() {
   for (const auto& side : followed())
     if (side->usable()) side->took(frontier_, static_cast<int64_t>(text_.size()));
   for (const kernels::WalkStep& s : steps_) text_.push_back(s.token);
-  if (!cut_) rules_.commit(text_.size());
+  if (!cut_ && walked_) rules_.commit(text_.size());
   kv_len_ += static_cast<int64_t>(steps_.size());
   phase_ = Phase::idle;
 }

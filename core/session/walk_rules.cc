@@ -6,13 +6,12 @@
 
 namespace aerie {
 
-// The walk came by `token`. True: the text ends with it.
-Result<bool> Session::walked(int32_t token) {
-  AERIE_TRY(rules_.push(token));
-  if (finish_of(token) != Finish::none) return true;
+// The walk came by `token`. True: it goes no further, for the text ends there, or nobody can say what is behind it. A failure
+// is the next cycle's, which meets it at its root: what plain decode emits a drafter does not lose.
+bool Session::ends_walk(int32_t token) {
   bool any = true;
-  if (rules_.constrained()) AERIE_TRY(rules_.any_allowed_behind(&any));
-  return !any;
+  walked_ = rules_.push(token).ok() && (!rules_.constrained() || rules_.any_allowed_behind(&any).ok());
+  return !walked_ || !any || finish_of(token) != Finish::none;
 }
 
 Status Session::ruled_result() {
@@ -21,15 +20,16 @@ Status Session::ruled_result() {
   steps_.clear();
   AERIE_TRY(rules_.begin_walk(text_, generated_from_));
   for (int32_t row = 0; row >= 0;) {
+    const auto failed = [&](const Status& s) { return steps_.empty() ? s : Status(); };
     const std::span<const float> raw = target_row(row);
     kernels::HostLogits sum;
-    if (!kernels::sum_on_host(raw, &sum)) return not_finite();
-    AERIE_ASSIGN(const std::span<const float> logits, rules_.apply(raw));
-    const int32_t x = kernels::draw_on_host(logits, options_.sampling, size + static_cast<int64_t>(steps_.size()));
-    if (x < 0) return error(Code::invalid_argument, "sampling: biases and constraint leave no token that can be drawn");
+    if (!kernels::sum_on_host(raw, &sum)) return failed(not_finite());
+    const auto logits = rules_.apply(raw);
+    if (!logits.ok()) return failed(logits.status());
+    const int32_t x = kernels::draw_on_host(*logits, options_.sampling, size + static_cast<int64_t>(steps_.size()));
+    if (x < 0) return failed(error(Code::invalid_argument, "sampling: biases and constraint leave no token that can be drawn"));
     steps_.push_back({row, x, (raw[static_cast<size_t>(x)] - sum.top) - sum.log_total, 0});
-    AERIE_ASSIGN(const bool ended, walked(x));
-    row = ended || steps_.size() == most_emitted() ? -1 : rows_.first_child[static_cast<size_t>(row)];
+    row = ends_walk(x) || steps_.size() == most_emitted() ? -1 : rows_.first_child[static_cast<size_t>(row)];
     while (row >= 0 && rows_.token[static_cast<size_t>(row)] != x) row = rows_.next_sibling[static_cast<size_t>(row)];
   }
   return {};
@@ -45,12 +45,10 @@ Status Session::look_ahead() {
   return {};
 }
 
-Status Session::look_behind() {
-  if (!rules_.constrained() || cut_ || finish_ != Finish::none) return {};
-  bool any = false;
-  AERIE_TRY(rules_.any_allowed_behind(&any));
-  if (!any) finish_ = Finish::constraint;
-  return {};
+void Session::look_behind() {
+  if (!rules_.constrained() || cut_ || !walked_ || finish_ != Finish::none) return;
+  bool any = true;
+  if (rules_.any_allowed_behind(&any).ok() && !any) finish_ = Finish::constraint;
 }
 
 }  // namespace aerie

@@ -131,13 +131,13 @@ Status MultiRound::verify(const TreeRows& rows, const DrawnTree& drawn, bool dra
     if (children_.size() > n_drawn || (draws && !std::equal(children_.begin(), children_.end(), draws->token.begin())))
       return error(Code::invalid_argument, "sampled-draft rule: the tree's children are not the first draws in order");
 
-    AERIE_TRY(target.probabilities(row, row_));
+    // Behind what was accepted another cycle meets the same failure, and says so.
+    if (const Status s = target.probabilities(row, row_); !s.ok()) return out->empty() ? s : Status();
     int32_t token = -1, accepted = -1;
     const std::span<const double> q = draws ? std::span<const double>(draws->q) : std::span<const double>();
     AERIE_TRY(round(row_, q, children_, root_position + 1 + depth, dice, &token, &accepted));
     out->push_back({row, token});
-    AERIE_ASSIGN(const bool ended, target.ends(token));
-    row = accepted >= 0 && !ended ? child_rows_[static_cast<size_t>(accepted)] : -1;
+    row = !target.ends(token) && accepted >= 0 ? child_rows_[static_cast<size_t>(accepted)] : -1;
   }
   return {};
 }

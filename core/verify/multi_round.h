@@ -61,7 +61,7 @@ class TargetLaw {
   virtual int32_t vocab() const = 0;
   virtual Status probabilities(int32_t row, std::span<double> p) = 0;  // p has vocab() places
   // Told of every token as it is emitted. True: nothing behind it is looked at.
-  virtual Result<bool> ends(int32_t) { return false; }
+  virtual bool ends(int32_t) { return false; }
 };
 
 struct SampledStep {

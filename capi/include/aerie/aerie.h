@@ -352,7 +352,8 @@ AERIE_API int32_t aerie_session_set_stop_strings(aerie_session *session, const c
                                                  const aerie_token_source *source, aerie_error *err);
 
 /* What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
- * state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+ * state for its text, and copies it to look ahead: in a cycle some hundreds of candidates of a large tree are tried by copy and
+ * accept, and a mask is made for each token that comes. Functions return AERIE_OK or the code that the step ends with. They are
  * called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
  * states are its own. */
 typedef struct aerie_constraint {
@@ -372,9 +373,9 @@ typedef struct aerie_constraint {
   aerie_hold_fn release;
 } aerie_constraint;
 
-/* From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
- * none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
- * to begin with. [session] */
+/* From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back, one to
+ * before the last append to its beginning. NULL: none. An unfinished cycle is discarded. It is not saved with the session.
+ * AERIE_E_MISMATCH: no token of the model may come to begin with, it allows none or biases forbid those. [session] */
 AERIE_API int32_t aerie_session_set_constraint(aerie_session *session, const aerie_constraint *constraint, aerie_error *err);
 
 /* Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the

@@ -40,7 +40,7 @@ class HostState final : public ConstraintState {
   Status begin() { return take(held_->f.begin(held_->f.user, &state_), "begin"); }
   Result<std::unique_ptr<ConstraintState>> copy() const override {
     auto twin = std::make_unique<HostState>(held_);
-    AERIE_TRY(twin->take(held_->f.copy(held_->f.user, state_, &twin->state_), "copy"));
+    AERIE_TRY(twin->take(held_->f.copy(held_->f.user, state_, &twin->state_), "copy").at("constraint"));
     return std::unique_ptr<ConstraintState>(std::move(twin));
   }
   Status allowed(std::span<uint32_t> mask) override {
