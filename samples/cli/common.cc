@@ -60,6 +60,8 @@ std::string bias_error(const std::string& value) {
   try {
     (void)logit_bias(value);
     return {};
+  } catch (const std::out_of_range&) {
+    return "'" + value + "' has a number that is too large, or too near to 0";
   } catch (const std::logic_error&) {
     return "'" + value + "' is no ID=BIAS: 42=-1.5, 42=-inf";
   }
@@ -305,13 +307,19 @@ std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string&
   return !without.empty() && ids.size() > without.size() && ids[0] == without[0] ? without : ids;
 }
 
-std::string read_text(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+std::string read_text(const std::string& path, size_t most) {
+  const auto all = [&](std::istream& in) {
+    std::string text;
+    for (char c; in.get(c); text += c)
+      if (text.size() == most) throw Failure(path + ": is longer than " + std::to_string(most) + " bytes");
+    return text;
+  };
+  if (path == "-") return all(std::cin);
   std::error_code none;
   if (std::filesystem::is_directory(path_of(path), none)) throw Failure(path + ": is a folder, not a file");
   std::ifstream in(path_of(path), std::ios::binary);
   if (!in) throw Failure(path + ": cannot be read: " + std::strerror(errno));
-  return {std::istreambuf_iterator<char>(in), {}};
+  return all(in);
 }
 
 void check_not_read(const std::string& path, const std::vector<std::string>& inputs) {

@@ -140,7 +140,7 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
 Tokenizer open_tokenizer(aerie_model* model, const std::string& path);  // the package's, at `path`; null: it has none
 // special: markers in the text, such as <|im_start|>, are those tokens (chat templates).
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool special = false);
-std::string read_text(const std::string& path);
+std::string read_text(const std::string& path, size_t most = SIZE_MAX);  // Failure: it is longer
 // Before it is opened for writing: none of the files that are read.
 void check_not_read(const std::string& path, const std::vector<std::string>& inputs);
 // Before long work: a file can be made there later. What is there stays, and nothing is left behind.

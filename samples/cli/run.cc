@@ -46,6 +46,8 @@ std::string tokens_error(const std::string& list) {
   return parse_tokens(list, &ids) ? std::string{} : "'" + list + "' is no list of token ids: 1,2,3";
 }
 
+constexpr size_t kMostGrammar = size_t{1} << 20;  // the library takes no longer ones
+
 // The grammar or schema that the text is to have the form of; null: none.
 Grammar open_grammar(const RunOptions& o, aerie_model* model, aerie_tokenizer* tokenizer) {
   const bool json = !o.schema.empty();
@@ -58,7 +60,10 @@ Grammar open_grammar(const RunOptions& o, aerie_model* model, aerie_tokenizer* t
   AERIE_INIT(options);
   options.end_tokens = info.eos_ids;
   options.n_end_tokens = info.n_eos;
-  const std::string text = json && o.schema.starts_with('{') ? o.schema : read_text(json ? o.schema : o.grammar);
+  const std::string& given = json ? o.schema : o.grammar;
+  const size_t first = given.find_first_not_of(" \t\r\n");
+  const std::string text = json && first != std::string::npos && given[first] == '{' ? given : read_text(given, kMostGrammar);
+  if (text.find('\0') != std::string::npos) throw Failure(given + ": has a zero byte in it, and is no text");
   aerie_grammar* grammar = nullptr;
   check([&](aerie_error* e) {
     return (json ? aerie_grammar_create_json : aerie_grammar_create)(tokenizer, text.c_str(), &options, &grammar, e);
@@ -282,6 +287,8 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->callback([o, run] {
     o->tree.check({o->tree.tree});
     if (o->compare && o->drafters.empty()) throw CLI::ValidationError("--compare", "is with and without a drafter: give --drafter");
+    if (o->prompt_file == "-" && (o->grammar == "-" || o->schema == "-"))
+      throw CLI::ValidationError(o->grammar == "-" ? "--grammar" : "--json-schema", "and --prompt-file cannot both be standard input");
     if (o->drafters.size() > 1 && o->tree.tree != "default" && o->tree.tree != "auto")
       throw CLI::ValidationError("--drafter", "only --tree auto uses more than one");
     *run = [o] { return run_command(*o); };

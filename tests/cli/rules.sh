@@ -47,6 +47,12 @@ expect 2 "ID=BIAS" "$aerie" run --model "$model" --prompt x --logit-bias 3
 expect 2 "ID=BIAS" "$aerie" run --model "$model" --prompt x --logit-bias 3=much
 expect 1 "vocabulary" "$aerie" run --model "$model" --prompt x --logit-bias 99999=1
 expect 1 "repetition_penalty" "$aerie" run --model "$model" --prompt x --repetition-penalty 1000
+expect 2 "too large" "$aerie" run --model "$model" --prompt x --logit-bias 3=1e39
+expect 2 "standard input" "$aerie" run --model "$model" --prompt-file - --grammar -
+expect 1 "longer than 1048576 bytes" "$aerie" run --model "$model" --prompt x --grammar /dev/zero
+printf 'root ::= "a"\n\0' >"$tmp/zero.gbnf"
+expect 1 "zero byte" "$aerie" run --model "$model" --prompt x --grammar "$tmp/zero.gbnf"
+expect 0 "" "$aerie" run --model "$model" --prompt x --max-tokens 2 --json-schema ' {}'
 expect 1 "no-such" "$aerie" run --model "$model" --prompt x --grammar "$tmp/no-such"
 printf 'root ::= "a"\nother ::= missing\n' >"$tmp/bad.gbnf"
 expect 1 "missing" "$aerie" run --model "$model" --prompt x --grammar "$tmp/bad.gbnf"

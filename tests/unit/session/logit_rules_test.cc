@@ -23,6 +23,10 @@ struct HashConstraint final : Constraint {
     Status allowed(std::span<uint32_t> mask) override {
       if (of->fails == 1) return error(Code::limit, "too deep");
       if (of->fails == 2) throw std::runtime_error("no idea");
+      if (text.size() >= of->fails_behind) {
+        if (of->throws) throw std::runtime_error("no idea");
+        return error(Code::limit, "too deep");
+      }
       for (size_t t = 0; t < mask.size() * 32; ++t)
         if (of->allows(text, static_cast<int32_t>(t))) mask[t / 32] |= 1u << (t % 32);
       return {};
@@ -44,6 +48,8 @@ struct HashConstraint final : Constraint {
   }
   size_t length = std::numeric_limits<size_t>::max();
   int fails = 0;
+  size_t fails_behind = std::numeric_limits<size_t>::max();
+  bool throws = false;
 };
 
 struct EverythingConstraint final : Constraint {
@@ -320,6 +326,68 @@ TEST_F(LogitRulesTest, ConstraintThatFailsFailsTheStepAndLosesNothing) {
   }
 }
 
+// Whatever the tree that was walked: so many tokens come, and then it is told, as often as it is asked.
+TEST_F(LogitRulesTest, ConstraintThatFailsBehindATokenFailsThereWithAnyDrafter) {
+  const Rules rules{"constraint", {}, true};
+  const auto want = ids(more(*begun(rules, options(rules, 0)), 24));
+  for (const bool throws : {false, true})
+    for (const size_t behind : {1, 6, 7, 11}) {
+      hash_->fails_behind = behind;
+      hash_->throws = throws;
+      for (size_t d = 0; d <= drafters().size(); ++d) {
+        auto s = begun(rules, options(rules, 0, d > 0 ? drafters()[d - 1] : nullptr));
+        std::vector<int32_t> got;
+        Status status;
+        for (StepResult r; status.ok() && got.size() < 24;) {
+          status = s->step(0, {}, &r);
+          for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+        }
+        EXPECT_EQ(got, std::vector<int32_t>(want.begin(), want.begin() + static_cast<std::ptrdiff_t>(behind))) << d;
+        EXPECT_EQ(status.code(), throws ? Code::internal : Code::limit);
+        EXPECT_NE(status.message().find("constraint: "), std::string::npos) << status.message();
+        StepResult r;
+        EXPECT_EQ(s->step(0, {}, &r).code(), status.code());
+        hash_->fails_behind = std::numeric_limits<size_t>::max();
+        more(*s, 24 - behind);
+        EXPECT_EQ(std::vector<int32_t>(s->tokens().begin() + static_cast<std::ptrdiff_t>(kStart.size()), s->tokens().end()), want);
+        hash_->fails_behind = behind;
+      }
+    }
+}
+
+// The outcome is that of the biases of now, however they came about.
+TEST_F(LogitRulesTest, BiasesThatForbidAllThatAConstraintAllowsEndTheTextUntilTheyGo) {
+  struct OneToken final : Constraint {
+    struct State final : ConstraintState {
+      Result<std::unique_ptr<ConstraintState>> copy() const override { return std::unique_ptr<ConstraintState>(std::make_unique<State>()); }
+      Status allowed(std::span<uint32_t> mask) override {
+        mask[0] = 1u << 9;
+        return {};
+      }
+      Status accept(int32_t token) override { return token == 9 ? Status() : error(Code::mismatch, "not 9"); }
+    };
+    Result<std::unique_ptr<ConstraintState>> begin() const override { return std::unique_ptr<ConstraintState>(std::make_unique<State>()); }
+  };
+  LogitOptions forbids;
+  forbids.biases = {{9, -INFINITY}};
+  const Rules none{"none", {}};
+  for (const bool drafted : {false, true}) {
+    auto s = begun(none, options(none, 0.9f, drafted ? drafters()[0] : nullptr));
+    must(s->set_constraint(std::make_shared<OneToken>()));
+    EXPECT_EQ(ids(more(*s, 3)), std::vector<int32_t>(3, 9));
+    must(s->set_sampling({}, forbids));
+    StepResult r;
+    must(s->step(0, {}, &r));
+    EXPECT_EQ(r.finish, Finish::constraint);
+    auto fork = must(s->fork(0));
+    must(fork->step(0, {}, &r));
+    EXPECT_EQ(r.finish, Finish::constraint);
+    EXPECT_EQ(s->set_constraint(std::make_shared<OneToken>()).code(), Code::mismatch);
+    must(s->set_sampling({}));
+    EXPECT_EQ(ids(more(*s, 3)), std::vector<int32_t>(3, 9));
+  }
+}
+
 TEST_F(LogitRulesTest, ThatLeaveNothingToDrawSaySo) {
   const Rules none{"none", {}};
   auto s = begun(none, options(none, 0.9f));
@@ -347,6 +415,7 @@ TEST_F(LogitRulesTest, OutOfRangeAreRefusedByName) {
   refused({{{(*model_)->config().vocab_size, 0.0f}}, {}}, "vocabulary");
   refused({{{1, NAN}}, {}}, "logit_bias");
   refused({{{1, INFINITY}}, {}}, "logit_bias");
+  must(s->set_sampling({}, {{}, {0.01f, 100, -100, 1}}));
   refused({{}, {0, 0, 0, 0}}, "repetition_penalty");
   refused({{}, {NAN, 0, 0, 0}}, "repetition_penalty");
   refused({{}, {1, 1e9f, 0, 0}}, "presence_penalty");
