@@ -51,12 +51,13 @@ Grammar::Position Grammar::begin() {
   return position;
 }
 
-int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const {
+int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, Automaton::Meter* meter) const {
   for (size_t i = 0; i < kMaxPlainToken; ++i) {
     const Automaton::State* next = nullptr;
     for (const uint8_t byte : program_->plain_examples) {
-      const Automaton::State* to = automaton->step(state, byte, work);
-      if (to == nullptr) return -1;
+      const Automaton::Step& step = automaton->step(state, byte);
+      if (!meter->charge(step)) return -1;
+      const Automaton::State* to = step.to;
       if (automaton->is_dead(to) || (next != nullptr && to != next)) return 0;
       next = to;
     }
@@ -69,16 +70,17 @@ int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, in
 Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const {
   std::vector<const Automaton::State*> path(tokens_->max_depth() + 1);
   path[0] = state;
-  int64_t work = kMaxWork;
+  Automaton::Meter meter(state);
   bool limited = false;
-  const int plain = takes_plain(state, automaton, &work);
+  const int plain = takes_plain(state, automaton, &meter);
   if (plain < 0) return Code::limit;
   if (plain > 0) *mask = tokens_->plain();
   const TokenTrie::Tree& trie = plain > 0 ? tokens_->others() : tokens_->all();
   for (size_t i = 0; i < trie.size();) {
     const TokenTrie::Node& node = trie.nodes[i];
-    const Automaton::State* to = automaton->step(path[node.depth - 1], node.byte, &work);
-    if (to == nullptr) return Code::limit;
+    const Automaton::Step& step = automaton->step(path[node.depth - 1], node.byte);
+    if (!meter.charge(step)) return Code::limit;
+    const Automaton::State* to = step.to;
     if (automaton->is_dead(to)) {
       limited |= automaton->is_limited(to);
       i = node.end;
@@ -127,9 +129,8 @@ Code Grammar::accept(Position* position, int32_t token) {
   if (bytes.empty()) return Code::mismatch;
   const std::shared_ptr<Automaton> automaton = this->automaton();
   const Automaton::State* state = state_of(position, automaton.get());
-  int64_t work = INT64_MAX;  // one token's
   for (const char c : bytes) {
-    state = automaton->step(state, static_cast<uint8_t>(c), &work);
+    state = automaton->step(state, static_cast<uint8_t>(c)).to;
     if (automaton->is_dead(state)) return Code::mismatch;
   }
   position->configuration_ = state->configuration;

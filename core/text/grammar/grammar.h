@@ -49,8 +49,8 @@ class Grammar {
   const Automaton::State* state_of(Position* position, Automaton* automaton);
   Code make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const;
   // 1: plain bytes, as many as a plain token has at most, may come, and each leads where the others do. 0: no.
-  // -1: *work is used up.
-  int takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const;
+  // -1: the meter is used up.
+  int takes_plain(const Automaton::State* state, Automaton* automaton, Automaton::Meter* meter) const;
   bool is_end(int32_t token) const;
 
   const std::shared_ptr<const Program> program_;
