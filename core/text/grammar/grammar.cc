@@ -93,14 +93,15 @@ Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std
       (*mask)[t / 32] |= uint32_t{1} << (t % 32);
     }
   }
+  const auto bit = [](int32_t t) { return uint32_t{1} << (t % 32); };
+  for (const int32_t t : end_tokens_) (*mask)[static_cast<uint32_t>(t) / 32] &= ~bit(t);
+  const bool goes_on = std::any_of(mask->begin(), mask->end(), [](uint32_t word) { return word != 0; });
   const bool complete = state->configuration->complete;
-  for (const int32_t t : end_tokens_) {
-    uint32_t& word = (*mask)[static_cast<uint32_t>(t) / 32];
-    const uint32_t bit = uint32_t{1} << (t % 32);
-    word = complete ? word | bit : word & ~bit;
-  }
-  const bool any = std::any_of(mask->begin(), mask->end(), [](uint32_t word) { return word != 0; });
-  return any || complete ? Code::ok : limited ? Code::limit : Code::mismatch;
+  if (!goes_on && limited) return Code::limit;  // a text that ends because of it would be cut in silence
+  if (!goes_on && !complete) return Code::mismatch;
+  if (complete)
+    for (const int32_t t : end_tokens_) (*mask)[static_cast<uint32_t>(t) / 32] |= bit(t);
+  return Code::ok;
 }
 
 Code Grammar::allowed(Position* position, std::span<uint32_t> mask) {

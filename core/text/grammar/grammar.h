@@ -36,8 +36,8 @@ class Grammar {
                                                std::vector<int32_t> end_tokens);
 
   Position begin();
-  // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may, or it cannot be said, for the
-  // limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
+  // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may but an end, or it cannot be said,
+  // for the limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
   Code allowed(Position* position, std::span<uint32_t> mask);
   // mismatch: it may not come; the position stays.
   Code accept(Position* position, int32_t token);

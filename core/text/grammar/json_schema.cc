@@ -1,5 +1,6 @@
 // JSON Schema: what all schemas have. Types are in schema_types.cc, objects and arrays in files of their own.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -46,12 +47,24 @@ uint32_t type_of_value(const SchemaValue& v) {
     case Kind::null: return kTypeNull;
     case Kind::boolean: return kTypeBoolean;
     case Kind::integer: return kTypeInteger;
-    case Kind::number: return kTypeNumber;  // 1.0, too: what is written is no whole number of ours
+    case Kind::number: return v.number == std::floor(v.number) ? kTypeInteger : kTypeNumber;  // 1.0 is an integer
     case Kind::string: return kTypeString;
     case Kind::array: return kTypeArray;
     case Kind::object: return kTypeObject;
   }
   return 0;
+}
+
+std::string text_of_scalar(const SchemaValue& v) {
+  switch (v.kind) {
+    case Kind::null: return "null";
+    case Kind::boolean: return v.truth ? "true" : "false";
+    case Kind::string: return json_quoted(v.text);
+    default: break;
+  }
+  // 1.0 and 1e2 as what they are, 1 and 100; what has more digits as it is written.
+  const bool whole = v.number == std::floor(v.number) && std::abs(v.number) <= static_cast<double>(kMaxJsonInteger);
+  return whole ? std::to_string(static_cast<int64_t>(v.number)) : v.text;
 }
 
 // "a%20b~1c" of a reference as the key that it means.
@@ -97,9 +110,10 @@ Result<Program> SchemaReader::read(std::string_view json) {
     to_read_.pop_back();
     builder_.begin(node.rule);
     Alternatives alternatives;
-    AERIE_TRY(read_schema(*node.schema, node.path, &alternatives));
-    builder_.define(node.rule, std::move(alternatives));
-    AERIE_TRY(builder_.size_status());
+    const Status status = read_schema(*node.schema, node.path, &alternatives);
+    if (status.ok()) builder_.define(node.rule, std::move(alternatives));
+    AERIE_TRY(builder_.size_status("schema: " + node.path + ":"));  // readers stop half-way where it is too large
+    AERIE_TRY(status);
   }
   return builder_.compile(root, false);
 }
@@ -235,8 +249,7 @@ Status SchemaReader::constants(const SchemaValue& s, const std::string& path, ui
     const SchemaValue& v = is_const ? value : value.items[i];
     if ((type_of_value(v) & types) == 0) continue;
     if (v.is(Kind::array) || v.is(Kind::object)) constant(v, &out->emplace_back());
-    else if (v.is(Kind::string)) texts.push_back(json_quoted(v.text));
-    else texts.push_back(v.is(Kind::null) ? "null" : v.is(Kind::boolean) ? (v.truth ? "true" : "false") : v.text);
+    else texts.push_back(text_of_scalar(v));
   }
   if (!texts.empty()) out->push_back({json_.one_of(std::move(texts))});
   if (out->empty()) return schema_error(Code::bad_format, child_path(path, key), "has no value of the type that is asked for");
@@ -246,11 +259,7 @@ Status SchemaReader::constants(const SchemaValue& s, const std::string& path, ui
 void SchemaReader::constant(const SchemaValue& value, Sequence* out) {
   const bool list = value.is(Kind::array);
   if (!list && !value.is(Kind::object)) {
-    builder_.literal(value.is(Kind::string)    ? json_quoted(value.text)
-                     : value.is(Kind::null)    ? "null"
-                     : value.is(Kind::boolean) ? (value.truth ? "true" : "false")
-                                               : value.text,
-                     out);
+    builder_.literal(text_of_scalar(value), out);
     return;
   }
   builder_.literal(list ? "[" : "{", out);

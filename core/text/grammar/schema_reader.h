@@ -49,7 +49,7 @@ class SchemaReader {
                        uint32_t* max);
 
   SchemaValue root_;
-  RuleBuilder builder_;
+  RuleBuilder builder_{"schema"};
   JsonRules json_{&builder_};
   std::unordered_map<const SchemaValue*, uint32_t> rules_;
   std::vector<Node> to_read_;

@@ -113,6 +113,10 @@ const Texts kTexts[] = {
      {"\"a\"", "\"ab\"", "\"b\\n\\\"\"", "1", "2.50", "null", "true", "[1,{\"x\":[]}]", "[ 1, { \"x\": [] } ]", "{}"},
      {"\"abc\"", "\"\"", "2.5", "false", "[1]", "\"\\u0061\""}},
     {R"({"type":"string","enum":["a",1,"b"]})", {"\"a\"", "\"b\""}, {"1"}},
+    // Whole numbers are integers, however they are written.
+    {R"({"const":1.0,"type":"integer"})", {"1"}, {"1.0", "10"}},
+    {R"({"enum":[1e2,-0.0,-3.0,2.5,1e20],"type":"integer"})", {"100", "0", "-3", "1e20"}, {"2.5", "1e2", "-0"}},
+    {R"({"const":{"a":[4.0]}})", {"{\"a\":[4]}"}, {"{\"a\":[4.0]}"}},
     {R"({"const":{"a":[1,"x"]}})", {"{\"a\":[1,\"x\"]}", "{\n\"a\": [ 1,\n \"x\" ] }"}, {"{}", "{\"a\":[1]}"}},
     {R"({"anyOf":[{"type":"integer"},{"type":"null"}],"title":"t"})", {"1", "null"}, {"\"\""}},
     {R"({"oneOf":[{"const":"x"},{"type":"string","maxLength":1}]})", {"\"x\"", "\"y\"", "\"\""}, {"\"xy\""}},
@@ -209,6 +213,9 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema(R"({"type":"integer","minimum":1e16})", unsupported, "#/minimum: is not supported above 15 digits");
   refused_schema(R"({"type":"number","minimum":0.5})", unsupported, "#/minimum: is supported only if");
   refused_schema(R"({"type":"number","minimum":5,"exclusiveMaximum":5})", bad, "#: no number is between");
+  refused_schema(R"({"properties":{"a":{"anyOf":[{},{"maximum":1e400}]}}})", unsupported,
+                 "schema: #/properties/a/anyOf/1/maximum: a number beyond");
+  refused_schema("-1e999", unsupported, "schema: #: a number beyond");
   refused_schema(R"({"enum":[]})", bad, "#/enum");
   refused_schema(R"({"enum":3})", bad, "#/enum");
   refused_schema(R"({"type":"integer","enum":["a"]})", bad, "#/enum: has no value of the type");
@@ -222,10 +229,10 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema(R"({"anyOf":[]})", bad, "#/anyOf");
   refused_schema(R"({"anyOf":[{}],"oneOf":[{}]})", unsupported, "#/oneOf: is not supported beside \"anyOf\"");
   refused_schema(R"({"allOf":[{},{}]})", unsupported, "#/allOf: more than one");
-  refused_schema(R"({"$ref":"#"})", unsupported, "\"#\" is left-recursive");
-  refused_schema(R"({"items":{"anyOf":[{"type":"null"},{"$ref":"#/items"}]}})", unsupported, "left-recursive");
-  refused_schema("false", bad, "no text of rule \"#\" ever ends");
-  refused_schema(R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})", bad, "no text of rule \"#\" ever ends");
+  refused_schema(R"({"$ref":"#"})", unsupported, "schema: #: is left-recursive");
+  refused_schema(R"({"items":{"anyOf":[{"type":"null"},{"$ref":"#/items"}]}})", unsupported, "schema: #/items: is left-recursive");
+  refused_schema("false", bad, "schema: #: has no text that ever ends");
+  refused_schema(R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})", bad, "schema: #: has no text that ever ends");
 }
 
 TEST(SchemaRefusals, HostileSizes) {
@@ -247,7 +254,7 @@ TEST(SchemaRefusals, HostileSizes) {
   values += "0]}";
   EXPECT_TRUE(is_whole(made(try_schema(values)), "\"value7919\""));
   EXPECT_TRUE(is_whole(made(try_schema(properties)), "{\"property7919\":1,\"z\":2,\"property1\":3}"));
-  refused_schema("{\"properties\":{\"" + std::string(600000, 'x') + "\":{}}}", Code::limit, "too large");
+  refused_schema("{\"properties\":{\"" + std::string(600000, 'x') + "\":{}}}", Code::limit, "schema: #: it grows too large");
   const auto refused = try_schema("{\"properties\":{\"" + std::string(100000, 'x') + "\":{\"not\":1}}}");
   ASSERT_FALSE(refused.ok());
   EXPECT_LT(refused.status().message().size(), 400u);
