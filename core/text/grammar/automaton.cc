@@ -11,6 +11,8 @@ namespace {
 
 // What a step costs beside its stacks: what a state takes that has hardly any.
 constexpr int64_t kStepWork = 64;
+// Looking at stacks for a class of bytes is cheaper than words are to keep.
+constexpr int64_t kLooksPerWord = 8;
 
 uint64_t hash_of_configuration(const Configuration& c) {
   return hash_of_words(c.stacks.data(), c.stacks.size()) * 2 + c.complete;
@@ -41,8 +43,12 @@ const Automaton::State* Automaton::intern(std::shared_ptr<const Configuration> c
     if (other.complete == configuration->complete && other.stacks == configuration->stacks) return at->second;
   }
   const size_t classes = program_->class_example.size();
-  State state{std::move(configuration), std::make_unique<std::atomic<const State*>[]>(classes)};
-  const size_t bytes = state.configuration->stacks.size() * sizeof(uint32_t) + classes * sizeof(void*) + 256;
+  const std::vector<uint32_t>& stacks = configuration->stacks;
+  size_t n = 0;
+  for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1) ++n;
+  const size_t bytes = stacks.size() * sizeof(uint32_t) + classes * sizeof(void*) + 256;
+  State state{std::move(configuration), static_cast<int64_t>(classes + n * classes / kLooksPerWord),
+              std::make_unique<std::atomic<const Step*>[]>(classes)};
   const State* made = &states_.emplace_back(std::move(state));
   try {
     by_hash_.emplace(hash, made);
@@ -54,40 +60,46 @@ const Automaton::State* Automaton::intern(std::shared_ptr<const Configuration> c
   return made;
 }
 
-const Automaton::State* Automaton::same_step(const State* from, uint64_t stacks) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [same, to] : from->by_stacks)
-    if (same == stacks) return to;
+const Automaton::Step* Automaton::known_step(const State* from, uint8_t byte_class, uint64_t stacks, bool few) const {
+  if (!few) return from->next[byte_class].load(std::memory_order_relaxed);
+  for (const auto& [same, step] : from->by_stacks)
+    if (same == stacks) return step;
   return nullptr;
 }
 
-const Automaton::State* Automaton::make_step(const State* from, uint8_t byte_class, int64_t* work) {
+const Automaton::Step* Automaton::make_step(const State* from, uint8_t byte_class) {
   const uint8_t byte = program_->class_example[byte_class];
   const std::vector<uint32_t>& stacks = from->configuration->stacks;
   uint64_t taken = 0;
   size_t n = 0;
   for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1, ++n)
     if (program_->takes(program_->elements[stacks[at + stacks[at]]], byte)) taken |= uint64_t{1} << (n % 64);
-  *work -= kStepWork + static_cast<int64_t>(n);
-  const State* to = taken == 0 ? &dead_ : n <= 64 ? same_step(from, taken) : nullptr;
-  if (to == nullptr) {
+  const bool few = n <= 64;
+  const Step* step = taken == 0 ? &dead_step_ : nullptr;
+  if (step == nullptr && few) {
+    const std::lock_guard lock(mutex_);
+    step = known_step(from, byte_class, taken, few);
+  }
+  if (step == nullptr) {
     Expansion expansion(*program_);
     for (size_t at = 0; at < stacks.size(); at += stacks[at] + 1) {
       const uint32_t length = stacks[at], position = stacks[at + length];
       if (program_->takes(program_->elements[position], byte)) expansion.add(&stacks[at + 1], length - 1, position + 1);
     }
     auto configuration = std::make_shared<Configuration>();
-    to = expansion.run(configuration.get()) ? find(std::move(configuration)) : &limited_;
-    *work -= static_cast<int64_t>(stacks.size() + expansion.work() + program_->class_example.size());
-    if (n <= 64) {
-      const std::lock_guard lock(mutex_);
-      from->by_stacks.emplace_back(taken, to);
-      bytes_.fetch_add(32, std::memory_order_relaxed);
+    const State* to = expansion.run(configuration.get()) ? find(std::move(configuration)) : &limited_;
+    const int64_t work = kStepWork + static_cast<int64_t>(stacks.size() + expansion.work()) + to->work;
+    const std::lock_guard lock(mutex_);
+    step = known_step(from, byte_class, taken, few);  // made by another thread meanwhile: there must be one, with one number
+    if (step == nullptr) {
+      step = &steps_.emplace_back(Step{to, work, static_cast<uint32_t>(steps_.size() + 1)});
+      if (few) from->by_stacks.emplace_back(taken, step);
+      else from->next[byte_class].store(step, std::memory_order_release);
+      bytes_.fetch_add(64, std::memory_order_relaxed);
     }
   }
-  if (*work < 0) return nullptr;
-  from->next[byte_class].store(to, std::memory_order_release);  // whoever was here at the same time found the same
-  return to;
+  from->next[byte_class].store(step, std::memory_order_release);
+  return step;
 }
 
 Automaton::Mask Automaton::mask_of(const State* state) {

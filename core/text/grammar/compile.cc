@@ -89,26 +89,29 @@ void find_byte_classes(Program* p) {
 
 }  // namespace
 
-Status RuleBuilder::size_status() const {
+Status RuleBuilder::size_status(const std::string& place) const {
   if (!too_large_) return {};
-  return error(Code::limit, "grammar: it grows too large: above " + std::to_string(kMaxElements) +
+  return error(Code::limit, place + " it grows too large: above " + std::to_string(kMaxElements) +
                                 " elements, or a repetition above " + std::to_string(kMaxRepetition));
+}
+
+std::string RuleBuilder::place(size_t rule) const {
+  const std::string& name = names_[rules_[rule].owner];
+  return notation_ == "schema" ? "schema: " + name + ":" : "grammar: rule \"" + name + "\"";
 }
 
 Result<Program> RuleBuilder::compile(uint32_t root, bool all_must_end) const {
   AERIE_TRY(size_status());
-  const auto name = [&](size_t rule) { return "\"" + names_[rules_[rule].owner] + "\""; };
   const std::vector<bool> nullable = nullable_rules(rules_, sets_);
   if (const int64_t rule = left_recursive_rule(rules_, nullable); rule >= 0) {
-    return error(Code::unsupported,
-                 "grammar: rule " + name(static_cast<size_t>(rule)) + " is left-recursive: it may begin with itself");
+    return error(Code::unsupported, place(static_cast<size_t>(rule)) + " is left-recursive: it may begin with itself");
   }
   const std::vector<bool> ending = ending_rules(rules_, sets_);
   for (size_t r = 0, named = 0; r < rules_.size(); ++r) {
     const bool is_named = rules_[r].owner == named;  // the first rule of an owner
     named += is_named;
     if (!ending[r] && (r == root || (all_must_end && is_named)))
-      return error(Code::bad_format, "grammar: no text of rule " + name(r) + " ever ends");
+      return error(Code::bad_format, place(r) + " has no text that ever ends");
   }
   Program program;
   program.sets = sets_;

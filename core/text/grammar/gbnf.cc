@@ -21,6 +21,7 @@ class GbnfReader {
 
   Result<Program> read() {
     if (const size_t good = utf8_valid_prefix(text_); good != text_.size()) return fail("not UTF-8", good);
+    (void)take("\xEF\xBB\xBF");  // a byte order mark, as some editors write
     for (skip(true); at_ < text_.size(); skip(true)) {
       const Status status = rule();
       AERIE_TRY(builder_.size_status());  // it left out what came after
@@ -277,7 +278,7 @@ class GbnfReader {
 
   std::string_view text_;
   size_t at_ = 0;
-  RuleBuilder builder_;
+  RuleBuilder builder_{"grammar"};
   std::vector<Name> names_;
   std::unordered_map<std::string, size_t> by_name_;
 };

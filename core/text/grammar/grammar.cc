@@ -51,12 +51,13 @@ Grammar::Position Grammar::begin() {
   return position;
 }
 
-int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const {
+int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, Automaton::Meter* meter) const {
   for (size_t i = 0; i < kMaxPlainToken; ++i) {
     const Automaton::State* next = nullptr;
     for (const uint8_t byte : program_->plain_examples) {
-      const Automaton::State* to = automaton->step(state, byte, work);
-      if (to == nullptr) return -1;
+      const Automaton::Step& step = automaton->step(state, byte);
+      if (!meter->charge(step)) return -1;
+      const Automaton::State* to = step.to;
       if (automaton->is_dead(to) || (next != nullptr && to != next)) return 0;
       next = to;
     }
@@ -69,16 +70,17 @@ int Grammar::takes_plain(const Automaton::State* state, Automaton* automaton, in
 Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const {
   std::vector<const Automaton::State*> path(tokens_->max_depth() + 1);
   path[0] = state;
-  int64_t work = kMaxWork;
+  Automaton::Meter meter(state);
   bool limited = false;
-  const int plain = takes_plain(state, automaton, &work);
+  const int plain = takes_plain(state, automaton, &meter);
   if (plain < 0) return Code::limit;
   if (plain > 0) *mask = tokens_->plain();
   const TokenTrie::Tree& trie = plain > 0 ? tokens_->others() : tokens_->all();
   for (size_t i = 0; i < trie.size();) {
     const TokenTrie::Node& node = trie.nodes[i];
-    const Automaton::State* to = automaton->step(path[node.depth - 1], node.byte, &work);
-    if (to == nullptr) return Code::limit;
+    const Automaton::Step& step = automaton->step(path[node.depth - 1], node.byte);
+    if (!meter.charge(step)) return Code::limit;
+    const Automaton::State* to = step.to;
     if (automaton->is_dead(to)) {
       limited |= automaton->is_limited(to);
       i = node.end;
@@ -91,14 +93,15 @@ Code Grammar::make_mask(const Automaton::State* state, Automaton* automaton, std
       (*mask)[t / 32] |= uint32_t{1} << (t % 32);
     }
   }
+  const auto bit = [](int32_t t) { return uint32_t{1} << (t % 32); };
+  for (const int32_t t : end_tokens_) (*mask)[static_cast<uint32_t>(t) / 32] &= ~bit(t);
+  const bool goes_on = std::any_of(mask->begin(), mask->end(), [](uint32_t word) { return word != 0; });
   const bool complete = state->configuration->complete;
-  for (const int32_t t : end_tokens_) {
-    uint32_t& word = (*mask)[static_cast<uint32_t>(t) / 32];
-    const uint32_t bit = uint32_t{1} << (t % 32);
-    word = complete ? word | bit : word & ~bit;
-  }
-  const bool any = std::any_of(mask->begin(), mask->end(), [](uint32_t word) { return word != 0; });
-  return any || complete ? Code::ok : limited ? Code::limit : Code::mismatch;
+  if (!goes_on && limited) return Code::limit;  // a text that ends because of it would be cut in silence
+  if (!goes_on && !complete) return Code::mismatch;
+  if (complete)
+    for (const int32_t t : end_tokens_) (*mask)[static_cast<uint32_t>(t) / 32] |= bit(t);
+  return Code::ok;
 }
 
 Code Grammar::allowed(Position* position, std::span<uint32_t> mask) {
@@ -127,9 +130,8 @@ Code Grammar::accept(Position* position, int32_t token) {
   if (bytes.empty()) return Code::mismatch;
   const std::shared_ptr<Automaton> automaton = this->automaton();
   const Automaton::State* state = state_of(position, automaton.get());
-  int64_t work = INT64_MAX;  // one token's
   for (const char c : bytes) {
-    state = automaton->step(state, static_cast<uint8_t>(c), &work);
+    state = automaton->step(state, static_cast<uint8_t>(c)).to;
     if (automaton->is_dead(state)) return Code::mismatch;
   }
   position->configuration_ = state->configuration;

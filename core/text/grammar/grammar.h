@@ -36,8 +36,8 @@ class Grammar {
                                                std::vector<int32_t> end_tokens);
 
   Position begin();
-  // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may, or it cannot be said, for the
-  // limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
+  // Bit t % 32 of mask[t / 32] for each token t that may come; the others stay. limit: none may but an end, or it cannot be said,
+  // for the limits; mismatch: the text is incomplete, and no token of the vocabulary goes on with it.
   Code allowed(Position* position, std::span<uint32_t> mask);
   // mismatch: it may not come; the position stays.
   Code accept(Position* position, int32_t token);
@@ -49,8 +49,8 @@ class Grammar {
   const Automaton::State* state_of(Position* position, Automaton* automaton);
   Code make_mask(const Automaton::State* state, Automaton* automaton, std::vector<uint32_t>* mask) const;
   // 1: plain bytes, as many as a plain token has at most, may come, and each leads where the others do. 0: no.
-  // -1: *work is used up.
-  int takes_plain(const Automaton::State* state, Automaton* automaton, int64_t* work) const;
+  // -1: the meter is used up.
+  int takes_plain(const Automaton::State* state, Automaton* automaton, Automaton::Meter* meter) const;
   bool is_end(int32_t token) const;
 
   const std::shared_ptr<const Program> program_;

@@ -1,5 +1,6 @@
 // JSON Schema: what all schemas have. Types are in schema_types.cc, objects and arrays in files of their own.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -12,6 +13,7 @@ namespace {
 
 using Kind = SchemaValue::Kind;
 
+constexpr const char* kNestedId = "is supported at the root only: it changes what \"#/...\" means";
 constexpr uint32_t kSaysNothing = 1u << 31;  // about a value
 
 struct Keyword {
@@ -41,17 +43,16 @@ constexpr std::pair<std::string_view, uint32_t> kTypeNames[] = {
     {"string", kTypeString}, {"array", kTypeArray}, {"object", kTypeObject},
 };
 
-uint32_t type_of_value(const SchemaValue& v) {
+std::string text_of_scalar(const SchemaValue& v) {
   switch (v.kind) {
-    case Kind::null: return kTypeNull;
-    case Kind::boolean: return kTypeBoolean;
-    case Kind::integer: return kTypeInteger;
-    case Kind::number: return kTypeNumber;  // 1.0, too: what is written is no whole number of ours
-    case Kind::string: return kTypeString;
-    case Kind::array: return kTypeArray;
-    case Kind::object: return kTypeObject;
+    case Kind::null: return "null";
+    case Kind::boolean: return v.truth ? "true" : "false";
+    case Kind::string: return json_quoted(v.text);
+    default: break;
   }
-  return 0;
+  // 1.0 and 1e2 as what they are, 1 and 100; what has more digits as it is written.
+  const bool whole = v.number == std::floor(v.number) && std::abs(v.number) <= static_cast<double>(kMaxJsonInteger);
+  return whole ? std::to_string(static_cast<int64_t>(v.number)) : v.text;
 }
 
 // "a%20b~1c" of a reference as the key that it means.
@@ -75,6 +76,19 @@ Result<std::string> unescaped(std::string_view part, const std::string& path) {
 
 }  // namespace
 
+uint32_t type_of_value(const SchemaValue& v) {
+  switch (v.kind) {
+    case Kind::null: return kTypeNull;
+    case Kind::boolean: return kTypeBoolean;
+    case Kind::integer: return kTypeInteger;
+    case Kind::number: return v.number == std::floor(v.number) ? kTypeInteger : kTypeNumber;  // 1.0 is an integer
+    case Kind::string: return kTypeString;
+    case Kind::array: return kTypeArray;
+    case Kind::object: return kTypeObject;
+  }
+  return 0;
+}
+
 std::string child_path(const std::string& path, std::string_view key) {
   constexpr size_t kBegin = 60, kEnd = 120;
   std::string out = path + "/";
@@ -97,10 +111,12 @@ Result<Program> SchemaReader::read(std::string_view json) {
     to_read_.pop_back();
     builder_.begin(node.rule);
     Alternatives alternatives;
-    AERIE_TRY(read_schema(*node.schema, node.path, &alternatives));
-    builder_.define(node.rule, std::move(alternatives));
-    AERIE_TRY(builder_.size_status());
+    const Status status = read_schema(*node.schema, node.path, &alternatives);
+    if (status.ok()) builder_.define(node.rule, std::move(alternatives));
+    AERIE_TRY(builder_.size_status("schema: " + node.path + ":"));  // readers stop half-way where it is too large
+    AERIE_TRY(status);
   }
+  for (const auto& [list, path] : one_ofs_) AERIE_TRY(check_one_of(*list, path));
   return builder_.compile(root, false);
 }
 
@@ -114,8 +130,10 @@ Element SchemaReader::rule_of(const SchemaValue& schema, const std::string& path
 }
 
 Status SchemaReader::check_keywords(const SchemaValue& s, const std::string& path) const {
-  for (const std::string& key : s.keys)
+  for (const std::string& key : s.keys) {
     if (keyword(key) == nullptr) return schema_error(Code::unsupported, child_path(path, key), "is not supported");
+    if (key == "$id" && &s != &root_) return schema_error(Code::unsupported, child_path(path, key), kNestedId);
+  }
   return {};
 }
 
@@ -164,6 +182,7 @@ Status SchemaReader::read_schema(const SchemaValue& s, const std::string& path, 
     if (value == nullptr) continue;
     AERIE_TRY(alone(s, path, key));
     const std::string at = child_path(path, key);
+    if (key == "oneOf") one_ofs_.emplace_back(value, at);
     return key == "$ref" ? reference(*value, at, out) : choices(*value, at, key == "allOf", out);
   }
   uint32_t types = 0;
@@ -188,20 +207,20 @@ Status SchemaReader::read_schema(const SchemaValue& s, const std::string& path, 
   return {};
 }
 
-Status SchemaReader::reference(const SchemaValue& ref, const std::string& path, Alternatives* out) {
+Result<const SchemaValue*> SchemaReader::target_of(const SchemaValue& ref, const std::string& path, std::string* at_path) const {
   if (!ref.is(Kind::string)) return schema_error(Code::bad_format, path, "is not a text");
   std::string_view rest = ref.text;
   if (!rest.starts_with('#') || (rest.size() > 1 && rest[1] != '/'))
     return schema_error(Code::unsupported, path, "only references that begin with \"#/\", and \"#\", are supported");
   rest.remove_prefix(1);
   const SchemaValue* at = &root_;
-  std::string at_path = "#";
+  *at_path = "#";
   while (!rest.empty() && at != nullptr) {
     rest.remove_prefix(1);
     const std::string_view part = rest.substr(0, rest.find('/'));
     rest.remove_prefix(part.size());
     AERIE_ASSIGN(const std::string key, unescaped(part, path));
-    at_path = child_path(at_path, key);
+    *at_path = child_path(*at_path, key);
     if (at->is(Kind::array)) {
       const bool number =
           !key.empty() && key.size() < 8 && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -210,8 +229,16 @@ Status SchemaReader::reference(const SchemaValue& ref, const std::string& path, 
     } else {
       at = at->find(key);
     }
+    const SchemaValue* id = at != nullptr ? at->find("$id") : nullptr;
+    if (id != nullptr && id->is(Kind::string)) return schema_error(Code::unsupported, child_path(*at_path, "$id"), kNestedId);
   }
-  if (at == nullptr) return schema_error(Code::bad_format, path, "there is nothing at " + at_path);
+  if (at == nullptr) return schema_error(Code::bad_format, path, "there is nothing at " + *at_path);
+  return at;
+}
+
+Status SchemaReader::reference(const SchemaValue& ref, const std::string& path, Alternatives* out) {
+  std::string at_path;
+  AERIE_ASSIGN(const SchemaValue* at, target_of(ref, path, &at_path));
   out->push_back({rule_of(*at, at_path)});
   return {};
 }
@@ -235,8 +262,7 @@ Status SchemaReader::constants(const SchemaValue& s, const std::string& path, ui
     const SchemaValue& v = is_const ? value : value.items[i];
     if ((type_of_value(v) & types) == 0) continue;
     if (v.is(Kind::array) || v.is(Kind::object)) constant(v, &out->emplace_back());
-    else if (v.is(Kind::string)) texts.push_back(json_quoted(v.text));
-    else texts.push_back(v.is(Kind::null) ? "null" : v.is(Kind::boolean) ? (v.truth ? "true" : "false") : v.text);
+    else texts.push_back(text_of_scalar(v));
   }
   if (!texts.empty()) out->push_back({json_.one_of(std::move(texts))});
   if (out->empty()) return schema_error(Code::bad_format, child_path(path, key), "has no value of the type that is asked for");
@@ -246,11 +272,7 @@ Status SchemaReader::constants(const SchemaValue& s, const std::string& path, ui
 void SchemaReader::constant(const SchemaValue& value, Sequence* out) {
   const bool list = value.is(Kind::array);
   if (!list && !value.is(Kind::object)) {
-    builder_.literal(value.is(Kind::string)    ? json_quoted(value.text)
-                     : value.is(Kind::null)    ? "null"
-                     : value.is(Kind::boolean) ? (value.truth ? "true" : "false")
-                                               : value.text,
-                     out);
+    builder_.literal(text_of_scalar(value), out);
     return;
   }
   builder_.literal(list ? "[" : "{", out);

@@ -30,6 +30,9 @@ class RuleBuilder {
     bool repeats = false;       // of repeat(): item, then itself
   };
 
+  // Errors speak of a "grammar", and its rules by name, or of a "schema", where the names are paths.
+  explicit RuleBuilder(std::string_view notation) : notation_(notation) {}
+
   // A rule that errors know by its name; it may be used before it is defined.
   uint32_t declare(std::string name);
   // The rules that are made from now on are its parts.
@@ -45,7 +48,8 @@ class RuleBuilder {
   void repeat(const Sequence& item, uint32_t min, uint32_t max, Sequence* out);
 
   bool too_large() const { return too_large_; }
-  Status size_status() const;
+  Status size_status() const { return size_status(std::string(notation_) + ":"); }
+  Status size_status(const std::string& place) const;
   // AERIE_E_LIMIT: too large; unsupported: left recursion; bad_format: `root` has no finite text, or, where every rule
   // `must_end`, a named rule has none.
   Result<Program> compile(uint32_t root, bool all_must_end) const;
@@ -53,8 +57,10 @@ class RuleBuilder {
  private:
   bool room_for(size_t elements);
   uint32_t add_rule();
+  std::string place(size_t rule) const;
   Element as_one(const Sequence& item);
 
+  const std::string_view notation_;
   std::vector<Rule> rules_;
   std::vector<std::string> names_;  // of owners
   std::vector<ByteSet> sets_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/text/grammar/json_rules.h"
@@ -33,8 +34,14 @@ class SchemaReader {
   Status alone(const SchemaValue& s, const std::string& path, std::string_view keyword) const;
   Status types_of(const SchemaValue& s, const std::string& path, uint32_t* types) const;
 
+  Result<const SchemaValue*> target_of(const SchemaValue& ref, const std::string& path, std::string* at_path) const;
   Status reference(const SchemaValue& ref, const std::string& path, Alternatives* out);
   Status choices(const SchemaValue& list, const std::string& path, bool only_one, Alternatives* out);
+  Status check_one_of(const SchemaValue& list, const std::string& path);
+  // Whether no text of ours is valid for the other, as far as that is seen at once.
+  bool avoids(const SchemaValue& ours, const SchemaValue& other, int depth);
+  bool objects_avoid(const SchemaValue& ours, const SchemaValue& other, int depth);
+  bool may_be_equal(const SchemaValue& a, const SchemaValue& b);
   Status constants(const SchemaValue& s, const std::string& path, uint32_t types, Alternatives* out);
   void constant(const SchemaValue& value, Sequence* out);
 
@@ -49,10 +56,12 @@ class SchemaReader {
                        uint32_t* max);
 
   SchemaValue root_;
-  RuleBuilder builder_;
+  RuleBuilder builder_{"schema"};
   JsonRules json_{&builder_};
   std::unordered_map<const SchemaValue*, uint32_t> rules_;
   std::vector<Node> to_read_;
+  std::vector<std::pair<const SchemaValue*, std::string>> one_ofs_;  // to check when all is read
+  int64_t comparisons_left_ = int64_t{1} << 22;                      // below a second; then nothing is seen any more
 };
 
 enum : uint32_t {
@@ -60,6 +69,7 @@ enum : uint32_t {
   kAllTypes = 127
 };
 
+uint32_t type_of_value(const SchemaValue& v);
 // "#/properties/name": what errors say. Short, whatever the names are.
 std::string child_path(const std::string& path, std::string_view key);
 Status schema_error(Code code, const std::string& path, const std::string& what);

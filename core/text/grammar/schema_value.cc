@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "core/text/grammar/schema_reader.h"
+
 namespace aerie::text::grammar {
 namespace {
 
@@ -58,11 +60,22 @@ class SchemaValueBuilder final : public nlohmann::json_sax<nlohmann::json> {
     open_.pop_back();
     return true;
   }
-  bool parse_error(size_t at, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(size_t at, const std::string&, const nlohmann::json::exception& e) override {
+    if (e.id == kOutOfRange) return refuse(Code::unsupported, "schema: " + path() + ": a number beyond 1.7e308 is not supported");
     return refuse(Code::bad_format, "schema: not JSON, from byte " + std::to_string(at) + " on");
   }
 
  private:
+  static constexpr int kOutOfRange = 406;  // nlohmann's number for it
+  // Of the value that comes next.
+  std::string path() const {
+    std::string out = "#";
+    for (const SchemaValue* v : open_) {
+      const size_t before = v->items.size() - (v != open_.back());  // the one that the next is in is there already
+      out = child_path(out, v->is(Kind::array) ? std::to_string(before) : v->keys.back());
+    }
+    return out;
+  }
   bool refuse(Code code, std::string what) {
     *status_ = error(code, std::move(what));
     return false;

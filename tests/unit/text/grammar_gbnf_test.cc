@@ -105,6 +105,11 @@ TEST(Gbnf, LlamaCppsJsonGrammar) {
     EXPECT_FALSE(is_whole(g, text)) << text;
 }
 
+TEST(Gbnf, AByteOrderMarkIsNoPartOfIt) {
+  EXPECT_TRUE(is_whole(made(try_gbnf("\xEF\xBB\xBFroot ::= \"a\"")), "a"));
+  EXPECT_FALSE(try_gbnf("\xEF\xBB\xBF\xEF\xBB\xBFroot ::= \"a\"").ok());
+}
+
 void refused_gbnf(const std::string& gbnf, Code code, const std::string& words) {
   const auto g = try_gbnf(gbnf);
   ASSERT_FALSE(g.ok()) << gbnf;
@@ -148,8 +153,8 @@ TEST(GbnfRefusals, NameTheLineAndWhatIsWrong) {
   refused_gbnf("root ::= [^\\x00-\\U0010FFFF]", bad, "a class that no character is in");
   refused_gbnf("root ::= \"a\"\n\xff", bad, "line 2: not UTF-8");
   refused_gbnf("root ::= <think>", Code::unsupported, "tokens");
-  refused_gbnf("root ::= a \"x\"\na ::= \"a\" a", bad, "no text of rule");
-  refused_gbnf("root ::= \"x\" | a\na ::= \"a\" b\nb ::= a | \"b\" a", bad, "no text of rule \"a\" ever ends");
+  refused_gbnf("root ::= a \"x\"\na ::= \"a\" a", bad, "rule \"root\" has no text that ever ends");
+  refused_gbnf("root ::= \"x\" | a\na ::= \"a\" b\nb ::= a | \"b\" a", bad, "rule \"a\" has no text that ever ends");
 }
 
 TEST(GbnfRefusals, LeftRecursion) {

@@ -97,6 +97,19 @@ TEST_F(GrammarLimits, ExponentiallyManyWaysToGoOnMayNotCome) {
   EXPECT_TRUE(is_whole(g, "-z"));
 }
 
+TEST_F(GrammarLimits, ACompleteTextIsNotCutInSilence) {
+  for (const std::vector<int32_t>& ends : {std::vector<int32_t>{}, {0}}) {
+    const GrammarPtr g = made(try_gbnf("root ::= [a-z ] root? root? root?", byte_trie(), ends));
+    ASSERT_TRUE(g);
+    Grammar::Position p = g->begin();
+    Mask mask;
+    Code code = Code::ok;
+    for (int n = 0; n < 100 && (code = allowed(*g, &p, 256, &mask)) == Code::ok; ++n) ASSERT_EQ(g->accept(&p, 'a'), Code::ok);
+    EXPECT_TRUE(g->complete(p));
+    EXPECT_EQ(code, Code::limit);
+  }
+}
+
 TEST_F(GrammarLimits, NestingIsDeepButBounded) {
   const GrammarPtr g = made(try_gbnf("root ::= \"(\" root \")\" | \"x\""));
   EXPECT_TRUE(is_whole(g, times(900, "(") + "x" + times(900, ")")));
@@ -141,6 +154,64 @@ TEST_F(GrammarLimits, HostileMasksEnd) {
       ASSERT_EQ((*g)->accept(&p, t), Code::ok);
     }
   }
+}
+
+// Rules that are a long way from their bytes, of which each letter has its own.
+std::string far_letters(int n) {
+  std::string gbnf = "root ::= (((r0 \"~\"?) \"~~\"?) \"~~~\"?)*\n";
+  for (int i = 0; i < n; ++i) gbnf += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";
+  gbnf += "r" + std::to_string(n) + " ::= \"\"";
+  for (char c = 'A'; c <= 'Z'; ++c) gbnf += std::string(" | \"") + c + "\" | \"" + static_cast<char>(c + 32) + "\"";
+  for (const char* c : {"\u00e9", "\u00e8", "\u00e0", "\u00f9", "\u00e7", "\u00fc", "\u00f6", "\u00e4"})
+    gbnf += std::string(" | \"") + c + "\"";
+  return gbnf;
+}
+
+TEST_F(GrammarLimits, WhetherAMaskIsTooMuchDoesNotHangOnWhatWasAskedBefore) {
+  const auto trie = std::make_shared<const TokenTrie>(demo_tokenizer());
+  const std::string gbnf = far_letters(40000);
+  const GrammarPtr g = made(try_gbnf(gbnf, trie));
+  ASSERT_TRUE(g);
+  Mask mask;
+  for (int i = 0; i < 4; ++i) {
+    Grammar::Position p = g->begin();
+    ASSERT_EQ(allowed(*g, &p, trie->vocab_size(), &mask), Code::limit) << i;
+  }
+  // Steps made by accept() count, too.
+  Grammar::Position p = g->begin();
+  for (int32_t t = 0; t < trie->vocab_size(); ++t) {
+    Grammar::Position next = p;
+    (void)g->accept(&next, t);
+  }
+  EXPECT_EQ(allowed(*g, &p, trie->vocab_size(), &mask), Code::limit);
+}
+
+// What is charged once for a state is so for several that a mask comes to, and in whatever order they were met.
+TEST_F(GrammarLimits, MasksNearTheLimitAreThoseOfAFreshGrammar) {
+  const auto trie = std::make_shared<const TokenTrie>(demo_tokenizer());
+  const std::string gbnf = "root ::= [a-z ]* [a-m] [a-z ]{600} | [a-z ]* [d-p] [a-z ]{500} \"x\" | [a-z]* [k-z] [a-z ]{700}";
+  const GrammarPtr g = made(try_gbnf(gbnf, trie));
+  ASSERT_TRUE(g);
+  Dice dice;
+  Mask mask, alone;
+  std::vector<int32_t> text;
+  Code code = Code::ok;
+  Grammar::Position p = g->begin();
+  for (int i = 0; i < 100 && code == Code::ok; ++i) {
+    code = allowed(*g, &p, trie->vocab_size(), &mask);
+    if (i % 10 == 0 || code != Code::ok) {
+      const GrammarPtr fresh = made(try_gbnf(gbnf, trie));
+      Grammar::Position q = fresh->begin();
+      for (const int32_t t : text) ASSERT_EQ(fresh->accept(&q, t), Code::ok);
+      ASSERT_EQ(allowed(*fresh, &q, trie->vocab_size(), &alone), code) << i;
+      ASSERT_EQ(alone, mask) << i;
+    }
+    if (code != Code::ok) break;
+    const std::vector<int32_t> may = tokens_of(mask);
+    text.push_back(may[dice(may.size())]);
+    ASSERT_EQ(g->accept(&p, text.back()), Code::ok);
+  }
+  EXPECT_EQ(code, Code::limit);  // else the test says nothing
 }
 
 // A text that meets ever new states does not keep them all: what the automaton holds is dropped, and nothing else changes.

@@ -115,5 +115,14 @@ TEST(SchemaFormat, OtherFormats) {
   }
 }
 
+TEST(Pattern, TooLargeIsALimit) {
+  for (const char* pattern : {"(a{70000})", "a{70000}", "^[a-c]{1,60000}(?:[a-c]{60000}[d-f]{1,60000}){50000}(?:x{65536}){9,60000}$"}) {
+    const auto g = try_schema(std::string("{\"items\":{\"pattern\":\"") + pattern + "\"}}");
+    ASSERT_FALSE(g.ok()) << pattern;
+    EXPECT_EQ(g.status().code(), Code::limit) << g.status().message();
+    EXPECT_NE(g.status().message().find("schema: #/items: it grows too large"), std::string::npos) << g.status().message();
+  }
+}
+
 }  // namespace
 }  // namespace aerie::text::test

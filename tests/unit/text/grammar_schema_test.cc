@@ -113,9 +113,32 @@ const Texts kTexts[] = {
      {"\"a\"", "\"ab\"", "\"b\\n\\\"\"", "1", "2.50", "null", "true", "[1,{\"x\":[]}]", "[ 1, { \"x\": [] } ]", "{}"},
      {"\"abc\"", "\"\"", "2.5", "false", "[1]", "\"\\u0061\""}},
     {R"({"type":"string","enum":["a",1,"b"]})", {"\"a\"", "\"b\""}, {"1"}},
+    // Whole numbers are integers, however they are written.
+    {R"({"const":1.0,"type":"integer"})", {"1"}, {"1.0", "10"}},
+    {R"({"enum":[1e2,-0.0,-3.0,2.5,1e20],"type":"integer"})", {"100", "0", "-3", "1e20"}, {"2.5", "1e2", "-0"}},
+    {R"({"const":{"a":[4.0]}})", {"{\"a\":[4]}"}, {"{\"a\":[4.0]}"}},
     {R"({"const":{"a":[1,"x"]}})", {"{\"a\":[1,\"x\"]}", "{\n\"a\": [ 1,\n \"x\" ] }"}, {"{}", "{\"a\":[1]}"}},
     {R"({"anyOf":[{"type":"integer"},{"type":"null"}],"title":"t"})", {"1", "null"}, {"\"\""}},
-    {R"({"oneOf":[{"const":"x"},{"type":"string","maxLength":1}]})", {"\"x\"", "\"y\"", "\"\""}, {"\"xy\""}},
+    {R"({"oneOf":[{"const":"x"},{"enum":["y",1]},{"type":["null","integer"],"const":null}]})", {"\"x\"", "\"y\"", "1", "null"}, {"2"}},
+    {R"({"oneOf":[{"type":"integer"},{"type":"string","maxLength":1},{"enum":[true,[1],1.5]},{"$ref":"#/$defs/n"}],
+        "$defs":{"n":{"anyOf":[{"type":"null"},{"type":"object","properties":{"a":{"type":"null"}}}]}}})",
+     {"1", "\"y\"", "\"\"", "true", "[1]", "1.5", "null", "{}", "{\"a\":null}"},
+     {"\"xy\"", "2.5", "false"}},
+    {R"({"oneOf":[{"properties":{"k":{"const":"a"},"x":{"type":"integer"}},"required":["k","x"]},
+        {"properties":{"k":{"const":"b"}},"required":["k"]},{"properties":{"k":{"enum":["c","d"]}},"required":["k"]}]})",
+     {"{\"k\":\"a\",\"x\":1}", "{\"k\":\"b\"}", "{\"k\":\"d\"}"},
+     {"{\"k\":\"a\"}", "{\"k\":\"e\"}"}},
+    // Each needs what the other does not write, or forbids; nested, too.
+    {R"({"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{"const":2}},"required":["b"]}]})",
+     {"{\"a\":1}", "{\"b\":2}"},
+     {"{}", "{\"a\":1,\"b\":2}"}},
+    {R"({"oneOf":[{"type":"object","required":["a"]},{"type":"object","properties":{"b":{"type":"null"}},"additionalProperties":false}]})",
+     {"{\"a\":1}", "{\"b\":null}", "{}"},
+     {"{\"b\":1}"}},
+    {R"({"oneOf":[{"properties":{"of":{"properties":{"k":{"const":1}},"type":"object","required":["k"]}},"required":["of"]},
+        {"properties":{"of":{"properties":{"k":{"const":2}},"type":"object","required":["k"]}},"required":["of"]}]})",
+     {"{\"of\":{\"k\":1}}", "{\"of\":{\"k\":2}}"},
+     {"{\"of\":{\"k\":3}}"}},
     {R"({"allOf":[{"$ref":"#/$defs/n"}],"description":"d","$defs":{"n":{"type":"null"}}})", {"null"}, {"1"}},
     {R"({"$ref":"#/definitions/a~1b%20~0","definitions":{"a/b ~":{"const":5}}})", {"5"}, {"6"}},
     {R"({"properties":{"a":{"type":"integer"},"b":{"$ref":"#/properties/a"}}})",
@@ -209,6 +232,9 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema(R"({"type":"integer","minimum":1e16})", unsupported, "#/minimum: is not supported above 15 digits");
   refused_schema(R"({"type":"number","minimum":0.5})", unsupported, "#/minimum: is supported only if");
   refused_schema(R"({"type":"number","minimum":5,"exclusiveMaximum":5})", bad, "#: no number is between");
+  refused_schema(R"({"properties":{"a":{"anyOf":[{},{"maximum":1e400}]}}})", unsupported,
+                 "schema: #/properties/a/anyOf/1/maximum: a number beyond");
+  refused_schema("-1e999", unsupported, "schema: #: a number beyond");
   refused_schema(R"({"enum":[]})", bad, "#/enum");
   refused_schema(R"({"enum":3})", bad, "#/enum");
   refused_schema(R"({"type":"integer","enum":["a"]})", bad, "#/enum: has no value of the type");
@@ -222,10 +248,48 @@ TEST(SchemaRefusals, NameThePath) {
   refused_schema(R"({"anyOf":[]})", bad, "#/anyOf");
   refused_schema(R"({"anyOf":[{}],"oneOf":[{}]})", unsupported, "#/oneOf: is not supported beside \"anyOf\"");
   refused_schema(R"({"allOf":[{},{}]})", unsupported, "#/allOf: more than one");
-  refused_schema(R"({"$ref":"#"})", unsupported, "\"#\" is left-recursive");
-  refused_schema(R"({"items":{"anyOf":[{"type":"null"},{"$ref":"#/items"}]}})", unsupported, "left-recursive");
-  refused_schema("false", bad, "no text of rule \"#\" ever ends");
-  refused_schema(R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})", bad, "no text of rule \"#\" ever ends");
+  refused_schema(R"({"$ref":"#"})", unsupported, "schema: #: is left-recursive");
+  refused_schema(R"({"items":{"anyOf":[{"type":"null"},{"$ref":"#/items"}]}})", unsupported, "schema: #/items: is left-recursive");
+  refused_schema("false", bad, "schema: #: has no text that ever ends");
+  refused_schema(R"({"properties":{"a":{"$ref":"#"}},"required":["a"]})", bad, "schema: #: has no text that ever ends");
+}
+
+TEST(SchemaRefusals, AlternativesOfOneOfThatMayHoldTheSame) {
+  for (const char* list : {
+           R"([{"type":"integer"},{"type":"number"}])",
+           R"([{"const":"x"},{"type":"string","maxLength":1}])",
+           R"([{"type":"string","maxLength":1},{"const":"x"}])",
+           R"([{"enum":[1,2]},{"enum":["a",2.0]}])",
+           R"([{"const":{"a":[1,{}],"b":1}},{"const":{"b":1.0,"a":[1,{}]}}])",
+           R"([{"type":"null"},{}])",
+           R"([true,{"type":"null"}])",
+           R"([{"type":"number"},{"const":1}])",
+           R"([{"type":"array","items":{"type":"null"}},{"type":"array"}])",
+           R"([{"properties":{"k":{"const":1}}},{"properties":{"k":{"const":2}}}])",             // neither is required: {}
+           R"([{"properties":{"k":{"const":1}},"required":["k"]},{"type":["object","null"]}])",  // any object
+           R"([{"type":"string"},{"required":["k"]}])",                                          // which leaves a string valid
+           R"([{"properties":{"k":{"const":1}},"required":["k"]},{"properties":{"k":{"type":"integer"}},"required":["k"]}])",
+           R"([{"properties":{"a":{}},"required":["a"],"additionalProperties":true},{"properties":{"b":{}},"required":["b"]}])",
+           R"([{"anyOf":[{"type":"null"},{"type":"integer"}]},{"type":["string","null"]}])",
+           R"([{"$ref":"#/$defs/loop"},{"$ref":"#/$defs/loop"}])",
+       }) {
+    const std::string schema = std::string("{\"items\":{\"oneOf\":") + list +
+                               "},\"$defs\":{\"loop\":{\"properties\":{\"a\":{\"$ref\":\"#/$defs/loop\"}},\"required\":[\"b\"]}}}";
+    refused_schema(schema, Code::unsupported, "schema: #/items/oneOf/1: is not told apart from alternative 0");
+  }
+  // Where alternatives are many and each is large, the check ends, too.
+  std::string values = "[0", wide = "[{\"type\":\"null\"}";
+  for (int i = 1; i < 20000; ++i) values += "," + std::to_string(i);
+  values += "]";
+  for (int i = 0; i < 4; ++i) wide += ",{\"enum\":" + values + "}";
+  refused_schema("{\"oneOf\":" + wide + "]}", Code::unsupported, "#/oneOf/2: is not told apart");
+}
+
+TEST(SchemaRefusals, AnIdBelowTheRoot) {
+  refused_schema(R"({"$id":"r","properties":{"a":{"$id":"b","type":"null"}}})", Code::unsupported, "#/properties/a/$id: is supported");
+  refused_schema(R"({"$ref":"#/$defs/a/items","$defs":{"a":{"$id":"b","items":{"type":"null"}}}})", Code::unsupported,
+                 "#/$defs/a/$id: is supported at the root only");
+  EXPECT_TRUE(try_schema(R"({"$id":"r","properties":{"$id":{"type":"null"},"b":{"$ref":"#/properties/$id"}}})").ok());
 }
 
 TEST(SchemaRefusals, HostileSizes) {
@@ -247,7 +311,7 @@ TEST(SchemaRefusals, HostileSizes) {
   values += "0]}";
   EXPECT_TRUE(is_whole(made(try_schema(values)), "\"value7919\""));
   EXPECT_TRUE(is_whole(made(try_schema(properties)), "{\"property7919\":1,\"z\":2,\"property1\":3}"));
-  refused_schema("{\"properties\":{\"" + std::string(600000, 'x') + "\":{}}}", Code::limit, "too large");
+  refused_schema("{\"properties\":{\"" + std::string(600000, 'x') + "\":{}}}", Code::limit, "schema: #: it grows too large");
   const auto refused = try_schema("{\"properties\":{\"" + std::string(100000, 'x') + "\":{\"not\":1}}}");
   ASSERT_FALSE(refused.ok());
   EXPECT_LT(refused.status().message().size(), 400u);
