@@ -297,7 +297,8 @@ class aerie_token_source(Structure):
 
 class aerie_constraint(Structure):
     """What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
-    state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+    state for its text, and copies it to look ahead: in a cycle some hundreds of candidates of a large tree are tried by copy and
+    accept, and a mask is made for each token that comes. Functions return AERIE_OK or the code that the step ends with. They are
     called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
     states are its own.
     """
@@ -507,9 +508,9 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
         # clears. [session]
         ("aerie_session_set_stop_strings", c_int32, c_void_p, POINTER(c_char_p), c_int32, POINTER(aerie_token_source), POINTER(aerie_error)),
-        # From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
-        # none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
-        # to begin with. [session]
+        # From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back, one to
+        # before the last append to its beginning. NULL: none. An unfinished cycle is discarded. It is not saved with the session.
+        # AERIE_E_MISMATCH: no token of the model may come to begin with, it allows none or biases forbid those. [session]
         ("aerie_session_set_constraint", c_int32, c_void_p, POINTER(aerie_constraint), POINTER(aerie_error)),
         # Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
         # context; nothing is appended then. [session]

@@ -143,9 +143,9 @@ namespace Aerie.Native
         internal static partial int aerie_session_set_stop_strings(IntPtr session, byte** strings, int n, aerie_token_source* source, aerie_error* err);
 
         /// <summary>
-        /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
-        /// none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
-        /// to begin with. [session]
+        /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back, one to
+        /// before the last append to its beginning. NULL: none. An unfinished cycle is discarded. It is not saved with the session.
+        /// AERIE_E_MISMATCH: no token of the model may come to begin with, it allows none or biases forbid those. [session]
         /// </summary>
         [LibraryImport(Library.Core)]
         [UnmanagedCallConv(CallConvs = new[] { typeof(CallConvCdecl) })]

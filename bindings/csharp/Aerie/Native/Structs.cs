@@ -265,7 +265,8 @@ namespace Aerie.Native
 
     /// <summary>
     /// What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
-    /// state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+    /// state for its text, and copies it to look ahead: in a cycle some hundreds of candidates of a large tree are tried by copy and
+    /// accept, and a mask is made for each token that comes. Functions return AERIE_OK or the code that the step ends with. They are
     /// called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
     /// states are its own.
     /// </summary>

@@ -460,7 +460,8 @@ pub struct aerie_token_source {
 default_is_zero!(aerie_token_source);
 
 /// What may come next: a grammar (aerie_grammar_constraint of text.h), or a matcher of the host's own. The session keeps a
-/// state for its text, and copies it to look ahead. Functions return AERIE_OK or the code that the step ends with. They are
+/// state for its text, and copies it to look ahead: in a cycle some hundreds of candidates of a large tree are tried by copy and
+/// accept, and a mask is made for each token that comes. Functions return AERIE_OK or the code that the step ends with. They are
 /// called on the thread that steps (destroy: on whatever one lets a state go), never two at a time for one session; a fork's
 /// states are its own.
 #[repr(C)]
@@ -703,9 +704,9 @@ functions! {
     /// Texts that end the generation, at most 256, none empty; one may have begun in what was generated before. NULL, 0, NULL
     /// clears. \[session\]
     fn aerie_session_set_stop_strings(session: *mut aerie_session, strings: *const *const c_char, n: i32, source: *const aerie_token_source, err: *mut aerie_error) -> i32;
-    /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back. NULL:
-    /// none. An unfinished cycle is discarded. It is not saved with the session. AERIE_E_MISMATCH: it allows no token of the model
-    /// to begin with. \[session\]
+    /// From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back, one to
+    /// before the last append to its beginning. NULL: none. An unfinished cycle is discarded. It is not saved with the session.
+    /// AERIE_E_MISMATCH: no token of the model may come to begin with, it allows none or biases forbid those. \[session\]
     fn aerie_session_set_constraint(session: *mut aerie_session, constraint: *const aerie_constraint, err: *mut aerie_error) -> i32;
     /// Append prompt tokens; any chunking gives the same text. Also after generation, to go on. AERIE_E_LIMIT: longer than the
     /// context; nothing is appended then. \[session\]
