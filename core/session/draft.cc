@@ -1,7 +1,6 @@
 // Observe and draft: the drafter sees what was committed and proposes a tree, level by level.
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <numeric>
 #include <utility>
 
@@ -131,8 +130,7 @@ Status Session::add_draft(Plan& plan, DraftCalls* calls) {
   DraftSequence& sequence = side_->sequence();
   side_->root_rows = size - sequence.observed();
   const DraftDraw draw = draft_draw();
-  const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, asked_width(),
-                             draw.want_logits};
+  const DraftRequest request{&side_->drafter(), tree_[frontier_[0]].depth, asked_width(), draw.want_logits};
   DraftCall& call = calls->join(request, this, side_->root_rows, static_cast<int64_t>(frontier_.size()));
   if (side_->root_rows > 0) AERIE_TRY(side_->add_observe(plan, text_, size, {}, size, [&](int64_t) { return &call.observe; }));
   return sequence.propose(&call.propose, tree_, frontier_, draw);
@@ -222,7 +220,7 @@ int32_t Session::asked_width() const {
 void Session::find_allowed(std::span<const int32_t> tokens, size_t most) {
   try {
     if (rules_.find_allowed(path_, tokens, most, &allowed_).ok()) return;
-  } catch (const std::exception&) {  // the host's, or no memory
+  } catch (...) {  // the host's, or no memory
   }
   allowed_.resize(std::min(tokens.size(), most));
   std::iota(allowed_.begin(), allowed_.end(), size_t{0});
