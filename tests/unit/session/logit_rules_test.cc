@@ -64,7 +64,7 @@ struct EverythingConstraint final : Constraint {
   Result<std::unique_ptr<ConstraintState>> begin() const override { return std::unique_ptr<ConstraintState>(std::make_unique<State>()); }
 };
 
-const std::vector<int32_t> kStart = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
+const std::vector<int32_t> kRuledPrompt = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
 
 using Tokens = std::vector<std::pair<int32_t, float>>;
 
@@ -113,7 +113,7 @@ struct LogitRulesTest : testing::Test {
   std::unique_ptr<Session> begun(const Rules& rules, const SessionOptions& o) const {
     auto s = must(Session::create(*model_, o));
     if (rules.constrained) must(s->set_constraint(hash_));
-    must(s->append(kStart));
+    must(s->append(kRuledPrompt));
     return s;
   }
   static Tokens more(Session& s, size_t n, std::chrono::microseconds budget = {}) {
@@ -128,7 +128,7 @@ struct LogitRulesTest : testing::Test {
   }
   // Next tokens, from the model's logits for the whole text and what the words say.
   std::vector<int32_t> by_hand(const Rules& rules, size_t n) const {
-    std::vector<int32_t> text = kStart, out;
+    std::vector<int32_t> text = kRuledPrompt, out;
     const auto v = static_cast<size_t>((*model_)->config().vocab_size);
     while (out.size() < n) {
       std::vector<float> all(text.size() * v);
@@ -142,7 +142,7 @@ struct LogitRulesTest : testing::Test {
         for (size_t i = from; i < text.size(); ++i) {
           if (text[i] != static_cast<int32_t>(t)) continue;
           ++seen;
-          made += i >= kStart.size();
+          made += i >= kRuledPrompt.size();
         }
         if (seen > 0) x[t] = x[t] > 0 ? x[t] / p.repetition : x[t] * p.repetition;
         if (made > 0) x[t] -= p.frequency * static_cast<float>(made) + p.presence;
@@ -186,7 +186,7 @@ TEST_F(LogitRulesTest, ThatChangeNothingLeaveEveryBit) {
     EXPECT_EQ(more(*begun(nothing, o), 48), want);
     o.logits = {};
     auto all = must(Session::create(*model_, o));
-    must(all->append(kStart));
+    must(all->append(kRuledPrompt));
     must(all->set_constraint(std::make_shared<EverythingConstraint>()));
     EXPECT_EQ(more(*all, 48), want);
   }
@@ -282,7 +282,7 @@ TEST_F(LogitRulesTest, ConstraintThatAllowsNothingMoreEndsTheText) {
     must(s->step(0, {}, &r));
     EXPECT_EQ(r.finish, Finish::constraint);
     EXPECT_TRUE(r.tokens.empty());
-    must(s->append(kStart));
+    must(s->append(kRuledPrompt));
     EXPECT_EQ(more(*s, 40).size(), 9u);
     must(s->set_constraint(nullptr));
     EXPECT_EQ(more(*s, 40).size(), 40u);
@@ -299,9 +299,9 @@ TEST_F(LogitRulesTest, ConstraintIsSetAmidAText) {
   ASSERT_EQ(five.size(), 5u);
   const auto said = ids(five);
   for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(hash_->allows(std::span(said).first(i), said[i]));
-  must(s->rewind(kStart.size() + 22));  // it goes on behind its second token
+  must(s->rewind(kRuledPrompt.size() + 22));  // it goes on behind its second token
   EXPECT_EQ(more(*s, 40), Tokens(five.begin() + 2, five.end()));
-  must(s->rewind(kStart.size() + 10));  // and begins anew in front of its first
+  must(s->rewind(kRuledPrompt.size() + 10));  // and begins anew in front of its first
   EXPECT_EQ(more(*s, 40).size(), 5u);
 }
 
@@ -320,9 +320,9 @@ TEST_F(LogitRulesTest, ConstraintThatFailsFailsTheStepAndLosesNothing) {
     EXPECT_NE(failed.message().find(how == 2 ? "no idea" : "constraint"), std::string::npos) << failed.message();
     EXPECT_EQ(s->statistics().drafter_failures, 0u) << "it is not the drafter's fault";
     hash_->fails = 0;
-    const size_t lost = s->tokens().size() - kStart.size();
+    const size_t lost = s->tokens().size() - kRuledPrompt.size();
     const Tokens rest = more(*s, 24 - lost);
-    EXPECT_EQ(std::vector<int32_t>(s->tokens().begin() + static_cast<std::ptrdiff_t>(kStart.size()), s->tokens().end()), ids(want));
+    EXPECT_EQ(std::vector<int32_t>(s->tokens().begin() + static_cast<std::ptrdiff_t>(kRuledPrompt.size()), s->tokens().end()), ids(want));
   }
 }
 
@@ -349,7 +349,7 @@ TEST_F(LogitRulesTest, ConstraintThatFailsBehindATokenFailsThereWithAnyDrafter) 
         EXPECT_EQ(s->step(0, {}, &r).code(), status.code());
         hash_->fails_behind = std::numeric_limits<size_t>::max();
         more(*s, 24 - behind);
-        EXPECT_EQ(std::vector<int32_t>(s->tokens().begin() + static_cast<std::ptrdiff_t>(kStart.size()), s->tokens().end()), want);
+        EXPECT_EQ(std::vector<int32_t>(s->tokens().begin() + static_cast<std::ptrdiff_t>(kRuledPrompt.size()), s->tokens().end()), want);
         hash_->fails_behind = behind;
       }
     }
