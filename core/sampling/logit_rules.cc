@@ -129,7 +129,7 @@ Status LogitRules::find_allowed(std::span<const int32_t> path, std::span<const i
     if (t < 0 || banned(t) || (constraint_ && by_mask && !allows(end_, t))) continue;
     if (behind) {
       AERIE_ASSIGN(const auto trial, behind->copy());
-      if (!accepted(*trial, t).ok()) continue;
+      if (!answer_of("accept", [&] { return trial->accept(t); }).ok()) continue;
     }
     out->push_back(i);
   }

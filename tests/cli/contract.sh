@@ -1,19 +1,7 @@
 #!/usr/bin/env bash
 # The command line as scripts rely on it: JSON keys, exit status, one clear line on failure.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-aerie=$1/bin/aerie
-model=$root/samples/models/demo.aerie head=$root/samples/models/demo-eagle.aerie
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-expect() {  # status, words in stderr, command...
-  local want=$1 words=$2 rc=0
-  shift 2
-  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
-  [ $rc -eq "$want" ] || { echo "status $rc, not $want: $*"; cat "$tmp/err"; return 1; }
-  [ -z "$words" ] || grep -q -- "$words" "$tmp/err" || { echo "no '$words' in stderr of: $*"; cat "$tmp/err"; return 1; }
-  [ $want -ne 1 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || { echo "more than one line: $*"; cat "$tmp/err"; return 1; }
-}
+source "$(dirname "$0")/../support/cli.sh"
 for drafter in "" "--drafter $head" "--drafter ngram" "--drafter $model"; do
   # shellcheck disable=SC2086
   "$aerie" run --model "$model" $drafter --prompt "It was" --max-tokens 24 --temperature 0.7 --seed 5 --json >"$tmp/r.json"

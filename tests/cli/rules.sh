@@ -1,17 +1,7 @@
 #!/usr/bin/env bash
 # Biases, penalties, grammars and schemas on the command line: the text has the form, with a drafter and without, and what is wrong is said.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/../.." && pwd)
-aerie=$1/bin/aerie
-model=$root/samples/models/demo.aerie head=$root/samples/models/demo-eagle.aerie
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-expect() {  # status, words in stderr, command...
-  local want=$1 words=$2 rc=0
-  shift 2
-  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
-  [ $rc -eq "$want" ] && grep -q -- "$words" "$tmp/err" || { echo "status $rc, not $want with '$words': $*"; cat "$tmp/err"; return 1; }
-}
+source "$(dirname "$0")/../support/cli.sh"
 run() { "$aerie" run --model "$model" --prompt "It was" --json "$@"; }
 both() {  # with a drafter; and without, to $tmp/without
   run --drafter "$head" --tree chain "$@"

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "core/platform/utf8.h"
+#include "core/text/grammar/digits.h"
 #include "core/text/grammar/grammar.h"
-#include "core/text/grammar/hex.h"
 #include "core/text/grammar/rule_builder.h"
 
 namespace aerie::text::grammar {
 namespace {
 
-constexpr int kMaxGroups = 128;  // of parentheses in one another: each costs stack
+constexpr int kMaxGroups = 64;  // of parentheses in one another: each costs stack
 
 class GbnfReader {
  public:
@@ -173,12 +173,7 @@ class GbnfReader {
   }
 
   Status number(uint32_t* out) {
-    if (peek() < '0' || peek() > '9') return expected("a number");
-    uint64_t n = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_)
-      n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
-    *out = static_cast<uint32_t>(n);
-    return {};
+    return take_number(text_, &at_, kNoMaximum - 1, out) ? Status() : expected("a number");
   }
   Status repetition(uint32_t* min, uint32_t* max) {
     const size_t begin = at_;

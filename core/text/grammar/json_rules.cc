@@ -141,30 +141,36 @@ Element JsonRules::any_number() {
   return number_ = builder_->choice({{any_integer(), fraction(), optional(std::move(exponent))}});
 }
 
-Element JsonRules::common_beginning(const std::vector<std::string>& sorted, size_t first, size_t last, size_t at) {
-  std::vector<Sequence> alternatives;
-  for (size_t i = first; i < last;) {
-    if (sorted[i].size() == at) {
-      alternatives.emplace_back();
-      ++i;
-      continue;
-    }
-    size_t end = i;
-    while (end < last && sorted[end][at] == sorted[i][at]) ++end;
-    size_t common = at + 1;  // the first and the last of what is sorted have what all of it has
-    while (common < std::min(sorted[i].size(), sorted[end - 1].size()) && sorted[i][common] == sorted[end - 1][common]) ++common;
-    Sequence& s = alternatives.emplace_back();
-    builder_->literal(std::string_view(sorted[i]).substr(at, common - at), &s);
-    if (end > i + 1) s.push_back(common_beginning(sorted, i, end, common));
-    i = end;
-  }
-  return builder_->choice(std::move(alternatives));
-}
-
+// Texts with a common beginning go on together. No recursion: each text may be another's beginning.
 Element JsonRules::one_of(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
-  return common_beginning(texts, 0, texts.size(), 0);
+  struct Group {  // of texts that are the same up to `at`
+    size_t next, last, at;
+    std::vector<Sequence> alternatives = {};
+  };
+  std::vector<Group> open = {{0, texts.size(), 0}};
+  for (;;) {
+    Group& group = open.back();
+    if (group.next == group.last) {
+      const Element made = builder_->choice(std::move(group.alternatives));
+      open.pop_back();
+      if (open.empty()) return made;
+      open.back().alternatives.back().push_back(made);
+      continue;
+    }
+    const size_t first = group.next, at = group.at;
+    Sequence& s = group.alternatives.emplace_back();
+    size_t end = first + 1;
+    if (texts[first].size() > at) {
+      while (end < group.last && texts[end][at] == texts[first][at]) ++end;
+    }
+    group.next = end;
+    size_t common = at;  // the first and the last of what is sorted have what all of it has
+    while (common < std::min(texts[first].size(), texts[end - 1].size()) && texts[first][common] == texts[end - 1][common]) ++common;
+    builder_->literal(std::string_view(texts[first]).substr(at, common - at), &s);
+    if (end > first + 1) open.push_back({first, end, common});
+  }
 }
 
 Element JsonRules::other_key(const std::vector<std::string>& names) {

@@ -52,7 +52,6 @@ class JsonRules {
   Element optional(Sequence s);
   Element plain_character();
   Element fraction();
-  Element common_beginning(const std::vector<std::string>& sorted, size_t first, size_t last, size_t at);
   // Numbers of as many digits as both have, from the one to the other.
   Sequence same_length(std::string_view low, std::string_view high);
   Sequence from_digits(std::string_view low);

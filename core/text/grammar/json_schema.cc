@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "core/text/grammar/digits.h"
 #include "core/text/grammar/grammar.h"
-#include "core/text/grammar/hex.h"
 #include "core/text/grammar/schema_reader.h"
 
 namespace aerie::text::grammar {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/platform/utf8.h"
-#include "core/text/grammar/hex.h"
+#include "core/text/grammar/digits.h"
 
 namespace aerie::text::grammar {
 namespace {
@@ -116,12 +116,7 @@ class PatternReader {
     return {};
   }
   Status read_number(uint32_t* out) {
-    const size_t begin = at_;
-    uint64_t n = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_)
-      n = std::min<uint64_t>(10 * n + static_cast<uint64_t>(peek() - '0'), kNoMaximum - 1);
-    *out = static_cast<uint32_t>(n);
-    return at_ > begin ? Status() : refuse("a \"{\" that is no repetition");
+    return take_number(text_, &at_, kNoMaximum - 1, out) ? Status() : refuse("a \"{\" that is no repetition");
   }
 
   // One character, or what an escape stands for.

@@ -1,4 +1,8 @@
 // Grammars that ask for too much: an error, or a text that stays within the limits.
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
+
 #include "unit/text/grammar_fixtures.h"
 
 namespace aerie::text::test {
@@ -22,12 +26,45 @@ TEST(GrammarLimits, OfSize) {
   too_large("root ::= \"b\"{99999999999999999999,}", "a repetition above");
   too_large("root ::= " + times(20, "\"a\"{65536} "), "too large");
   too_large("root ::= " + times(20, "\"a\"{65536} | "), "too large");
-  too_large("root ::= " + times(100, "(\"a\"{60000} | ") + "\"b\"" + times(100, ")"), "too large");
+  too_large("root ::= " + times(60, "(\"a\"{60000} | ") + "\"b\"" + times(60, ")"), "too large");
   too_large("root ::= " + times(20, "([a-z] | \"b\"){0,65000} [0-9]{60000} "), "too large");
   too_large("root ::= " + times(200, "("), "nested");
   too_large("root ::= " + times(100000, "("), "nested");
   too_large("root ::= \"" + times(200, times(3000, "x") + "\" | \"") + "\"", "too large");
 }
+
+#if !defined(_WIN32) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which take more
+// docs/embedding.md says what is enough.
+TEST(GrammarLimits, WhatIsDeepIsReadOnASmallStack) {
+  struct Read {
+    bool schema;
+    std::string text;
+    Code code = Code::internal;
+  };
+  std::string beginnings;  // each the beginning of the next
+  for (int n = 1; n < 1400; ++n) beginnings += (n > 1 ? ",\"" : "\"") + times(n, "a") + "\"";
+  std::vector<Read> all = {{true, "{\"enum\":[" + beginnings + "]}"},
+                           {true, "{\"const\":" + times(60, "[") + times(60, "]") + "}"},
+                           {true, "{\"pattern\":\"" + times(60, "(a|") + "b" + times(60, ")") + "\"}"},
+                           {true, times(60, "{\"items\":") + "{}" + times(60, "}")},
+                           {false, "root ::= " + times(64, "(\"a\" | ") + "\"b\"" + times(64, ")")}};
+  for (Read& read : all) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+    const auto on_thread = [](void* argument) -> void* {
+      auto& r = *static_cast<Read*>(argument);
+      r.code = (r.schema ? grammar::program_of_json_schema : grammar::program_of_gbnf)(r.text).status().code();
+      return nullptr;
+    };
+    ASSERT_EQ(pthread_create(&thread, &attributes, on_thread, &read), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    EXPECT_EQ(read.code, Code::ok) << read.text.substr(0, 60);
+  }
+}
+#endif
 
 TEST(GrammarLimits, RepetitionsOfRepetitionsAreSmall) {
   const GrammarPtr g = made(try_gbnf("root ::= ((([a-z]{1,1000} \",\"){1,1000} \";\"){1,1000} \".\"){1,1000} \"!\""));
