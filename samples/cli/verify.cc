@@ -28,7 +28,7 @@ struct Case {
   std::vector<std::string> more;  // further drafters of the session
   int nodes = 0, threads = 1;
   std::string recipe() const {
-    char text[512];
+    char text[1024];
     std::string names = drafter;
     for (const std::string& m : more) names += " --drafter " + m;
     std::snprintf(text, sizeof text, "--drafter %s --tree %s --tree-nodes %d --draft-noise %s --temperature %g --top-p %g --top-k %d --min-p %g --repetition-penalty %g --penalty-window %d --seed %llu --threads %d",
