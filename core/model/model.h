@@ -10,6 +10,7 @@
 
 #include "core/cost/cost_table.h"
 #include "core/kv/prefix_index.h"
+#include "core/sampling/successors.h"
 #include "core/model/decoder.h"
 #include "core/model/plan.h"
 #include "core/model/rows.h"
@@ -76,6 +77,7 @@ class Model {
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
   bool fast_prefill() const { return fast_prefill_; }
   PrefixIndex* prefixes() const { return prefixes_.get(); }  // null: nothing is kept
+  Successors& successors() { return successors_; }  // of texts that have a form
   // What ModelOptions::kv_full says; false without one.
   bool make_room(int32_t positions_wanted) const { return kv_full_ && kv_full_(positions_wanted); }
   const kernels::Tensor& embedding() const { return embed_; }  // (V, H)
@@ -106,6 +108,7 @@ class Model {
   DeviceWeights weights_;
   std::shared_ptr<KvPool> pool_;
   std::unique_ptr<PrefixIndex> prefixes_;
+  Successors successors_;
   std::function<bool(int32_t)> kv_full_;
   bool fast_prefill_ = false;
   DecoderShape shape_;

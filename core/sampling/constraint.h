@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/status.h"
 
@@ -18,6 +19,8 @@ class ConstraintState {
   virtual Status allowed(std::span<uint32_t> mask) = 0;
   // It came next. Code::mismatch: it may not; the state is only destroyed then.
   virtual Status accept(int32_t token) = 0;
+  // Tokens that very likely come next, since nothing else can be said: up to `most`, to *tokens, which is empty before.
+  virtual Status forced(size_t /*most*/, std::vector<int32_t>* /*tokens*/) { return {}; }
 };
 
 class Constraint {

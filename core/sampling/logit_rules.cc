@@ -136,6 +136,37 @@ Status LogitRules::find_allowed(std::span<const int32_t> path, std::span<const i
   return {};
 }
 
+LogitRules::Scout LogitRules::scout() const {
+  try {
+    if (end_.state)
+      if (auto copy = end_.state->copy(); copy.ok()) return {this, std::move(*copy)};
+  } catch (...) {  // the host's, or no memory
+  }
+  return {this, nullptr};
+}
+
+bool LogitRules::Scout::take(int32_t token) {
+  if (!state_ || token < 0 || static_cast<size_t>(token) >= rules_->used_ || rules_->banned(token)) return false;
+  try {
+    auto behind = state_->copy();
+    if (!behind.ok() || !(*behind)->accept(token).ok()) return false;
+    state_ = std::move(*behind);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void LogitRules::Scout::find_forced(size_t most, std::vector<int32_t>* out) {
+  out->clear();
+  if (!state_) return;
+  try {
+    if (!state_->forced(most, out).ok()) out->clear();
+  } catch (...) {
+    out->clear();
+  }
+}
+
 Status LogitRules::begin_walk(std::span<const int32_t> text, size_t generated_from) {
   if (penalties_.any()) penalties_.begin(text, generated_from, vocab_);
   if (!constraint_) return {};

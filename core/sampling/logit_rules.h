@@ -42,6 +42,23 @@ class LogitRules {
   // Which of `tokens`, drafted behind `path`, which follows the text, may come: the first `most` of them.
   Status find_allowed(std::span<const int32_t> path, std::span<const int32_t> tokens, size_t most, std::vector<size_t>* out) const;
 
+  // Looks at what may come behind the text, ahead of a walk. A failure on the way is an answer like "no": the walk meets it again,
+  // and tells it then.
+  class Scout {
+   public:
+    // It comes next. False: it may not, or nobody can say; the scout stays where it was, or has no way on.
+    bool take(int32_t token);
+    // What the constraint forces, up to `most` tokens that may be drawn.
+    void find_forced(size_t most, std::vector<int32_t>* out);
+
+   private:
+    friend class LogitRules;
+    Scout(const LogitRules* rules, std::unique_ptr<ConstraintState> state) : rules_(rules), state_(std::move(state)) {}
+    const LogitRules* rules_;
+    std::unique_ptr<ConstraintState> state_;  // null: no way on
+  };
+  Scout scout() const;
+
   // A walk from the text's end.
   Status begin_walk(std::span<const int32_t> text, size_t generated_from);
   Status push(int32_t token);

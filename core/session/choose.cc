@@ -138,7 +138,7 @@ void Session::tell_others() {
     }
     side->policy->idle(static_cast<double>(steps_.size()) / static_cast<double>(sides_.size()));
   }
-  chooser_.outcome(static_cast<double>(steps_.size()), cycle_ms_, plain_ms_);
+  chooser_.outcome(static_cast<double>(steps_drafted()), cycle_ms_, plain_ms_);
 }
 
 void Session::count_choice() {

@@ -191,11 +191,12 @@ void Session::draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool ro
   else if (side_->root_rows <= kCatchUpRows) side_->root_ms += (side_->root_ms > 0 ? kNewest : 1) * (ms - side_->root_ms);
 }
 
+// What was foreseen is no drafter's doing.
 void Session::tell_outcome() {
-  if (!policy_->wants_costs()) return;
+  if (!policy_->wants_costs() || all_foreseen_) return;
   frontier_.clear();
-  for (const kernels::WalkStep& s : steps_) frontier_.push_back(rows_.node[static_cast<size_t>(s.row)]);
-  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_.back().token, cycle_ms_, selected_});
+  for (size_t i = 0; i < steps_drafted(); ++i) frontier_.push_back(rows_.node[static_cast<size_t>(steps_[i].row)]);
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_[frontier_.size() - 1].token, cycle_ms_, selected_});
   if (choosing_) tell_others();
 }
 

@@ -57,6 +57,12 @@ Status Session::start_cycle(bool any_rows) {
   host_proposed_ = false;
   device_.end();
   for (const auto& side : sides_) side->pass_begins();
+  all_foreseen_ = enough_is_foreseen();
+  if (all_foreseen_) {
+    for (const auto& side : sides_) side->peeked = false;
+    plain_ = weighs_ = true;
+    return start_verify();
+  }
   choose(static_cast<int32_t>(std::min<int64_t>(room - 1, CycleLimits{}.max_depth)));
   // A tree that finds no more pages is cut, but not under the sampled rule.
   AERIE_TRY(reserve(size + (options_.sampled_rule ? most_levels() : 0)));

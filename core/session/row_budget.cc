@@ -52,19 +52,18 @@ int32_t Session::fixed_rows() const {
 void Session::offer_nodes(std::vector<RankedNode>* nodes) const {
   if (options_.sampled_rule) return;
   for (int32_t i = 1; i < rows_.size(); ++i) {
-    const int32_t node = rows_.node[static_cast<size_t>(i)];
-    nodes->push_back({tree_[node].value, tree_[node].depth, static_cast<int32_t>(nodes->size()), node, this});
+    nodes->push_back({value_of(i), rows_.depth[static_cast<size_t>(i)], static_cast<int32_t>(nodes->size()), i, this});
   }
 }
 
 void Session::keep_nodes(std::span<const RankedNode> nodes) {
   if (options_.sampled_rule) return;
-  kept_.assign(static_cast<size_t>(tree_.size()), 0);
+  kept_.assign(static_cast<size_t>(rows_.size()), 0);
   for (const RankedNode& n : nodes)
-    if (n.session == this) kept_[static_cast<size_t>(n.node)] = 1;
+    if (n.session == this) kept_[static_cast<size_t>(n.row)] = 1;
+  rows_.keep(kept_);
   selected_.assign(rows_.node.begin() + 1, rows_.node.end());
-  std::erase_if(selected_, [&](int32_t node) { return !kept_[static_cast<size_t>(node)]; });
-  rows_.build(tree_, selected_);
+  std::erase(selected_, -1);
 }
 
 void Session::read_at_most(int32_t rows) { prefill_end_ = std::min(prefill_end_, kv_len_ + rows); }

@@ -161,6 +161,7 @@ Status Session::set_sampling(const kernels::Sampling& sampling, const LogitOptio
 }
 
 Status Session::set_constraint(std::shared_ptr<const Constraint> constraint) {
+  if (constraint) model_->successors().prepare();
   discard();
   if (finish_ == Finish::constraint) finish_ = Finish::none;
   return rules_.constrain(std::move(constraint), text_.size());

@@ -69,6 +69,7 @@ struct StepResult {
 struct SessionStatistics {
   uint64_t emitted = 0, cycles = 0, full_cycles = 0, full_emitted = 0;
   uint64_t proposed = 0, verified = 0, accepted = 0, drafter_failures = 0;
+  uint64_t foreseen_verified = 0, foreseen_accepted = 0;  // of these, by nobody but the constraint
   uint64_t prefill_ns = 0, draft_ns = 0, verify_ns = 0, other_ns = 0;
   uint64_t prefill_tokens = 0, draft_passes = 0, reused_tokens = 0;
   // By depth d of the node walked to: cycles that had children to try there, and those that took one.
@@ -124,6 +125,10 @@ class Session {
  private:
   friend class Stepper;
   friend class Batch;
+  struct Foreseen {
+    int32_t token;
+    float value;  // how likely it comes, with all before it
+  };
   enum class Phase { idle, prefill, draft, verify };  // what the next pass, or the one in flight, does for it
 
   Session(std::shared_ptr<Model> model, SessionOptions options);
@@ -279,6 +284,14 @@ class Session {
   Status sampled_result();
   // walk_rules.cc
   Status ruled_result();
+  // foresee.cc: what a constraint leaves no choice about, or as good as none
+  void foresee(int32_t row, std::vector<Foreseen>* out);
+  bool enough_is_foreseen();
+  void add_foreseen_rows();
+  float value_of(int32_t row) const;
+  size_t steps_drafted() const;  // of the walk: those at nodes of the tree
+  void count_foreseen();
+  void learn_successors();
   bool ends_walk(int32_t token);
   Status look_ahead();
   void look_behind();
@@ -345,6 +358,10 @@ class Session {
   Distribution distribution_;
   std::vector<int32_t> frontier_, selected_, tail_, children_, path_;
   std::vector<size_t> allowed_;  // of children_
+  std::vector<Foreseen> foreseen_;  // behind the text, or a row
+  std::vector<int32_t> forced_;
+  bool all_foreseen_ = false;    // so much is that no drafter is asked
+  double usual_ = 3;             // tokens that a drafted cycle brings lately, but for those that were foreseen
   LevelOffer offer_;
   bool offer_decided_ = false, rows_decided_ = false;
   std::vector<double> row_worth_;  // of the nodes that the batch decides about

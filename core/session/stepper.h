@@ -25,7 +25,7 @@ constexpr size_t kIndexBytes = size_t{512} << 10;  // of a plan, for what is sta
 struct RankedNode {
   float value;
   int32_t depth, order;
-  int32_t node;
+  int32_t row;
   const Session* session;
 };
 

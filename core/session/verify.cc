@@ -48,6 +48,7 @@ Status Session::reserve_tree() {
 
 Status Session::build_rows() {
   rows_.build(tree_, selected_);
+  add_foreseen_rows();
   return reserve_tree();
 }
 
@@ -197,6 +198,7 @@ void Session::count_cycle() {
     ++stats_.tried[i];
     stats_.taken[i] += i + 1 < n || cut_;
   }
+  count_foreseen();
   ++stats_.cycles;
   stats_.emitted += n;
   stats_.accepted += n - 1;
@@ -235,6 +237,7 @@ void Session::commit() {
   for (const auto& side : sides_) side->lose_tapped();
   for (const auto& side : followed())
     if (side->usable()) side->took(frontier_, static_cast<int64_t>(text_.size()));
+  learn_successors();
   for (const kernels::WalkStep& s : steps_) text_.push_back(s.token);
   if (!cut_ && walked_) rules_.commit(text_.size());
   kv_len_ += static_cast<int64_t>(steps_.size());

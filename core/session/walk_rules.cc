@@ -29,8 +29,7 @@ Status Session::ruled_result() {
     const int32_t x = kernels::draw_on_host(*logits, options_.sampling, size + static_cast<int64_t>(steps_.size()));
     if (x < 0) return failed(error(Code::invalid_argument, "sampling: biases and constraint leave no token that can be drawn"));
     steps_.push_back({row, x, (raw[static_cast<size_t>(x)] - sum.top) - sum.log_total, 0});
-    row = ends_walk(x) || steps_.size() == most_emitted() ? -1 : rows_.first_child[static_cast<size_t>(row)];
-    while (row >= 0 && rows_.token[static_cast<size_t>(row)] != x) row = rows_.next_sibling[static_cast<size_t>(row)];
+    row = ends_walk(x) || steps_.size() == most_emitted() ? -1 : rows_.find_child(row, x);
   }
   return {};
 }

@@ -120,6 +120,7 @@ Result<std::vector<int32_t>> ByteBpe::encode(std::string_view utf8, const Encode
   std::vector<int32_t> ids;
   Scratch scratch;
   if (options.add_bos && spec_.bos >= 0) ids.push_back(spec_.bos);
+  scratch.prefix_space = spec_.prefix_space && !options.goes_on;
   AERIE_TRY(encode_raw(utf8, options.parse_special, &scratch, &ids));
   return ids;
 }
@@ -168,7 +169,7 @@ Status ByteBpe::encode_normalized(std::string_view text, bool parse_special, Scr
 
 Status ByteBpe::encode_text(std::string_view text, Scratch* scratch, std::vector<int32_t>* ids) const {
   std::string prefixed;
-  if (spec_.prefix_space && !text.empty() && text[0] != ' ') {
+  if (std::exchange(scratch->prefix_space, spec_.prefix_space) && !text.empty() && text[0] != ' ') {
     prefixed.reserve(text.size() + 1);
     prefixed += ' ';
     prefixed += text;

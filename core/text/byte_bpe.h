@@ -55,6 +55,7 @@ class ByteBpe final : public Tokenizer {
   struct Scratch {
     MergeScratch merge;
     std::vector<std::string_view> pieces, next_pieces;
+    bool prefix_space = false;  // before the next stretch of text
   };
   Status index_tokens();  // by spelling, and added ones by text
   int32_t find(std::string_view bytes) const;  // a spelled token, or -1

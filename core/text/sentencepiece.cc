@@ -158,15 +158,17 @@ Result<std::vector<int32_t>> SentencePiece::encode(std::string_view utf8, const 
   raw_added_.split(utf8, options.parse_special, &segments);
   for (size_t i = 0; i < segments.size(); ++i) {
     if (segments[i].id >= 0) ids.push_back(segments[i].id);
-    else encode_stretch(segments[i].text, i == 0, options.parse_special, &ids);
+    else encode_stretch(segments[i].text, i == 0, i == 0 && options.goes_on, options.parse_special, &ids);
   }
   return ids;
 }
 
 // SentencePiece's add_dummy_prefix and Hugging Face's "Prepend" are done to the whole stretch, "Metaspace" to what is left between
 // the tokens that are found in it.
-void SentencePiece::encode_stretch(std::string_view text, bool opens, bool parse_special, std::vector<int32_t>* ids) const {
+void SentencePiece::encode_stretch(std::string_view text, bool opens, bool goes_on, bool parse_special,
+                                   std::vector<int32_t>* ids) const {
   const auto has_prefix = [&](bool first) {
+    if (goes_on && first) return false;
     return rules_.prefix == Rules::Prefix::every || (rules_.prefix == Rules::Prefix::first && first);
   };
   const auto spaced = [&](std::string_view part) { return rules_.meta ? with_spaces(part) : std::string(part); };

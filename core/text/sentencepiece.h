@@ -59,7 +59,7 @@ class SentencePiece final : public Tokenizer {
  private:
   const Piece& of(int32_t id) const { return pieces_[static_cast<size_t>(id)]; }
   int32_t find(std::string_view bytes) const;
-  void encode_stretch(std::string_view text, bool opens, bool parse_special, std::vector<int32_t>* ids) const;
+  void encode_stretch(std::string_view text, bool opens, bool goes_on, bool parse_special, std::vector<int32_t>* ids) const;
   void encode_text(std::string_view text, std::vector<int32_t>* ids) const;
 
   Rules rules_;

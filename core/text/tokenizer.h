@@ -15,6 +15,7 @@ namespace aerie::text {
 struct EncodeOptions {
   bool add_bos = true;         // when the model has one
   bool parse_special = false;  // false: special tokens in the text are plain text (prompt injection)
+  bool goes_on = false;        // a text that has begun: no space in front, where the tokenizer would put one
 };
 
 class Tokenizer {

@@ -60,40 +60,64 @@ bool ranks_before(const DraftTree& tree, int32_t a, int32_t b) {
   return a < b;
 }
 
+int32_t TreeRows::push(int32_t tree_node, int32_t parent_row, int32_t its_token) {
+  const int32_t self = size();
+  node.push_back(tree_node);
+  token.push_back(its_token);
+  parent.push_back(parent_row);
+  depth.push_back(parent_row < 0 ? 0 : depth[static_cast<size_t>(parent_row)] + 1);
+  first_child.push_back(-1);
+  next_sibling.push_back(-1);
+  last_child_.push_back(-1);
+  if (parent_row < 0) return self;
+  int32_t& last = last_child_[static_cast<size_t>(parent_row)];
+  (last >= 0 ? next_sibling[static_cast<size_t>(last)] : first_child[static_cast<size_t>(parent_row)]) = self;
+  return last = self;
+}
+
+void TreeRows::clear() {
+  for (auto* v : {&node, &token, &parent, &depth, &first_child, &next_sibling, &last_child_}) v->clear();
+}
+
 void TreeRows::build(const DraftTree& tree, std::span<const int32_t> selected) {
   const auto capacity = static_cast<size_t>(tree.capacity());
   if (row_of_.size() < capacity) {
     row_of_.resize(capacity);
     for (auto* v : {&node, &token, &parent, &depth, &first_child, &next_sibling, &last_child_}) v->reserve(capacity);
   }
-  for (auto* v : {&node, &token, &parent, &depth, &first_child, &next_sibling, &last_child_}) v->clear();
+  clear();
 
   // row_of_ is never cleared: an entry counts only if the row it names is that very node.
   const auto row = [&](int32_t i) {
     const int32_t r = row_of_[static_cast<size_t>(i)];
     return r < size() && node[static_cast<size_t>(r)] == i ? r : -1;
   };
-  const auto push = [&](int32_t i, int32_t parent_row) {
-    row_of_[static_cast<size_t>(i)] = size();
-    node.push_back(i);
-    token.push_back(tree[i].token);
-    parent.push_back(parent_row);
-    depth.push_back(tree[i].depth);
-    first_child.push_back(-1);
-    next_sibling.push_back(-1);
-    last_child_.push_back(-1);
-  };
-
-  push(0, -1);
+  row_of_[0] = push(0, -1, tree[0].token);
   for (const int32_t i : selected) {
     if (i <= 0 || i >= tree.size() || row(i) >= 0) continue;
     const int32_t up = row(tree[i].parent);
-    if (up < 0) continue;
-    const int32_t self = size();
-    int32_t& last = last_child_[static_cast<size_t>(up)];
-    (last >= 0 ? next_sibling[static_cast<size_t>(last)] : first_child[static_cast<size_t>(up)]) = self;
-    last = self;
-    push(i, up);
+    if (up >= 0) row_of_[static_cast<size_t>(i)] = push(i, up, tree[i].token);
+  }
+}
+
+int32_t TreeRows::add(int32_t parent_row, int32_t child) { return push(-1, parent_row, child); }
+
+int32_t TreeRows::find_child(int32_t row, int32_t child) const {
+  int32_t at = first_child[static_cast<size_t>(row)];
+  while (at >= 0 && token[static_cast<size_t>(at)] != child) at = next_sibling[static_cast<size_t>(at)];
+  return at;
+}
+
+void TreeRows::keep(std::span<const char> kept) {
+  before_.node = node;
+  before_.token = token;
+  before_.parent = parent;
+  clear();
+  new_row_.assign(before_.token.size(), -1);
+  for (size_t i = 0; i < before_.token.size(); ++i) {
+    const int32_t up = i == 0 ? -1 : new_row_[static_cast<size_t>(before_.parent[i])];
+    if (i > 0 && (!kept[i] || up < 0)) continue;
+    new_row_[i] = push(before_.node[i], up, before_.token[i]);
   }
 }
 

@@ -54,16 +54,26 @@ bool ranks_before(const DraftTree& tree, int32_t a, int32_t b);
 // A verified tree as the walk and the attention mask need it. Row 0 is the root; row i > 0 is
 // selected[i - 1]. Rows are in an order with parents before children.
 struct TreeRows {
-  std::vector<int32_t> node;  // index in the DraftTree
+  std::vector<int32_t> node;  // index in the DraftTree; -1: of none, see add()
   // parent, first_child and next_sibling are rows, -1 for none. Siblings are linked in row order.
   std::vector<int32_t> token, parent, depth, first_child, next_sibling;
   // Reuses its memory: allocates in the first call with a tree of this capacity only. A node whose
   // parent has no row yet gets no row: it is never hung elsewhere.
   void build(const DraftTree& tree, std::span<const int32_t> selected);
+  // A child of a row that is no node of the tree. The new row.
+  int32_t add(int32_t parent_row, int32_t child);
+  // The root and those rows that are kept, whose parents are.
+  void keep(std::span<const char> kept);
+  int32_t find_child(int32_t row, int32_t child) const;  // by its token; -1: there is none
   int32_t size() const { return static_cast<int32_t>(token.size()); }
 
  private:
-  std::vector<int32_t> row_of_, last_child_;  // scratch: row of a tree node, last child of a row
+  int32_t push(int32_t tree_node, int32_t parent_row, int32_t its_token);
+  void clear();
+  std::vector<int32_t> row_of_, last_child_, new_row_;  // scratch: row of a tree node, last child of a row, where a row went
+  struct {
+    std::vector<int32_t> node, token, parent;
+  } before_;
 };
 
 }  // namespace aerie

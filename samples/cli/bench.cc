@@ -52,6 +52,8 @@ void add(const aerie_statistics& s, aerie_statistics* sum) {
   sum->accepted += s.accepted;
   sum->draft_passes += s.draft_passes;
   sum->plain_cycles += s.plain_cycles;
+  sum->foreseen_verified += s.foreseen_verified;
+  sum->foreseen_accepted += s.foreseen_accepted;
   for (int i = 0; i < 8; ++i) sum->chosen_cycles[i] += s.chosen_cycles[i];
   sum->draft_ns += s.draft_ns;
   sum->verify_ns += s.verify_ns;

@@ -20,7 +20,7 @@ struct RunOptions {
   TreeOptions tree;
   SamplingOptions sampling;
   std::vector<std::string> drafters, stops;
-  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema;
+  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema, layout = "free";
   int max_tokens = 128;
   bool json = false, compare = false, ignore_eos = false, special = false;
 };
@@ -60,6 +60,7 @@ Grammar open_grammar(const RunOptions& o, aerie_model* model, aerie_tokenizer* t
   AERIE_INIT(options);
   options.end_tokens = info.eos_ids;
   options.n_end_tokens = info.n_eos;
+  options.json_layout = o.layout == "compact" ? AERIE_JSON_COMPACT : o.layout == "one-line" ? AERIE_JSON_ONE_LINE : AERIE_JSON_FREE;
   const std::string& given = json ? o.schema : o.grammar;
   const size_t first = given.find_first_not_of(" \t\r\n");
   const std::string text = json && first != std::string::npos && given[first] == '{' ? given : read_text(given, kMostGrammar);
@@ -176,6 +177,7 @@ void print_json(const RunOptions& o, const Generated& g, const Comparison& c, co
   j["verify_ms"] = ms(s.verify_ns);
   j["other_ms"] = ms(s.other_ns);
   j["verified"] = s.verified;
+  j["foreseen"] = {{"verified", s.foreseen_verified}, {"accepted", s.foreseen_accepted}};
   j["prefill"] = o.model.prefill;
   j["drafter_failures"] = s.drafter_failures;
   j["quarantined"] = s.quarantined != 0;
@@ -192,10 +194,12 @@ void print_summary(const RunOptions& o, const Generated& g, const Comparison& c,
   const aerie_statistics& s = g.statistics;
   std::fprintf(stderr, "\n%zu token%s, %.0f tokens/s", g.tokens.size(), g.tokens.size() == 1 ? "" : "s",
                c.with.empty() ? g.tokens_per_second() : Comparison::median(c.with));
-  if (!o.drafters.empty())
-    std::fprintf(stderr, " with drafter, tau %s (%llu cycle%s, %llu of %llu verified drafts accepted)", g.tau_text().c_str(),
-                 static_cast<unsigned long long>(s.cycles), s.cycles == 1 ? "" : "s", static_cast<unsigned long long>(s.accepted),
-                 static_cast<unsigned long long>(s.verified));
+  const auto count = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  if (!o.drafters.empty() || s.verified > 0)
+    std::fprintf(stderr, "%s, tau %s (%llu cycle%s, %llu of %llu verified drafts accepted", o.drafters.empty() ? "" : " with drafter", g.tau_text().c_str(),
+                 count(s.cycles), s.cycles == 1 ? "" : "s", count(s.accepted), count(s.verified));
+  if (s.foreseen_verified > 0) std::fprintf(stderr, ", %llu of %llu the grammar's", count(s.foreseen_accepted), count(s.foreseen_verified));
+  if (!o.drafters.empty() || s.verified > 0) std::fprintf(stderr, ")");
   std::fprintf(stderr, "  [%s]\n", runtime);
   if (!o.drafters.empty()) std::fprintf(stderr, "%s\n", cycles_text(s, o.drafters).c_str());
   if (c.ratios.empty()) return;
@@ -278,7 +282,12 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
   auto* grammar = c->add_option("--grammar", o->grammar, "file with a grammar (GBNF) that the text is to follow");
-  c->add_option("--json-schema", o->schema, "file with a JSON Schema, or itself ('{}': any JSON), that the text is to follow")->excludes(grammar);
+  auto* schema = c->add_option("--json-schema", o->schema, "file with a JSON Schema, or itself ('{}': any JSON), that the text is to follow");
+  schema->excludes(grammar);
+  c->add_option("--json-layout", o->layout, "white space of that JSON: as the model likes, one line, or none; the less choice, the faster")
+      ->needs(schema)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"free", "one-line", "compact"}));
   c->add_flag("--ignore-eos", o->ignore_eos, "go on after the model's end of text");
   c->add_flag("--json", o->json, "one JSON object");
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");

@@ -371,6 +371,9 @@ typedef struct aerie_constraint {
   void (*destroy)(void *user, void *state);
   aerie_hold_fn hold;    /* as in aerie_token_source */
   aerie_hold_fn release;
+  /* May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
+   * `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is. */
+  int32_t (*forced)(void *user, void *state, int32_t *tokens, size_t capacity, size_t *n);
 } aerie_constraint;
 
 /* From the next token on. It begins with what is generated now, and after every append anew; a rewind leads it back, one to
@@ -417,7 +420,7 @@ enum { AERIE_FINISH_NONE = 0, AERIE_FINISH_EOS = 1, AERIE_FINISH_STOP_TOKEN = 2,
 typedef struct aerie_token { /* frozen */
   int32_t id;
   float logprob;      /* log-softmax of the target's raw logits */
-  uint8_t drafted;    /* 1: a drafter had guessed it */
+  uint8_t drafted;    /* 1: it had been guessed, by a drafter or because of a constraint */
   uint8_t reserved[7];
 } aerie_token;
 
@@ -495,6 +498,8 @@ typedef struct aerie_statistics {
   int32_t reserved0;
   uint64_t plain_cycles;      /* cycles that no drafter was asked in */
   uint64_t chosen_cycles[8];  /* cycles that asked drafter 0, 1, ...; the last one counts all further drafters */
+  uint64_t foreseen_verified; /* of `verified`: what a constraint forces, or has usually come there, and no drafter had guessed */
+  uint64_t foreseen_accepted; /* of these, emitted */
 } aerie_statistics;
 /* Since the session was made; what has a time is in nanoseconds. [session] */
 AERIE_API int32_t aerie_session_statistics(aerie_session *session, aerie_statistics *out, aerie_error *err);

@@ -45,11 +45,19 @@ AERIE_API int32_t aerie_decoder_finish(aerie_decoder *decoder, const char **text
 
 /* ---- grammars: text of a given form, by aerie_session_set_constraint (docs/grammars.md) ---- */
 
+enum {
+  AERIE_JSON_FREE = 0,     /* as the model likes: a space or a line break with its indentation, or nothing, between tokens of JSON */
+  AERIE_JSON_ONE_LINE = 1, /* a space behind : and behind , as Python's json.dumps writes it */
+  AERIE_JSON_COMPACT = 2   /* no white space */
+};
 typedef struct aerie_grammar_options {
   uint32_t struct_size;
   int32_t n_end_tokens;
   const int32_t *end_tokens; /* allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once
                                 nothing can follow (AERIE_FINISH_CONSTRAINT) */
+  int32_t json_layout;       /* AERIE_JSON_*, of aerie_grammar_create_json alone. What it leaves no choice about is not drafted by anyone,
+                                but verified at once: the less choice, the faster */
+  int32_t reserved;
 } aerie_grammar_options;
 /* From GBNF, llama.cpp's notation, whose start is the rule "root". Immutable, may be shared by sessions on many threads; retains the
  * tokenizer. options may be NULL. AERIE_E_BAD_FORMAT: no grammar, with the line; AERIE_E_UNSUPPORTED: left recursion;

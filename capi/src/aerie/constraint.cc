@@ -47,6 +47,14 @@ class HostState final : public ConstraintState {
     return answered(held_->f.allowed(held_->f.user, state_, mask.data(), mask.size()), "allowed");
   }
   Status accept(int32_t token) override { return answered(held_->f.accept(held_->f.user, state_, token), "accept"); }
+  Status forced(size_t most, std::vector<int32_t>* tokens) override {
+    if (!held_->f.forced) return {};
+    tokens->resize(most);
+    size_t n = 0;
+    const Status s = answered(held_->f.forced(held_->f.user, state_, tokens->data(), most, &n), "forced");
+    tokens->resize(s.ok() && n <= most ? n : 0);
+    return s;
+  }
 
  private:
   Status take(int32_t code, const char* function) {

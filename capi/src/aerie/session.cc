@@ -385,6 +385,8 @@ int32_t aerie_session_statistics(aerie_session* session, aerie_statistics* out, 
     a.chosen_nodes = k.chosen_nodes;
     a.chosen_depth = k.chosen_depth;
     a.plain_cycles = k.plain_cycles;
+    a.foreseen_verified = k.foreseen_verified;
+    a.foreseen_accepted = k.foreseen_accepted;
     static_assert(sizeof a.chosen_cycles == sizeof k.chosen_cycles);
     std::copy(std::begin(k.chosen_cycles), std::end(k.chosen_cycles), a.chosen_cycles);
     write_result(a, out);

@@ -10,6 +10,7 @@
 #include "core/text/grammar/grammar.h"
 
 using aerie::text::grammar::Grammar;
+using aerie::text::grammar::JsonLayout;
 using aerie::text::grammar::Program;
 
 struct aerie_grammar {
@@ -31,7 +32,7 @@ using aerie::capi::require;
 constexpr size_t kMaxGrammarBytes = size_t{1} << 20;
 
 int32_t create_grammar(aerie_tokenizer* tokenizer, const char* text, const char* text_name, const aerie_grammar_options* options,
-                       Result<Program> (*read)(std::string_view), aerie_grammar** out, aerie_error* err) {
+                       Result<Program> (*read)(std::string_view, JsonLayout), aerie_grammar** out, aerie_error* err) {
   return guard(err, [&]() -> Status {
     AERIE_TRY(require(tokenizer, "tokenizer"));
     AERIE_TRY(require(text, text_name));
@@ -42,7 +43,9 @@ int32_t create_grammar(aerie_tokenizer* tokenizer, const char* text, const char*
     if (o.n_end_tokens > 0) AERIE_TRY(require(o.end_tokens, "end_tokens"));
     const std::string_view view(text);
     if (view.size() > kMaxGrammarBytes) return error(Code::limit, std::string(text_name) + ": longer than 1 MiB");
-    AERIE_ASSIGN(Program program, read(view));
+    if (o.json_layout < AERIE_JSON_FREE || o.json_layout > AERIE_JSON_COMPACT)
+      return error(Code::invalid_argument, "json_layout: " + std::to_string(o.json_layout) + " is none of AERIE_JSON_*");
+    AERIE_ASSIGN(Program program, read(view, static_cast<JsonLayout>(o.json_layout)));
     std::vector<int32_t> end_tokens(o.end_tokens, o.end_tokens + o.n_end_tokens);
     AERIE_ASSIGN(auto grammar, Grammar::make(std::move(program), tokenizer->trie(), std::move(end_tokens)));
     *out = new aerie_grammar(std::move(grammar));
@@ -86,13 +89,23 @@ int32_t accept_token(void* user, void* state, int32_t token) {
   return answer([&] { return grammar_of(user).accept(static_cast<Grammar::Position*>(state), token); });
 }
 
+int32_t forced_tokens(void* user, void* state, int32_t* tokens, size_t capacity, size_t* n) {
+  return answer([&] {
+    const auto forced = grammar_of(user).forced(static_cast<Grammar::Position*>(state), capacity);
+    if (!forced.ok()) return forced.status().code();
+    std::copy(forced->begin(), forced->end(), tokens);
+    *n = forced->size();
+    return Code::ok;
+  });
+}
+
 void destroy_state(void* /*user*/, void* state) { delete static_cast<Grammar::Position*>(state); }
 
 }  // namespace
 
 int32_t aerie_grammar_create(aerie_tokenizer* tokenizer, const char* gbnf, const aerie_grammar_options* options,
                              aerie_grammar** out, aerie_error* err) {
-  return create_grammar(tokenizer, gbnf, "gbnf", options, aerie::text::grammar::program_of_gbnf, out, err);
+  return create_grammar(tokenizer, gbnf, "gbnf", options, [](std::string_view text, JsonLayout) { return aerie::text::grammar::program_of_gbnf(text); }, out, err);
 }
 
 int32_t aerie_grammar_create_json(aerie_tokenizer* tokenizer, const char* schema, const aerie_grammar_options* options,
@@ -115,6 +128,7 @@ int32_t aerie_grammar_constraint(aerie_grammar* grammar, aerie_constraint* out, 
     constraint.allowed = allowed_tokens;
     constraint.accept = accept_token;
     constraint.destroy = destroy_state;
+    constraint.forced = forced_tokens;
     constraint.hold = [](void* user) { static_cast<aerie_grammar*>(user)->references.fetch_add(1, std::memory_order_relaxed); };
     constraint.release = [](void* user) { aerie_grammar_release(static_cast<aerie_grammar*>(user)); };
     aerie::capi::write_result(constraint, out);

@@ -25,7 +25,11 @@ Grammar::Grammar(Program program, std::shared_ptr<const TokenTrie> tokens, std::
     : program_(std::make_shared<const Program>(std::move(program))),
       tokens_(std::move(tokens)),
       end_tokens_(std::move(end_tokens)),
-      automaton_(std::make_shared<Automaton>(program_, 1)) {}
+      automaton_(std::make_shared<Automaton>(program_, 1)) {
+  std::vector<int> bytes(program_->class_example.size());
+  for (const uint8_t c : program_->class_of) ++bytes[c];
+  for (const int n : bytes) lone_.push_back(n == 1);
+}
 
 bool Grammar::is_end(int32_t token) const {
   return std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end();

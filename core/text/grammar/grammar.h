@@ -17,7 +17,12 @@ namespace aerie::text::grammar {
 
 // Readers of notations; the start is rule 0.
 Result<Program> program_of_gbnf(std::string_view gbnf);
-Result<Program> program_of_json_schema(std::string_view schema);
+enum class JsonLayout {
+  free,      // as models write it
+  one_line,  // a space behind : and ,
+  compact    // no white space
+};
+Result<Program> program_of_json_schema(std::string_view schema, JsonLayout layout = JsonLayout::free);
 
 // What is shared by all texts; its functions may be called by several threads at once, each with a position of its own.
 class Grammar {
@@ -41,6 +46,9 @@ class Grammar {
   Code allowed(Position* position, std::span<uint32_t> mask);
   // mismatch: it may not come; the position stays.
   Code accept(Position* position, int32_t token);
+  // Bytes that nothing else may stand for, up to `most`, spelled as the tokenizer would; fewer where what comes behind them may be
+  // part of their last token. What is likely, no promise: other tokens of the same bytes are allowed, too.
+  Result<std::vector<int32_t>> forced(Position* position, size_t most);
   bool complete(const Position& position) const { return position.ended_ || position.configuration_->complete; }
 
  private:
@@ -52,10 +60,13 @@ class Grammar {
   // -1: the meter is used up.
   int takes_plain(const Automaton::State* state, Automaton* automaton, Automaton::Meter* meter) const;
   bool is_end(int32_t token) const;
+  // Null: it has none, or several; *byte is the one that leads there.
+  const Automaton::State* only_next(const Automaton::State* state, Automaton* automaton, uint8_t* byte) const;
 
   const std::shared_ptr<const Program> program_;
   const std::shared_ptr<const TokenTrie> tokens_;
   const std::vector<int32_t> end_tokens_;
+  std::vector<char> lone_;  // by class of byte: it has but one
   std::mutex mutex_;  // of the automaton in use; a thread that began with one before goes on with that
   std::shared_ptr<Automaton> automaton_;
   std::shared_ptr<const Configuration> start_;

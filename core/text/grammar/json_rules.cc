@@ -77,17 +77,29 @@ Element JsonRules::any_string() {
 
 Element JsonRules::gap() {
   if (gap_ != kEnd) return gap_;
+  if (layout_ != JsonLayout::free) return gap_ = builder_->choice({{}});
   Sequence line = {element(ElementKind::byte, '\n')};
   builder_->repeat({byte_set(" \t")}, 0, kMaxIndent, &line);
   return gap_ = builder_->choice({{}, {element(ElementKind::byte, ' ')}, std::move(line)});
 }
 
+Element JsonRules::comma() {
+  if (comma_ != kEnd) return comma_;
+  Sequence s = {element(ElementKind::byte, ',')};
+  if (layout_ == JsonLayout::free) s.push_back(gap());
+  if (layout_ == JsonLayout::one_line) s.push_back(element(ElementKind::byte, ' '));
+  return comma_ = builder_->choice({std::move(s)});
+}
+
 void JsonRules::member(Element key, Element value, Sequence* out) {
-  out->insert(out->end(), {key, element(ElementKind::byte, ':'), optional({element(ElementKind::byte, ' ')}), value});
+  const Element space = element(ElementKind::byte, ' ');
+  out->insert(out->end(), {key, element(ElementKind::byte, ':')});
+  if (layout_ != JsonLayout::compact) out->push_back(layout_ == JsonLayout::free ? optional({space}) : space);
+  out->push_back(value);
 }
 
 void JsonRules::list_of(Element item, Sequence* out) {
-  builder_->repeat({element(ElementKind::byte, ','), gap(), item}, 0, kNoMaximum, out);
+  builder_->repeat({comma(), item}, 0, kNoMaximum, out);
 }
 
 Element JsonRules::any_object() {

@@ -1,5 +1,5 @@
-// The rules of JSON itself, as models write it: no white space but a space, or a line break with its indentation, where such
-// may be, and numbers of a bounded length, so that a model cannot go on for ever with what says nothing.
+// The rules of JSON itself. As models write it there is no white space but a space, or a line break with its indentation, where
+// such may be; another layout leaves them no choice. Numbers are of a bounded length, so that a model cannot go on for ever with what says nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/grammar/grammar.h"
 #include "core/text/grammar/rule_builder.h"
 
 namespace aerie::text::grammar {
@@ -24,7 +25,7 @@ std::string json_quoted(std::string_view text);
 
 class JsonRules {
  public:
-  explicit JsonRules(RuleBuilder* builder) : builder_(builder) {}
+  JsonRules(RuleBuilder* builder, JsonLayout layout) : builder_(builder), layout_(layout) {}
 
   Element value();
   Element any_string();
@@ -34,7 +35,8 @@ class JsonRules {
   Element any_number();
 
   Element character();                      // one of a string, however it is spelled
-  Element gap();                            // behind { [ and , and before } and ]
+  Element gap();                            // behind { and [, and before } and ]
+  Element comma();                          // with what is behind it
   void member(Element key, Element value, Sequence* out);  // key: value
   void list_of(Element item, Sequence* out);               // ("," item)*
   // Within its quotes: a key that is none of these.
@@ -59,9 +61,10 @@ class JsonRules {
   void magnitudes(int64_t low, int64_t high, const Sequence& before, const Sequence& behind, std::vector<Sequence>* out);
 
   RuleBuilder* builder_;
+  const JsonLayout layout_;
   // kEnd: not yet made.
   Element value_ = kEnd, string_ = kEnd, object_ = kEnd, array_ = kEnd;
-  Element integer_ = kEnd, number_ = kEnd, character_ = kEnd, gap_ = kEnd;
+  Element integer_ = kEnd, number_ = kEnd, character_ = kEnd, gap_ = kEnd, comma_ = kEnd;
 };
 
 }  // namespace aerie::text::grammar

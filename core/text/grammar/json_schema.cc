@@ -101,7 +101,7 @@ Status schema_error(Code code, const std::string& path, const std::string& what)
   return error(code, "schema: " + path + ": " + what);
 }
 
-Result<Program> program_of_json_schema(std::string_view schema) { return SchemaReader().read(schema); }
+Result<Program> program_of_json_schema(std::string_view schema, JsonLayout layout) { return SchemaReader(layout).read(schema); }
 
 Result<Program> SchemaReader::read(std::string_view json) {
   AERIE_ASSIGN(root_, parse_schema_value(json));
@@ -278,10 +278,7 @@ void SchemaReader::constant(const SchemaValue& value, Sequence* out) {
   builder_.literal(list ? "[" : "{", out);
   out->push_back(json_.gap());
   for (size_t i = 0; i < value.items.size(); ++i) {
-    if (i > 0) {
-      builder_.literal(",", out);
-      out->push_back(json_.gap());
-    }
+    if (i > 0) out->push_back(json_.comma());
     Sequence item;
     constant(value.items[i], &item);
     if (list) {

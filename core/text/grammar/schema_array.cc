@@ -24,7 +24,7 @@ Status SchemaReader::array(const SchemaValue& s, const std::string& path, Altern
   if (!has_more) max = std::min(max, in_front);
   if (min > max) return schema_error(Code::bad_format, path, "minItems is above the number of items that there may be");
   const Element open = element(ElementKind::byte, '['), close = element(ElementKind::byte, ']');
-  const Element comma = element(ElementKind::byte, ','), gap = json_.gap();
+  const Element comma = json_.comma(), gap = json_.gap();
   if (min == 0) out->push_back({open, gap, close});
   if (max == 0) return {};
 
@@ -32,18 +32,18 @@ Status SchemaReader::array(const SchemaValue& s, const std::string& path, Altern
   if (in_front == 0) {
     const Element item = items != nullptr ? rule_of(*items, child_path(path, "items")) : json_.value();
     body.push_back(item);
-    builder_.repeat({comma, gap, item}, min > 0 ? min - 1 : 0, max == kNoMaximum ? kNoMaximum : max - 1, &body);
+    builder_.repeat({comma, item}, min > 0 ? min - 1 : 0, max == kNoMaximum ? kNoMaximum : max - 1, &body);
   } else {
     Sequence behind;  // the items of the list, as many as there may and must be
     if (has_more && max > in_front) {
       const Element item = items != nullptr ? rule_of(*items, child_path(path, "items")) : json_.value();
       const uint32_t least = min > in_front ? min - in_front : 0, most = max == kNoMaximum ? kNoMaximum : max - in_front;
-      builder_.repeat({comma, gap, item}, least, most, &behind);
+      builder_.repeat({comma, item}, least, most, &behind);
     }
     const std::string at = child_path(path, "prefixItems");
     for (uint32_t i = std::min(in_front, max); i-- > 0 && !builder_.too_large();) {
       Sequence now;
-      if (i > 0) now = {comma, gap};
+      if (i > 0) now = {comma};
       now.push_back(rule_of(prefix->items[i], child_path(at, std::to_string(i))));
       now.insert(now.end(), behind.begin(), behind.end());
       // The items up to this one may be all; without the first it is another array.

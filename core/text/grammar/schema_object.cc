@@ -67,7 +67,7 @@ Status SchemaReader::object(const SchemaValue& s, const std::string& path, Alter
     }
   }
 
-  const Element comma = element(ElementKind::byte, ','), gap = json_.gap();
+  const Element comma = json_.comma(), gap = json_.gap();
   // What may come from property i on, where one has come before, and where none has; from the last one up.
   Element after = kEnd, first = kEnd;  // kEnd: nothing
   if (has_others) {
@@ -82,7 +82,7 @@ Status SchemaReader::object(const SchemaValue& s, const std::string& path, Alter
   bool may_be_empty = true;
   for (size_t i = list.size(); i-- > 0 && !builder_.too_large();) {
     const auto [member, is_required] = list[i];
-    Sequence now = {member}, then = {comma, gap, member};
+    Sequence now = {member}, then = {comma, member};
     if (after != kEnd) now.push_back(after), then.push_back(after);
     Alternatives first_ways = {std::move(now)}, after_ways = {std::move(then)};
     if (!is_required) {

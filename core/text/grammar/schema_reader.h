@@ -17,6 +17,7 @@ namespace aerie::text::grammar {
 
 class SchemaReader {
  public:
+  explicit SchemaReader(JsonLayout layout) : json_(&builder_, layout) {}
   Result<Program> read(std::string_view json);
 
  private:
@@ -57,7 +58,7 @@ class SchemaReader {
 
   SchemaValue root_;
   RuleBuilder builder_{"schema"};
-  JsonRules json_{&builder_};
+  JsonRules json_;
   std::unordered_map<const SchemaValue*, uint32_t> rules_;
   std::vector<Node> to_read_;
   std::vector<std::pair<const SchemaValue*, std::string>> one_ofs_;  // to check when all is read

@@ -40,6 +40,7 @@ class TokenTrie {
   int32_t vocab_size() const { return tokenizer_->vocab_size(); }
   // In running text. Empty: it gives none, as special tokens do, or there is no such token.
   std::string_view bytes(int32_t token) const;
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
 
  private:
   Tree tree_of(std::vector<int32_t> sorted) const;

@@ -55,7 +55,7 @@ TEST(GrammarLimits, WhatIsDeepIsReadOnASmallStack) {
     ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
     const auto on_thread = [](void* argument) -> void* {
       auto& r = *static_cast<Read*>(argument);
-      r.code = (r.schema ? grammar::program_of_json_schema : grammar::program_of_gbnf)(r.text).status().code();
+      r.code = (r.schema ? grammar::program_of_json_schema(r.text) : grammar::program_of_gbnf(r.text)).status().code();
       return nullptr;
     };
     ASSERT_EQ(pthread_create(&thread, &attributes, on_thread, &read), 0);
