@@ -12,6 +12,9 @@ for seed in 1 2 3; do
   both --seed $seed --max-tokens 300 --json-schema '{"type": "object", "required": ["name", "age", "tags"], "properties":
     {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}, "tags": {"type": "array", "maxItems": 3, "items": {"enum": ["red", "blue"]}}}}'
 done >"$tmp/schema"
+schema='{"properties": {"name": {"type": "string", "maxLength": 20}, "tags": {"type": "array", "maxItems": 3, "items": {"enum": ["red", "blue"]}}}, "required": ["name", "tags"]}'
+for seed in 1 2; do both --seed $seed --max-tokens 300 --json-schema "$schema" --json-layout one-line; done >"$tmp/one-line"
+for seed in 1 2; do both --seed $seed --max-tokens 300 --json-schema "$schema" --json-layout compact; done >"$tmp/compact"
 printf 'root ::= "The answer is " ("yes" | "no") "." [a-z]{0,4}\n' >"$tmp/answer.gbnf"
 for seed in 1 2 3; do both --seed $seed --grammar "$tmp/answer.gbnf"; done >"$tmp/grammar"
 both --temperature 0 --max-tokens 40 --repetition-penalty 1.5 --presence-penalty 0.5 --frequency-penalty 0.5 --penalty-window 50 >"$tmp/penalised"
@@ -26,9 +29,13 @@ for r in read("schema"):
     assert r["finish"] in ("eos", "constraint"), r["finish"]
     assert isinstance(v["name"], str) and len(v["name"]) <= 20 and isinstance(v["age"], int), v
     assert len(v["tags"]) <= 3 and set(v["tags"]) <= {"red", "blue"}, v
+for layout, separators in (("one-line", (", ", ": ")), ("compact", (",", ":"))):
+    for r in read(layout):
+        assert r["text"] == json.dumps(json.loads(r["text"]), separators=separators, ensure_ascii=False), r["text"]
+        assert 0 < r["foreseen"]["accepted"] <= r["foreseen"]["verified"] and r["cycles"] < len(r["tokens"]), r
 for r in read("grammar"):
     assert re.fullmatch(r"The answer is (yes|no)\.[a-z]{0,4}", r["text"]), r["text"]
-assert [r["tokens"] for r in read("schema") + read("grammar") + read("penalised")] == [r["tokens"] for r in read("without")], "a drafter changed the text"
+assert [r["tokens"] for r in read("schema") + read("one-line") + read("compact") + read("grammar") + read("penalised")] == [r["tokens"] for r in read("without")], "a drafter changed the text"
 plain, forbidden, penalised = (read(n)[0] for n in ("plain", "forbidden", "penalised"))
 assert len(forbidden["tokens"]) == 40 and not set(plain["tokens"]) & set(forbidden["tokens"])
 assert penalised["repeated_4grams"] < plain["repeated_4grams"], (penalised["repeated_4grams"], plain["repeated_4grams"])
@@ -47,4 +54,6 @@ expect 1 "no-such" "$aerie" run --model "$model" --prompt x --grammar "$tmp/no-s
 printf 'root ::= "a"\nother ::= missing\n' >"$tmp/bad.gbnf"
 expect 1 "missing" "$aerie" run --model "$model" --prompt x --grammar "$tmp/bad.gbnf"
 expect 1 "patternX" "$aerie" run --model "$model" --prompt x --json-schema '{"patternX": 1}'
+expect 2 "json-layout" "$aerie" run --model "$model" --prompt x --json-schema '{}' --json-layout wide
+expect 2 "requires" "$aerie" run --model "$model" --prompt x --json-layout compact
 expect 2 "excludes" "$aerie" run --model "$model" --prompt x --json-schema '{}' --grammar "$tmp/answer.gbnf"

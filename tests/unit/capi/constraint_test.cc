@@ -102,6 +102,73 @@ TEST_F(ConstraintTest, CodeOfItsOwnEndsTheStepAndTheTextGoesOn) {
   EXPECT_EQ(out, want);
 }
 
+// What it says is forced are drafts: true ones save passes, and whatever else it says changes nothing.
+TEST_F(ConstraintTest, WhatItForcesSavesPassesAndWrongAnswersChangeNothing) {
+  static constexpr int32_t kOnly[] = {40, 41, 42, 43};  // after an even and an odd one, over and over
+  struct Form {
+    int how = 0;
+  } form;
+  aerie_constraint c = alternating.functions();
+  c.user = &form;
+  c.hold = c.release = nullptr;
+  c.begin = [](void*, void** state) -> int32_t { return *state = new size_t(0), AERIE_OK; };
+  c.copy = [](void*, const void* state, void** copy) -> int32_t { return *copy = new size_t(*static_cast<const size_t*>(state)), AERIE_OK; };
+  c.destroy = [](void*, void* state) { delete static_cast<size_t*>(state); };
+  c.allowed = [](void*, void* state, uint32_t* mask, size_t n_words) -> int32_t {
+    const size_t at = *static_cast<size_t*>(state) % 6;
+    if (at >= 2) return mask[1] = 1u << (kOnly[at - 2] - 32), AERIE_OK;
+    for (size_t i = 0; i < n_words; ++i) mask[i] = at == 0 ? 0x55555555u : 0xaaaaaaaau;
+    return AERIE_OK;
+  };
+  c.accept = [](void*, void* state, int32_t token) -> int32_t {
+    auto& n = *static_cast<size_t*>(state);
+    if (n % 6 >= 2 ? token != kOnly[n % 6 - 2] : static_cast<size_t>(token) % 2 != n % 6) return AERIE_E_MISMATCH;
+    return ++n, AERIE_OK;
+  };
+  const auto cycles = [&](std::vector<int32_t>* out) {
+    EXPECT_EQ(aerie_session_rewind(host.session, 0, &host.err), AERIE_OK);
+    EXPECT_EQ(set(c), AERIE_OK) << host.err.message;
+    aerie_statistics before, after;
+    AERIE_INIT(before);
+    AERIE_INIT(after);
+    EXPECT_EQ(aerie_session_statistics(host.session, &before, &host.err), AERIE_OK);
+    EXPECT_EQ(host.text(42, out), AERIE_OK) << host.err.message;
+    EXPECT_EQ(aerie_session_statistics(host.session, &after, &host.err), AERIE_OK);
+    EXPECT_LE(after.foreseen_accepted - before.foreseen_accepted, after.foreseen_verified - before.foreseen_verified);
+    return after.cycles - before.cycles;
+  };
+  c.forced = nullptr;
+  std::vector<int32_t> want, out;
+  cycles(&want);
+  c.forced = [](void* user, void* state, int32_t* tokens, size_t capacity, size_t* n) -> int32_t {
+    const size_t at = *static_cast<size_t*>(state) % 6;
+    switch (static_cast<Form*>(user)->how) {
+      case 0:
+        for (size_t i = std::max<size_t>(at, 2); at >= 2 && i < 6 && *n < capacity; ++i) tokens[(*n)++] = kOnly[i - 2];
+        return AERIE_OK;
+      case 1: return *n = capacity + 1, AERIE_OK;
+      case 2: return *n = SIZE_MAX, AERIE_OK;
+      case 3: return AERIE_E_OUT_OF_MEMORY;
+      case 4: return tokens[0] = -7, *n = 1, AERIE_OK;
+      case 5: return tokens[0] = INT32_MAX, *n = 1, AERIE_OK;
+      default:
+        for (*n = 0; *n < capacity; ++*n) tokens[*n] = 41;
+        return 12345;
+    }
+  };
+  EXPECT_LE(cycles(&out), 15u) << "of 42 tokens 28 are forced";
+  EXPECT_EQ(out, want);
+  for (form.how = 1; form.how <= 6; ++form.how) {
+    cycles(&out);
+    EXPECT_EQ(out, want) << form.how;
+  }
+  // A host that was built before there was such a function.
+  form.how = 0;
+  c.struct_size = static_cast<uint32_t>(offsetof(aerie_constraint, forced));
+  cycles(&out);
+  EXPECT_EQ(out, want);
+}
+
 TEST_F(ConstraintTest, ThatIsNotWholeIsRefused) {
   const auto refused = [&](auto&& spoil) {
     aerie_constraint c = alternating.functions();

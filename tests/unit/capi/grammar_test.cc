@@ -57,6 +57,28 @@ TEST_F(GrammarAbi, OfASchema) {
   aerie_grammar_release(grammar);
 }
 
+TEST_F(GrammarAbi, TellsWhatItForces) {
+  aerie_grammar* grammar = nullptr;
+  aerie_grammar_options options = ends();
+  options.json_layout = AERIE_JSON_ONE_LINE;
+  ASSERT_EQ(aerie_grammar_create_json(tokenizer, kSchema, &options, &grammar, &err), AERIE_OK) << err.message;
+  const aerie_constraint c = constraint_of(grammar);
+  void* state = nullptr;
+  ASSERT_EQ(c.begin(c.user, &state), AERIE_OK);
+  std::vector<int32_t> tokens(32);
+  size_t n = 0;
+  ASSERT_EQ(c.forced(c.user, state, tokens.data(), tokens.size(), &n), AERIE_OK);
+  tokens.resize(n);
+  EXPECT_EQ(tokens, encode("{\"name\": \""));
+  ASSERT_EQ(c.forced(c.user, state, tokens.data(), 2, &n), AERIE_OK);
+  EXPECT_EQ(n, 2u);
+  for (const int32_t t : encode("{\"name\": \"x")) ASSERT_EQ(c.accept(c.user, state, t), AERIE_OK);
+  ASSERT_EQ(c.forced(c.user, state, tokens.data(), tokens.size(), &n), AERIE_OK);
+  EXPECT_EQ(n, 0u);
+  c.destroy(c.user, state);
+  aerie_grammar_release(grammar);
+}
+
 TEST_F(GrammarAbi, SaysWhatIsWrong) {
   aerie_grammar* grammar = nullptr;
   aerie_grammar_options options = ends();
@@ -76,6 +98,11 @@ TEST_F(GrammarAbi, SaysWhatIsWrong) {
   says(aerie_grammar_create_json(tokenizer, "{\"not\":{}}", nullptr, &grammar, &err), AERIE_E_UNSUPPORTED, "#/not");
   const std::string long_text((size_t{1} << 20) + 1, ' ');
   says(aerie_grammar_create(tokenizer, long_text.c_str(), nullptr, &grammar, &err), AERIE_E_LIMIT, "gbnf");
+  for (const int32_t layout : {-1, 3}) {
+    options.json_layout = layout;
+    says(aerie_grammar_create_json(tokenizer, kSchema, &options, &grammar, &err), AERIE_E_INVALID_ARGUMENT, "json_layout");
+  }
+  options.json_layout = AERIE_JSON_FREE;
   for (const int32_t bad : {-1, vocab}) {
     options.end_tokens = &bad;
     says(aerie_grammar_create(tokenizer, kGbnf, &options, &grammar, &err), AERIE_E_INVALID_ARGUMENT, std::to_string(bad));

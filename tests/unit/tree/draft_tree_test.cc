@@ -150,6 +150,34 @@ TEST(TreeRows, NeverHangsANodeElsewhere) {
   EXPECT_EQ(rows.first_child[1], -1);
 }
 
+// Rows that no tree has, and what is kept of all: the same links as if the others had never been.
+TEST(TreeRows, GrowAndAreKept) {
+  DraftTree t;
+  t.add_children(0, std::vector<int32_t>{1, 2}, std::vector<float>{1.f, 1.f});
+  t.add_children(1, std::vector<int32_t>{3}, std::vector<float>{1.f});
+  TreeRows rows;
+  rows.build(t, std::vector<int32_t>{1, 2, 3});
+  EXPECT_EQ(rows.find_child(0, 2), 2);
+  EXPECT_EQ(rows.find_child(0, 3), -1);
+  const int32_t four = rows.add(2, 4), five = rows.add(four, 5), six = rows.add(0, 6);
+  EXPECT_EQ(std::vector({four, five, six}), std::vector({4, 5, 6}));
+  EXPECT_EQ(rows.node[4], -1);
+  EXPECT_EQ(rows.depth[5], 3);
+  EXPECT_EQ(rows.find_child(0, 6), 6);
+  EXPECT_EQ(rows.next_sibling[2], 6);
+
+  TreeRows kept = rows;
+  kept.keep(std::vector<char>{0, 0, 1, 1, 1, 0, 1});  // the parent of row 3 goes, so it does
+  EXPECT_EQ(kept.token, std::vector<int32_t>({t[0].token, 2, 4, 6}));
+  EXPECT_EQ(kept.node, std::vector<int32_t>({0, 2, -1, -1}));
+  EXPECT_EQ(kept.parent, std::vector<int32_t>({-1, 0, 1, 0}));
+  EXPECT_EQ(kept.depth, std::vector<int32_t>({0, 1, 2, 1}));
+  EXPECT_EQ(kept.first_child, std::vector<int32_t>({1, 2, -1, -1}));
+  EXPECT_EQ(kept.next_sibling, std::vector<int32_t>({-1, 3, -1, -1}));
+  rows.build(t, std::vector<int32_t>{2, 1});
+  EXPECT_EQ(rows.token.size(), 3u);
+}
+
 TEST(TreeRows, KeepsItsMemory) {
   DraftTree t(64);
   TreeRows rows;
