@@ -1,6 +1,7 @@
 #include "core/sampling/logit_rules.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <exception>
 #include <new>
@@ -198,6 +199,14 @@ Result<std::span<const float>> LogitRules::apply(std::span<const float> logits) 
       if (!allows(walk_, static_cast<int32_t>(t))) x[t] = -INFINITY;
   }
   return std::span<const float>(x);
+}
+
+// In a text of a form a name, a comma or a bracket, and not what somebody writes.
+bool LogitRules::few_allowed() const {
+  if (!constraint_ || !walk_.known) return false;
+  size_t n = 0;
+  for (const uint32_t word : walk_.mask) n += static_cast<size_t>(std::popcount(word));
+  return n <= used_ / 16;
 }
 
 void LogitRules::commit(size_t size) noexcept {

@@ -64,6 +64,8 @@ class LogitRules {
   Status push(int32_t token);
   // Logits where the walk stands, of ids below vocab_used: good until the next call.
   Result<std::span<const float>> apply(std::span<const float> logits);
+  // Where the walk stands, of which it has been asked what may come: a constraint leaves it little choice.
+  bool few_allowed() const;
   Status any_allowed_behind(bool* any) { return ask_for_any(&walk_, any); }  // the walk
   void commit(size_t size) noexcept;          // what was walked through, all of it: the text is as long now
 

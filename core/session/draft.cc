@@ -243,6 +243,7 @@ void Session::drop_forbidden(int32_t parent) {
   }
   children_.resize(allowed_.size());
   confidence_.resize(allowed_.size());
+  put_foreseen_first();
 }
 
 // No node of this cycle's tree is deeper.

@@ -1,5 +1,5 @@
-// Foresight: where a text has a form, much of it needs no drafter. What a constraint leaves no choice about, and what has usually
-// come where it leaves little, is verified behind the text and behind the likely leaves of a tree; where that is as much as a
+// Foresight: where a text has a form, much of it needs no drafter. What a constraint leaves no choice about, and what usually came
+// where it left little, is verified behind the text and behind the likely leaves of a tree; where that is as much as a
 // drafter's cycle brings, the drafter is not asked.
 #include <algorithm>
 
@@ -55,13 +55,30 @@ void Session::foresee(int32_t row, std::vector<Foreseen>* out) {
 // As many tokens in a pass of the target's as a drafter's cycle brings. Who costs nothing is asked all the same.
 bool Session::enough_is_foreseen() {
   foreseen_.clear();
-  if (!rules_.constrained() || options_.sampled_rule || max_emit_ < 2) return false;
+  if (!foresees() || max_emit_ < 2) return false;
   rows_.build(tree_, {});
   foresee(0, &foreseen_);
   if (foreseen_.empty() || !drafter_usable()) return !foreseen_.empty();
   double tokens = 1;
   for (const Foreseen& f : foreseen_) tokens += static_cast<double>(f.value);
   return (choosing_ || !side_->host_tokens()) && tokens >= usual_;
+}
+
+// Of children_, to be those of the node that path_ leads to: the drafter goes on from what comes, not from its own guess at it.
+void Session::put_foreseen_first() {
+  const size_t depth = path_.size();
+  const auto is = [](int32_t token, const Foreseen& f) { return token == f.token; };
+  if (depth >= foreseen_.size() || !std::equal(path_.begin(), path_.end(), foreseen_.begin(), is)) return;
+  const int32_t token = foreseen_[depth].token;
+  const auto at = std::find(children_.begin(), children_.end(), token) - children_.begin();
+  if (at == static_cast<std::ptrdiff_t>(children_.size())) {
+    if (children_.size() >= static_cast<size_t>(policy_->width())) children_.pop_back(), confidence_.pop_back();
+  } else {
+    children_.erase(children_.begin() + at);
+    confidence_.erase(confidence_.begin() + at);
+  }
+  children_.insert(children_.begin(), token);
+  confidence_.insert(confidence_.begin(), foreseen_[depth].value / (depth > 0 ? foreseen_[depth - 1].value : 1));
 }
 
 float Session::value_of(int32_t row) const {
@@ -71,7 +88,7 @@ float Session::value_of(int32_t row) const {
 }
 
 void Session::add_foreseen_rows() {
-  if (!rules_.constrained() || options_.sampled_rule) return;
+  if (!foresees()) return;
   const int32_t drafted = rows_.size();
   for (int32_t row = 0; row < drafted; ++row) {
     const bool leaf = rows_.first_child[static_cast<size_t>(row)] < 0;
@@ -99,11 +116,11 @@ void Session::count_foreseen() {
 }
 
 void Session::learn_successors() {
-  if (!rules_.constrained()) return;
+  if (!foresees()) return;
   int32_t last = text_.back();
-  for (const kernels::WalkStep& s : steps_) {
-    model_->successors().learn(last, s.token);
-    last = s.token;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (few_[i]) model_->successors().learn(last, steps_[i].token);
+    last = steps_[i].token;
   }
 }
 

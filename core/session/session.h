@@ -46,6 +46,7 @@ struct SessionOptions {
   bool shared_noise = true;
   bool sampled_rule = false;
   std::optional<bool> drafts_on_device;  // trees that candidates alone decide; unset: on a device that it is far to
+  bool foresight = true;  // what a constraint forces is not left to the drafter
   bool ignore_eos = false;
   std::vector<int32_t> stop_tokens;
 };
@@ -285,8 +286,10 @@ class Session {
   // walk_rules.cc
   Status ruled_result();
   // foresee.cc: what a constraint leaves no choice about, or as good as none
+  bool foresees() const { return rules_.constrained() && !options_.sampled_rule && options_.foresight; }
   void foresee(int32_t row, std::vector<Foreseen>* out);
   bool enough_is_foreseen();
+  void put_foreseen_first();
   void add_foreseen_rows();
   float value_of(int32_t row) const;
   size_t steps_drafted() const;  // of the walk: those at nodes of the tree
@@ -360,6 +363,7 @@ class Session {
   std::vector<size_t> allowed_;  // of children_
   std::vector<Foreseen> foreseen_;  // behind the text, or a row
   std::vector<int32_t> forced_;
+  std::vector<char> few_;        // by step: a constraint had left it little choice
   bool all_foreseen_ = false;    // so much is that no drafter is asked
   double usual_ = 3;             // tokens that a drafted cycle brings lately, but for those that were foreseen
   LevelOffer offer_;

@@ -18,6 +18,7 @@ Status Session::ruled_result() {
   const kernels::FpEnv env;
   const auto size = static_cast<int64_t>(text_.size());
   steps_.clear();
+  few_.clear();
   AERIE_TRY(rules_.begin_walk(text_, generated_from_));
   for (int32_t row = 0; row >= 0;) {
     const auto failed = [&](const Status& s) { return steps_.empty() ? s : Status(); };
@@ -28,6 +29,7 @@ Status Session::ruled_result() {
     if (!logits.ok()) return failed(logits.status());
     const int32_t x = kernels::draw_on_host(*logits, options_.sampling, size + static_cast<int64_t>(steps_.size()));
     if (x < 0) return failed(error(Code::invalid_argument, "sampling: biases and constraint leave no token that can be drawn"));
+    few_.push_back(rules_.few_allowed());
     steps_.push_back({row, x, (raw[static_cast<size_t>(x)] - sum.top) - sum.log_total, 0});
     row = ends_walk(x) || steps_.size() == most_emitted() ? -1 : rows_.find_child(row, x);
   }

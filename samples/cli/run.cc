@@ -22,7 +22,7 @@ struct RunOptions {
   std::vector<std::string> drafters, stops;
   std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema, layout = "free";
   int max_tokens = 128;
-  bool json = false, compare = false, ignore_eos = false, special = false;
+  bool json = false, compare = false, ignore_eos = false, special = false, no_foresight = false;
 };
 
 // Ids, comma separated; false: there is something else.
@@ -73,12 +73,13 @@ Grammar open_grammar(const RunOptions& o, aerie_model* model, aerie_tokenizer* t
 }
 
 Session make_session(const RunOptions& o, aerie_model* model, const std::vector<aerie_drafter_handle*>& drafters, aerie_tokenizer* tokenizer,
-                     aerie_grammar* grammar) {
+                     aerie_grammar* grammar, bool plain = false) {
   SessionSettings settings(drafters, o.sampling, o.tree);
   aerie_session_options& s = settings.options;
   s.draft_noise = o.noise == "none" ? AERIE_NOISE_NONE : AERIE_NOISE_SHARED;
   s.verify = !drafters.empty() && o.verify == "sampled" ? AERIE_VERIFY_SAMPLED : AERIE_VERIFY_EXACT;
   s.ignore_eos = o.ignore_eos;
+  s.no_foresight = plain || o.no_foresight;
   Session out = create_session(model, s);
   if (grammar) {
     aerie_constraint constraint;
@@ -255,7 +256,7 @@ int run_command(const RunOptions& o) {
   Comparison c;
   if (o.compare && !g.cancelled)
     c = compare(g, o.verify == "exact", [&](bool with) {
-      const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get(), grammar.get());
+      const Session again = make_session(o, model.get(), with ? drafters : std::vector<aerie_drafter_handle*>{}, tokenizer.get(), grammar.get(), !with);
       const StopOnInterrupt stop(again.get());
       return generate(again.get(), prompt, o.max_tokens);
     });
@@ -292,10 +293,12 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_flag("--json", o->json, "one JSON object");
   c->add_option("--profile", o->profile, "costs of passes, by aerie profile (cast, auto); default: those in the cache folder, if there are any; none: measure");
   c->add_option("--trace", o->trace, "JSON lines, one a step");
-  c->add_flag("--compare", o->compare, "run without the drafter too, a short text several times in turn, and check that the tokens are equal");
+  c->add_flag("--compare", o->compare, "run plain decode too, without drafter and foresight, a short text several times in turn, and check that the tokens are equal");
+  c->add_flag("--no-foresight", o->no_foresight, "leave what a grammar forces to the drafter, to measure what foresight brings");
   c->callback([o, run] {
     o->tree.check({o->tree.tree});
-    if (o->compare && o->drafters.empty()) throw CLI::ValidationError("--compare", "is with and without a drafter: give --drafter");
+    if (o->compare && o->drafters.empty() && o->grammar.empty() && o->schema.empty())
+      throw CLI::ValidationError("--compare", "is with and without a drafter: give --drafter");
     if (o->prompt_file == "-" && (o->grammar == "-" || o->schema == "-"))
       throw CLI::ValidationError(o->grammar == "-" ? "--grammar" : "--json-schema", "and --prompt-file cannot both be standard input");
     if (o->drafters.size() > 1 && o->tree.tree != "default" && o->tree.tree != "auto")

@@ -318,7 +318,8 @@ typedef struct aerie_session_options {
   int32_t n_stop_tokens;
   const int32_t *stop_tokens;     /* further tokens that end the text; emitted, then stop */
   int32_t n_more_drafters;        /* at most 15; needs `drafter` */
-  int32_t reserved0;
+  int32_t no_foresight;           /* nonzero: what a constraint forces, or has usually come there, is left to the drafter, or to
+                                   plain decode; to measure what it brings. The text is the same */
   aerie_drafter_handle *const *more_drafters; /* further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
                                    cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
                                    for this model and holds one of its max_sessions */

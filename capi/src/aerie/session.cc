@@ -194,6 +194,7 @@ Status read_session(const aerie_session_options* in, SessionOptions* out) {
   s.shared_noise = o.draft_noise == AERIE_NOISE_SHARED;
   s.sampled_rule = o.verify == AERIE_VERIFY_SAMPLED;
   s.ignore_eos = o.ignore_eos != 0;
+  s.foresight = o.no_foresight == 0;
   if (o.n_stop_tokens < 0) return error(Code::invalid_argument, "n_stop_tokens: " + std::to_string(o.n_stop_tokens));
   if (o.n_stop_tokens > 0) {
     AERIE_TRY(require(o.stop_tokens, "stop_tokens"));
