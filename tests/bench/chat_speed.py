@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """chat_speed.py BUILD [--questions FILE.jsonl]... > table: SmolLM2-135M-Instruct, a published model, with and without drafters.
 
-Every line and every question is one `aerie run --compare`: the same answer twice, with the drafter and without; the lines
+Every line and every question is one `aerie run --compare`: the same answer twice, with the drafter and by plain decode; the lines
 take turns, question after question, so that all see the same weather. Ratio: all tokens over all seconds, with over without;
 in brackets the questions' least and most. tau: tokens over cycles. FILE.jsonl: lines with `turns`, as MT-bench's, of which
-the first is asked; without one, QUESTIONS. --people: answers are JSON of samples/smollm2/person.json. BUILD keeps the model (samples/smollm2/model.sh fetches it).
+the first is asked; without one, QUESTIONS. --people: answers are JSON of samples/smollm2/person.json, laid
+out as --layout says; plain decode is then without foresight, and a line without drafters is with foresight alone. BUILD keeps the model (samples/smollm2/model.sh fetches it).
 """
 import argparse
 import json
@@ -30,6 +31,9 @@ WAYS = [
 ]
 
 
+PEOPLE_WAYS = [([], ["auto"]), (["head"], ["chain", "3"]), (["head"], ["auto"]), (["ngram"], ["auto"]), (["head", "ngram"], ["auto"])]
+
+
 def package(build, dtype):
     done = subprocess.run([ROOT / "samples/smollm2/model.sh", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
     return pathlib.Path(done.stdout.strip())
@@ -43,7 +47,7 @@ def line(name, drafters, tree, temperature, runs):
     total = lambda key: sum(r[key] for r in runs)
     with_, without = (sum(len(r["tokens"]) / r[key] for r in runs) for key in ("tokens_per_second", "plain_tokens_per_second"))
     tokens, ratios = sum(len(r["tokens"]) for r in runs), [r["tokens_per_second"] / r["plain_tokens_per_second"] for r in runs]
-    way = f"{' + '.join(drafters)}, {tree[0]}" + (f" of {tree[1]}" if len(tree) > 1 else "")
+    way = f"{' + '.join(drafters)}, {tree[0]}" + (f" of {tree[1]}" if len(tree) > 1 else "") if drafters else "foresight alone"
     return (f"| {name} | {temperature:g} | {way} | {tokens / with_:.0f} | {tokens / without:.0f} | {without / with_:.2f} "
             f"({min(ratios):.2f}–{max(ratios):.2f}) | {tokens / total('cycles'):.2f} |")
 
@@ -53,6 +57,7 @@ def main():
     p.add_argument("build")
     p.add_argument("--questions", action="append", default=[])
     p.add_argument("--people", action="store_true")
+    p.add_argument("--layout", default="free", help="of --people's JSON: free, one-line, compact")
     p.add_argument("--limit", type=int, default=20, help="questions of each file, spread evenly over it")
     p.add_argument("--dtype", default="int8")
     p.add_argument("--temperatures", default="0,0.7")
@@ -62,7 +67,8 @@ def main():
     a = p.parse_args()
     aerie = pathlib.Path(a.build) / "bin/aerie"
     model = package(a.build, a.dtype)
-    sets = {"people": PEOPLE} if a.people else {"built-in": QUESTIONS} if not a.questions else {}
+    ways = PEOPLE_WAYS if a.people else WAYS
+    sets = {f"people, {a.layout}": PEOPLE} if a.people else {"built-in": QUESTIONS} if not a.questions else {}
     for file in map(pathlib.Path, a.questions):
         turns = [json.loads(text)["turns"][0] for text in file.read_text().splitlines()]
         count = min(a.limit, len(turns))
@@ -70,18 +76,18 @@ def main():
     print("| questions | temperature | drafter, tree | tokens/s with | without | ratio | τ |\n|---|---|---|---|---|---|---|")
     for name, questions in sets.items():
         for temperature in map(float, a.temperatures.split(",")):
-            runs = [[] for _ in WAYS]
+            runs = [[] for _ in ways]
             for seed, question in enumerate(questions, 1):
-                for (drafters, tree), out in zip(WAYS, runs):
+                for (drafters, tree), out in zip(ways, runs):
                     command = [aerie, "run", "--model", model, "--tree", tree[0],
                                *(["--tree-nodes", tree[1]] if len(tree) > 1 else []), "--threads", a.threads, "--temperature", temperature,
                                "--seed", seed, "--max-tokens", a.tokens, "--special", "--prompt", template(question), "--compare", "--json"]
                     if a.people:
-                        command += ["--json-schema", ROOT / "samples/smollm2/person.json"]
+                        command += ["--json-schema", ROOT / "samples/smollm2/person.json", "--json-layout", a.layout]
                     for drafter in drafters:
                         command += ["--drafter", a.head if drafter == "head" else drafter]
                     out.append(json.loads(subprocess.run([str(c) for c in command], check=True, capture_output=True).stdout))
-            for (drafters, tree), r in zip(WAYS, runs):
+            for (drafters, tree), r in zip(ways, runs):
                 print(line(name, drafters, tree, temperature, r), flush=True)
 
 
