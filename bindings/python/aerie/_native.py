@@ -435,6 +435,30 @@ class aerie_grammar_options(Structure):
     ]
 
 
+class aerie_chat_message(Structure):
+    """frozen"""
+
+    _fields_ = [
+        ("role", c_char_p),  # "system", "user", "assistant", ...
+        ("content", c_char_p),
+    ]
+
+
+class aerie_chat_options(Structure):
+    """A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("add_generation_prompt", c_int32),  # nonzero: the text ends with what begins the model's answer, which comes next
+        ("messages", POINTER(aerie_chat_message)),
+        ("n_messages", c_int32),
+        ("reserved", c_int32),
+        ("messages_json", c_char_p),  # a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content. Members that are null are left out
+        ("tools_json", c_char_p),  # a list of the tools' descriptions; NULL: none
+        ("variables_json", c_char_p),  # an object: further variables, such as {"enable_thinking": false}; NULL: none
+    ]
+
+
 class aerie_convert_options(Structure):
     _fields_ = [
         ("struct_size", c_uint32),
@@ -644,6 +668,18 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
         # then. [any]
         ("aerie_grammar_constraint", c_int32, c_void_p, POINTER(aerie_constraint), POINTER(aerie_error)),
+        # From a package's "chat_template" blob (aerie_model_blob), a Jinja template as transformers runs them. The model's tokenizer and
+        # info say what its bos_token and eos_token are; either may be NULL, and the template does without. Nothing is retained. Immutable,
+        # may be shared by threads. AERIE_E_NOT_FOUND: size 0, the package has none; AERIE_E_BAD_FORMAT: no template, with the line;
+        # AERIE_E_UNSUPPORTED: it uses what is not supported, by name and line; AERIE_E_LIMIT: longer than 1 MiB, or nested too deep. [any]
+        ("aerie_chat_template_create", c_int32, c_char_p, c_size_t, c_void_p, POINTER(aerie_model_info), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_chat_template_release", None, c_void_p),
+        # Writes the text, at most `capacity` bytes without a zero byte at the end, and sets *size to the number needed; AERIE_E_LIMIT when
+        # that is more than capacity (out may be NULL with capacity 0 to ask). Encode it with AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS: the
+        # template writes the model's markers, a BOS among them. AERIE_E_INVALID_ARGUMENT: the template refuses the conversation, in its
+        # own words (roles must alternate), or wants what is not there; AERIE_E_BAD_FORMAT: no JSON; AERIE_E_UNSUPPORTED as at create;
+        # AERIE_E_LIMIT, *size untouched: it takes too many steps, too much memory, or writes more than 64 MiB. [any]
+        ("aerie_chat_template_render", c_int32, c_void_p, POINTER(aerie_chat_options), POINTER(c_char), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
         # Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
         # AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
         # model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.

@@ -476,6 +476,36 @@ namespace Aerie.Native
         internal int* end_tokens;
     }
 
+    /// <summary>frozen</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_chat_message
+    {
+        /// <summary>"system", "user", "assistant", ...</summary>
+        internal byte* role;
+        internal byte* content;
+    }
+
+    /// <summary>A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_chat_options
+    {
+        internal uint struct_size;
+        /// <summary>nonzero: the text ends with what begins the model's answer, which comes next</summary>
+        internal int add_generation_prompt;
+        internal aerie_chat_message* messages;
+        internal int n_messages;
+        internal int reserved;
+        /// <summary>
+        /// a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content.
+        /// Members that are null are left out
+        /// </summary>
+        internal byte* messages_json;
+        /// <summary>a list of the tools' descriptions; NULL: none</summary>
+        internal byte* tools_json;
+        /// <summary>an object: further variables, such as {"enable_thinking": false}; NULL: none</summary>
+        internal byte* variables_json;
+    }
+
     /// <summary>struct aerie_convert_options</summary>
     [StructLayout(LayoutKind.Sequential)]
     internal unsafe struct aerie_convert_options

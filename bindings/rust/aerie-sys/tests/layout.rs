@@ -221,6 +221,18 @@ fn text() {
     at!(aerie_grammar_options, struct_size, 0);
     at!(aerie_grammar_options, n_end_tokens, 4);
     at!(aerie_grammar_options, end_tokens, 8);
+    assert_eq!(size_of::<aerie_chat_message>(), 16);
+    at!(aerie_chat_message, role, 0);
+    at!(aerie_chat_message, content, 8);
+    assert_eq!(size_of::<aerie_chat_options>(), 48);
+    at!(aerie_chat_options, struct_size, 0);
+    at!(aerie_chat_options, add_generation_prompt, 4);
+    at!(aerie_chat_options, messages, 8);
+    at!(aerie_chat_options, n_messages, 16);
+    at!(aerie_chat_options, reserved, 20);
+    at!(aerie_chat_options, messages_json, 24);
+    at!(aerie_chat_options, tools_json, 32);
+    at!(aerie_chat_options, variables_json, 40);
 }
 
 #[test]
