@@ -77,9 +77,15 @@ impl ChatTemplate {
     pub fn render(&self, chat: &Chat) -> Result<String> {
         let optional = |text: Option<&str>| text.map(c_string).transpose();
         let pointer = |text: &Option<CString>| text.as_ref().map_or(null(), |t| t.as_ptr());
-        let texts = chat.messages.iter().map(|(role, content)| Ok((c_string(*role)?, c_string(*content)?))).collect::<Result<Vec<_>>>()?;
-        let messages: Vec<_> =
-            texts.iter().map(|(role, content)| sys::aerie_chat_message { role: role.as_ptr(), content: content.as_ptr() }).collect();
+        let texts = chat
+            .messages
+            .iter()
+            .map(|(role, content)| Ok((c_string(*role)?, c_string(*content)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let messages: Vec<_> = texts
+            .iter()
+            .map(|(role, content)| sys::aerie_chat_message { role: role.as_ptr(), content: content.as_ptr() })
+            .collect();
         let (messages_json, tools, variables) =
             (optional(chat.messages_json)?, optional(chat.tools_json)?, optional(chat.variables_json)?);
         let options = sized!(aerie_chat_options {

@@ -20,7 +20,10 @@ fn chat_template() {
     assert_eq!(plain.render(&Chat { messages: &[("user", &long)], ..Default::default() }).unwrap(), format!("<user>{long}"));
     let ends = ChatTemplate::new("{{ eos_token }}", Some(&model)).unwrap().render(&Chat::default()).unwrap();
     let tokenizer = Tokenizer::of(&model).unwrap();
-    assert_eq!(tokenizer.encode_with(&ends, Encoding { no_bos: true, special: true }).unwrap(), [model.info().unwrap().eos_ids[0]]);
+    assert_eq!(
+        tokenizer.encode_with(&ends, Encoding { no_bos: true, special: true }).unwrap(),
+        [model.info().unwrap().eos_ids[0]]
+    );
     assert_eq!(ChatTemplate::of(&model).err().unwrap().code(), Code::NotFound);
 }
 
