@@ -47,7 +47,8 @@ AERIE_CHAT_FILTER(filter_abs) {
 AERIE_CHAT_FILTER(filter_int) {
   Value p[2];
   AERIE_TRY(a.bind("int", {"default", "base"}, 0, p));
-  if (p[1].given() && !(p[1].is_whole() && p[1].as_integer() == 10)) return error(Code::unsupported, "int: bases other than ten are not supported");
+  if (p[1].given() && !(p[1].is_whole() && p[1].as_integer() == 10))
+    return error(Code::unsupported, "int: bases other than ten are not supported");
   if (v.is_undefined()) return undefined_error(v);
   *out = p[0].given() ? p[0] : Value::integer(0);
   if (v.is_whole()) return *out = Value::integer(v.as_integer()), Status();

@@ -21,7 +21,8 @@ std::string title_of(std::string_view text) {
   for (size_t at = 0; at <= text.size();) {
     const bool end = at == text.size();
     const std::string_view here = end ? std::string_view() : text.substr(at, character_size(text[at]));
-    const bool between = !end && (is_python_space(character_at(text, at)) || std::string_view("-({[<").find(here) != std::string_view::npos);
+    const bool between = !end && (is_python_space(character_at(text, at)) ||
+                                  std::string_view("-({[<").find(here) != std::string_view::npos);
     if (between || end) {
       const std::string_view item = text.substr(word, at - word);
       const size_t first = item.empty() ? 0 : character_size(item[0]);

@@ -35,7 +35,8 @@ Status percent_format(Context& c, std::string_view form, const Value& values, Va
     const Value& v = several ? values.list().items[used] : values;
     ++used;
     if (kind != 's' && !v.is_whole())
-      return v.is(Kind::number) ? error(Code::unsupported, "%d of a float is not supported") : type_error(std::string("%d of a '") + v.type_name() + "'");
+      return v.is(Kind::number) ? error(Code::unsupported, "%d of a float is not supported")
+                                : type_error(std::string("%d of a '") + v.type_name() + "'");
     if (kind != 's') text += std::to_string(v.as_integer());
     else AERIE_TRY(append_limited(c, v, &text));
   }

@@ -46,7 +46,9 @@ Status format_time(std::string_view form, const std::tm& t, std::string* out) {
       case 'F': AERIE_TRY(format_time("%Y-%m-%d", t, out)); break;
       case 'T': AERIE_TRY(format_time("%H:%M:%S", t, out)); break;
       case '%': *out += '%'; break;
-      default: return error(Code::unsupported, std::string("strftime_now: \"%") + (kind != '\0' ? std::string(1, kind) : "") + "\" is not supported");
+      default:
+        return error(Code::unsupported, std::string("strftime_now: \"%") + (kind != '\0' ? std::string(1, kind) : "") +
+                                            "\" is not supported");
     }
   }
   return {};

@@ -22,7 +22,8 @@ Status loop_attribute(Context& c, const Value& v, std::string_view name, Value* 
   else if (name == "nextitem") *out = at + 1 < n ? items[static_cast<size_t>(at + 1)] : Value::undefined("there is no next item");
   else if (const int id = method_id(Kind::loop, name); id >= 0)
     *out = Value::of(Kind::method, Ref<Object>(make<Method>(c.heap, v, static_cast<uint32_t>(id)).get()));
-  else if (method_id(Kind::loop, name) == kUnsupportedMethod) return error(Code::unsupported, "loop." + std::string(name) + " is not supported");
+  else if (method_id(Kind::loop, name) == kUnsupportedMethod)
+    return error(Code::unsupported, "loop." + std::string(name) + " is not supported");
   else *found = false;
   return {};
 }

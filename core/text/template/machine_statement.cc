@@ -64,7 +64,8 @@ Status Machine::store_attribute(const Instruction& i) {
   const Value to = load(static_cast<uint32_t>(i.a));
   const std::string_view name = program_.names[i.b];
   if (to.is_undefined()) return undefined_error(to);
-  if (!to.is(Kind::space)) return type_error("only a namespace's attributes can be set, not those of a '" + std::string(to.type_name()) + "'");
+  if (!to.is(Kind::space))
+    return type_error("only a namespace's attributes can be set, not those of a '" + std::string(to.type_name()) + "'");
   if (name.starts_with('_')) return type_error("a namespace has no attributes that begin with \"_\"");
   Value v = pop();
   if (v.depth() + 1 > kMaxValueDepth) return error(Code::limit, "values are nested above " + std::to_string(kMaxValueDepth) + " deep");

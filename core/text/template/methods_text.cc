@@ -199,7 +199,9 @@ Status joined_items(Context& c, std::string_view between, const List& items, boo
   for (size_t i = 0; i < items.items.size(); ++i) {
     const Value& v = items.items[i];
     if (i > 0) text += between;
-    if (!any && !v.is_string()) return v.is_undefined() ? undefined_error(v) : type_error(std::string("join: a '") + v.type_name() + "' is no text");
+    if (!any && !v.is_string())
+      return v.is_undefined() ? undefined_error(v)
+                              : type_error(std::string("join: a '") + v.type_name() + "' is no text");
     AERIE_TRY(append_text(v, &text));
     if (!c.heap->has_room(text.size())) return c.heap->status();
   }

@@ -193,7 +193,9 @@ Status negative(const Value& v, bool minus, Value* out) {
 Status contains(Context& c, const Value& item, const Value& in, bool* out) {
   *out = false;
   if (in.is_string()) {
-    if (!item.is_string()) return item.is_undefined() ? undefined_error(item) : type_error(std::string("a '") + item.type_name() + "' is not sought in a text");
+    if (!item.is_string())
+      return item.is_undefined() ? undefined_error(item)
+                                 : type_error(std::string("a '") + item.type_name() + "' is not sought in a text");
     c.heap->spend(in.text().size() / 16);
     *out = in.text().find(item.text()) != std::string_view::npos;
     return {};

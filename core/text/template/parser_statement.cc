@@ -75,7 +75,9 @@ Status Parser::body(std::initializer_list<std::string_view> ends, std::string_vi
     switch (peek().kind) {
       case TokenKind::end:
         if (ends.size() == 0) return {};
-        return template_error(Code::bad_format, begin, "expected {% " + std::string(*(ends.end() - 1)) + " %} for what begins here, found the end");
+        return template_error(
+            Code::bad_format, begin,
+            "expected {% " + std::string(*(ends.end() - 1)) + " %} for what begins here, found the end");
       case TokenKind::data:
         program_->texts.push_back(peek().text);
         emit(Op::text, static_cast<int32_t>(program_->texts.size() - 1));

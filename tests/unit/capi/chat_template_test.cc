@@ -22,7 +22,8 @@ class ChatAbi : public GrammarAbi {
   int32_t create(const std::string& text, bool with_tokens = true) {
     aerie_chat_template_release(made);
     made = nullptr;
-    return aerie_chat_template_create(text.data(), text.size(), with_tokens ? tokenizer : nullptr, with_tokens ? &info : nullptr, &made, &err);
+    return aerie_chat_template_create(text.data(), text.size(), with_tokens ? tokenizer : nullptr,
+                                      with_tokens ? &info : nullptr, &made, &err);
   }
   std::string render() {
     size_t size = 0;

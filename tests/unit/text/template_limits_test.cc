@@ -27,7 +27,10 @@ TEST(TemplateLimits, Memory) {
   beyond("{{ 'x' * 1000000000 }}", "repeated too often");
   beyond("{{ [1] * 1000000000 }}", "repeated too often");
   beyond("{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "MiB");
-  beyond("{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.x = ns.x | replace('x', 'xx') %}{% endfor %}", "");
+  beyond(
+      "{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.x = ns.x | replace('x', 'xx') "
+      "%}{% endfor %}",
+      "");
   beyond("{% set ns = namespace(x='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] | join %}{% endfor %}", "MiB");
   beyond("{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "MiB");
   beyond("{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "");
