@@ -108,6 +108,10 @@ std::string_view ByteBpe::token_bytes(int32_t id, int32_t /*previous*/) const {
   return spec_.tokens[id].bytes;
 }
 
+std::string_view ByteBpe::token_text(int32_t id) const {
+  return id >= 0 && id < vocab_size() ? std::string_view(spec_.tokens[id].bytes) : std::string_view();
+}
+
 bool ByteBpe::is_special(int32_t id) const {
   return id >= 0 && id < vocab_size() && (spec_.tokens[id].flags & Spec::kSpecial) != 0;
 }

@@ -50,6 +50,7 @@ class ByteBpe final : public Tokenizer {
   Result<std::vector<int32_t>> encode(std::string_view utf8, const EncodeOptions& options) const override;
   std::string_view token_bytes(int32_t id, int32_t previous) const override;
   bool is_special(int32_t id) const override;
+  std::string_view token_text(int32_t id) const override;
 
  private:
   struct Scratch {

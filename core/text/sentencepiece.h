@@ -55,6 +55,9 @@ class SentencePiece final : public Tokenizer {
   Result<std::vector<int32_t>> encode(std::string_view utf8, const EncodeOptions& options) const override;
   std::string_view token_bytes(int32_t id, int32_t previous) const override;
   bool is_special(int32_t id) const override { return id >= 0 && id < vocab_size() && of(id).type == Type::control; }
+  std::string_view token_text(int32_t id) const override {
+    return id >= 0 && id < vocab_size() ? std::string_view(of(id).bytes) : std::string_view();
+  }
 
  private:
   const Piece& of(int32_t id) const { return pieces_[static_cast<size_t>(id)]; }

@@ -40,6 +40,8 @@ class Tokenizer {
   // start): SentencePiece drops the leading space after BOS. Special tokens give no bytes.
   virtual std::string_view token_bytes(int32_t id, int32_t previous) const = 0;
   virtual bool is_special(int32_t id) const = 0;
+  // A token as the vocabulary has it, special ones too: "<s>". Empty when there is no such id.
+  virtual std::string_view token_text(int32_t id) const = 0;
 };
 
 // Turns a stream of tokens into text without ever splitting a UTF-8 character: bytes that may still

@@ -307,6 +307,10 @@ std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string&
   return !without.empty() && ids.size() > without.size() && ids[0] == without[0] ? without : ids;
 }
 
+std::vector<int32_t> encode_template(const aerie_tokenizer* tokenizer, const std::string& text) {
+  return encode_as(tokenizer, text, AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS);
+}
+
 std::string read_text(const std::string& path, size_t most) {
   const auto all = [&](std::istream& in) {
     std::string text;

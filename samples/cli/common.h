@@ -79,6 +79,7 @@ using Profile = std::unique_ptr<aerie_profile, Releaser<aerie_profile, aerie_pro
 using Batch = std::unique_ptr<aerie_batch, Releaser<aerie_batch, aerie_batch_release>>;
 using Tokenizer = std::unique_ptr<aerie_tokenizer, Releaser<aerie_tokenizer, aerie_tokenizer_release>>;
 using Grammar = std::unique_ptr<aerie_grammar, Releaser<aerie_grammar, aerie_grammar_release>>;
+using ChatTemplate = std::unique_ptr<aerie_chat_template, Releaser<aerie_chat_template, aerie_chat_template_release>>;
 using Decoder = std::unique_ptr<aerie_decoder, Releaser<aerie_decoder, aerie_decoder_release>>;
 
 struct ModelOptions {
@@ -140,6 +141,8 @@ Drafter open_drafter(aerie_model* model, const std::string& name, int max_sessio
 Tokenizer open_tokenizer(aerie_model* model, const std::string& path);  // the package's, at `path`; null: it has none
 // special: markers in the text, such as <|im_start|>, are those tokens (chat templates).
 std::vector<int32_t> encode(const aerie_tokenizer* tokenizer, const std::string& text, bool special = false);
+// What a chat template writes: it has all markers that there shall be, BOS too.
+std::vector<int32_t> encode_template(const aerie_tokenizer* tokenizer, const std::string& text);
 std::string read_text(const std::string& path, size_t most = SIZE_MAX);  // Failure: it is longer
 // Before it is opened for writing: none of the files that are read.
 void check_not_read(const std::string& path, const std::vector<std::string>& inputs);

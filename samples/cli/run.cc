@@ -20,9 +20,9 @@ struct RunOptions {
   TreeOptions tree;
   SamplingOptions sampling;
   std::vector<std::string> drafters, stops;
-  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema, layout = "free";
+  std::string verify = "exact", noise = "shared", prompt, prompt_file, tokens, trace, profile, grammar, schema, layout = "free", system;
   int max_tokens = 128;
-  bool json = false, compare = false, ignore_eos = false, special = false, no_foresight = false;
+  bool json = false, compare = false, ignore_eos = false, special = false, no_foresight = false, chat = false;
 };
 
 // Ids, comma separated; false: there is something else.
@@ -101,13 +101,50 @@ Session make_session(const RunOptions& o, aerie_model* model, const std::vector<
   return out;
 }
 
+// The prompt as a user's message, and what is in front of the answer to it.
+std::vector<int32_t> chat_prompt(const RunOptions& o, const std::string& text, aerie_model* model, const aerie_tokenizer* tokenizer) {
+  const void* blob = nullptr;
+  size_t size = 0;
+  check([&](aerie_error* e) { return aerie_model_blob(model, "chat_template", &blob, &size, e); });
+  if (size == 0) throw Failure(o.model.model + ": has no chat template; give a prompt without --chat");
+  aerie_model_info info;
+  AERIE_INIT(info);
+  check([&](aerie_error* e) { return aerie_model_info_get(model, &info, e); });
+  aerie_chat_template* made = nullptr;
+  check([&](aerie_error* e) { return aerie_chat_template_create(static_cast<const char*>(blob), size, tokenizer, &info, &made, e); });
+  const ChatTemplate chat_template(made);
+  for (const std::string* t : {&text, &o.system})
+    if (t->find('\0') != std::string::npos) throw Failure("a message with a zero byte in it is no text");
+  std::vector<aerie_chat_message> messages;
+  if (!o.system.empty()) messages.push_back({"system", o.system.c_str()});
+  messages.push_back({"user", text.c_str()});
+  aerie_chat_options options;
+  AERIE_INIT(options);
+  options.add_generation_prompt = 1;
+  options.messages = messages.data();
+  options.n_messages = static_cast<int32_t>(messages.size());
+  std::string filled(4 * text.size() + 4096, '\0');
+  const auto render = [&](aerie_error* e) {
+    return aerie_chat_template_render(chat_template.get(), &options, filled.data(), filled.size(), &size, e);
+  };
+  check([&](aerie_error* e) {
+    size = 0;
+    const int32_t code = render(e);
+    if (code != AERIE_E_LIMIT || size <= filled.size()) return code;
+    filled.resize(size);
+    return render(e);
+  });
+  filled.resize(size);
+  return encode_template(tokenizer, filled);
+}
+
 std::vector<int32_t> read_prompt(const RunOptions& o, aerie_model* model, aerie_tokenizer* tokenizer) {
   std::vector<int32_t> prompt;
   if (!o.tokens.empty()) parse_tokens(o.tokens, &prompt);  // checked
   else {
     if (!tokenizer) throw Failure("the model has no tokenizer; give --tokens");
     const std::string text = o.prompt_file.empty() ? o.prompt : read_text(o.prompt_file);
-    prompt = encode(tokenizer, text, o.special);
+    prompt = o.chat ? chat_prompt(o, text, model, tokenizer) : encode(tokenizer, text, o.special);
   }
   if (prompt.empty()) throw Failure("the prompt is empty, and the tokenizer puts no token of its own in front: give --prompt, --prompt-file or --tokens");
   aerie_model_info info;
@@ -278,8 +315,10 @@ void add_run(CLI::App& app, std::function<int()>* run) {
   c->add_option("--draft-noise", o->noise, "shared: drafts are ranked with the target's own dice; none: as published")->capture_default_str()->check(CLI::IsMember({"shared", "none"}));
   auto* text = c->add_option("--prompt", o->prompt, "UTF-8 text");
   c->add_flag("--special", o->special, "markers in the prompt, such as <|im_start|>, are those tokens (chat templates)");
+  auto* chat = c->add_flag("--chat", o->chat, "the prompt is a user's message, filled into the model's chat template")->excludes("--special");
+  c->add_option("--system", o->system, "with --chat: the system message in front of it")->needs(chat);
   auto* file = c->add_option("--prompt-file", o->prompt_file, "file with UTF-8 text; -: standard input")->excludes(text);
-  c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file)->check(tokens_error);
+  c->add_option("--tokens", o->tokens, "token ids, comma separated")->excludes(text)->excludes(file)->excludes(chat)->check(tokens_error);
   c->add_option("--max-tokens", o->max_tokens, "most tokens to generate")->capture_default_str()->check(CLI::Range(1, INT_MAX));
   c->add_option("--stop", o->stops, "text that ends the generation, and is not printed; may be repeated");
   auto* grammar = c->add_option("--grammar", o->grammar, "file with a grammar (GBNF) that the text is to follow");

@@ -8,6 +8,5 @@ bash .ci/setup.sh python
 cmake --preset release >/dev/null
 cmake --build --preset release --target runtime samples
 target=$(bash samples/smollm2/model.sh build/release)
-bash samples/smollm2/prompt.sh "${1:-How does a bicycle stay upright while it moves?}" |
-  build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --special --temperature 0 \
-    --max-tokens 256 --compare --prompt-file - "${@:2}"
+build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --chat --temperature 0 \
+  --max-tokens 256 --compare --prompt "${1:-How does a bicycle stay upright while it moves?}" "${@:2}"

@@ -33,6 +33,7 @@ class Bytes final : public Tokenizer {
     return is_special(id) ? std::string_view() : std::string_view(&bytes_[id], 1);
   }
   bool is_special(int32_t id) const override { return id == 256; }
+  std::string_view token_text(int32_t) const override { return {}; }
 
  private:
   char bytes_[256];

@@ -139,6 +139,12 @@ namespace Aerie
         protected override void Free(IntPtr p) { Methods.aerie_decoder_release(p); }
     }
 
+    internal sealed class ChatTemplateHandle : NativeHandle
+    {
+        internal ChatTemplateHandle(IntPtr p) : base(p, null) { }
+        protected override void Free(IntPtr p) { Methods.aerie_chat_template_release(p); }
+    }
+
     internal sealed class GrammarHandle : NativeHandle
     {
         internal GrammarHandle(IntPtr p) : base(p, null) { }

@@ -215,6 +215,14 @@ namespace Aerie
             return new Tokenizer(blob);
         }
 
+        /// <summary>The package's chat template.</summary>
+        public ChatTemplate OpenChatTemplate()
+        {
+            byte[] text = Blob("chat_template");
+            if (text == null) throw new AerieException(ErrorCode.NotFound, "the model has no chat template");
+            return new ChatTemplate(Utf8.FromBytes(text), this);
+        }
+
         public Session CreateSession(SessionOptions options = null)
         {
             return Session.Make(this, options, Methods.aerie_session_create);

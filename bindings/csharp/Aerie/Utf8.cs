@@ -24,6 +24,11 @@ namespace Aerie
             return Encoding.GetBytes(text);
         }
 
+        internal static string FromBytes(byte[] bytes)
+        {
+            return Encoding.GetString(bytes);
+        }
+
         internal static string FromNative(byte* text)
         {
             if (text == null) return "";

@@ -10,6 +10,7 @@ would have given. See docs/python.md; the training tools live in `aerie.train` (
 
 from ._target import ModelInfo
 from .batch import Batch, BatchStep
+from .chat import ChatTemplate
 from .constraint import Constraint
 from .drafter import Drafter
 from .errors import Cancelled, Code, Error
@@ -22,6 +23,6 @@ from .statistics import Statistics
 from .text import Decoder, Tokenizer
 from .tools import convert, inspect
 
-__all__ = ["Batch", "BatchStep", "Cancelled", "Code", "Constraint", "Decoder", "Drafter", "Error", "Finish", "Grammar",
+__all__ = ["Batch", "BatchStep", "Cancelled", "ChatTemplate", "Code", "Constraint", "Decoder", "Drafter", "Error", "Finish", "Grammar",
            "Model", "ModelInfo", "PluginInfo", "Profile", "Runtime", "Sampling", "Session", "SessionOptions", "State",
            "Statistics", "Step", "Token", "Tokenizer", "Tree", "convert", "inspect"]

@@ -44,6 +44,9 @@ AERIE_FINISH_CONTEXT = 4
 AERIE_FINISH_CONSTRAINT = 5
 AERIE_ENCODE_NO_BOS = 1
 AERIE_ENCODE_SPECIAL = 2
+AERIE_JSON_FREE = 0  # as the model likes: a space or a line break with its indentation, or nothing, between tokens of JSON
+AERIE_JSON_ONE_LINE = 1  # a space behind : and behind , as Python's json.dumps writes it
+AERIE_JSON_COMPACT = 2  # no white space
 AERIE_WEIGHTS_DEFAULT = 0
 AERIE_WEIGHTS_F32 = 1
 AERIE_WEIGHTS_BF16 = 2
@@ -277,7 +280,7 @@ class aerie_session_options(Structure):
         ("n_stop_tokens", c_int32),
         ("stop_tokens", POINTER(c_int32)),  # further tokens that end the text; emitted, then stop
         ("n_more_drafters", c_int32),  # at most 15; needs `drafter`
-        ("reserved0", c_int32),
+        ("no_foresight", c_int32),  # nonzero: what a constraint forces, or has usually come there, is left to the drafter, or to plain decode; to measure what it brings. The text is the same
         ("more_drafters", POINTER(c_void_p)),  # further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened for this model and holds one of its max_sessions
     ]
 
@@ -314,6 +317,7 @@ class aerie_constraint(Structure):
         ("destroy", CFUNCTYPE(None, c_void_p, c_void_p)),
         ("hold", aerie_hold_fn),  # as in aerie_token_source
         ("release", aerie_hold_fn),
+        ("forced", CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t))),  # May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
     ]
 
 
@@ -330,7 +334,7 @@ class aerie_token(Structure):
     _fields_ = [
         ("id", c_int32),
         ("logprob", c_float),  # log-softmax of the target's raw logits
-        ("drafted", c_uint8),  # 1: a drafter had guessed it
+        ("drafted", c_uint8),  # 1: it had been guessed, by a drafter or because of a constraint
         ("reserved", c_uint8 * 7),
     ]
 
@@ -382,6 +386,8 @@ class aerie_statistics(Structure):
         ("reserved0", c_int32),
         ("plain_cycles", c_uint64),  # cycles that no drafter was asked in
         ("chosen_cycles", c_uint64 * 8),  # cycles that asked drafter 0, 1, ...; the last one counts all further drafters
+        ("foreseen_verified", c_uint64),  # of `verified`: what a constraint forces, or has usually come there, and no drafter had guessed
+        ("foreseen_accepted", c_uint64),  # of these, emitted
     ]
 
 
@@ -432,6 +438,32 @@ class aerie_grammar_options(Structure):
         ("struct_size", c_uint32),
         ("n_end_tokens", c_int32),
         ("end_tokens", POINTER(c_int32)),  # allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once nothing can follow (AERIE_FINISH_CONSTRAINT)
+        ("json_layout", c_int32),  # AERIE_JSON_*, of aerie_grammar_create_json alone. What it leaves no choice about is not drafted by anyone, but verified at once: the less choice, the faster
+        ("reserved", c_int32),
+    ]
+
+
+class aerie_chat_message(Structure):
+    """frozen"""
+
+    _fields_ = [
+        ("role", c_char_p),  # "system", "user", "assistant", ...
+        ("content", c_char_p),
+    ]
+
+
+class aerie_chat_options(Structure):
+    """A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone."""
+
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("add_generation_prompt", c_int32),  # nonzero: the text ends with what begins the model's answer, which comes next
+        ("messages", POINTER(aerie_chat_message)),
+        ("n_messages", c_int32),
+        ("reserved", c_int32),
+        ("messages_json", c_char_p),  # a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content. Members that are null are left out
+        ("tools_json", c_char_p),  # a list of the tools' descriptions; NULL: none
+        ("variables_json", c_char_p),  # an object: further variables, such as {"enable_thinking": false}; NULL: none
     ]
 
 
@@ -644,6 +676,18 @@ FUNCTIONS: dict[str, list[Any]] = {
         # Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
         # then. [any]
         ("aerie_grammar_constraint", c_int32, c_void_p, POINTER(aerie_constraint), POINTER(aerie_error)),
+        # From a package's "chat_template" blob (aerie_model_blob), a Jinja template as transformers runs them. The model's tokenizer and
+        # info say what its bos_token and eos_token are; either may be NULL, and the template does without. Nothing is retained. Immutable,
+        # may be shared by threads. AERIE_E_NOT_FOUND: size 0, the package has none; AERIE_E_BAD_FORMAT: no template, with the line;
+        # AERIE_E_UNSUPPORTED: it uses what is not supported, by name and line; AERIE_E_LIMIT: longer than 1 MiB, or nested too deep. [any]
+        ("aerie_chat_template_create", c_int32, c_char_p, c_size_t, c_void_p, POINTER(aerie_model_info), POINTER(c_void_p), POINTER(aerie_error)),
+        ("aerie_chat_template_release", None, c_void_p),
+        # Writes the text, at most `capacity` bytes without a zero byte at the end, and sets *size to the number needed; AERIE_E_LIMIT when
+        # that is more than capacity (out may be NULL with capacity 0 to ask). Encode it with AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS: the
+        # template writes the model's markers, a BOS among them. AERIE_E_INVALID_ARGUMENT: the template refuses the conversation, in its
+        # own words (roles must alternate), or wants what is not there; AERIE_E_BAD_FORMAT: no JSON; AERIE_E_UNSUPPORTED as at create;
+        # AERIE_E_LIMIT, *size untouched: it takes too many steps, too much memory, or writes more than 64 MiB. [any]
+        ("aerie_chat_template_render", c_int32, c_void_p, POINTER(aerie_chat_options), POINTER(c_char), c_size_t, POINTER(c_size_t), POINTER(aerie_error)),
         # Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
         # AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
         # model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.

@@ -1,11 +1,13 @@
 """A target model, and all that is made of it."""
 
+import functools
 import os
 from typing import Any, Iterable, Unpack
 
 from ._progress import ProgressFunction
 from ._target import Target
 from .batch import Batch
+from .chat import ChatTemplate
 from .drafter import Drafter
 from .grammar import Grammar
 from .session import Session, SessionOptions
@@ -26,6 +28,14 @@ class Model(Target):
         """A drafter package (or a target used as draft model), or the id of a plugin that needs none, like "ngram".
         `progress(done, total)`, while the package is read, may return False to cancel."""
         return Drafter(self, package, plugin=plugin, max_sessions=max_sessions, progress=progress)
+
+    @functools.cached_property
+    def chat_template(self) -> ChatTemplate:
+        """The package's chat template; LookupError when it has none."""
+        text = self.blob("chat_template")
+        if not text:
+            raise LookupError(f"{self.info.name}: the package has no chat template")
+        return ChatTemplate(text.decode(), self)
 
     def grammar(self, gbnf: str, *, end_tokens: Iterable[int] | None = None) -> Grammar:
         """A form that text is to have (GBNF), for `Session.set_constraint`. `end_tokens` are allowed where it is complete;

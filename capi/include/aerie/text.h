@@ -13,6 +13,7 @@ extern "C" {
 typedef struct aerie_tokenizer aerie_tokenizer;
 typedef struct aerie_decoder aerie_decoder;
 typedef struct aerie_grammar aerie_grammar;
+typedef struct aerie_chat_template aerie_chat_template;
 
 /* From a package's "tokenizer" blob (aerie_model_blob). The bytes are copied. AERIE_E_NOT_FOUND: size 0, the package has
  * none; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: of a newer version. [any] */
@@ -72,6 +73,40 @@ AERIE_API void aerie_grammar_release(aerie_grammar *grammar);
 /* Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
  * then. [any] */
 AERIE_API int32_t aerie_grammar_constraint(aerie_grammar *grammar, aerie_constraint *out, aerie_error *err);
+
+/* ---- chat templates: a conversation as the text that its model was trained on (docs/chat.md) ---- */
+
+/* From a package's "chat_template" blob (aerie_model_blob), a Jinja template as transformers runs them. The model's tokenizer and
+ * info say what its bos_token and eos_token are; either may be NULL, and the template does without. Nothing is retained. Immutable,
+ * may be shared by threads. AERIE_E_NOT_FOUND: size 0, the package has none; AERIE_E_BAD_FORMAT: no template, with the line;
+ * AERIE_E_UNSUPPORTED: it uses what is not supported, by name and line; AERIE_E_LIMIT: longer than 1 MiB, or nested too deep. [any] */
+AERIE_API int32_t aerie_chat_template_create(const char *text, size_t size, const aerie_tokenizer *tokenizer,
+                                             const aerie_model_info *info, aerie_chat_template **out, aerie_error *err);
+AERIE_API void aerie_chat_template_release(aerie_chat_template *chat_template);
+
+typedef struct aerie_chat_message { /* frozen */
+  const char *role;    /* "system", "user", "assistant", ... */
+  const char *content;
+} aerie_chat_message;
+/* A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone. */
+typedef struct aerie_chat_options {
+  uint32_t struct_size;
+  int32_t add_generation_prompt; /* nonzero: the text ends with what begins the model's answer, which comes next */
+  const aerie_chat_message *messages;
+  int32_t n_messages;
+  int32_t reserved;
+  const char *messages_json;  /* a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content.
+                                 Members that are null are left out */
+  const char *tools_json;     /* a list of the tools' descriptions; NULL: none */
+  const char *variables_json; /* an object: further variables, such as {"enable_thinking": false}; NULL: none */
+} aerie_chat_options;
+/* Writes the text, at most `capacity` bytes without a zero byte at the end, and sets *size to the number needed; AERIE_E_LIMIT when
+ * that is more than capacity (out may be NULL with capacity 0 to ask). Encode it with AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS: the
+ * template writes the model's markers, a BOS among them. AERIE_E_INVALID_ARGUMENT: the template refuses the conversation, in its
+ * own words (roles must alternate), or wants what is not there; AERIE_E_BAD_FORMAT: no JSON; AERIE_E_UNSUPPORTED as at create;
+ * AERIE_E_LIMIT, *size untouched: it takes too many steps, too much memory, or writes more than 64 MiB. [any] */
+AERIE_API int32_t aerie_chat_template_render(const aerie_chat_template *chat_template, const aerie_chat_options *options, char *out,
+                                             size_t capacity, size_t *size, aerie_error *err);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,12 @@ namespace Aerie.Native
         internal const int AERIE_FINISH_CONSTRAINT = 5;
         internal const uint AERIE_ENCODE_NO_BOS = 1;
         internal const uint AERIE_ENCODE_SPECIAL = 2;
+        /// <summary>as the model likes: a space or a line break with its indentation, or nothing, between tokens of JSON</summary>
+        internal const int AERIE_JSON_FREE = 0;
+        /// <summary>a space behind : and behind , as Python's json.dumps writes it</summary>
+        internal const int AERIE_JSON_ONE_LINE = 1;
+        /// <summary>no white space</summary>
+        internal const int AERIE_JSON_COMPACT = 2;
         internal const int AERIE_WEIGHTS_DEFAULT = 0;
         internal const int AERIE_WEIGHTS_F32 = 1;
         internal const int AERIE_WEIGHTS_BF16 = 2;

@@ -401,6 +401,29 @@ namespace Aerie.Native
         internal static extern int aerie_grammar_constraint(IntPtr grammar, aerie_constraint* @out, aerie_error* err);
 
         /// <summary>
+        /// From a package's "chat_template" blob (aerie_model_blob), a Jinja template as transformers runs them. The model's tokenizer and
+        /// info say what its bos_token and eos_token are; either may be NULL, and the template does without. Nothing is retained. Immutable,
+        /// may be shared by threads. AERIE_E_NOT_FOUND: size 0, the package has none; AERIE_E_BAD_FORMAT: no template, with the line;
+        /// AERIE_E_UNSUPPORTED: it uses what is not supported, by name and line; AERIE_E_LIMIT: longer than 1 MiB, or nested too deep. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_chat_template_create(byte* text, UIntPtr size, IntPtr tokenizer, aerie_model_info* info, IntPtr* @out, aerie_error* err);
+
+        /// <summary>void aerie_chat_template_release(aerie_chat_template *chat_template)</summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern void aerie_chat_template_release(IntPtr chat_template);
+
+        /// <summary>
+        /// Writes the text, at most `capacity` bytes without a zero byte at the end, and sets *size to the number needed; AERIE_E_LIMIT when
+        /// that is more than capacity (out may be NULL with capacity 0 to ask). Encode it with AERIE_ENCODE_SPECIAL | AERIE_ENCODE_NO_BOS: the
+        /// template writes the model's markers, a BOS among them. AERIE_E_INVALID_ARGUMENT: the template refuses the conversation, in its
+        /// own words (roles must alternate), or wants what is not there; AERIE_E_BAD_FORMAT: no JSON; AERIE_E_UNSUPPORTED as at create;
+        /// AERIE_E_LIMIT, *size untouched: it takes too many steps, too much memory, or writes more than 64 MiB. [any]
+        /// </summary>
+        [DllImport(Library.Text, CallingConvention = CallingConvention.Cdecl, ExactSpelling = true)]
+        internal static extern int aerie_chat_template_render(IntPtr chat_template, aerie_chat_options* options, byte* @out, UIntPtr capacity, UIntPtr* size, aerie_error* err);
+
+        /// <summary>
         /// Reads all of the source and writes one package (docs/package-format.md). Hooks are called on this thread. AERIE_E_NOT_FOUND,
         /// AERIE_E_IO: a file; AERIE_E_BAD_FORMAT; AERIE_E_UNSUPPORTED: no checkpoint that is known, or a setting that would be another
         /// model; AERIE_E_MISMATCH: source and drafter_for do not go together; AERIE_E_CANCELLED. Nothing is left behind then.

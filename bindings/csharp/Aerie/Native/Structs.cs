@@ -239,7 +239,11 @@ namespace Aerie.Native
         internal int* stop_tokens;
         /// <summary>at most 15; needs `drafter`</summary>
         internal int n_more_drafters;
-        internal int reserved0;
+        /// <summary>
+        /// nonzero: what a constraint forces, or has usually come there, is left to the drafter, or to
+        /// plain decode; to measure what it brings. The text is the same
+        /// </summary>
+        internal int no_foresight;
         /// <summary>
         /// further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
         /// cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
@@ -294,6 +298,11 @@ namespace Aerie.Native
         /// <summary>as in aerie_token_source</summary>
         internal IntPtr hold;
         internal IntPtr release;
+        /// <summary>
+        /// May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
+        /// `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
+        /// </summary>
+        internal IntPtr forced;
     }
 
     /// <summary>struct aerie_fork_options</summary>
@@ -315,7 +324,7 @@ namespace Aerie.Native
         internal int id;
         /// <summary>log-softmax of the target's raw logits</summary>
         internal float logprob;
-        /// <summary>1: a drafter had guessed it</summary>
+        /// <summary>1: it had been guessed, by a drafter or because of a constraint</summary>
         internal byte drafted;
         internal fixed byte reserved[7];
     }
@@ -399,6 +408,10 @@ namespace Aerie.Native
         internal ulong plain_cycles;
         /// <summary>cycles that asked drafter 0, 1, ...; the last one counts all further drafters</summary>
         internal fixed ulong chosen_cycles[8];
+        /// <summary>of `verified`: what a constraint forces, or has usually come there, and no drafter had guessed</summary>
+        internal ulong foreseen_verified;
+        /// <summary>of these, emitted</summary>
+        internal ulong foreseen_accepted;
     }
 
     /// <summary>
@@ -474,6 +487,42 @@ namespace Aerie.Native
         /// nothing can follow (AERIE_FINISH_CONSTRAINT)
         /// </summary>
         internal int* end_tokens;
+        /// <summary>
+        /// AERIE_JSON_*, of aerie_grammar_create_json alone. What it leaves no choice about is not drafted by anyone,
+        /// but verified at once: the less choice, the faster
+        /// </summary>
+        internal int json_layout;
+        internal int reserved;
+    }
+
+    /// <summary>frozen</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_chat_message
+    {
+        /// <summary>"system", "user", "assistant", ...</summary>
+        internal byte* role;
+        internal byte* content;
+    }
+
+    /// <summary>A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone.</summary>
+    [StructLayout(LayoutKind.Sequential)]
+    internal unsafe struct aerie_chat_options
+    {
+        internal uint struct_size;
+        /// <summary>nonzero: the text ends with what begins the model's answer, which comes next</summary>
+        internal int add_generation_prompt;
+        internal aerie_chat_message* messages;
+        internal int n_messages;
+        internal int reserved;
+        /// <summary>
+        /// a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content.
+        /// Members that are null are left out
+        /// </summary>
+        internal byte* messages_json;
+        /// <summary>a list of the tools' descriptions; NULL: none</summary>
+        internal byte* tools_json;
+        /// <summary>an object: further variables, such as {"enable_thinking": false}; NULL: none</summary>
+        internal byte* variables_json;
     }
 
     /// <summary>struct aerie_convert_options</summary>

@@ -121,7 +121,7 @@ fn aerie() {
     at!(aerie_session_options, n_stop_tokens, 44);
     at!(aerie_session_options, stop_tokens, 48);
     at!(aerie_session_options, n_more_drafters, 56);
-    at!(aerie_session_options, reserved0, 60);
+    at!(aerie_session_options, no_foresight, 60);
     at!(aerie_session_options, more_drafters, 64);
     assert_eq!(size_of::<aerie_token_source>(), 40);
     at!(aerie_token_source, struct_size, 0);
@@ -130,7 +130,7 @@ fn aerie() {
     at!(aerie_token_source, bytes, 16);
     at!(aerie_token_source, hold, 24);
     at!(aerie_token_source, release, 32);
-    assert_eq!(size_of::<aerie_constraint>(), 72);
+    assert_eq!(size_of::<aerie_constraint>(), 80);
     at!(aerie_constraint, struct_size, 0);
     at!(aerie_constraint, reserved, 4);
     at!(aerie_constraint, user, 8);
@@ -141,6 +141,7 @@ fn aerie() {
     at!(aerie_constraint, destroy, 48);
     at!(aerie_constraint, hold, 56);
     at!(aerie_constraint, release, 64);
+    at!(aerie_constraint, forced, 72);
     assert_eq!(size_of::<aerie_fork_options>(), 8);
     at!(aerie_fork_options, struct_size, 0);
     at!(aerie_fork_options, stream, 4);
@@ -161,7 +162,7 @@ fn aerie() {
     at!(aerie_step_result, finish, 20);
     at!(aerie_step_result, stop_bytes, 24);
     at!(aerie_step_result, reserved, 28);
-    assert_eq!(size_of::<aerie_statistics>(), 472);
+    assert_eq!(size_of::<aerie_statistics>(), 488);
     at!(aerie_statistics, struct_size, 0);
     at!(aerie_statistics, quarantined, 4);
     at!(aerie_statistics, emitted, 8);
@@ -187,6 +188,8 @@ fn aerie() {
     at!(aerie_statistics, reserved0, 396);
     at!(aerie_statistics, plain_cycles, 400);
     at!(aerie_statistics, chosen_cycles, 408);
+    at!(aerie_statistics, foreseen_verified, 472);
+    at!(aerie_statistics, foreseen_accepted, 480);
     assert_eq!(size_of::<aerie_batch_options>(), 8);
     at!(aerie_batch_options, struct_size, 0);
     at!(aerie_batch_options, max_rows, 4);
@@ -217,10 +220,24 @@ fn profile() {
 
 #[test]
 fn text() {
-    assert_eq!(size_of::<aerie_grammar_options>(), 16);
+    assert_eq!(size_of::<aerie_grammar_options>(), 24);
     at!(aerie_grammar_options, struct_size, 0);
     at!(aerie_grammar_options, n_end_tokens, 4);
     at!(aerie_grammar_options, end_tokens, 8);
+    at!(aerie_grammar_options, json_layout, 16);
+    at!(aerie_grammar_options, reserved, 20);
+    assert_eq!(size_of::<aerie_chat_message>(), 16);
+    at!(aerie_chat_message, role, 0);
+    at!(aerie_chat_message, content, 8);
+    assert_eq!(size_of::<aerie_chat_options>(), 48);
+    at!(aerie_chat_options, struct_size, 0);
+    at!(aerie_chat_options, add_generation_prompt, 4);
+    at!(aerie_chat_options, messages, 8);
+    at!(aerie_chat_options, n_messages, 16);
+    at!(aerie_chat_options, reserved, 20);
+    at!(aerie_chat_options, messages_json, 24);
+    at!(aerie_chat_options, tools_json, 32);
+    at!(aerie_chat_options, variables_json, 40);
 }
 
 #[test]

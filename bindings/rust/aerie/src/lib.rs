@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod batch;
+mod chat;
 mod constraint;
 mod error;
 mod evaluate;
@@ -24,6 +25,7 @@ pub use aerie_sys as sys;
 pub use loading::load;
 
 pub use batch::{Batch, BatchStep, Member, SessionId};
+pub use chat::{Chat, ChatTemplate};
 pub use constraint::{Allowed, Constraint, Failure};
 pub use error::{Code, Error, Result};
 pub use evaluate::Evaluation;

@@ -431,8 +431,9 @@ pub struct aerie_session_options {
     pub stop_tokens: *const i32,
     /// at most 15; needs `drafter`
     pub n_more_drafters: i32,
-    /// `int32_t reserved0`
-    pub reserved0: i32,
+    /// nonzero: what a constraint forces, or has usually come there, is left to the drafter, or to
+    /// plain decode; to measure what it brings. The text is the same
+    pub no_foresight: i32,
     /// further drafters: AERIE_TREE_AUTO chooses between all of them, cycle by
     /// cycle, by expected tokens a second; other trees use `drafter` alone. Each is opened
     /// for this model and holds one of its max_sessions
@@ -490,6 +491,9 @@ pub struct aerie_constraint {
     pub hold: aerie_hold_fn,
     /// `aerie_hold_fn release`
     pub release: aerie_hold_fn,
+    /// May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
+    /// `capacity`, \*n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
+    pub forced: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut c_void, tokens: *mut i32, capacity: usize, n: *mut usize) -> i32>,
 }
 default_is_zero!(aerie_constraint);
 
@@ -513,7 +517,7 @@ pub struct aerie_token {
     pub id: i32,
     /// log-softmax of the target's raw logits
     pub logprob: f32,
-    /// 1: a drafter had guessed it
+    /// 1: it had been guessed, by a drafter or because of a constraint
     pub drafted: u8,
     /// `uint8_t reserved[7]`
     pub reserved: [u8; 7],
@@ -608,6 +612,10 @@ pub struct aerie_statistics {
     pub plain_cycles: u64,
     /// cycles that asked drafter 0, 1, ...; the last one counts all further drafters
     pub chosen_cycles: [u64; 8],
+    /// of `verified`: what a constraint forces, or has usually come there, and no drafter had guessed
+    pub foreseen_verified: u64,
+    /// of these, emitted
+    pub foreseen_accepted: u64,
 }
 default_is_zero!(aerie_statistics);
 

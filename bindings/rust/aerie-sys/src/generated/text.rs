@@ -8,6 +8,12 @@ use super::*;
 pub const AERIE_ENCODE_NO_BOS: u32 = 1;
 /// `AERIE_ENCODE_SPECIAL = 2`
 pub const AERIE_ENCODE_SPECIAL: u32 = 2;
+/// as the model likes: a space or a line break with its indentation, or nothing, between tokens of JSON
+pub const AERIE_JSON_FREE: i32 = 0;
+/// a space behind : and behind , as Python's json.dumps writes it
+pub const AERIE_JSON_ONE_LINE: i32 = 1;
+/// no white space
+pub const AERIE_JSON_COMPACT: i32 = 2;
 
 /// `struct aerie_tokenizer`
 #[repr(C)]
@@ -30,6 +36,13 @@ pub struct aerie_grammar {
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `struct aerie_chat_template`
+#[repr(C)]
+pub struct aerie_chat_template {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// `struct aerie_grammar_options`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +54,48 @@ pub struct aerie_grammar_options {
     /// allowed where the text is complete: aerie_model_info.eos_ids. Without any it ends there once
     /// nothing can follow (AERIE_FINISH_CONSTRAINT)
     pub end_tokens: *const i32,
+    /// AERIE_JSON_\*, of aerie_grammar_create_json alone. What it leaves no choice about is not drafted by anyone,
+    /// but verified at once: the less choice, the faster
+    pub json_layout: i32,
+    /// `int32_t reserved`
+    pub reserved: i32,
 }
 default_is_zero!(aerie_grammar_options);
+
+/// frozen
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_chat_message {
+    /// "system", "user", "assistant", ...
+    pub role: *const c_char,
+    /// `const char *content`
+    pub content: *const c_char,
+}
+default_is_zero!(aerie_chat_message);
+
+/// A conversation: messages, or messages_json. Texts are UTF-8 and end with a zero byte; all are read during the call alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_chat_options {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// nonzero: the text ends with what begins the model's answer, which comes next
+    pub add_generation_prompt: i32,
+    /// `const aerie_chat_message *messages`
+    pub messages: *const aerie_chat_message,
+    /// `int32_t n_messages`
+    pub n_messages: i32,
+    /// `int32_t reserved`
+    pub reserved: i32,
+    /// a list of objects, for what else messages have: tool_calls, reasoning_content, parts of a content.
+    /// Members that are null are left out
+    pub messages_json: *const c_char,
+    /// a list of the tools' descriptions; NULL: none
+    pub tools_json: *const c_char,
+    /// an object: further variables, such as {"enable_thinking": false}; NULL: none
+    pub variables_json: *const c_char,
+}
+default_is_zero!(aerie_chat_options);
 
 functions! {
     "aerie-text";
@@ -82,4 +135,17 @@ functions! {
     /// Fill a constraint for aerie_session_set_constraint. A session that has taken it holds the grammar, which may be released
     /// then. \[any\]
     fn aerie_grammar_constraint(grammar: *mut aerie_grammar, out: *mut aerie_constraint, err: *mut aerie_error) -> i32;
+    /// From a package's "chat_template" blob (aerie_model_blob), a Jinja template as transformers runs them. The model's tokenizer and
+    /// info say what its bos_token and eos_token are; either may be NULL, and the template does without. Nothing is retained. Immutable,
+    /// may be shared by threads. AERIE_E_NOT_FOUND: size 0, the package has none; AERIE_E_BAD_FORMAT: no template, with the line;
+    /// AERIE_E_UNSUPPORTED: it uses what is not supported, by name and line; AERIE_E_LIMIT: longer than 1 MiB, or nested too deep. \[any\]
+    fn aerie_chat_template_create(text: *const c_char, size: usize, tokenizer: *const aerie_tokenizer, info: *const aerie_model_info, out: *mut *mut aerie_chat_template, err: *mut aerie_error) -> i32;
+    /// `void aerie_chat_template_release(aerie_chat_template *chat_template)`
+    fn aerie_chat_template_release(chat_template: *mut aerie_chat_template);
+    /// Writes the text, at most `capacity` bytes without a zero byte at the end, and sets \*size to the number needed; AERIE_E_LIMIT when
+    /// that is more than capacity (out may be NULL with capacity 0 to ask). Encode it with AERIE_ENCODE_SPECIAL \| AERIE_ENCODE_NO_BOS: the
+    /// template writes the model's markers, a BOS among them. AERIE_E_INVALID_ARGUMENT: the template refuses the conversation, in its
+    /// own words (roles must alternate), or wants what is not there; AERIE_E_BAD_FORMAT: no JSON; AERIE_E_UNSUPPORTED as at create;
+    /// AERIE_E_LIMIT, \*size untouched: it takes too many steps, too much memory, or writes more than 64 MiB. \[any\]
+    fn aerie_chat_template_render(chat_template: *const aerie_chat_template, options: *const aerie_chat_options, out: *mut c_char, capacity: usize, size: *mut usize, err: *mut aerie_error) -> i32;
 }

@@ -1,5 +1,6 @@
 //! The cases of bindings/conformance.md. `AERIE_DIR` is a build tree of the `tests` preset.
 mod callbacks;
+mod chat;
 mod constraints;
 mod failures;
 mod hooks;
