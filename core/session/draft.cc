@@ -59,6 +59,7 @@ Status Session::start_cycle(bool any_rows) {
   for (const auto& side : sides_) side->pass_begins();
   all_foreseen_ = enough_is_foreseen();
   if (all_foreseen_) {
+    AERIE_TRY(reserve(size));
     for (const auto& side : sides_) side->peeked = false;
     plain_ = weighs_ = true;
     return start_verify();

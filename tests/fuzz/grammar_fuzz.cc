@@ -63,6 +63,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Code code = g.allowed(&p, mask);
     if (code == Code::limit) return 0;
     if (code != Code::ok) std::abort();  // every byte has a token: a text that has begun can be ended
+    auto forced = g.forced(&p, 20);
+    if (!forced.ok()) std::abort();
+    Grammar::Position ahead = p;
+    for (size_t i = 0; i < forced->size(); ++i) {  // whatever is forced may come, and nothing but it
+      if (g.accept(&ahead, (*forced)[i]) != Code::ok) std::abort();
+      for (int32_t t = 0; i == 0 && t <= 256; ++t)
+        if (has(mask, t) != (t == (*forced)[0])) std::abort();
+    }
     const bool complete = g.complete(p);
     if (has(mask, 256) != complete) std::abort();
     if (schema && complete && !nlohmann::json::accept(so_far)) std::abort();

@@ -53,7 +53,7 @@ const std::vector<int32_t> kFormPrompt = {26, 106, 150, 108, 115, 45, 37, 77};
 
 struct ForesightTest : testing::Test {
   void SetUp() override {
-    const std::string target = converted(golden("mha"), "form-target", kernels::DType::f32);
+    target = converted(golden("mha"), "form-target", kernels::DType::f32);
     model = open_model(target, cpu(2));
     drafters = {open_drafter(model, "eagle", converted(golden("eagle_mha"), "form-eagle", kernels::DType::f32, target)),
                 open_drafter(model, "fasteagle", converted(source_dir() + "/tests/golden/heads/fasteagle", "form-fasteagle", kernels::DType::bf16, target)),
@@ -84,6 +84,7 @@ struct ForesightTest : testing::Test {
     }
     return out;
   }
+  std::string target;
   std::shared_ptr<Model> model;
   std::vector<std::shared_ptr<Drafter>> drafters;
   std::shared_ptr<FormConstraint> form = std::make_shared<FormConstraint>();
@@ -187,6 +188,29 @@ TEST_F(ForesightTest, WhatHasUsuallyComeIsForeseen) {
   must(free->append(kFormPrompt));
   more(*free, 60);
   EXPECT_EQ(free->statistics().foreseen_verified, 0u);
+}
+
+// Where keys and values have no room for all that is foreseen, there is as much text as token by token.
+TEST_F(ForesightTest, UsesTheRoomThatThereIs) {
+  const Tokens want = more(*begun(options(0)), 120, 1);
+  ModelOptions few;
+  few.kv_positions = 192;  // 128 of them are tree slots
+  few.keep_prefixes = false;
+  const auto small = open_model(target, cpu(2), few);
+  std::vector<size_t> lengths;
+  for (const int32_t step : {1, 1000}) {
+    auto s = must(Session::create(small, options(0)));
+    must(s->set_constraint(form));
+    must(s->append(kFormPrompt));
+    Status status;
+    for (StepResult r; status.ok();) status = s->step(step, {}, &r);
+    EXPECT_EQ(status.code(), Code::limit);
+    const std::vector<int32_t> said(s->tokens().begin() + static_cast<std::ptrdiff_t>(kFormPrompt.size()), s->tokens().end());
+    for (size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], want[i].first);
+    lengths.push_back(said.size());
+  }
+  EXPECT_EQ(lengths[0], lengths[1]);
+  EXPECT_GT(lengths[0], 40u);
 }
 
 TEST_F(ForesightTest, UnderTheSampledRuleNothingIsForeseen) {
