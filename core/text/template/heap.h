@@ -10,10 +10,10 @@
 
 namespace aerie::text::chat {
 
-// A chat of a megabyte takes some ten million bytes and some million steps.
+// Published templates take some hundred steps for a message, but a few look at all messages for each: 2,000 take a second then.
 inline constexpr size_t kMaxLiveBytes = size_t{256} << 20;
 inline constexpr size_t kMaxOutputBytes = size_t{64} << 20;
-inline constexpr uint64_t kMaxSteps = 50'000'000;
+inline constexpr uint64_t kMaxSteps = 100'000'000;
 // Values in one another, be they a schema's or a template's: they are walked, and destroyed, by recursion.
 inline constexpr uint32_t kMaxValueDepth = 64;
 
