@@ -26,8 +26,10 @@ class Bytes final : public Tokenizer {
   std::vector<uint8_t> serialize() const override { return {}; }
   int32_t vocab_size() const override { return 257; }
   int32_t bos_id() const override { return -1; }
-  aerie::Result<std::vector<int32_t>> encode(std::string_view, const aerie::text::EncodeOptions&) const override {
-    return std::vector<int32_t>();
+  aerie::Result<std::vector<int32_t>> encode(std::string_view text, const aerie::text::EncodeOptions&) const override {
+    std::vector<int32_t> out;
+    for (const char c : text) out.push_back(static_cast<uint8_t>(c));
+    return out;
   }
   std::string_view token_bytes(int32_t id, int32_t) const override {
     return is_special(id) ? std::string_view() : std::string_view(&bytes_[id], 1);
