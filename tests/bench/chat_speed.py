@@ -39,10 +39,6 @@ def package(build, dtype):
     return pathlib.Path(done.stdout.strip())
 
 
-def template(question):
-    return subprocess.run(["bash", ROOT / "samples/smollm2/prompt.sh", question], check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
 def line(name, drafters, tree, temperature, runs):
     total = lambda key: sum(r[key] for r in runs)
     with_, without = (sum(len(r["tokens"]) / r[key] for r in runs) for key in ("tokens_per_second", "plain_tokens_per_second"))
@@ -81,7 +77,7 @@ def main():
                 for (drafters, tree), out in zip(ways, runs):
                     command = [aerie, "run", "--model", model, "--tree", tree[0],
                                *(["--tree-nodes", tree[1]] if len(tree) > 1 else []), "--threads", a.threads, "--temperature", temperature,
-                               "--seed", seed, "--max-tokens", a.tokens, "--special", "--prompt", template(question), "--compare", "--json"]
+                               "--seed", seed, "--max-tokens", a.tokens, "--chat", "--prompt", question, "--compare", "--json"]
                     if a.people:
                         command += ["--json-schema", ROOT / "samples/smollm2/person.json", "--json-layout", a.layout]
                     for drafter in drafters:
