@@ -12,19 +12,33 @@ type Grammar struct {
 	object object[*C.aerie_grammar]
 }
 
+// JSONLayout is how JSON is laid out. The less it leaves open, the faster the text comes.
+type JSONLayout int32
+
+const (
+	JSONFree    JSONLayout = C.AERIE_JSON_FREE     // as the model likes: a space, a line break with its indentation, or nothing
+	JSONOneLine JSONLayout = C.AERIE_JSON_ONE_LINE // a space behind : and ,
+	JSONCompact JSONLayout = C.AERIE_JSON_COMPACT  // no white space
+)
+
 // NewGrammar reads GBNF, llama.cpp's notation, whose start is the rule "root". endTokens are allowed where the text is
 // complete: ModelInfo.EOS. Without any it ends once nothing can follow (FinishConstraint).
 func (t *Tokenizer) NewGrammar(gbnf string, endTokens ...int32) (*Grammar, error) {
-	return t.newGrammar("gbnf", gbnf, endTokens, false)
+	return t.newGrammar("gbnf", gbnf, endTokens, false, JSONFree)
 }
 
 // NewJSONGrammar is JSON that a JSON Schema describes; "{}" is any JSON. ErrUnsupported names a keyword that is not known.
 // endTokens are those of NewGrammar.
 func (t *Tokenizer) NewJSONGrammar(schema string, endTokens ...int32) (*Grammar, error) {
-	return t.newGrammar("schema", schema, endTokens, true)
+	return t.NewJSONGrammarLayout(schema, JSONFree, endTokens...)
 }
 
-func (t *Tokenizer) newGrammar(what, text string, endTokens []int32, json bool) (*Grammar, error) {
+// NewJSONGrammarLayout is NewJSONGrammar, laid out in a certain way.
+func (t *Tokenizer) NewJSONGrammarLayout(schema string, layout JSONLayout, endTokens ...int32) (*Grammar, error) {
+	return t.newGrammar("schema", schema, endTokens, true, layout)
+}
+
+func (t *Tokenizer) newGrammar(what, text string, endTokens []int32, json bool, layout JSONLayout) (*Grammar, error) {
 	if err := noNUL(what, text); err != nil {
 		return nil, err
 	}
@@ -37,6 +51,7 @@ func (t *Tokenizer) newGrammar(what, text string, endTokens []int32, json bool) 
 	defer memory.free()
 	o := C.aerie_grammar_options{struct_size: C.sizeof_aerie_grammar_options}
 	o.n_end_tokens, o.end_tokens = int32Of(len(endTokens)), memory.int32s(endTokens)
+	o.json_layout = C.int32_t(layout)
 	c := memory.cString(text)
 	var p *C.aerie_grammar
 	err = check(func(e *C.aerie_error) C.int32_t {

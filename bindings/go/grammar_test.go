@@ -2,6 +2,7 @@ package aerie
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -188,8 +189,9 @@ func TestGrammar(t *testing.T) {
 func TestJSONSchema(t *testing.T) {
 	m := openDemo(t)
 	tokenizer := openTokenizer(t, m)
-	g, err := tokenizer.NewJSONGrammar(`{"type": "object", "required": ["old", "name"], "additionalProperties": false,
-		"properties": {"old": {"type": "boolean"}, "name": {"enum": ["Tom", "Ann"]}}}`)
+	const schema = `{"type": "object", "required": ["old", "name"], "additionalProperties": false,
+		"properties": {"old": {"type": "boolean"}, "name": {"enum": ["Tom", "Ann"]}}}`
+	g, err := tokenizer.NewJSONGrammar(schema)
 	defer must(t, g, err).Close()
 	var texts [2]string
 	for i, d := range []*Drafter{nil, openEagle(t, m)} {
@@ -210,6 +212,35 @@ func TestJSONSchema(t *testing.T) {
 	}
 	if texts[0] != texts[1] {
 		t.Errorf("%q and %q", texts[0], texts[1])
+	}
+	line, err := tokenizer.NewJSONGrammarLayout(schema, JSONOneLine)
+	defer must(t, line, err).Close()
+	compact, err := tokenizer.NewJSONGrammarLayout(schema, JSONCompact)
+	defer must(t, compact, err).Close()
+	say := func(g *Grammar, d *Drafter, noForesight bool) (string, Statistics) {
+		o := settings(d, 0.8, 5)
+		o.NoForesight = noForesight
+		s := start(t, m, o, prompt...)
+		must(t, 0, s.SetGrammar(g))
+		ids, _ := toItsEnd(t, s)
+		st, err := s.Statistics()
+		return spell(t, tokenizer, ids), must(t, st, err)
+	}
+	first, _ := say(line, nil, false)
+	err = json.Unmarshal([]byte(first), &made)
+	if want := fmt.Sprintf(`{"old": %t, "name": %q}`, *made.Old, made.Name); err != nil || first != want {
+		t.Errorf("%q, want %q: %v", first, want, err)
+	}
+	for _, d := range []*Drafter{nil, openEagle(t, m)} {
+		for _, without := range []bool{false, true} {
+			text, st := say(line, d, without)
+			if text != first || (st.ForeseenAccepted == 0) != without || st.ForeseenVerified < st.ForeseenAccepted {
+				t.Errorf("without foresight: %t: %q, %+v", without, text, st)
+			}
+		}
+	}
+	if text, _ := say(compact, nil, false); !strings.HasSuffix(text, "}") || strings.ContainsAny(text, " \n\t") {
+		t.Errorf("compact: %q", text)
 	}
 }
 
@@ -252,5 +283,7 @@ func TestGrammarErrors(t *testing.T) {
 	fails(t, gbnf(list, -1), ErrInvalidArgument, "end_tokens")
 	fails(t, schema("{"), ErrBadFormat, "")
 	fails(t, schema(`{"frobnicate": 1}`), ErrUnsupported, "frobnicate")
+	_, err := tokenizer.NewJSONGrammarLayout("{}", 3)
+	fails(t, err, ErrInvalidArgument, "json_layout")
 	newGrammar(t, tokenizer)
 }

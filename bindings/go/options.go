@@ -118,6 +118,9 @@ type SessionOptions struct {
 	StopTokens []int32 // further tokens that end the text
 	// MoreDrafters, beside Drafter: TreeAuto chooses between all of them for every cycle.
 	MoreDrafters []*Drafter
+	// NoForesight: what a grammar forces, or has usually come there, is left to the drafter, or to plain decode; to
+	// measure what foresight brings. The text is the same.
+	NoForesight bool
 }
 
 // c fills the C struct. Drafters stay held until release is called.
@@ -135,6 +138,7 @@ func (s *SessionOptions) c(memory *arena) (o C.aerie_session_options, release fu
 	o.draft_noise = C.int32_t(s.DraftNoise)
 	o.verify = C.int32_t(s.Verify)
 	o.ignore_eos = flag(s.IgnoreEOS)
+	o.no_foresight = flag(s.NoForesight)
 	o.n_stop_tokens = int32Of(len(s.StopTokens))
 	o.stop_tokens = memory.int32s(s.StopTokens)
 	if s.Drafter != nil {

@@ -31,6 +31,8 @@ type Statistics struct {
 	PlainCycles              uint64     // cycles that no drafter was asked in
 	ChosenCycles             [8]uint64  // cycles that asked drafter 0, 1, ...; the last counts all further ones
 	ReusedTokens             uint64     // prompt tokens whose keys and values were there already (not in PrefillTokens)
+	ForeseenVerified         uint64     // of Verified: what a grammar forces, or has usually come there, and no drafter had guessed
+	ForeseenAccepted         uint64     // of these, emitted
 }
 
 // Tau is tokens emitted per full cycle; 0 before the first.
@@ -57,6 +59,7 @@ func (s *Session) Statistics() (Statistics, error) {
 		Other: time.Duration(c.other_ns), PrefillTokens: uint64(c.prefill_tokens), DraftPasses: uint64(c.draft_passes),
 		ReusedTokens: uint64(c.reused_tokens), PlainCycles: uint64(c.plain_cycles),
 		ChosenDrafter: int(c.chosen_drafter), ChosenNodes: int(c.chosen_nodes), ChosenDepth: int(c.chosen_depth),
+		ForeseenVerified: uint64(c.foreseen_verified), ForeseenAccepted: uint64(c.foreseen_accepted),
 	}
 	for i := range out.Tried {
 		out.Tried[i], out.Taken[i] = uint64(c.tried[i]), uint64(c.taken[i])

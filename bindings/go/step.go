@@ -15,7 +15,7 @@ import (
 type Token struct {
 	ID      int32
 	Logprob float32 // log-softmax of the target's raw logits
-	Drafted bool    // a drafter had guessed it
+	Drafted bool    // it had been guessed, by a drafter or because of a grammar
 }
 
 // State is what a step came to.

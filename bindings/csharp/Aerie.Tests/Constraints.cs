@@ -172,6 +172,33 @@ namespace Aerie.Tests
                 string said = string.Concat(Spell(tokenizer, text).Where(c => !char.IsWhiteSpace(c)));
                 That(Regex.IsMatch(said, @"^\{""old"":(true|false),""name"":""(Tom|Ann)""\}$"), said);
                 IsText(ToItsEnd(drafted), text, "drafted");
+                string line = null;
+                using (Grammar oneLine = tokenizer.CreateJsonGrammar(schema, JsonLayout.OneLine))
+                    foreach (bool without in new[] { false, true })
+                        foreach (Drafter drafter in new[] { null, eagle })
+                        {
+                            SessionOptions options = Settings(drafter, 0.8f, 5);
+                            options.NoForesight = without;
+                            using (Session one = model.CreateSession(options))
+                            {
+                                one.Append(Prompt);
+                                one.SetGrammar(oneLine);
+                                said = Spell(tokenizer, ToItsEnd(one));
+                                That(Regex.IsMatch(said, @"^\{""old"": (true|false), ""name"": ""(Tom|Ann)""\}$"), said);
+                                line = line ?? said;
+                                Is(said, line);
+                                Statistics counts = one.Statistics;
+                                Is(counts.ForeseenAccepted == 0, without);
+                                That(counts.ForeseenVerified >= counts.ForeseenAccepted, "more than were verified");
+                            }
+                        }
+                using (Grammar compact = tokenizer.CreateJsonGrammar(schema, JsonLayout.Compact))
+                using (Session one = Start(model, null, 0.8f, 5))
+                {
+                    one.SetGrammar(compact);
+                    said = Spell(tokenizer, ToItsEnd(one));
+                    That(said.EndsWith("}", StringComparison.Ordinal) && !said.Any(char.IsWhiteSpace), said);
+                }
             }
         }
 
@@ -208,6 +235,7 @@ namespace Aerie.Tests
                 said = message(ErrorCode.Unsupported, () => tokenizer.CreateGrammar("root ::= root \"a\" | \"b\""));
                 That(said.Contains("root"), said);
                 Refused("end_tokens", () => tokenizer.CreateGrammar(List, -1));
+                Refused("json_layout", () => tokenizer.CreateJsonGrammar("{}", (JsonLayout)3));
                 message(ErrorCode.BadFormat, () => tokenizer.CreateJsonGrammar("{"));
                 said = message(ErrorCode.Unsupported, () => tokenizer.CreateJsonGrammar("{\"frobnicate\": 1}"));
                 That(said.Contains("frobnicate"), said);

@@ -119,6 +119,11 @@ namespace Aerie
         public bool IgnoreEos { get; set; }
         /// <summary>Further tokens that end the text; emitted, then stop.</summary>
         public int[] StopTokens { get; set; }
+        /// <summary>
+        /// What a grammar forces, or has usually come there, is left to the drafter, or to plain decode; to measure what
+        /// foresight brings. The text is the same.
+        /// </summary>
+        public bool NoForesight { get; set; }
 
         internal unsafe delegate int Call(aerie_session_options* options, aerie_error* error);
 
@@ -133,6 +138,7 @@ namespace Aerie
             o.draft_noise = (int)DraftNoise;
             o.verify = (int)Verify;
             o.ignore_eos = IgnoreEos ? 1 : 0;
+            o.no_foresight = NoForesight ? 1 : 0;
             o.n_stop_tokens = StopTokens == null ? 0 : StopTokens.Length;
             aerie_error e = AerieException.NewError();
             Drafter[] more = MoreDrafters ?? Array.Empty<Drafter>();

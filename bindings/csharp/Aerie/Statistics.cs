@@ -28,6 +28,8 @@ namespace Aerie
             ChosenDepth = s.chosen_depth;
             PlainCycles = (long)s.plain_cycles;
             for (int i = 0; i < ChosenCycles.Length; ++i) ChosenCycles[i] = (long)s.chosen_cycles[i];
+            ForeseenVerified = (long)s.foreseen_verified;
+            ForeseenAccepted = (long)s.foreseen_accepted;
             DraftPasses = (long)s.draft_passes;
             for (int i = 0; i < Tried.Length; ++i)
             {
@@ -77,6 +79,10 @@ namespace Aerie
         public long PlainCycles { get; }
         /// <summary>Cycles that asked drafter 0, 1, ...; the last counts all further ones.</summary>
         public long[] ChosenCycles { get; } = new long[8];
+        /// <summary>Of Verified: what a grammar forces, or has usually come there, and no drafter had guessed.</summary>
+        public long ForeseenVerified { get; }
+        /// <summary>Of these, emitted.</summary>
+        public long ForeseenAccepted { get; }
         /// <summary>Tokens emitted per full cycle.</summary>
         public double Tau { get { return FullCycles == 0 ? 0 : (double)FullEmitted / FullCycles; } }
     }

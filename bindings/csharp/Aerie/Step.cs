@@ -14,7 +14,7 @@ namespace Aerie
         public int Id { get; }
         /// <summary>Log-softmax of the target's raw logits.</summary>
         public float Logprob { get; }
-        /// <summary>A drafter had guessed it.</summary>
+        /// <summary>It had been guessed, by a drafter or because of a grammar.</summary>
         public bool Drafted { get; }
     }
 

@@ -90,8 +90,14 @@ namespace Aerie
         /// </summary>
         public Grammar CreateJsonGrammar(string schema, params int[] endTokens)
         {
+            return CreateJsonGrammar(schema, JsonLayout.Free, endTokens);
+        }
+
+        /// <summary>The same, laid out in a certain way.</summary>
+        public Grammar CreateJsonGrammar(string schema, JsonLayout layout, params int[] endTokens)
+        {
             if (schema == null) throw new ArgumentNullException("schema");
-            return new Grammar(this, Utf8.ToNative(schema, "schema"), endTokens, Methods.aerie_grammar_create_json);
+            return new Grammar(this, Utf8.ToNative(schema, "schema"), endTokens, Methods.aerie_grammar_create_json, layout);
         }
 
         public void Dispose()

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import itertools
+from array import array
 from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator
 
@@ -14,7 +15,8 @@ from .errors import Code, Error
 class Constraint:
     """For `Session.set_constraint`: derive from it. The session keeps a state for its text, any object, and copies it to look
     ahead. The functions are called on the thread that steps, for one session never two at a time. What they raise comes out
-    of the step, in a batch out of the session's `result()`; nothing committed is lost.
+    of the step, in a batch out of the session's `result()`; nothing committed is lost. Where a step looks ahead for drafts
+    alone, what is no KeyboardInterrupt or the like is ignored, and there are none.
     """
 
     def begin(self) -> Any:
@@ -40,6 +42,12 @@ class Constraint:
             if 0 <= token < 32 * len(mask):
                 mask[token // 32] |= 1 << token % 32
 
+    def forced(self, state: Any) -> Iterable[int]:
+        """Tokens that very likely come next, one behind the other, since no other text is left; the state stays as it is.
+        They are drafts: right ones save time, wrong ones cost it, and the text is the same. What it raises is ignored,
+        but for KeyboardInterrupt and the like. It is not called unless a class has its own."""
+        return ()
+
 
 _keys = itertools.count(1)  # of constraints and states: what C has in place of pointers
 _held: dict[int, "Held"] = {}
@@ -56,6 +64,8 @@ class Held:
     def set(self, session: ctypes.c_void_p) -> None:
         """Hand it to a session, which holds it from then on."""
         native = new(_native.aerie_constraint, user=self._key, **_functions)
+        if type(self.constraint).forced is not Constraint.forced:
+            native.forced = _forced
         _held[self._key] = self
         self._hold()
         try:
@@ -90,6 +100,14 @@ class Held:
 
     def _accept(self, state: int, token: int) -> Any:
         return self.constraint.accept(self._states[state], token)
+
+    def _forced(self, state: int, tokens: Any, capacity: int, n: Any) -> Any:
+        try:
+            drafts = array("i", itertools.islice(self.constraint.forced(self._states[state]), capacity))
+        except Exception:
+            return False
+        ctypes.memmove(tokens, drafts.tobytes(), drafts.itemsize * len(drafts))
+        n[0] = len(drafts)
 
     def _destroy(self, state: int) -> None:
         self._states.pop(state, None)
@@ -133,3 +151,4 @@ _functions = {
     "hold": _types["hold"](lambda user: _held[user]._hold()),
     "release": _types["release"](lambda user: _held[user]._drop()),
 }
+_forced = _types["forced"](_answering(Held._forced))

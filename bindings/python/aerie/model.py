@@ -42,9 +42,11 @@ class Model(Target):
         None: the model's own."""
         return Grammar(self.tokenizer, gbnf, end_tokens=self.info.eos_ids if end_tokens is None else end_tokens)
 
-    def json_grammar(self, schema: Any, *, end_tokens: Iterable[int] | None = None) -> Grammar:
-        """The same of JSON that a JSON Schema describes, given as text or as what json.loads makes of it."""
-        return Grammar.json(self.tokenizer, schema, end_tokens=self.info.eos_ids if end_tokens is None else end_tokens)
+    def json_grammar(self, schema: Any, *, end_tokens: Iterable[int] | None = None, layout: str = "free") -> Grammar:
+        """The same of JSON that a JSON Schema describes, given as text or as what json.loads makes of it. `layout`: "free",
+        "one-line" or "compact", as in Grammar.json."""
+        return Grammar.json(self.tokenizer, schema, end_tokens=self.info.eos_ids if end_tokens is None else end_tokens,
+                            layout=layout)
 
     def session(self, **options: Unpack[SessionOptions]) -> Session:
         """A new text; docs/python.md."""

@@ -38,7 +38,7 @@ class Finish(IntEnum):
 class Token(NamedTuple):
     id: int
     logprob: float  # log-softmax of the target's raw logits
-    drafted: bool   # a drafter had guessed it
+    drafted: bool   # it had been guessed, by a drafter or because of a constraint
 
 
 class Step(NamedTuple):
@@ -163,6 +163,7 @@ class SessionOptions(TypedDict, total=False):
     verify: str                 # "exact", "sampled"
     ignore_eos: bool            # end-of-text ids are ordinary tokens
     stop_tokens: Iterable[int]  # further tokens that end the text
+    foresight: bool             # False: what a constraint forces is left to the drafter, or to plain decode; the same text
 
 
 class Session(Handle):
@@ -193,7 +194,7 @@ class Session(Handle):
               drafter: Drafter | Sequence[Drafter] | None = None,
               sampling: Sampling | None = None, tree: Tree | str | None = None, max_context: int = 0,
               draft_noise: str = "shared", verify: str = "exact", ignore_eos: bool = False,
-              stop_tokens: Iterable[int] = (), **sampling_parts: Any) -> None:
+              stop_tokens: Iterable[int] = (), foresight: bool = True, **sampling_parts: Any) -> None:
         if sampling is not None and sampling_parts:
             raise TypeError("sampling: give it whole or in parts")
         sampling = sampling if sampling is not None else Sampling(**sampling_parts)
@@ -201,7 +202,7 @@ class Session(Handle):
         stop = list(stop_tokens)
         options = new(_native.aerie_session_options, max_context=max_context,
                       draft_noise=_named(_NOISES, draft_noise, "draft_noise"), verify=_named(_RULES, verify, "verify"),
-                      ignore_eos=int(ignore_eos), n_stop_tokens=len(stop))
+                      ignore_eos=int(ignore_eos), no_foresight=int(not foresight), n_stop_tokens=len(stop))
         options.sampling, options.tree = ctypes.pointer(_sampling(sampling)), ctypes.pointer(_tree(tree))
         options.stop_tokens = ctypes.cast(int32_array(stop), ctypes.POINTER(ctypes.c_int32))
         out = ctypes.c_void_p()

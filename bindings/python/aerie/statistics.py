@@ -31,6 +31,8 @@ class Statistics:
     chosen_depth: int
     plain_cycles: int
     chosen_cycles: tuple[int, ...]
+    foreseen_verified: int
+    foreseen_accepted: int
 
     @property
     def tau(self) -> float:

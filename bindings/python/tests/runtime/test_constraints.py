@@ -1,6 +1,7 @@
 """What may come next: biases, penalties, grammars, constraints."""
 
 import gc
+import itertools
 import json
 import math
 import re
@@ -9,7 +10,7 @@ import weakref
 
 import aerie
 from aerie import Code, Finish, constraint
-from case import Case, HEAD, PROMPT, ids, the_text
+from case import Case, DEMO, HEAD, PROMPT, ids, the_text
 
 LIST = 'root ::= " " [a-z]+ (", " [a-z]+) (", " [a-z]+) "."'
 IS_LIST = re.compile(r" [a-z]+, [a-z]+, [a-z]+\.")
@@ -108,6 +109,24 @@ class Constraints(Case):
         made = json.loads(texts[0])
         self.assertEqual(sorted(made), ["name", "old"])
         self.assertTrue(made["name"] in ("Tom", "Ann") and isinstance(made["old"], bool), made)
+        lines = []
+        for drafter in None, self.head:
+            for foresight in True, False:
+                session = self.session(temperature=0.8, seed=5, drafter=drafter, foresight=foresight)
+                session.set_constraint(self.model.json_grammar(schema, end_tokens=(), layout="one-line"))
+                self.assertEqual(self.said(session)[1], Finish.CONSTRAINT)
+                lines.append(self.spelled(session))
+                counts = session.statistics()
+                self.assertEqual(counts.foreseen_accepted > 0, foresight)
+                self.assertLessEqual(counts.foreseen_accepted, counts.foreseen_verified)
+        self.assertEqual(lines, [json.dumps(json.loads(lines[0]))] * 4)
+        session = self.session(temperature=0.8, seed=5)
+        session.set_constraint(self.model.json_grammar(schema, end_tokens=(), layout="compact"))
+        self.said(session)
+        compact = self.spelled(session)
+        self.assertEqual(compact, json.dumps(json.loads(compact), separators=(",", ":")))
+        with self.assertRaisesRegex(ValueError, "one-line"):
+            self.model.json_grammar(schema, layout="pretty")
 
     def test_grammar_closed_first(self):
         session, other = [self.session(drafter=drafter, **self.short_words()) for drafter in (self.head, None)]
@@ -223,11 +242,46 @@ class Own(Case):
             text = ids(session, 64)
         self.assertEqual(text, ids(self.session(temperature=0.8, seed=5, logit_bias={never: -math.inf}), 64))
 
+    def test_own_constraint_that_forces(self):
+        class Forcing(Counting):
+            def __init__(self, says):
+                super().__init__()
+                self.says = says
+
+            def forced(self, state):
+                return self.says(state[0])
+
+        def raising(n):
+            yield n
+            raise Failed
+
+        def said_by(own: Counting, drafter_of=lambda model: None) -> tuple[int, int]:
+            with aerie.Model(DEMO, self.runtime) as model:  # one that has not seen what usually comes
+                session = model.session(ignore_eos=True, tree="chain", temperature=0.8, seed=5, drafter=drafter_of(model))
+                session.append(PROMPT)
+                session.set_constraint(own)
+                self.assertEqual(ids(session, 30), list(range(40, 60)))
+                counts = session.statistics()
+                session.close()
+            self.assertEqual((len(own.states), constraint._held), (0, {}))
+            return counts.cycles, counts.foreseen_accepted
+
+        self.assertEqual(said_by(Counting()), (20, 0))
+        for says in lambda n: range(n, 60), lambda n: itertools.count(n), lambda n: [n]:  # more than it is asked for, and less
+            cycles, accepted = said_by(Forcing(says))
+            self.assertTrue(cycles <= 10 and accepted >= 10, (cycles, accepted))
+        for says in (lambda n: [n + 1, 7], lambda n: [-1], lambda n: [1 << 40], lambda n: ["word"], lambda n: None, raising,
+                     lambda n: 1 // 0):
+            self.assertEqual(said_by(Forcing(says)), (20, 0))
+        for says in lambda n: range(n, 60), lambda n: [n + 1, 7], raising:
+            said_by(Forcing(says), lambda model: model.drafter(HEAD))
+
     def test_constraint_that_fails(self):
         head = self.model.drafter(HEAD)
         for where in "copy", "allowed", "accept":
             for drafter in None, head:
-                session, counting = self.session(drafter=drafter), Counting(where)
+                # With foresight a cycle may pass by what cannot be copied, once sessions have learned what usually comes.
+                session, counting = self.session(drafter=drafter, foresight=where != "copy"), Counting(where)
                 session.set_constraint(counting)
                 for _ in range(2):
                     with self.assertRaisesRegex(Failed, where):
@@ -271,6 +325,18 @@ class Own(Case):
         session.set_constraint(Interrupted())
         with self.assertRaises(KeyboardInterrupt):
             ids(session, 20)
+
+    def test_an_interrupt_in_what_is_forced(self):
+        class Interrupted(Counting):
+            def forced(self, state):
+                raise KeyboardInterrupt
+
+        session = self.session()
+        session.set_constraint(Interrupted())
+        with self.assertRaises(KeyboardInterrupt):
+            ids(session, 20)
+        said = session.tokens()[len(PROMPT):]
+        self.assertEqual(said, list(range(40, 40 + len(said))))
 
     def test_constraints_on_threads(self):
         counting, said = Counting(), []

@@ -17,7 +17,8 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// clones to look ahead.
 ///
 /// Called on the thread that steps, for one session never two at a time; dropped on any. What a function fails with, or a
-/// panic in it, ends the step with [`Code::Plugin`](crate::Code::Plugin) and its message; nothing committed is lost.
+/// panic in it, ends the step with [`Code::Plugin`](crate::Code::Plugin) and its message; nothing committed is lost. Where a
+/// step looks ahead for drafts alone there are none then, and it goes on.
 pub trait Constraint: Clone + Send + 'static {
     /// Say which tokens may come here. None: the text ends ([`Finish::Constraint`](crate::Finish::Constraint)). The
     /// model's end-of-text ids are for where the text may end.
@@ -25,6 +26,14 @@ pub trait Constraint: Clone + Send + 'static {
 
     /// `token` came next. `false`: it may not, which is asked of drafted tokens; this clone is dropped then.
     fn accept(&mut self, token: i32) -> Result<bool, Failure>;
+
+    /// Tokens that very likely come here, one behind the other, since no other text is left; at most `most` are used.
+    /// They are drafts: right ones save time, wrong ones cost it, and the text is the same. Where it panics there
+    /// are none.
+    fn forced(&mut self, most: usize) -> Vec<i32> {
+        let _ = most;
+        Vec::new()
+    }
 }
 
 /// The tokens that may come: at first none. Those beyond the model's vocabulary are ignored.
@@ -85,6 +94,7 @@ impl<C: Constraint> Held<C> {
             destroy: Some(destroy::<C>),
             hold: Some(hold::<C>),
             release: Some(release::<C>),
+            forced: Some(forced::<C>),
         })
     }
 }
@@ -160,6 +170,26 @@ unsafe extern "C" fn allowed<C: Constraint>(user: *mut c_void, state: *mut c_voi
 
 unsafe extern "C" fn accept<C: Constraint>(user: *mut c_void, state: *mut c_void, token: i32) -> i32 {
     answer(user, "accept", || (*(state as *mut C)).accept(token))
+}
+
+unsafe extern "C" fn forced<C: Constraint>(
+    _user: *mut c_void,
+    state: *mut c_void,
+    tokens: *mut i32,
+    capacity: usize,
+    n: *mut usize,
+) -> i32 {
+    match catch_unwind(AssertUnwindSafe(|| (*(state as *mut C)).forced(capacity))) {
+        Ok(drafts) => {
+            *n = drafts.len().min(capacity);
+            std::ptr::copy_nonoverlapping(drafts.as_ptr(), tokens, *n);
+            sys::AERIE_OK
+        }
+        Err(thrown) => {
+            std::mem::forget(thrown); // dropping it may panic again
+            sys::AERIE_E_PLUGIN
+        }
+    }
 }
 
 /// What panics when it is dropped does so in vain.

@@ -28,6 +28,18 @@ impl Drop for Inner {
     }
 }
 
+/// How JSON is laid out. The less it leaves open, the faster the text comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JsonLayout {
+    /// As the model likes: a space or a line break with its indentation, or nothing, between tokens of JSON.
+    #[default]
+    Free,
+    /// In one line, with a space behind `:` and `,`.
+    OneLine,
+    /// Without white space.
+    Compact,
+}
+
 type Create = unsafe extern "C" fn(
     *mut sys::aerie_tokenizer,
     *const c_char,
@@ -40,18 +52,27 @@ impl Grammar {
     /// From GBNF, llama.cpp's notation, whose start is the rule `root`. [`Code::BadFormat`](crate::Code::BadFormat) names
     /// the line.
     pub fn gbnf(tokenizer: &Tokenizer, gbnf: &str, end_tokens: &[i32]) -> Result<Self> {
-        Self::create(sys::aerie_grammar_create, tokenizer, gbnf, end_tokens)
+        Self::create(sys::aerie_grammar_create, tokenizer, gbnf, end_tokens, JsonLayout::Free)
     }
 
     /// JSON that a JSON Schema describes; `{}` is any JSON. [`Code::Unsupported`](crate::Code::Unsupported) names a keyword
     /// that is not known.
     pub fn json(tokenizer: &Tokenizer, schema: &str, end_tokens: &[i32]) -> Result<Self> {
-        Self::create(sys::aerie_grammar_create_json, tokenizer, schema, end_tokens)
+        Self::json_with_layout(tokenizer, schema, end_tokens, JsonLayout::Free)
     }
 
-    fn create(create: Create, tokenizer: &Tokenizer, text: &str, end_tokens: &[i32]) -> Result<Self> {
+    /// The same, laid out in a certain way.
+    pub fn json_with_layout(tokenizer: &Tokenizer, schema: &str, end_tokens: &[i32], layout: JsonLayout) -> Result<Self> {
+        Self::create(sys::aerie_grammar_create_json, tokenizer, schema, end_tokens, layout)
+    }
+
+    fn create(create: Create, tokenizer: &Tokenizer, text: &str, end_tokens: &[i32], layout: JsonLayout) -> Result<Self> {
         let text = c_string(text)?;
-        let options = sized!(aerie_grammar_options { n_end_tokens: end_tokens.len() as i32, end_tokens: end_tokens.as_ptr() });
+        let options = sized!(aerie_grammar_options {
+            n_end_tokens: end_tokens.len() as i32,
+            end_tokens: end_tokens.as_ptr(),
+            json_layout: layout as i32,
+        });
         let mut raw = null_mut();
         check(|e| unsafe { create(tokenizer.raw(), text.as_ptr(), &options, &mut raw, e) })?;
         Ok(Grammar(Arc::new(Inner(raw))))

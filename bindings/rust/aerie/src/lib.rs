@@ -30,7 +30,7 @@ pub use constraint::{Allowed, Constraint, Failure};
 pub use error::{Code, Error, Result};
 pub use evaluate::Evaluation;
 pub use generate::Generate;
-pub use grammar::Grammar;
+pub use grammar::{Grammar, JsonLayout};
 pub use hooks::{Allocator, JobSystem, LogHook, LogLevel};
 pub use model::{Drafter, DrafterOptions, KvDtype, KvFull, Model, ModelInfo, ModelOptions, Progress};
 pub use options::{DraftNoise, Policy, Sampling, SessionOptions, Tree, Verify};

@@ -159,6 +159,9 @@ pub struct SessionOptions {
     pub ignore_eos: bool,
     /// Further tokens that end the text; they are emitted.
     pub stop_tokens: Vec<i32>,
+    /// What a constraint forces, or has usually come there, is left to the drafter, or to plain decode; to measure what
+    /// foresight brings. The text is the same.
+    pub no_foresight: bool,
 }
 
 impl SessionOptions {
@@ -177,6 +180,7 @@ impl SessionOptions {
                     n_stop_tokens: self.stop_tokens.len() as i32,
                     stop_tokens: self.stop_tokens.as_ptr(),
                     n_more_drafters: more.len() as i32,
+                    no_foresight: self.no_foresight as i32,
                     more_drafters: more.as_ptr(),
                 }))
             })

@@ -52,6 +52,10 @@ pub struct Statistics {
     pub plain_cycles: u64,
     /// Cycles that asked each drafter; the last place counts all further ones.
     pub chosen_cycles: [u64; 8],
+    /// Of the verified nodes: what a constraint forces, or has usually come there, and no drafter had guessed.
+    pub foreseen_verified: u64,
+    /// Of these, emitted.
+    pub foreseen_accepted: u64,
 }
 
 impl Statistics {
@@ -80,6 +84,8 @@ impl Statistics {
             chosen_depth: s.chosen_depth as u32,
             plain_cycles: s.plain_cycles,
             chosen_cycles: s.chosen_cycles,
+            foreseen_verified: s.foreseen_verified,
+            foreseen_accepted: s.foreseen_accepted,
         }
     }
 

@@ -28,7 +28,7 @@ impl Token {
         self.0.logprob
     }
 
-    /// A drafter had guessed it.
+    /// It had been guessed, by a drafter or because of a constraint.
     pub fn drafted(&self) -> bool {
         self.0.drafted != 0
     }

@@ -151,6 +151,27 @@ fn json_schema() {
     let forms = ["true", "false"].iter().flat_map(|old| ["Tom", "Ann"].map(|name| format!(r#"{{"old":{old},"name":"{name}"}}"#)));
     assert!(forms.into_iter().any(|form| form == text), "{text}");
     assert_eq!(say(Some(head(&model))).0, tokens);
+    let line = Grammar::json_with_layout(&tokenizer, schema, &[], JsonLayout::OneLine).unwrap();
+    let mut lines = Vec::new();
+    for no_foresight in [false, true] {
+        for drafter in [None, Some(head(&model))] {
+            let mut session = model.session(&SessionOptions { no_foresight, ..options(0.8, 5, drafter) }).unwrap();
+            session.append(&PROMPT).unwrap();
+            session.set_grammar(&line).unwrap();
+            lines.push(text_of(&tokenizer, &to_its_end(&mut session).0));
+            let counts = session.statistics().unwrap();
+            assert_eq!(counts.foreseen_accepted == 0, no_foresight);
+            assert!(counts.foreseen_verified >= counts.foreseen_accepted);
+        }
+    }
+    let forms =
+        ["true", "false"].iter().flat_map(|old| ["Tom", "Ann"].map(|name| format!(r#"{{"old": {old}, "name": "{name}"}}"#)));
+    assert!(forms.into_iter().any(|form| lines == [&form[..]; 4]), "{lines:?}");
+    let compact = Grammar::json_with_layout(&tokenizer, schema, &[], JsonLayout::Compact).unwrap();
+    let mut session = prompted(&model, 0.8, 5, None);
+    session.set_grammar(&compact).unwrap();
+    let text = text_of(&tokenizer, &to_its_end(&mut session).0);
+    assert!(text.ends_with('}') && !text.contains(char::is_whitespace), "{text}");
 }
 
 #[test]
@@ -294,13 +315,64 @@ fn own_constraint() {
     assert_eq!(text, generate(&mut sampled(&model, &forbids, None), 64));
 }
 
+/// Counting that says what it forces.
+#[derive(Clone)]
+struct Forcing(Counting, fn(i32) -> Vec<i32>);
+
+impl Constraint for Forcing {
+    fn allowed(&mut self, tokens: &mut Allowed<'_>) -> Result<(), Failure> {
+        self.0.allowed(tokens)
+    }
+
+    fn accept(&mut self, token: i32) -> Result<bool, Failure> {
+        self.0.accept(token)
+    }
+
+    fn forced(&mut self, most: usize) -> Vec<i32> {
+        assert!(most > 0);
+        self.1(self.0.next)
+    }
+}
+
+#[test]
+fn own_constraint_that_forces() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    // How many cycles, and what was foreseen. In a model that has not seen what usually comes.
+    let said_by = |says: fn(i32) -> Vec<i32>, drafted: bool| {
+        let model = runtime().open_model(model_path("demo.aerie"), ModelOptions::default()).unwrap();
+        let mut session = prompted(&model, 0.8, 5, drafted.then(|| head(&model)));
+        session.set_constraint(Forcing(Counting::new(&alive, None), says)).unwrap();
+        assert_eq!(to_its_end(&mut session), ((40..60).collect(), Some(Finish::Constraint)));
+        let counts = session.statistics().unwrap();
+        drop(session);
+        assert_eq!(alive.load(SeqCst), 0);
+        (counts.cycles, counts.foreseen_accepted)
+    };
+    let truth = |next| (next..60).collect();
+    let too_many = |next| (next..next + 1000).collect();
+    let other = |next| vec![next + 1, 7];
+    let panics = |next: i32| panic!("at {next}");
+    for says in [truth, too_many, |next| vec![next]] {
+        let (cycles, accepted) = said_by(says, false);
+        assert!(cycles <= 10 && accepted >= 10, "{cycles} cycles, {accepted} of them foreseen");
+        said_by(says, true);
+    }
+    for says in [|_| Vec::new(), other, |_| vec![-1], panics] {
+        assert_eq!(said_by(says, false), (20, 0));
+        said_by(says, true);
+    }
+}
+
 #[test]
 fn constraint_that_fails() {
     let model = demo();
     let alive = Arc::new(AtomicUsize::new(0));
     for (fails, words) in [("allowed", "not after 44"), ("panic", "at 45"), ("clone", "no 45")] {
         for drafter in [None, Some(head(&model))] {
-            let mut session = prompted(&model, 0.8, 5, drafter);
+            // With foresight a cycle may pass by what cannot be cloned, once sessions have learned what usually comes.
+            let how = SessionOptions { no_foresight: fails == "clone", ..options(0.8, 5, drafter) };
+            let mut session = model.session(&how).unwrap();
+            session.append(&PROMPT).unwrap();
             session.set_constraint(Counting::new(&alive, Some(fails))).unwrap();
             let said: Vec<_> = session.generate(20).map(|t| t.map(|t| t.id()).map_err(|e| (e.code(), e.to_string()))).collect();
             let (code, message) = said.last().unwrap().clone().unwrap_err();
