@@ -373,7 +373,8 @@ typedef struct aerie_constraint {
   aerie_hold_fn hold;    /* as in aerie_token_source */
   aerie_hold_fn release;
   /* May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
-   * `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is. */
+   * `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it
+   * is. An answer other than AERIE_OK, and one of copy or accept for a text that has not come yet, means: nothing is foreseen. */
   int32_t (*forced)(void *user, void *state, int32_t *tokens, size_t capacity, size_t *n);
 } aerie_constraint;
 
