@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/import/hf_config.h"
 #include "core/import/layer.h"

@@ -1,6 +1,6 @@
 // libFuzzer: the body of a cost table under a checksum that fits, and the bytes as they are.
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/cost_table_fuzz.cc
-//     core/cost/cost_*.cc core/platform/{file_posix,json_document}.cc $(pkg-config --cflags --libs libxxhash) -o cost_table_fuzz
+//     core/cost/cost_*.cc core/platform/file_posix.cc $(pkg-config --cflags --libs libxxhash) -o cost_table_fuzz
 #include <xxhash.h>
 
 #include <cstdint>

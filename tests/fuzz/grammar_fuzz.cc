@@ -1,6 +1,6 @@
 // libFuzzer: a grammar, GBNF or JSON Schema, and a text of bytes: what the mask allows is what is accepted, in bounded time.
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/grammar_fuzz.cc
-//     core/text/grammar/*.cc core/text/*.cc core/platform/{json_document,utf8}.cc $(pkg-config --cflags --libs libpcre2-8) -o grammar_fuzz
+//     core/text/grammar/*.cc core/text/*.cc core/platform/utf8.cc $(pkg-config --cflags --libs libpcre2-8) -o grammar_fuzz
 // Layout: kind u8, text length u8, text, grammar.
 #include <cstdint>
 #include <cstdlib>

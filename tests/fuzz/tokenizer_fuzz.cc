@@ -1,6 +1,6 @@
 // libFuzzer: a blob, a tokenizer.json, tokenizer.bin or tokenizer.model, then text through what it gives.
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/tokenizer_fuzz.cc
-//     core/text/*.cc core/platform/{json_document,utf8}.cc $(pkg-config --cflags --libs libpcre2-8) -o tokenizer_fuzz
+//     core/text/*.cc core/platform/utf8.cc $(pkg-config --cflags --libs libpcre2-8) -o tokenizer_fuzz
 // Layout: kind u8, text length u8, text, tokenizer.
 #include <cstdint>
 #include <cstdlib>
