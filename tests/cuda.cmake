@@ -5,7 +5,7 @@ add_library(aerie_cuda_emulated STATIC ${emulated} ${PROJECT_SOURCE_DIR}/kernels
             ${PROJECT_SOURCE_DIR}/kernels/cuda/graphs.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/cuda_device.cc)
 target_include_directories(aerie_cuda_emulated PUBLIC ${PROJECT_SOURCE_DIR})
 target_compile_options(aerie_cuda_emulated PRIVATE -xc++ -Wno-unknown-pragmas)
-if(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+if(NOT AERIE_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")  # with sanitizers it takes longer to compile than it saves
   target_compile_options(aerie_cuda_emulated PRIVATE -O2)  # as hot as aerie_kernels
 endif()
 target_compile_definitions(aerie_cuda_emulated PUBLIC AERIE_CUDA_EMULATION="tests/support/cuda_emulation/kernel.h")

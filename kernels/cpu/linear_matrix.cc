@@ -9,11 +9,11 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/linear_matrix-inl.h"  // for every target: its guard takes turns
 
 // The target that has_matrix_unit asks for.
 #if HWY_TARGET == HWY_AVX3_DL
 #include "kernels/cpu/amx_tiles.h"
-#include "kernels/cpu/linear_matrix-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace aerie::kernels::cpu {

@@ -7,8 +7,11 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 // The targets come before Highway.
@@ -29,11 +32,18 @@ using aerie::test::RoundsAsCpu;
 using Floats = std::vector<float>;
 using Ints = std::vector<int32_t>;
 
+// Drawn once for all instruction sets and threads: not optimised and with sanitizers, that takes longer than what is tested.
 inline Floats random_floats(size_t n, uint32_t seed, float scale = 1.0f) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal(0.0f, scale);
-  Floats v(n);
-  for (float& x : v) x = normal(rng);
+  static std::mutex mutex;
+  static auto& drawn = *new std::map<std::tuple<size_t, uint32_t, float>, Floats>();  // threads may end late
+  const std::lock_guard<std::mutex> lock(mutex);
+  Floats& v = drawn[{n, seed, scale}];
+  if (v.size() != n) {
+    std::mt19937 rng(seed);
+    std::normal_distribution<float> normal(0.0f, scale);
+    v.resize(n);
+    for (float& x : v) x = normal(rng);
+  }
   return v;
 }
 
