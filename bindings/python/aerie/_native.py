@@ -317,7 +317,7 @@ class aerie_constraint(Structure):
         ("destroy", CFUNCTYPE(None, c_void_p, c_void_p)),
         ("hold", aerie_hold_fn),  # as in aerie_token_source
         ("release", aerie_hold_fn),
-        ("forced", CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t))),  # May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
+        ("forced", CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t))),  # May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is. An answer other than AERIE_OK, and one of copy or accept for a text that has not come yet, means: nothing is foreseen.
     ]
 
 

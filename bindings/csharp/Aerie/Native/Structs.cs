@@ -300,7 +300,8 @@ namespace Aerie.Native
         internal IntPtr release;
         /// <summary>
         /// May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
-        /// `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
+        /// `capacity`, *n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it
+        /// is. An answer other than AERIE_OK, and one of copy or accept for a text that has not come yet, means: nothing is foreseen.
         /// </summary>
         internal IntPtr forced;
     }

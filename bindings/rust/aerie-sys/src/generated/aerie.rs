@@ -492,7 +492,8 @@ pub struct aerie_constraint {
     /// `aerie_hold_fn release`
     pub release: aerie_hold_fn,
     /// May be NULL. Tokens that very likely come next, one behind the other, since the constraint leaves no other text: at most
-    /// `capacity`, \*n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it is.
+    /// `capacity`, \*n of them. They are drafts, which cost a row of a pass each; a wrong one is no error. The state stays where it
+    /// is. An answer other than AERIE_OK, and one of copy or accept for a text that has not come yet, means: nothing is foreseen.
     pub forced: Option<unsafe extern "C" fn(user: *mut c_void, state: *mut c_void, tokens: *mut i32, capacity: usize, n: *mut usize) -> i32>,
 }
 default_is_zero!(aerie_constraint);
