@@ -88,6 +88,7 @@ class Parser {
   Status if_statement();
   Status set_statement();
   Status with_statement();
+  Status captured(std::string_view end_tag, size_t* behind);
   Status filter_statement();
   Status generation();
   // parser_loop.cc

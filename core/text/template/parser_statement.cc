@@ -166,19 +166,8 @@ Status Parser::set_statement() {
   // {% set x %}...{% endset %}, with filters or without.
   if (more) return fail("only a single name can be set to what is between {% set %} and {% endset %}", Code::unsupported);
   at_ = targets + 1;
-  const size_t filters = at_;
-  std::string_view end;
-  while (peek().kind != TokenKind::tag_end && peek().kind != TokenKind::end) ++at_;
-  AERIE_TRY(expect_tag_end());
-  emit(Op::capture_begin);
-  emit(Op::scope_begin);
-  around_.push_back({Around::capture, {}, 0, 0});
-  AERIE_TRY(body({"endset"}, &end));
-  around_.pop_back();
-  emit(Op::scope_end);
-  emit(Op::capture_end);
-  const size_t behind = at_;
-  at_ = filters;
+  size_t behind = 0;
+  AERIE_TRY(captured("endset", &behind));
   AERIE_TRY(filters_and_tests());
   if (peek().kind != TokenKind::tag_end) return expected("\"%}\"");
   at_ = targets;
@@ -187,7 +176,8 @@ Status Parser::set_statement() {
   return expect_tag_end();
 }
 
-Status Parser::filter_statement() {
+// What is between this tag and the one that ends it, as a text. Filters of the tag are read afterwards: at_ is where they are.
+Status Parser::captured(std::string_view end_tag, size_t* behind) {
   const size_t filters = at_;
   std::string_view end;
   while (peek().kind != TokenKind::tag_end && peek().kind != TokenKind::end) ++at_;
@@ -195,12 +185,18 @@ Status Parser::filter_statement() {
   emit(Op::capture_begin);
   emit(Op::scope_begin);
   around_.push_back({Around::capture, {}, 0, 0});
-  AERIE_TRY(body({"endfilter"}, &end));
+  AERIE_TRY(body({end_tag}, &end));
   around_.pop_back();
   emit(Op::scope_end);
   emit(Op::capture_end);
-  const size_t behind = at_;
+  *behind = at_;
   at_ = filters;
+  return {};
+}
+
+Status Parser::filter_statement() {
+  size_t behind = 0;
+  AERIE_TRY(captured("endfilter", &behind));
   AERIE_TRY(filter());
   AERIE_TRY(filters_and_tests());
   if (peek().kind != TokenKind::tag_end) return expected("\"%}\"");
