@@ -10,11 +10,11 @@
 
 #include "core/cost/cost_table.h"
 #include "core/kv/prefix_index.h"
-#include "core/sampling/successors.h"
 #include "core/model/decoder.h"
 #include "core/model/plan.h"
 #include "core/model/rows.h"
 #include "core/package/package.h"
+#include "core/sampling/successors.h"
 
 namespace aerie {
 

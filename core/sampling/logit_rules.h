@@ -42,8 +42,8 @@ class LogitRules {
   // Which of `tokens`, drafted behind `path`, which follows the text, may come: the first `most` of them.
   Status find_allowed(std::span<const int32_t> path, std::span<const int32_t> tokens, size_t most, std::vector<size_t>* out) const;
 
-  // Looks at what may come behind the text, ahead of a walk. A failure on the way is an answer like "no": the walk meets it again,
-  // and tells it then.
+  // Looks at what may come behind the text, ahead of a walk. A failure on the way is an answer like "no": a walk that comes by it
+  // meets it again, and tells it then.
   class Scout {
    public:
     // It comes next. False: it may not, or nobody can say; the scout stays where it was, or has no way on.

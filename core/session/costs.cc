@@ -195,8 +195,9 @@ void Session::draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool ro
 void Session::tell_outcome() {
   if (!policy_->wants_costs() || all_foreseen_) return;
   frontier_.clear();
-  for (size_t i = 0; i < steps_drafted(); ++i) frontier_.push_back(rows_.node[static_cast<size_t>(steps_[i].row)]);
-  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_[frontier_.size() - 1].token, cycle_ms_, selected_});
+  const size_t drafted = steps_drafted();
+  for (size_t i = 0; i < drafted; ++i) frontier_.push_back(rows_.node[static_cast<size_t>(steps_[i].row)]);
+  if (!choosing_ || !plain_) policy_->outcome(tree_, {frontier_, steps_[drafted - 1].token, cycle_ms_, selected_});
   if (choosing_) tell_others();
 }
 

@@ -16,6 +16,23 @@ constexpr float kLikely = 0.25f;           // leaves of a lower value are not go
 constexpr double kNewestCycle = 1.0 / 16;  // weight in the mean
 }  // namespace
 
+// What comes behind `last`, and how likely: the forced token, if there is one, or what has come there more surely. The scout takes it.
+Session::Foreseen Session::likely_next(LogitRules::Scout* scout, int32_t last, int32_t forced) const {
+  float share = forced >= 0 ? kForced : 0, rest = 1;
+  const Successors::Guesses guesses = model_->successors().after(last);
+  for (const auto& g : guesses) rest += g.weight;
+  for (const auto& g : guesses) {
+    if (g.weight / rest < std::max(share, kLeastShare)) break;
+    if (g.token == forced) {
+      share = g.weight / rest;
+      break;
+    }
+    if (scout->take(g.token)) return {g.token, g.weight / rest};
+    rest -= g.weight;  // it may not come here: what has come elsewhere says nothing
+  }
+  return scout->take(forced) ? Foreseen{forced, share} : Foreseen{-1, 0};
+}
+
 void Session::foresee(int32_t row, std::vector<Foreseen>* out) {
   out->clear();
   LogitRules::Scout scout = rules_.scout();
@@ -24,29 +41,18 @@ void Session::foresee(int32_t row, std::vector<Foreseen>* out) {
     path_[static_cast<size_t>(rows_.depth[static_cast<size_t>(a)]) - 1] = rows_.token[static_cast<size_t>(a)];
   for (const int32_t t : path_)
     if (!scout.take(t)) return;
-  float value = row == 0 ? 1 : value_of(row);
+  float value = value_of(row);
   int32_t last = rows_.token[static_cast<size_t>(row)];
   size_t next = 0;  // of forced_; at its end nothing is known to be forced
   scout.find_forced(kMostForeseen, &forced_);
   while (out->size() < kMostForeseen) {
-    const bool forced = next < forced_.size();
-    int32_t token = forced ? forced_[next] : -1;
-    float share = forced ? kForced : 0, rest = 1;
-    const Successors::Guesses guesses = model_->successors().after(last);
-    for (const auto& g : guesses) rest += g.weight;
-    bool taken = false;
-    for (const auto& g : guesses) {
-      if (g.weight / rest < std::max(share, kLeastShare)) break;
-      if (g.token == token) share = std::max(share, g.weight / rest);
-      else if (scout.take(g.token)) taken = true, token = g.token, share = g.weight / rest;
-      if (taken || g.token == token) break;
-      rest -= g.weight;  // it may not come here: what has come elsewhere says nothing
-    }
-    value *= share;
-    if (token < 0 || value < kLeastValue || finish_of(token) != Finish::none || (!taken && !scout.take(token))) return;
-    out->push_back({token, value});
-    last = token;
-    if (forced && token == forced_[next] && ++next < forced_.size()) continue;
+    const int32_t forced = next < forced_.size() ? forced_[next] : -1;
+    const Foreseen f = likely_next(&scout, last, forced);
+    value *= f.value;
+    if (f.token < 0 || value < kLeastValue || finish_of(f.token) != Finish::none) return;
+    out->push_back({f.token, value});
+    last = f.token;
+    if (f.token == forced && ++next < forced_.size()) continue;
     next = 0;
     scout.find_forced(kMostForeseen, &forced_);
   }

@@ -287,6 +287,7 @@ class Session {
   Status ruled_result();
   // foresee.cc: what a constraint leaves no choice about, or as good as none
   bool foresees() const { return rules_.constrained() && !options_.sampled_rule && options_.foresight; }
+  Foreseen likely_next(LogitRules::Scout* scout, int32_t last, int32_t forced) const;
   void foresee(int32_t row, std::vector<Foreseen>* out);
   bool enough_is_foreseen();
   void put_foreseen_first();

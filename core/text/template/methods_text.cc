@@ -36,6 +36,15 @@ Status bounded(const Value& v, const Value& start, const Value& stop, std::strin
   return {};
 }
 
+// What is looked for, in p[0]; the text that it is looked for in, and the characters in front of that.
+Status search(Context& c, Value* p, const char* method, const Value& v, const Arguments& a, std::string_view* wanted, std::string_view* text,
+              int64_t* before) {
+  AERIE_TRY(a.bind(method, {"sub", "start", "end"}, 1, p));
+  AERIE_TRY(as_text(method, p[0], wanted));
+  c.heap->spend(v.text().size() / 4);
+  return bounded(v, p[1], p[2], text, before);
+}
+
 }  // namespace
 
 Status text_case(Context& c, const Value& v, const Arguments& a, Value* out, std::string (*f)(std::string_view)) {
@@ -116,12 +125,9 @@ Status text_cut(Context&, const Value& v, const Arguments& a, Value* out, bool e
 
 Status text_find(Context& c, const Value& v, const Arguments& a, Value* out, bool right, bool must) {
   Value p[3];
-  AERIE_TRY(a.bind("find", {"sub", "start", "end"}, 1, p));
   std::string_view wanted, text;
-  AERIE_TRY(as_text("find", p[0], &wanted));
   int64_t before = 0;
-  AERIE_TRY(bounded(v, p[1], p[2], &text, &before));
-  c.heap->spend(v.text().size() / 4);
+  AERIE_TRY(search(c, p, "find", v, a, &wanted, &text, &before));
   const size_t at = before < 0 ? std::string_view::npos : right ? text.rfind(wanted) : text.find(wanted);
   if (at == std::string_view::npos && must) return type_error("index: the text is not there");
   *out = Value::integer(at == std::string_view::npos ? -1 : before + static_cast<int64_t>(character_count(text.substr(0, at))));
@@ -130,12 +136,9 @@ Status text_find(Context& c, const Value& v, const Arguments& a, Value* out, boo
 
 Status text_count(Context& c, const Value& v, const Arguments& a, Value* out) {
   Value p[3];
-  AERIE_TRY(a.bind("count", {"sub", "start", "end"}, 1, p));
   std::string_view wanted, text;
-  AERIE_TRY(as_text("count", p[0], &wanted));
   int64_t before = 0;
-  AERIE_TRY(bounded(v, p[1], p[2], &text, &before));
-  c.heap->spend(v.text().size() / 4);
+  AERIE_TRY(search(c, p, "count", v, a, &wanted, &text, &before));
   int64_t n = 0;
   if (before >= 0 && wanted.empty()) n = static_cast<int64_t>(character_count(text)) + 1;
   else if (before >= 0)

@@ -24,15 +24,18 @@ def runs(pairs):
     return out
 
 
-def table(name, rows):
-    texts = ["{" + ", ".join(f"0x{x:X}" if i < 2 else str(x) for i, x in enumerate(r)) + "}," for r in rows]
+def array(declaration, texts):
     lines, line = [], "   "
     for t in texts:
         if len(line) + 1 + len(t) > 138:
             lines.append(line)
             line = "   "
         line += " " + t
-    return [f"constexpr {name}[] = {{", *lines, line, "};"]
+    return [f"constexpr {declaration}[] = {{", *lines, line, "};"]
+
+
+def table(name, rows):
+    return array(name, ["{" + ", ".join(f"0x{x:X}" if i < 2 else str(x) for i, x in enumerate(r)) + "}," for r in rows])
 
 
 def special(f):
@@ -40,14 +43,7 @@ def special(f):
 
 
 def special_table(name, rows):
-    texts = [f'{{0x{c:X}, "' + "".join(f"\\x{b:02x}" for b in t) + '"},' for c, t in rows]
-    lines, line = [], "   "
-    for t in texts:
-        if len(line) + 1 + len(t) > 138:
-            lines.append(line)
-            line = "   "
-        line += " " + t
-    return [f"constexpr Special {name}[] = {{", *lines, line, "};"]
+    return array(f"Special {name}", [f'{{0x{c:X}, "' + "".join(f"\\x{b:02x}" for b in t) + '"},' for c, t in rows])
 
 
 def simple(f):

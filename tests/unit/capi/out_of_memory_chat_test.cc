@@ -27,34 +27,17 @@ TEST_F(OutOfMemoryChat, OneErrorAndNothingIsLost) {
     aerie_chat_template* made = nullptr;
     std::string out(4096, '\0');
     size_t size = 0;
-    const auto insist = [&](const std::function<int32_t()>& call) {
-      const int32_t code = call();
-      if (code == AERIE_OK) return;
-      Shortage::end();
-      ++*failures;
-      EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << err.message;
-      ASSERT_EQ(call(), AERIE_OK) << err.message;
-    };
     const std::function<int32_t()> calls[] = {
         [&] { return aerie_chat_template_create(text.data(), text.size(), tokenizer, nullptr, &made, &err); },
         [&] { return aerie_chat_template_render(made, &options, out.data(), out.size(), &size, &err); },
     };
     Shortage::begin(at, length);
-    for (const auto& call : calls) insist(call);
+    for (const auto& call : calls) Shortage::insist(call, err, failures);
     const bool reached = Shortage::end();
     aerie_chat_template_release(made);
     return reached;
   };
-  int failures = 0;
-  for (const int64_t length : {int64_t{1}, Shortage::kForEver}) {
-    int64_t at = Shortage::first(length);
-    for (int before = -1; failures > before; at = Shortage::next(at, 24)) {
-      before = failures;
-      if (run(at, length, &failures) && failures == before) ++failures;  // one that does without: a sort's scratch
-      ASSERT_FALSE(HasFailure()) << "allocation " << at;
-    }
-  }
-  EXPECT_GT(failures, 25);
+  EXPECT_GT(Shortage::each(run), 25);
 }
 
 }  // namespace

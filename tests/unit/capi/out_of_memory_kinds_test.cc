@@ -81,16 +81,7 @@ struct OpenedKind {
     aerie_session* session = nullptr;
     std::vector<int32_t> said;
     said.reserve(1024);
-    const auto insist = [&](auto&& call) {
-      int32_t code = call();
-      if (code == AERIE_OK) return;
-      Shortage::end();
-      ++*failures;
-      EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << err.message;
-      EXPECT_EQ(err.code, code);
-      code = call();
-      EXPECT_EQ(code, AERIE_OK) << err.message;
-    };
+    const auto insist = [&](const auto& call) { Shortage::insist(call, err, failures); };
     Shortage::begin(at, length);
     insist([&] { return settings.create(model, &session, &err); });
     insist([&] { return aerie_session_append(session, kPrompt.data(), kPrompt.size(), &err); });

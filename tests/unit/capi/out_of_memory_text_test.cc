@@ -27,14 +27,8 @@ struct Words {
   }
   // What fails is tried once more when there is memory.
   template <class F>
-  void insist(F&& call) {
-    const int32_t code = call();
-    if (code == AERIE_OK) return;
-    Shortage::end();
-    ++failures;
-    EXPECT_EQ(code, AERIE_E_OUT_OF_MEMORY) << err.message;
-    EXPECT_EQ(err.code, code);
-    ASSERT_EQ(call(), AERIE_OK) << err.message;
+  void insist(const F& call) {
+    Shortage::insist(call, err, &failures);
   }
   void open(const void* blob, size_t size) {
     insist([&] { return aerie_tokenizer_create(blob, size, &tokenizer, &err); });
