@@ -41,8 +41,8 @@ struct CopyRows { Tensor src; const int32_t* src_index; Tensor dst; const int32_
 
 // ---- dense ----------------------------------------------------------------------------------
 
-// out[r] = table[ids[r]] as f32. table: (V, H) any dtype, either layout. ids: i32[R].
-struct Embed { Tensor table; const int32_t* ids; Tensor out; };
+// out[r] = table[ids[r]] as f32, times scale. table: (V, H) any dtype, either layout. ids: i32[R].
+struct Embed { Tensor table; const int32_t* ids; Tensor out; float scale = 1; };
 // out[r] = x[r] * rsqrt(mean(x[r]^2) + eps) * weight. weight: (1, H) f32. out may be x. With `heads` the columns are so many
 // vectors side by side, each normed by itself with the same weight (1, H / heads).
 struct RmsNorm { Tensor x; Tensor weight; float eps; Tensor out; int32_t heads = 1; };
@@ -82,8 +82,8 @@ enum class Activation : uint8_t { silu, gelu_tanh, relu };
 struct Activate { Tensor x; Activation kind; Tensor out; };
 // gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up.
 struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; };
-// out = a + b, elementwise (R, N). out may be a.
-struct Add { Tensor a; Tensor b; Tensor out; };
+// out = a + b * scale, elementwise (R, N), the product rounded by itself. out may be a.
+struct Add { Tensor a; Tensor b; Tensor out; float scale = 1; };
 
 // ---- attention ------------------------------------------------------------------------------
 
@@ -118,6 +118,7 @@ constexpr int64_t kv_element_bytes(DType t) { return t == DType::int8 ? 1 : t ==
 // What each row may look at: first the committed positions [0, ctx_len[r]) of its sequence through
 // the page table, then tail_len[r] explicit slots: its ancestors by depth and itself (absolute
 // positions ctx_len[r], ctx_len[r] + 1, ...). A plain row has no tail and ctx_len = position + 1.
+// With a window a row looks at no more than the last `window` of all these, itself among them.
 struct AttentionRows {
   const int32_t* pages = nullptr;       // (S, page_stride): page id of positions [32 i, 32 i + 32)
   int32_t page_stride = 0;
@@ -127,10 +128,12 @@ struct AttentionRows {
   const int32_t* tail_len = nullptr;    // i32[R]
   const int32_t* tail_slots = nullptr;
   int32_t sequences = 0;                // of which the rows are; 0: not said. Decides who does what, and no bit
+  int32_t window = 0;                   // positions; 0: all
 };
 
 // angles[r] = {cos(p f_0) .. cos(p f_{h-1}), sin(p f_0) .. sin(p f_{h-1})} * scale, p = positions[r],
-// h = inv_freq.cols = head_dim / 2 (inv_freq f32). Computed in double, rounded once.
+// h = inv_freq.cols = head_dim / 2 (inv_freq f32). Computed in double, rounded once. Where f_i is 0 they are 1 and 0, whatever the
+// scale: such a pair is not rotated.
 struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tensor angles; };
 // qkv: (R, (heads + 2 kv_heads) * head_dim) as [q | k | v]. Rotates q in place (rotate-half pairs
 // i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`.
@@ -146,8 +149,8 @@ struct Attention {
   float scale;
   Tensor out;
   // Absent, or working memory (R * n, heads * (head_dim + 2)) for n spans, as many as the longest row has or more.
-  // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r reaches
-  // it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
+  // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r looks at
+  // any of it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
   Tensor partial;
 };
 // out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without.
