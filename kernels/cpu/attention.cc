@@ -53,43 +53,51 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
   const auto state = [&](int64_t r, int64_t g) {
     return m.states + ((r - t.begin) * group + g) * (kStateValues + padded);
   };
-  const auto query = [&](int64_t r, int64_t g, int64_t n) {
+  const auto query = [&](int64_t r, int64_t g, int64_t from, int64_t n) {
     const float* q = static_cast<const float*>(op.q.data) + r * op.q.stride + (t.kv_head * group + g) * dim;
-    return Query{q, state(r, g), n};
+    return Query{q, state(r, g), from, n};
   };
-  const int64_t start = t.span * kSpanSlots;
+  const int64_t start = t.span * kSpanSlots, end = start + kSpanSlots;
   int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, paged = 0, all_paged = shortest;
+  int64_t earliest = shortest, all_from = 0;  // from where on any row looks, and all
   for (int64_t r = t.begin; r < t.end; ++r) {
     shortest = std::min(shortest, row_length(a, r));
     longest = std::max(longest, row_length(a, r));
     paged = std::max<int64_t>(paged, a.ctx_len[r]);
     all_paged = std::min<int64_t>(all_paged, a.ctx_len[r]);
+    earliest = std::min(earliest, row_first(a, r));
+    all_from = std::max(all_from, row_first(a, r));
     for (int64_t g = 0; g < group; ++g) {
       float* s = state(r, g);
       std::fill(s, s + kStateValues + padded, 0.0f);
       s[0] = -std::numeric_limits<float>::infinity();
     }
   }
+  const auto page_of = [](int64_t p) { return p / kPageSlots * kPageSlots; };
+  const int64_t begin = std::max(start, page_of(earliest));
   // Columns of positions not yet written are read, not used.
-  if (shortest - start < kPageSlots) std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);
+  if (shortest - begin < kPageSlots) std::fill(m.keys, m.keys + dim * kPageSlots, 0.0f);
   BlockRows<T> block(keys, values, dim, m);
   int64_t count = 0;
-  for (int64_t first = start; first < std::min(longest, start + kSpanSlots); first += kPageSlots) {
+  bool listed = false;
+  for (int64_t first = begin; first < std::min(longest, end); first += kPageSlots) {
     const int64_t page = first < paged ? int64_t{pages[first / kPageSlots]} * kPageSlots : 0;
     // A page that all rows see whole is that of nearly all blocks; the list of queries is then as it was.
-    const bool whole = first + kPageSlots <= all_paged;
-    if (!whole || first == start) count = 0;
+    const bool whole = first >= all_from && first + kPageSlots <= all_paged;
+    if (!whole || !listed) count = 0;
+    listed = whole;
     if (whole) {
       int64_t slots[kPageSlots];
       std::iota(slots, slots + kPageSlots, page);
       block.bring(slots, kPageSlots);
       if (count == 0)
         for (int64_t r = t.end; r-- > t.begin;)
-          for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, kPageSlots);
+          for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, 0, kPageSlots);
     }
     for (int64_t r = t.end; !whole && r-- > t.begin;) {  // backwards: the longer of two paths that share positions comes first
       const int64_t ctx = a.ctx_len[r] - first, n = std::min<int64_t>(kPageSlots, row_length(a, r) - first);
-      if (n <= 0) continue;
+      const int64_t from = std::max<int64_t>(row_first(a, r) - first, 0);
+      if (n <= 0 || from >= kPageSlots) continue;
       int64_t slots[kPageSlots];
       for (int64_t j = 0; j < kPageSlots; ++j) slots[j] = page + j;
       for (int64_t j = std::max<int64_t>(ctx, 0); j < n; ++j) slots[j] = a.tail_slots[a.tail_offset[r] + j - ctx];
@@ -98,11 +106,11 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
         count = 0;
         block.bring(slots, n);
       }
-      for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, n);
+      for (int64_t g = 0; g < group; ++g) m.queries[count++] = query(r, g, from, n);
     }
     // The page read next, of this sequence or the one behind it.
     int64_t row = t.end - 1, at = first + kPageSlots;
-    if (at >= std::min(paged, start + kSpanSlots)) ++row, at = start;
+    if (at >= std::min(paged, end) && ++row < op.out.rows) at = std::max(start, page_of(row_first(a, row)));
     Upcoming next_keys, next_values;
     if (row < op.out.rows && at < a.ctx_len[row]) {
       const int64_t slot = int64_t{a.pages[a.seq[row] * a.page_stride + at / kPageSlots]} * kPageSlots;
@@ -111,7 +119,7 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
     Block(m.queries, count, block.values(), dim, op.scale, next_keys, next_values, m);
   }
   for (int64_t r = t.begin; r < t.end; ++r) {
-    if (row_length(a, r) <= start) continue;
+    if (row_length(a, r) <= start || row_first(a, r) >= end) continue;
     for (int64_t g = 0; g < group; ++g) {
       const float* s = state(r, g);
       VF total[kParts];
@@ -144,6 +152,12 @@ HWY_EXPORT(attention_span);
 
 namespace {
 
+// By any row, as the host knows it.
+int64_t most_looked_at(const Attention& op) {
+  const int64_t pages = op.rows.page_stride * int64_t{kPageSlots};
+  return op.rows.window > 0 ? std::min<int64_t>(pages, op.rows.window + kPageSlots) : pages;
+}
+
 // How the op is cut: a task is some rows, one kv head, and one span or all of them.
 struct Cut {
   int64_t rows, spans, kv_heads;
@@ -154,8 +168,7 @@ struct Cut {
     // Many rows share the stream of keys and values; but there must be work for every thread that is worth a hand-over,
     // and a frame budget must not be overrun by one long task.
     constexpr int64_t kMostMacs = 8 << 20, kLeastMacs = 256 << 10;
-    const int64_t context =
-        std::min<int64_t>(op.rows.page_stride * int64_t{kPageSlots}, op.partial ? kSpanSlots : INT64_MAX);
+    const int64_t context = std::min<int64_t>(most_looked_at(op), op.partial ? kSpanSlots : INT64_MAX);
     const int64_t row_macs = 2 * context * op.cache.head_dim * (op.heads / kv_heads);
     rows = std::clamp<int64_t>(kMostMacs / std::max<int64_t>(row_macs, 1), 1, rows);
     while (threads > 1 && rows > 1 && tasks(op) < 2 * threads && rows * row_macs > kLeastMacs) rows = (rows + 1) / 2;
@@ -174,8 +187,7 @@ int64_t most_spans(const Attention& op, int64_t begin, int64_t end) {
 
 // Nanoseconds: 50 multiplications each; keys and values are laid out for them, four each, once for all rows of a sequence.
 int64_t estimate(const Attention& op) {
-  const int64_t spans = most_spans(op, 0, op.out.rows) * kSpanSlots, pages = op.rows.page_stride * int64_t{kPageSlots};
-  const int64_t values = std::min(spans, pages) * op.cache.head_dim;
+  const int64_t values = std::min(most_spans(op, 0, op.out.rows) * kSpanSlots, most_looked_at(op)) * op.cache.head_dim;
   int64_t sequences = 1;
   for (int64_t r = 1; r < op.out.rows; ++r) sequences += op.rows.seq[r] != op.rows.seq[r - 1];
   return 2 * values * op.heads * op.out.rows / 50 + values * op.cache.kv_heads * sequences / 4;
@@ -217,7 +229,7 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
         const float* results_of = own + (r - first) * own_spans * width + g * span_floats(dim);
         float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
         merge_row(
-            row_length(op.rows, r), dim, [&](int64_t s) { return results_of + s * width; }, sum, out);
+            op.rows, r, dim, [&](int64_t s) { return results_of + s * width; }, sum, out);
       }
   }
 }
@@ -232,7 +244,7 @@ void run(const AttentionMerge& op, int32_t r, int, Scratch& scratch) {
         static_cast<const float*>(op.partial.data) + r * spans * op.partial.stride + h * span_floats(dim);
     float* out = static_cast<float*>(op.out.data) + r * op.out.stride + h * dim;
     merge_row(
-        row_length(op.rows, r), dim, [&](int64_t s) { return first + s * op.partial.stride; }, sum, out);
+        op.rows, r, dim, [&](int64_t s) { return first + s * op.partial.stride; }, sum, out);
   }
 }
 

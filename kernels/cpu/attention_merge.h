@@ -17,6 +17,11 @@ inline int64_t row_length(const AttentionRows& a, int64_t r) {
   return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0);
 }
 
+// The first of them.
+inline int64_t row_first(const AttentionRows& a, int64_t r) {
+  return a.window > 0 ? std::max<int64_t>(row_length(a, r) - a.window, 0) : 0;
+}
+
 // sum: the spans before this one, merged.
 inline void merge_span(float* __restrict sum, const float* __restrict span, int64_t dim) {
   const float top = span[0] > sum[0] ? span[0] : sum[0];
@@ -25,17 +30,18 @@ inline void merge_span(float* __restrict sum, const float* __restrict span, int6
   for (int64_t i = 1; i < span_floats(dim); ++i) sum[i] = sum[i] * keep + span[i] * take;
 }
 
-// out (dim) = values / total of a row's spans, the s-th of them at span(s) (floats). sum: working memory.
+// out (dim) = values / total of row r's spans, number s of them at span(s) (floats). sum: working memory.
 template <class SpanAt>
-void merge_row(int64_t length, int64_t dim, const SpanAt& span, float* sum, float* out) {
+void merge_row(const AttentionRows& a, int64_t r, int64_t dim, const SpanAt& span, float* sum, float* out) {
+  const int64_t length = row_length(a, r), first = row_first(a, r) / kSpanSlots;
   if (length <= 0) {
     std::fill(out, out + dim, 0.0f);
     return;
   }
-  const float* all = span(0);
-  if (length > kSpanSlots) {
+  const float* all = span(first);
+  if (length > (first + 1) * kSpanSlots) {
     std::copy_n(all, span_floats(dim), sum);
-    for (int64_t s = 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
+    for (int64_t s = first + 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
     all = sum;
   }
   const float inverse = 1.0f / all[1];

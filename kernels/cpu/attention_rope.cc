@@ -103,9 +103,9 @@ void run(const RopeAngles& op, int32_t task, int, Scratch&) {
   for (int64_t r = task * kTaskRows; r < std::min(op.angles.rows, (task + 1) * kTaskRows); ++r) {
     float* out = static_cast<float*>(op.angles.data) + r * op.angles.stride;
     for (int64_t i = 0; i < half; ++i) {
-      const double angle = static_cast<double>(op.positions[r]) * inv_freq[i];
-      out[i] = static_cast<float>(std::cos(angle) * op.scale);
-      out[half + i] = static_cast<float>(std::sin(angle) * op.scale);
+      const double angle = static_cast<double>(op.positions[r]) * inv_freq[i], scale = inv_freq[i] == 0 ? 1 : op.scale;
+      out[i] = static_cast<float>(std::cos(angle) * scale);
+      out[half + i] = static_cast<float>(std::sin(angle) * scale);
     }
   }
 }

@@ -131,8 +131,10 @@ inline void Softmax(const Query* queries, int64_t count, float (*score)[kPageSlo
   const F d;
   constexpr auto lanes = static_cast<int64_t>(kLanes);
   for (int64_t q = 0; q < count; ++q) {
-    for (int64_t j = 0; queries[q].n < kPageSlots && j < kPageSlots; j += lanes) {
-      const auto seen = hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(queries[q].n - j, 0, lanes)));
+    const bool whole = queries[q].from == 0 && queries[q].n == kPageSlots;
+    for (int64_t j = 0; !whole && j < kPageSlots; j += lanes) {
+      const auto first = [&](int64_t n) HWY_ATTR { return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(n - j, 0, lanes))); };
+      const auto seen = hn::AndNot(first(queries[q].from), first(queries[q].n));
       const VF none = hn::Set(d, -std::numeric_limits<float>::infinity());
       hn::Store(hn::IfThenElse(seen, hn::Load(d, score[q] + j), none), d, score[q] + j);
     }
@@ -164,14 +166,25 @@ void ScoreTile(const Query* queries, const float* keys, int64_t dim, float scale
 template <int kQ>
 void WeighTile(const Query* queries, const float* const* value, int64_t dim, Upcoming soon,
                const float (*weight)[kPageSlots], const float* keep) {
-  int64_t n = queries[0].n;  // of all
-  for (int q = 1; q < kQ; ++q) n = std::min(n, queries[q].n);
+  int64_t begin = 0, end = kPageSlots;  // what all look at
+  for (int q = 0; q < kQ; ++q) begin = std::max(begin, queries[q].from), end = std::min(end, queries[q].n);
+  begin = std::min(begin, end);  // nothing, perhaps
   const int64_t padded = padded_dim(dim);
-  WeighRows<kQ>(queries, value, 0, n, padded, soon, weight, keep);
+  float kept[kQ];
+  const auto alone = [&](int q, int64_t first, int64_t last) HWY_ATTR {
+    if (first >= last) return;
+    WeighRows<1>(queries + q, value, first, last, padded, {}, weight + q, kept + q);
+    kept[q] = 1.0f;
+  };
   for (int q = 0; q < kQ; ++q) {
-    constexpr float kAll = 1.0f;
-    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, {}, weight + q, &kAll);
+    kept[q] = keep[q];
+    alone(q, queries[q].from, std::min(begin, queries[q].n));
   }
+  if (begin < end) {
+    WeighRows<kQ>(queries, value, begin, end, padded, soon, weight, kept);
+    for (float& k : kept) k = 1.0f;
+  }
+  for (int q = 0; q < kQ; ++q) alone(q, std::max(end, queries[q].from), queries[q].n);
 }
 
 // As many queries at once as registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's

@@ -11,7 +11,7 @@ constexpr int64_t kStateTotal = 16, kStateValues = 32;
 struct Query {
   const float* q;  // (dim)
   float* state;
-  int64_t n;  // positions of the current block it may look at
+  int64_t from, n;  // it may look at positions [from, n) of the current block
 };
 
 // A key or a value as it lies in the cache.

@@ -172,10 +172,12 @@ int32_t tasks(const Embed& op, int threads) { return row_tasks(op.out.rows, op.o
 void run(const Embed& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.out.cols * 4, threads, task, [&](int64_t r) {
     const int64_t id = op.ids[r];
+    float* out = row(op.out, r);
     if (id >= 0 && id < op.table.rows)
-      embed_row(op.table, id, row(op.out, r));
+      embed_row(op.table, id, out);
     else
-      std::fill_n(row(op.out, r), op.out.cols, 0.0f);  // no row to read: a plugin's bad token must not crash
+      std::fill_n(out, op.out.cols, 0.0f);  // no row to read: a plugin's bad token must not crash
+    for (int64_t i = 0; op.scale != 1 && i < op.out.cols; ++i) out[i] *= op.scale;
   });
 }
 
@@ -209,7 +211,7 @@ void run(const Add& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.a.cols, threads, task, [&](int64_t r) {
     const float *a = row(op.a, r), *b = row(op.b, r);
     float* out = row(op.out, r);
-    for (int64_t i = 0; i < op.a.cols; ++i) out[i] = a[i] + b[i];
+    for (int64_t i = 0; i < op.a.cols; ++i) out[i] = a[i] + b[i] * op.scale;
   });
 }
 

@@ -56,13 +56,28 @@ void rotate(float* x, const float* angles, int64_t h) {
   }
 }
 
-// The slots of the positions that row r looks at, ascending.
-std::vector<int64_t> slots_of(const AttentionRows& a, int64_t r) {
+// What row r looks at: positions [first, first + slots.size()), and where they lie.
+struct Seen {
+  int64_t first = 0;
   std::vector<int64_t> slots;
+};
+Seen seen_by(const AttentionRows& a, int64_t r) {
+  Seen seen;
   for (int64_t j = 0; j < a.ctx_len[r]; ++j)
-    slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots + j % kPageSlots);
-  for (int64_t j = 0; a.tail_len && j < a.tail_len[r]; ++j) slots.push_back(a.tail_slots[a.tail_offset[r] + j]);
-  return slots;
+    seen.slots.push_back(int64_t{a.pages[int64_t{a.seq[r]} * a.page_stride + j / kPageSlots]} * kPageSlots + j % kPageSlots);
+  for (int64_t j = 0; a.tail_len && j < a.tail_len[r]; ++j) seen.slots.push_back(a.tail_slots[a.tail_offset[r] + j]);
+  if (a.window > 0) seen.first = std::max<int64_t>(static_cast<int64_t>(seen.slots.size()) - a.window, 0);
+  seen.slots.erase(seen.slots.begin(), seen.slots.begin() + seen.first);
+  return seen;
+}
+// Calls fn(span, its slots) for each that there is.
+template <class Fn>
+void each_span(const Seen& seen, Fn&& fn) {
+  const auto end = seen.first + static_cast<int64_t>(seen.slots.size());
+  for (int64_t s = seen.first / kSpanSlots; s * kSpanSlots < end; ++s) {
+    const auto at = [&](int64_t p) { return seen.slots.begin() + (std::clamp(p, seen.first, end) - seen.first); };
+    fn(s, std::vector<int64_t>(at(s * kSpanSlots), at((s + 1) * kSpanSlots)));
+  }
 }
 
 struct Softmax {
@@ -96,8 +111,9 @@ void run(const RopeAngles& op) {
   for (int64_t r = 0; r < op.angles.rows; ++r)
     for (int64_t i = 0; i < h; ++i) {
       const double angle = static_cast<double>(op.positions[r]) * at(op.inv_freq, 0, i);
-      at(op.angles, r, i) = static_cast<float>(std::cos(angle) * op.scale);
-      at(op.angles, r, h + i) = static_cast<float>(std::sin(angle) * op.scale);
+      const double scale = at(op.inv_freq, 0, i) == 0 ? 1 : op.scale;
+      at(op.angles, r, i) = static_cast<float>(std::cos(angle) * scale);
+      at(op.angles, r, h + i) = static_cast<float>(std::sin(angle) * scale);
     }
 }
 
@@ -119,22 +135,23 @@ void run(const RopeAndStore& op) {
 void run(const Attention& op) {
   const int64_t d = op.cache.head_dim, spans = op.partial ? op.partial.rows / std::max<int64_t>(op.out.rows, 1) : 0;
   for (int64_t r = 0; r < op.out.rows; ++r) {
-    const std::vector<int64_t> all = slots_of(op.rows, r);
+    const Seen all = seen_by(op.rows, r);
     for (int64_t head = 0; head < op.heads; ++head) {
       if (!op.partial) {
-        const Softmax sum = attend(op, r, head, all);
+        const Softmax sum = attend(op, r, head, all.slots);
         for (int64_t i = 0; i < d; ++i)
           at(op.out, r, head * d + i) =
-              all.empty() ? 0.0f : static_cast<float>(sum.values[static_cast<size_t>(i)] / sum.total);
+              all.slots.empty() ? 0.0f : static_cast<float>(sum.values[static_cast<size_t>(i)] / sum.total);
+        continue;
       }
-      for (int64_t s = 0; s < spans && s * kSpanSlots < static_cast<int64_t>(all.size()); ++s) {
-        const auto last = std::min<int64_t>((s + 1) * kSpanSlots, static_cast<int64_t>(all.size()));
-        const Softmax sum = attend(op, r, head, {all.begin() + s * kSpanSlots, all.begin() + last});
+      each_span(all, [&](int64_t s, const std::vector<int64_t>& slots) {
+        if (s >= spans) return;
+        const Softmax sum = attend(op, r, head, slots);
         float* to = &at(op.partial, r * spans + s, head * (d + 2));
         to[0] = static_cast<float>(sum.top);
         to[1] = static_cast<float>(sum.total);
         for (int64_t i = 0; i < d; ++i) to[2 + i] = static_cast<float>(sum.values[static_cast<size_t>(i)]);
-      }
+      });
     }
   }
 }
@@ -142,19 +159,19 @@ void run(const Attention& op) {
 void run(const AttentionMerge& op) {
   const int64_t d = op.out.cols / op.heads, spans = op.partial.rows / std::max<int64_t>(op.out.rows, 1);
   for (int64_t r = 0; r < op.out.rows; ++r) {
-    const auto length = static_cast<int64_t>(slots_of(op.rows, r).size());
+    const Seen all = seen_by(op.rows, r);
     for (int64_t head = 0; head < op.heads; ++head) {
       double top = -INFINITY, total = 0;
       std::vector<double> values(static_cast<size_t>(d));
       const auto span = [&](int64_t s) { return &at(op.partial, r * spans + s, head * (d + 2)); };
-      for (int64_t s = 0; s * kSpanSlots < length; ++s) top = std::max(top, static_cast<double>(span(s)[0]));
-      for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+      each_span(all, [&](int64_t s, const auto&) { top = std::max(top, static_cast<double>(span(s)[0])); });
+      each_span(all, [&](int64_t s, const auto&) {
         const double weight = std::exp(span(s)[0] - top);
         total += weight * span(s)[1];
         for (int64_t i = 0; i < d; ++i) values[static_cast<size_t>(i)] += weight * span(s)[2 + i];
-      }
+      });
       for (int64_t i = 0; i < d; ++i)
-        at(op.out, r, head * d + i) = length == 0 ? 0.0f : static_cast<float>(values[static_cast<size_t>(i)] / total);
+        at(op.out, r, head * d + i) = all.slots.empty() ? 0.0f : static_cast<float>(values[static_cast<size_t>(i)] / total);
     }
   }
 }

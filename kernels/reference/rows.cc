@@ -54,7 +54,7 @@ void run(const Embed& op) {
         else
           v = at(op.table, id, c);
       }
-      at(op.out, r, c) = v;
+      at(op.out, r, c) = v * op.scale;
     }
   }
 }
@@ -86,7 +86,10 @@ void run(const GatedActivate& op) {
 
 void run(const Add& op) {
   for (int64_t r = 0; r < op.out.rows; ++r)
-    for (int64_t c = 0; c < op.out.cols; ++c) at(op.out, r, c) = at(op.a, r, c) + at(op.b, r, c);
+    for (int64_t c = 0; c < op.out.cols; ++c) {
+      const float scaled = at(op.b, r, c) * op.scale;
+      at(op.out, r, c) = at(op.a, r, c) + scaled;
+    }
 }
 
 }  // namespace aerie::kernels::reference

@@ -37,10 +37,16 @@ struct Cache {
 // Rows to attend with, described by position and the part that comes from the page table.
 struct Rows {
   Ints pages, seq, ctx, tail_offset, tail_len, tail_slots;
-  int32_t stride = 0;
+  int32_t stride = 0, window = 0;
   AttentionRows view() const {
     const bool one = std::all_of(seq.begin(), seq.end(), [&](int32_t s) { return s == seq[0]; });
-    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data(), one ? 1 : 0};
+    return {pages.data(), stride, seq.data(), ctx.data(), tail_offset.data(), tail_len.data(), tail_slots.data(), one ? 1 : 0, window};
+  }
+  // Row r alone.
+  Rows only(size_t r) const {
+    Rows one = *this;
+    for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
+    return one;
   }
   void add(int32_t s, int32_t ctx_len, const Ints& tail) {
     seq.push_back(s);
@@ -50,6 +56,13 @@ struct Rows {
     tail_slots.insert(tail_slots.end(), tail.begin(), tail.end());
   }
 };
+
+inline Floats attend_reference(const Cache& c, const Rows& rows, Floats& q, int32_t layer) {
+  const auto n = static_cast<int64_t>(rows.seq.size()), width = int64_t{c.shape.heads} * c.shape.dim;
+  Floats out(static_cast<size_t>(n * width));
+  run_reference(Attention{view(q, n, width), c.shape.heads, c.kv, layer, rows.view(), 0.2f, view(out, n, width), {}});
+  return out;
+}
 
 inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int32_t layer, int threads = 2) {
   const auto n = static_cast<int64_t>(rows.seq.size());

@@ -54,6 +54,11 @@ TEST(Rows, EmbedReadsEveryTypeAndLayout) {
       for (int64_t c = 0; c < h; ++c)
         ASSERT_NEAR(got[static_cast<size_t>(r * h + c)],
                     table[static_cast<size_t>(ids[static_cast<size_t>(r)] * h + c)], error);
+    Floats scaled = got;
+    run_cpu(Embed{t, ids.data(), view(scaled, n, h), 33.9f});
+    run_reference(Embed{t, ids.data(), view(want, n, h), 33.9f});
+    EXPECT_TRUE(same_bits(scaled, want));
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(scaled[i], got[i] * 33.9f);
   };
   Floats plain = table;
   check(view(plain, v, h), 0);
@@ -174,9 +179,14 @@ TEST(Rows, ANaNStaysVisible) {
 TEST(Rows, AddTakesStridedRowsAndRunsInPlace) {
   Floats a = random_floats(4 * 50, 8), b = random_floats(4 * 30, 9), want(4 * 30);
   const Tensor wide = columns(view(a, 4, 50), 20, 30);
-  run_reference(Add{wide, view(b, 4, 30), view(want, 4, 30)});
-  run_cpu(Add{wide, view(b, 4, 30), wide});
-  for (size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a.data() + r * 50 + 20, want.data() + r * 30, 30 * 4));
+  const Floats before = a;
+  for (const float scale : {1.0f, 0.22f}) {
+    a = before;
+    run_reference(Add{wide, view(b, 4, 30), view(want, 4, 30), scale});
+    run_cpu(Add{wide, view(b, 4, 30), wide, scale});
+    for (size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a.data() + r * 50 + 20, want.data() + r * 30, 30 * 4));
+    EXPECT_EQ(want[31], before[50 + 21] + b[31] * scale);
+  }
 }
 
 }  // namespace aerie::kernels::rows_test
