@@ -7,6 +7,7 @@
 #include "core/drafter/services.h"
 #include "core/drafter/shapes.h"
 #include "core/model/decoder.h"
+#include "core/package/rope_frequencies.h"
 #include "core/package/rope_params.h"
 
 namespace aerie {

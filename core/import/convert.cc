@@ -39,7 +39,9 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
     return t.count(at + "fc.weight") ? import_eagle : nullptr;
   };
   if (t.count("model.fc.weight") && !o.drafter_for.empty()) return head("model.");
-  if (t.count("model.embed_tokens.weight") || any("model.layers.")) return Importer{import_llama_directory};
+  if (t.count("model.embed_tokens.weight") || any("model.layers.") || t.count("language_model.model.embed_tokens.weight") ||
+      t.count("model.language_model.embed_tokens.weight"))
+    return Importer{import_llama_directory};
   if (t.count("fc_in.weight")) return Importer{import_fasteagle};
   if (any("hydra_mlp.")) return Importer{import_hydra};
   if (medusa) return Importer{import_medusa};
@@ -103,6 +105,9 @@ Status run(const ConvertOptions& o) {
     return error(Code::invalid_argument, "convert: candidate head: rank " + std::to_string(o.candidate_rank));
   if (head && o.candidate_rank != 0)
     return error(Code::invalid_argument, o.source + ": a drafter head; a candidate head is part of its target");
+  if (o.context < 0) return error(Code::invalid_argument, "convert: context: " + std::to_string(o.context));
+  if (o.context > 0 && !is({import_llama_directory, import_gguf}))
+    return error(Code::invalid_argument, o.source + ": a context is chosen where a Hugging Face directory or a GGUF file is converted");
   AERIE_ASSIGN(auto sink, Sink::create(o));
   AERIE_TRY(importer(o, *sink));
   AERIE_TRY(sink->add_candidate_head());

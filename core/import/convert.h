@@ -26,6 +26,9 @@ struct ConvertOptions {
   bool compress = false;
   // Targets: rank of the candidate head (candidate_head.h) to add. 0: what the source has (.aerie); -1: none.
   int32_t candidate_rank = 0;
+  // Targets of other formats than .aerie: the longest text they will read, at most what the model can; 0: that. (LongRoPE: 0 is the
+  // shorter of its two contexts.)
+  int32_t context = 0;
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 

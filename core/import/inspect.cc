@@ -27,15 +27,25 @@ double shortest(float v) {
   return out;
 }
 
+Description describe(const Departures& from) {
+  static const char* const norms[] = {"before", "after", "both"};
+  Description d = Description::group();
+  d.add("norms", norms[static_cast<int>(from.norms)]).add("activation", from.gelu ? "gelu_tanh" : "silu");
+  d.add("whole_qk_norm", from.whole_qk_norm).add("embed_scale", shortest(from.embed_scale));
+  d.add("residual_scale", shortest(from.residual_scale)).add("attention_scale", shortest(from.attention_scale));
+  d.add("windows", from.windows).add("layer_rope", from.layer_rope);
+  return d;
+}
+
 Description describe_config(const LlamaConfig& c) {
-  static const char* const kinds[] = {"none", "linear", "llama3", "yarn"};
+  static const char* const kinds[] = {"none", "linear", "llama3", "yarn", "listed"};
   Description d = Description::group();
   d.add("vocab_size", c.vocab_size).add("vocab_used", c.vocab_used).add("hidden", c.hidden).add("layers", c.layers);
   d.add("heads", c.heads).add("kv_heads", c.kv_heads).add("head_dim", c.head_dim).add("ffn", c.ffn);
   d.add("max_context", c.max_context).add("rms_eps", shortest(c.rms_eps)).add("rope_theta", shortest(c.rope_theta));
   d.add("rope_scaling", kinds[static_cast<int>(c.rope_scaling.kind)]);
   const RopeScaling& r = c.rope_scaling;
-  if (r.kind != RopeScaling::Kind::none) d.add("rope_factor", shortest(r.factor));
+  if (r.kind != RopeScaling::Kind::none && r.kind != RopeScaling::Kind::listed) d.add("rope_factor", shortest(r.factor));
   if (r.kind == RopeScaling::Kind::llama3 || r.kind == RopeScaling::Kind::yarn) {
     d.add("rope_low_freq_factor", shortest(r.low_freq_factor)).add("rope_high_freq_factor", shortest(r.high_freq_factor));
     d.add("rope_original_context", r.original_context);
@@ -43,6 +53,7 @@ Description describe_config(const LlamaConfig& c) {
   if (r.kind == RopeScaling::Kind::yarn) d.add("rope_attention_factor", shortest(r.attention_factor));
   d.add("tied", c.tied).add("qkv_bias", c.qkv_bias).add("qk_norm", c.qk_norm).add("bos_id", c.bos_id).add("eos_ids", c.eos_ids);
   d.add("tap_layers", c.tap_layers);
+  if (c.departs()) d.add("departures", describe(c.departures));
   return d;
 }
 

@@ -23,6 +23,8 @@ inline bool is_text(const nlohmann::json& v, std::string_view text) {
   return v.is_string() && v.get_ref<const std::string&>() == text;
 }
 
+inline Status unsupported_key(const std::string& key, const std::string& what) { return error(Code::unsupported, key + ": " + what); }
+
 // A config.json. Messages are "KEY: what". A null value counts as absent, as it does in transformers. What the document does not say
 // the objects named `inner` in it may say. Nothing is copied: nlohmann's destructor may throw where memory has run out.
 class ConfigReader {

@@ -43,7 +43,9 @@ Status LayerImport::vector(const std::string& to, const std::string& from, int64
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
   const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   const DecoderNames& n = names_;
-  {
+  if (taker_.has(from + n.qkv + ".weight")) {
+    AERIE_TRY(weight(to + "attn.qkv", from + n.qkv + ".weight", q + 2 * kv, in));
+  } else {
     AERIE_ASSIGN(const auto qkv, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, ".weight", in));
     AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, in));
   }
@@ -58,12 +60,20 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
     }
   }
   if (c.qk_norm) {
-    AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", c.head_dim));
-    AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", c.head_dim));
+    const bool whole = c.departures.whole_qk_norm;
+    AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", whole ? q : c.head_dim));
+    AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
   }
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
-  AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
-  {
+  using Norms = Departures::Norms;
+  if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
+  if (c.departures.norms != Norms::before) {
+    AERIE_TRY(vector(to + "attn_post_norm", from + n.attn_post_norm + ".weight", h));
+    AERIE_TRY(vector(to + "mlp_post_norm", from + n.mlp_post_norm + ".weight", h));
+  }
+  if (!taker_.has(from + n.gate + ".weight") && taker_.has(from + n.gate_up + ".weight")) {
+    AERIE_TRY(weight(to + "mlp.gate_up", from + n.gate_up + ".weight", 2 * f, h));
+  } else {
     AERIE_ASSIGN(const auto gate_up, stack(from, {{n.gate, f}, {n.up, f}}, ".weight", h));
     AERIE_TRY(sink_.weight(to + "mlp.gate_up", gate_up, 2 * f, h));
   }
@@ -76,13 +86,14 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   if (c->tied && !tied)
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
-  LayerImport import(o, sink, take, c->layers * (c->qk_norm ? 9 : 7) + 3, names);
+  LayerImport import(o, sink, take, c->layers * ((c->qk_norm ? 9 : 7) + (c->departures.norms == Departures::Norms::both ? 2 : 0)) + 3, names);
   AERIE_ASSIGN(std::vector<float> embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed, c->vocab_size, c->hidden));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later
   for (int32_t i = 0; i < c->layers; ++i) {
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
-    AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
+    if (c->departures.norms != Departures::Norms::after)
+      AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
     AERIE_TRY(import.layer(from, to, *c));
   }
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));

@@ -13,14 +13,22 @@ namespace aerie {
 struct DecoderNames {
   const char *embed, *norm, *lm_head, *layers;                              // layers: what the layers' names begin with
   const char *attn_norm, *q, *k, *v, *o, *mlp_norm, *gate, *up, *down, *q_norm, *k_norm;  // in a layer
+  const char *attn_post_norm, *mlp_post_norm;  // of what a half adds
+  const char *qkv, *gate_up;                   // where they are one tensor
 };
 inline constexpr DecoderNames kHuggingFaceNames{
     "model.embed_tokens", "model.norm", "lm_head", "model.layers.", "input_layernorm", "self_attn.q_proj", "self_attn.k_proj",
     "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "self_attn.q_norm",
-    "self_attn.k_norm"};
+    "self_attn.k_norm", "", "", "self_attn.qkv_proj", "mlp.gate_up_proj"};
+// Of models that norm what a half of a layer adds.
+inline constexpr DecoderNames kHuggingFacePostNormNames{
+    "model.embed_tokens", "model.norm", "lm_head", "model.layers.", "input_layernorm", "self_attn.q_proj", "self_attn.k_proj",
+    "self_attn.v_proj", "self_attn.o_proj", "pre_feedforward_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+    "self_attn.q_norm", "self_attn.k_norm", "post_attention_layernorm", "post_feedforward_layernorm", "self_attn.qkv_proj",
+    "mlp.gate_up_proj"};
 inline constexpr DecoderNames kGgufNames{
     "token_embd", "output_norm", "output", "blk.", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate",
-    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm"};
+    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm", "attn_qkv", "ffn_up"};
 
 class LayerImport {
  public:
@@ -33,7 +41,8 @@ class LayerImport {
   // One source tensor under another name.
   Status weight(const std::string& to, const std::string& from, int64_t rows, int64_t cols);
   Status vector(const std::string& to, const std::string& from, int64_t n);
-  // qkv (bias when c.qkv_bias, norms when c.qk_norm), o, mlp_norm, gate_up, down: from names that begin with `from` to `to`attn.qkv...
+  // qkv (bias when c.qkv_bias, norms when c.qk_norm), o, norms as c.departures says, gate_up, down: from names that begin with
+  // `from` to `to`attn.qkv... qkv and gate_up may be one tensor each.
   // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
   Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0);
 

@@ -3,6 +3,7 @@
 
 #include "core/import/hf_config.h"
 #include "core/import/layer.h"
+#include "core/import/rotary_order.h"
 #include "core/package/validate.h"
 #include "core/platform/file.h"
 
@@ -93,32 +94,75 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 
+// LlamaConfig's, MistralConfig's and GraniteConfig's, where a file says nothing.
+bool ends_with_two(const ConfigReader& config) {
+  if (!config.has("model_type")) return true;
+  const json& type = config.at("model_type");
+  return is_text(type, "llama") || is_text(type, "mistral") || is_text(type, "granite");
+}
+
+// Gemma 3 that sees images has a model of language within, under another name in each major version of transformers.
+Result<std::unique_ptr<TensorSource>> open_model(const std::string& path) {
+  AERIE_ASSIGN(auto source, open_safetensors(path));
+  if (source->tensors().count("language_model.model.embed_tokens.weight")) return without_prefix(std::move(source), "language_model.");
+  if (source->tensors().count("model.language_model.embed_tokens.weight")) return without_prefix(std::move(source), "model.language_model.", "model.");
+  return source;
+}
+
+// The tensors as a package has them: what the family's code does to them, done. `m` outlives it.
+std::unique_ptr<TensorSource> as_ours(const TensorSource& source, bool tied, HfModel* m) {
+  const std::string head = std::string(tied ? m->names->embed : m->names->lm_head) + ".weight";
+  if (tied) m->config.departures.embed_scale *= m->logits_scale;  // the embedding is divided by it
+  return changed(source, [head, m](const std::string& name, std::vector<float>* values) {
+    const LlamaConfig& c = m->config;
+    const float offset = m->norm_offset, divisor = m->logits_scale;
+    if (offset != 0 && name.ends_with("norm.weight"))
+      for (float& v : *values) v += offset;
+    if (divisor != 1 && name == head)
+      for (float& v : *values) v /= divisor;
+    if (m->rotated != c.head_dim && name.ends_with("self_attn.qkv_proj.weight")) {
+      const int64_t heads = int64_t{c.heads} + c.kv_heads, rows = heads * c.head_dim;  // of q and k
+      const int64_t cols = static_cast<int64_t>(values->size()) / (rows + int64_t{c.kv_heads} * c.head_dim);
+      const auto ordered = partly_rotated_order({values->begin(), values->begin() + rows * cols}, heads, c.head_dim, m->rotated, cols);
+      std::copy(ordered.begin(), ordered.end(), values->begin());
+    }
+  });
+}
+
 }  // namespace
 
 Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   const std::string directory = checkpoint_directory(o.source);
   const std::string config_path = platform::join_path(directory, "config.json");
   AERIE_ASSIGN(const auto document, read_json(config_path));
-  AERIE_ASSIGN(const auto source, open_safetensors(o.source));
-  TensorTaker take(*source);
-  LlamaConfig c;
-  const ConfigReader config(document.root());
-  AERIE_TRY(read_llama_config(config, &c).at(config_path));
+  AERIE_ASSIGN(const auto file, open_model(o.source));
+  HfModel m;
+  m.wanted = o.context;
+  LlamaConfig& c = m.config;
+  const ConfigReader config(document.root(), {"text_config"});
+  AERIE_TRY(read_model_config(config, &m).at(config_path));
+  for (const std::string& note : m.notes) sink.warn(config_path + ": " + note);
   AERIE_TRY(read_generation(directory, &c));
-  if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 &&
-      !(config.has("model_type") && (is_text(config.at("model_type"), "qwen2") || is_text(config.at("model_type"), "qwen3")))) {
-    c.eos_ids = {2};  // LlamaConfig's and MistralConfig's
+  if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 && ends_with_two(config)) {
+    c.eos_ids = {2};
     sink.warn(config_path + ": no eos_token_id: token 2 ends a text, as in transformers");
   }
   AERIE_TRY(in_its_words(package::check_config(c)).at(config_path));
 
-  bool tied = false;
-  AERIE_TRY(config.boolean("tie_word_embeddings", &tied, false).at(config_path));
+  bool tied = config.has("model_type") && config.at("model_type").get_ref<const std::string&>().starts_with("gemma3");
+  AERIE_TRY(config.boolean("tie_word_embeddings", &tied, tied).at(config_path));
+  const std::unique_ptr<TensorSource> source = as_ours(*file, tied, &m);
+  TensorTaker take(*source);
   take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });  // computed from theta
-  bool heads = false;  // Medusa-1.0: the model and the heads for it in one file
-  take.ignore_if([&](const std::string& n) { return n.starts_with("medusa_head.") && (heads = true); });
+  bool heads = false, images = false;
+  take.ignore_if([&](const std::string& n) { return n.starts_with("medusa_head.") && (heads = true); });  // Medusa-1.0: both in one file
   if (heads) sink.warn(o.source + ": its Medusa heads are left out; with --drafter-for a package is made of them");
-  AERIE_TRY(import_decoder(o, sink, take, kHuggingFaceNames, tied, &c));
+  take.ignore_if([&](const std::string& n) {
+    return (n.find("vision_tower.") != n.npos || n.find("multi_modal_projector.") != n.npos) && (images = true);
+  });
+  if (images) sink.warn(o.source + ": what reads images is left out");
+  if (!m.frequencies.empty()) AERIE_TRY(sink.vector("rope.frequencies", m.frequencies, c.departures.rope_rows()));
+  AERIE_TRY(import_decoder(o, sink, take, *m.names, tied, &c));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);
   return {};

@@ -77,10 +77,10 @@ Status Sink::add_candidate_head() {
   return {};
 }
 
-Status Sink::vector(const std::string& name, const std::vector<float>& values) {
+Status Sink::vector(const std::string& name, const std::vector<float>& values, int64_t rows) {
   hash_values(name, values);
   auto* data = const_cast<float*>(values.data());  // a Tensor's memory is never const; the writer only reads
-  return writer_->add_tensor(name, kernels::matrix(data, 1, static_cast<int64_t>(values.size())));
+  return writer_->add_tensor(name, kernels::matrix(data, rows, static_cast<int64_t>(values.size()) / rows));
 }
 
 Status Sink::indices(const std::string& name, const std::vector<int32_t>& values) {
@@ -123,6 +123,15 @@ std::string Sink::fingerprint() const {
   return hex;
 }
 
+void Sink::hash_departures(const Departures& d) {
+  char text[256];
+  const int n = std::snprintf(text, sizeof text, " norms %d gelu %d whole %d scales %.9g %.9g %.9g", static_cast<int>(d.norms), d.gelu,
+                              d.whole_qk_norm, static_cast<double>(d.embed_scale), static_cast<double>(d.residual_scale),
+                              static_cast<double>(d.attention_scale));
+  hash(text, static_cast<size_t>(n));
+  for (const auto* list : {&d.windows, &d.layer_rope}) hash(list->data(), list->size() * sizeof(int32_t));
+}
+
 void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
   const RopeScaling& r = c.rope_scaling;
   char text[512];
@@ -137,6 +146,7 @@ void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
   if (r.kind == RopeScaling::Kind::yarn)
     n += std::snprintf(text + n, sizeof text - static_cast<size_t>(n), " attention %.9g", static_cast<double>(r.attention_factor));
   hash(text, static_cast<size_t>(n));
+  if (c.departs()) hash_departures(c.departures);
   writer_->set_name(name_from_path(path));
   writer_->set_fingerprint(fingerprint());
   writer_->set_target(c);

@@ -28,8 +28,8 @@ class Sink {
   bool wanted() const { return !options_.progress || options_.progress(1, 1); }
   // After the import of a target: candidate.down and candidate.up, if asked for. They are no part of its identity.
   Status add_candidate_head();
-  // A norm or bias, f32.
-  Status vector(const std::string& name, const std::vector<float>& values);
+  // A norm or bias, f32; or a few of them.
+  Status vector(const std::string& name, const std::vector<float>& values, int64_t rows = 1);
   // Row numbers or token ids, i32.
   Status indices(const std::string& name, const std::vector<int32_t>& values);
   // Stores the tokenizer and lets it bound c->vocab_used; `source` is the file's own bytes.
@@ -49,6 +49,7 @@ class Sink {
   }
   void hash(const void* data, size_t bytes) { XXH3_128bits_update(state_, data, bytes); }
   void hash_values(const std::string& name, const std::vector<float>& values);
+  void hash_departures(const Departures& d);
   std::string fingerprint() const;
 
   const ConvertOptions& options_;

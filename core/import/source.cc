@@ -7,9 +7,9 @@ namespace {
 
 class WithoutPrefix final : public TensorSource {
  public:
-  WithoutPrefix(std::unique_ptr<TensorSource> source, const std::string& prefix) : source_(std::move(source)) {
+  WithoutPrefix(std::unique_ptr<TensorSource> source, const std::string& prefix, const std::string& other) : source_(std::move(source)) {
     for (const auto& [theirs, tensor] : source_->tensors()) {
-      std::string ours = theirs.starts_with(prefix) ? theirs.substr(prefix.size()) : theirs;
+      std::string ours = theirs.starts_with(prefix) ? other + theirs.substr(prefix.size()) : theirs;
       if (source_->tensors().count(ours) && ours != theirs) ours = theirs;  // both are there: neither is hidden
       tensors_[ours] = tensor;
       names_[std::move(ours)] = theirs;
@@ -26,6 +26,23 @@ class WithoutPrefix final : public TensorSource {
   std::map<std::string, std::string> names_;  // ours -> theirs
 };
 
+class Changed final : public TensorSource {
+ public:
+  Changed(const TensorSource& source, ChangeTensor change) : source_(source), change_(std::move(change)) {}
+  const std::string& name() const override { return source_.name(); }
+  const std::map<std::string, SourceTensor>& tensors() const override { return source_.tensors(); }
+  Result<std::vector<float>> read(const std::string& t) const override {
+    auto values = source_.read(t);
+    if (values.ok()) change_(t, &*values);
+    return values;
+  }
+  Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_.read_integers(t); }
+
+ private:
+  const TensorSource& source_;
+  const ChangeTensor change_;
+};
+
 std::string to_string(const std::vector<int64_t>& shape) {
   std::string text;
   for (const int64_t d : shape) text += (text.empty() ? "(" : ", ") + std::to_string(d);
@@ -34,8 +51,12 @@ std::string to_string(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix) {
-  return std::make_unique<WithoutPrefix>(std::move(source), prefix);
+std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix, const std::string& other) {
+  return std::make_unique<WithoutPrefix>(std::move(source), prefix, other);
+}
+
+std::unique_ptr<TensorSource> changed(const TensorSource& source, ChangeTensor change) {
+  return std::make_unique<Changed>(source, std::move(change));
 }
 
 Status TensorTaker::take_shape(const std::string& name, const std::vector<int64_t>& shape) {

@@ -1,6 +1,7 @@
 // A checkpoint as f32 tensors by name, whatever its file format.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -33,8 +34,11 @@ class TensorSource {
 // A .safetensors file; or in a directory model.safetensors, the shards of model.safetensors.index.json, or
 // the only .safetensors file there is.
 Result<std::unique_ptr<TensorSource>> open_safetensors(const std::string& path);
-// The same without the names' `prefix`; names that lack it stay.
-std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix);
+// The same with `other` in place of the names' `prefix`; names that lack it stay.
+std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix, const std::string& other = "");
+// The same with what it reads changed.
+using ChangeTensor = std::function<void(const std::string& tensor, std::vector<float>* values)>;
+std::unique_ptr<TensorSource> changed(const TensorSource& source, ChangeTensor change);
 // The directory whose config.json belongs to such a path.
 std::string checkpoint_directory(const std::string& path);
 

@@ -9,22 +9,28 @@
 
 namespace aerie {
 
-// H hidden, F ffn; weights packed. A tensor without data is an absent piece.
+// H hidden, F ffn; weights packed. A tensor without data is an absent piece, a norm the identity.
 struct DecoderLayer {
-  kernels::Tensor attn_norm;  // (1, H); absent: identity
+  kernels::Tensor attn_norm;  // (1, H)
   kernels::Tensor qkv;        // ((heads + 2 kv_heads) * head_dim, H)
   kernels::Tensor qkv_bias;   // (1, ...)
-  kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated
+  kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated; or of all heads
   kernels::Tensor k_norm;     // both or none
   kernels::Tensor o;          // (H, heads * head_dim)
+  kernels::Tensor attn_post_norm;  // (1, H): of what attention adds
   kernels::Tensor mlp_norm;   // (1, H)
   kernels::Tensor gate_up;    // (2F, H)
   kernels::Tensor down;       // (H, F)
+  kernels::Tensor mlp_post_norm;  // (1, H)
+  int32_t window = 0;         // positions that a row looks at; 0: all
 };
 
 struct DecoderShape {
   int32_t heads = 0, kv_heads = 0, head_dim = 0;
   float rms_eps = 1e-5f;
+  kernels::Activation activation = kernels::Activation::silu;
+  float attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
+  float residual_scale = 1;   // of what attention and MLP add
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
@@ -44,8 +50,5 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
                                const kernels::KvCache& cache, int32_t layer, const Rows& rows,
                                const kernels::Tensor& angles, DecoderScratch& scratch, const kernels::Tensor& attn_in,
                                const kernels::Tensor& x, const kernels::Tensor& out);
-
-// 1 / theta^(2i / head_dim) after the config's scaling; head_dim / 2 values. Cos and sin are scaled by attention_factor, too.
-std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling);
 
 }  // namespace aerie

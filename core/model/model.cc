@@ -3,7 +3,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/package/rope_frequencies.h"
 #include "core/platform/file.h"
 
 namespace aerie {
@@ -71,7 +73,9 @@ Status Model::load(const ModelOptions& options) {
   if (fast_prefill_)
     if (const Status s = device_->load_fast_linear(); !s.ok()) return s.at("prefill fast");
   const LlamaConfig& c = config();
-  shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps};
+  const Departures& departures = c.departures;
+  shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, departures.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
+            departures.attention_scale, departures.residual_scale};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {
     AERIE_ASSIGN(*out, weights_.tensor(name));
     return {};
@@ -88,7 +92,15 @@ Status Model::load(const ModelOptions& options) {
   for (int32_t i = 0; i < c.layers; ++i) {
     DecoderLayer& w = layers_[static_cast<size_t>(i)];
     const std::string at = "layers." + std::to_string(i) + ".";
-    AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
+    if (departures.norms != Departures::Norms::after) {
+      AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
+      AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
+    }
+    if (departures.norms != Departures::Norms::before) {
+      AERIE_TRY(get(at + "attn_post_norm", &w.attn_post_norm));
+      AERIE_TRY(get(at + "mlp_post_norm", &w.mlp_post_norm));
+    }
+    if (!departures.windows.empty()) w.window = departures.windows[static_cast<size_t>(i)];
     AERIE_TRY(get(at + "attn.qkv", &w.qkv));
     if (c.qkv_bias) AERIE_TRY(get(at + "attn.qkv.bias", &w.qkv_bias));
     if (c.qk_norm) {
@@ -96,11 +108,10 @@ Status Model::load(const ModelOptions& options) {
       AERIE_TRY(get(at + "attn.k_norm", &w.k_norm));
     }
     AERIE_TRY(get(at + "attn.o", &w.o));
-    AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
     AERIE_TRY(get(at + "mlp.gate_up", &w.gate_up));
     AERIE_TRY(get(at + "mlp.down", &w.down));
   }
-  AERIE_ASSIGN(inv_freq_, weights_.upload(rope_inverse_frequencies(c.head_dim, c.rope_theta, c.rope_scaling)));
+  AERIE_TRY(load_ropes());
   vocab_hash_ = vocabulary_hash(*package_);
   // Four whole texts of a model that reads 131,072 tokens would be more than most machines have.
   const int64_t positions =
@@ -113,6 +124,26 @@ Status Model::load(const ModelOptions& options) {
   return {};
 }
 
+Status Model::load_ropes() {
+  const LlamaConfig& c = config();
+  if (c.rope_scaling.kind != RopeScaling::Kind::listed) {
+    AERIE_ASSIGN(const Tensor made, weights_.upload(rope_inverse_frequencies(c.head_dim, c.rope_theta, c.rope_scaling)));
+    ropes_ = {{made, c.rope_scaling.attention_factor}};
+    return {};
+  }
+  const std::string name = "rope.frequencies";
+  AERIE_ASSIGN(const Tensor listed, package_->tensor(name));
+  AERIE_ASSIGN(const Tensor here, weights_.tensor(name));
+  const int64_t half = c.head_dim / 2;
+  for (int64_t i = 0; i < listed.rows; ++i) {
+    const float* row = static_cast<const float*>(listed.data) + i * listed.stride;
+    if (!std::all_of(row, row + half + 1, [](float v) { return std::isfinite(v) && v >= 0; }))
+      return error(Code::bad_format, package_->path() + ": " + name + ": row " + std::to_string(i) + ": negative or not finite");
+    ropes_.push_back({kernels::rows(kernels::columns(here, 0, half), i, 1), row[half]});
+  }
+  return {};
+}
+
 Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps, const Tensor& features) const {
   const TappedRows all{taps, 0, features};
   return forward(plan, rows, features ? std::span<const TappedRows>(&all, 1) : std::span<const TappedRows>());
@@ -122,7 +153,6 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
   const LlamaConfig& c = config();
   const int64_t n = rows.n, hidden = c.hidden;
   const Tensor x = plan.scratch(n, hidden), final = plan.scratch(n, hidden);
-  const Tensor angles = plan.scratch(n, c.head_dim);
   DecoderScratch scratch(plan, n, rows.longest, hidden, shape_, c.ffn);
   const auto tap = [&](int32_t layer, const Tensor& at) {
     for (const TappedRows& t : tapped)
@@ -132,11 +162,17 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
                                      kernels::columns(t.out, static_cast<int64_t>(i) * hidden, hidden), nullptr,
                                      t.out.rows});
   };
-  plan.add(kernels::Embed{embed_, rows.token, x});
-  plan.add(kernels::RopeAngles{rows.position, inv_freq_, c.rope_scaling.attention_factor, angles});
+  plan.add(kernels::Embed{embed_, rows.token, x, c.departures.embed_scale});
+  Tensor angles[kMostRopeRows];
+  for (size_t i = 0; i < ropes_.size(); ++i) {
+    angles[i] = plan.scratch(n, c.head_dim);
+    plan.add(kernels::RopeAngles{rows.position, ropes_[i].frequencies, ropes_[i].scale, angles[i]});
+  }
   for (int32_t i = 0; i < c.layers; ++i) {
+    const auto l = static_cast<size_t>(i);
+    const auto turn = c.departures.layer_rope.empty() ? size_t{0} : static_cast<size_t>(c.departures.layer_rope[l]);
     tap(i, x);
-    record_decoder_layer(plan, layers_[static_cast<size_t>(i)], shape_, pool_->cache(), i, rows, angles, scratch, x, x);
+    record_decoder_layer(plan, layers_[l], shape_, pool_->cache(), i, rows, angles[turn], scratch, x, x);
   }
   tap(c.layers, x);
   plan.add(kernels::RmsNorm{x, norm_, c.rms_eps, final});

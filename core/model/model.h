@@ -102,6 +102,7 @@ class Model {
  private:
   Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
   Status load(const ModelOptions& options);
+  Status load_ropes();
 
   std::shared_ptr<kernels::Device> device_;
   std::shared_ptr<const Package> package_;
@@ -113,7 +114,12 @@ class Model {
   bool fast_prefill_ = false;
   DecoderShape shape_;
   std::vector<DecoderLayer> layers_;
-  kernels::Tensor embed_, norm_, lm_head_, inv_freq_;
+  kernels::Tensor embed_, norm_, lm_head_;
+  struct Rope {
+    kernels::Tensor frequencies;  // (1, head_dim / 2)
+    float scale;                  // of cos and sin
+  };
+  std::vector<Rope> ropes_;
   CandidateHead candidate_head_;
   uint64_t vocab_hash_ = 0;
   mutable std::mutex cost_mutex_;

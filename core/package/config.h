@@ -2,6 +2,7 @@
 // core/package).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,7 +10,8 @@
 namespace aerie {
 
 struct RopeScaling {
-  enum class Kind : uint8_t { none, linear, llama3, yarn } kind = Kind::none;
+  // listed: the package has frequencies, and how cos and sin are scaled, in place of parameters.
+  enum class Kind : uint8_t { none, linear, llama3, yarn, listed } kind = Kind::none;
   float factor = 1;
   // llama3 and yarn: waves that turn less often than the low one in the original context are stretched by `factor`, those that
   // turn more often than the high one stay (YaRN's beta_slow, beta_fast).
@@ -19,13 +21,34 @@ struct RopeScaling {
   float attention_factor = 1;  // yarn: of cos and sin
 };
 
-// A Llama-architecture decoder. Tensor names in a package (weights panel16, norms f32 row_major;
+// Where a decoder departs from Llama's architecture. RoPE is listed in the package of one that does, so that readers which know
+// nothing of all this refuse it.
+constexpr int32_t kMostRopeRows = 8;
+struct Departures {
+  enum class Norms : uint8_t { before, after, both } norms = Norms::before;  // of each half of a layer, outside the residual
+  bool gelu = false;           // the gate goes through GELU (tanh) in place of SiLU
+  bool whole_qk_norm = false;  // q and k are normed each as a whole
+  float embed_scale = 1;       // of what the embedding gives the first layer
+  float residual_scale = 1;    // of what each half of a layer adds
+  float attention_scale = 0;   // of scores; 0: 1 / sqrt(head_dim)
+  std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
+  std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
+  bool operator==(const Departures&) const = default;
+  int32_t rope_rows() const {
+    return layer_rope.empty() ? 1 : 1 + *std::max_element(layer_rope.begin(), layer_rope.end());
+  }
+};
+
+// A Llama-architecture decoder, but for its departures. Tensor names in a package (weights panel16, norms f32 row_major;
 // L = 0 .. layers-1):
 //   embed (V, H)    norm (1, H)    lm_head (V, H), absent when tied
 //   layers.L.attn_norm (1, H)      layers.L.attn.qkv ((heads + 2 kv_heads) * head_dim, H) = [q; k; v]
 //   layers.L.attn.qkv.bias (optional)
-//   layers.L.attn.q_norm, layers.L.attn.k_norm (1, head_dim; Qwen3: norms of each head before RoPE, optional)
+//   layers.L.attn.q_norm, layers.L.attn.k_norm (1, head_dim; Qwen3: norms of each head before RoPE, optional; or
+//     (1, heads * head_dim) and (1, kv_heads * head_dim))
 //   layers.L.attn.o (H, heads * head_dim)
+//   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
+//   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
@@ -47,6 +70,8 @@ struct LlamaConfig {
   bool qk_norm = false;
   int32_t bos_id = -1;     // -1: none
   std::vector<int32_t> eos_ids;
+  Departures departures;
+  bool departs() const { return departures != Departures(); }
   std::vector<int32_t> tap_layers;  // residual stream at the INPUT of these layers, pre-norm
 };
 

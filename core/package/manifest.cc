@@ -30,11 +30,18 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
   if (const RopeScaling& r = c.rope_scaling; r.kind != RopeScaling::Kind::none)
     scaling = fbs::CreateRopeScaling(b, static_cast<fbs::RopeKind>(r.kind), r.factor, r.low_freq_factor,
                                      r.high_freq_factor, r.original_context, r.attention_factor);
+  flatbuffers::Offset<fbs::Departures> departures;
+  if (c.departs()) {
+    const Departures& d = c.departures;
+    const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
+    departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
+                                       d.attention_scale, windows, layer_rope);
+  }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
   return fbs::CreateTarget(b, c.vocab_size, c.vocab_used, c.hidden, c.layers, c.heads, c.kv_heads, c.head_dim, c.ffn,
                            c.max_context, c.rms_eps, c.rope_theta, scaling, c.tied, c.qkv_bias, c.bos_id, eos, taps,
-                           c.qk_norm);
+                           c.qk_norm, departures);
 }
 
 flatbuffers::Offset<fbs::Drafter> encode(Builder& b, const DrafterConfig& c) {
@@ -87,6 +94,15 @@ Status decode(const fbs::Stored& s, const std::string& where, Copied& copied, St
   return {};
 }
 
+Status decode(const fbs::Departures& from, Departures* d) {
+  if (!known(from.norms(), fbs::Norms::both)) return error(Code::unsupported, "norms: unknown to this build");
+  *d = {static_cast<Departures::Norms>(from.norms()), from.gelu(), from.whole_qk_norm(), from.embed_scale(), from.residual_scale(),
+        from.attention_scale(), {}, {}};
+  if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
+  if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
+  return {};
+}
+
 Status decode(const fbs::Target& t, LlamaConfig* out) {
   LlamaConfig& c = *out;
   c.vocab_size = t.vocab_size();
@@ -106,8 +122,9 @@ Status decode(const fbs::Target& t, LlamaConfig* out) {
   c.bos_id = t.bos_id();
   if (t.eos_ids()) c.eos_ids.assign(t.eos_ids()->begin(), t.eos_ids()->end());
   if (t.tap_layers()) c.tap_layers.assign(t.tap_layers()->begin(), t.tap_layers()->end());
+  if (t.departures()) AERIE_TRY(decode(*t.departures(), &c.departures));
   if (const fbs::RopeScaling* r = t.rope_scaling()) {
-    if (!known(r->kind(), fbs::RopeKind::yarn))
+    if (!known(r->kind(), fbs::RopeKind::listed))
       return error(Code::unsupported, "rope_scaling: unknown to this build");
     const auto kind = static_cast<RopeScaling::Kind>(r->kind());
     c.rope_scaling = {kind, r->factor(), r->low_freq_factor(), r->high_freq_factor(), r->original_context(),

@@ -130,7 +130,7 @@ Status check_fingerprint(const std::string& hex) {
 }
 
 Status check_rope_scaling(const RopeScaling& r) {
-  if (r.kind == RopeScaling::Kind::none) return {};
+  if (r.kind == RopeScaling::Kind::none || r.kind == RopeScaling::Kind::listed) return {};
   AERIE_TRY(real("rope_scaling.factor", r.factor, 0, 1e6));
   if (r.kind == RopeScaling::Kind::llama3 || r.kind == RopeScaling::Kind::yarn) {
     AERIE_TRY(real("rope_scaling.low_freq_factor", r.low_freq_factor, 0, 1e6));
@@ -140,6 +140,27 @@ Status check_rope_scaling(const RopeScaling& r) {
   if (r.kind == RopeScaling::Kind::yarn) AERIE_TRY(real("rope_scaling.attention_factor", r.attention_factor, 0, 1e6));
   return {};
 }
+
+namespace {
+
+Status check_departures(const LlamaConfig& c) {
+  if (!c.departs()) return {};
+  const Departures& d = c.departures;
+  if (c.rope_scaling.kind != RopeScaling::Kind::listed) return bad("rope_scaling", "must be listed where a model departs from Llama's");
+  if (d.whole_qk_norm && !c.qk_norm) return bad("whole_qk_norm", "without qk_norm");
+  AERIE_TRY(real("embed_scale", d.embed_scale, 0, 1e6));
+  AERIE_TRY(real("residual_scale", d.residual_scale, 0, 1e6));
+  if (d.attention_scale != 0) AERIE_TRY(real("attention_scale", d.attention_scale, 0, 1e6));
+  const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
+    if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));
+    for (const int32_t v : list) AERIE_TRY(range(field, v, 0, most));
+    return {};
+  };
+  AERIE_TRY(for_each_layer("windows", d.windows, 1 << 24));
+  return for_each_layer("layer_rope", d.layer_rope, kMostRopeRows - 1);
+}
+
+}  // namespace
 
 Status check_config(const LlamaConfig& c) {
   AERIE_TRY(range("vocab_size", c.vocab_size, 1, 1 << 22));
@@ -157,6 +178,7 @@ Status check_config(const LlamaConfig& c) {
   AERIE_TRY(real("rms_eps", c.rms_eps, 0, 1));
   AERIE_TRY(real("rope_theta", c.rope_theta, 0, 1e12));
   AERIE_TRY(check_rope_scaling(c.rope_scaling));
+  AERIE_TRY(check_departures(c));
   AERIE_TRY(range("bos_id", c.bos_id, -1, c.vocab_used - 1));
   AERIE_TRY(range("eos_ids count", static_cast<int64_t>(c.eos_ids.size()), 0, 64));
   for (const int32_t id : c.eos_ids) AERIE_TRY(range("eos_ids", id, 0, c.vocab_used - 1));
@@ -186,17 +208,23 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 9 + 3);
+  all.reserve(static_cast<size_t>(c.layers) * 11 + 4);
+  const Departures& d = c.departures;
   all.push_back({"embed", c.vocab_size, h, true});
+  if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
   for (int32_t i = 0; i < c.layers; ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
-    all.push_back({at + "attn_norm", 1, h, false});
+    if (d.norms != Departures::Norms::after)
+      for (const char* name : {"attn_norm", "mlp_norm"}) all.push_back({at + name, 1, h, false});
+    if (d.norms != Departures::Norms::before)
+      for (const char* name : {"attn_post_norm", "mlp_post_norm"}) all.push_back({at + name, 1, h, false});
     all.push_back({at + "attn.qkv", qkv, h, true});
     if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
-    if (c.qk_norm)
-      for (const char* name : {"attn.q_norm", "attn.k_norm"}) all.push_back({at + name, 1, c.head_dim, false});
+    if (c.qk_norm) {
+      all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : c.head_dim, false});
+      all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
+    }
     all.push_back({at + "attn.o", h, heads, true});
-    all.push_back({at + "mlp_norm", 1, h, false});
     all.push_back({at + "mlp.gate_up", 2 * int64_t{c.ffn}, h, true});
     all.push_back({at + "mlp.down", h, c.ffn, true});
   }

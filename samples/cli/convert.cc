@@ -19,6 +19,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
     std::string source, output, dtype = "bf16", head_dtype, drafter_for, tokenizer;
     bool compress = false;
     int candidate_rank = -1;  // not given
+    int context = 0;
   };
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
@@ -28,6 +29,9 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   c->add_option("--head-dtype", o->head_dtype, "of the embedding and the LM head (default: as --dtype)")->check(kDTypes);
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, a tokenizer.json or .model, or none (default: the source's own)");
+  c->add_option("--context", o->context, "targets: the longest text they will read (default: as long as the model can; LongRoPE: the shorter of its two)")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(1, 1 << 24));
   c->add_flag("--compress", o->compress, "zstd: a smaller file, unpacked at load");
   c->add_option("--candidate-head", o->candidate_rank,
                 "targets: add a low-rank head of this rank, through which drafters look for tokens (0: none)")
@@ -44,6 +48,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       if (!o->drafter_for.empty()) a.drafter_for = o->drafter_for.c_str();
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();
       a.compress = o->compress;
+      a.context = o->context;
       a.candidate_rank = o->candidate_rank < 0 ? 0 : o->candidate_rank == 0 ? -1 : o->candidate_rank;
       a.progress = [](void*, uint64_t done, uint64_t total) -> int32_t {
         if (isatty(2)) print_progress("converting", done, total);

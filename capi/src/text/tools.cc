@@ -47,6 +47,7 @@ int32_t aerie_convert(const aerie_convert_options* options, aerie_error* err) {
     }
     c.compress = o.compress != 0;
     c.candidate_rank = o.candidate_rank;
+    c.context = o.context;
     if (o.progress)
       c.progress = [&](uint64_t done, uint64_t total) { return o.progress(o.progress_user, done, total) != 0; };
     std::vector<std::string> warnings;

@@ -59,6 +59,7 @@ Status check_shape(const LlamaConfig& small, const Shape& big) {
   if (big.layers < small.layers) return less("layers", big.layers, small.layers);
   if (big.ffn < small.ffn) return less("ffn", big.ffn, small.ffn);
   if (big.vocab < small.vocab_size) return less("vocab", big.vocab, small.vocab_size);
+  if (small.departs()) return error(Code::unsupported, "the model departs from Llama's architecture: not inflated");
   if (small.qk_norm) return error(Code::unsupported, "the model norms q and k (Qwen3): not inflated");
   // Spread rotary pairs would turn at the same speed, but scores are divided by the root of the head size, and
   // quantised query weights cannot be multiplied by it without rounding.

@@ -10,7 +10,10 @@ import pathlib
 
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (Exaone4Config, Exaone4ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
+                          GraniteForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Olmo2Config,
+                          Olmo2ForCausalLM, Olmo3Config, Olmo3ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOKENS = 48
@@ -44,6 +47,32 @@ CHECKPOINTS = {
                             "rope_type": "yarn"}),
 }
 
+# Families that depart from Llama's architecture; configs as transformers writes them.
+SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
+FULL, WINDOW = "full_attention", "sliding_attention"
+FAMILIES = {
+    "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
+    "gemma3": dict(kind=(Gemma3TextConfig, Gemma3ForCausalLM), **SMALL, head_dim=16, sliding_window=10, layer_types=[WINDOW, FULL, WINDOW],
+                   query_pre_attn_scalar=24, tie_word_embeddings=True,
+                   rope_parameters={FULL: {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
+                                    WINDOW: {"rope_type": "default", "rope_theta": 1e4}}),
+    # 6 of a head's 8 elements are rotated; the context is short enough for the short factors.
+    "phi3": dict(kind=(Phi3Config, Phi3ForCausalLM), **SMALL | {"hidden_size": 32}, sliding_window=20, original_max_position_embeddings=64,
+                 rope_parameters={"rope_type": "longrope", "rope_theta": 1e4, "partial_rotary_factor": 0.75,
+                                  "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.0, 2.0, 4.0],
+                                  "original_max_position_embeddings": 64}),
+    "granite": dict(kind=(GraniteConfig, GraniteForCausalLM), **SMALL, embedding_multiplier=6.0, residual_multiplier=0.22,
+                    attention_multiplier=0.3, logits_scaling=1.6, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    "smollm3": dict(kind=(SmolLM3Config, SmolLM3ForCausalLM), **SMALL, no_rope_layers=[1, 0, 1], rope_parameters={"rope_theta": 1e4}),
+    "olmo2": dict(kind=(Olmo2Config, Olmo2ForCausalLM), **SMALL, rope_parameters={"rope_theta": 1e4}),
+    "olmo3": dict(kind=(Olmo3Config, Olmo3ForCausalLM), **SMALL, sliding_window=13, layer_types=[WINDOW, FULL, WINDOW],
+                  rope_parameters={FULL: {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32,
+                                          "beta_fast": 1.0, "beta_slow": 0.1},
+                                   WINDOW: {"rope_type": "default", "rope_theta": 1e4}}),
+    "exaone4": dict(seed=407, kind=(Exaone4Config, Exaone4ForCausalLM), **SMALL, sliding_window=9, layer_types=[WINDOW, FULL, WINDOW],
+                    rope_parameters={"rope_theta": 1e4}),
+}
+
 
 def normal(shape, std, generator):
     return torch.randn(shape, generator=generator) * std
@@ -54,7 +83,7 @@ def initialize(model, generator):
     for name, p in model.named_parameters():
         fan_in = p.shape[-1]
         if "norm" in name:
-            value = 1 + normal(p.shape, 0.2, generator)
+            value = (0 if "Gemma" in type(model).__name__ else 1) + normal(p.shape, 0.2, generator)
         elif "o_proj.bias" in name:
             value = torch.zeros(p.shape)  # a package has biases of q, k and v only
         elif "bias" in name:
@@ -62,7 +91,7 @@ def initialize(model, generator):
         elif "embed_tokens" in name:
             value = normal(p.shape, 0.3, generator)
         else:
-            gain = 1.5 if "q_proj" in name or "k_proj" in name or "lm_head" in name else 1.0
+            gain = 1.5 if "q_proj" in name or "qkv_proj" in name or "k_proj" in name or "lm_head" in name else 1.0
             value = normal(p.shape, gain / math.sqrt(fan_in), generator)
         p.data.copy_(value)
 
@@ -109,26 +138,33 @@ def angle_scale(rope):
 
 
 def rotate(x, positions, inv, scale):
-    """x (heads, rows, head_dim), rotate-half order."""
+    """x (heads, rows, head_dim), rotate-half order of the first 2 * len(inv) elements; others stay."""
+    if 2 * len(inv) < x.shape[-1]:
+        turned = x[..., :2 * len(inv)]
+        return torch.cat([rotate(turned, positions, inv, scale) if len(inv) else turned, x[..., 2 * len(inv):]], -1)
     angle = positions[:, None].to(torch.float64) * inv
     cos, sin = torch.cat([angle.cos()] * 2, -1), torch.cat([angle.sin()] * 2, -1)
     half = x.shape[-1] // 2
     return (x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin) * scale
 
 
-def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0):
+def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, attention_scale=None, window=None):
     """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None."""
     def project(which, n):
         y = x @ w(f"{which}_proj.weight").T
         bias = w(f"{which}_proj.bias")
-        y = (y if bias is None else y + bias).view(-1, n, head_dim).transpose(0, 1)
+        y = y if bias is None else y + bias
         norm = w(f"{which}_norm.weight")
-        return y if norm is None else rms_norm(y, norm, eps)
+        if norm is not None and len(norm) != head_dim:
+            y = rms_norm(y, norm, eps)
+        y = y.view(-1, n, head_dim).transpose(0, 1)
+        return y if norm is None or len(norm) != head_dim else rms_norm(y, norm, eps)
     q = rotate(project("q", heads), positions, inv, scale)
     k = rotate(project("k", kv_heads), positions, inv, scale).repeat_interleave(heads // kv_heads, 0)
     v = project("v", kv_heads).repeat_interleave(heads // kv_heads, 0)
-    scores = q @ k.transpose(1, 2) / math.sqrt(head_dim)
-    scores = scores.masked_fill(positions[None, None, :] > positions[None, :, None], -math.inf)
+    scores = q @ k.transpose(1, 2) * (attention_scale or 1 / math.sqrt(head_dim))
+    distance = positions[:, None] - positions[None, :]
+    scores = scores.masked_fill((distance < 0) | (distance >= (window or math.inf)), -math.inf)
     return (scores.softmax(-1) @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
 
 
@@ -157,16 +193,86 @@ def forward(weights, config, rope, ids):
     return taps, feature, feature @ head.T
 
 
+# The same for the families, from what their configs say.
+def inverse_frequencies_of(config, layer, sequence=TOKENS):
+    """Of a layer, and the scale of cos and sin."""
+    kinds, rope = getattr(config, "layer_types", None), config.rope_parameters
+    if getattr(config, "no_rope_layers", None) and not config.no_rope_layers[layer]:
+        return torch.zeros(0, dtype=torch.float64), 1.0
+    if config.model_type == "exaone4" and kinds[layer] == FULL:
+        return torch.zeros(0, dtype=torch.float64), 1.0
+    if FULL in rope:
+        rope = rope[kinds[layer]]
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    rotated = int(head_dim * rope.get("partial_rotary_factor", 1.0))
+    if rope["rope_type"] != "longrope":
+        return inverse_frequencies(rotated, rope["rope_theta"], rope), angle_scale(rope)
+    original = rope["original_max_position_embeddings"]
+    inv = inverse_frequencies(rotated, rope["rope_theta"], None) / torch.tensor(
+        rope["short_factor" if sequence <= original else "long_factor"], dtype=torch.float64)
+    return inv, math.sqrt(1 + math.log(config.max_position_embeddings / original) / math.log(original))
+
+
+def forward_family(weights, config, ids):
+    gemma, norms_after = config.model_type.startswith("gemma"), config.model_type in ("olmo2", "olmo3", "exaone4")
+    heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
+    eps, positions, f64 = config.rms_norm_eps, torch.arange(len(ids)), torch.float64
+
+    def norm(x, name):
+        w = weights[name].to(f64)
+        return rms_norm(x, 1 + w if gemma else w, eps)
+
+    x = weights["model.embed_tokens.weight"].to(f64)[ids]
+    x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))
+    residual = getattr(config, "residual_multiplier", 1.0)
+    attention_scale = config.query_pre_attn_scalar ** -0.5 if gemma else getattr(config, "attention_multiplier", None)
+    taps = []
+    for i in range(config.num_hidden_layers):
+        at = f"model.layers.{i}."
+
+        def w(name):
+            t = weights.get(at + "self_attn." + name)
+            if t is None and name[1:] == "_proj.weight" and name[0] in "qkv":  # Phi-3's are one
+                sizes = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
+                t = weights[at + "self_attn.qkv_proj.weight"].split(sizes)["qkv".index(name[0])]
+            return None if t is None else t.to(f64) + (1 if gemma and "norm" in name else 0)
+
+        kinds = getattr(config, "layer_types", None)
+        window = getattr(config, "sliding_window", None) if not kinds or kinds[i] == WINDOW else None
+        inv, scale = inverse_frequencies_of(config, i)
+        taps.append(x)
+        h = x if norms_after else norm(x, at + "input_layernorm.weight")
+        h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
+        if gemma or norms_after:
+            h = norm(h, at + "post_attention_layernorm.weight")
+        x = x + residual * h
+        h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
+        gate_up = weights.get(at + "mlp.gate_up_proj.weight")
+        gate, up = gate_up.chunk(2) if gate_up is not None else (weights[at + f"mlp.{n}_proj.weight"] for n in ("gate", "up"))
+        gate = h @ gate.to(f64).T
+        gate = torch.nn.functional.gelu(gate, approximate="tanh") if gemma else torch.nn.functional.silu(gate)
+        h = (gate * (h @ up.to(f64).T)) @ weights[at + "mlp.down_proj.weight"].to(f64).T
+        if gemma or norms_after:
+            h = norm(h, at + "post_feedforward_layernorm.weight")
+        x = x + residual * h
+    feature = norm(x, "model.norm.weight")
+    head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(f64)
+    return taps, feature, feature @ head.T / getattr(config, "logits_scaling", 1.0)
+
+
 def make_target(name, seed, fields):
     fields = dict(fields)
     rope = fields.pop("rope", None)
     config_type, model_type = fields.pop("kind", (LlamaConfig, LlamaForCausalLM))
-    parameters = {"rope_theta": 10000.0, "rope_type": "default"}
+    family = "rope_parameters" in fields
+    parameters = fields.pop("rope_parameters", {"rope_theta": 10000.0, "rope_type": "default"})
     if rope:
         parameters.update(rope)
         parameters["rope_type"] = parameters.pop("type", parameters["rope_type"])
     config = config_type(**fields, max_position_embeddings=128, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
-                         rope_parameters=parameters, attn_implementation="eager")
+                         rope_parameters=parameters, attn_implementation="eager",
+                         **({"pad_token_id": None} if family else {}))
     generator = torch.Generator().manual_seed(seed)
     model = model_type(config).eval()
     initialize(model, generator)
@@ -187,7 +293,7 @@ def make_target(name, seed, fields):
     ids = torch.randint(0, config.vocab_size, (TOKENS,), generator=generator)
     with torch.no_grad():
         out = model(ids[None], output_hidden_states=True)
-        taps, feature, logits = forward(weights, model.config, rope, ids)
+        taps, feature, logits = forward_family(weights, model.config, ids) if family else forward(weights, model.config, rope, ids)
     # Even of a float64 model transformers computes norms, softmax, cos and sin in float32. The golden
     # is ours, float64 all through, and transformers has to agree with every number of it.
     theirs = [h[0] for h in out.hidden_states] + [out.logits[0]]
@@ -263,6 +369,8 @@ def make_eagle(target, seed):
 
 def main():
     targets = {name: make_target(name, fields.pop("seed", SEEDS + i), fields) for i, (name, fields) in enumerate(CHECKPOINTS.items())}
+    for i, (name, fields) in enumerate(FAMILIES.items()):
+        make_target(name, fields.pop("seed", 300 + i), fields)
     make_eagle(targets["mha"], 200)
 
 

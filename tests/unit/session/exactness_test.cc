@@ -3,7 +3,7 @@
 #include <cfenv>
 #include <set>
 
-#include "core/model/decoder.h"
+#include "core/package/rope_frequencies.h"
 #include "core/platform/file.h"
 #include "tests/support/models.h"
 

@@ -1,0 +1,280 @@
+#include "core/import/hf_family.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/narrow_floats.h"
+
+namespace aerie {
+
+using nlohmann::json;
+
+namespace {
+
+// Rotary positions that all layers share.
+Status one_rope(const ConfigReader& j, HfModel* m, HfRope* rope, float theta = 10000) {
+  rope->theta = theta;
+  AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
+  m->config.rope_theta = rope->theta;
+  m->config.rope_scaling = rope->scaling;
+  if (rope->context > 0) m->config.max_context = rope->context;
+  if (!rope->note.empty()) m->notes.push_back(rope->note);
+  return {};
+}
+
+Status plain(const HfRope& rope) {
+  return rope.plain() ? Status() : unsupported_key("rope_parameters", "partial_rotary_factor, or longrope");
+}
+
+// Row i of rope.frequencies is of[i]; layers[l]: which of them layer l has.
+void list_ropes(std::initializer_list<const HfRope*> of, const std::vector<int32_t>& layers, HfModel* m) {
+  for (const HfRope* rope : of) {
+    const std::vector<float> row = listed_frequencies(*rope, m->config.head_dim);
+    m->frequencies.insert(m->frequencies.end(), row.begin(), row.end());
+  }
+  m->config.rope_scaling = {};
+  m->config.rope_scaling.kind = RopeScaling::Kind::listed;
+  if (std::any_of(layers.begin(), layers.end(), [](int32_t row) { return row != 0; })) m->config.departures.layer_rope = layers;
+  m->frequencies.resize(static_cast<size_t>(m->config.departures.rope_rows()) * static_cast<size_t>(m->config.head_dim / 2 + 1));
+}
+
+// Which layers look at a window: by layer_types, where the file has them, else as fn(layer) says.
+template <class Fn>
+Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const HfModel& m, Fn&& fn) {
+  std::vector<bool> sliding;
+  for (int32_t i = 0; i < m.config.layers; ++i) sliding.push_back(fn(i));
+  if (!j.has("layer_types")) return sliding;
+  const json& types = j.at("layer_types");
+  if (!types.is_array() || types.size() != sliding.size())
+    return error(Code::bad_format, "layer_types: not a list of " + std::to_string(sliding.size()));
+  for (size_t i = 0; i < sliding.size(); ++i) {
+    sliding[i] = is_text(types[i], "sliding_attention");
+    if (!sliding[i] && !is_text(types[i], "full_attention")) return unsupported_key("layer_types", types[i].dump());
+  }
+  return sliding;
+}
+
+// transformers' windows have as many positions, the row's own among them.
+Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, HfModel* m) {
+  if (std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return {};
+  int32_t window = 0;
+  AERIE_TRY(j.integer("sliding_window", &window, j.contains("sliding_window") ? 0 : fallback));
+  if (window < 1) return error(Code::bad_format, "sliding_window: " + std::to_string(window) + ", but layers have one");
+  const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
+  if (window >= longest) return {};  // nothing is out of sight
+  for (const bool s : sliding) m->config.departures.windows.push_back(s ? window : 0);
+  return {};
+}
+
+Status read_llama(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t) { return false; }));
+  if (std::find(sliding.begin(), sliding.end(), true) != sliding.end()) return unsupported_key("layer_types", "sliding_attention");
+  int32_t window = 0;
+  AERIE_TRY(j.integer("sliding_window", &window, 0));
+  if (window > 0 && window < m->config.max_context) return unsupported_key("sliding_window", std::to_string(window) + " is shorter than the context");
+  return plain(rope);
+}
+
+// transformers' MistralConfig has a window unless it is said to be null, and no switch.
+Status read_mistral(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain(rope));
+  if (j.contains("sliding_window") && !j.has("sliding_window")) return {};
+  return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 4096, m);
+}
+
+Status read_qwen(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain(rope));
+  bool used = false;
+  int32_t from = 0;
+  AERIE_TRY(j.boolean("use_sliding_window", &used, false));
+  AERIE_TRY(j.integer("max_window_layers", &from, 28));
+  used = used && (j.has("sliding_window") || !j.contains("sliding_window"));
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return used && i >= from; }));
+  if (!used && std::find(sliding.begin(), sliding.end(), true) != sliding.end())
+    return unsupported_key("layer_types", "sliding_attention without use_sliding_window");
+  return read_windows(j, sliding, 4096, m);
+}
+
+Status read_qwen3(const ConfigReader& j, HfModel* m) {
+  m->config.qk_norm = true;
+  return read_qwen(j, m);
+}
+
+Status read_phi3(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  m->rotated = rope.rotated(m->config.head_dim);
+  if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
+  if (!rope.divisors.empty() && rope.divisors.size() != static_cast<size_t>(m->rotated / 2))
+    return error(Code::bad_format, "rope_scaling: " + std::to_string(rope.divisors.size()) + " factors, a head has " + std::to_string(m->rotated / 2));
+  if (!rope.plain()) list_ropes({&rope}, {}, m);
+  if (!j.has("sliding_window")) return {};
+  return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 0, m);
+}
+
+Status read_granite(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain(rope));
+  Departures& d = m->config.departures;
+  AERIE_TRY(j.number("embedding_multiplier", &d.embed_scale, 1));
+  AERIE_TRY(j.number("residual_multiplier", &d.residual_scale, 1));
+  AERIE_TRY(j.number("attention_multiplier", &d.attention_scale, 1));
+  AERIE_TRY(j.number("logits_scaling", &m->logits_scale, 1));
+  if (!(m->logits_scale > 0)) return error(Code::bad_format, "logits_scaling: is not above 0");
+  return {};
+}
+
+// Every fourth layer has no positions at all (NoPE).
+Status read_smollm3(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope, 2000000));
+  AERIE_TRY(plain(rope));
+  int32_t interval = 4;
+  std::vector<int32_t> turned;
+  AERIE_TRY(j.integer("no_rope_layer_interval", &interval, 4));
+  AERIE_TRY(j.integers("no_rope_layers", &turned));  // 1: it does have positions
+  if (interval < 1) return error(Code::bad_format, "no_rope_layer_interval: " + std::to_string(interval));
+  for (int32_t i = 0; turned.size() < static_cast<size_t>(m->config.layers) && !j.has("no_rope_layers"); ++i) turned.push_back((i + 1) % interval != 0);
+  if (turned.size() < static_cast<size_t>(m->config.layers)) return error(Code::bad_format, "no_rope_layers: fewer than layers");
+  turned.resize(static_cast<size_t>(m->config.layers));
+  HfRope none = rope;
+  none.partial = 0;
+  std::vector<int32_t> layers;
+  for (const int32_t t : turned) layers.push_back(t ? 0 : 1);
+  list_ropes({&rope, &none}, layers, m);
+  bool used = false;
+  AERIE_TRY(j.boolean("use_sliding_window", &used, false));
+  used = used && j.has("sliding_window");
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return used && !turned[static_cast<size_t>(i)]; }));
+  return read_windows(j, sliding, 0, m);
+}
+
+Status read_olmo2(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain(rope));
+  m->names = &kHuggingFacePostNormNames;
+  m->config.qk_norm = m->config.departures.whole_qk_norm = true;
+  m->config.departures.norms = Departures::Norms::after;
+  return {};
+}
+
+// Windows turn as they like: by another theta (Gemma), without the scaling of the others (OLMo 3).
+Status rope_by_type(const ConfigReader& j, float local_theta, const std::vector<bool>& sliding, HfRope* full, HfModel* m) {
+  HfRope local;
+  const json* said = j.has("rope_parameters") ? &j.at("rope_parameters") : nullptr;
+  const bool by_type = said && std::any_of(said->begin(), said->end(), [](const json& v) { return v.is_object(); });
+  local.theta = local_theta;
+  if (by_type) AERIE_TRY(read_rope(j, "sliding_attention", m->config.max_context, m->wanted, &local));
+  AERIE_TRY(read_rope(j, "full_attention", m->config.max_context, m->wanted, full));
+  AERIE_TRY(plain(*full));
+  AERIE_TRY(plain(local));
+  m->config.rope_theta = full->theta;
+  if (full->context > 0) m->config.max_context = full->context;
+  std::vector<int32_t> layers;
+  for (const bool s : sliding) layers.push_back(s ? 1 : 0);
+  list_ropes({full, &local}, layers, m);
+  return {};
+}
+
+Status read_olmo3(const ConfigReader& j, HfModel* m) {
+  HfRope full;
+  float theta = 500000;
+  AERIE_TRY(j.number("rope_theta", &theta, theta));
+  full.theta = theta;
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t i) { return (i + 1) % 4 != 0; }));
+  AERIE_TRY(rope_by_type(j, theta, sliding, &full, m));
+  m->names = &kHuggingFacePostNormNames;
+  m->config.qk_norm = m->config.departures.whole_qk_norm = true;
+  m->config.departures.norms = Departures::Norms::after;
+  return read_windows(j, sliding, 4096, m);
+}
+
+// Layers that see everything have no positions, where others have windows.
+Status read_exaone4(const ConfigReader& j, HfModel* m) {
+  HfRope rope;
+  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain(rope));
+  m->names = &kHuggingFacePostNormNames;
+  m->config.qk_norm = true;
+  m->config.departures.norms = Departures::Norms::after;
+  if (j.contains("sliding_window") && !j.has("sliding_window")) return {};
+  int32_t pattern = 4;
+  const bool in_words = j.has("sliding_window_pattern") && j.at("sliding_window_pattern").is_string();
+  if (in_words && !j.has("layer_types")) return unsupported_key("sliding_window_pattern", "a text, without layer_types");
+  if (!in_words) AERIE_TRY(j.integer("sliding_window_pattern", &pattern, 4));
+  if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return (i + 1) % pattern != 0; }));
+  HfRope none = rope;
+  none.partial = 0;
+  std::vector<int32_t> layers;
+  for (const bool s : sliding) layers.push_back(s ? 0 : 1);
+  list_ropes({&rope, &none}, layers, m);
+  return read_windows(j, sliding, 4096, m);
+}
+
+Status read_gemma3(const ConfigReader& j, HfModel* m) {
+  bool both_ways = false;
+  AERIE_TRY(j.boolean("use_bidirectional_attention", &both_ways, false));
+  if (both_ways) return unsupported_key("use_bidirectional_attention", "true: no language model");
+  int32_t pattern = 6;
+  for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) AERIE_TRY(j.integer(key, &pattern, pattern));
+  if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return (i + 1) % pattern != 0; }));
+  HfRope full;
+  full.theta = 1000000;
+  float local = 10000;
+  AERIE_TRY(j.number("rope_local_base_freq", &local, local));
+  AERIE_TRY(rope_by_type(j, local, sliding, &full, m));
+  Departures& d = m->config.departures;
+  m->names = &kHuggingFacePostNormNames;
+  m->norm_offset = 1;
+  m->config.qk_norm = true;
+  d.norms = Departures::Norms::both;
+  d.gelu = true;
+  float query = 256;
+  AERIE_TRY(j.number("query_pre_attn_scalar", &query, query));
+  if (!(query > 0)) return error(Code::bad_format, "query_pre_attn_scalar: is not above 0");
+  d.attention_scale = 1 / std::sqrt(query);
+  // transformers rounds it to the type that the weights are trained in.
+  d.embed_scale = std::sqrt(static_cast<float>(m->config.hidden));
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (j.has(key) && is_text(j.at(key), "bfloat16")) d.embed_scale = kernels::from_bf16(kernels::to_bf16(d.embed_scale));
+  return read_windows(j, sliding, 4096, m);
+}
+
+const Family kFamilies[] = {
+    {"llama", {}, read_llama},
+    {"mistral", {.context = 131072}, read_mistral},
+    {"qwen2", {.context = 32768}, read_qwen},
+    {"qwen3", {.head_dim = 128, .context = 32768}, read_qwen3},
+    {"phi3", {.context = 4096, .eps = 1e-5f}, read_phi3},
+    {"granite", {}, read_granite},
+    {"smollm3", {.kv_heads = 4, .context = 32768}, read_smollm3},
+    {"olmo2", {.eps = 1e-5f}, read_olmo2},
+    {"olmo3", {.eps = 1e-5f}, read_olmo3},
+    {"exaone4", {.eps = 1e-5f}, read_exaone4},
+    {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
+    {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
+};
+
+}  // namespace
+
+Result<const Family*> family_of(const ConfigReader& j) {
+  if (!j.has("model_type")) return &kFamilies[0];
+  const json& type = j.at("model_type");
+  for (const Family& f : kFamilies)
+    if (is_text(type, f.model_type)) return &f;
+  std::string known;
+  for (const Family& f : kFamilies) known += (known.empty() ? "" : ", ") + std::string(f.model_type);
+  return unsupported_key("model_type", type.dump() + " (" + known + " are read)");
+}
+
+}  // namespace aerie
