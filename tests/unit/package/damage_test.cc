@@ -195,6 +195,23 @@ TEST(PackageDamage, EveryNumberIsJudged) {
   refused("rope_scaling.attention_factor", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::yarn, 8, 1, 32, 4096, 0}; });
   refused("rope_scaling.high", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::yarn, 8, 32, 1, 4096, 1}; });
   refused("rope_scaling.original", [](M& m) { m.target->rope_scaling = {RopeScaling::Kind::llama3, 8, 1, 4, 0}; });
+  const auto departs = [](M& m) -> Departures& {
+    m.target->rope_scaling.kind = RopeScaling::Kind::listed;
+    m.target->departures.gelu = true;
+    return m.target->departures;
+  };
+  refused("rope.frequencies: the tensor is missing", [&](M& m) { departs(m); });
+  refused("rope_scaling: must be listed", [](M& m) { m.target->departures.gelu = true; });
+  for (const float v : {0.0f, -1.0f, nan, inf}) {
+    refused("embed_scale", [&](M& m) { departs(m).embed_scale = v; });
+    refused("residual_scale", [&](M& m) { departs(m).residual_scale = v; });
+    if (v != 0) refused("attention_scale", [&](M& m) { departs(m).attention_scale = v; });
+  }
+  refused("windows count", [&](M& m) { departs(m).windows = {4}; });
+  refused("windows", [&](M& m) { departs(m).windows = {4, -1}; });
+  refused("layer_rope count", [&](M& m) { departs(m).layer_rope = {0, 0, 0}; });
+  refused("layer_rope", [&](M& m) { departs(m).layer_rope = {0, kMostRopeRows}; });
+  refused("whole_qk_norm", [&](M& m) { departs(m).whole_qk_norm = true; });
   refused("bos_id", [](M& m) { m.target->bos_id = m.target->vocab_used; });
   refused("eos_ids", [](M& m) { m.target->eos_ids = {-1}; });
   refused("eos_ids", [](M& m) { m.target->eos_ids.assign(65, 1); });
@@ -334,6 +351,9 @@ TEST(PackageDamage, UnknownEnumsAreAnotherVersionsNotDamage) {
   parts = take_apart(target_bytes());
   parts.manifest.target->rope_scaling.kind = static_cast<RopeScaling::Kind>(9);
   expect_bad(put_together(parts), "rope", Code::unsupported);
+  parts = take_apart(target_bytes());
+  parts.manifest.target->departures.norms = static_cast<Departures::Norms>(9);
+  expect_bad(put_together(parts), "norms", Code::unsupported);
 }
 
 }  // namespace

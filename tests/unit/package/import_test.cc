@@ -271,7 +271,8 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
     std::initializer_list<const char*> words;
     Code code = Code::unsupported;
   } cases[] = {
-      {R"("rope_scaling": {"rope_type": "longrope", "factor": 2.0})", {"config.json", "rope_scaling", "longrope"}},
+      {R"("rope_scaling": {"rope_type": "longrope", "factor": 2.0})", {"config.json", "rope_scaling", "short_factor", "missing"}, Code::bad_format},
+      {R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", {"config.json", "rope_scaling", "dynamic"}},
       {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": false})", {"rope_scaling", "truncate"}},
       {R"("rope_scaling": {"rope_type": "yarn"})", {"factor", "missing"}, Code::bad_format},
       {R"("rope_parameters": {"full_attention": {"rope_theta": 1.0}})", {"rope_parameters"}},
@@ -286,8 +287,6 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
       {R"("attention_multiplier": 0.1)", {"attention_multiplier"}},
       {R"("quantization_config": {"bits": 4})", {"quantization_config"}},
       {R"("sliding_window": 16)", {"sliding_window"}},
-      {R"("sliding_window": 16, "use_sliding_window": false, "model_type": "mistral")", {"sliding_window: 16"}},
-      {R"("use_sliding_window": true, "model_type": "qwen2", "max_position_embeddings": 32768)", {"sliding_window: 4096"}},
       {R"("layer_types": ["full_attention", "sliding_attention"])", {"layer_types"}},
       {R"("partial_rotary_factor": 0.5)", {"partial_rotary_factor"}},
       {R"("hidden_size": 8.5)", {"hidden_size"}, Code::bad_format},
@@ -348,11 +347,6 @@ TEST(ImportLlama, WhatTheConfigDoesNotSay) {
   EXPECT_EQ(ends, std::vector<int32_t>{2});
   EXPECT_TRUE(run({}, {{"model_type", "llama"}, {"eos_token_id", nullptr}}, &ends).ok());
   EXPECT_TRUE(ends.empty());
-  const nlohmann::json mistral = {{"model_type", "mistral"}, {"max_position_embeddings", 8192}};
-  EXPECT_NE(run({}, mistral, &ends).message().find("sliding_window: 4096"), std::string::npos);
-  auto without = mistral;
-  without["sliding_window"] = nullptr;
-  EXPECT_TRUE(run({}, without, &ends).ok());
   // In the file's words.
   EXPECT_NE(run({}, {{"num_key_value_heads", 3}}, &ends).message().find("config.json: num_key_value_heads: 3"), std::string::npos);
   EXPECT_NE(run({"rope_scaling"}, {{"rope_scaling", {{"factor", 2.0}}}}, &ends).message().find("rope_scaling: a factor without"), std::string::npos);

@@ -1,0 +1,72 @@
+// Families that depart from Llama's architecture: windows, other norms, other turns. The promise is the same.
+#include "tests/support/forward.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4"};
+
+class Families : public testing::TestWithParam<const char*> {};
+
+std::vector<int32_t> tokens_of_family(int32_t n) {
+  std::mt19937 random(5);
+  std::vector<int32_t> ids(static_cast<size_t>(n));
+  for (int32_t& t : ids) t = static_cast<int32_t>(random() % 70);
+  return ids;
+}
+
+// Texts several times as long as their windows, which trees reach across.
+TEST_P(Families, DraftsChangeNoToken) {
+  const std::string path = converted(golden(GetParam()), "family", DType::int8), small = converted(golden(GetParam()), "family-small", DType::int4);
+  const auto prompt = tokens_of_family(30);
+  for (const float temperature : {0.0f, 0.9f}) {
+    auto plain = must(Session::create(open_model(path, cpu(1)), options_for({}, "chain", temperature)));
+    must(plain->append(prompt));
+    const auto want = generate(*plain, 60);
+    const auto model = open_model(path, cpu(2));
+    const auto guesses = open_drafter(model, "small_model", small), repeats = open_drafter(model, "ngram", "");
+    for (const auto& [drafter, tree] : {std::pair{guesses, "chain"}, {guesses, "eagle2"}, {repeats, "static"}}) {
+      auto session = must(Session::create(model, options_for(drafter, tree, temperature)));
+      must(session->append(prompt));
+      EXPECT_EQ(generate(*session, 60), want) << tree << ", temperature " << temperature;
+      must(session->rewind(40));  // to where windows see what is behind them by now
+      EXPECT_EQ(generate(*session, 50), std::vector<int32_t>(want.begin() + 10, want.end())) << tree << ", again";
+    }
+  }
+}
+
+TEST_P(Families, BitsOfALongTextDoNotDependOnChunks) {
+  const std::string path = converted(with_long_context(GetParam(), 4096), "family-long", DType::bf16);
+  const auto ids = tokens_of_family(kernels::kSpanSlots + 300);
+  ModelOptions m;
+  m.kv_positions = 2048;
+  m.kv_dtype = DType::bf16;
+  const Forward one(*open_model(path, cpu(1), m), ids, 100, {}), other(*open_model(path, cpu(2), m), ids, 511, {});
+  EXPECT_TRUE(one.logits == other.logits);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(kFamilyNames), [](const auto& info) { return std::string(info.param); });
+
+// A window as long as the text is none; a shorter one is another model.
+TEST(FamilyWindow, EndsWhereTheConfigSays) {
+  const auto ids = tokens_of_family(40);
+  const auto logits = [&](int window) {
+    const std::string source = scratch_dir() + "/window-" + std::to_string(window);
+    std::filesystem::copy(golden("mistral_window"), source);
+    std::ifstream in(golden("mistral_window") + "/config.json");
+    auto config = nlohmann::json::parse(in);
+    config["sliding_window"] = window;
+    std::ofstream(source + "/config.json") << config;
+    return Forward(*open_model(converted(source, "window", DType::f32), cpu(1)), ids, 7, {}).logits;
+  };
+  const auto all = logits(100), short_by_one = logits(39), as_long = logits(40);
+  EXPECT_EQ(all, as_long);
+  const auto v = static_cast<std::ptrdiff_t>(all.size()) / 40;
+  EXPECT_TRUE(std::equal(all.begin(), all.end() - v, short_by_one.begin())) << "but for the last row, whose first position is out of sight";
+  EXPECT_FALSE(std::equal(all.end() - v, all.end(), short_by_one.end() - v));
+}
+
+}  // namespace
+}  // namespace aerie::test
