@@ -64,6 +64,8 @@ Status import_hydra(const ConvertOptions& o, Sink& sink) {
   LayerImport import(o, sink, take, int64_t{heads} * (2 * blocks + 2 + 2 * own) + 8 * prefix + 1);
   HeadParams params{{"hidden", t.hidden}, {"vocab_size", t.vocab_size}, {"heads", heads}};
   if (prefix) {
+    if (t.departs() || t.rope_scaling.kind == RopeScaling::Kind::listed)
+      return error(Code::unsupported, head.source->name() + ": a prefix layer, whose shape is the target's, for a target that departs from Llama's");
     const LlamaConfig c = prefix_config(head, take);
     AERIE_TRY(import_prefix(import, take, c));
     params = layer_params(c);  // whose "heads" are the layer's

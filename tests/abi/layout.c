@@ -233,7 +233,7 @@ AT(aerie_convert_options, output, 16);
 AT(aerie_convert_options, drafter_for, 24);
 AT(aerie_convert_options, tokenizer, 32);
 AT(aerie_convert_options, compress, 40);
-AT(aerie_convert_options, reserved, 44);
+AT(aerie_convert_options, context, 44);
 AT(aerie_convert_options, progress, 48);
 AT(aerie_convert_options, progress_user, 56);
 AT(aerie_convert_options, log, 64);

@@ -476,7 +476,7 @@ class aerie_convert_options(Structure):
         ("drafter_for", c_char_p),  # drafters: the target package
         ("tokenizer", c_char_p),  # llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own
         ("compress", c_int32),  # nonzero: zstd chunks (smaller file, unpacked at load)
-        ("reserved", c_int32),
+        ("context", c_int32),  # targets: the longest text they will read; 0: as long as they can (LongRoPE: the shorter of two)
         ("progress", aerie_progress_fn),  # NULL: none
         ("progress_user", c_void_p),
         ("log", aerie_log_fn),  # what a user should know though it went well (level 1); NULL: silence

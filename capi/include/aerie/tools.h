@@ -20,7 +20,7 @@ typedef struct aerie_convert_options {
   const char *drafter_for;   /* drafters: the target package */
   const char *tokenizer;     /* llama2.c's tokenizer.bin, a tokenizer.json or tokenizer.model, or "none"; NULL: the source's own */
   int32_t compress;          /* nonzero: zstd chunks (smaller file, unpacked at load) */
-  int32_t context;           /* targets: the longest text they will read; 0: as long as the model can (LongRoPE: of its two contexts the shorter) */
+  int32_t context;           /* targets: the longest text they will read; 0: as long as they can (LongRoPE: the shorter of two) */
   aerie_progress_fn progress; /* NULL: none */
   void *progress_user;
   aerie_log_fn log;          /* what a user should know though it went well (level 1); NULL: silence */

@@ -543,7 +543,8 @@ namespace Aerie.Native
         internal byte* tokenizer;
         /// <summary>nonzero: zstd chunks (smaller file, unpacked at load)</summary>
         internal int compress;
-        internal int reserved;
+        /// <summary>targets: the longest text they will read; 0: as long as they can (LongRoPE: the shorter of two)</summary>
+        internal int context;
         /// <summary>NULL: none</summary>
         internal IntPtr progress;
         internal IntPtr progress_user;

@@ -250,7 +250,7 @@ fn tools() {
     at!(aerie_convert_options, drafter_for, 24);
     at!(aerie_convert_options, tokenizer, 32);
     at!(aerie_convert_options, compress, 40);
-    at!(aerie_convert_options, reserved, 44);
+    at!(aerie_convert_options, context, 44);
     at!(aerie_convert_options, progress, 48);
     at!(aerie_convert_options, progress_user, 56);
     at!(aerie_convert_options, log, 64);

@@ -43,6 +43,8 @@ pub struct ConvertOptions<'a> {
     pub compress: bool,
     /// Targets: rank of a candidate head to add; 0: as the source; -1: none.
     pub candidate_rank: i32,
+    /// Targets: the longest text they will read; 0: as long as the model can (LongRoPE: the shorter of its two contexts).
+    pub context: i32,
     /// Counts bytes; `false` cancels.
     pub progress: Option<Progress<'a>>,
     /// Hears what a user should know though it went well.
@@ -70,6 +72,7 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
         Some(w) => w as i32,
     };
     let (weights, compress, rank, warning) = (options.weights, options.compress, options.candidate_rank, options.warning);
+    let context = options.context;
     with_progress(options.progress, |progress, progress_user| {
         let raw = sized!(aerie_convert_options {
             dtype: weights as i32,
@@ -78,6 +81,7 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
             drafter_for: drafter_for.as_ref().map_or(null(), |p| p.as_ptr()),
             tokenizer: tokenizer.as_ref().map_or(null(), |p| p.as_ptr()),
             compress: compress as i32,
+            context: context,
             progress: progress,
             progress_user: progress_user,
             log: warning.as_ref().map(|_| warn as unsafe extern "C" fn(*mut c_void, i32, *const c_char)),

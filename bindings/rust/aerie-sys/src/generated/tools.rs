@@ -38,8 +38,8 @@ pub struct aerie_convert_options {
     pub tokenizer: *const c_char,
     /// nonzero: zstd chunks (smaller file, unpacked at load)
     pub compress: i32,
-    /// `int32_t reserved`
-    pub reserved: i32,
+    /// targets: the longest text they will read; 0: as long as they can (LongRoPE: the shorter of two)
+    pub context: i32,
     /// NULL: none
     pub progress: aerie_progress_fn,
     /// `void *progress_user`
