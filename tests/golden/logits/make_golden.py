@@ -52,7 +52,7 @@ SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_lay
 FULL, WINDOW = "full_attention", "sliding_attention"
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
-    "gemma3": dict(kind=(Gemma3TextConfig, Gemma3ForCausalLM), **SMALL, head_dim=16, sliding_window=10, layer_types=[WINDOW, FULL, WINDOW],
+    "gemma3": dict(kind=(Gemma3TextConfig, Gemma3ForCausalLM), **SMALL, head_dim=32, sliding_window=10, layer_types=[WINDOW, FULL, WINDOW],
                    query_pre_attn_scalar=24, tie_word_embeddings=True,
                    rope_parameters={FULL: {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
                                     WINDOW: {"rope_type": "default", "rope_theta": 1e4}}),

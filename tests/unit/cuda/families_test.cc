@@ -1,0 +1,55 @@
+// Families that depart from Llama's architecture, on the emulated device: their layers' ops follow one another otherwise, and what
+// looks at a window takes other kernels than what sees everything.
+#include <cmath>
+
+#include "unit/cuda/session_support.h"
+
+namespace aerie::test {
+namespace {
+
+std::vector<int32_t> family_ids(int32_t n) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < n; ++i) ids.push_back(i * 29 % 70);
+  return ids;
+}
+
+TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
+  const auto ids = family_ids(40);
+  for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4"}) {
+    SCOPED_TRACE(name);
+    const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
+    for (const DType kv : {DType::f32, DType::bf16}) {
+      const Forward want(*open_model(path, cpu(1), with_kv(kv)), ids, 40, {});
+      const Forward one(*open_model(path, checked_cuda(), with_kv(kv)), ids, 1, {});
+      double error = 0, size = 0;
+      for (size_t i = 0; i < want.logits.size(); ++i) {
+        error += (one.logits[i] - want.logits[i]) * (one.logits[i] - want.logits[i]);
+        size += want.logits[i] * want.logits[i];
+      }
+      EXPECT_LT(std::sqrt(error / size), kv == DType::f32 ? 1e-3 : 1e-2);
+      EXPECT_EQ(one.logits, Forward(*open_model(path, checked_cuda(), with_kv(kv)), ids, 17, {}).logits);
+    }
+  }
+}
+
+TEST(CudaFamilies, DraftsChangeNoToken) {
+  const auto prompt = family_ids(15);
+  for (const char* name : {"gemma3", "granite", "exaone4"}) {
+    const std::string path = converted(golden(name), std::string("cuda-drafted-") + name, DType::int8);
+    const auto model = open_model(path, checked_cuda(), with_kv(DType::bf16));
+    SessionOptions o = sampled(0.8f);
+    o.max_context = 64;
+    auto plain = must(Session::create(model, o));
+    must(plain->append(prompt));
+    const auto want = generate(*plain, 12);
+    o.drafter = open_drafter(model, "small_model", path);
+    o.tree.name = "static";
+    auto session = must(Session::create(model, o));
+    must(session->append(prompt));
+    EXPECT_EQ(generate(*session, 12), want) << name;
+    EXPECT_GT(session->statistics().accepted, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace aerie::test
