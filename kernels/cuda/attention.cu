@@ -1,9 +1,10 @@
-// Attention over paged keys and values: by tensor cores over what most caches are (attention_tile.h), else as here.
+// Attention over paged keys and values: by tensor cores over what most caches are (attention_tile.h), else, and within a
+// window, as here.
 //
 // Order of one output: chunks of absolute positions (attention_shape.h), in a chunk pages of kPageSlots positions,
 // ascending. A score is one FMA chain over the head's elements; a page's softmax total is a fixed tree over its 32
 // positions, an output element one FMA chain over them; a page that raises the maximum rescales what the pages before it
-// left. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
+// left. Positions before a row's window are in none of these sums. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
 // and how many there are changes none of it.
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/chain.h"
@@ -42,24 +43,26 @@ size_t page_bytes(int64_t dim, DType t) {
 static_assert((kPageSlots * (2 * kMostDim + 6) + kQueries * kMostDim) * 4 + raw_lines(2 * kMostDim) * 2 * kMostDim <= kMostShared);
 
 // Row r of the op and what it looks at.
-struct Row {
-  int64_t ctx, length, seq;
+struct Row : Seen {
+  int64_t ctx, seq;
   const int32_t* pages;
   const int32_t* tail;
   __device__ Row(const AttentionRows& a, int64_t r)
-      : ctx(a.ctx_len[r]),
-        length(ctx + (a.tail_len ? a.tail_len[r] : 0)),
+      : Seen(a, r),
+        ctx(a.ctx_len[r]),
         seq(a.seq[r]),
         pages(a.pages + seq * a.page_stride),
         tail(a.tail_len ? a.tail_slots + a.tail_offset[r] : nullptr) {}
   __device__ int64_t slot(int64_t p) const {
     return p < ctx ? int64_t{pages[p / kPageSlots]} * kPageSlots + p % kPageSlots : tail[p - ctx];
   }
-  // Positions of the page at `first`.
+  // Positions of the page at `first`, up to the last one that is looked at; 0: none is.
   __device__ int64_t count(int64_t first) const {
     const int64_t n = length - first;
-    return n < 0 ? 0 : n > kPageSlots ? kPageSlots : n;
+    return !any(first, first + kPageSlots) ? 0 : n > kPageSlots ? kPageSlots : n;
   }
+  // Of them, those before the window.
+  __device__ int64_t skipped(int64_t first) const { return from > first ? from - first : 0; }
   // All of them in the sequence's own pages?
   __device__ bool plain(int64_t first) const { return first + count(first) <= ctx; }
 };
@@ -134,10 +137,12 @@ template <int kElements>
 struct State {
   float top = -kInf, total = 0, values[kElements] = {};
 
-  __device__ void page(const Page& page, const float* query, int64_t n, float scale) {
+  // Positions [skipped, n) of a page.
+  __device__ void page(const Page& page, const float* query, int skipped, int64_t n, float scale) {
     const int lane = static_cast<int>(threadIdx.x % 32);
+    const bool seen = lane >= skipped && lane < n;
     float score = -kInf;
-    if (lane < n) {
+    if (seen) {
       const float* key = page.keys + lane * (page.stride + 4);
       float sum = 0;
 #pragma unroll 4
@@ -152,12 +157,12 @@ struct State {
     }
     const float before = top;
     top = fmaxf(top, warp_max(score));
-    const float weight = lane < n ? exp_own(score - top) : 0.0f, keep = exp_own(before - top);
+    const float weight = seen ? exp_own(score - top) : 0.0f, keep = exp_own(before - top);
     total = total * keep + warp_sum(weight);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[e] = values[e] * keep;
 #pragma unroll 4
-    for (int j = 0; j < n; ++j) {
+    for (int j = skipped; j < n; ++j) {
       const float w = shuffle(weight, j);
 #pragma unroll
       for (int e = 0; e < kElements; ++e)
@@ -178,10 +183,12 @@ __device__ void attention_chunk(const AttentionTask& task) {
   const int64_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const Page page(shared_memory<float>(), dim);
-  int64_t longest = 0;
+  int64_t earliest = end, longest = 0;
   for (int64_t r = first_row; r <= last_row; ++r) {
-    const int64_t n = Row(op.rows, r).length;
-    longest = n > longest ? n : longest;
+    const Seen x(op.rows, r);
+    if (!x.any(begin, end)) continue;
+    earliest = x.from < earliest ? x.from : earliest;
+    longest = x.length > longest ? x.length : longest;
   }
   if (longest <= begin) return;  // the whole block
   // A warp has every kWarps-th query, so that all work where there are few, as there are for one row.
@@ -204,7 +211,7 @@ __device__ void attention_chunk(const AttentionTask& task) {
     for (int e = 0; e < kElements; ++e)
       if (lane + 32 * e < page.stride) query_of(i)[lane + 32 * e] = loaded[i][e];
   const Row shared_row(op.rows, first_row);  // whose pages all rows of its sequence look at together
-  for (int64_t first = begin; first < end && first < longest; first += kPageSlots) {
+  for (int64_t first = earliest > begin ? earliest / kPageSlots * kPageSlots : begin; first < end && first < longest; first += kPageSlots) {
     int64_t together = 0;
     for (int64_t r = first_row; r <= last_row; ++r) {
       const Row x(op.rows, r);
@@ -223,14 +230,15 @@ __device__ void attention_chunk(const AttentionTask& task) {
       for (int i = 0; i < kWarpQueries; ++i) {
         if (row_of[i] < 0 || (!all_of_them && row_of[i] != r)) continue;
         const Row mine(op.rows, row_of[i]);
-        if (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first))) continue;
-        state[i].page(page, query_of(i), mine.count(first), op.scale);
+        const int64_t seen = mine.count(first);
+        if (seen == 0 || (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first)))) continue;
+        state[i].page(page, query_of(i), static_cast<int>(mine.skipped(first)), seen, op.scale);
       }
     }
   }
 #pragma unroll
   for (int i = 0; i < kWarpQueries; ++i) {
-    if (row_of[i] < 0 || Row(op.rows, row_of[i]).length <= begin) continue;
+    if (row_of[i] < 0 || !Seen(op.rows, row_of[i]).any(begin, end)) continue;
     float* to = task.partial + ((int64_t{row_of[i]} * op.heads + head_of[i]) * task.chunks + chunk) * (dim + 2);
     if (lane == 0) to[0] = state[i].top, to[1] = state[i].total;
 #pragma unroll

@@ -5,8 +5,6 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-__device__ int64_t length_of(const AttentionRows& a, int64_t r) { return int64_t{a.ctx_len[r]} + (a.tail_len ? a.tail_len[r] : 0); }
-
 constexpr int kEach = 2;  // elements that a thread merges: i, and i + what a head has of threads
 
 // Parts of a softmax, n of them, one after another.
@@ -85,12 +83,16 @@ __device__ void merge_chunks(const MergeTask& task) {
   const float* from = task.a.partial + (me.r * op.heads + (there ? me.head : 0)) * task.a.chunks * (dim + 2);
   Parts<kAtOnce> parts;
   parts.load(from, dim + 2, task.a.chunks, me.element, dim);  // before it is known which of them are something
-  const int64_t length = length_of(op.rows, me.r), chunks = chunks_of(length), spans = op.partial ? op.partial.rows / op.out.rows : 0;
+  const Seen seen(op.rows, me.r);
+  const auto length = seen.length, chunks = static_cast<int32_t>(chunks_of(length));
+  const int64_t spans = op.partial ? op.partial.rows / op.out.rows : 0;
   Merged all;
-  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+  auto begin = static_cast<int32_t>(chunk_of(seen.from));
+  for (int32_t s = seen.from / kSpanSlots, end; s * kSpanSlots < length; ++s, begin = end) {
     Merged span;
-    const int64_t end = first_chunk_of_span(s + 1) < chunks ? first_chunk_of_span(s + 1) : chunks;
-    for (int64_t c = first_chunk_of_span(s); c < end; c += kAtOnce) {
+    end = static_cast<int32_t>(first_chunk_of_span(s + 1));
+    if (end > chunks) end = chunks;
+    for (int32_t c = begin; c < end; c += kAtOnce) {
       if (c > 0) parts.load(from + c * (dim + 2), dim + 2, end - c, me.element, dim);
       parts.keep(end - c);
       span.add(parts);
@@ -126,15 +128,15 @@ __device__ void merge_spans(const AttentionMerge& op) {
   const int64_t dim = op.out.cols / op.heads, spans = op.partial.rows / op.out.rows;
   const MergePlace me(blockDim.x);
   if (me.r >= op.out.rows) return;
-  const int64_t length = length_of(op.rows, me.r);
+  const Seen seen(op.rows, me.r);
   Merged all;
-  for (int64_t s = 0; s * kSpanSlots < length; ++s) {
+  for (int32_t s = seen.from / kSpanSlots; s * kSpanSlots < seen.length; ++s) {
     Parts<1> part;
     part.load(row(op.partial, me.r * spans + s) + me.head * (dim + 2), 0, 1, me.element, dim);
     all.add(part);
   }
   for (int e = 0; e < kEach; ++e)
-    if (me.element[e] < dim) row(op.out, me.r)[me.head * dim + me.element[e]] = length == 0 ? 0.0f : all.value[e] / all.total;
+    if (me.element[e] < dim) row(op.out, me.r)[me.head * dim + me.element[e]] = seen.length == 0 ? 0.0f : all.value[e] / all.total;
 }
 
 }  // namespace

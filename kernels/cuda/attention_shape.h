@@ -20,6 +20,16 @@ AERIE_HOST_DEVICE inline int64_t chunks_of(int64_t n) {
   if (n <= 4 * kSpanSlots) return 16 + (n - kSpanSlots + 127) / 128;
   return 40 + (n - 4 * kSpanSlots + 511) / 512;
 }
+AERIE_HOST_DEVICE inline int64_t chunk_of(int64_t position) { return chunks_of(position + 1) - 1; }
 AERIE_HOST_DEVICE inline int64_t first_chunk_of_span(int64_t s) { return s == 0 ? 0 : s < 4 ? 16 + 8 * (s - 1) : 32 + 2 * s; }
+
+// The positions that row r looks at: [from, length).
+struct Seen {
+  int32_t from = 0, length;
+  AERIE_HOST_DEVICE Seen(const AttentionRows& a, int64_t r) : length(a.ctx_len[r] + (a.tail_len ? a.tail_len[r] : 0)) {
+    if (a.window > 0 && a.window < length) from = length - a.window;
+  }
+  AERIE_HOST_DEVICE bool any(int64_t begin, int64_t end) const { return from < end && begin < length; }
+};
 
 }  // namespace aerie::kernels::cuda

@@ -15,8 +15,8 @@ struct AttentionTask {
   Fragments fragments;
 };
 
-// Launches what fills `partial` by tensor cores (attention_tile.cu); false: not for such a cache. That is a matter of the
-// cache alone.
+// Launches what fills `partial` by tensor cores (attention_tile.cu); false: not for such a cache, or within a window.
+// That is a matter of the cache and the layer alone.
 bool enqueue_tiles(const AttentionTask& task, const Place& p);
 // Launches what makes the op's outputs of it (attention_merge.cu).
 void enqueue_merge(const AttentionTask& task, const Place& p);

@@ -2,12 +2,13 @@
 // which they would wait behind.
 #pragma once
 
+#include "kernels/cuda/attention_shape.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/kv.h"
 
 namespace aerie::kernels::cuda {
 
-// Those of the contexts of attention's rows. A page of a head is one run of bytes.
+// Those of the contexts of attention's rows, of a sequence's first row's window. A page of a head is one run of bytes.
 struct KvWish {
   KvCache cache = {};
   int32_t layer = 0;
@@ -38,9 +39,11 @@ __device__ inline void fetch_to_cache(const KvWish& wish, uint32_t part, uint32_
     uint32_t others = ballot(mine < wish.count && (mine == 0 || wish.rows.seq[mine] != wish.rows.seq[mine - 1]));
     for (; others != 0 && runs < kMostKvRuns; others &= others - 1) {  // a row of another sequence than the one in front of it
       const int32_t r = first + lowest_lane(others), seq = wish.rows.seq[r];
-      const uint32_t all = static_cast<uint32_t>((wish.rows.ctx_len[r] + kPageSlots - 1) / kPageSlots) * heads;
+      const int32_t skipped = static_cast<int32_t>(Seen(wish.rows, r).from / kPageSlots);
+      const int32_t pages = (wish.rows.ctx_len[r] + kPageSlots - 1) / kPageSlots - skipped;
+      const uint32_t all = pages > 0 ? static_cast<uint32_t>(pages) * heads : 0;
       for (; run < all && runs < kMostKvRuns; run += parts, ++runs) {
-        const int64_t slot = int64_t{wish.rows.pages[int64_t{seq} * wish.rows.page_stride + run / heads]} * kPageSlots;
+        const int64_t slot = int64_t{wish.rows.pages[int64_t{seq} * wish.rows.page_stride + skipped + run / heads]} * kPageSlots;
         const auto* from = static_cast<const char*>(c.data) + kv_row(c, wish.layer, 0, run % heads, slot) * (bytes / kPageSlots);
         for (uint32_t at = threadIdx.x % 32 * kLine; at < bytes; at += 32 * kLine) want_soon(from + at);
       }

@@ -12,9 +12,10 @@ __device__ void rope_angles(const RopeAngles& op) {
   const int64_t h = op.inv_freq.cols, r = blockIdx.x;
   if (r >= op.angles.rows) return;
   for (int64_t i = threadIdx.x; i < h; i += blockDim.x) {
-    const double angle = static_cast<double>(op.positions[r]) * static_cast<double>(row(op.inv_freq, 0)[i]);
-    row(op.angles, r)[i] = static_cast<float>(cos(angle) * static_cast<double>(op.scale));
-    row(op.angles, r)[h + i] = static_cast<float>(sin(angle) * static_cast<double>(op.scale));
+    const float f = row(op.inv_freq, 0)[i];
+    const double angle = static_cast<double>(op.positions[r]) * static_cast<double>(f), scale = f == 0 ? 1 : static_cast<double>(op.scale);
+    row(op.angles, r)[i] = static_cast<float>(cos(angle) * scale);
+    row(op.angles, r)[h + i] = static_cast<float>(sin(angle) * scale);
   }
 }
 

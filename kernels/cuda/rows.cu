@@ -27,7 +27,7 @@ __device__ void embed(const Embed& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y) {
     const int64_t id = op.ids[r];
-    if (c < op.out.cols) row(op.out, r)[c] = id >= 0 && id < op.table.rows ? element(op.table, id, c) : 0.0f;
+    if (c < op.out.cols) row(op.out, r)[c] = id >= 0 && id < op.table.rows ? element(op.table, id, c) * op.scale : 0.0f;
   }
 }
 
@@ -184,7 +184,7 @@ __device__ void gated_activate(const GatedTask& task) {
 __device__ void add(const Add& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
-    if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c];
+    if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c] * op.scale;
 }
 
 void put(NormTask task, const Place& p) {

@@ -1,53 +1,14 @@
 // Attention on the emulated device: the reference's values; a row's bits do not depend on where its context lies, on its
 // company, or on how the op is cut.
-#include <algorithm>
-#include <numeric>
-
-#include "unit/cuda/cuda_support.h"
-#include "unit/kernels/attention_support.h"
+#include "unit/cuda/attention_support.h"
 
 namespace aerie::kernels::cuda_test {
 namespace {
-using attention_test::Rows;
-using attention_test::Shape;
-
 const Shape kShapes[] = {{4, 4, 8},  {8, 2, 64},           {3, 1, 80},           {20, 1, 10},
                          {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8},
                          {2, 1, 256, DType::bf16}, {2, 1, 256, DType::int8}, {3, 1, 12, DType::bf16},
                          {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 3, 96, DType::bf16},
                          {20, 1, 32, DType::bf16}};
-
-struct Cache : attention_test::Cache {
-  using attention_test::Cache::Cache;
-  void store(int32_t layer, int32_t slot, uint32_t seed) {  // by the backend's own op
-    const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
-    Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
-    std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
-    const Ints slots = {slot};
-    run_cuda(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, slots.data()});
-  }
-};
-
-Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true) {
-  const auto n = static_cast<int64_t>(rows.seq.size());
-  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, cols = c.shape.heads * (c.shape.dim + 2);
-  Floats out(static_cast<size_t>(n * width)), partial(static_cast<size_t>(n * spans * cols), std::nanf(""));
-  const Tensor p = spans ? view(partial, n * spans, cols) : Tensor{}, o = view(out, n, width);
-  AttentionRows look = rows.view();
-  if (!said) look.sequences = 0;
-  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, look, 0.2f, o, p});
-  if (spans) run_cuda(AttentionMerge{p, c.shape.heads, rows.view(), o});
-  return out;
-}
-
-// Row r alone has the bits that it has among all.
-void expect_own_bits(const Cache& c, const Rows& rows, size_t r, const Floats& q, const Floats& all) {
-  Rows one = rows;
-  for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
-  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, at = static_cast<int64_t>(r) * width;
-  Floats own(q.begin() + at, q.begin() + at + width);
-  EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
-}
 
 TEST(CudaAttention, RopeIsTheReferences) {
   Ints positions = {0, 1, 77, 131071};
@@ -84,26 +45,6 @@ TEST(CudaAttention, KvCopyMovesSlotsOfEveryLayer) {
     run_reference(KvCopy{b.kv, src.data(), dst.data(), 3});
     EXPECT_EQ(a.bytes, b.bytes);
   }
-}
-
-// Two ragged sequences; rows of prefill, decode and trees with tails over a page's end.
-void ragged(Cache& c, Rows* rows) {
-  rows->stride = 4;
-  rows->pages = {5, 2, 7, 0, 1, 6, 3, 4};
-  for (int32_t s = 0; s < 2; ++s)
-    for (int32_t p = 0; p < 90; ++p)
-      c.store(0, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(s * 100 + p));
-  for (int32_t t = 0; t < 20; ++t) c.store(0, 8 * 32 + t, static_cast<uint32_t>(5000 + t));
-  for (int32_t p = 29; p < 34; ++p) rows->add(0, p + 1, {});
-  rows->add(0, 1, {});
-  rows->add(1, 90, {});
-  rows->add(1, 0, {256});
-  rows->add(0, 60, {257});
-  rows->add(0, 60, {257, 261});
-  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
-  rows->add(0, 64, {257, 259});
-  rows->add(1, 3, {256, 258});
-  for (int32_t p = 0; p < 3; ++p) rows->add(1, 80, {});
 }
 
 TEST(CudaAttention, IsTheReferenceAndARowsOwn) {
@@ -160,22 +101,6 @@ TEST(CudaAttention, TreeRowsHaveTheBitsOfPlainDecode) {
 }
 
 // Contexts of several chunks and spans: the bits of one op are those of two, and near the reference's.
-// A cache of random keys and values, `pages` of one sequence in random order.
-Rows anywhere(Cache& c, int32_t pages) {
-  const Floats random = random_floats(c.bytes.size() / 2, 5);
-  for (size_t i = 0; i < random.size(); ++i) {
-    const auto bits = std::bit_cast<uint32_t>(random[i]);
-    if (c.kv.dtype == DType::bf16) static_cast<uint16_t*>(c.kv.data)[i] = static_cast<uint16_t>(bits >> 16);
-    else if (i < c.bytes.size() / 4) static_cast<float*>(c.kv.data)[i] = random[i];
-  }
-  Rows rows;
-  rows.stride = pages;
-  rows.pages.resize(static_cast<size_t>(pages));
-  std::iota(rows.pages.begin(), rows.pages.end(), 0);
-  std::shuffle(rows.pages.begin(), rows.pages.end(), std::mt19937(9));
-  return rows;
-}
-
 TEST(CudaAttention, ChunksAndSpansMergeTheSameWay) {
   for (const Shape& s : {Shape{2, 1, 8}, Shape{2, 1, 32, DType::bf16}, Shape{64, 4, 32, DType::bf16}}) {
     constexpr int32_t kContext = 4 * kSpanSlots + 700, kPages = (kContext + 31) / 32;
@@ -251,14 +176,9 @@ TEST(CudaAttention, ManyRowsHaveTheBitsOfFew) {
     Cache c(s, kTexts * kPages + 2, 1);
     Rows rows = anywhere(c, kTexts * kPages);
     rows.stride = kPages;
-    const auto spoil = [&](int32_t slot) {
-      for (int32_t which = 0; which < 2; ++which)
-        for (int32_t head = 0; head < s.kv_heads; ++head)
-          std::fill_n(static_cast<uint16_t*>(c.kv.data) + kv_row(c.kv, 0, which, head, slot) * s.dim, s.dim, uint16_t{0x7fc0});
-    };
     for (size_t p = 2 * kPages; p < 3 * kPages; ++p)
-      for (int32_t i = 0; i < 32; ++i) spoil(rows.pages[p] * 32 + i);
-    spoil(kTail + 63);
+      for (int32_t i = 0; i < 32; ++i) spoil(c, rows.pages[p] * 32 + i);
+    spoil(c, kTail + 63);
     const int32_t n = s.heads == s.kv_heads ? 64 : s.heads == 64 ? 17 : s.dim > 64 ? 33 : 50;
     const auto bad = [](int32_t r) { return r % 16 == 9 || r == 14; };
     for (int32_t r = 0; r < n; ++r) {

@@ -9,6 +9,7 @@ struct LayerCase {
   DType weights, kv;
   int32_t heads, kv_heads, dim;
   int64_t ffn, rows;
+  int32_t window = 0;
 };
 
 int64_t kernels_run() {  // 0 where nobody counts
@@ -64,12 +65,14 @@ struct WholeLayer {
     const int64_t n = c.rows;
     const Tensor in = view(x, n, hidden), y = view(normed, n, hidden), of = view(qkv, n, width), a = view(attn, n, hidden),
                  g = view(gate_up, n, 2 * c.ffn), h = view(act, n, c.ffn), w = view(norm, 1, hidden);
+    AttentionRows seen = look.view();
+    seen.window = c.window;
     const LinearTopK head{y, head_w.tensor(), {}, kBest, static_cast<int32_t>(kVocab), nullptr, nullptr,
                           view(partial, n, topk_partial_cols(kVocab, kBest)), token.data(), logp.data()};
     return {RmsNorm{in, w, 1e-5f, y},
             Linear{y, qkv_w.tensor(), view(bias, 1, width), {}, of},
             RopeAndStore{of, view(angles, n, c.dim), c.heads, cache.kv, 0, slots.data()},
-            Attention{columns(of, 0, hidden), c.heads, cache.kv, 0, look.view(), 0.2f, a, {}},
+            Attention{columns(of, 0, hidden), c.heads, cache.kv, 0, seen, 0.2f, a, {}},
             Linear{a, o_w.tensor(), {}, in, in},
             RmsNorm{in, w, 1e-5f, y},
             Linear{y, gate_up_w.tensor(), {}, {}, g},
@@ -88,7 +91,8 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
                         {DType::bf16, DType::int8, 3, 1, 10, 33, 5}, {DType::int8, DType::bf16, 4, 2, 32, 192, 9},
                         {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
                         {DType::f32, DType::f32, 4, 2, 32, 64, 3}, {DType::bf16, DType::bf16, 5, 1, 64, 320, 4},
-                        {DType::int8, DType::bf16, 7, 1, 64, 700, 19}}) {  // of the last two K is in pieces
+                        {DType::bf16, DType::bf16, 4, 2, 32, 192, 40, 20}, {DType::int8, DType::bf16, 7, 1, 64, 700, 19},
+                        {DType::bf16, DType::bf16, 2, 1, 256, 64, 2, 1}}) {  // of three K is in pieces
     SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +
                  std::to_string(c.dim));
     WholeLayer together(c), alone(c);
@@ -109,6 +113,23 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
     EXPECT_EQ(together.token, alone.token);
     EXPECT_EQ(together.cache.bytes, alone.cache.bytes);
   }
+}
+
+// The page table may say anything of pages that no window reaches.
+TEST(CudaChain, PagesBeforeAWindowAreNotAskedFor) {
+  const auto device = cuda_device();
+  const LayerCase c{DType::bf16, DType::bf16, 4, 2, 32, 192, 2, 20};
+  WholeLayer got(c), want(c);
+  for (WholeLayer* l : {&got, &want}) {
+    std::fill(l->cache.bytes.begin(), l->cache.bytes.end(), char{});
+    l->look.ctx = {71, 72};
+    l->slots = {3 * 32 + 6, 3 * 32 + 7};
+  }
+  got.look.pages[0] = 1 << 24;
+  run_plan(*device, got.plan());
+  run_plan(*device, want.plan());
+  EXPECT_TRUE(same_bits(got.attn, want.attn));
+  EXPECT_TRUE(std::isfinite(got.x[0]));
 }
 
 // What is left for an op of no rows is not the next one's.

@@ -31,10 +31,13 @@ TEST(CudaRows, EmbedReadsEveryLayout) {
       else
         for (size_t i = 0; i < table.size(); ++i) std::memcpy(&data[2 * i], reinterpret_cast<const char*>(&table[i]) + 2, 2);
       const Tensor w{data.data(), scales.data(), v, h, h, t, layout};
-      Floats got(6 * h), want(6 * h);
-      run_cuda(Embed{w, ids.data(), view(got, 6, h)});
-      run_reference(Embed{w, ids.data(), view(want, 6, h)});
-      EXPECT_TRUE(same_bits(got, want)) << static_cast<int>(t);
+      for (const float scale : {1.0f, 45.254834f, 0.3f}) {
+        Floats got(6 * h), want(6 * h);
+        run_cuda(Embed{w, ids.data(), view(got, 6, h), scale});
+        run_reference(Embed{w, ids.data(), view(want, 6, h), scale});
+        EXPECT_TRUE(same_bits(got, want)) << static_cast<int>(t) << " times " << scale;
+        EXPECT_EQ(got[3 * h], 0.0f) << "an id outside the table";
+      }
     }
 }
 
@@ -95,6 +98,37 @@ TEST(CudaRows, ActivationsAndAdd) {
   run_cuda(Add{a, view(b, 3, 300), view(got, 3, 300)});
   run_reference(Add{a, view(b, 3, 300), view(want, 3, 300)});
   EXPECT_TRUE(same_bits(got, want));
+}
+
+TEST(CudaRows, AddRoundsTheProductByItself) {
+  Floats a = random_floats(3 * 300, 5), b = random_floats(3 * 300, 6);
+  int fused_otherwise = 0;
+  for (const float scale : {1.0f, 0.22f, -1.7f}) {
+    Floats got = a;
+    run_cuda(Add{view(got, 3, 300), view(b, 3, 300), view(got, 3, 300), scale});  // in place
+    for (size_t i = 0; i < got.size(); ++i) {
+      const volatile float product = b[i] * scale;
+      ASSERT_EQ(got[i], a[i] + product) << i << " times " << scale;
+      fused_otherwise += got[i] != std::fma(b[i], scale, a[i]);
+    }
+  }
+  EXPECT_GT(fused_otherwise, 100);  // what is asked of it is seen
+}
+
+TEST(CudaRows, PairsOfFrequencyZeroAreNotRotated) {
+  const Ints positions = {0, 1, 77, 131071};
+  Floats inv_freq(40), got(4 * 80), want(4 * 80);
+  for (size_t i = 0; i < 40; i += 1 + i % 3) inv_freq[i] = std::pow(10000.0f, -static_cast<float>(i) / 40);
+  run_cuda(RopeAngles{positions.data(), view(inv_freq, 1, 40), 1.3f, view(got, 4, 80)});
+  run_reference(RopeAngles{positions.data(), view(inv_freq, 1, 40), 1.3f, view(want, 4, 80)});
+  expect_near(got, want, 1e-7f);
+  for (size_t r = 0; r < 4; ++r)
+    for (size_t i = 0; i < 40; ++i)
+      if (inv_freq[i] == 0) {
+        EXPECT_EQ(got[r * 80 + i], 1.0f);
+        EXPECT_EQ(got[r * 80 + 40 + i], 0.0f);
+      }
+  EXPECT_EQ(got[0], 1.3f) << "others have the scale";
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// What the tests of attention on the emulated device share.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "unit/cuda/cuda_support.h"
+#include "unit/kernels/attention_support.h"
+
+namespace aerie::kernels::cuda_test {
+using attention_test::Shape;
+
+struct Cache : attention_test::Cache {
+  using attention_test::Cache::Cache;
+  void store(int32_t layer, int32_t slot, uint32_t seed) {  // by the backend's own op
+    const int64_t width = (shape.heads + 2 * shape.kv_heads) * shape.dim;
+    Floats qkv = random_floats(static_cast<size_t>(width), seed), angles(static_cast<size_t>(shape.dim), 0.0f);
+    std::fill(angles.begin(), angles.begin() + shape.dim / 2, 1.0f);
+    const Ints slots = {slot};
+    run_cuda(RopeAndStore{view(qkv, 1, width), view(angles, 1, shape.dim), shape.heads, kv, layer, slots.data()});
+  }
+};
+
+struct Rows : attention_test::Rows {
+  int32_t window = 0;
+  AttentionRows view() const {
+    AttentionRows v = attention_test::Rows::view();
+    v.window = window;
+    return v;
+  }
+};
+
+inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true) {
+  const auto n = static_cast<int64_t>(rows.seq.size());
+  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, cols = c.shape.heads * (c.shape.dim + 2);
+  Floats out(static_cast<size_t>(n * width)), partial(static_cast<size_t>(n * spans * cols), std::nanf(""));
+  const Tensor p = spans ? view(partial, n * spans, cols) : Tensor{}, o = view(out, n, width);
+  AttentionRows look = rows.view();
+  if (!said) look.sequences = 0;
+  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, look, 0.2f, o, p});
+  if (spans) run_cuda(AttentionMerge{p, c.shape.heads, look, o});
+  return out;
+}
+
+// Row r alone has the bits that it has among all.
+inline void expect_own_bits(const Cache& c, const Rows& rows, size_t r, const Floats& q, const Floats& all) {
+  Rows one = rows;
+  for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
+  const int64_t width = int64_t{c.shape.heads} * c.shape.dim, at = static_cast<int64_t>(r) * width;
+  Floats own(q.begin() + at, q.begin() + at + width);
+  EXPECT_TRUE(same_bits(attend(c, one, own).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
+}
+
+// Slots in which whoever looks at them finds no number.
+inline void spoil(const Cache& c, int32_t slot) {
+  const KvCache& kv = c.kv;
+  for (int64_t which = 0; which < 2; ++which)
+    for (int64_t head = 0; head < kv.kv_heads; ++head) {
+      const int64_t line = kv_row(kv, 0, which, head, slot);
+      if (kv.dtype == DType::int8) kv.scales[line] = std::nanf("");
+      else if (kv.dtype == DType::bf16) std::fill_n(static_cast<uint16_t*>(kv.data) + line * kv.head_dim, kv.head_dim, uint16_t{0x7fc0});
+      else std::fill_n(static_cast<float*>(kv.data) + line * kv.head_dim, kv.head_dim, std::nanf(""));
+    }
+}
+
+// Two ragged sequences; rows of prefill, decode and trees with tails over a page's end.
+inline void ragged(Cache& c, Rows* rows) {
+  rows->stride = 4;
+  rows->pages = {5, 2, 7, 0, 1, 6, 3, 4};
+  for (int32_t s = 0; s < 2; ++s)
+    for (int32_t p = 0; p < 90; ++p)
+      c.store(0, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(s * 100 + p));
+  for (int32_t t = 0; t < 20; ++t) c.store(0, 8 * 32 + t, static_cast<uint32_t>(5000 + t));
+  for (int32_t p = 29; p < 34; ++p) rows->add(0, p + 1, {});
+  rows->add(0, 1, {});
+  rows->add(1, 90, {});
+  rows->add(1, 0, {256});
+  rows->add(0, 60, {257});
+  rows->add(0, 60, {257, 261});
+  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
+  rows->add(0, 64, {257, 259});
+  rows->add(1, 3, {256, 258});
+  for (int32_t p = 0; p < 3; ++p) rows->add(1, 80, {});
+}
+
+// A cache of random keys and values, `pages` of one sequence in random order.
+inline Rows anywhere(Cache& c, int32_t pages) {
+  const Floats random = random_floats(c.bytes.size() / 2, 5);
+  for (size_t i = 0; i < random.size(); ++i) {
+    const auto bits = std::bit_cast<uint32_t>(random[i]);
+    if (c.kv.dtype == DType::bf16) static_cast<uint16_t*>(c.kv.data)[i] = static_cast<uint16_t>(bits >> 16);
+    else if (i < c.bytes.size() / 4) static_cast<float*>(c.kv.data)[i] = random[i];
+  }
+  if (c.kv.dtype == DType::int8) {
+    const int64_t lines = c.kv.slots * c.kv.layers * 2 * c.kv.kv_heads;
+    for (int64_t i = 0; i < lines * c.kv.head_dim; ++i) static_cast<int8_t*>(c.kv.data)[i] = static_cast<int8_t>(i * 2654435761u >> 13);
+    for (int64_t i = 0; i < lines; ++i) c.kv.scales[i] = 0.005f + 0.0001f * static_cast<float>(i * 37 % 100);
+  }
+  Rows rows;
+  rows.stride = pages;
+  rows.pages.resize(static_cast<size_t>(pages));
+  std::iota(rows.pages.begin(), rows.pages.end(), 0);
+  std::shuffle(rows.pages.begin(), rows.pages.end(), std::mt19937(9));
+  return rows;
+}
+
+}  // namespace aerie::kernels::cuda_test
