@@ -33,7 +33,7 @@ TEST(CudaWindow, IsTheReferenceAndARowsOwn) {
       rows.window = window;
       const Floats all = attend(c, rows, q);
       expect_near(all, reference_of(c, rows, q), 2e-5f);
-      EXPECT_TRUE(same_bits(attend(c, rows, q, 1), all)) << "in two ops";
+      EXPECT_TRUE(same_bits(attend(c, rows, q, int64_t{1}), all)) << "in two ops";
       for (size_t r = static_cast<size_t>(window) % 3; r < rows.seq.size(); r += 3) expect_own_bits(c, rows, r, q, all);
       if (window == 7) each_order([&] { EXPECT_TRUE(same_bits(attend(c, rows, q), all)); });
     }
@@ -156,7 +156,7 @@ TEST(CudaWindow, WhatLiesBeforeItIsNotLookedAt) {
       rows.pages[static_cast<size_t>(page)] = 1 << 24;
     }
     EXPECT_TRUE(same_bits(attend(c, rows, q), want));
-    EXPECT_TRUE(same_bits(attend(c, rows, q, 2), want));
+    EXPECT_TRUE(same_bits(attend(c, rows, q, int64_t{2}), want));
     // What only the rows in front still see concerns none of the others.
     for (int32_t p = from; p < from + 3 * 5; ++p) spoil(c, rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32);
     each_order([&] {
