@@ -4,8 +4,8 @@
 // Order of one output: chunks of absolute positions (attention_shape.h), in a chunk pages of kPageSlots positions,
 // ascending. A score is one FMA chain over the head's elements; a page's softmax total is a fixed tree over its 32
 // positions, an output element one FMA chain over them; a page that raises the maximum rescales what the pages before it
-// left. Positions before a row's window are in none of these sums. Chunks and then spans are merged ascending. Where a position's slot lies (page or tail), which rows share a block
-// and how many there are changes none of it.
+// left. What lies before a row's window is in no sum. Chunks and then spans are merged ascending. Where a position's slot
+// lies (page or tail), which rows share a block and how many there are changes none of it.
 #include "kernels/cuda/attention_task.h"
 #include "kernels/cuda/chain.h"
 #include "kernels/cuda/enqueue.h"
