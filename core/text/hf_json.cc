@@ -98,14 +98,14 @@ Status read_post_processor(const Json& j, size_t vocab_size, int depth, int32_t*
 
 using namespace hf;
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json) {
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json, int32_t most) {
   try {
     const platform::JsonDocument document(json);
     if (document.root().is_discarded()) return damaged("not JSON");
     const Json& root = document.root();
     if (!root.is_object()) return damaged("not a JSON object");
     const Json& model = field(root, "model");
-    return model.is_object() && flag(model, "byte_fallback", false) ? hf::sentencepiece(root) : hf::byte_bpe(root);
+    return model.is_object() && flag(model, "byte_fallback", false) ? hf::sentencepiece(root, most) : hf::byte_bpe(root, most);
   } catch (const WrongType& e) {
     return damaged(std::string(e.key) + ": " + e.what);
   } catch (const Json::exception& e) {  // deeper inside

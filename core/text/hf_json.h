@@ -39,8 +39,8 @@ Status check_bpe(const Json& model);
 // The token that the post-processor puts in front, in `*bos`; one that does more is refused.
 Status read_post_processor(const Json& j, size_t vocab_size, int depth, int32_t* bos);
 
-// By model.byte_fallback. Throw WrongType or Json::exception where a value is of another type than it should have.
-Result<std::shared_ptr<const Tokenizer>> byte_bpe(const Json& root);
-Result<std::shared_ptr<const Tokenizer>> sentencepiece(const Json& root);
+// By model.byte_fallback; `most` is from_hf_json's. Throw WrongType or Json::exception where a value is of another type than it should have.
+Result<std::shared_ptr<const Tokenizer>> byte_bpe(const Json& root, int32_t most);
+Result<std::shared_ptr<const Tokenizer>> sentencepiece(const Json& root, int32_t most);
 
 }  // namespace aerie::text::hf

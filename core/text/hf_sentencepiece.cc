@@ -101,7 +101,7 @@ Status read_vocab(const Json& vocab, std::vector<Piece>* pieces, Ids* ids) {
   return {};
 }
 
-Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, std::vector<Piece>* pieces) {
+Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, int32_t most, std::vector<Piece>* pieces) {
   if (added.is_null()) return {};
   const size_t tokens = ids.size() + added.size();
   for (const Json& j : added) {
@@ -109,12 +109,13 @@ Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, 
     const int64_t id = id_of(field(j, "id"));
     if (content.empty()) continue;
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
+    const bool special = flag(j, "special", false);
+    const auto known = ids.find(content);
+    if (special && known == ids.end() && id >= most) continue;
     Piece* piece = nullptr;
     AERIE_TRY(place(id, tokens, pieces, &piece));
-    const auto known = ids.find(content);
     if (known != ids.end() ? known->second != id : !piece->bytes.empty())
       return damaged("added token \"" + content + "\" does not fit the vocabulary");
-    const bool special = flag(j, "special", false);
     *piece = {content, 0, special ? Type::control : Type::user, flag(j, "lstrip", false), flag(j, "rstrip", false),
               flag(j, "normalized", !special)};
     // A text has no U+2581 before spaces have become that: such a token comes of merges, but where a text has U+2581 itself.
@@ -162,7 +163,7 @@ Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>&
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root) {
+Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root, int32_t most) {
   const Json& model = field(root, "model");
   AERIE_TRY(check_bpe(model));
   if (flag(model, "ignore_merges", false)) return refuse("model.ignore_merges with byte_fallback");
@@ -175,7 +176,7 @@ Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root) {
   std::vector<Piece> pieces;
   Ids ids;
   AERIE_TRY(read_vocab(field(model, "vocab"), &pieces, &ids));
-  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, &pieces));
+  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, most, &pieces));
   MergeList merges;
   AERIE_TRY(read_merges(field(model, "merges"), ids, pieces, &merges));
   int32_t bos = -1;

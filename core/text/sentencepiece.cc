@@ -1,6 +1,5 @@
 #include "core/text/sentencepiece.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/text/merge.h"
@@ -109,8 +108,11 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
     const size_t begin = piece.bytes.find_first_not_of('\n'), end = piece.bytes.find_last_not_of('\n');
     return begin == std::string::npos ? std::string() : piece.bytes.substr(begin, end + 1 - begin);
   };
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    const Piece& piece = pieces[id];
+  tokenizer->pieces_ = std::move(pieces);
+  tokenizer->merges_ = std::move(merges);
+  const SentencePiece& made = *tokenizer;
+  for (size_t id = 0; id < made.pieces_.size(); ++id) {
+    const Piece& piece = made.pieces_[id];
     const auto wrong = [&](Code code, const std::string& what) { return error(code, "tokenizer: token " + std::to_string(id) + what); };
     if (piece.bytes.size() > kMaxTokenBytes) return error(Code::bad_format, "tokenizer: oversized token");
     // Text never spells a control or byte token, as in SentencePiece itself. (run.c has no such rule
@@ -121,7 +123,7 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
       tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
       continue;
     }
-    if (spelled(piece) && !piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
+    if (spelled(piece) && !piece.bytes.empty()) tokenizer->spelled_.add(&piece.bytes, static_cast<int32_t>(id));
     if (piece.type == Type::normal) continue;
     if (const std::string text = piece.merged ? with_meta(piece.bytes) : id < kFirstByte ? text_of(piece) : piece.bytes; !text.empty()) {
       if (text.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(text.size()) + " bytes");
@@ -136,24 +138,11 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
       return error(Code::unsupported, "tokenizer: no token " + byte_token(static_cast<int>(byte)) + " (no byte fallback)");
     tokenizer->bytes_[byte] = static_cast<char>(byte);
   }
-  const auto bytes_of = [&](int32_t id) -> const std::string& { return pieces[static_cast<size_t>(id)].bytes; };
-  std::sort(tokenizer->by_bytes_.begin(), tokenizer->by_bytes_.end(), [&](int32_t a, int32_t b) {
-    const int order = bytes_of(a).compare(bytes_of(b));
-    return order != 0 ? order < 0 : a < b;
-  });
-  tokenizer->pieces_ = std::move(pieces);
-  tokenizer->merges_ = std::move(merges);
-  const SentencePiece& made = *tokenizer;
+  tokenizer->spelled_.build();
   AERIE_TRY(tokenizer->pairs_.build(
       made.merges_, made.vocab_size(), [&](int32_t id) { return spelled(made.of(id)) ? &made.of(id).bytes : nullptr; },
-      [&](const std::string& bytes) { return made.find(bytes); }));
+      [&](const std::string& bytes) { return made.spelled_.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
-}
-
-int32_t SentencePiece::find(std::string_view bytes) const {
-  const auto at = std::lower_bound(by_bytes_.begin(), by_bytes_.end(), bytes,
-                                   [&](int32_t id, std::string_view b) { return of(id).bytes < b; });
-  return at != by_bytes_.end() && of(*at).bytes == bytes ? *at : -1;
 }
 
 std::string_view SentencePiece::token_bytes(int32_t id, int32_t previous) const {
@@ -210,7 +199,7 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
     size_t end = begin + 1;
     while (end < text.size() && end - begin < 4 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) ++end;
     const auto at = static_cast<uint32_t>(begin);
-    if (const int32_t id = find(text.substr(begin, end - begin)); id >= 0) {
+    if (const int32_t id = spelled_.find(text.substr(begin, end - begin)); id >= 0) {
       scratch.add(id, at, static_cast<uint32_t>(end));
     } else {
       for (size_t i = begin; i < end; ++i) {
@@ -223,7 +212,7 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
       [&](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
         if (!pairs_.empty()) return pairs_.find(left.id, right.id);
         if (of(left.id).type == Type::byte || of(right.id).type == Type::byte) return {};  // they do not join
-        const int32_t id = find(text.substr(left.begin, right.end - left.begin));
+        const int32_t id = spelled_.find(text.substr(left.begin, right.end - left.begin));
         if (id < 0 || !(of(id).score > kLowestScore)) return {};  // refuses NaN as well
         return {id, -static_cast<double>(of(id).score)};
       },

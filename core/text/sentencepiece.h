@@ -11,6 +11,7 @@
 #include "core/text/added_tokens.h"
 #include "core/text/blob.h"
 #include "core/text/pair_table.h"
+#include "core/text/token_index.h"
 #include "core/text/tokenizer.h"
 
 namespace aerie::text {
@@ -63,7 +64,6 @@ class SentencePiece final : public Tokenizer {
 
  private:
   const Piece& of(int32_t id) const { return pieces_[static_cast<size_t>(id)]; }
-  int32_t find(std::string_view bytes) const;
   void encode_stretch(std::string_view text, bool opens, bool goes_on, bool parse_special, std::vector<int32_t>* ids) const;
   void encode_text(std::string_view text, std::vector<int32_t>* ids) const;
 
@@ -71,7 +71,7 @@ class SentencePiece final : public Tokenizer {
   std::vector<Piece> pieces_;
   MergeList merges_;
   PairTable pairs_;
-  std::vector<int32_t> by_bytes_;  // what merges spell, sorted by bytes
+  TokenIndex spelled_;  // what merges spell
   std::array<int32_t, 256> byte_ids_;
   std::array<char, 256> bytes_;  // what the byte tokens stand for
   AddedTokenMatcher raw_added_, normalized_added_;
