@@ -69,25 +69,25 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_byte_bpe(const GgufFile& fil
   std::string_view pre = "default";
   if (file.has("tokenizer.ggml.pre")) AERIE_TRY(file.text("tokenizer.ggml.pre", &pre));
   const auto known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.name == pre; });
-  if (known == std::end(kKnown)) return refuse_gguf_tokenizer(file, "tokenizer.ggml.pre: \"" + std::string(pre) + "\" is not supported");
+  if (known == std::end(kKnown)) return refuse_tokenizer(file, "tokenizer.ggml.pre: \"" + std::string(pre) + "\" is not supported");
   AERIE_ASSIGN(const GgufVocabulary v, read_gguf_vocabulary(file));
   AERIE_ASSIGN(const std::vector<std::string_view> merges, file.texts("tokenizer.ggml.merges"));
-
-  if (merges.size() > text::kMaxMerges) return bad_gguf_tokenizer(file, "tokenizer.ggml.merges: " + std::to_string(merges.size()) + " of them");
+  if (merges.size() > text::kMaxMerges) return bad_tokenizer(file, "tokenizer.ggml.merges: " + std::to_string(merges.size()) + " of them");
 
   std::string vocab, added, pairs;
   std::unordered_set<std::string_view> seen;
   for (size_t id = 0; id < v.tokens.size(); ++id) {
     const int32_t type = v.types[id];
     if (type == GgufVocabulary::kUnused) continue;
-    if (!seen.insert(v.tokens[id]).second) return bad_gguf_tokenizer(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": is there twice");
+    if (!seen.insert(v.tokens[id]).second)
+      return bad_tokenizer(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": is there twice");
     if (type == GgufVocabulary::kNormal) {
       vocab += (vocab.empty() ? "" : ",") + quoted(v.tokens[id]) + ":" + std::to_string(id);
     } else if (type == GgufVocabulary::kControl || type == GgufVocabulary::kUserDefined || type == GgufVocabulary::kUnknown) {
       added += (added.empty() ? "" : ",") + std::string("{\"id\":") + std::to_string(id) + ",\"content\":" + quoted(v.tokens[id]) +
                ",\"normalized\":false,\"special\":" + (type == GgufVocabulary::kUserDefined ? "false}" : "true}");
     } else {
-      return bad_gguf_tokenizer(file, "tokenizer.ggml.token_type: " + std::to_string(type) + " of token " + std::to_string(id));
+      return bad_tokenizer(file, "tokenizer.ggml.token_type: " + std::to_string(type) + " of token " + std::to_string(id));
     }
   }
   for (const std::string_view merge : merges) pairs += (pairs.empty() ? "" : ",") + quoted(merge);

@@ -33,7 +33,7 @@ Result<Named> read_named(const GgufFile& file, size_t tokens) {
     const std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
     AERIE_TRY(file.integer(key, id, *id));
     if (*id < -1 || *id >= static_cast<int64_t>(tokens))
-      return bad_gguf_tokenizer(file, key + ": " + std::to_string(*id) + " of " + std::to_string(tokens) + " tokens");
+      return bad_tokenizer(file, key + ": " + std::to_string(*id) + " of " + std::to_string(tokens) + " tokens");
   }
   return n;
 }
@@ -45,7 +45,7 @@ Result<SentencePiece::Rules> read_rules(const GgufFile& file, int32_t bos) {
   AERIE_TRY(file.boolean("tokenizer.ggml.add_space_prefix", &rules.strips, true));
   AERIE_TRY(file.boolean("tokenizer.ggml.add_bos_token", &rules.bos, true));
   AERIE_TRY(file.boolean("tokenizer.ggml.remove_extra_whitespaces", &squeezes, false));
-  if (squeezes) return refuse_gguf_tokenizer(file, "tokenizer.ggml.remove_extra_whitespaces: true is not supported");
+  if (squeezes) return refuse_tokenizer(file, "tokenizer.ggml.remove_extra_whitespaces: true is not supported");
   if (!rules.strips) rules.prefix = SentencePiece::Rules::Prefix::none;
   if (bos == -1) rules.bos = false;
   else rules.bos_id = bos;
@@ -72,7 +72,8 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_sentencepiece(const GgufFile
   AERIE_ASSIGN(const GgufVocabulary v, read_gguf_vocabulary(file));
   AERIE_ASSIGN(const std::vector<float> scores, file.numbers("tokenizer.ggml.scores"));
   if (scores.size() != v.tokens.size())
-    return bad_gguf_tokenizer(file, "tokenizer.ggml.scores: " + std::to_string(scores.size()) + " of " + std::to_string(v.tokens.size()) + " tokens");
+    return bad_tokenizer(file, "tokenizer.ggml.scores: " + std::to_string(scores.size()) + " of " +
+                                   std::to_string(v.tokens.size()) + " tokens");
   AERIE_ASSIGN(const Named named, read_named(file, v.tokens.size()));
   AERIE_ASSIGN(const SentencePiece::Rules rules, read_rules(file, named.bos));
   std::vector<SentencePiece::Piece> pieces(v.tokens.size());
@@ -95,7 +96,7 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_sentencepiece(const GgufFile
     if (piece.type == SentencePiece::Type::normal) piece.bytes = text::with_spaces(piece.bytes);
   AERIE_TRY(read_stripping(file, v, &pieces));
   auto made = SentencePiece::make(std::move(pieces), rules);
-  if (made.status().code() == Code::unsupported) return refuse_gguf_tokenizer(file, "tokenizer.ggml.tokens: " + made.status().message());
+  if (made.status().code() == Code::unsupported) return refuse_tokenizer(file, "tokenizer.ggml.tokens: " + made.status().message());
   if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.tokens");
   return made;
 }

@@ -8,8 +8,8 @@
 
 namespace aerie {
 
-Status bad_gguf_tokenizer(const GgufFile& file, const std::string& what) { return error(Code::bad_format, file.name() + ": " + what); }
-Status refuse_gguf_tokenizer(const GgufFile& file, const std::string& what) {
+Status bad_tokenizer(const GgufFile& file, const std::string& what) { return error(Code::bad_format, file.name() + ": " + what); }
+Status refuse_tokenizer(const GgufFile& file, const std::string& what) {
   return error(Code::unsupported, file.name() + ": " + what + "; --tokenizer takes a tokenizer.json instead, or \"none\"");
 }
 
@@ -22,11 +22,13 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
     v.types.swap(types);
   }
   if (v.types.size() != v.tokens.size())
-    return bad_gguf_tokenizer(file, "tokenizer.ggml.token_type: " + std::to_string(v.types.size()) + " types of " +
-                         std::to_string(v.tokens.size()) + " tokens");
-  if (v.tokens.size() > text::kMaxVocab) return bad_gguf_tokenizer(file, "tokenizer.ggml.tokens: " + std::to_string(v.tokens.size()) + " of them");
+    return bad_tokenizer(file, "tokenizer.ggml.token_type: " + std::to_string(v.types.size()) + " types of " +
+                                   std::to_string(v.tokens.size()) + " tokens");
+  if (v.tokens.size() > text::kMaxVocab) return bad_tokenizer(file, "tokenizer.ggml.tokens: " + std::to_string(v.tokens.size()) + " of them");
   for (size_t id = 0; id < v.tokens.size(); ++id) {
-    const auto wrong = [&](const std::string& what) { return bad_gguf_tokenizer(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": " + what); };
+    const auto wrong = [&](const std::string& what) {
+      return bad_tokenizer(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": " + what);
+    };
     if (v.types[id] < GgufVocabulary::kNormal || v.types[id] > GgufVocabulary::kByte) return wrong("type " + std::to_string(v.types[id]));
     if (v.tokens[id].size() > text::kMaxTokenBytes) return wrong(std::to_string(v.tokens[id].size()) + " bytes");
     if (utf8_valid_prefix(v.tokens[id]) != v.tokens[id].size()) return wrong("is not UTF-8");
@@ -41,7 +43,7 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_tokenizer(const GgufFile& fi
   if (model == "no_vocab" || model == "none") return std::shared_ptr<const text::Tokenizer>();
   if (model == "gpt2") return gguf_byte_bpe(file);
   if (model == "llama") return gguf_sentencepiece(file);
-  return refuse_gguf_tokenizer(file, "tokenizer.ggml.model: \"" + std::string(model) + "\" is not supported");
+  return refuse_tokenizer(file, "tokenizer.ggml.model: \"" + std::string(model) + "\" is not supported");
 }
 
 Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
@@ -55,7 +57,8 @@ Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
   }
   if (!file.has("tokenizer.ggml.tokens")) return {};
   AERIE_ASSIGN(const std::vector<std::string_view> tokens, file.texts("tokenizer.ggml.tokens"));
-  for (const std::string_view end : {"<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>", "<EOT>", "<end_of_turn>"})
+  for (const std::string_view end :
+       {"<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>", "<EOT>", "<end_of_turn>"})
     if (const auto at = std::find(tokens.begin(), tokens.end(), end); at != tokens.end()) add(static_cast<int32_t>(at - tokens.begin()));
   return {};
 }

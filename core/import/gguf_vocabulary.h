@@ -18,8 +18,8 @@ struct GgufVocabulary {
 };
 Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
 
-Status bad_gguf_tokenizer(const GgufFile& file, const std::string& what);
-Status refuse_gguf_tokenizer(const GgufFile& file, const std::string& what);  // and says what to do
+Status bad_tokenizer(const GgufFile& file, const std::string& what);
+Status refuse_tokenizer(const GgufFile& file, const std::string& what);  // and says what to do
 
 // By tokenizer.ggml.model.
 Result<std::shared_ptr<const text::Tokenizer>> gguf_byte_bpe(const GgufFile& file);

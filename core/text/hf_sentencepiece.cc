@@ -14,7 +14,9 @@ using Rules = SentencePiece::Rules;
 using Type = SentencePiece::Type;
 
 bool is(const Json& object, const char* key, const char* text) { return text_of(object, key) == text; }
-bool is_text(const Json& pattern, const char* text) { return pattern.is_object() && pattern.contains("String") && is(pattern, "String", text); }
+bool is_text(const Json& pattern, const char* text) {
+  return pattern.is_object() && pattern.contains("String") && is(pattern, "String", text);
+}
 bool replaces(const Json& j, const char* what, const char* with) { return is_text(field(j, "pattern"), what) && is(j, "content", with); }
 
 struct Spaces {

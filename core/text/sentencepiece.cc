@@ -50,7 +50,8 @@ uint8_t byte_of(const SentencePiece::Piece& p) {
 }
 
 bool read_type(uint8_t byte, BlobKind kind, SentencePiece::Piece* p) {
-  const int all = kind == BlobKind::sentencepiece_typed ? kTypeBits : kind == BlobKind::sentencepiece_ruled ? kAllOfType : kAllOfType | kMerged;
+  const int ruled = kind == BlobKind::sentencepiece_ruled ? kAllOfType : kAllOfType | kMerged;
+  const int all = kind == BlobKind::sentencepiece_typed ? kTypeBits : ruled;
   if (byte > all || (byte & kTypeBits) > static_cast<int>(Type::user)) return false;
   p->type = static_cast<Type>(byte & kTypeBits);
   p->lstrip = (byte & kLstrip) != 0;
@@ -67,7 +68,7 @@ std::string with_meta(std::string_view text) {
   return out;
 }
 
-bool spelled(const SentencePiece::Piece& p) { return p.type == Type::normal || p.merged; }
+bool is_spelled(const SentencePiece::Piece& p) { return p.type == Type::normal || p.merged; }
 
 }  // namespace
 
@@ -123,7 +124,7 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
       tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
       continue;
     }
-    if (spelled(piece) && !piece.bytes.empty()) tokenizer->spelled_.add(&piece.bytes, static_cast<int32_t>(id));
+    if (is_spelled(piece) && !piece.bytes.empty()) tokenizer->spelled_.add(&piece.bytes, static_cast<int32_t>(id));
     if (piece.type == Type::normal) continue;
     if (const std::string text = piece.merged ? with_meta(piece.bytes) : id < kFirstByte ? text_of(piece) : piece.bytes; !text.empty()) {
       if (text.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(text.size()) + " bytes");
@@ -140,7 +141,7 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
   }
   tokenizer->spelled_.build();
   AERIE_TRY(tokenizer->pairs_.build(
-      made.merges_, made.vocab_size(), [&](int32_t id) { return spelled(made.of(id)) ? &made.of(id).bytes : nullptr; },
+      made.merges_, made.vocab_size(), [&](int32_t id) { return is_spelled(made.of(id)) ? &made.of(id).bytes : nullptr; },
       [&](const std::string& bytes) { return made.spelled_.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }

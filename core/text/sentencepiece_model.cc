@@ -148,7 +148,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(std::span
   }
   if (!f.ok() || pieces.empty() || !trainer || !normalizer) return bad_model("truncated, or not a SentencePiece model");
   rules.strips = rules.prefix != SentencePiece::Rules::Prefix::none;
-  if (bos.id != -1 && (bos.id < 0 || bos.id >= static_cast<int64_t>(pieces.size()) || pieces[static_cast<size_t>(bos.id)].bytes != bos.piece))
+  const auto id = static_cast<size_t>(bos.id);
+  if (bos.id != -1 && (id >= pieces.size() || pieces[id].bytes != bos.piece))
     return unsupported("bos_id " + std::to_string(bos.id) + ", which is not \"" + bos.piece + "\",");
   rules.bos = bos.id != -1;
   if (rules.bos) rules.bos_id = static_cast<int32_t>(bos.id);

@@ -58,7 +58,8 @@ Gguf of_tokenizer_json(const std::string& name, const std::string& pre) {
 
 TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
   for (const auto& [name, pre] : {std::pair{"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"digits", "smollm"},
-                                  {"digits", "starcoder"}, {"digits", "refact"}, {"gpt2", "granite-docling"}, {"o200k", "gpt-4o"}, {"cl100k", "dbrx"}, {"cl100k", "smaug-bpe"}}) {
+                                  {"digits", "starcoder"}, {"digits", "refact"}, {"gpt2", "granite-docling"}, {"o200k", "gpt-4o"},
+                                  {"cl100k", "dbrx"}, {"cl100k", "smaug-bpe"}}) {
     SCOPED_TRACE(name);
     const auto t = read(of_tokenizer_json(name, pre));
     ASSERT_TRUE(t.ok()) << t.status().message();

@@ -31,7 +31,8 @@ TEST_P(HfGolden, SameIdsAndText) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HfGolden, ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "cl100k", "digits", "spm_prepend", "spm_metaspace", "gemma"));
+INSTANTIATE_TEST_SUITE_P(All, HfGolden, ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "cl100k", "digits", "spm_prepend",
+                                                           "spm_metaspace", "gemma"));
 
 TEST(HfRoundTrip, PlainTextComesBack) {
   for (const char* name : {"gpt2", "llama3", "o200k", "digits"}) {
