@@ -109,13 +109,10 @@ Result<bool> Sink::tokenizer_file(const std::string& path, LlamaConfig* c) {
   if (text.starts_with("IQ== 0\n"))  // "!", the first of OpenAI's ranks
     return error(Code::unsupported, path + ": a tiktoken vocabulary, which lacks its pre-tokenizer; take the tokenizer.json");
   const bool json = path.ends_with(".json") || (first != text.npos && text[first] == '{' && !path.ends_with(".model"));
-  auto made = json ? text::Tokenizer::from_hf_json(text) : text::Tokenizer::from_sentencepiece(bytes);
-  if (made.ok() && (*made)->vocab_size() > c->vocab_size && json) {  // Gemma 3's, which are for images, where the model is for text
-    const std::string first(shown(std::string((*made)->token_text(c->vocab_size)), 80));
-    made = text::Tokenizer::from_hf_json(text, c->vocab_size);
-    if (made.ok() && (*made)->vocab_size() <= c->vocab_size)
-      warn(path + ": special tokens that the model has no row for are left out, from \"" + first + "\" on");
-  }
+  text::Tokenizer::Rows rows{c->vocab_size, {}};
+  const auto made = json ? text::Tokenizer::from_hf_json(text, &rows) : text::Tokenizer::from_sentencepiece(bytes);
+  if (!rows.left_out.empty())  // Gemma 3's, where the model is for text
+    warn(path + ": special tokens that the model has no row for are left out, from \"" + shown(rows.left_out, 80) + "\" on");
   if (!made.ok()) return made.status().at(path);
   AERIE_TRY(tokenizer(**made, bytes, c).at(path));
   return (*made)->bos_id() >= 0;

@@ -139,7 +139,7 @@ Status read_model(const Json& model, Ids* ids, Spec* spec) {
   return read_merges(field(model, "merges"), *ids, spec);
 }
 
-Status read_added_tokens(const Json& added, const Ids& ids, int32_t most, Spec* spec) {
+Status read_added_tokens(const Json& added, const Ids& ids, Tokenizer::Rows* rows, Spec* spec) {
   if (added.is_null()) return {};
   const size_t hint = ids.size() + added.size();
   for (const Json& j : added) {
@@ -149,7 +149,7 @@ Status read_added_tokens(const Json& added, const Ids& ids, int32_t most, Spec* 
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
     const bool special = flag(j, "special", false);
     const auto known = ids.find(content);
-    if (special && known == ids.end() && id >= most) continue;
+    if (special && known == ids.end() && leave_out(content, id, rows)) continue;
     Spec::Token* token = nullptr;
     AERIE_TRY(place(id, hint, spec, &token));
     const bool taken = token->flags != 0 || !token->bytes.empty();
@@ -169,11 +169,11 @@ Status read_added_tokens(const Json& added, const Ids& ids, int32_t most, Spec* 
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> hf::byte_bpe(const Json& root, int32_t most) {
+Result<std::shared_ptr<const Tokenizer>> hf::byte_bpe(const Json& root, Tokenizer::Rows* rows) {
   Spec spec;
   Ids ids;
   AERIE_TRY(read_model(field(root, "model"), &ids, &spec));
-  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), ids, most, &spec));
+  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), ids, rows, &spec));
   AERIE_TRY(read_normalizer(field(root, "normalizer"), 0, &spec));
   AERIE_TRY(read_pre_tokenizer(field(root, "pre_tokenizer"), &spec));
   AERIE_TRY(read_post_processor(field(root, "post_processor"), spec.tokens.size(), 0, &spec.bos));

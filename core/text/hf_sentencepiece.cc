@@ -103,7 +103,7 @@ Status read_vocab(const Json& vocab, std::vector<Piece>* pieces, Ids* ids) {
   return {};
 }
 
-Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, int32_t most, std::vector<Piece>* pieces) {
+Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, Tokenizer::Rows* rows, std::vector<Piece>* pieces) {
   if (added.is_null()) return {};
   const size_t tokens = ids.size() + added.size();
   for (const Json& j : added) {
@@ -113,7 +113,7 @@ Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, 
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
     const bool special = flag(j, "special", false);
     const auto known = ids.find(content);
-    if (special && known == ids.end() && id >= most) continue;
+    if (special && known == ids.end() && leave_out(content, id, rows)) continue;
     Piece* piece = nullptr;
     AERIE_TRY(place(id, tokens, pieces, &piece));
     if (known != ids.end() ? known->second != id : !piece->bytes.empty())
@@ -165,7 +165,7 @@ Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>&
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root, int32_t most) {
+Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root, Tokenizer::Rows* rows) {
   const Json& model = field(root, "model");
   AERIE_TRY(check_bpe(model));
   if (flag(model, "ignore_merges", false)) return refuse("model.ignore_merges with byte_fallback");
@@ -178,7 +178,7 @@ Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root, int
   std::vector<Piece> pieces;
   Ids ids;
   AERIE_TRY(read_vocab(field(model, "vocab"), &pieces, &ids));
-  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, most, &pieces));
+  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, rows, &pieces));
   MergeList merges;
   AERIE_TRY(read_merges(field(model, "merges"), ids, pieces, &merges));
   int32_t bos = -1;

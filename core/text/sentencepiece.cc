@@ -64,7 +64,10 @@ bool read_type(uint8_t byte, BlobKind kind, SentencePiece::Piece* p) {
 // with_spaces, backwards.
 std::string with_meta(std::string_view text) {
   std::string out;
-  for (const char c : text) c == ' ' ? out += kMeta : out += c;
+  for (const char c : text) {
+    if (c == ' ') out += kMeta;
+    else out += c;
+  }
   return out;
 }
 
