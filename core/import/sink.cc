@@ -108,8 +108,11 @@ Result<bool> Sink::tokenizer_file(const std::string& path, LlamaConfig* c) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (text.starts_with("IQ== 0\n"))  // "!", the first of OpenAI's ranks
     return error(Code::unsupported, path + ": a tiktoken vocabulary, which lacks its pre-tokenizer; take the tokenizer.json");
-  const bool json = first != text.npos && text[first] == '{' && !path.ends_with(".model");
-  const auto made = json || path.ends_with(".json") ? text::Tokenizer::from_hf_json(text) : text::Tokenizer::from_sentencepiece(bytes);
+  const bool json = path.ends_with(".json") || (first != text.npos && text[first] == '{' && !path.ends_with(".model"));
+  text::Tokenizer::Rows rows{c->vocab_size, {}};
+  const auto made = json ? text::Tokenizer::from_hf_json(text, &rows) : text::Tokenizer::from_sentencepiece(bytes);
+  if (!rows.left_out.empty())  // Gemma 3's, where the model is for text
+    warn(path + ": special tokens that the model has no row for are left out, from \"" + shown(rows.left_out, 80) + "\" on");
   if (!made.ok()) return made.status().at(path);
   AERIE_TRY(tokenizer(**made, bytes, c).at(path));
   return (*made)->bos_id() >= 0;

@@ -1,7 +1,6 @@
 #include "core/text/added_tokens.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 #include <utility>
 
@@ -45,6 +44,7 @@ void AddedTokenMatcher::build() {
   tokens_.erase(std::unique(tokens_.begin(), tokens_.end(),
                             [](const AddedToken& a, const AddedToken& b) { return a.content == b.content; }),
                 tokens_.end());
+  for (const AddedToken& t : tokens_) starts_[static_cast<uint8_t>(t.content[0])] = true;
 }
 
 const AddedToken* AddedTokenMatcher::longest_at(std::string_view text) const {
@@ -67,10 +67,8 @@ void AddedTokenMatcher::split(std::string_view text, bool parse_special, std::ve
   const auto emit_text = [&](size_t end) {
     if (end > done) out->push_back({-1, text.substr(done, end - done)});
   };
-  std::array<bool, 256> starts{};
-  for (const AddedToken& t : tokens_) starts[static_cast<uint8_t>(t.content[0])] = true;
   for (size_t i = 0; i < text.size();) {
-    const AddedToken* token = starts[static_cast<uint8_t>(text[i])] ? longest_at(text.substr(i)) : nullptr;
+    const AddedToken* token = starts_[static_cast<uint8_t>(text[i])] ? longest_at(text.substr(i)) : nullptr;
     if (token == nullptr) {
       ++i;
       continue;

@@ -1,6 +1,7 @@
 // Tokens that are found in the text before BPE sees it ("<|endoftext|>", runs of spaces, ...).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ class AddedTokenMatcher {
  private:
   const AddedToken* longest_at(std::string_view text) const;
   std::vector<AddedToken> tokens_;  // sorted by content
+  std::array<bool, 256> starts_{};  // the bytes that one of them begins with
 };
 
 }  // namespace aerie::text

@@ -14,7 +14,13 @@ namespace aerie::text {
 
 inline constexpr uint32_t kBlobMagic = 0x4B4F5441;  // "ATOK"
 inline constexpr uint32_t kBlobVersion = 1;
-enum class BlobKind : uint32_t { byte_bpe = 1, sentencepiece = 2, sentencepiece_typed = 3, sentencepiece_ruled = 4 };
+enum class BlobKind : uint32_t {
+  byte_bpe = 1,
+  sentencepiece = 2,
+  sentencepiece_typed = 3,
+  sentencepiece_ruled = 4,
+  sentencepiece_named = 5
+};
 
 // Above any real tokenizer by an order of magnitude; what a hostile file can make us allocate.
 inline constexpr int32_t kMaxVocab = 1 << 22;

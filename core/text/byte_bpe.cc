@@ -1,8 +1,5 @@
 #include "core/text/byte_bpe.h"
 
-#include <algorithm>
-#include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "core/text/nfc.h"
@@ -44,7 +41,7 @@ Result<std::shared_ptr<const Tokenizer>> ByteBpe::make(ByteBpeSpec spec) {
         const Spec::Token& token = made.spec_.tokens[static_cast<size_t>(id)];
         return token.flags & Spec::kSpelled ? &token.bytes : nullptr;
       },
-      [&](const std::string& bytes) { return made.find(bytes); }));
+      [&](const std::string& bytes) { return made.spelled_.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
 }
 
@@ -58,7 +55,7 @@ Status ByteBpe::index_tokens() {
                    "tokenizer: token " + std::to_string(id) + " has " + std::to_string(token.bytes.size()) + " bytes");
     }
     if (token.flags & Spec::kSpelled) {
-      by_bytes_.push_back(id);
+      spelled_.add(&token.bytes, id);
       if (token.bytes.size() == 1) byte_ids_[static_cast<uint8_t>(token.bytes[0])] = id;
     }
     if (token.flags & Spec::kAdded) {
@@ -76,14 +73,9 @@ Status ByteBpe::index_tokens() {
   }
   raw_added_.build();
   normalized_added_.build();
-  std::sort(by_bytes_.begin(), by_bytes_.end(),
-            [&](int32_t a, int32_t b) { return tokens[a].bytes < tokens[b].bytes; });
-  for (size_t i = 1; i < by_bytes_.size(); ++i) {
-    if (tokens[by_bytes_[i - 1]].bytes == tokens[by_bytes_[i]].bytes) {
-      return error(Code::bad_format, "tokenizer: tokens " + std::to_string(by_bytes_[i - 1]) + " and " +
-                                         std::to_string(by_bytes_[i]) + " spell the same");
-    }
-  }
+  spelled_.build();
+  if (int32_t a = 0, b = 0; spelled_.twins(&a, &b))
+    return error(Code::bad_format, "tokenizer: tokens " + std::to_string(a) + " and " + std::to_string(b) + " spell the same");
   for (int byte = 0; byte < 256; ++byte) {
     // Bytes that text hardly has, or never: some vocabularies go without (SmolLM's without 04 06 13 14 16 1D C0 C1 F1 F4 and more).
     const bool control = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
@@ -95,12 +87,6 @@ Status ByteBpe::index_tokens() {
     }
   }
   return {};
-}
-
-int32_t ByteBpe::find(std::string_view bytes) const {
-  const auto at = std::lower_bound(by_bytes_.begin(), by_bytes_.end(), bytes,
-                                   [&](int32_t id, std::string_view b) { return spec_.tokens[id].bytes < b; });
-  return at != by_bytes_.end() && spec_.tokens[*at].bytes == bytes ? *at : -1;
 }
 
 std::string_view ByteBpe::token_bytes(int32_t id, int32_t /*previous*/) const {
@@ -203,7 +189,7 @@ Status ByteBpe::encode_text(std::string_view text, Scratch* scratch, std::vector
 void ByteBpe::encode_piece(std::string_view piece, Scratch* scratch, std::vector<int32_t>* ids) const {
   if (spec_.ignore_merges) {
     // Never a special token: the text of "<|end|>" must not become it unless the caller asked.
-    if (const int32_t id = find(piece); id >= 0 && !is_special(id)) {
+    if (const int32_t id = spelled_.find(piece); id >= 0 && !is_special(id)) {
       ids->push_back(id);
       return;
     }

@@ -12,6 +12,7 @@
 #include "core/text/merge.h"
 #include "core/text/pair_table.h"
 #include "core/text/splitter.h"
+#include "core/text/token_index.h"
 #include "core/text/tokenizer.h"
 
 namespace aerie::text {
@@ -59,7 +60,6 @@ class ByteBpe final : public Tokenizer {
     bool prefix_space = false;  // before the next stretch of text
   };
   Status index_tokens();  // by spelling, and added ones by text
-  int32_t find(std::string_view bytes) const;  // a spelled token, or -1
   Status encode_raw(std::string_view text, bool parse_special, Scratch* scratch, std::vector<int32_t>* ids) const;
   Status encode_normalized(std::string_view text, bool parse_special, Scratch* scratch,
                            std::vector<int32_t>* ids) const;
@@ -69,7 +69,7 @@ class ByteBpe final : public Tokenizer {
   ByteBpeSpec spec_;
   std::vector<RegexSplitter> splitters_;
   AddedTokenMatcher raw_added_, normalized_added_;
-  std::vector<int32_t> by_bytes_;      // spelled tokens sorted by bytes
+  TokenIndex spelled_;
   std::array<int32_t, 256> byte_ids_;  // the token of each single byte
   bool lacks_bytes_ = false;           // some have none, -1
   PairTable pairs_;

@@ -139,7 +139,7 @@ Status read_model(const Json& model, Ids* ids, Spec* spec) {
   return read_merges(field(model, "merges"), *ids, spec);
 }
 
-Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
+Status read_added_tokens(const Json& added, const Ids& ids, Tokenizer::Rows* rows, Spec* spec) {
   if (added.is_null()) return {};
   const size_t hint = ids.size() + added.size();
   for (const Json& j : added) {
@@ -147,16 +147,17 @@ Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
     const auto id = id_of(field(j, "id"));
     if (content.empty()) continue;
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
+    const bool special = flag(j, "special", false);
+    const auto known = ids.find(content);
+    if (special && known == ids.end() && leave_out(content, id, rows)) continue;
     Spec::Token* token = nullptr;
     AERIE_TRY(place(id, hint, spec, &token));
-    const auto known = ids.find(content);
     const bool taken = token->flags != 0 || !token->bytes.empty();
     if (known != ids.end() ? known->second != id : taken) {
       return damaged("added token \"" + content + "\" does not fit the vocabulary");
     }
     // It stands for its text as written; the vocabulary's byte spelling stays only where both agree.
     const bool same = (token->flags & Spec::kSpelled) != 0 && token->bytes == content;
-    const bool special = flag(j, "special", false);
     token->bytes = content;
     token->flags = static_cast<uint8_t>((same ? Spec::kSpelled : 0) | Spec::kAdded | (special ? Spec::kSpecial : 0) |
                                         (flag(j, "lstrip", false) ? Spec::kLstrip : 0) |
@@ -168,11 +169,11 @@ Status read_added_tokens(const Json& added, const Ids& ids, Spec* spec) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> hf::byte_bpe(const Json& root) {
+Result<std::shared_ptr<const Tokenizer>> hf::byte_bpe(const Json& root, Tokenizer::Rows* rows) {
   Spec spec;
   Ids ids;
   AERIE_TRY(read_model(field(root, "model"), &ids, &spec));
-  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), ids, &spec));
+  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), ids, rows, &spec));
   AERIE_TRY(read_normalizer(field(root, "normalizer"), 0, &spec));
   AERIE_TRY(read_pre_tokenizer(field(root, "pre_tokenizer"), &spec));
   AERIE_TRY(read_post_processor(field(root, "post_processor"), spec.tokens.size(), 0, &spec.bos));

@@ -40,6 +40,12 @@ Status check_id(int64_t id, size_t tokens) {
   return {};
 }
 
+bool leave_out(const std::string& content, int64_t id, Tokenizer::Rows* rows) {
+  if (id < rows->count) return false;
+  if (rows->left_out.empty()) rows->left_out = content;
+  return true;
+}
+
 Status check_bpe(const Json& model) {
   if (!model.is_object()) return damaged("no model");
   // GPT-2's own file is older than the "type" field.
@@ -98,14 +104,16 @@ Status read_post_processor(const Json& j, size_t vocab_size, int depth, int32_t*
 
 using namespace hf;
 
-Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json) {
+Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_hf_json(std::string_view json, Rows* rows) {
+  Rows all;
+  if (rows == nullptr) rows = &all;
   try {
     const platform::JsonDocument document(json);
     if (document.root().is_discarded()) return damaged("not JSON");
     const Json& root = document.root();
     if (!root.is_object()) return damaged("not a JSON object");
     const Json& model = field(root, "model");
-    return model.is_object() && flag(model, "byte_fallback", false) ? hf::sentencepiece(root) : hf::byte_bpe(root);
+    return model.is_object() && flag(model, "byte_fallback", false) ? hf::sentencepiece(root, rows) : hf::byte_bpe(root, rows);
   } catch (const WrongType& e) {
     return damaged(std::string(e.key) + ": " + e.what);
   } catch (const Json::exception& e) {  // deeper inside

@@ -32,6 +32,8 @@ std::string type_of(const Json& object);
 int64_t id_of(const Json& value);
 // Ids may have holes, but a single huge id must not cost memory that the file does not pay for: `tokens` are in it.
 Status check_id(int64_t id, size_t tokens);
+// Whether the model has no row for an added token, which is then left out.
+bool leave_out(const std::string& content, int64_t id, Tokenizer::Rows* rows);
 // "a b", as files had it before tokenizers 0.20, or ["a", "b"]. Two empty texts: a comment.
 Result<std::pair<std::string, std::string>> merge_of(const Json& merge);
 // That `model` is BPE without what no runtime needs.
@@ -40,7 +42,7 @@ Status check_bpe(const Json& model);
 Status read_post_processor(const Json& j, size_t vocab_size, int depth, int32_t* bos);
 
 // By model.byte_fallback. Throw WrongType or Json::exception where a value is of another type than it should have.
-Result<std::shared_ptr<const Tokenizer>> byte_bpe(const Json& root);
-Result<std::shared_ptr<const Tokenizer>> sentencepiece(const Json& root);
+Result<std::shared_ptr<const Tokenizer>> byte_bpe(const Json& root, Tokenizer::Rows* rows);
+Result<std::shared_ptr<const Tokenizer>> sentencepiece(const Json& root, Tokenizer::Rows* rows);
 
 }  // namespace aerie::text::hf

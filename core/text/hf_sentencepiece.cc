@@ -14,10 +14,10 @@ using Rules = SentencePiece::Rules;
 using Type = SentencePiece::Type;
 
 bool is(const Json& object, const char* key, const char* text) { return text_of(object, key) == text; }
-bool replaces(const Json& j, const char* what, const char* with) {
-  const Json& pattern = field(j, "pattern");
-  return pattern.is_object() && pattern.contains("String") && is(pattern, "String", what) && is(j, "content", with);
+bool is_text(const Json& pattern, const char* text) {
+  return pattern.is_object() && pattern.contains("String") && is(pattern, "String", text);
 }
+bool replaces(const Json& j, const char* what, const char* with) { return is_text(field(j, "pattern"), what) && is(j, "content", with); }
 
 struct Spaces {
   bool replaced = false;  // written as U+2581
@@ -45,6 +45,8 @@ Status read_normalizer(const Json& j, int depth, Spaces* s) {
 Status read_pre_tokenizer(const Json& j, Spaces* s) {
   if (j.is_null()) return {};
   const std::string type = type_of(j);
+  // Gemma's, which finds no space where the normalizer has left none.
+  if (type == "Split" && s->replaced && is_text(field(j, "pattern"), " ")) return {};
   if (type != "Metaspace" || !is(j, "replacement", kMeta)) return refuse("pre_tokenizer \"" + type + "\" with byte_fallback");
   if (flag(j, "split", true)) return refuse("pre_tokenizer \"Metaspace\" with split");
   if (s->replaced) return refuse("pre_tokenizer \"Metaspace\" after a normalizer that replaces spaces, too,");
@@ -101,7 +103,7 @@ Status read_vocab(const Json& vocab, std::vector<Piece>* pieces, Ids* ids) {
   return {};
 }
 
-Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, std::vector<Piece>* pieces) {
+Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, Tokenizer::Rows* rows, std::vector<Piece>* pieces) {
   if (added.is_null()) return {};
   const size_t tokens = ids.size() + added.size();
   for (const Json& j : added) {
@@ -109,14 +111,21 @@ Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, 
     const int64_t id = id_of(field(j, "id"));
     if (content.empty()) continue;
     if (flag(j, "single_word", false)) return refuse("added token \"" + content + "\" with single_word");
+    const bool special = flag(j, "special", false);
+    const auto known = ids.find(content);
+    if (special && known == ids.end() && leave_out(content, id, rows)) continue;
     Piece* piece = nullptr;
     AERIE_TRY(place(id, tokens, pieces, &piece));
-    const auto known = ids.find(content);
     if (known != ids.end() ? known->second != id : !piece->bytes.empty())
       return damaged("added token \"" + content + "\" does not fit the vocabulary");
-    const bool special = flag(j, "special", false);
     *piece = {content, 0, special ? Type::control : Type::user, flag(j, "lstrip", false), flag(j, "rstrip", false),
               flag(j, "normalized", !special)};
+    // A text has no U+2581 before spaces have become that: such a token comes of merges, but where a text has U+2581 itself.
+    const bool has_meta = content.find(kMeta) != std::string::npos && content.find(' ') == std::string::npos;
+    if (!special && !piece->normalized && known != ids.end() && has_meta) {
+      piece->merged = true;
+      piece->bytes = with_spaces(content);
+    }
     if (!piece->normalized || !rules.before) continue;
     // What is done to the text is done to the token that is looked for in it.
     piece->bytes = (rules.prefix == Rules::Prefix::every ? " " : "") + with_spaces(content);
@@ -127,11 +136,13 @@ Status read_added_tokens(const Json& added, const Rules& rules, const Ids& ids, 
 
 Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>& pieces, MergeList* out) {
   if (!merges.is_array()) return damaged("model.merges is not an array");
-  const auto normal = [&](Ids::const_iterator at) { return pieces[static_cast<size_t>(at->second)].type == Type::normal; };
-  // A text has no U+2581 before spaces have become that: such a token is only merged.
+  const auto spelled = [&](Ids::const_iterator at) {
+    const Piece& p = pieces[static_cast<size_t>(at->second)];
+    return p.type == Type::normal || p.merged;
+  };
   const auto only_merged = [&](Ids::const_iterator at) {
     const Piece& p = pieces[static_cast<size_t>(at->second)];
-    return p.type == Type::user && !p.normalized && at->first.find(kMeta) != std::string::npos;
+    return !spelled(at) && !p.normalized && at->first.find(kMeta) != std::string::npos;
   };
   for (const Json& merge : merges) {
     AERIE_ASSIGN(const auto pair, merge_of(merge));
@@ -141,7 +152,7 @@ Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>&
     if (l == ids.end() || r == ids.end() || joined == ids.end())
       return damaged("merge \"" + left + " " + right + "\" of what is not a token");
     // Added tokens are found before there is anything to merge, and bytes join with nothing.
-    if (normal(l) && normal(r) && normal(joined)) {
+    if (spelled(l) && spelled(r) && spelled(joined)) {
       out->emplace_back(l->second, r->second);
       continue;
     }
@@ -154,7 +165,7 @@ Status read_merges(const Json& merges, const Ids& ids, const std::vector<Piece>&
 
 }  // namespace
 
-Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root) {
+Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root, Tokenizer::Rows* rows) {
   const Json& model = field(root, "model");
   AERIE_TRY(check_bpe(model));
   if (flag(model, "ignore_merges", false)) return refuse("model.ignore_merges with byte_fallback");
@@ -167,13 +178,13 @@ Result<std::shared_ptr<const Tokenizer>> hf::sentencepiece(const Json& root) {
   std::vector<Piece> pieces;
   Ids ids;
   AERIE_TRY(read_vocab(field(model, "vocab"), &pieces, &ids));
-  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, &pieces));
+  AERIE_TRY(read_added_tokens(field(root, "added_tokens"), spaces.rules, ids, rows, &pieces));
   MergeList merges;
   AERIE_TRY(read_merges(field(model, "merges"), ids, pieces, &merges));
   int32_t bos = -1;
   AERIE_TRY(read_post_processor(field(root, "post_processor"), pieces.size(), 0, &bos));
-  if (bos > 1 || bos == 0) return refuse("a BOS that is token " + std::to_string(bos));
-  spaces.rules.bos = bos == 1;
+  spaces.rules.bos = bos >= 0;
+  if (bos >= 0) spaces.rules.bos_id = bos;
   for (Piece& piece : pieces) {
     if (piece.type == Type::normal) piece.bytes = with_spaces(piece.bytes);
   }

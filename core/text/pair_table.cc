@@ -18,7 +18,8 @@ Status PairTable::build(const MergeList& merges, int32_t vocab_size, const std::
   };
   std::vector<Ranked> ranked;
   ranked.reserve(merges.size());
-  std::string joined;
+  std::string joined, before;
+  int32_t merged = -1;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     joined.clear();
     for (const int32_t id : {merges[rank].first, merges[rank].second}) {
@@ -26,7 +27,8 @@ Status PairTable::build(const MergeList& merges, int32_t vocab_size, const std::
       if (half == nullptr) return wrong(rank, " joins what is not a token");
       joined += *half;
     }
-    const int32_t merged = find(joined);
+    if (joined != before) merged = find(joined);  // all that give one token often stand together
+    before = joined;
     if (merged < 0) return wrong(rank, " gives what is not a token");
     ranked.push_back({merges[rank].first, {merges[rank].second, merged, static_cast<uint32_t>(rank)}});
   }

@@ -239,8 +239,11 @@ class Translator {
 
 Result<std::string> to_pcre2(std::string_view oniguruma) { return Translator(oniguruma).run(); }
 
+#define UPPER R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
+#define LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
+#define TAIL R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
 bool covers_all_text(std::string_view pattern) {
-  bool letters = false, numbers = false, spaces = false, others = false;
+  bool letters = false, capitals = false, small = false, numbers = false, spaces = false, others = false;
   int group = 0;
   bool in_class = false;
   size_t begin = 0;
@@ -258,6 +261,9 @@ bool covers_all_text(std::string_view pattern) {
       const std::string_view one = pattern.substr(begin, i - begin);
       const auto is = [one](auto... forms) { return ((one == forms) || ...); };
       letters |= is(R"(\p{L}+)", R"( ?\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)", R"([^\r\n\p{L}\p{N}]?+\p{L}+)");
+      // GPT-4o's two: words that have a small letter, or a capital one.
+      capitals |= is(UPPER "+" LOWER "*" TAIL);
+      small |= is(UPPER "*" LOWER "+" TAIL);
       numbers |= is(R"(\p{N})", R"(\p{N}+)", R"( ?\p{N}+)", R"(\p{N}{1,3})");
       spaces |= is(R"(\s)", R"(\s+)");
       others |= is(R"( ?[^\s\p{L}\p{N}]+)", R"( ?[^\s\p{L}\p{N}]+[\r\n]*)", R"( ?[^\s\p{L}\p{N}]++[\r\n]*)",
@@ -265,7 +271,10 @@ bool covers_all_text(std::string_view pattern) {
       begin = i + 1;
     }
   }
-  return letters && numbers && spaces && others;
+  return (letters || (capitals && small)) && numbers && spaces && others;
 }
+#undef UPPER
+#undef LOWER
+#undef TAIL
 
 }  // namespace aerie::text

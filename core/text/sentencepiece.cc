@@ -1,6 +1,5 @@
 #include "core/text/sentencepiece.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/text/merge.h"
@@ -8,7 +7,7 @@
 namespace aerie::text {
 namespace {
 
-constexpr int32_t kBos = 1, kEos = 2, kFirstByte = 3, kFirstPiece = kFirstByte + 256;
+constexpr int32_t kFirstByte = 3, kFirstPiece = kFirstByte + 256;
 constexpr double kLowestScore = -1e10;  // run.c starts its search here
 using Type = SentencePiece::Type;
 using Rules = SentencePiece::Rules;
@@ -31,7 +30,7 @@ int byte_of(const std::string& token) {
 
 // Rules and types as bytes of the packaged form.
 enum : uint8_t { kBefore = 4, kStrips = 8, kMetaIsSpace = 16, kPutsBos = 32, kAllRules = 63, kPrefix = 3 };
-enum : uint8_t { kTypeBits = 7, kLstrip = 8, kRstrip = 16, kNormalized = 32, kAllOfType = 63 };
+enum : uint8_t { kTypeBits = 7, kLstrip = 8, kRstrip = 16, kNormalized = 32, kAllOfType = 63, kMerged = 64 };
 
 uint8_t byte_of(const Rules& r) {
   return static_cast<uint8_t>(static_cast<int>(r.prefix) | (r.before ? kBefore : 0) | (r.strips ? kStrips : 0) |
@@ -47,17 +46,32 @@ bool read_rules(uint8_t byte, Rules* r) {
 
 uint8_t byte_of(const SentencePiece::Piece& p) {
   return static_cast<uint8_t>(static_cast<int>(p.type) | (p.lstrip ? kLstrip : 0) | (p.rstrip ? kRstrip : 0) |
-                              (p.normalized ? kNormalized : 0));
+                              (p.normalized ? kNormalized : 0) | (p.merged ? kMerged : 0));
 }
 
-bool read_type(uint8_t byte, bool ruled, SentencePiece::Piece* p) {
-  if (byte > (ruled ? kAllOfType : kTypeBits) || (byte & kTypeBits) > static_cast<int>(Type::user)) return false;
+bool read_type(uint8_t byte, BlobKind kind, SentencePiece::Piece* p) {
+  const int ruled = kind == BlobKind::sentencepiece_ruled ? kAllOfType : kAllOfType | kMerged;
+  const int all = kind == BlobKind::sentencepiece_typed ? kTypeBits : ruled;
+  if (byte > all || (byte & kTypeBits) > static_cast<int>(Type::user)) return false;
   p->type = static_cast<Type>(byte & kTypeBits);
   p->lstrip = (byte & kLstrip) != 0;
   p->rstrip = (byte & kRstrip) != 0;
   p->normalized = (byte & kNormalized) != 0;
-  return true;
+  p->merged = (byte & kMerged) != 0;
+  return !p->merged || (p->type == Type::user && !p->normalized);
 }
+
+// with_spaces, backwards.
+std::string with_meta(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ') out += kMeta;
+    else out += c;
+  }
+  return out;
+}
+
+bool is_spelled(const SentencePiece::Piece& p) { return p.type == Type::normal || p.merged; }
 
 }  // namespace
 
@@ -87,6 +101,9 @@ Status SentencePiece::assume_types(std::vector<Piece>* pieces) {
 Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> pieces, const Rules& rules, MergeList merges) {
   if (pieces.size() <= kFirstByte || pieces.size() > kMaxVocab)
     return error(Code::bad_format, "tokenizer: vocabulary of " + std::to_string(pieces.size()) + " tokens");
+  if (rules.bos && (rules.bos_id < 0 || static_cast<size_t>(rules.bos_id) >= pieces.size() ||
+                    pieces[static_cast<size_t>(rules.bos_id)].type != Type::control))
+    return error(Code::unsupported, "tokenizer: token " + std::to_string(rules.bos_id) + ", BOS, is not a control token");
   auto tokenizer = std::make_shared<SentencePiece>();
   tokenizer->rules_ = rules;
   tokenizer->byte_ids_.fill(-1);
@@ -95,20 +112,24 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
     const size_t begin = piece.bytes.find_first_not_of('\n'), end = piece.bytes.find_last_not_of('\n');
     return begin == std::string::npos ? std::string() : piece.bytes.substr(begin, end + 1 - begin);
   };
-  for (size_t id = 0; id < pieces.size(); ++id) {
-    const Piece& piece = pieces[id];
+  tokenizer->pieces_ = std::move(pieces);
+  tokenizer->merges_ = std::move(merges);
+  const SentencePiece& made = *tokenizer;
+  for (size_t id = 0; id < made.pieces_.size(); ++id) {
+    const Piece& piece = made.pieces_[id];
     const auto wrong = [&](Code code, const std::string& what) { return error(code, "tokenizer: token " + std::to_string(id) + what); };
     if (piece.bytes.size() > kMaxTokenBytes) return error(Code::bad_format, "tokenizer: oversized token");
-    if (id < kFirstByte && piece.type != Type::control) return wrong(Code::unsupported, " is not a control token");
     // Text never spells a control or byte token, as in SentencePiece itself. (run.c has no such rule
     // but no vocabulary that would show it.) An empty piece can match nothing.
     if (piece.type == Type::byte) {
       const int byte = byte_of(piece.bytes);
       if (byte < 0) return wrong(Code::bad_format, " is no byte: \"" + piece.bytes + "\"");
       tokenizer->byte_ids_[static_cast<size_t>(byte)] = static_cast<int32_t>(id);
-    } else if (piece.type == Type::normal) {
-      if (!piece.bytes.empty()) tokenizer->by_bytes_.push_back(static_cast<int32_t>(id));
-    } else if (const std::string text = id < kFirstByte ? text_of(piece) : piece.bytes; !text.empty()) {
+      continue;
+    }
+    if (is_spelled(piece) && !piece.bytes.empty()) tokenizer->spelled_.add(&piece.bytes, static_cast<int32_t>(id));
+    if (piece.type == Type::normal) continue;
+    if (const std::string text = piece.merged ? with_meta(piece.bytes) : id < kFirstByte ? text_of(piece) : piece.bytes; !text.empty()) {
       if (text.size() > kMaxAddedBytes) return wrong(Code::bad_format, ": " + std::to_string(text.size()) + " bytes");
       (piece.normalized ? tokenizer->normalized_added_ : tokenizer->raw_added_)
           .add({text, static_cast<int32_t>(id), piece.type == Type::control, piece.lstrip, piece.rstrip});
@@ -121,24 +142,11 @@ Result<std::shared_ptr<const Tokenizer>> SentencePiece::make(std::vector<Piece> 
       return error(Code::unsupported, "tokenizer: no token " + byte_token(static_cast<int>(byte)) + " (no byte fallback)");
     tokenizer->bytes_[byte] = static_cast<char>(byte);
   }
-  const auto bytes_of = [&](int32_t id) -> const std::string& { return pieces[static_cast<size_t>(id)].bytes; };
-  std::sort(tokenizer->by_bytes_.begin(), tokenizer->by_bytes_.end(), [&](int32_t a, int32_t b) {
-    const int order = bytes_of(a).compare(bytes_of(b));
-    return order != 0 ? order < 0 : a < b;
-  });
-  tokenizer->pieces_ = std::move(pieces);
-  tokenizer->merges_ = std::move(merges);
-  const SentencePiece& made = *tokenizer;
+  tokenizer->spelled_.build();
   AERIE_TRY(tokenizer->pairs_.build(
-      made.merges_, made.vocab_size(), [&](int32_t id) { return made.of(id).type == Type::normal ? &made.of(id).bytes : nullptr; },
-      [&](const std::string& bytes) { return made.find(bytes); }));
+      made.merges_, made.vocab_size(), [&](int32_t id) { return is_spelled(made.of(id)) ? &made.of(id).bytes : nullptr; },
+      [&](const std::string& bytes) { return made.spelled_.find(bytes); }));
   return std::shared_ptr<const Tokenizer>(std::move(tokenizer));
-}
-
-int32_t SentencePiece::find(std::string_view bytes) const {
-  const auto at = std::lower_bound(by_bytes_.begin(), by_bytes_.end(), bytes,
-                                   [&](int32_t id, std::string_view b) { return of(id).bytes < b; });
-  return at != by_bytes_.end() && of(*at).bytes == bytes ? *at : -1;
 }
 
 std::string_view SentencePiece::token_bytes(int32_t id, int32_t previous) const {
@@ -146,14 +154,14 @@ std::string_view SentencePiece::token_bytes(int32_t id, int32_t previous) const 
   std::string_view piece = of(id).bytes;
   if (of(id).type == Type::byte) return std::string_view(&bytes_[static_cast<size_t>(byte_of(of(id).bytes))], 1);
   const bool of_text = of(id).type == Type::normal || of(id).normalized;
-  if (rules_.strips && previous == kBos && of_text && piece.starts_with(' ')) piece.remove_prefix(1);
+  if (rules_.strips && previous == rules_.bos_id && of_text && piece.starts_with(' ')) piece.remove_prefix(1);
   return piece;
 }
 
 Result<std::vector<int32_t>> SentencePiece::encode(std::string_view utf8, const EncodeOptions& options) const {
   if (utf8.size() > kMaxTextBytes) return error(Code::limit, "text to encode is larger than 1 GiB");
   std::vector<int32_t> ids;
-  if (options.add_bos && rules_.bos) ids.push_back(kBos);
+  if (options.add_bos && rules_.bos) ids.push_back(rules_.bos_id);
   std::vector<Segment> segments;
   raw_added_.split(utf8, options.parse_special, &segments);
   for (size_t i = 0; i < segments.size(); ++i) {
@@ -195,7 +203,7 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
     size_t end = begin + 1;
     while (end < text.size() && end - begin < 4 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) ++end;
     const auto at = static_cast<uint32_t>(begin);
-    if (const int32_t id = find(text.substr(begin, end - begin)); id >= 0) {
+    if (const int32_t id = spelled_.find(text.substr(begin, end - begin)); id >= 0) {
       scratch.add(id, at, static_cast<uint32_t>(end));
     } else {
       for (size_t i = begin; i < end; ++i) {
@@ -208,7 +216,7 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
       [&](const MergeScratch::Symbol& left, const MergeScratch::Symbol& right) -> Merge {
         if (!pairs_.empty()) return pairs_.find(left.id, right.id);
         if (of(left.id).type == Type::byte || of(right.id).type == Type::byte) return {};  // they do not join
-        const int32_t id = find(text.substr(left.begin, right.end - left.begin));
+        const int32_t id = spelled_.find(text.substr(left.begin, right.end - left.begin));
         if (id < 0 || !(of(id).score > kLowestScore)) return {};  // refuses NaN as well
         return {id, -static_cast<double>(of(id).score)};
       },
@@ -216,22 +224,26 @@ void SentencePiece::encode_text(std::string_view text, std::vector<int32_t>* ids
 }
 
 // Packaged form: pieces u32, each score f32 + u16 length + bytes; of the second kind a type u8 each before, too; of the third
-// the rules u8 before all of it, flags in the types, and merges behind it.
+// the rules u8 before all of it, flags in the types, and merges behind it; of the fourth the BOS's id i32 behind the rules.
 std::vector<uint8_t> SentencePiece::serialize() const {
-  bool ruled = rules_ != Rules() || !merges_.empty(), typed = pieces_.size() < kFirstPiece;
+  bool ruled = rules_ != Rules() || !merges_.empty(), typed = pieces_.size() < kFirstPiece, named = rules_.bos_id != Rules().bos_id;
   for (size_t id = 0; id < pieces_.size(); ++id) {
     const Piece& p = pieces_[id];
     ruled |= p.lstrip || p.rstrip || p.normalized;
+    named |= p.merged;
     typed |= p.type != assumed(id) || (p.type == Type::byte && byte_of(p.bytes) != static_cast<int>(id) - kFirstByte);
   }
+  ruled |= named;
   typed |= ruled;
   BlobWriter out;
   out.u32(kBlobMagic);
   out.u32(kBlobVersion);
-  out.u32(static_cast<uint32_t>(ruled   ? BlobKind::sentencepiece_ruled
+  out.u32(static_cast<uint32_t>(named   ? BlobKind::sentencepiece_named
+                                : ruled ? BlobKind::sentencepiece_ruled
                                 : typed ? BlobKind::sentencepiece_typed
                                         : BlobKind::sentencepiece));
   if (ruled) out.u8(byte_of(rules_));
+  if (named) out.i32(rules_.bos_id);
   out.u32(static_cast<uint32_t>(pieces_.size()));
   for (const Piece& piece : pieces_) {
     if (typed) out.u8(byte_of(piece));
@@ -243,16 +255,18 @@ std::vector<uint8_t> SentencePiece::serialize() const {
 }
 
 Result<std::shared_ptr<const Tokenizer>> SentencePiece::read(BlobReader* blob, BlobKind kind) {
-  const bool ruled = kind == BlobKind::sentencepiece_ruled, typed = ruled || kind == BlobKind::sentencepiece_typed;
+  const bool named = kind == BlobKind::sentencepiece_named, ruled = named || kind == BlobKind::sentencepiece_ruled;
+  const bool typed = ruled || kind == BlobKind::sentencepiece_typed;
   Rules rules;
   if (ruled && !read_rules(blob->u8(), &rules)) return error(Code::bad_format, "tokenizer blob: damaged: rules");
+  if (named) rules.bos_id = blob->i32();
   const uint32_t count = blob->u32();
   if (!blob->ok() || count > static_cast<uint32_t>(kMaxVocab) || count > blob->left() / 6) {
     return error(Code::bad_format, "tokenizer blob: damaged: piece count");
   }
   std::vector<Piece> pieces(count);
   for (Piece& piece : pieces) {
-    if (typed && !read_type(blob->u8(), ruled, &piece)) return error(Code::bad_format, "tokenizer blob: damaged: type of a piece");
+    if (typed && !read_type(blob->u8(), kind, &piece)) return error(Code::bad_format, "tokenizer blob: damaged: type of a piece");
     piece.score = blob->f32();
     piece.bytes = blob->string16();
   }

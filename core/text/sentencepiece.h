@@ -1,4 +1,4 @@
-// SentencePiece BPE with byte fallback, as Llama 2 has it, llama2.c's run.c runs it and Hugging Face writes it down.
+// SentencePiece BPE with byte fallback, as Llama 2 and Gemma have it, llama2.c's run.c runs it and Hugging Face writes it down.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "core/text/added_tokens.h"
 #include "core/text/blob.h"
 #include "core/text/pair_table.h"
+#include "core/text/token_index.h"
 #include "core/text/tokenizer.h"
 
 namespace aerie::text {
@@ -30,6 +31,7 @@ class SentencePiece final : public Tokenizer {
     // Of control and user tokens:
     bool lstrip = false, rstrip = false;  // swallow white space beside them
     bool normalized = false;              // looked for between those that are not
+    bool merged = false;                  // of a user token: merges spell it, too; in a text it is found with U+2581 for each space
   };
   // What is done to a text before it is cut into pieces, and to the pieces of one that is read.
   struct Rules {
@@ -39,10 +41,11 @@ class SentencePiece final : public Tokenizer {
     bool strips = true;             // the first piece after BOS is read without its space
     bool meta = false;              // U+2581, SentencePiece's own sign for a space, is one in a text, too
     bool bos = true;                // put in front of a text
+    int32_t bos_id = 1;             // which it is
     bool operator==(const Rules&) const = default;
   };
-  // Ids 0, 1, 2 must be control tokens: <unk>, BOS and EOS. All 256 bytes must be there. Where there are ranked merges, as Hugging
-  // Face has them, only these pairs join, and the scores say nothing (pieces of equal score make the two differ).
+  // A BOS must be a control token. All 256 bytes must be there. Where there are ranked merges, as Hugging Face has them, only these
+  // pairs join, and the scores say nothing (pieces of equal score make the two differ).
   static Result<std::shared_ptr<const Tokenizer>> make(std::vector<Piece> pieces, const Rules& rules, MergeList merges = {});
   static Result<std::shared_ptr<const Tokenizer>> make(std::vector<Piece> pieces) { return make(std::move(pieces), Rules()); }
   // The types that run.c takes for granted: 3..258 are the bytes, the rest is normal.
@@ -51,7 +54,7 @@ class SentencePiece final : public Tokenizer {
 
   std::vector<uint8_t> serialize() const override;
   int32_t vocab_size() const override { return static_cast<int32_t>(pieces_.size()); }
-  int32_t bos_id() const override { return rules_.bos ? 1 : -1; }
+  int32_t bos_id() const override { return rules_.bos ? rules_.bos_id : -1; }
   Result<std::vector<int32_t>> encode(std::string_view utf8, const EncodeOptions& options) const override;
   std::string_view token_bytes(int32_t id, int32_t previous) const override;
   bool is_special(int32_t id) const override { return id >= 0 && id < vocab_size() && of(id).type == Type::control; }
@@ -61,7 +64,6 @@ class SentencePiece final : public Tokenizer {
 
  private:
   const Piece& of(int32_t id) const { return pieces_[static_cast<size_t>(id)]; }
-  int32_t find(std::string_view bytes) const;
   void encode_stretch(std::string_view text, bool opens, bool goes_on, bool parse_special, std::vector<int32_t>* ids) const;
   void encode_text(std::string_view text, std::vector<int32_t>* ids) const;
 
@@ -69,7 +71,7 @@ class SentencePiece final : public Tokenizer {
   std::vector<Piece> pieces_;
   MergeList merges_;
   PairTable pairs_;
-  std::vector<int32_t> by_bytes_;  // the normal pieces, sorted by bytes
+  TokenIndex spelled_;  // what merges spell
   std::array<int32_t, 256> byte_ids_;
   std::array<char, 256> bytes_;  // what the byte tokens stand for
   AddedTokenMatcher raw_added_, normalized_added_;

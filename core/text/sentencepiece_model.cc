@@ -95,17 +95,20 @@ Status read_piece(std::string_view message, std::vector<Piece>* pieces) {
   return {};
 }
 
-Status read_trainer(std::string_view message) {
-  enum { kModelType = 3, kWhiteSpaceAsSuffix = 24, kUnkId = 40, kBosId = 41, kEosId = 42 };
+struct Bos {
+  std::string piece = "<s>";  // what SentencePiece itself goes by
+  int64_t id = 1;
+};
+
+Status read_trainer(std::string_view message, Bos* bos) {
+  enum { kModelType = 3, kWhiteSpaceAsSuffix = 24, kBosId = 41, kBosPiece = 46 };
   uint64_t model = 1;  // unigram
   Fields f(message);
   while (f.next()) {
     if (f.number == kModelType) model = f.value;
     if (f.number == kWhiteSpaceAsSuffix && f.value != 0) return unsupported("treat_whitespace_as_suffix");
-    for (const auto& [number, name, id] : {std::tuple{kUnkId, "unk_id", 0u}, {kBosId, "bos_id", 1u}, {kEosId, "eos_id", 2u}}) {
-      if (f.number == static_cast<uint32_t>(number) && f.value != id)
-        return unsupported(std::string(name) + " " + std::to_string(static_cast<int64_t>(f.value)));
-    }
+    if (f.number == kBosId) bos->id = static_cast<int64_t>(f.value);
+    if (f.number == kBosPiece) bos->piece = f.bytes;
   }
   if (!f.ok()) return bad_model("trainer_spec");
   if (model != 2) return unsupported(model == 1 ? "a unigram model" : "model_type " + std::to_string(model));
@@ -132,18 +135,24 @@ Status read_normalizer(std::string_view message, SentencePiece::Rules* rules) {
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(std::span<const uint8_t> bytes) {
   std::vector<Piece> pieces;
   SentencePiece::Rules rules;
+  Bos bos;
   rules.meta = true;
   bool trainer = false, normalizer = false;
   Fields f({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   while (f.next()) {
     if (f.number == 1) AERIE_TRY(read_piece(f.bytes, &pieces));
-    if (f.number == 2) AERIE_TRY(read_trainer(f.bytes));
+    if (f.number == 2) AERIE_TRY(read_trainer(f.bytes, &bos));
     if (f.number == 3) AERIE_TRY(read_normalizer(f.bytes, &rules));
     trainer |= f.number == 2;
     normalizer |= f.number == 3;
   }
   if (!f.ok() || pieces.empty() || !trainer || !normalizer) return bad_model("truncated, or not a SentencePiece model");
   rules.strips = rules.prefix != SentencePiece::Rules::Prefix::none;
+  const auto id = static_cast<size_t>(bos.id);
+  if (bos.id != -1 && (id >= pieces.size() || pieces[id].bytes != bos.piece))
+    return unsupported("bos_id " + std::to_string(bos.id) + ", which is not \"" + bos.piece + "\",");
+  rules.bos = bos.id != -1;
+  if (rules.bos) rules.bos_id = static_cast<int32_t>(bos.id);
   auto made = SentencePiece::make(std::move(pieces), rules);
   if (!made.ok()) return made.status().at("tokenizer.model");
   return made;

@@ -23,6 +23,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::deserialize(std::span<const 
     case BlobKind::sentencepiece:
     case BlobKind::sentencepiece_typed:
     case BlobKind::sentencepiece_ruled:
+    case BlobKind::sentencepiece_named:
       return SentencePiece::read(&reader, static_cast<BlobKind>(kind));
   }
   return error(Code::unsupported, "tokenizer blob: kind " + std::to_string(kind));

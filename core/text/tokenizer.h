@@ -25,7 +25,12 @@ class Tokenizer {
   // From a Hugging Face tokenizer.json: byte-level BPE (GPT-2 or Llama-3 pre-tokenizer regex), or BPE with byte fallback, which is
   // what transformers makes of a SentencePiece model.
   // Anything it does not know for certain is refused by name.
-  static Result<std::shared_ptr<const Tokenizer>> from_hf_json(std::string_view json);
+  // Special tokens beside the vocabulary that the model has no row for are left out: a model's for images, where this one is for text.
+  struct Rows {
+    int32_t count = INT32_MAX;
+    std::string left_out;  // the first of those tokens
+  };
+  static Result<std::shared_ptr<const Tokenizer>> from_hf_json(std::string_view json, Rows* rows = nullptr);
   // From llama2.c's tokenizer.bin (SentencePiece BPE with scores and byte fallback).
   static Result<std::shared_ptr<const Tokenizer>> from_llama2c(std::span<const uint8_t> bytes, int32_t vocab_size);
   // From SentencePiece's tokenizer.model: BPE with byte fallback that does not normalize.

@@ -10,7 +10,8 @@ Byte-level BPE: trains tiny tokenizers on the text below with Hugging Face `toke
    "decoded": text of "special" without special tokens}   (both ids with the BOS, if the model has one).
 "decoded" is null where a special token opens the text: `tokenizers` then drops a space further on, we only behind the BOS.
 SentencePiece: spm/tokenizer.model, trained on the text below, too, and spm/golden.json by `sentencepiece`; spm_prepend and
-spm_metaspace are the same model as transformers writes it down (older and newer). stories260k/golden.json: ids of
+spm_metaspace are the same model as transformers writes it down (older and newer). gemma_spm and gemma are the like of Gemma 3's:
+its special tokens, no space in front, runs of spaces and line breaks that are tokens of the user. stories260k/golden.json: ids of
 tok512.model by `sentencepiece`, without BOS.
 """
 import io
@@ -70,6 +71,9 @@ TEXTS = [
 
 
 META = ["\u2581", "a\u2581b", "\u2581 x\u2581\u2581y", "<s></s><unk><0x41>", "see the little dog"] + ["x" + " " * n + "y" for n in range(1, 20)]
+GEMMA = ["\n", "\n\n", "\n\n\n", "\u2581\u2581", "\u2581\u2581\u2581", "\u2581\u2581\u2581\u2581", "\t", "\t\t", "<table>", "</table>"]
+TURNS = ["<start_of_turn>user\nI'm here<end_of_turn>\n<start_of_turn>model\n", "<bos>a <bos> b<eos>", "<table>  <tr>\n\n\n\n\t\t\tx</table>",
+         "a\u2581\u2581b", "a \u2581\u2581 b", "\u2581 \u2581", "a     b", "  \n  \n     ", "<pad>  <unk> x", "\n dragon", "\n\n\n\n\n"]
 SPECIAL = ["<unk>", "<s>", "</s>", "<|endoftext|>", "<mask>", "<pad>"]
 
 
@@ -101,7 +105,7 @@ def write(name, tok, edit=lambda j: None):
     edit(data)
     tok = Tokenizer.from_str(json.dumps(data))
     out = []
-    for text in TEXTS + (META if data["model"].get("byte_fallback") else []):
+    for text in TEXTS + (META if data["model"].get("byte_fallback") else []) + (TURNS if name == "gemma" else []):
         tok.encode_special_tokens = True
         plain = tok.encode(text).ids
         tok.encode_special_tokens = False
@@ -129,15 +133,23 @@ def ignore_merges(j):  # a token that no merge makes
     j["model"]["vocab"]["Ġzanzibar"] = size
 
 
-def train_sentencepiece():
+def train_sentencepiece(**settings):
     import sentencepiece
     file = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(line.rstrip("\r\n") for line in CORPUS * 2), model_writer=file, model_type="bpe", vocab_size=640,
         byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity", remove_extra_whitespaces=False,
-        split_digits=True, allow_whitespace_only_pieces=True, control_symbols=["<|endoftext|>"], user_defined_symbols=["<tool>"],
-        hard_vocab_limit=False, minloglevel=2)
+        split_digits=True, allow_whitespace_only_pieces=True, hard_vocab_limit=False, minloglevel=2, **settings)
     return file.getvalue()
+
+
+def write_model(name, data, texts):
+    import sentencepiece
+    (HERE / name).mkdir(exist_ok=True)
+    (HERE / name / "tokenizer.model").write_bytes(data)
+    sp = sentencepiece.SentencePieceProcessor(model_proto=data)
+    rows = ",\n".join(json.dumps({"text": t, "ids": sp.encode(t), "decoded": sp.decode(sp.encode(t))}) for t in texts)
+    (HERE / name / "golden.json").write_text(f"[\n{rows}\n]\n")
 
 
 def merges_of(model):
@@ -151,15 +163,32 @@ def merges_of(model):
     return [(left, right) for left, right, _ in sorted(found, key=lambda m: m[2], reverse=True)]
 
 
-def write_sentencepiece():
-    import sentencepiece
+def write_gemma():
     from sentencepiece import sentencepiece_model_pb2
-    data = train_sentencepiece()
-    (HERE / "spm").mkdir(exist_ok=True)
-    (HERE / "spm/tokenizer.model").write_bytes(data)
-    sp = sentencepiece.SentencePieceProcessor(model_proto=data)
-    rows = ",\n".join(json.dumps({"text": t, "ids": sp.encode(t), "decoded": sp.decode(sp.encode(t))}) for t in TEXTS + META)
-    (HERE / "spm/golden.json").write_text(f"[\n{rows}\n]\n")
+    turns = ["<start_of_turn>", "<end_of_turn>"]
+    data = train_sentencepiece(pad_id=0, eos_id=1, bos_id=2, unk_id=3, eos_piece="<eos>", bos_piece="<bos>", add_dummy_prefix=False,
+                               user_defined_symbols=["<mask>"] + turns + GEMMA)
+    write_model("gemma_spm", data, TEXTS + META + TURNS)
+    model = sentencepiece_model_pb2.ModelProto.FromString(data)
+    # As transformers' GemmaConverter has it: tokens of the user are merged, too, and before the others.
+    ids = {p.piece: i for i, p in enumerate(model.pieces)}
+    found = [(p.score, i, len(p.piece) - i, p.piece[:i], p.piece[i:]) for p in model.pieces for i in range(1, len(p.piece))
+             if p.piece[:i] in ids and p.piece[i:] in ids]
+    merges = [(left, right) for *_, left, right in sorted(found, key=lambda m: m[:3], reverse=True)]
+    tok = Tokenizer(models.BPE(ids, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tok.normalizer = normalizers.Replace(" ", "\u2581")
+    tok.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tok.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tok.post_processor = processors.TemplateProcessing(single="<bos> $A", pair="<bos> $A <bos> $B:1", special_tokens=[("<bos>", ids["<bos>"])])
+    tok.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in ["<pad>", "<eos>", "<bos>", "<unk>"] + turns])
+    tok.add_tokens([AddedToken(t, normalized=False) for t in ["<mask>"] + GEMMA])
+    write("gemma", tok)
+
+
+def write_sentencepiece():
+    from sentencepiece import sentencepiece_model_pb2
+    data = train_sentencepiece(control_symbols=["<|endoftext|>"], user_defined_symbols=["<tool>"])
+    write_model("spm", data, TEXTS + META)
     model = sentencepiece_model_pb2.ModelProto.FromString(data)
     for name in ("spm_prepend", "spm_metaspace"):
         tok = Tokenizer(models.BPE({p.piece: i for i, p in enumerate(model.pieces)}, merges_of(model), unk_token="<unk>",
@@ -181,6 +210,7 @@ def write_sentencepiece():
 
 def main():
     write_sentencepiece()
+    write_gemma()
     write("gpt2", train(pre_tokenizers.ByteLevel(add_prefix_space=False)), legacy_merges)
     write("gpt2_prefix", train(pre_tokenizers.ByteLevel(add_prefix_space=True)))
 
@@ -196,6 +226,9 @@ def main():
     write("qwen2", tok)
 
     write("o200k", train(split(O200K)))
+    tok = train(split(LLAMA3))  # as OLMo 2 has it: no BOS, merges alone
+    tok.add_tokens([AddedToken("|||IP_ADDRESS|||", normalized=False)])
+    write("cl100k", tok)
     write("digits", train(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True),
                                                    pre_tokenizers.ByteLevel(add_prefix_space=False)])))
 

@@ -57,7 +57,9 @@ Gguf of_tokenizer_json(const std::string& name, const std::string& pre) {
 }
 
 TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
-  for (const auto& [name, pre] : {std::pair{"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"digits", "smollm"}}) {
+  for (const auto& [name, pre] : {std::pair{"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"digits", "smollm"},
+                                  {"digits", "starcoder"}, {"digits", "refact"}, {"gpt2", "granite-docling"}, {"o200k", "gpt-4o"},
+                                  {"cl100k", "dbrx"}, {"cl100k", "smaug-bpe"}}) {
     SCOPED_TRACE(name);
     const auto t = read(of_tokenizer_json(name, pre));
     ASSERT_TRUE(t.ok()) << t.status().message();
@@ -89,7 +91,7 @@ TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
 TEST(GgufTokenizer, GivesLlamaCppsIds) {
   const char* folder = std::getenv("AERIE_LLAMA_CPP_MODELS");
   if (!folder) GTEST_SKIP() << "AERIE_LLAMA_CPP_MODELS: llama.cpp's folder models (tests/full.sh vocabularies gets it)";
-  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "qwen2"}) {
+  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "refact", "starcoder"}) {
     SCOPED_TRACE(name);
     const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".gguf", between = "\n__ggml_vocab_test__\n";
     const auto file = GgufFile::open(path);
@@ -121,6 +123,16 @@ TEST(GgufTokenizer, BosIsTheFilesAffair) {
   EXPECT_EQ(read(g).status().code(), Code::bad_format);
   g.forget("tokenizer.ggml.bos_token_id");
   EXPECT_NE(read(g).status().message().find("bos_token_id"), std::string::npos);
+}
+
+// The last first.
+void add_bytes(std::vector<std::string>* tokens, std::vector<int32_t>* types) {
+  for (int b = 255; b >= 0; --b) {
+    char name[8];
+    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(b));
+    tokens->push_back(name);
+    types->push_back(kByte);
+  }
 }
 
 Gguf pieces() {
@@ -169,16 +181,55 @@ TEST(GgufTokenizer, SpaceAndBosInFrontAreTheFilesAffair) {
   EXPECT_EQ((*read(g))->bos_id(), -1);
 }
 
+// Gemma's: other special tokens, no space in front, runs of spaces that are the user's (written as spaces).
+TEST(GgufTokenizer, SpecialTokensAreWhereTheFileSays) {
+  std::vector<std::string> tokens = {"<pad>", "<eos>", "<bos>", "<unk>", "  ", "\n\n", "<end_of_turn>", "\u2581", "\u2581a", "a"};
+  std::vector<int32_t> types = {kControl, kControl, kControl, kControl, kUserDefined, kUserDefined, kControl, kNormal, kNormal, kNormal};
+  add_bytes(&tokens, &types);
+  Gguf g;
+  g.text("tokenizer.ggml.model", "llama");
+  g.texts("tokenizer.ggml.tokens", tokens);
+  g.i32s("tokenizer.ggml.token_type", types);
+  g.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size()));
+  g.u32("tokenizer.ggml.bos_token_id", 2);
+  g.u32("tokenizer.ggml.eos_token_id", 1);
+  g.u32("tokenizer.ggml.unknown_token_id", 3);
+  g.boolean("tokenizer.ggml.add_space_prefix", false);
+  const auto t = read(g);
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  const auto packaged = text::Tokenizer::deserialize((*t)->serialize());
+  ASSERT_TRUE(packaged.ok()) << packaged.status().message();
+  for (const auto& tokenizer : {*t, *packaged}) {
+    EXPECT_EQ(tokenizer->bos_id(), 2);
+    EXPECT_EQ(*tokenizer->encode("a a   a\n\n<end_of_turn>", {.add_bos = true, .parse_special = true}), (Ids{2, 9, 8, 4, 8, 5, 6}));
+    EXPECT_EQ(*tokenizer->encode("\u2581\u2581a", {.add_bos = false}), (Ids{4, 9}));
+    EXPECT_EQ(tokenizer->token_bytes(8, 2), " a");
+    EXPECT_EQ(tokenizer->token_bytes(4, 2), "  ");
+    EXPECT_TRUE(tokenizer->is_special(0));
+    EXPECT_FALSE(tokenizer->is_special(4));
+  }
+  const Folder folder;
+  spit(folder / "t.gguf", g.bytes());
+  std::vector<int32_t> ends;
+  ASSERT_TRUE(gguf_end_ids(**GgufFile::open(folder / "t.gguf"), &ends).ok());
+  EXPECT_EQ(ends, (Ids{1, 6}));
+}
+
+// Phi-3's added tokens swallow the white space behind them, which GGUF does not say.
+TEST(GgufTokenizer, Phi3sTokensSwallowWhiteSpace) {
+  Gguf g = pieces();
+  const auto ids = [&] { return *(*read(g))->encode("<|im_start|>\n a<user> \nb<s> a", {.add_bos = false, .parse_special = true}); };
+  const Ids usual = ids();
+  g.text("general.architecture", "phi3");
+  EXPECT_EQ(ids(), (Ids{265, 262, 266, 259, 261, 1, 259, 262}));
+  EXPECT_GT(usual.size(), ids().size());
+}
+
 // Mistral's later vocabularies have control tokens before the bytes.
 TEST(GgufTokenizer, BytesMayBeAnywhere) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>", "[INST]", "a"};
   std::vector<int32_t> types = {2, kControl, kControl, kControl, kNormal};
-  for (int b = 255; b >= 0; --b) {
-    char name[8];
-    std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(b));
-    tokens.push_back(name);
-    types.push_back(kByte);
-  }
+  add_bytes(&tokens, &types);
   Gguf g;
   g.text("tokenizer.ggml.model", "llama");
   g.texts("tokenizer.ggml.tokens", tokens);
@@ -247,14 +298,16 @@ TEST(GgufTokenizer, OthersAreRefusedByName) {
   said(g, Code::unsupported, "remove_extra_whitespaces");
   g = pieces();
   g.u32("tokenizer.ggml.bos_token_id", 2);
-  said(g, Code::unsupported, "bos_token_id");
+  EXPECT_TRUE(read(g).ok());  // </s>: if the file says so
+  g.u32("tokenizer.ggml.bos_token_id", 99999);
+  said(g, Code::bad_format, "bos_token_id: 99999");
   g = pieces();
   g.text("tokenizer.ggml.model", "llama");
   std::vector<std::string> tokens(300, "x");
   g.texts("tokenizer.ggml.tokens", tokens);
   g.i32s("tokenizer.ggml.token_type", std::vector<int32_t>(300, kNormal));
   g.f32s("tokenizer.ggml.scores", std::vector<float>(300));
-  said(g, Code::unsupported, "<s>");
+  said(g, Code::unsupported, "<0x00>");
   g = of_tokenizer_json("gpt2", "gpt-2");
   tokens = byte_letters();
   g.texts("tokenizer.ggml.merges", {});

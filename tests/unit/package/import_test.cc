@@ -421,6 +421,27 @@ TEST(ImportLlama, ATokenizerModelIsRead) {
   EXPECT_EQ(ids(), model);
 }
 
+// Gemma 3's has one for images, also beside the models that are for text alone.
+TEST(ImportLlama, SpecialTokensThatTheModelHasNoRowForAreLeftOut) {
+  auto tokenizer = nlohmann::json::parse(slurp(std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/gemma/tokenizer.json"));
+  tokenizer["added_tokens"].push_back({{"id", 640}, {"content", "<image_soft_token>"}, {"special", true}});
+  Checkpoint c;
+  c.config.vocab_size = c.config.vocab_used = 640;
+  c.tensors = llama_sources(c.config);
+  c.write();
+  spit(c.options.source + "/tokenizer.json", tokenizer.dump());
+  const Status s = convert(c.options);
+  ASSERT_TRUE(s.ok()) << s.message();
+  EXPECT_EQ(c.open()->target()->vocab_used, 640);
+  EXPECT_EQ((*text::Tokenizer::deserialize(c.open()->blob("tokenizer")))->vocab_size(), 640);
+  ASSERT_EQ(c.warnings.size(), 1u);
+  EXPECT_NE(c.warnings[0].find("<image_soft_token>"), std::string::npos) << c.warnings[0];
+  fs::remove(c.options.output);
+  tokenizer["added_tokens"].back()["special"] = false;
+  spit(c.options.source + "/tokenizer.json", tokenizer.dump());
+  c.expect_refused(convert(c.options), Code::mismatch, {"641 tokens", "640"});
+}
+
 // What a directory says of its tokenizer beside the one that is read, and that would be lost in silence.
 TEST(ImportLlama, WhatTheTokenizersFileLacksIsSaid) {
   const std::string golden = std::string(AERIE_SOURCE_DIR) + "/tests/golden/text/";

@@ -31,7 +31,8 @@ TEST_P(HfGolden, SameIdsAndText) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HfGolden, ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "digits", "spm_prepend", "spm_metaspace"));
+INSTANTIATE_TEST_SUITE_P(All, HfGolden, ::testing::Values("gpt2", "gpt2_prefix", "llama3", "qwen2", "o200k", "cl100k", "digits", "spm_prepend",
+                                                           "spm_metaspace", "gemma"));
 
 TEST(HfRoundTrip, PlainTextComesBack) {
   for (const char* name : {"gpt2", "llama3", "o200k", "digits"}) {
@@ -80,23 +81,42 @@ TEST(HfLong, LongPiecesAreNotQuadratic) {
   }
 }
 
-TEST(SentencePieceModel, SameIdsAndText) {
-  const std::string file = read_file(kGolden + "spm/tokenizer.model");
+class SentencePieceModel : public ::testing::TestWithParam<std::pair<const char*, int32_t>> {};
+
+TEST_P(SentencePieceModel, SameIdsAndText) {
+  const auto& [name, bos] = GetParam();
+  const std::string file = read_file(kGolden + name + "/tokenizer.model");
   const auto fresh = Tokenizer::from_sentencepiece(bytes_of(file));
   ASSERT_TRUE(fresh.ok()) << fresh.status().message();
   auto packaged = Tokenizer::deserialize((*fresh)->serialize());
   ASSERT_TRUE(packaged.ok()) << packaged.status().message();
-  const auto golden = nlohmann::json::parse(read_file(kGolden + "spm/golden.json"));
+  const auto golden = nlohmann::json::parse(read_file(kGolden + name + "/golden.json"));
   ASSERT_GE(golden.size(), 60u);
   for (const TokenizerPtr& t : {*fresh, *packaged}) {
     for (const auto& row : golden) {
       const std::string text = row["text"];
       Ids ids = row["ids"].get<Ids>();
-      ids.insert(ids.begin(), 1);
+      ids.insert(ids.begin(), bos);
       EXPECT_EQ(encode(*t, text), ids) << text;
       EXPECT_EQ(stream(t, ids), row["decoded"].get<std::string>()) << text;
     }
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SentencePieceModel, ::testing::Values(std::pair("spm", 1), std::pair("gemma_spm", 2)));
+
+// Gemma's: special tokens elsewhere, and runs of spaces that are tokens of the user but come of merges.
+TEST(HfSentencePiece, SpecialTokensAreWhereTheModelSays) {
+  const TokenizerPtr t = load_hf("gemma");
+  EXPECT_EQ(t->bos_id(), 2);
+  for (int32_t id = 0; id < 4; ++id) EXPECT_TRUE(t->is_special(id)) << id;
+  EXPECT_EQ(t->token_text(1), "<eos>");
+  EXPECT_EQ(encode(*t, "<eos>", {.add_bos = true, .parse_special = true}), (Ids{2, 1}));
+  const Ids spaces = encode(*t, "   ", {.add_bos = false}), meta = encode(*t, "\u2581\u2581\u2581", {.add_bos = false});
+  ASSERT_EQ(spaces.size(), 1u);
+  EXPECT_EQ(spaces, meta);
+  EXPECT_FALSE(t->is_special(spaces[0]));
+  EXPECT_EQ(t->token_bytes(spaces[0], 2), "   ");
 }
 
 // A space in front of a text: of every stretch between special tokens, as transformers' older files have it, or of the first.

@@ -7,7 +7,8 @@ namespace aerie::text::test {
 namespace {
 
 TEST(Untrusted, BlobTruncatedAnywhere) {
-  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize()};
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize(),
+                                             load_hf("gemma")->serialize()};
   if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
   for (const auto& blob : blobs) {
     for (size_t n = 0; n < blob.size(); ++n) {
@@ -25,7 +26,8 @@ TEST(Untrusted, BlobCorruptedAnyhow) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<size_t>(state >> 33) % n;
   };
-  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize()};
+  std::vector<std::vector<uint8_t>> blobs = {byte_tokenizer()->serialize(), load_hf("llama3")->serialize(), load_hf("spm_prepend")->serialize(),
+                                             load_hf("gemma")->serialize()};
   if (const TokenizerPtr t = load_stories()) blobs.push_back(t->serialize());
   int accepted = 0;
   for (const auto& blob : blobs) {
@@ -146,15 +148,17 @@ TEST(HfRefusals, OfSentencePieceByName) {
   refused("/normalizer/normalizers/0/prepend", "_", "Prepend");
   refused("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"split", false}}, "Metaspace");
   refused("/pre_tokenizer", {{"type", "ByteLevel"}}, "ByteLevel");
-  refused("/added_tokens/-", {{"id", 261}, {"content", "\u2581\u2581"}, {"normalized", false}, {"special", false}}, "with merges", meta);
+  refused("/added_tokens/-", {{"id", 261}, {"content", "\u2581\u2581"}, {"normalized", false}, {"special", true}}, "with merges", meta);
+  refused("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"String", "e"}}}, {"behavior", "MergedWithPrevious"}}, "Split");
+  refused("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}}, "Split", meta);
   refused("/pre_tokenizer/split", true, "split", meta);
   refused("/pre_tokenizer/replacement", "_", "Metaspace", meta);
   refused("/pre_tokenizer/prepend_scheme", "last", "last", meta);
   refused("/decoder", {{"type", "ByteLevel"}}, "ByteLevel");
   refused("/decoder/decoders/3/start", 2, "Strip");
   refused("/decoder/decoders/1", {{"type", "Fuse"}}, "bytes");
-  refused("/post_processor/special_tokens/<s>/ids/0", 2, "BOS");
-  refused("/added_tokens/0/special", false, "control");
+  refused("/post_processor/special_tokens/<s>/ids/0", 300, "BOS");
+  refused("/added_tokens/1/special", false, "BOS");
   refused("/added_tokens/0/id", 5, "<unk>");
   refused("/added_tokens/3/single_word", true, "single_word");
   refused("/added_tokens/3/special", "yes", "special: is neither true nor false");
@@ -189,6 +193,7 @@ TEST(Untrusted, SentencePieceModelsOfAnotherKindAreNamed) {
   EXPECT_EQ(with({}), "");
   EXPECT_NE(with({0x12, 2, 0x18, 1}).find("unigram"), std::string::npos);
   EXPECT_NE(with({0x12, 5, 0x18, 2, 0xC8, 2, 7}).find("bos_id 7"), std::string::npos);
+  EXPECT_NE(with({0x12, 6, 0x18, 2, 0xF2, 2, 1, 'x'}).find("\"x\""), std::string::npos);
   EXPECT_NE(with({0x12, 5, 0x18, 2, 0xC0, 1, 1}).find("treat_whitespace_as_suffix"), std::string::npos);
   EXPECT_NE(with({0x1A, 2, 0x20, 1}).find("remove_extra_whitespaces"), std::string::npos);
   EXPECT_NE(with({0x1A, 4, 0x20, 0, 0x28, 0}).find("escape_whitespaces"), std::string::npos);
@@ -241,6 +246,9 @@ TEST(RegexDialect, KnowsWhatCoversAllText) {
   const auto t = Tokenizer::from_hf_json(j.dump());
   ASSERT_TRUE(t.ok()) << t.status().message();
   EXPECT_EQ((*t)->serialize(), load_hf("llama3")->serialize());
+  auto gpt4o = nlohmann::json::parse(read_file(kGolden + "o200k/tokenizer.json"));
+  gpt4o["pre_tokenizer"]["pretokenizers"][0].update({{"behavior", "Removed"}, {"invert", true}});
+  EXPECT_TRUE(Tokenizer::from_hf_json(gpt4o.dump()).ok());
   split["pattern"]["Regex"] = R"(\p{L}+)";
   EXPECT_FALSE(Tokenizer::from_hf_json(j.dump()).ok());
 }
