@@ -55,7 +55,8 @@ void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* 
 
 Status settle(const std::string& context_key, SourceModel* m) {
   LlamaConfig& c = m->config;
-  if (c.departs() && m->frequencies.empty()) {
+  const bool scales = m->logits_scale != 1;  // the embedding, where it is divided as the head
+  if ((c.departs() || scales) && m->frequencies.empty()) {
     SourceRope rope;
     rope.theta = c.rope_theta;
     rope.scaling = c.rope_scaling;

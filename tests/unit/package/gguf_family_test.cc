@@ -27,7 +27,8 @@ struct FamilyFile {
     const Bytes file = slurp(at + "/model.safetensors");
     uint64_t header = 0;
     std::memcpy(&header, file.data(), 8);
-    for (const auto& [name, t] : json::parse(file.begin() + 8, file.begin() + 8 + static_cast<std::ptrdiff_t>(header)).items()) {
+    const json entries = json::parse(file.begin() + 8, file.begin() + 8 + static_cast<std::ptrdiff_t>(header));
+    for (const auto& [name, t] : entries.items()) {
       if (name == "__metadata__") continue;
       Source& s = tensors[name];
       s.shape = t["shape"].get<std::vector<int64_t>>();
