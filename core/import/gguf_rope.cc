@@ -62,6 +62,7 @@ Status read_longrope(const GgufSource& g, const SourceModel& m, SourceRope* rope
   const int32_t reads = m.config.max_context, half = rope->rotated(m.config.head_dim) / 2;
   int32_t original = 0;
   AERIE_TRY(g.file.integer(at + "original_context_length", &original, reads));
+  if (original < 1) return g.bad(at + "original_context_length: " + std::to_string(original));
   AERIE_TRY(g.file.number(at + "attn_factor", &rope->scaling.attention_factor, 1));
   float factor = 1;
   AERIE_TRY(g.file.number(at + "factor", &factor, 1));

@@ -346,6 +346,7 @@ TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
   refused("smollm3", "smollm3", [](Gguf& g) { g.f32("smollm3.embedding_scale", 2); }, {"smollm3.embedding_scale"});
   refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.rope.dimension_count", 4); }, {"rope.dimension_count", "4 of"});
   refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.attention.sliding_window", 0x80000000u); }, {"sliding_window"}, Code::bad_format);
+  refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.rope.freq_base_swa", 0); }, {"rotary frequencies"}, Code::bad_format);
   refused("exaone4", "exaone4", [](Gguf& g) { g.u32("exaone4.nextn_predict_layers", 1); }, {"nextn_predict_layers"});
   refused("phi3", "phi3", [](Gguf& g) { g.u32("phi3.rope.dimension_count", 5); }, {"rope.dimension_count"});
   refused("phi3", "phi3", [](Gguf& g) { g.forget_tensor("rope_factors_short.weight"); }, {"rope_factors_short.weight", "missing"}, Code::bad_format);
@@ -355,6 +356,25 @@ TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
   refused("granite", "granite", [](Gguf& g) {
     for (const char* list : {"rope_factors_short.weight", "rope_factors_long.weight"}) g.tensor(list, {3}, {1, 2, 3});
   }, {"rope_factors_long.weight", "phi3"});
+}
+
+TEST(GgufFamily, ChangedAnywhereItIsRefusedOrAPackage) {
+  uint64_t state = 11;
+  for (const auto& [golden, arch] : {std::pair{"phi3", "phi3"}, {"granite", "granite"}, {"smollm3", "smollm3"}, {"olmo3", "olmo2"},
+                                     {"exaone4", "exaone4"}, {"gemma3", "gemma3"}}) {
+    FamilyFile f(golden, arch);
+    const std::string file = f.file().bytes();
+    for (int round = 0; round < 200; ++round) {
+      std::string other = file;
+      for (int i = 0; i < 3; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        other[(state >> 33) % 4000] = static_cast<char>(state >> 20);
+      }
+      spit(f.folder / "model.gguf", other);
+      const auto p = f.package(f.folder / "model.gguf");
+      ASSERT_EQ(fs::exists(f.options.output), p.ok()) << p.status().message();
+    }
+  }
 }
 
 }  // namespace
