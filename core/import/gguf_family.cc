@@ -12,8 +12,9 @@ Status plain_rope(const GgufSource& g, SourceModel* m, SourceRope* rope) {
   AERIE_TRY(read_gguf_rope(g, *m, rope));
   const int32_t head_dim = m->config.head_dim;
   if (!rope->divisors.empty()) return g.unsupported("tensor rope_factors_long.weight: is read of phi3 alone");
-  if (rope->partial != 1)
-    return g.unsupported(g.arch + "rope.dimension_count: " + std::to_string(rope->rotated(head_dim)) + " of a head's " + std::to_string(head_dim));
+  const int32_t rotated = rope->rotated(head_dim);
+  if (rotated != head_dim)
+    return g.unsupported(g.arch + "rope.dimension_count: " + std::to_string(rotated) + " of a head's " + std::to_string(head_dim));
   use_rope(*rope, m);
   return {};
 }
@@ -172,7 +173,8 @@ Result<const GgufFamily*> gguf_family_of(const GgufFile& file) {
     if (arch == f.architecture) return &f;
     known += (known.empty() ? "" : ", ") + std::string(f.architecture);
   }
-  return error(Code::unsupported, file.name() + ": general.architecture: \"" + std::string(arch) + "\" (" + known + " are read; Mistral is llama, OLMo 3 olmo2)");
+  return error(Code::unsupported, file.name() + ": general.architecture: \"" + std::string(arch) + "\" (" + known +
+                                      " are read; Mistral is llama, OLMo 3 olmo2)");
 }
 
 }  // namespace aerie

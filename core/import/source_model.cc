@@ -65,7 +65,8 @@ Status settle(const std::string& context_key, SourceModel* m) {
   if (!std::all_of(m->frequencies.begin(), m->frequencies.end(), [](float f) { return f >= 0 && f < 1e6f; }))
     return error(Code::bad_format, "rotary frequencies: their base or scaling gives something that is no number");
   if (m->wanted > c.max_context)
-    return error(Code::invalid_argument, context_key + ": the model reads " + std::to_string(c.max_context) + " tokens, --context asks for more");
+    return error(Code::invalid_argument,
+                 context_key + ": the model reads " + std::to_string(c.max_context) + " tokens, --context asks for more");
   if (m->wanted > 0) c.max_context = m->wanted;
   return {};
 }

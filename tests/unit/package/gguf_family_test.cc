@@ -217,7 +217,8 @@ TEST(GgufFamily, TheContextDecidesBetweenLongRopesFactors) {
   auto p = f.gguf(g);
   ASSERT_TRUE(p.ok()) << p.status().message();
   EXPECT_EQ((*p)->target()->max_context, 64);
-  EXPECT_TRUE(std::any_of(f.warnings.begin(), f.warnings.end(), [](const std::string& w) { return w.find("--context 128") != std::string::npos; }));
+  const auto told = [](const std::string& w) { return w.find("--context 128") != std::string::npos; };
+  EXPECT_TRUE(std::any_of(f.warnings.begin(), f.warnings.end(), told));
   for (const int32_t wanted : {20, 50, 64, 65, 128}) {
     f.options.context = wanted;
     expect_theirs(f, g);
@@ -341,15 +342,16 @@ TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
   refused("granite", "granite", [](Gguf& g) { g.forget("granite.logit_scale"); }, {"logit_scale", "missing"}, Code::bad_format);
   refused("granite", "granite", [](Gguf& g) { g.f32("granite.logit_scale", -1); }, {"logit_scale"}, Code::bad_format);
   refused("granite", "granite", [](Gguf& g) { g.u32("granite.expert_count", 4); }, {"expert_count"});
-  refused("granite", "granite", [](Gguf& g) { g.tensor("blk.0.ffn_up.bias", {40}, std::vector<float>(40)); }, {"blk.0.ffn_up.bias", "unexpected"},
-          Code::bad_format);
+  refused("granite", "granite", [](Gguf& g) { g.tensor("blk.0.ffn_up.bias", {40}, std::vector<float>(40)); },
+          {"blk.0.ffn_up.bias", "unexpected"}, Code::bad_format);
   refused("smollm3", "smollm3", [](Gguf& g) { g.f32("smollm3.embedding_scale", 2); }, {"smollm3.embedding_scale"});
   refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.rope.dimension_count", 4); }, {"rope.dimension_count", "4 of"});
   refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.attention.sliding_window", 0x80000000u); }, {"sliding_window"}, Code::bad_format);
   refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.rope.freq_base_swa", 0); }, {"rotary frequencies"}, Code::bad_format);
   refused("exaone4", "exaone4", [](Gguf& g) { g.u32("exaone4.nextn_predict_layers", 1); }, {"nextn_predict_layers"});
   refused("phi3", "phi3", [](Gguf& g) { g.u32("phi3.rope.dimension_count", 5); }, {"rope.dimension_count"});
-  refused("phi3", "phi3", [](Gguf& g) { g.forget_tensor("rope_factors_short.weight"); }, {"rope_factors_short.weight", "missing"}, Code::bad_format);
+  refused("phi3", "phi3", [](Gguf& g) { g.forget_tensor("rope_factors_short.weight"); }, {"rope_factors_short.weight", "missing"},
+          Code::bad_format);
   refused("phi3", "phi3", [](Gguf& g) { g.tensor("rope_factors_long.weight", {3}, {1, 0, 2}); }, {"rope_factors_long.weight", "above 0"},
           Code::bad_format);
   refused("phi3", "phi3", [](Gguf& g) { g.f32("phi3.rope.scaling.factor", 4); }, {"rope.scaling.factor"});
