@@ -1,125 +1,39 @@
 // GGUF files of Llama-like models (llama.cpp). Quantised values become f32 on the way to the dtype that was asked for.
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 
+#include "core/import/gguf_family.h"
 #include "core/import/gguf_tokenizer.h"
-#include "core/import/layer.h"
-#include "core/import/rotary_order.h"
 #include "core/import/taps.h"
-#include "core/import/yarn.h"
 #include "core/package/validate.h"
 
 namespace aerie {
 
 namespace {
 
-Status unsupported(const GgufFile& file, const std::string& what) { return error(Code::unsupported, file.name() + ": " + what); }
-
-// llama.cpp keeps q and k of "llama" as it rotates them: neighbours.
-class HalvesOfHeads final : public TensorSource {
- public:
-  HalvesOfHeads(const TensorSource& source, const LlamaConfig& c) : source_(source), c_(c) {}
-  const std::string& name() const override { return source_.name(); }
-  const std::map<std::string, SourceTensor>& tensors() const override { return source_.tensors(); }
-  Result<std::vector<int64_t>> read_integers(const std::string& tensor) const override { return source_.read_integers(tensor); }
-  Result<std::vector<float>> read(const std::string& tensor) const override {
-    auto values = source_.read(tensor);
-    const bool q = tensor.find(".attn_q.") != std::string::npos, k = tensor.find(".attn_k.") != std::string::npos;
-    if (!values.ok() || (!q && !k)) return values;
-    const int64_t heads = q ? c_.heads : c_.kv_heads;
-    return rotate_half_order(*values, heads, c_.head_dim, static_cast<int64_t>(values->size()) / (heads * c_.head_dim));
-  }
-
- private:
-  const TensorSource& source_;
-  const LlamaConfig& c_;
-};
-
 // What would make the same tensors mean another model.
-Status refuse_other_models(const GgufFile& file, const std::string& arch) {
+Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
+  const GgufFile& file = g.file;
   int32_t parts = 1;
   AERIE_TRY(file.integer("split.count", &parts, 1));
-  if (parts > 1)
-    return unsupported(file, "split.count: one of " + std::to_string(parts) + " files; join them (llama-gguf-split --merge)");
+  if (parts > 1) return g.unsupported("split.count: one of " + std::to_string(parts) + " files; join them (llama-gguf-split --merge)");
   bool causal = true;
-  AERIE_TRY(file.boolean(arch + "attention.causal", &causal, true));
-  if (!causal) return unsupported(file, arch + "attention.causal: false");
-  int32_t experts = 0;
-  AERIE_TRY(file.integer(arch + "expert_count", &experts, 0));
-  if (experts > 0) return unsupported(file, arch + "expert_count: " + std::to_string(experts));
-  for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale", "attn_logit_softcapping",
-                          "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"})
-    if (file.has(arch + key)) return unsupported(file, arch + key + ": is set");
-  return {};
-}
-
-// Llama 3.1's scaling lies in the file as a divisor for each frequency: the parameters that give them.
-Status read_rope_divisors(const GgufFile& file, TensorTaker& take, LlamaConfig* c) {
-  const std::string name = "rope_freqs.weight";
-  if (!take.has(name)) return {};
-  AERIE_ASSIGN(const auto divisors, take.take(name, {c->head_dim / 2}));
-  RopeScaling s;
-  s.kind = RopeScaling::Kind::llama3;
-  s.factor = divisors.back();  // of the longest wave
-  for (size_t i = 0; i < divisors.size(); ++i) {
-    const double wave = 2 * std::numbers::pi * std::pow(double{c->rope_theta}, 2.0 * static_cast<double>(i) / c->head_dim);
-    const double blend = std::clamp((s.original_context / wave - s.low_freq_factor) / (s.high_freq_factor - s.low_freq_factor), 0.0, 1.0);
-    const double divisor = 1 / ((1 - blend) / s.factor + blend);
-    if (!(std::fabs(divisors[i] - divisor) <= 1e-3 * divisor))
-      return unsupported(file, "tensor " + name + ": not the scaling of Llama 3 (of " + std::to_string(s.original_context) + " positions)");
+  AERIE_TRY(file.boolean(g.arch + "attention.causal", &causal, true));
+  if (!causal) return g.unsupported(g.arch + "attention.causal: false");
+  for (const char* key : {"expert_count", "nextn_predict_layers"}) {
+    int32_t count = 0;
+    AERIE_TRY(file.integer(g.arch + key, &count, 0));
+    if (count > 0) return g.unsupported(g.arch + key + ": " + std::to_string(count));
   }
-  if (s.factor == 1) return {};
-  if (c->rope_scaling.kind != RopeScaling::Kind::none) return unsupported(file, "tensor " + name + ": beside another scaling");
-  c->rope_scaling = s;
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias",
+                          "attention.layer_norm_epsilon", "attention.key_length_swa", "attention.value_length_swa",
+                          "rope.dimension_count_swa"})
+    if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
+  for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"})
+    if (file.has(g.arch + key) && family.architecture != std::string_view("granite")) return g.unsupported(g.arch + key + ": is set");
   return {};
 }
 
-// As llama.cpp has it: its own scale of cos and sin beside what the factor asks for.
-Status read_yarn(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
-  RopeScaling& s = c->rope_scaling;
-  const std::string at = arch + "rope.scaling.";
-  float own = 1;
-  AERIE_TRY(file.number(at + "factor", &s.factor));
-  AERIE_TRY(file.integer(at + "original_context_length", &s.original_context, c->max_context));
-  AERIE_TRY(file.number(at + "yarn_beta_slow", &s.low_freq_factor, 1));
-  AERIE_TRY(file.number(at + "yarn_beta_fast", &s.high_freq_factor, 32));
-  AERIE_TRY(file.number(at + "attn_factor", &own, 1));
-  for (const auto& [key, neutral] : {std::pair<const char*, float>{"yarn_attn_factor", 1}, {"yarn_ext_factor", 1}, {"yarn_log_multiplier", 0}}) {
-    float value = neutral;
-    AERIE_TRY(file.number(at + key, &value, neutral));
-    if (value != neutral) return unsupported(file, at + key + ": " + std::to_string(value));
-  }
-  s.kind = RopeScaling::Kind::yarn;
-  s.attention_factor = own * yarn_attention_factor(s.factor);
-  c->max_context = std::max(c->max_context, yarn_context(s));
-  return {};
-}
-
-Status read_rope(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
-  AERIE_TRY(file.number(arch + "rope.freq_base", &c->rope_theta, 10000.0f));
-  int32_t rotated = c->head_dim;
-  AERIE_TRY(file.integer(arch + "rope.dimension_count", &rotated, c->head_dim));
-  if (rotated != c->head_dim)
-    return unsupported(file, arch + "rope.dimension_count: " + std::to_string(rotated) + " of a head's " + std::to_string(c->head_dim));
-  // As llama.cpp has it: linear unless it says otherwise, by the newer key or the older one.
-  std::string_view type = "linear";
-  if (file.has(arch + "rope.scaling.type")) AERIE_TRY(file.text(arch + "rope.scaling.type", &type));
-  if (type == "yarn") return read_yarn(file, arch, c);
-  if (file.has(arch + "rope.scaling.attn_factor")) return unsupported(file, arch + "rope.scaling.attn_factor: is set");
-  if (type == "none") return {};
-  if (type != "linear") return unsupported(file, arch + "rope.scaling.type: \"" + std::string(type) + "\" (none, linear and yarn are supported)");
-  float factor = 0;
-  AERIE_TRY(file.number(arch + "rope.scale_linear", &factor, 0));
-  AERIE_TRY(file.number(arch + "rope.scaling.factor", &factor, factor));
-  if (factor == 0 || factor == 1) return {};
-  c->rope_scaling.kind = RopeScaling::Kind::linear;
-  c->rope_scaling.factor = factor;
-  return {};
-}
-
-Status read_config(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
-  AERIE_TRY(refuse_other_models(file, arch));
+Status read_sizes(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
   AERIE_TRY(file.integer(arch + "embedding_length", &c->hidden));
   AERIE_TRY(file.integer(arch + "block_count", &c->layers));
   AERIE_TRY(file.integer(arch + "feed_forward_length", &c->ffn));
@@ -132,12 +46,8 @@ Status read_config(const GgufFile& file, const std::string& arch, LlamaConfig* c
   AERIE_TRY(file.integer(arch + "attention.key_length", &c->head_dim, c->hidden / c->heads));
   int32_t value_length = c->head_dim;
   AERIE_TRY(file.integer(arch + "attention.value_length", &value_length, c->head_dim));
-  if (value_length != c->head_dim) return unsupported(file, arch + "attention.value_length: is not the length of keys");
-  AERIE_TRY(read_rope(file, arch, c));
-  int32_t window = 0;
-  AERIE_TRY(file.integer(arch + "attention.sliding_window", &window, 0));
-  if (window > 0 && window < c->max_context)
-    return unsupported(file, arch + "attention.sliding_window: " + std::to_string(window) + " is shorter than the context");
+  if (value_length != c->head_dim)
+    return error(Code::unsupported, file.name() + ": " + arch + "attention.value_length: is not the length of keys");
   const auto embed = file.tensors().find("token_embd.weight");
   if (embed == file.tensors().end() || embed->second.shape.size() != 2)
     return error(Code::bad_format, file.name() + ": tensor token_embd.weight: missing, or not a matrix");
@@ -169,22 +79,25 @@ Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, Llama
 
 Status import_gguf(const ConvertOptions& o, Sink& sink) {
   AERIE_ASSIGN(const auto file, GgufFile::open(o.source));
-  std::string_view arch;
-  AERIE_TRY(file->text("general.architecture", &arch));
-  if (arch != "llama" && arch != "qwen2" && arch != "qwen3")
-    return unsupported(*file, "general.architecture: \"" + std::string(arch) + "\" (llama, which Mistral is, too, qwen2 and qwen3 are read)");
-  LlamaConfig c;
-  c.qk_norm = arch == "qwen3";
-  AERIE_TRY(read_config(*file, std::string(arch) + ".", &c));
-  const HalvesOfHeads halves(*file, c);
-  const TensorSource& source = arch == "llama" ? static_cast<const TensorSource&>(halves) : *file;
-  TensorTaker take(source);
-  AERIE_TRY(read_rope_divisors(*file, take, &c));
+  AERIE_ASSIGN(const GgufFamily* const family, gguf_family_of(*file));
+  SourceModel m;
+  m.wanted = o.context;
+  m.names = &kGgufNames;
+  m.neighbours = family->neighbours;
+  const std::unique_ptr<TensorSource> source = as_ours(*file, m);
+  TensorTaker take(*source);
+  const GgufSource keys{*file, family->architecture + std::string("."), take};
+  AERIE_TRY(refuse_other_models(keys, *family));
+  AERIE_TRY(read_sizes(*file, keys.arch, &m.config));
+  AERIE_TRY(family->read(keys, &m));
+  AERIE_TRY(settle(keys.arch + "context_length", &m).at(file->name()));
+  AERIE_TRY(package::check_config(m.config).at(file->name()));
+  for (const std::string& note : m.notes) sink.warn(o.source + ": " + note);
   // Some files of a tied model have the embedding twice.
-  const bool tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
-  AERIE_TRY(import_decoder(o, sink, take, kGgufNames, tied, &c));
-  AERIE_TRY(add_text(o, *file, sink, &c));
-  sink.finish_target(o.source, c);
+  m.tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
+  AERIE_TRY(import_model(o, sink, take, &m));
+  AERIE_TRY(add_text(o, *file, sink, &m.config));
+  sink.finish_target(o.source, m.config);
   return {};
 }
 

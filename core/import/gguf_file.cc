@@ -277,6 +277,20 @@ Result<std::vector<int32_t>> GgufFile::integers(const std::string& key) const {
   return all;
 }
 
+Result<std::vector<bool>> GgufFile::booleans(const std::string& key) const {
+  AERIE_ASSIGN(const Value* const v, find(key, true));
+  std::vector<bool> all;
+  for (uint64_t i = 0; i < v->count; ++i) {
+    if (v->kind == Kind::boolean) {
+      all.push_back(v->bytes[i] != 0);
+      continue;
+    }
+    AERIE_ASSIGN(const int64_t value, whole(key, *v, i));
+    all.push_back(value != 0);
+  }
+  return all;
+}
+
 Result<std::vector<float>> GgufFile::numbers(const std::string& key) const {
   AERIE_ASSIGN(const Value* const v, find(key, true));
   if (v->kind != Kind::f32) return bad(key + ": is not a list of fractions");

@@ -27,6 +27,7 @@ class GgufFile final : public TensorSource {
 
   // Metadata. Messages are "FILE: KEY: what".
   bool has(const std::string& key) const { return values_.count(key) != 0; }
+  bool is_list(const std::string& key) const { return has(key) && values_.at(key).array; }
   Status integer(const std::string& key, int32_t* out) const;  // required
   Status integer(const std::string& key, int32_t* out, int32_t fallback) const;
   Status number(const std::string& key, float* out) const;  // required
@@ -35,6 +36,7 @@ class GgufFile final : public TensorSource {
   Status text(const std::string& key, std::string_view* out) const;  // required; a part of the mapped file
   Result<std::vector<std::string_view>> texts(const std::string& key) const;
   Result<std::vector<int32_t>> integers(const std::string& key) const;
+  Result<std::vector<bool>> booleans(const std::string& key) const;  // or integers: 0 is false
   Result<std::vector<float>> numbers(const std::string& key) const;
   // All values whose keys begin so, as bytes: what they say, not what is made of it.
   std::vector<uint8_t> raw(const std::string& prefix) const;

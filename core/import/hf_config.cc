@@ -50,7 +50,7 @@ Status check_activation(const ConfigReader& j, const char* wanted) {
 
 Status read_layer_config(const ConfigReader& j, LlamaConfig* c) {
   AERIE_TRY(read_sizes(j, {}, c));
-  HfRope rope;
+  SourceRope rope;
   AERIE_TRY(read_rope(j, nullptr, c->max_context, 0, &rope));
   if (!rope.plain()) return unsupported_key("rope_scaling", "partial_rotary_factor, or longrope");
   c->rope_theta = rope.theta;
@@ -84,7 +84,7 @@ Status in_its_words(const Status& s) {
   return s;
 }
 
-Status read_model_config(const ConfigReader& j, HfModel* m) {
+Status read_model_config(const ConfigReader& j, SourceModel* m) {
   LlamaConfig* c = &m->config;
   AERIE_ASSIGN(const Family* const family, family_of(j));
   AERIE_TRY(refuse_other_models(j, family->model_type));
@@ -92,20 +92,10 @@ Status read_model_config(const ConfigReader& j, HfModel* m) {
   AERIE_TRY(j.integer("num_hidden_layers", &c->layers));
   if (c->layers < 1 || c->layers > 1024) return error(Code::bad_format, "num_hidden_layers: " + std::to_string(c->layers) + " is not in [1, 1024]");
   if (c->head_dim < 2 || c->head_dim > 1024 || c->head_dim % 2) return error(Code::bad_format, "head_dim: " + std::to_string(c->head_dim));
-  m->rotated = c->head_dim;
+  m->names = &kHuggingFaceNames;
   AERIE_TRY(family->read(j, m));
-  if (c->departs() && m->frequencies.empty()) {
-    HfRope rope;
-    rope.theta = c->rope_theta;
-    rope.scaling = c->rope_scaling;
-    m->frequencies = listed_frequencies(rope, c->head_dim);
-    c->rope_scaling = {};
-    c->rope_scaling.kind = RopeScaling::Kind::listed;
-  }
   AERIE_TRY(check_activation(j, c->departures.gelu ? "gelu_pytorch_tanh" : "silu"));
-  if (m->wanted > c->max_context)
-    return error(Code::invalid_argument, "max_position_embeddings: the model reads " + std::to_string(c->max_context) + " tokens, --context asks for more");
-  if (m->wanted > 0) c->max_context = m->wanted;
+  AERIE_TRY(settle("max_position_embeddings", m));
   if (family->defaults.vocab) AERIE_TRY(j.integer("vocab_size", &c->vocab_size, family->defaults.vocab));
   else AERIE_TRY(j.integer("vocab_size", &c->vocab_size));
   AERIE_TRY(j.integer("vocab_used", &c->vocab_used, c->vocab_size));

@@ -12,35 +12,20 @@ using nlohmann::json;
 namespace {
 
 // Rotary positions that all layers share.
-Status one_rope(const ConfigReader& j, HfModel* m, HfRope* rope, float theta = 10000) {
+Status one_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000) {
   rope->theta = theta;
   AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
-  m->config.rope_theta = rope->theta;
-  m->config.rope_scaling = rope->scaling;
-  if (rope->context > 0) m->config.max_context = rope->context;
-  if (!rope->note.empty()) m->notes.push_back(rope->note);
+  use_rope(*rope, m);
   return {};
 }
 
-Status plain(const HfRope& rope) {
+Status plain(const SourceRope& rope) {
   return rope.plain() ? Status() : unsupported_key("rope_parameters", "partial_rotary_factor, or longrope");
-}
-
-// Row i of rope.frequencies is of[i]; layers[l]: which of them layer l has.
-void list_ropes(std::initializer_list<const HfRope*> of, const std::vector<int32_t>& layers, HfModel* m) {
-  for (const HfRope* rope : of) {
-    const std::vector<float> row = listed_frequencies(*rope, m->config.head_dim);
-    m->frequencies.insert(m->frequencies.end(), row.begin(), row.end());
-  }
-  m->config.rope_scaling = {};
-  m->config.rope_scaling.kind = RopeScaling::Kind::listed;
-  if (std::any_of(layers.begin(), layers.end(), [](int32_t row) { return row != 0; })) m->config.departures.layer_rope = layers;
-  m->frequencies.resize(static_cast<size_t>(m->config.departures.rope_rows()) * static_cast<size_t>(m->config.head_dim / 2 + 1));
 }
 
 // Which layers look at a window: by layer_types, where the file has them, else as fn(layer) says.
 template <class Fn>
-Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const HfModel& m, Fn&& fn) {
+Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceModel& m, Fn&& fn) {
   std::vector<bool> sliding;
   for (int32_t i = 0; i < m.config.layers; ++i) sliding.push_back(fn(i));
   if (!j.has("layer_types")) return sliding;
@@ -54,20 +39,17 @@ Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const HfModel& m
   return sliding;
 }
 
-// transformers' windows have as many positions, the row's own among them.
-Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, HfModel* m) {
+Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m) {
   if (std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return {};
   int32_t window = 0;
   AERIE_TRY(j.integer("sliding_window", &window, j.contains("sliding_window") ? 0 : fallback));
   if (window < 1) return error(Code::bad_format, "sliding_window: " + std::to_string(window) + ", but layers have one");
-  const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
-  if (window >= longest) return {};  // nothing is out of sight
-  for (const bool s : sliding) m->config.departures.windows.push_back(s ? window : 0);
+  set_windows(sliding, window, m);
   return {};
 }
 
-Status read_llama(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_llama(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t) { return false; }));
   if (std::find(sliding.begin(), sliding.end(), true) != sliding.end()) return unsupported_key("layer_types", "sliding_attention");
@@ -78,16 +60,16 @@ Status read_llama(const ConfigReader& j, HfModel* m) {
 }
 
 // transformers' MistralConfig has a window unless it is said to be null, and no switch.
-Status read_mistral(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_mistral(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_TRY(plain(rope));
   if (j.contains("sliding_window") && !j.has("sliding_window")) return {};
   return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 4096, m);
 }
 
-Status read_qwen(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_qwen(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_TRY(plain(rope));
   bool used = false;
@@ -101,13 +83,13 @@ Status read_qwen(const ConfigReader& j, HfModel* m) {
   return read_windows(j, sliding, 4096, m);
 }
 
-Status read_qwen3(const ConfigReader& j, HfModel* m) {
+Status read_qwen3(const ConfigReader& j, SourceModel* m) {
   m->config.qk_norm = true;
   return read_qwen(j, m);
 }
 
-Status read_phi3(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_phi3(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   m->rotated = rope.rotated(m->config.head_dim);
   if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
@@ -118,8 +100,8 @@ Status read_phi3(const ConfigReader& j, HfModel* m) {
   return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 0, m);
 }
 
-Status read_granite(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_granite(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_TRY(plain(rope));
   Departures& d = m->config.departures;
@@ -132,8 +114,8 @@ Status read_granite(const ConfigReader& j, HfModel* m) {
 }
 
 // Every fourth layer has no positions at all (NoPE).
-Status read_smollm3(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_smollm3(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope, 2000000));
   AERIE_TRY(plain(rope));
   int32_t interval = 4;
@@ -144,7 +126,7 @@ Status read_smollm3(const ConfigReader& j, HfModel* m) {
   for (int32_t i = 0; turned.size() < static_cast<size_t>(m->config.layers) && !j.has("no_rope_layers"); ++i) turned.push_back((i + 1) % interval != 0);
   if (turned.size() < static_cast<size_t>(m->config.layers)) return error(Code::bad_format, "no_rope_layers: fewer than layers");
   turned.resize(static_cast<size_t>(m->config.layers));
-  HfRope none = rope;
+  SourceRope none = rope;
   none.partial = 0;
   std::vector<int32_t> layers;
   for (const int32_t t : turned) layers.push_back(t ? 0 : 1);
@@ -156,8 +138,8 @@ Status read_smollm3(const ConfigReader& j, HfModel* m) {
   return read_windows(j, sliding, 0, m);
 }
 
-Status read_olmo2(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_olmo2(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_TRY(plain(rope));
   m->names = &kHuggingFacePostNormNames;
@@ -167,8 +149,8 @@ Status read_olmo2(const ConfigReader& j, HfModel* m) {
 }
 
 // Windows turn as they like: by another theta (Gemma), without the scaling of the others (OLMo 3).
-Status rope_by_type(const ConfigReader& j, float local_theta, const std::vector<bool>& sliding, HfRope* full, HfModel* m) {
-  HfRope local;
+Status rope_by_type(const ConfigReader& j, float local_theta, const std::vector<bool>& sliding, SourceRope* full, SourceModel* m) {
+  SourceRope local;
   const json* said = j.has("rope_parameters") ? &j.at("rope_parameters") : nullptr;
   const bool by_type = said && std::any_of(said->begin(), said->end(), [](const json& v) { return v.is_object(); });
   local.theta = local_theta;
@@ -176,16 +158,15 @@ Status rope_by_type(const ConfigReader& j, float local_theta, const std::vector<
   AERIE_TRY(read_rope(j, "full_attention", m->config.max_context, m->wanted, full));
   AERIE_TRY(plain(*full));
   AERIE_TRY(plain(local));
-  m->config.rope_theta = full->theta;
-  if (full->context > 0) m->config.max_context = full->context;
+  use_rope(*full, m);
   std::vector<int32_t> layers;
   for (const bool s : sliding) layers.push_back(s ? 1 : 0);
   list_ropes({full, &local}, layers, m);
   return {};
 }
 
-Status read_olmo3(const ConfigReader& j, HfModel* m) {
-  HfRope full;
+Status read_olmo3(const ConfigReader& j, SourceModel* m) {
+  SourceRope full;
   float theta = 500000;
   AERIE_TRY(j.number("rope_theta", &theta, theta));
   full.theta = theta;
@@ -198,8 +179,8 @@ Status read_olmo3(const ConfigReader& j, HfModel* m) {
 }
 
 // Layers that see everything have no positions, where others have windows.
-Status read_exaone4(const ConfigReader& j, HfModel* m) {
-  HfRope rope;
+Status read_exaone4(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
   AERIE_TRY(one_rope(j, m, &rope));
   AERIE_TRY(plain(rope));
   m->names = &kHuggingFacePostNormNames;
@@ -212,7 +193,7 @@ Status read_exaone4(const ConfigReader& j, HfModel* m) {
   if (!in_words) AERIE_TRY(j.integer("sliding_window_pattern", &pattern, 4));
   if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return (i + 1) % pattern != 0; }));
-  HfRope none = rope;
+  SourceRope none = rope;
   none.partial = 0;
   std::vector<int32_t> layers;
   for (const bool s : sliding) layers.push_back(s ? 0 : 1);
@@ -220,7 +201,7 @@ Status read_exaone4(const ConfigReader& j, HfModel* m) {
   return read_windows(j, sliding, 4096, m);
 }
 
-Status read_gemma3(const ConfigReader& j, HfModel* m) {
+Status read_gemma3(const ConfigReader& j, SourceModel* m) {
   bool both_ways = false;
   AERIE_TRY(j.boolean("use_bidirectional_attention", &both_ways, false));
   if (both_ways) return unsupported_key("use_bidirectional_attention", "true: no language model");
@@ -228,7 +209,7 @@ Status read_gemma3(const ConfigReader& j, HfModel* m) {
   for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) AERIE_TRY(j.integer(key, &pattern, pattern));
   if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return (i + 1) % pattern != 0; }));
-  HfRope full;
+  SourceRope full;
   full.theta = 1000000;
   float local = 10000;
   AERIE_TRY(j.number("rope_local_base_freq", &local, local));

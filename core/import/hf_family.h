@@ -16,7 +16,7 @@ struct Family {
   const char* model_type;
   FamilyDefaults defaults;
   // RoPE and departures, and what else of `m` is not read for every family. m->config has its sizes.
-  Status (*read)(const ConfigReader& j, HfModel* m);
+  Status (*read)(const ConfigReader& j, SourceModel* m);
 };
 
 // Code::unsupported, by name, for those that are not read.

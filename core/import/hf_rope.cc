@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/import/yarn.h"
-#include "core/package/rope_frequencies.h"
 
 namespace aerie {
 
@@ -13,7 +12,7 @@ using nlohmann::json;
 namespace {
 
 // A model that YaRN lengthens reads all of the longer context, whatever max_position_embeddings says.
-Status read_yarn(const ConfigReader& r, int32_t reads, HfRope* rope) {
+Status read_yarn(const ConfigReader& r, int32_t reads, SourceRope* rope) {
   RopeScaling& s = rope->scaling;
   bool truncate = true;
   AERIE_TRY(r.boolean("truncate", &truncate, true));
@@ -44,29 +43,23 @@ Status read_factors(const ConfigReader& r, const char* key, std::vector<float>* 
   return {};
 }
 
-// LongRoPE (arXiv:2402.13753) as transformers has it: one list of divisors for texts up to the original context, another for longer
-// ones, whose first positions it then turns otherwise than before. Here rows never change, so one list is taken for good.
-Status read_longrope(const ConfigReader& j, const ConfigReader& r, int32_t reads, int32_t wanted, HfRope* rope) {
+Status read_longrope(const ConfigReader& j, const ConfigReader& r, int32_t reads, int32_t wanted, SourceRope* rope) {
   int32_t original = 0;
   AERIE_TRY(j.integer("original_max_position_embeddings", &original, reads));
   AERIE_TRY(r.integer("original_max_position_embeddings", &original, original));
   if (original < 2) return error(Code::bad_format, "original_max_position_embeddings: " + std::to_string(original));
-  const bool longer = wanted > original;
-  std::vector<float> other;
-  AERIE_TRY(read_factors(r, "short_factor", longer ? &other : &rope->divisors));
-  AERIE_TRY(read_factors(r, "long_factor", longer ? &rope->divisors : &other));
+  std::vector<float> of_short, of_long;
+  AERIE_TRY(read_factors(r, "short_factor", &of_short));
+  AERIE_TRY(read_factors(r, "long_factor", &of_long));
   float factor = static_cast<float>(reads) / static_cast<float>(original);
   AERIE_TRY(r.number("factor", &factor, factor));
-  const float whole = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<float>(original)));
-  AERIE_TRY(r.number("attention_factor", &rope->scaling.attention_factor, whole));
-  rope->context = longer ? reads : std::min(reads, original);
-  if (!longer && original < reads && wanted == 0)
-    rope->note = "the package reads texts of up to " + std::to_string(original) + " tokens, with LongRoPE's factors for these; --context " +
-                 std::to_string(reads) + " converts with those for longer ones";
+  const double whole = factor <= 1 ? 1 : std::sqrt(1 + std::log(double{factor}) / std::log(original));
+  AERIE_TRY(r.number("attention_factor", &rope->scaling.attention_factor, static_cast<float>(whole)));
+  choose_longrope(std::move(of_short), std::move(of_long), original, reads, wanted, rope);
   return {};
 }
 
-Status read_scaling(const ConfigReader& j, const ConfigReader& r, const std::string& type, int32_t reads, int32_t wanted, HfRope* rope) {
+Status read_scaling(const ConfigReader& j, const ConfigReader& r, const std::string& type, int32_t reads, int32_t wanted, SourceRope* rope) {
   RopeScaling* const s = &rope->scaling;
   // Phi-3's first files call it su or yarn.
   if (type == "longrope" || type == "su" || (type == "yarn" && r.has("long_factor"))) return read_longrope(j, r, reads, wanted, rope);
@@ -97,7 +90,7 @@ bool of_layer_types(const json& value) {
 }  // namespace
 
 // Before transformers 5 "rope_scaling" beside "rope_theta"; since then "rope_parameters" holding both, perhaps by type of layer.
-Status read_rope(const ConfigReader& j, const char* layer_type, int32_t reads, int32_t wanted, HfRope* out) {
+Status read_rope(const ConfigReader& j, const char* layer_type, int32_t reads, int32_t wanted, SourceRope* out) {
   AERIE_TRY(j.number("rope_theta", &out->theta, out->theta));
   AERIE_TRY(j.number("partial_rotary_factor", &out->partial, 1));
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
@@ -126,15 +119,6 @@ Status read_rope(const ConfigReader& j, const char* layer_type, int32_t reads, i
   }
   if (!(out->partial > 0) || out->partial > 1) return error(Code::bad_format, "partial_rotary_factor: is not in (0, 1]");
   return {};
-}
-
-std::vector<float> listed_frequencies(const HfRope& rope, int32_t head_dim) {
-  const int32_t rotated = rope.rotated(head_dim);
-  std::vector<float> f = rope_inverse_frequencies(rotated, double{rope.theta}, rope.scaling);
-  for (size_t i = 0; i < rope.divisors.size() && i < f.size(); ++i) f[i] /= rope.divisors[i];
-  f.resize(static_cast<size_t>(head_dim / 2), 0.0f);
-  f.push_back(rope.scaling.attention_factor);
-  return f;
 }
 
 }  // namespace aerie

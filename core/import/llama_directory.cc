@@ -2,8 +2,6 @@
 #include <algorithm>
 
 #include "core/import/hf_config.h"
-#include "core/import/layer.h"
-#include "core/import/rotary_order.h"
 #include "core/package/validate.h"
 #include "core/platform/file.h"
 
@@ -109,26 +107,6 @@ Result<std::unique_ptr<TensorSource>> open_model(const std::string& path) {
   return source;
 }
 
-// The tensors as a package has them: what the family's code does to them, done. `m` outlives it.
-std::unique_ptr<TensorSource> as_ours(const TensorSource& source, bool tied, HfModel* m) {
-  const std::string head = std::string(tied ? m->names->embed : m->names->lm_head) + ".weight";
-  if (tied) m->config.departures.embed_scale *= m->logits_scale;  // the embedding is divided by it
-  return changed(source, [head, m](const std::string& name, std::vector<float>* values) {
-    const LlamaConfig& c = m->config;
-    const float offset = m->norm_offset, divisor = m->logits_scale;
-    if (offset != 0 && name.ends_with("norm.weight"))
-      for (float& v : *values) v += offset;
-    if (divisor != 1 && name == head)
-      for (float& v : *values) v /= divisor;
-    if (m->rotated != c.head_dim && name.ends_with("self_attn.qkv_proj.weight")) {
-      const int64_t heads = int64_t{c.heads} + c.kv_heads, rows = heads * c.head_dim;  // of q and k
-      const int64_t cols = static_cast<int64_t>(values->size()) / (rows + int64_t{c.kv_heads} * c.head_dim);
-      const auto ordered = partly_rotated_order({values->begin(), values->begin() + rows * cols}, heads, c.head_dim, m->rotated, cols);
-      std::copy(ordered.begin(), ordered.end(), values->begin());
-    }
-  });
-}
-
 }  // namespace
 
 Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
@@ -136,7 +114,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   const std::string config_path = platform::join_path(directory, "config.json");
   AERIE_ASSIGN(const auto document, read_json(config_path));
   AERIE_ASSIGN(const auto file, open_model(o.source));
-  HfModel m;
+  SourceModel m;
   m.wanted = o.context;
   LlamaConfig& c = m.config;
   const ConfigReader config(document.root(), {"text_config"});
@@ -149,9 +127,9 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   }
   AERIE_TRY(in_its_words(package::check_config(c)).at(config_path));
 
-  bool tied = config.has("model_type") && config.at("model_type").get_ref<const std::string&>().starts_with("gemma3");
-  AERIE_TRY(config.boolean("tie_word_embeddings", &tied, tied).at(config_path));
-  const std::unique_ptr<TensorSource> source = as_ours(*file, tied, &m);
+  m.tied = config.has("model_type") && config.at("model_type").get_ref<const std::string&>().starts_with("gemma3");
+  AERIE_TRY(config.boolean("tie_word_embeddings", &m.tied, m.tied).at(config_path));
+  const std::unique_ptr<TensorSource> source = as_ours(*file, m);
   TensorTaker take(*source);
   take.ignore_if([](const std::string& n) { return n.ends_with(".rotary_emb.inv_freq"); });  // computed from theta
   bool heads = false, images = false;
@@ -161,8 +139,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
     return (n.find("vision_tower.") != n.npos || n.find("multi_modal_projector.") != n.npos) && (images = true);
   });
   if (images) sink.warn(o.source + ": what reads images is left out");
-  if (!m.frequencies.empty()) AERIE_TRY(sink.vector("rope.frequencies", m.frequencies, c.departures.rope_rows()));
-  AERIE_TRY(import_decoder(o, sink, take, *m.names, tied, &c));
+  AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);
   return {};

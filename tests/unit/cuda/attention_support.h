@@ -8,6 +8,7 @@
 #include "unit/kernels/attention_support.h"
 
 namespace aerie::kernels::cuda_test {
+using attention_test::Rows;
 using attention_test::Shape;
 
 struct Cache : attention_test::Cache {
@@ -21,14 +22,6 @@ struct Cache : attention_test::Cache {
   }
 };
 
-struct Rows : attention_test::Rows {
-  int32_t window = 0;
-  AttentionRows view() const {
-    AttentionRows v = attention_test::Rows::view();
-    v.window = window;
-    return v;
-  }
-};
 
 inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true) {
   const auto n = static_cast<int64_t>(rows.seq.size());

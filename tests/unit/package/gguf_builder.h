@@ -30,6 +30,10 @@ class Gguf {
     std::string& out = list(key, 6, values.size());
     for (const float v : values) out += raw(v);
   }
+  void booleans(const std::string& key, const std::vector<bool>& values) {
+    std::string& out = list(key, 7, values.size());
+    for (const bool v : values) out += raw(v);
+  }
   void forget(const std::string& key) { values_.erase(key); }
 
   // shape: rows first.
@@ -39,6 +43,8 @@ class Gguf {
   void tensor(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& values) {
     tensor(name, std::move(shape), 0, {reinterpret_cast<const char*>(values.data()), values.size() * 4});
   }
+  const std::string& data(const std::string& tensor) const { return tensors_.at(tensor).data; }
+  const std::vector<int64_t>& shape(const std::string& tensor) const { return tensors_.at(tensor).shape; }
   void forget_tensor(const std::string& name) { tensors_.erase(name); }
 
   std::string bytes() const {

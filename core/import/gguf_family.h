@@ -1,0 +1,31 @@
+// What an architecture of llama.cpp's computes otherwise than Llama, as its keys say or as llama.cpp has it where they say nothing.
+#pragma once
+
+#include "core/import/gguf_file.h"
+#include "core/import/source_model.h"
+
+namespace aerie {
+
+// What a family reads of.
+struct GgufSource {
+  const GgufFile& file;
+  std::string arch;   // what its keys begin with, "llama."
+  TensorTaker& take;  // of the tensors that are parameters
+  Status unsupported(const std::string& what) const { return error(Code::unsupported, file.name() + ": " + what); }
+  Status bad(const std::string& what) const { return error(Code::bad_format, file.name() + ": " + what); }
+};
+
+struct GgufFamily {
+  const char* architecture;
+  bool neighbours;  // SourceModel's
+  // RoPE and departures. m->config has its sizes, which are sound.
+  Status (*read)(const GgufSource& s, SourceModel* m);
+};
+
+// Code::unsupported, by name, for those that are not read.
+Result<const GgufFamily*> gguf_family_of(const GgufFile& file);
+
+// gguf_rope.cc. Rotary positions of layers without a window; not yet those of `m`.
+Status read_gguf_rope(const GgufSource& s, const SourceModel& m, SourceRope* rope);
+
+}  // namespace aerie

@@ -1,0 +1,110 @@
+#include "core/import/source_model.h"
+
+#include <algorithm>
+
+#include "core/import/rotary_order.h"
+#include "core/package/rope_frequencies.h"
+
+namespace aerie {
+
+// LongRoPE (arXiv:2402.13753) as transformers and llama.cpp have it turns the first positions of a longer text otherwise than those of a
+// shorter one. Here rows never change, so one list is taken for good.
+void choose_longrope(std::vector<float> of_short, std::vector<float> of_long, int32_t original, int32_t reads, int32_t wanted,
+                     SourceRope* rope) {
+  const bool longer = wanted > original;
+  rope->divisors = longer ? std::move(of_long) : std::move(of_short);
+  rope->context = longer ? reads : std::min(reads, original);
+  if (!longer && original < reads && wanted == 0)
+    rope->note = "the package reads texts of up to " + std::to_string(original) + " tokens, with LongRoPE's factors for these; --context " +
+                 std::to_string(reads) + " converts with those for longer ones";
+}
+
+std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim) {
+  const int32_t rotated = rope.rotated(head_dim);
+  std::vector<float> f = rope_inverse_frequencies(rotated, double{rope.theta}, rope.scaling);
+  for (size_t i = 0; i < rope.divisors.size() && i < f.size(); ++i) f[i] /= rope.divisors[i];
+  f.resize(static_cast<size_t>(head_dim / 2), 0.0f);
+  f.push_back(rope.scaling.attention_factor);
+  return f;
+}
+
+void use_rope(const SourceRope& rope, SourceModel* m) {
+  m->config.rope_theta = rope.theta;
+  m->config.rope_scaling = rope.scaling;
+  if (rope.context > 0) m->config.max_context = rope.context;
+  if (!rope.note.empty()) m->notes.push_back(rope.note);
+}
+
+void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<int32_t>& layers, SourceModel* m) {
+  LlamaConfig& c = m->config;
+  for (const SourceRope* rope : of) {
+    const std::vector<float> row = listed_frequencies(*rope, c.head_dim);
+    m->frequencies.insert(m->frequencies.end(), row.begin(), row.end());
+  }
+  c.rope_scaling = {};
+  c.rope_scaling.kind = RopeScaling::Kind::listed;
+  if (std::any_of(layers.begin(), layers.end(), [](int32_t row) { return row != 0; })) c.departures.layer_rope = layers;
+  m->frequencies.resize(static_cast<size_t>(c.departures.rope_rows()) * static_cast<size_t>(c.head_dim / 2 + 1));
+}
+
+void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m) {
+  const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
+  if (window >= longest || std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return;  // nothing is out of sight
+  for (const bool s : sliding) m->config.departures.windows.push_back(s ? window : 0);
+}
+
+Status settle(const std::string& context_key, SourceModel* m) {
+  LlamaConfig& c = m->config;
+  const bool scales = m->logits_scale != 1;  // the embedding, where it is divided as the head
+  if ((c.departs() || scales) && m->frequencies.empty()) {
+    SourceRope rope;
+    rope.theta = c.rope_theta;
+    rope.scaling = c.rope_scaling;
+    list_ropes({&rope}, {}, m);
+  }
+  if (!std::all_of(m->frequencies.begin(), m->frequencies.end(), [](float f) { return f >= 0 && f < 1e6f; }))
+    return error(Code::bad_format, "rotary frequencies: their base or scaling gives something that is no number");
+  if (m->wanted > c.max_context)
+    return error(Code::invalid_argument,
+                 context_key + ": the model reads " + std::to_string(c.max_context) + " tokens, --context asks for more");
+  if (m->wanted > 0) c.max_context = m->wanted;
+  return {};
+}
+
+namespace {
+
+// q's and k's rows of a tensor that has them (they come first) as ours are.
+void order_heads(const std::string& name, const SourceModel& m, std::vector<float>* values) {
+  const LlamaConfig& c = m.config;
+  const auto is = [&](const char* what) { return name.find('.' + std::string(what) + '.') != name.npos; };
+  const bool all = is(m.names->qkv);
+  const int64_t heads = all ? int64_t{c.heads} + c.kv_heads : is(m.names->q) ? c.heads : is(m.names->k) ? c.kv_heads : 0;
+  if (heads == 0) return;
+  const int64_t cols = static_cast<int64_t>(values->size()) / ((heads + (all ? c.kv_heads : 0)) * c.head_dim);
+  const std::vector<float> rows(values->begin(), values->begin() + heads * c.head_dim * cols);
+  const auto ordered = m.neighbours ? rotate_half_order(rows, heads, c.head_dim, cols)
+                                    : partly_rotated_order(rows, heads, c.head_dim, m.rotated, cols);
+  std::copy(ordered.begin(), ordered.end(), values->begin());
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> as_ours(const TensorSource& source, const SourceModel& m) {
+  return changed(source, [&m](const std::string& name, std::vector<float>* values) {
+    if (m.norm_offset != 0 && name.ends_with("norm.weight"))
+      for (float& v : *values) v += m.norm_offset;
+    const bool head = name == m.names->lm_head + std::string(".weight");
+    if (m.logits_scale != 1 && (head || (m.tied && name == m.names->embed + std::string(".weight"))))
+      for (float& v : *values) v /= m.logits_scale;
+    if (m.neighbours || (m.rotated > 0 && m.rotated != m.config.head_dim)) order_heads(name, m, values);
+  });
+}
+
+Status import_model(const ConvertOptions& o, Sink& sink, TensorTaker& take, SourceModel* m) {
+  LlamaConfig& c = m->config;
+  if (m->tied) c.departures.embed_scale *= m->logits_scale;  // the embedding is divided by it
+  if (!m->frequencies.empty()) AERIE_TRY(sink.vector("rope.frequencies", m->frequencies, c.departures.rope_rows()));
+  return import_decoder(o, sink, take, *m->names, m->tied, &c);
+}
+
+}  // namespace aerie

@@ -1,0 +1,383 @@
+// GGUF files of families that depart from Llama's architecture become what the golden checkpoints they are made of become.
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/import/convert.h"
+#include "unit/package/gguf_fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+using nlohmann::json;
+
+// A golden checkpoint that can be changed, as a Hugging Face directory and as llama.cpp's converter writes it.
+struct FamilyFile {
+  Folder folder;
+  std::string arch;
+  json config;
+  Sources tensors;
+  ConvertOptions options;
+  std::vector<std::string> warnings;
+  int made = 0;
+
+  explicit FamilyFile(const std::string& golden, const std::string& architecture = "") : arch(architecture.empty() ? golden : architecture) {
+    const std::string at = std::string(AERIE_SOURCE_DIR) + "/tests/golden/logits/" + golden;
+    std::ifstream(at + "/config.json") >> config;
+    const Bytes file = slurp(at + "/model.safetensors");
+    uint64_t header = 0;
+    std::memcpy(&header, file.data(), 8);
+    const json entries = json::parse(file.begin() + 8, file.begin() + 8 + static_cast<std::ptrdiff_t>(header));
+    for (const auto& [name, t] : entries.items()) {
+      if (name == "__metadata__") continue;
+      Source& s = tensors[name];
+      s.shape = t["shape"].get<std::vector<int64_t>>();
+      const auto begin = t["data_offsets"][0].get<size_t>(), end = t["data_offsets"][1].get<size_t>();
+      s.values.resize((end - begin) / 4);
+      std::memcpy(s.values.data(), file.data() + 8 + header + begin, end - begin);
+    }
+    options.dtype = kernels::DType::f32;
+    options.warnings = &warnings;
+  }
+
+  // As many layers, the new ones old ones backwards.
+  void grow(int layers) {
+    const int old = config["num_hidden_layers"];
+    for (int i = old; i < layers; ++i) {
+      const std::string from = "model.layers." + std::to_string(i % old) + ".", to = "model.layers." + std::to_string(i) + ".";
+      const Sources all = tensors;
+      for (const auto& [name, s] : all) {
+        if (!name.starts_with(from)) continue;
+        Source& copy = tensors[to + name.substr(from.size())] = s;
+        std::reverse(copy.values.begin(), copy.values.end());
+      }
+    }
+    config["num_hidden_layers"] = layers;
+    config.erase("layer_types");
+  }
+
+  Result<std::shared_ptr<const Package>> package(const std::string& source) {
+    options.source = source;
+    options.output = folder / (std::to_string(made++) + ".aerie");
+    warnings.clear();
+    AERIE_TRY(convert(options));
+    return Package::open(options.output);
+  }
+  std::shared_ptr<const Package> hf() {
+    spit(folder / "hf/config.json", config.dump());
+    spit(folder / "hf/model.safetensors", safetensors(tensors));
+    auto p = package(folder / "hf");
+    EXPECT_TRUE(p.ok()) << p.status().message();
+    return p.ok() ? *p : nullptr;
+  }
+  Result<std::shared_ptr<const Package>> gguf(const Gguf& g) {
+    spit(folder / "model.gguf", g.bytes());
+    return package(folder / "model.gguf");
+  }
+  void refused(const Gguf& g, Code code, std::initializer_list<const char*> words) {
+    const auto p = gguf(g);
+    EXPECT_EQ(p.status().code(), code) << p.status().message();
+    for (const char* w : words) EXPECT_NE(p.status().message().find(w), std::string::npos) << w << " / " << p.status().message();
+    EXPECT_FALSE(fs::exists(options.output));
+  }
+
+  Gguf file() const {
+    LlamaConfig c;
+    c.hidden = config["hidden_size"];
+    c.layers = config["num_hidden_layers"];
+    c.ffn = config["intermediate_size"];
+    c.heads = config["num_attention_heads"];
+    c.kv_heads = config["num_key_value_heads"];
+    c.head_dim = config.value("head_dim", c.hidden / c.heads);
+    c.max_context = config["max_position_embeddings"];
+    c.rms_eps = config["rms_norm_eps"];
+    const json ropes = config["rope_parameters"], rope = ropes.value("full_attention", ropes);
+    c.rope_theta = rope["rope_theta"];
+    Sources theirs;
+    for (const auto& [name, s] : tensors) theirs[renamed(name)] = s;
+    if (arch == "gemma3")
+      for (auto& [name, s] : theirs)
+        if (name.find("norm.") != std::string::npos)
+          for (float& v : s.values) v += 1;
+    Gguf g = gguf_of(theirs, c, arch);
+    g.u32("tokenizer.ggml.bos_token_id", 1);
+    g.u32("tokenizer.ggml.eos_token_id", 2);
+    if (!config.contains("head_dim"))
+      for (const char* key : {".attention.key_length", ".attention.value_length"}) g.forget(arch + key);
+    add_rope(&g, rope, c.head_dim);
+    if (ropes.contains("sliding_attention")) g.f32(arch + ".rope.freq_base_swa", ropes["sliding_attention"]["rope_theta"]);
+    if (arch == "granite") {
+      for (const auto& [key, from] : {std::pair{".embedding_scale", "embedding_multiplier"}, {".residual_scale", "residual_multiplier"},
+                                      {".attention.scale", "attention_multiplier"}, {".logit_scale", "logits_scaling"}})
+        g.f32(arch + key, config[from]);
+    }
+    if (arch != "llama" && config.contains("sliding_window") && config["sliding_window"].is_number())
+      g.u32(arch + ".attention.sliding_window", config["sliding_window"]);
+    if (config.contains("layer_types") && (arch == "olmo2" || arch == "exaone4" || arch == "gemma3")) add_pattern(&g);
+    return g;
+  }
+
+ private:
+  std::string renamed(std::string name) const {
+    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3";
+    for (const auto& [hf, theirs] : {std::pair{"post_attention_layernorm.", after ? "post_attention_norm." : "ffn_norm."},
+                                     {"pre_feedforward_layernorm.", "ffn_norm."},
+                                     {"post_feedforward_layernorm.", "post_ffw_norm."},
+                                     {"self_attn.qkv_proj.", "attn_qkv."},
+                                     {"mlp.gate_up_proj.", "ffn_up."}})
+      if (const size_t at = name.find(hf); at != std::string::npos) name.replace(at, std::strlen(hf), theirs);
+    return name;
+  }
+  void add_rope(Gguf* g, const json& rope, int32_t head_dim) const {
+    const std::string at = arch + ".rope.scaling.", type = rope.value("rope_type", "default");
+    if (arch != "phi3" && (type == "linear" || type == "yarn")) {
+      g->text(at + "type", type);
+      g->f32(at + "factor", rope["factor"]);
+    }
+    if (type == "yarn") {
+      g->f32(at + "yarn_beta_fast", rope["beta_fast"]);
+      g->f32(at + "yarn_beta_slow", rope["beta_slow"]);
+    }
+    if (!rope.contains("original_max_position_embeddings")) return;
+    const int32_t original = rope["original_max_position_embeddings"];
+    g->u32(at + "original_context_length", static_cast<uint32_t>(original));
+    if (type != "longrope") return;
+    const double scale = config["max_position_embeddings"].get<double>() / original;
+    g->f32(at + "attn_factor", static_cast<float>(std::sqrt(1 + std::log(scale) / std::log(original))));
+    for (const char* list : {"short", "long"}) {
+      const auto factors = rope[std::string(list) + "_factor"].get<std::vector<float>>();
+      g->tensor(std::string("rope_factors_") + list + ".weight", {static_cast<int64_t>(factors.size())}, factors);
+    }
+    g->u32(arch + ".rope.dimension_count", static_cast<uint32_t>(head_dim * rope["partial_rotary_factor"].get<double>()));
+  }
+  void add_pattern(Gguf* g) const {
+    std::vector<bool> sliding;
+    for (const json& type : config["layer_types"]) sliding.push_back(type == "sliding_attention");
+    g->booleans(arch + ".attention.sliding_window_pattern", sliding);
+  }
+};
+
+void expect_same(const Package& a, const Package& b) {
+  EXPECT_EQ(a.fingerprint(), b.fingerprint());
+  const LlamaConfig &x = *a.target(), &y = *b.target();
+  EXPECT_EQ(x.departures, y.departures);
+  EXPECT_EQ(x.max_context, y.max_context);
+  EXPECT_EQ(x.tap_layers, y.tap_layers);
+  EXPECT_EQ(x.bos_id, y.bos_id);
+  EXPECT_EQ(x.eos_ids, y.eos_ids);
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (size_t i = 0; i < a.tensors().size(); ++i) {
+    const std::string& name = a.tensors()[i].name;
+    ASSERT_EQ(name, b.tensors()[i].name);
+    const auto s = a.tensor(name), t = b.tensor(name);
+    ASSERT_TRUE(s.ok() && t.ok()) << name;
+    ASSERT_TRUE(s->rows == t->rows && s->cols == t->cols && s->dtype == t->dtype && s->layout == t->layout) << name;
+    EXPECT_EQ(std::memcmp(s->data, t->data, static_cast<size_t>(kernels::data_bytes(s->dtype, s->layout, s->rows, s->cols))), 0) << name;
+  }
+}
+
+void expect_theirs(FamilyFile& f, const Gguf& g) {
+  const auto ours = f.hf();
+  const auto p = f.gguf(g);
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  ASSERT_TRUE(ours);
+  expect_same(*ours, **p);
+}
+void expect_theirs(FamilyFile& f) { expect_theirs(f, f.file()); }
+
+TEST(GgufFamily, IsTheGoldenCheckpoint) {
+  static const struct {
+    const char *golden, *arch;
+    std::function<void(FamilyFile&)> change;  // to what a file can say
+  } cases[] = {{"mistral_window", "llama", [](FamilyFile& f) { f.config["sliding_window"] = nullptr; }},
+               {"phi3", "phi3", [](FamilyFile&) {}},
+               {"granite", "granite", [](FamilyFile&) {}},
+               {"smollm3", "smollm3", [](FamilyFile& f) { f.grow(5), f.config["no_rope_layers"] = {1, 1, 1, 0, 1}; }},
+               {"smollm3", "smollm3", [](FamilyFile& f) { f.config["no_rope_layers"] = {1, 1, 1}; }},
+               {"olmo2", "olmo2", [](FamilyFile&) {}},
+               {"olmo3", "olmo2", [](FamilyFile&) {}},
+               {"olmo3", "olmo2", [](FamilyFile& f) { f.grow(9); }},  // every fourth, though no list says so
+               {"exaone4", "exaone4", [](FamilyFile&) {}},
+               {"exaone4", "exaone4", [](FamilyFile& f) { f.config["sliding_window"] = nullptr, f.config.erase("layer_types"); }},
+               {"exaone4", "exaone4", [](FamilyFile& f) { f.grow(5); }},
+               {"gemma3", "gemma3", [](FamilyFile& f) { f.config["query_pre_attn_scalar"] = 16; }},
+               {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(7), f.config["query_pre_attn_scalar"] = 16; }},
+               {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(62), f.config["query_pre_attn_scalar"] = 6; }}};  // 27B's rule
+  for (const auto& c : cases) {
+    SCOPED_TRACE(std::string(c.golden) + ", " + std::to_string(&c - cases));
+    FamilyFile f(c.golden, c.arch);
+    c.change(f);
+    expect_theirs(f);
+  }
+}
+
+TEST(GgufFamily, TheContextDecidesBetweenLongRopesFactors) {
+  FamilyFile f("phi3");
+  const Gguf g = f.file();
+  auto p = f.gguf(g);
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ((*p)->target()->max_context, 64);
+  const auto told = [](const std::string& w) { return w.find("--context 128") != std::string::npos; };
+  EXPECT_TRUE(std::any_of(f.warnings.begin(), f.warnings.end(), told));
+  for (const int32_t wanted : {20, 50, 64, 65, 128}) {
+    f.options.context = wanted;
+    expect_theirs(f, g);
+  }
+  EXPECT_EQ((*f.hf()).target()->max_context, 128);
+  f.options.context = 129;
+  f.refused(g, Code::invalid_argument, {"phi3.context_length", "128"});
+}
+
+TEST(GgufFamily, ContextThatIsWantedBoundsEveryFamily) {
+  FamilyFile f("granite");
+  f.options.context = 40;
+  expect_theirs(f);
+  f.options.context = 300;
+  f.refused(f.file(), Code::invalid_argument, {"granite.context_length", "--context"});
+}
+
+TEST(GgufFamily, WhatAFileLeavesUnsaid) {
+  FamilyFile exaone("exaone4");  // 32B's windows
+  exaone.grow(64);
+  exaone.config["sliding_window"] = 4096;
+  exaone.config["max_position_embeddings"] = 8192;
+  Gguf g = exaone.file();
+  g.forget("exaone4.attention.sliding_window");
+  expect_theirs(exaone, g);
+
+  FamilyFile gemma("gemma3");
+  gemma.config["query_pre_attn_scalar"] = 16;
+  g = gemma.file();
+  g.forget("gemma3.rope.freq_base_swa");
+  expect_theirs(gemma, g);
+  g.forget("gemma3.attention.sliding_window");  // no layer has one, nor positions of its own
+  const auto all = gemma.gguf(g);
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_TRUE((*all)->target()->departures.windows.empty());
+  EXPECT_TRUE((*all)->target()->departures.layer_rope.empty());
+
+  FamilyFile granite("granite");
+  g = granite.file();
+  granite.config["embedding_multiplier"] = granite.config["residual_multiplier"] = 1.0;
+  g.forget("granite.embedding_scale");
+  g.f32("granite.residual_scale", 0);
+  expect_theirs(granite, g);
+  g.forget("granite.attention.scale");
+  const auto usual = granite.gguf(g);
+  ASSERT_TRUE(usual.ok());
+  EXPECT_EQ((*usual)->target()->departures.attention_scale, 0);
+}
+
+TEST(GgufFamily, PatternsOfWindowsAreListsOrPeriods) {
+  FamilyFile f("olmo3", "olmo2");
+  f.grow(6);
+  const std::string key = "olmo2.attention.sliding_window_pattern";
+  Gguf g = f.file();
+  f.config["layer_types"] = json::array();
+  for (int i = 0; i < 6; ++i) f.config["layer_types"].push_back(i % 3 == 2 ? "full_attention" : "sliding_attention");
+  g.u32(key, 3);
+  expect_theirs(f, g);
+  g.i32s(key, {1, 1, 0, 1, 1, 0});
+  expect_theirs(f, g);
+  for (json& type : f.config["layer_types"]) type = "sliding_attention";
+  g.u32(key, 0);
+  expect_theirs(f, g);
+  g.i32s(key, {1, 1, 0});
+  f.refused(g, Code::bad_format, {key.c_str(), "not a list of 6"});
+  g.f32s(key, {1, 1, 0, 1, 1, 0});
+  f.refused(g, Code::bad_format, {key.c_str(), "integer"});
+}
+
+// The writer of newer versions can stack q, k and v of any family.
+TEST(GgufFamily, StackedProjectionsAreInTheSameOrder) {
+  for (const auto& [golden, arch] : {std::pair{"granite", "granite"}, {"mha", "llama"}, {"olmo2", "olmo2"}}) {
+    SCOPED_TRACE(golden);
+    FamilyFile f(golden, arch);
+    const Gguf apart = f.file();
+    Gguf g = apart;
+    for (int i = 0; i < f.config["num_hidden_layers"].get<int>(); ++i) {
+      const std::string at = "blk." + std::to_string(i) + ".attn_";
+      std::string all;
+      int64_t rows = 0;
+      for (const char* part : {"q.weight", "k.weight", "v.weight"}) {
+        all += apart.data(at + part);
+        rows += apart.shape(at + part)[0];
+        g.forget_tensor(at + part);
+      }
+      g.tensor(at + "qkv.weight", {rows, f.config["hidden_size"]}, 0, all);
+    }
+    expect_theirs(f, g);
+  }
+}
+
+TEST(GgufFamily, AHeadThatIsThereTwiceIsDividedTwice) {
+  FamilyFile f("granite");
+  Gguf g = f.file();
+  g.tensor("output.weight", g.shape("token_embd.weight"), 0, g.data("token_embd.weight"));
+  expect_theirs(f, g);
+}
+
+TEST(GgufFamily, YarnsFactorForAttention) {
+  FamilyFile f("olmo3", "olmo2");
+  Gguf g = f.file();
+  f.config["rope_parameters"]["full_attention"]["attention_factor"] = 0.1 * std::log(4.0) + 1;  // as the published file has it
+  g.f32("olmo2.rope.scaling.yarn_attn_factor", static_cast<float>(0.1 * std::log(4.0) + 1));
+  expect_theirs(f, g);
+  g.f32("olmo2.rope.scaling.yarn_attn_factor", 1.3f);
+  f.refused(g, Code::unsupported, {"yarn_attn_factor", "1.3"});
+}
+
+TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
+  const auto refused = [](const char* golden, const char* arch, auto change, std::initializer_list<const char*> words,
+                          Code code = Code::unsupported) {
+    FamilyFile f(golden, arch);
+    Gguf g = f.file();
+    change(g);
+    f.refused(g, code, words);
+  };
+  refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.final_logit_softcapping", 30); }, {"final_logit_softcapping"});
+  refused("gemma3", "gemma3", [](Gguf& g) { g.u32("gemma3.attention.key_length_swa", 8); }, {"key_length_swa"});
+  refused("gemma3", "gemma3", [](Gguf& g) { g.text("general.architecture", "gemma2"); }, {"gemma2", "gemma3", "olmo2"});
+  refused("granite", "granite", [](Gguf& g) { g.boolean("granite.rope.scaling.finetuned", false); }, {"finetuned"});
+  refused("granite", "granite", [](Gguf& g) { g.forget("granite.logit_scale"); }, {"logit_scale", "missing"}, Code::bad_format);
+  refused("granite", "granite", [](Gguf& g) { g.f32("granite.logit_scale", -1); }, {"logit_scale"}, Code::bad_format);
+  refused("granite", "granite", [](Gguf& g) { g.u32("granite.expert_count", 4); }, {"expert_count"});
+  refused("granite", "granite", [](Gguf& g) { g.tensor("blk.0.ffn_up.bias", {40}, std::vector<float>(40)); },
+          {"blk.0.ffn_up.bias", "unexpected"}, Code::bad_format);
+  refused("smollm3", "smollm3", [](Gguf& g) { g.f32("smollm3.embedding_scale", 2); }, {"smollm3.embedding_scale"});
+  refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.rope.dimension_count", 4); }, {"rope.dimension_count", "4 of"});
+  refused("olmo2", "olmo2", [](Gguf& g) { g.u32("olmo2.attention.sliding_window", 0x80000000u); }, {"sliding_window"}, Code::bad_format);
+  refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.rope.freq_base_swa", 0); }, {"rotary frequencies"}, Code::bad_format);
+  refused("exaone4", "exaone4", [](Gguf& g) { g.u32("exaone4.nextn_predict_layers", 1); }, {"nextn_predict_layers"});
+  refused("phi3", "phi3", [](Gguf& g) { g.u32("phi3.rope.dimension_count", 5); }, {"rope.dimension_count"});
+  refused("phi3", "phi3", [](Gguf& g) { g.forget_tensor("rope_factors_short.weight"); }, {"rope_factors_short.weight", "missing"},
+          Code::bad_format);
+  refused("phi3", "phi3", [](Gguf& g) { g.tensor("rope_factors_long.weight", {3}, {1, 0, 2}); }, {"rope_factors_long.weight", "above 0"},
+          Code::bad_format);
+  refused("phi3", "phi3", [](Gguf& g) { g.f32("phi3.rope.scaling.factor", 4); }, {"rope.scaling.factor"});
+  refused("granite", "granite", [](Gguf& g) {
+    for (const char* list : {"rope_factors_short.weight", "rope_factors_long.weight"}) g.tensor(list, {3}, {1, 2, 3});
+  }, {"rope_factors_long.weight", "phi3"});
+}
+
+TEST(GgufFamily, ChangedAnywhereItIsRefusedOrAPackage) {
+  uint64_t state = 11;
+  for (const auto& [golden, arch] : {std::pair{"phi3", "phi3"}, {"granite", "granite"}, {"smollm3", "smollm3"}, {"olmo3", "olmo2"},
+                                     {"exaone4", "exaone4"}, {"gemma3", "gemma3"}}) {
+    FamilyFile f(golden, arch);
+    const std::string file = f.file().bytes();
+    for (int round = 0; round < 200; ++round) {
+      std::string other = file;
+      for (int i = 0; i < 3; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        other[(state >> 33) % 4000] = static_cast<char>(state >> 20);
+      }
+      spit(f.folder / "model.gguf", other);
+      const auto p = f.package(f.folder / "model.gguf");
+      ASSERT_EQ(fs::exists(f.options.output), p.ok()) << p.status().message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aerie::test
