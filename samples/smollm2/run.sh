@@ -7,6 +7,6 @@ cd "$root"
 bash .ci/setup.sh python
 cmake --preset release >/dev/null
 cmake --build --preset release --target runtime samples
-target=$(bash samples/smollm2/model.sh build/release)
+target=$(bash samples/published/model.sh smollm2 build/release)
 build/release/bin/aerie run --model "$target" --drafter samples/models/smollm2-eagle3.aerie --chat --temperature 0 \
   --max-tokens 256 --compare --prompt "${1:-How does a bicycle stay upright while it moves?}" "${@:2}"

@@ -5,7 +5,7 @@ Every line and every question is one `aerie run --compare`: the same answer twic
 take turns, question after question, so that all see the same weather. Ratio: all tokens over all seconds, with over without;
 in brackets the questions' least and most. tau: tokens over cycles. FILE.jsonl: lines with `turns`, as MT-bench's, of which
 the first is asked; without one, QUESTIONS. --people: answers are JSON of samples/smollm2/person.json, laid
-out as --layout says; plain decode is then without foresight, and a line without drafters is with foresight alone. BUILD keeps the model (samples/smollm2/model.sh fetches it).
+out as --layout says; plain decode is then without foresight, and a line without drafters is with foresight alone. BUILD keeps the model (samples/published/model.sh fetches it).
 """
 import argparse
 import json
@@ -35,7 +35,7 @@ PEOPLE_WAYS = [([], ["auto"]), (["head"], ["chain", "3"]), (["head"], ["auto"]),
 
 
 def package(build, dtype):
-    done = subprocess.run([ROOT / "samples/smollm2/model.sh", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([ROOT / "samples/published/model.sh", "smollm2", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
     return pathlib.Path(done.stdout.strip())
 
 

@@ -6,7 +6,7 @@
 Both engines answer the questions of chat_speed.py, all ways in turn, round after round. llama.cpp's file is written from the
 f32 package (gguf_package.py) in the format that is ours, and its head from the shipped one. Its ways to draft: that head and
 lookup, through its own common/speculative. Texts go on behind their end, so that all have one length. Needs numpy, and the
-network once for the model (samples/smollm2/model.sh) and llama.cpp (vs_llama_cpp/build.sh).
+network once for the model (samples/published/model.sh) and llama.cpp (vs_llama_cpp/build.sh).
 """
 
 import argparse

@@ -200,8 +200,8 @@ TEST(GgufFamily, IsTheGoldenCheckpoint) {
                {"exaone4", "exaone4", [](FamilyFile&) {}},
                {"exaone4", "exaone4", [](FamilyFile& f) { f.config["sliding_window"] = nullptr, f.config.erase("layer_types"); }},
                {"exaone4", "exaone4", [](FamilyFile& f) { f.grow(5); }},
-               {"gemma3", "gemma3", [](FamilyFile& f) { f.config["query_pre_attn_scalar"] = 16; }},
-               {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(7), f.config["query_pre_attn_scalar"] = 16; }},
+               {"gemma3", "gemma3", [](FamilyFile& f) { f.config["query_pre_attn_scalar"] = 32; }},
+               {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(7), f.config["query_pre_attn_scalar"] = 32; }},
                {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(62), f.config["query_pre_attn_scalar"] = 6; }}};  // 27B's rule
   for (const auto& c : cases) {
     SCOPED_TRACE(std::string(c.golden) + ", " + std::to_string(&c - cases));
@@ -246,7 +246,7 @@ TEST(GgufFamily, WhatAFileLeavesUnsaid) {
   expect_theirs(exaone, g);
 
   FamilyFile gemma("gemma3");
-  gemma.config["query_pre_attn_scalar"] = 16;
+  gemma.config["query_pre_attn_scalar"] = 32;
   g = gemma.file();
   g.forget("gemma3.rope.freq_base_swa");
   expect_theirs(gemma, g);
