@@ -39,6 +39,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
     p.add_argument("--dtype", default="int8")
+    p.add_argument("--tasks", choices=["edits", "completions"], help="these alone")
     p.add_argument("--temperatures", default="0,0.7")
     p.add_argument("--tokens", type=int, default=400)
     p.add_argument("--threads", type=int, default=2)
@@ -50,6 +51,8 @@ def main():
     completions = [["--max-tokens", 128, "--prompt", piece(*where) + "\n"] for where in COMPLETIONS]
     print("| tasks | temperature | drafter, tree | tokens/s with | without | ratio | τ |\n|---|---|---|---|---|---|---|")
     for name, tasks in (("edits", edits), ("completions", completions)):
+        if a.tasks not in (None, name):
+            continue
         for temperature in map(float, a.temperatures.split(",")):
             runs = [[] for _ in DRAFTERS]
             for seed, task in enumerate(tasks, 1):
