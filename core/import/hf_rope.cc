@@ -62,7 +62,7 @@ Status read_longrope(const ConfigReader& j, const ConfigReader& r, int32_t reads
 Status read_scaling(const ConfigReader& j, const ConfigReader& r, const std::string& type, int32_t reads, int32_t wanted, SourceRope* rope) {
   RopeScaling* const s = &rope->scaling;
   // Phi-3's first files call it su or yarn.
-  if (type == "longrope" || type == "su" || (type == "yarn" && r.has("long_factor"))) return read_longrope(j, r, reads, wanted, rope);
+  if (type == "longrope" || type == "su" || (type == "yarn" && r.has("long_factor"))) return read_longrope(j, r, reads, wanted, rope).at("longrope");
   static const struct {
     const char* name;
     RopeScaling::Kind kind;

@@ -69,6 +69,16 @@ python3 -c 'import json,sys; a, b = (json.load(open(p))["tokens"] for p in sys.a
 expect 1 "above the hidden size" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head 193
 expect 1 "part of its target" "$aerie" convert "$head" -o "$tmp/x.aerie" --candidate-head 8
 expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --candidate-head -3
+
+# The longest text that a package is for: as long as the model can, but where one has to choose.
+phi=$root/tests/golden/logits/phi3
+expect 0 "up to 64 tokens.*--context 128" "$aerie" convert "$phi" -o "$tmp/phi.aerie" --tokenizer none
+[[ $("$aerie" inspect "$tmp/phi.aerie") == *"max_context: 64"* ]]
+"$aerie" convert "$phi" -o "$tmp/phi.aerie" --tokenizer none --context 100
+[[ $("$aerie" inspect "$tmp/phi.aerie") == *"max_context: 100"* ]]
+expect 1 "reads 128 tokens, --context asks for more" "$aerie" convert "$phi" -o "$tmp/x.aerie" --tokenizer none --context 129
+expect 1 "a context is chosen where" "$aerie" convert "$model" -o "$tmp/x.aerie" --context 16
+expect 2 "" "$aerie" convert "$phi" -o "$tmp/x.aerie" --context 0
 [ ! -e "$tmp/x.aerie" ]
 # Cost tables: printed, kept, used, refused.
 "$aerie" profile --model "$model" --drafter "$head" --drafter ngram --threads 1 --batch 1,2 --context 40,200 --json -o "$tmp/here.costs" >"$tmp/p.json"
