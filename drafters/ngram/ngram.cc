@@ -21,7 +21,7 @@ int32_t Lookup::propose_host(const aerie_host_context* context, aerie_host_candi
       for (int32_t i = 0; i < count; ++i) {
         out->token[i] = t[follow + i];
         out->parent[i] = i - 1;
-        out->confidence[i] = confidence(length, i);
+        out->confidence[i] = confidence(length + i);
       }
       out->count = count;
       return AERIE_D_OK;

@@ -9,6 +9,8 @@
 namespace ngram {
 namespace {
 
+// Tokens proposed after a match: what is copied is copied for long.
+constexpr int32_t kLongestPath = 48;
 // Tokens of a text that are remembered; beyond, the older half is forgotten.
 constexpr int32_t kMemory = 1 << 20;
 
@@ -40,7 +42,7 @@ void Suffix::Text::restart(int32_t from) {
 
 int32_t Suffix::open(const aerie_drafter_open_info* info, aerie_drafter_needs* needs, aerie_drafter_error*) {
   texts_.resize(static_cast<size_t>(info->max_seqs));
-  needs->max_depth = kMaxPath;
+  needs->max_depth = kLongestPath;
   return AERIE_D_OK;
 }
 
@@ -57,7 +59,7 @@ void Suffix::propose(const aerie_host_context& c, aerie_host_candidates* out) {
   bool first_match = true;
   for (const auto& m : matches_) {
     // The longest match alone may fill the depth; alternatives are kept short.
-    const int32_t depth = std::min({first_match ? std::min(kMaxPath, 2 * m.length) : std::min(4, m.length), c.max_depth,
+    const int32_t depth = std::min({first_match ? std::min(kLongestPath, 2 * m.length) : std::min(4, m.length), c.max_depth,
                                     size - m.follow});
     first_match = false;
     int32_t parent = -1;
@@ -69,7 +71,7 @@ void Suffix::propose(const aerie_host_context& c, aerie_host_candidates* out) {
         node = out->count++;
         out->token[node] = token;
         out->parent[node] = parent;
-        out->confidence[node] = confidence(m.length, i);
+        out->confidence[node] = confidence(m.length + i);
       }
       parent = node;
     }

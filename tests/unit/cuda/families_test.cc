@@ -14,21 +14,19 @@ std::vector<int32_t> family_ids(int32_t n) {
 }
 
 TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
-  const auto ids = family_ids(40);
+  const auto ids = family_ids(24);  // more than any window
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
-    for (const DType kv : {DType::f32, DType::bf16}) {
-      const Forward want(*open_model(path, cpu(1), with_kv(kv)), ids, 40, {});
-      const Forward one(*open_model(path, checked_cuda(), with_kv(kv)), ids, 1, {});
-      double error = 0, size = 0;
-      for (size_t i = 0; i < want.logits.size(); ++i) {
-        error += (one.logits[i] - want.logits[i]) * (one.logits[i] - want.logits[i]);
-        size += want.logits[i] * want.logits[i];
-      }
-      EXPECT_LT(std::sqrt(error / size), kv == DType::f32 ? 1e-3 : 1e-2);
-      EXPECT_EQ(one.logits, Forward(*open_model(path, checked_cuda(), with_kv(kv)), ids, 17, {}).logits);
+    const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});
+    const Forward got(*open_model(path, checked_cuda(), with_kv(DType::bf16)), ids, 5, {});
+    double error = 0, size = 0;
+    for (size_t i = 0; i < want.logits.size(); ++i) {
+      error += (got.logits[i] - want.logits[i]) * (got.logits[i] - want.logits[i]);
+      size += want.logits[i] * want.logits[i];
     }
+    EXPECT_LT(std::sqrt(error / size), 1e-2);
+    EXPECT_EQ(got.logits, Forward(*open_model(path, checked_cuda(), with_kv(DType::bf16)), ids, 24, {}).logits);
   }
 }
 
