@@ -42,11 +42,6 @@ Result<std::vector<bool>> read_pattern(const GgufSource& g, int32_t fallback, co
   return sliding;
 }
 
-// Layers with a window have other rotary positions than those without.
-void list_by_window(const SourceRope& all, const SourceRope& window, const std::vector<bool>& sliding, SourceModel* m) {
-  list_ropes({&all, &window}, {sliding.begin(), sliding.end()}, m);
-}
-
 Status llama(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
   AERIE_TRY(plain_rope(g, m, &rope));
@@ -95,11 +90,9 @@ Status granite(const GgufSource& g, SourceModel* m) {
 Status smollm3(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
   AERIE_TRY(plain_rope(g, m, &rope));
-  SourceRope none = rope;
-  none.partial = 0;
-  std::vector<int32_t> layers;
-  for (int32_t i = 0; i < m->config.layers; ++i) layers.push_back((i + 1) % 4 == 0);
-  list_ropes({&rope, &none}, layers, m);
+  std::vector<bool> turns;
+  for (int32_t i = 1; i <= m->config.layers; ++i) turns.push_back(i % 4 != 0);
+  list_turning(rope, turns, m);
   return {};
 }
 
@@ -114,7 +107,7 @@ Status olmo2(const GgufSource& g, SourceModel* m) {
   if (window == 0) return {};
   AERIE_ASSIGN(const auto sliding, read_pattern(g, 4, *m));
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local.theta, rope.theta));
-  list_by_window(rope, local, sliding, m);
+  list_ropes({&rope, &local}, {sliding.begin(), sliding.end()}, m);
   set_windows(sliding, window, m);
   return {};
 }
@@ -129,11 +122,7 @@ Status exaone4(const GgufSource& g, SourceModel* m) {
   AERIE_TRY(read_window(g, m->config.layers == 64 ? 4096 : 0, &window));
   if (window == 0) return {};
   AERIE_ASSIGN(const auto sliding, read_pattern(g, 4, *m));
-  SourceRope none = rope;
-  none.partial = 0;
-  std::vector<int32_t> layers;
-  for (const bool s : sliding) layers.push_back(s ? 0 : 1);
-  list_ropes({&rope, &none}, layers, m);
+  list_turning(rope, sliding, m);
   set_windows(sliding, window, m);
   return {};
 }
@@ -154,7 +143,7 @@ Status gemma3(const GgufSource& g, SourceModel* m) {
   if (window == 0) return {};
   AERIE_ASSIGN(const auto sliding, read_pattern(g, 6, *m));
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local.theta, 10000));
-  list_by_window(rope, local, sliding, m);
+  list_ropes({&rope, &local}, {sliding.begin(), sliding.end()}, m);
   set_windows(sliding, window, m);
   return {};
 }

@@ -11,16 +11,16 @@ using nlohmann::json;
 
 namespace {
 
-// Rotary positions that all layers share.
-Status one_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000) {
+Status plain(const SourceRope& rope) {
+  return rope.plain() ? Status() : unsupported_key("rope_parameters", "partial_rotary_factor, or longrope");
+}
+
+// Rotary positions that all layers share, and that theta and a scaling say all of.
+Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000) {
   rope->theta = theta;
   AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
   use_rope(*rope, m);
-  return {};
-}
-
-Status plain(const SourceRope& rope) {
-  return rope.plain() ? Status() : unsupported_key("rope_parameters", "partial_rotary_factor, or longrope");
+  return plain(*rope);
 }
 
 // Which layers look at a window: by layer_types, where the file has them, else as fn(layer) says.
@@ -50,28 +50,26 @@ Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int
 
 Status read_llama(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(plain_rope(j, m, &rope));
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t) { return false; }));
   if (std::find(sliding.begin(), sliding.end(), true) != sliding.end()) return unsupported_key("layer_types", "sliding_attention");
   int32_t window = 0;
   AERIE_TRY(j.integer("sliding_window", &window, 0));
   if (window > 0 && window < m->config.max_context) return unsupported_key("sliding_window", std::to_string(window) + " is shorter than the context");
-  return plain(rope);
+  return {};
 }
 
 // transformers' MistralConfig has a window unless it is said to be null, and no switch.
 Status read_mistral(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
-  AERIE_TRY(plain(rope));
+  AERIE_TRY(plain_rope(j, m, &rope));
   if (j.contains("sliding_window") && !j.has("sliding_window")) return {};
   return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 4096, m);
 }
 
 Status read_qwen(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
-  AERIE_TRY(plain(rope));
+  AERIE_TRY(plain_rope(j, m, &rope));
   bool used = false;
   int32_t from = 0;
   AERIE_TRY(j.boolean("use_sliding_window", &used, false));
@@ -90,7 +88,8 @@ Status read_qwen3(const ConfigReader& j, SourceModel* m) {
 
 Status read_phi3(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
+  AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, &rope));
+  use_rope(rope, m);
   m->rotated = rope.rotated(m->config.head_dim);
   if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
   if (!rope.divisors.empty() && rope.divisors.size() != static_cast<size_t>(m->rotated / 2))
@@ -102,8 +101,7 @@ Status read_phi3(const ConfigReader& j, SourceModel* m) {
 
 Status read_granite(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
-  AERIE_TRY(plain(rope));
+  AERIE_TRY(plain_rope(j, m, &rope));
   Departures& d = m->config.departures;
   AERIE_TRY(j.number("embedding_multiplier", &d.embed_scale, 1));
   AERIE_TRY(j.number("residual_multiplier", &d.residual_scale, 1));
@@ -116,21 +114,18 @@ Status read_granite(const ConfigReader& j, SourceModel* m) {
 // Every fourth layer has no positions at all (NoPE).
 Status read_smollm3(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope, 2000000));
-  AERIE_TRY(plain(rope));
+  AERIE_TRY(plain_rope(j, m, &rope, 2000000));
   int32_t interval = 4;
   std::vector<int32_t> turned;
   AERIE_TRY(j.integer("no_rope_layer_interval", &interval, 4));
   AERIE_TRY(j.integers("no_rope_layers", &turned));  // 1: it does have positions
   if (interval < 1) return error(Code::bad_format, "no_rope_layer_interval: " + std::to_string(interval));
-  for (int32_t i = 0; turned.size() < static_cast<size_t>(m->config.layers) && !j.has("no_rope_layers"); ++i) turned.push_back((i + 1) % interval != 0);
-  if (turned.size() < static_cast<size_t>(m->config.layers)) return error(Code::bad_format, "no_rope_layers: fewer than layers");
-  turned.resize(static_cast<size_t>(m->config.layers));
-  SourceRope none = rope;
-  none.partial = 0;
-  std::vector<int32_t> layers;
-  for (const int32_t t : turned) layers.push_back(t ? 0 : 1);
-  list_ropes({&rope, &none}, layers, m);
+  const auto layers = static_cast<size_t>(m->config.layers);
+  if (!j.has("no_rope_layers"))
+    for (int32_t i = 1; i <= m->config.layers; ++i) turned.push_back(i % interval != 0);
+  if (turned.size() < layers) return error(Code::bad_format, "no_rope_layers: fewer than layers");
+  turned.resize(layers);
+  list_turning(rope, {turned.begin(), turned.end()}, m);
   bool used = false;
   AERIE_TRY(j.boolean("use_sliding_window", &used, false));
   used = used && j.has("sliding_window");
@@ -138,13 +133,18 @@ Status read_smollm3(const ConfigReader& j, SourceModel* m) {
   return read_windows(j, sliding, 0, m);
 }
 
+// Norms are of what a half of a layer adds, and of q and k, `whole` or by heads.
+void norms_after(bool whole, SourceModel* m) {
+  m->names = &kHuggingFacePostNormNames;
+  m->config.qk_norm = true;
+  m->config.departures.whole_qk_norm = whole;
+  m->config.departures.norms = Departures::Norms::after;
+}
+
 Status read_olmo2(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
-  AERIE_TRY(plain(rope));
-  m->names = &kHuggingFacePostNormNames;
-  m->config.qk_norm = m->config.departures.whole_qk_norm = true;
-  m->config.departures.norms = Departures::Norms::after;
+  AERIE_TRY(plain_rope(j, m, &rope));
+  norms_after(true, m);
   return {};
 }
 
@@ -159,9 +159,7 @@ Status rope_by_type(const ConfigReader& j, float local_theta, const std::vector<
   AERIE_TRY(plain(*full));
   AERIE_TRY(plain(local));
   use_rope(*full, m);
-  std::vector<int32_t> layers;
-  for (const bool s : sliding) layers.push_back(s ? 1 : 0);
-  list_ropes({full, &local}, layers, m);
+  list_ropes({full, &local}, {sliding.begin(), sliding.end()}, m);
   return {};
 }
 
@@ -172,20 +170,15 @@ Status read_olmo3(const ConfigReader& j, SourceModel* m) {
   full.theta = theta;
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t i) { return (i + 1) % 4 != 0; }));
   AERIE_TRY(rope_by_type(j, theta, sliding, &full, m));
-  m->names = &kHuggingFacePostNormNames;
-  m->config.qk_norm = m->config.departures.whole_qk_norm = true;
-  m->config.departures.norms = Departures::Norms::after;
+  norms_after(true, m);
   return read_windows(j, sliding, 4096, m);
 }
 
 // Layers that see everything have no positions, where others have windows.
 Status read_exaone4(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(one_rope(j, m, &rope));
-  AERIE_TRY(plain(rope));
-  m->names = &kHuggingFacePostNormNames;
-  m->config.qk_norm = true;
-  m->config.departures.norms = Departures::Norms::after;
+  AERIE_TRY(plain_rope(j, m, &rope));
+  norms_after(false, m);
   if (j.contains("sliding_window") && !j.has("sliding_window")) return {};
   int32_t pattern = 4;
   const bool in_words = j.has("sliding_window_pattern") && j.at("sliding_window_pattern").is_string();
@@ -193,11 +186,7 @@ Status read_exaone4(const ConfigReader& j, SourceModel* m) {
   if (!in_words) AERIE_TRY(j.integer("sliding_window_pattern", &pattern, 4));
   if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
   AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [&](int32_t i) { return (i + 1) % pattern != 0; }));
-  SourceRope none = rope;
-  none.partial = 0;
-  std::vector<int32_t> layers;
-  for (const bool s : sliding) layers.push_back(s ? 0 : 1);
-  list_ropes({&rope, &none}, layers, m);
+  list_turning(rope, sliding, m);
   return read_windows(j, sliding, 4096, m);
 }
 

@@ -47,6 +47,14 @@ void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<i
   m->frequencies.resize(static_cast<size_t>(c.departures.rope_rows()) * static_cast<size_t>(c.head_dim / 2 + 1));
 }
 
+void list_turning(const SourceRope& rope, const std::vector<bool>& turns, SourceModel* m) {
+  SourceRope none = rope;
+  none.partial = 0;
+  std::vector<int32_t> layers;
+  for (const bool turn : turns) layers.push_back(turn ? 0 : 1);
+  list_ropes({&rope, &none}, layers, m);
+}
+
 void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m) {
   const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
   if (window >= longest || std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return;  // nothing is out of sight

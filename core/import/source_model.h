@@ -44,6 +44,8 @@ std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim);
 void use_rope(const SourceRope& rope, SourceModel* m);
 // Row i of rope.frequencies is of[i]; layers[l]: which of them layer l has. After use_rope().
 void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<int32_t>& layers, SourceModel* m);
+// The same where some layers have no positions at all (NoPE): turns[l] says whether layer l has any.
+void list_turning(const SourceRope& rope, const std::vector<bool>& turns, SourceModel* m);
 // Layers that slide look at `window` positions, the row's own among them. After use_rope(), which may change the context.
 void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m);
 // What follows from all this: rope.frequencies where the model departs from Llama's architecture, and the context that is wanted.

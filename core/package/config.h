@@ -21,9 +21,10 @@ struct RopeScaling {
   float attention_factor = 1;  // yarn: of cos and sin
 };
 
+constexpr int32_t kMostRopeRows = 8;  // of rope.frequencies
+
 // Where a decoder departs from Llama's architecture. RoPE is listed in the package of one that does, so that readers which know
 // nothing of all this refuse it.
-constexpr int32_t kMostRopeRows = 8;
 struct Departures {
   enum class Norms : uint8_t { before, after, both } norms = Norms::before;  // of each half of a layer, outside the residual
   bool gelu = false;           // the gate goes through GELU (tanh) in place of SiLU

@@ -176,18 +176,24 @@ struct Cut {
   int64_t tasks(const Attention& op) const { return (op.out.rows + rows - 1) / rows * spans * kv_heads; }
 };
 
-// How many spans the longest of rows [begin, end) has.
-int64_t most_spans(const Attention& op, int64_t begin, int64_t end) {
-  int64_t longest = 0;
-  for (int64_t r = begin; r < end; ++r) longest = std::max(longest, row_length(op.rows, r));
-  return (longest + kSpanSlots - 1) / kSpanSlots;
-}
+// The spans that rows [begin, end) look at: [first, last).
+struct Spans {
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  Spans(const Attention& op, int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      first = std::min(first, row_first(op.rows, r) / kSpanSlots);
+      last = std::max(last, (row_length(op.rows, r) + kSpanSlots - 1) / kSpanSlots);
+    }
+    first = std::min(first, last);
+  }
+  int64_t count() const { return last - first; }
+};
 
 }  // namespace
 
 // Nanoseconds: 50 multiplications each; keys and values are laid out for them, four each, once for all rows of a sequence.
 int64_t estimate(const Attention& op) {
-  const int64_t values = std::min(most_spans(op, 0, op.out.rows) * kSpanSlots, most_looked_at(op)) * op.cache.head_dim;
+  const int64_t values = std::min(Spans(op, 0, op.out.rows).count() * kSpanSlots, most_looked_at(op)) * op.cache.head_dim;
   int64_t sequences = 1;
   for (int64_t r = 1; r < op.out.rows; ++r) sequences += op.rows.seq[r] != op.rows.seq[r - 1];
   return 2 * values * op.heads * op.out.rows / 50 + values * op.cache.kv_heads * sequences / 4;
@@ -201,16 +207,16 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
   const int64_t width = group * span_floats(dim), queries = cut.rows * group;
   const int64_t kv_head = task % cut.kv_heads, span = task / cut.kv_heads % cut.spans;
   const int64_t begin = task / cut.kv_heads / cut.spans * cut.rows, end = std::min(op.out.rows, begin + cut.rows);
-  const int64_t own_spans = op.partial ? 0 : most_spans(op, begin, end);
+  const Spans own_spans(op, begin, op.partial ? begin : end);
   const int64_t states = dim * kPageSlots + padded * kPageSlots + queries * (kStateValues + padded);
-  const int64_t results = cut.rows * own_spans * width;
+  const int64_t results = cut.rows * own_spans.count() * width;
   AttentionMemory m{};
   m.keys = static_cast<float*>(scratch.get(static_cast<size_t>(states + results + span_floats(dim)) * 4 +
                                            static_cast<size_t>(queries) * sizeof(Query)));
   m.values = m.keys + dim * kPageSlots;
   m.states = m.values + padded * kPageSlots;
   m.queries = reinterpret_cast<Query*>(m.keys + states);
-  float* own = reinterpret_cast<float*>(m.queries + queries);  // (rows, own_spans, width)
+  float* own = reinterpret_cast<float*>(m.queries + queries);  // (rows, own spans, width)
   float* sum = own + results;
   for (int64_t r = begin; r < end;) {
     int64_t next = r + 1;
@@ -222,14 +228,14 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
       r = next;
       continue;
     }
-    for (int64_t s = 0; s < own_spans; ++s)
-      AERIE_DISPATCH(attention_span)(op, {r, next, kv_head, s, own + s * width, own_spans * width}, m);
+    for (int64_t i = 0; i < own_spans.count(); ++i)
+      AERIE_DISPATCH(attention_span)(op, {r, next, kv_head, own_spans.first + i, own + i * width, own_spans.count() * width}, m);
     for (const int64_t first = r; r < next; ++r)
       for (int64_t g = 0; g < group; ++g) {
-        const float* results_of = own + (r - first) * own_spans * width + g * span_floats(dim);
+        const float* results_of = own + (r - first) * own_spans.count() * width + g * span_floats(dim);
         float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
         merge_row(
-            op.rows, r, dim, [&](int64_t s) { return results_of + s * width; }, sum, out);
+            op.rows, r, dim, [&](int64_t s) { return results_of + (s - own_spans.first) * width; }, sum, out);
       }
   }
 }

@@ -163,13 +163,11 @@ void ScoreTile(const Query* queries, const float* keys, int64_t dim, float scale
     Scores<kQ, kLanes != 16 && kQ == 1 ? 4 : 2>(queries, keys, dim, scale, reach, soon, score);
 }
 
+// Where windows begin within the block: what all look at together, before and behind it each by itself.
 template <int kQ>
-void WeighTile(const Query* queries, const float* const* value, int64_t dim, Upcoming soon,
-               const float (*weight)[kPageSlots], const float* keep) {
-  int64_t begin = 0, end = kPageSlots;  // what all look at
-  for (int q = 0; q < kQ; ++q) begin = std::max(begin, queries[q].from), end = std::min(end, queries[q].n);
+HWY_NOINLINE void WeighFrom(const Query* queries, const float* const* value, int64_t begin, int64_t end, int64_t padded, Upcoming soon,
+                            const float (*weight)[kPageSlots], const float* keep) {
   begin = std::min(begin, end);  // nothing, perhaps
-  const int64_t padded = padded_dim(dim);
   float kept[kQ];
   const auto alone = [&](int q, int64_t first, int64_t last) HWY_ATTR {
     if (first >= last) return;
@@ -185,6 +183,20 @@ void WeighTile(const Query* queries, const float* const* value, int64_t dim, Upc
     for (float& k : kept) k = 1.0f;
   }
   for (int q = 0; q < kQ; ++q) alone(q, std::max(end, queries[q].from), queries[q].n);
+}
+
+template <int kQ>
+void WeighTile(const Query* queries, const float* const* value, int64_t dim, Upcoming soon,
+               const float (*weight)[kPageSlots], const float* keep) {
+  int64_t from = queries[0].from, n = queries[0].n;  // of all
+  for (int q = 1; q < kQ; ++q) from = std::max(from, queries[q].from), n = std::min(n, queries[q].n);
+  const int64_t padded = padded_dim(dim);
+  if (from > 0) return WeighFrom<kQ>(queries, value, from, n, padded, soon, weight, keep);
+  WeighRows<kQ>(queries, value, 0, n, padded, soon, weight, keep);
+  for (int q = 0; q < kQ; ++q) {
+    constexpr float kAll = 1.0f;
+    if (queries[q].n > n) WeighRows<1>(queries + q, value, n, queries[q].n, padded, {}, weight + q, &kAll);
+  }
 }
 
 // As many queries at once as registers allow, in equal tiles, since a narrow one has too few chains to hide the FMA's

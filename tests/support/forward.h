@@ -5,6 +5,23 @@
 
 namespace aerie::test {
 
+inline std::vector<int32_t> random_tokens(int32_t n, uint32_t below, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> ids(static_cast<size_t>(n));
+  for (int32_t& t : ids) t = static_cast<int32_t>(random() % below);
+  return ids;
+}
+
+// How far numbers are from others, of the others' size.
+inline double apart(const std::vector<float>& got, const std::vector<float>& want) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return std::sqrt(error / size);
+}
+
 // Rows (n, cols) of every token of `ids`, prefilled in chunks of `chunk`.
 struct Forward {
   std::vector<float> logits, features;

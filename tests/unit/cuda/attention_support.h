@@ -64,17 +64,44 @@ inline void ragged(Cache& c, Rows* rows) {
     for (int32_t p = 0; p < 90; ++p)
       c.store(0, rows->pages[static_cast<size_t>(s * 4 + p / 32)] * 32 + p % 32, static_cast<uint32_t>(s * 100 + p));
   for (int32_t t = 0; t < 20; ++t) c.store(0, 8 * 32 + t, static_cast<uint32_t>(5000 + t));
-  for (int32_t p = 29; p < 34; ++p) rows->add(0, p + 1, {});
-  rows->add(0, 1, {});
-  rows->add(1, 90, {});
-  rows->add(1, 0, {256});
-  rows->add(0, 60, {257});
-  rows->add(0, 60, {257, 261});
-  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
-  rows->add(0, 64, {257, 259});
-  rows->add(1, 3, {256, 258});
-  for (int32_t p = 0; p < 3; ++p) rows->add(1, 80, {});
+  attention_test::add_ragged(rows, 30, 34, 3);
 }
+
+// A text of 75 positions in pages, and a second copy of each in some slot behind them.
+struct Twice : Cache {
+  static constexpr int32_t kContext = 75;
+  Rows rows;
+  explicit Twice(const Shape& s) : Cache(s, 12, 1) {
+    rows.stride = 3;
+    rows.pages = {4, 1, 6};
+    spare_.resize(32 * 5);
+    std::iota(spare_.begin(), spare_.end(), 7 * 32);
+    std::shuffle(spare_.begin(), spare_.end(), std::mt19937(4));
+    for (int32_t p = 0; p < kContext; ++p)
+      for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, spare_[static_cast<size_t>(p)]})
+        store(0, slot, static_cast<uint32_t>(p));
+  }
+  // The last row of so long a text has the same bits in plain decode and with any part of its context in scratch slots.
+  void expect_plain_bits(int32_t length, int32_t window) const {
+    const int64_t width = int64_t{shape.heads} * shape.dim;
+    Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f), many;
+    Rows plain = rows, every = rows;
+    plain.window = every.window = window;
+    plain.add(0, length, {});
+    const Floats want = attend(*this, plain, one);
+    for (int32_t ctx = 0; ctx <= length; ctx += 1 + ctx % 4) {
+      every.add(0, ctx, Ints(spare_.begin() + ctx, spare_.begin() + length));
+      many.insert(many.end(), one.begin(), one.end());
+    }
+    const Floats got = attend(*this, every, many);
+    for (size_t r = 0; r < every.seq.size(); ++r)
+      ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
+          << "window " << window << ", " << length << ", row " << r;
+  }
+
+ private:
+  Ints spare_;
+};
 
 // A cache of random keys and values, `pages` of one sequence in random order.
 inline Rows anywhere(Cache& c, int32_t pages) {

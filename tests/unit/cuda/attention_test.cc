@@ -65,38 +65,10 @@ TEST(CudaAttention, IsTheReferenceAndARowsOwn) {
   }
 }
 
-// Position p's row has the same bits in plain decode and with any part of its context in scratch slots.
 TEST(CudaAttention, TreeRowsHaveTheBitsOfPlainDecode) {
   for (const Shape& s : {kShapes[1], kShapes[5], kShapes[6], kShapes[11], kShapes[12]}) {
-    constexpr int32_t kContext = 75;
-    const int64_t width = int64_t{s.heads} * s.dim;
-    Cache c(s, 12, 1);
-    Rows rows;
-    rows.stride = 3;
-    rows.pages = {4, 1, 6};
-    Ints spare(32 * 5), copy(kContext);
-    std::iota(spare.begin(), spare.end(), 7 * 32);
-    std::shuffle(spare.begin(), spare.end(), std::mt19937(4));
-    for (int32_t p = 0; p < kContext; ++p) {
-      copy[static_cast<size_t>(p)] = spare[static_cast<size_t>(p)];
-      for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, copy[static_cast<size_t>(p)]})
-        c.store(0, slot, static_cast<uint32_t>(p));
-    }
-    Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f);
-    for (const int32_t length : {1, 32, 33, kContext}) {
-      Rows plain = rows, every = rows;
-      plain.add(0, length, {});
-      Floats many;
-      const Floats want = attend(c, plain, one);
-      for (int32_t ctx = 0; ctx <= length; ctx += 1 + ctx % 4) {
-        every.add(0, ctx, Ints(copy.begin() + ctx, copy.begin() + length));
-        many.insert(many.end(), one.begin(), one.end());
-      }
-      const Floats got = attend(c, every, many);
-      for (size_t r = 0; r < every.seq.size(); ++r)
-        ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
-            << length << ", row " << r;
-    }
+    const Twice c(s);
+    for (const int32_t length : {1, 32, 33, Twice::kContext}) c.expect_plain_bits(length, 0);
   }
 }
 

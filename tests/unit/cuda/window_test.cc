@@ -13,13 +13,7 @@ std::string name_of(const Shape& s) {
          std::to_string(static_cast<int>(s.dtype));
 }
 
-Floats reference_of(const Cache& c, const Rows& rows, Floats& q) {
-  const auto n = static_cast<int64_t>(rows.seq.size());
-  const int64_t width = int64_t{c.shape.heads} * c.shape.dim;
-  Floats want(q.size());
-  run_reference(Attention{view(q, n, width), c.shape.heads, c.kv, 0, rows.view(), 0.2f, view(want, n, width), {}});
-  return want;
-}
+Floats reference_of(const Cache& c, const Rows& rows, Floats& q) { return attention_test::attend_reference(c, rows, q, 0); }
 
 TEST(CudaWindow, IsTheReferenceAndARowsOwn) {
   for (const Shape& s : kWindowShapes) {
@@ -97,42 +91,13 @@ TEST(CudaWindow, OtherSpansAreLeftAlone) {
     }
 }
 
-// Position p's row has the same bits in plain decode and with any part of its context in scratch slots, also one longer than the
-// window.
+// Also where what lies in scratch slots is longer than the window.
 TEST(CudaWindow, TreeRowsHaveTheBitsOfPlainDecode) {
   for (const Shape& s : {Shape{8, 2, 64}, Shape{4, 2, 32, DType::int8}, Shape{8, 2, 128, DType::bf16}, Shape{2, 1, 256, DType::bf16}}) {
     SCOPED_TRACE(name_of(s));
-    constexpr int32_t kContext = 75;
-    const int64_t width = int64_t{s.heads} * s.dim;
-    Cache c(s, 12, 1);
-    Rows rows;
-    rows.stride = 3;
-    rows.pages = {4, 1, 6};
-    Ints spare(32 * 5), copy(kContext);
-    std::iota(spare.begin(), spare.end(), 7 * 32);
-    std::shuffle(spare.begin(), spare.end(), std::mt19937(4));
-    for (int32_t p = 0; p < kContext; ++p) {
-      copy[static_cast<size_t>(p)] = spare[static_cast<size_t>(p)];
-      for (const int32_t slot : {rows.pages[static_cast<size_t>(p / 32)] * 32 + p % 32, copy[static_cast<size_t>(p)]})
-        c.store(0, slot, static_cast<uint32_t>(p));
-    }
-    Floats one = random_floats(static_cast<size_t>(width), 8, 2.0f);
+    const Twice c(s);
     for (const int32_t window : {1, 11, 32, 40})
-      for (const int32_t length : {33, kContext}) {
-        Rows plain = rows, every = rows;
-        plain.window = every.window = window;
-        plain.add(0, length, {});
-        Floats many;
-        const Floats want = attend(c, plain, one);
-        for (int32_t ctx = 0; ctx <= length; ctx += 1 + ctx % 4) {
-          every.add(0, ctx, Ints(copy.begin() + ctx, copy.begin() + length));
-          many.insert(many.end(), one.begin(), one.end());
-        }
-        const Floats got = attend(c, every, many);
-        for (size_t r = 0; r < every.seq.size(); ++r)
-          ASSERT_TRUE(same_bits(got.data() + r * static_cast<size_t>(width), want.data(), static_cast<size_t>(width) * 4))
-              << "window " << window << ", " << length << ", row " << r;
-      }
+      for (const int32_t length : {33, Twice::kContext}) c.expect_plain_bits(length, window);
   }
 }
 

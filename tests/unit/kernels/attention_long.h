@@ -24,6 +24,15 @@ struct LongCache : Cache {
     for (int32_t p = 0; p < kContext; ++p) store(0, slot(0, p), static_cast<uint32_t>(p));
     for (int32_t p = 0; p < kContext / 2; ++p) store(0, slot(1, p), static_cast<uint32_t>(50000 + p));
   }
+  // A row of so many positions of the first sequence, the last n of them in a tail.
+  void add_with_tail(Rows* to, int32_t length, int32_t n) {
+    Ints tail;
+    for (int32_t i = 0; i < n; ++i) {
+      tail.push_back(tails + 39 - i);
+      store(0, tail.back(), static_cast<uint32_t>(length - n + i));
+    }
+    to->add(0, length - n, tail);
+  }
   int32_t slot(int32_t sequence, int32_t p) const {
     return rows.pages[static_cast<size_t>(sequence * kPages + p / kPageSlots)] * kPageSlots + p % kPageSlots;
   }

@@ -48,12 +48,7 @@ TEST(AttentionSpans, ATailAcrossASpansEndHasTheBitsOfPlainContext) {
       const Floats want = attend(c, plain, q, 0);
       for (int32_t n = 1; n <= 40; n += 3) {
         Rows tree = c.rows;
-        Ints tail;
-        for (int32_t i = 0; i < n; ++i) {
-          tail.push_back(c.tails + 39 - i);
-          c.store(0, tail.back(), static_cast<uint32_t>(length - n + i));
-        }
-        tree.add(0, length - n, tail);
+        c.add_with_tail(&tree, length, n);
         EXPECT_TRUE(same_bits(attend(c, tree, q, 0), want)) << n;
         EXPECT_TRUE(same_bits(attend_split(c, tree, q, 4, [&](const auto& op) { run_cpu(op, 2); }), want)) << n;
       }

@@ -57,6 +57,21 @@ struct Rows {
   }
 };
 
+// Rows of two sequences of 90 positions, in pages of 4 each: prefill from `first` to `last` positions, the text's ends, trees whose
+// tails (from slot 256 on) lie over a page's end, and `more` that are alike.
+inline void add_ragged(Rows* rows, int32_t first, int32_t last, int32_t more) {
+  for (int32_t n = first; n <= last; ++n) rows->add(0, n, {});
+  rows->add(0, 1, {});
+  rows->add(1, 90, {});
+  rows->add(1, 0, {256});
+  rows->add(0, 60, {257});
+  rows->add(0, 60, {257, 261});
+  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
+  rows->add(0, 64, {257, 259});
+  rows->add(1, 3, {256, 258});
+  for (int32_t i = 0; i < more; ++i) rows->add(1, 80, {});
+}
+
 inline Floats attend_reference(const Cache& c, const Rows& rows, Floats& q, int32_t layer) {
   const auto n = static_cast<int64_t>(rows.seq.size()), width = int64_t{c.shape.heads} * c.shape.dim;
   Floats out(static_cast<size_t>(n * width));

@@ -127,16 +127,7 @@ void ragged(Cache& c, Rows* rows) {
   for (int32_t t = 0; t < 20; ++t)
     for (int32_t layer = 0; layer < 2; ++layer)
       c.store(layer, 8 * 32 + t, static_cast<uint32_t>(5000 + layer * 100 + t));
-  for (int32_t p = 27; p < 37; ++p) rows->add(0, p + 1, {});
-  rows->add(0, 1, {});
-  rows->add(1, 90, {});
-  rows->add(1, 0, {256});
-  rows->add(0, 60, {257});
-  rows->add(0, 60, {257, 261});
-  rows->add(0, 60, {257, 260, 258, 259, 262, 263, 270});
-  rows->add(0, 64, {257, 259});
-  rows->add(1, 3, {256, 258});
-  for (int32_t p = 0; p < 12; ++p) rows->add(1, 80, {});
+  add_ragged(rows, 28, 37, 12);
 }
 
 TEST(Attention, MatchesTheReferenceOnEveryIsa) {

@@ -20,7 +20,6 @@ struct FamilyCheckpoint {
     const Bytes bytes = slurp(source + "/config.json");
     config = json::parse(bytes.begin(), bytes.end());
     options.source = folder / "model";
-    options.output = folder / "out.aerie";
     options.dtype = kernels::DType::f32;
     options.warnings = &warnings;
     options.tokenizer = kNoTokenizer;
@@ -32,6 +31,7 @@ struct FamilyCheckpoint {
     for (const char* key : without) changed.erase(key);
     changed.update(more);
     spit(options.source + "/config.json", changed.dump());
+    options.output = folder / (std::to_string(conversions_++) + ".aerie");  // Windows replaces no file that is mapped
     return convert(options);
   }
   std::shared_ptr<const Package> made(const json& more = json::object(), std::initializer_list<const char*> without = {}) {
@@ -42,6 +42,9 @@ struct FamilyCheckpoint {
     return p.ok() ? *p : nullptr;
   }
   std::string source;
+
+ private:
+  int conversions_ = 0;
 };
 
 std::vector<float> frequencies_of(const Package& p) {

@@ -181,16 +181,22 @@ TEST(GgufTokenizer, SpaceAndBosInFrontAreTheFilesAffair) {
   EXPECT_EQ((*read(g))->bos_id(), -1);
 }
 
-// Gemma's: other special tokens, no space in front, runs of spaces that are the user's (written as spaces).
-TEST(GgufTokenizer, SpecialTokensAreWhereTheFileSays) {
-  std::vector<std::string> tokens = {"<pad>", "<eos>", "<bos>", "<unk>", "  ", "\n\n", "<end_of_turn>", "\u2581", "\u2581a", "a"};
-  std::vector<int32_t> types = {kControl, kControl, kControl, kControl, kUserDefined, kUserDefined, kControl, kNormal, kNormal, kNormal};
-  add_bytes(&tokens, &types);
+// A SentencePiece vocabulary whose pieces all have one score.
+Gguf alike(const std::vector<std::string>& tokens, const std::vector<int32_t>& types) {
   Gguf g;
   g.text("tokenizer.ggml.model", "llama");
   g.texts("tokenizer.ggml.tokens", tokens);
   g.i32s("tokenizer.ggml.token_type", types);
   g.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size()));
+  return g;
+}
+
+// Gemma's: other special tokens, no space in front, runs of spaces that are the user's (written as spaces).
+TEST(GgufTokenizer, SpecialTokensAreWhereTheFileSays) {
+  std::vector<std::string> tokens = {"<pad>", "<eos>", "<bos>", "<unk>", "  ", "\n\n", "<end_of_turn>", "\u2581", "\u2581a", "a"};
+  std::vector<int32_t> types = {kControl, kControl, kControl, kControl, kUserDefined, kUserDefined, kControl, kNormal, kNormal, kNormal};
+  add_bytes(&tokens, &types);
+  Gguf g = alike(tokens, types);
   g.u32("tokenizer.ggml.bos_token_id", 2);
   g.u32("tokenizer.ggml.eos_token_id", 1);
   g.u32("tokenizer.ggml.unknown_token_id", 3);
@@ -230,11 +236,7 @@ TEST(GgufTokenizer, BytesMayBeAnywhere) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>", "[INST]", "a"};
   std::vector<int32_t> types = {2, kControl, kControl, kControl, kNormal};
   add_bytes(&tokens, &types);
-  Gguf g;
-  g.text("tokenizer.ggml.model", "llama");
-  g.texts("tokenizer.ggml.tokens", tokens);
-  g.i32s("tokenizer.ggml.token_type", types);
-  g.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size()));
+  Gguf g = alike(tokens, types);
   const auto t = read(g);
   ASSERT_TRUE(t.ok()) << t.status().message();
   const auto packaged = text::Tokenizer::deserialize((*t)->serialize());

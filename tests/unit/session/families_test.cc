@@ -10,12 +10,7 @@ constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3", "phi3", "gra
 
 class Families : public testing::TestWithParam<const char*> {};
 
-std::vector<int32_t> tokens_of_family(int32_t n) {
-  std::mt19937 random(5);
-  std::vector<int32_t> ids(static_cast<size_t>(n));
-  for (int32_t& t : ids) t = static_cast<int32_t>(random() % 70);
-  return ids;
-}
+std::vector<int32_t> tokens_of_family(int32_t n) { return random_tokens(n, 70, 5); }
 
 // Texts several times as long as their windows, which trees reach across.
 TEST_P(Families, DraftsChangeNoToken) {

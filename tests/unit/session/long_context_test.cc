@@ -11,12 +11,7 @@ std::string long_model(DType dtype) {
   return converted(with_long_context("gqa_tied"), "long-" + std::to_string(static_cast<int>(dtype)), dtype);
 }
 
-std::vector<int32_t> some_tokens(int32_t n) {
-  std::mt19937 random(12);
-  std::vector<int32_t> ids(static_cast<size_t>(n));
-  for (int32_t& t : ids) t = static_cast<int32_t>(random() % 90);
-  return ids;
-}
+std::vector<int32_t> some_tokens(int32_t n) { return random_tokens(n, 90, 12); }
 
 TEST(LongContext, BitsDoNotDependOnChunksOrThreads) {
   const auto ids = some_tokens(3000);
