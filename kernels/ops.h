@@ -66,11 +66,11 @@ struct ActivationCodes {
     return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;
   }
 };
-// What int4 weights meet, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
+// What int4 and q4_1 weights meet, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
 // x = 256 * high + low, may be signed.
 constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. On a CPU int8 and int4 weights multiply activations quantised to integers (kBlockCodes, or for int8 kWordCodes), others
+// dtype. On a CPU int8, int4 and q4_1 weights multiply activations quantised to integers (kBlockCodes, or for int8 kWordCodes), others
 // the activations as they are; bf16 weights where there is a matrix unit, activations that are two bf16 (cpu/linear_matrix-inl.h). On
 // CUDA bf16 weights multiply two bf16 too, others halves, with a power of two per row.
 // `residual` may be `out`. Order: residual + (bias + sum).

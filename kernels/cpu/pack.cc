@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/q4_1.h"
 #include "kernels/e4m3.h"
 #include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
@@ -38,18 +39,27 @@ void pack_fp8_row(const float* w, int64_t row, int64_t cols, uint8_t* data, floa
     data[Place(DType::fp8, row, i, cols).int8()] = scale != 0 ? to_e4m3(w[i] / scale) : uint8_t{0};
 }
 
+void put_nibble(uint8_t v, const Place& at, uint8_t* data) {
+  uint8_t& byte = data[at.int4()];
+  byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
+}
+
 void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
   // The extreme value decides, with its sign so that -8 is used (Q4_0).
   const uint16_t h = to_half(extreme_of(w, n) / -8.0f);
   const float scale = from_half(h);
   scales[Place(DType::int4, row, first, cols).int4_scale()] = h;
   for (int64_t i = 0; i < n; ++i) {
-    const Place at(DType::int4, row, first + i, cols);
     const float q = scale != 0 ? std::nearbyint(w[i] / scale) : 0.0f;
-    const auto v = static_cast<uint8_t>(std::clamp(q + 8.0f, 0.0f, 15.0f));
-    uint8_t& byte = data[at.int4()];
-    byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
+    put_nibble(static_cast<uint8_t>(std::clamp(q + 8.0f, 0.0f, 15.0f)), Place(DType::int4, row, first + i, cols), data);
   }
+}
+
+void pack_q4_1_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
+  const Q4_1Block block = quantise_q4_1(w, n);
+  uint16_t* const scale = scales + Place(DType::q4_1, row, first, cols).q4_1_scale();
+  scale[0] = block.scale, scale[kPanel] = block.min;
+  for (int64_t i = 0; i < kBlock; ++i) put_nibble(block.codes[i], Place(DType::q4_1, row, first + i, cols), data);
 }
 
 }  // namespace
@@ -63,10 +73,10 @@ void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data,
       pack_int8_row(row, r, k, static_cast<int8_t*>(data), static_cast<float*>(scales));
     } else if (dtype == DType::fp8) {
       pack_fp8_row(row, r, k, static_cast<uint8_t*>(data), static_cast<float*>(scales));
-    } else if (dtype == DType::int4) {
+    } else if (is_nibbles(dtype)) {
+      const auto pack_block = dtype == DType::int4 ? pack_int4_block : pack_q4_1_block;
       for (int64_t b = 0; b < k; b += kBlock)
-        pack_int4_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data),
-                        static_cast<uint16_t*>(scales));
+        pack_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data), static_cast<uint16_t*>(scales));
     } else {
       for (int64_t c = 0; c < k; ++c) {
         const Place at(dtype, r, c, k);
@@ -92,6 +102,11 @@ float panel16_at(const Tensor& w, int64_t row, int64_t col) {
       const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
       const int q = (col % kBlock < 16 ? byte & 15 : byte >> 4) - 8;
       return static_cast<float>(q) * from_half(static_cast<const uint16_t*>(w.scales)[at.int4_scale()]);
+    }
+    case DType::q4_1: {
+      const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
+      const auto* scale = static_cast<const uint16_t*>(w.scales) + at.q4_1_scale();
+      return static_cast<float>(col % kBlock < 16 ? byte & 15 : byte >> 4) * from_half(scale[0]) + from_half(scale[kPanel]);
     }
     case DType::i32: break;
   }

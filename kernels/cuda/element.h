@@ -20,6 +20,11 @@ __device__ inline float element(const Tensor& t, int64_t r, int64_t c) {
              static_cast<const float*>(t.scales)[at.int8_scale()];
     case DType::fp8:
       return from_e4m3(static_cast<const uint8_t*>(t.data)[at.int8()]) * static_cast<const float*>(t.scales)[at.int8_scale()];
+    case DType::q4_1: {
+      const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
+      const auto* scale = static_cast<const uint16_t*>(t.scales) + at.q4_1_scale();
+      return static_cast<float>(c % kBlock < 16 ? byte & 15 : byte >> 4) * half_to_float(scale[0]) + half_to_float(scale[kPanel]);
+    }
     default: {
       const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
       const int q = (c % kBlock < 16 ? byte & 15 : byte >> 4) - 8;

@@ -9,7 +9,7 @@
 namespace aerie::kernels::reference {
 namespace {
 
-// The integer of a packed int8/int4 weight, and int4's scale of its block of 32.
+// The integer of a packed weight; of a block of 32, int4's and q4_1's scale, and q4_1's minimum.
 int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t panel = n / kPanel, lane = n % kPanel;
   const int64_t kp = k_padded(w.dtype, w.cols);
@@ -18,15 +18,20 @@ int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t in_block = k % kBlock, low = in_block % 16;
   const uint8_t byte = static_cast<const uint8_t*>(
       w.data)[base / 2 + (k / kBlock) * 16 * kPanel + (low / 4) * 4 * kPanel + lane * 4 + low % 4];
-  return (in_block < 16 ? byte & 15 : byte >> 4) - 8;
+  return (in_block < 16 ? byte & 15 : byte >> 4) - (w.dtype == DType::int4 ? 8 : 0);
 }
 
 float block_scale(const Tensor& w, int64_t n, int64_t block) {
-  const int64_t blocks = round_up(w.cols, kBlock) / kBlock;
-  return from_half(static_cast<const uint16_t*>(w.scales)[((n / kPanel) * blocks + block) * kPanel + n % kPanel]);
+  const int64_t blocks = round_up(w.cols, kBlock) / kBlock, at = n / kPanel * blocks + block;
+  return from_half(static_cast<const uint16_t*>(w.scales)[(w.dtype == DType::q4_1 ? 2 * at : at) * kPanel + n % kPanel]);
 }
 
-std::optional<ActivationCodes> codes_for_int8, codes_for_int4;
+float block_minimum(const Tensor& w, int64_t n, int64_t block) {
+  const int64_t blocks = round_up(w.cols, kBlock) / kBlock, at = n / kPanel * blocks + block;
+  return w.dtype == DType::q4_1 ? from_half(static_cast<const uint16_t*>(w.scales)[(2 * at + 1) * kPanel + n % kPanel]) : 0;
+}
+
+std::optional<ActivationCodes> codes_for_int8, codes_for_nibbles;
 
 // A row of activations as integers (ops.h), and the scale of each.
 struct Quantised {
@@ -60,24 +65,29 @@ double dot_quantised(const Tensor& w, int64_t n, const Quantised& x) {
   const bool int8 = w.dtype == DType::int8;
   double sum = 0;
   for (int64_t first = 0; first < k; first += kBlock) {
-    int64_t s = 0;
-    for (int64_t i = first; i < std::min(k, first + kBlock); ++i) s += x.q[static_cast<size_t>(i)] * quantum(w, n, i);
+    int64_t s = 0, codes = 0;
+    for (int64_t i = first; i < std::min(k, first + kBlock); ++i) {
+      s += x.q[static_cast<size_t>(i)] * quantum(w, n, i);
+      codes += x.q[static_cast<size_t>(i)];
+    }
     const float of_weights = int8 ? static_cast<const float*>(w.scales)[n] : block_scale(w, n, first / kBlock);
-    sum += static_cast<double>(s) * static_cast<double>(of_weights) * static_cast<double>(x.scale[static_cast<size_t>(first)]);
+    const double of_codes = static_cast<double>(s) * static_cast<double>(of_weights);
+    const double of_minimum = static_cast<double>(codes) * static_cast<double>(int8 ? 0 : block_minimum(w, n, first / kBlock));
+    sum += (of_codes + of_minimum) * static_cast<double>(x.scale[static_cast<size_t>(first)]);
   }
   return sum;
 }
 
 }  // namespace
 
-void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& int4) {
+void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& nibbles) {
   codes_for_int8 = int8;
-  codes_for_int4 = int4;
+  codes_for_nibbles = nibbles;
 }
 
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
-  const auto codes = op.w.dtype == DType::int8 ? codes_for_int8 : op.w.dtype == DType::int4 ? codes_for_int4 : std::nullopt;
+  const auto codes = op.w.dtype == DType::int8 ? codes_for_int8 : is_nibbles(op.w.dtype) ? codes_for_nibbles : std::nullopt;
   std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
   for (int64_t r = 0; r < op.out.rows; ++r) {
     std::optional<Quantised> quantised;

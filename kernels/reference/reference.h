@@ -24,8 +24,8 @@ void run(const GatedActivate&);
 void run(const Add&);
 // linear.cc
 void run(const Linear&);
-// Activations that meet int8 and int4 weights, as the device does that this one is held against; at first not at all.
-void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& int4);
+// Activations that meet int8 weights, and int4 or q4_1, as the device does that this one is held against; at first not at all.
+void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& nibbles);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);
