@@ -28,7 +28,7 @@ if [[ " $what " == *" exactness "* ]]; then
   model=samples/models/demo.aerie head=samples/models/demo-eagle.aerie
   drafters=(--drafter ngram --drafter ngram-suffix --drafter lookahead)
   for d in samples/models/demo-*.aerie; do drafters+=(--drafter "$d"); done
-  for dtype in f32 bf16 fp8 int8 int4; do
+  for dtype in f32 bf16 fp8 int8 int4 q4_1; do
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
     check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \
@@ -143,8 +143,8 @@ if [[ " $what " == *" published "* ]]; then
       skipped=$((skipped + 1))
       continue
     }
-    dtypes="bf16 int8 int4" tokens=400
-    [ $name != qwen_coder ] || dtypes=int8 tokens=100
+    dtypes="bf16 int8 int4 stored" tokens=400
+    [ $name != qwen_coder ] || dtypes=stored tokens=100
     for dtype in $dtypes; do
       package=$(bash samples/published/model.sh $name build/tests $dtype)
       drafters=(--drafter ngram --drafter ngram-suffix)

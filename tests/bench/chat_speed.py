@@ -34,8 +34,8 @@ WAYS = [
 PEOPLE_WAYS = [([], ["auto"]), (["head"], ["chain", "3"]), (["head"], ["auto"]), (["ngram"], ["auto"]), (["head", "ngram"], ["auto"])]
 
 
-def package(build, dtype):
-    done = subprocess.run([ROOT / "samples/published/model.sh", "smollm2", build, dtype], check=True, stdout=subprocess.PIPE, text=True)
+def package(build, dtype, name="smollm2"):
+    done = subprocess.run([ROOT / "samples/published/model.sh", name, build, dtype], check=True, stdout=subprocess.PIPE, text=True)
     return pathlib.Path(done.stdout.strip())
 
 

@@ -11,7 +11,7 @@ import json
 import pathlib
 import subprocess
 
-from chat_speed import line
+from chat_speed import line, package
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What is asked, and of which file's lines.
@@ -44,8 +44,8 @@ def main():
     p.add_argument("--tokens", type=int, default=400)
     p.add_argument("--threads", type=int, default=2)
     a = p.parse_args()
-    done = subprocess.run([ROOT / "samples/published/model.sh", "qwen_coder", a.build, a.dtype], check=True, stdout=subprocess.PIPE, text=True)
-    common = [pathlib.Path(a.build) / "bin/aerie", "run", "--model", done.stdout.strip(), "--threads", a.threads, "--compare", "--json"]
+    model = package(a.build, a.dtype, "qwen_coder")
+    common = [pathlib.Path(a.build) / "bin/aerie", "run", "--model", model, "--threads", a.threads, "--compare", "--json"]
     edits = [["--chat", "--max-tokens", a.tokens, "--prompt",
               f"{what} Answer with the whole code and nothing else.\n\n```\n{piece(*where)}\n```"] for what, *where in EDITS]
     completions = [["--max-tokens", 128, "--prompt", piece(*where) + "\n"] for where in COMPLETIONS]

@@ -2,7 +2,8 @@
 // speculation (common/speculative.h), on command. The loop is that of its examples/speculative-simple; KV cache, flash
 // attention, batch sizes and weight repacking are its defaults. Commands on stdin, each answered by a line of JSON:
 //   generate METHOD DRAFT N_MAX P_MIN TEMPERATURE SEED MAX_TOKENS ID...
-//     METHOD: none, or a name of common_speculative_type; DRAFT: number of the draft model or EAGLE-3 head; N_MAX: tokens drafted
+//     METHOD: none, or a name of common_speculative_type; DRAFT: number of the draft model or EAGLE-3 head, or the length of the
+//     keys of an n-gram map (0: 3, for its own 12 hardly recurs in short texts); N_MAX: tokens drafted
 //     {"tokens", "ms", "timed_tokens", "cycles"}; time and tokens after the first cycle
 //   quit
 // Tokens are drawn from the first VOCAB_USED ids by its temperature and dist samplers: cheaper than its chain of samplers
@@ -45,8 +46,8 @@ class Engine {
     params.types = common_speculative_types_from_names({q.method});
     params.draft.n_max = q.n_max;
     params.draft.p_min = q.p_min;
-    for (auto* map : {&params.ngram_simple, &params.ngram_map_k, &params.ngram_map_k4v}) {  // its keys of 12 never recur here
-      map->size_n = 3;
+    for (auto* map : {&params.ngram_simple, &params.ngram_map_k, &params.ngram_map_k4v}) {
+      map->size_n = static_cast<uint16_t>(q.draft > 0 ? q.draft : 3);
       map->size_m = static_cast<uint16_t>(q.n_max);
     }
     if (q.method.starts_with("draft")) {

@@ -14,7 +14,7 @@ std::vector<int32_t> tokens_of_family(int32_t n) { return random_tokens(n, 70, 5
 
 // Texts several times as long as their windows, which trees reach across.
 TEST_P(Families, DraftsChangeNoToken) {
-  const std::string path = converted(golden(GetParam()), "family", DType::int8), small = converted(golden(GetParam()), "family-small", DType::int4);
+  const std::string path = converted(golden(GetParam()), "family", DType::int8), small = converted(golden(GetParam()), "family-small", DType::q4_1);
   const auto prompt = tokens_of_family(30);
   for (const float temperature : {0.0f, 0.9f}) {
     auto plain = must(Session::create(open_model(path, cpu(1)), options_for({}, "chain", temperature)));

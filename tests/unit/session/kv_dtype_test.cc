@@ -17,7 +17,7 @@ ModelOptions with_kv(DType t) {
 class KvDtype : public testing::TestWithParam<DType> {
  protected:
   static std::string target() { return converted(golden("gqa_tied"), "kv-target", DType::int8); }
-  static std::string draft_model() { return converted(golden("gqa_tied"), "kv-small", DType::int4); }
+  static std::string draft_model() { return converted(golden("gqa_tied"), "kv-small", DType::q4_1); }
 };
 
 TEST_P(KvDtype, BitsDoNotDependOnChunksOrThreads) {

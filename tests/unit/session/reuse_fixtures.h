@@ -15,7 +15,7 @@ class ReuseTest : public testing::Test {
     if (target_) return;
     target_ = new std::string(converted(golden("mha"), "reuse-target", kernels::DType::int8));
     eagle_ = new std::string(converted(golden("eagle_mha"), "reuse-eagle", kernels::DType::bf16, *target_));
-    small_ = new std::string(converted(golden("mha"), "reuse-small", kernels::DType::int4));
+    small_ = new std::string(converted(golden("mha"), "reuse-small", kernels::DType::q4_1));
     for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra"})
       heads_->push_back(converted(source_dir() + "/tests/golden/heads/" + kind, std::string("reuse-") + kind,
                                   kernels::DType::bf16, *target_));
