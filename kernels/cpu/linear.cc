@@ -3,8 +3,8 @@
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
 // weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; or, where bytes are multiplied
 // (ActivationCodes), an exact integer sum for each block of 32, one FMA chain over blocks, each times the row's scale of it, times the
-// weights' scale; for int4 such a chain, each block times both scales of it. Then + bias, then + residual. (bf16 on a matrix unit:
-// linear_matrix-inl.h.)
+// weights' scale; for int4 and q4_1 such a chain, each block times both scales of it, and q4_1's followed by the sum of the block's
+// activations as they were rounded, times the minimum. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
 #include "kernels/cpu/hwy_targets.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct TileRows {
 };
 template <class Dots>
 constexpr bool sums_blocks(DType t) {
-  return t == DType::int4 || (t == DType::int8 && Dots::template Order<false>::kCodes.by_block);
+  return is_nibbles(t) || (t == DType::int8 && Dots::template Order<DType::int8>::kCodes.by_block);
 }
 template <class Dots>
 constexpr TileRows rows_for(DType t) {
@@ -77,7 +77,7 @@ constexpr bool fetches_both_ways(DType t) {
 #if defined(__SANITIZE_ADDRESS__)
   return false;  // they differ in addresses that are only asked for, and this file takes minutes to compile with sanitizers
 #endif
-  return HWY_TARGET == HWY_AVX3_DL && (t == DType::bf16 || t == DType::int8 || t == DType::int4);
+  return HWY_TARGET == HWY_AVX3_DL && (t == DType::bf16 || is_integer(t));
 }
 
 template <DType T, class Dots, int M, int P, bool kTwoSteps>
@@ -85,7 +85,7 @@ HWY_INLINE void tile_of(const LinearTile& t) {
   if constexpr (T == DType::f32) tile_f32<M, P>(t);
   else if constexpr (T == DType::bf16) tile_bf16<M, P, kTwoSteps>(t);
   else if constexpr (T == DType::fp8) tile_fp8<M, P>(t);
-  else if constexpr (sums_blocks<Dots>(T)) tile_blocks<Dots, T == DType::int4, M, P, kTwoSteps>(t);
+  else if constexpr (sums_blocks<Dots>(T)) tile_blocks<Dots, T, M, P, kTwoSteps>(t);
   else tile_int8<Dots, M, P, kTwoSteps>(t);
 }
 
@@ -118,6 +118,7 @@ void panels(LinearTile& t, int64_t last) {
   switch (t.op->w.dtype) {
     case DType::int8: return sweep<DType::int8, Dots, M>(t, last);
     case DType::int4: return sweep<DType::int4, Dots, M>(t, last);
+    case DType::q4_1: return sweep<DType::q4_1, Dots, M>(t, last);
     case DType::bf16: return sweep<DType::bf16, OtherDots, M>(t, last);
     case DType::fp8: return sweep<DType::fp8, OtherDots, M>(t, last);
     default: return sweep<DType::f32, OtherDots, M>(t, last);
@@ -173,8 +174,8 @@ int64_t packed_rows_of(DType t, int64_t m) {
 template <class Dots>
 void all_panels(const Linear& op, int64_t first, int64_t last, const PackedRows& x) {
   const int64_t m = op.x.rows, tiles = count_tiles<Dots>(op.w.dtype, m);
-  // Of int4, weights that several tiles fetch come in one step everywhere: with two the tiles' loads take 2 % longer than they save.
-  const bool two_steps = fetch_in_two_steps() && (tiles <= 1 || op.w.dtype != DType::int4);
+  // Of nibbles, weights that several tiles fetch come in one step everywhere: with two the tiles' loads take 2 % longer than they save.
+  const bool two_steps = fetch_in_two_steps() && (tiles <= 1 || !is_nibbles(op.w.dtype));
   const Ahead alone{ahead_bytes(x.q, m, panels_for<Dots>(op.w.dtype, static_cast<int>(tile_rows(m)))), kLine, true, two_steps};
   // With several row tiles, a chunk of weights that stays in the second-level cache meets all of them while each of them
   // fetches its share of the next chunk. A short one leaves little unfetched where it begins; many tiles' activations come
@@ -224,27 +225,32 @@ void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weig
 ActivationCodes activation_codes(DType weights) {
   return with_dots([&](auto dots) {
     using Dots = decltype(dots);
-    return weights == DType::int4 ? Dots::template Order<true>::kCodes : Dots::template Order<false>::kCodes;
+    return is_nibbles(weights) ? Dots::template Order<DType::int4>::kCodes : Dots::template Order<DType::int8>::kCodes;
   });
 }
 
 // Packed rows [first, last).
-template <class Dots, bool kInt4>
-void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q, int32_t* offsets, float* scales, int64_t first, int64_t last) {
-  using Order = typename Dots::template Order<kInt4>;
+template <class Dots, DType T>
+void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, const PackedRows& rows, int64_t first, int64_t last) {
+  using Order = typename Dots::template Order<T>;
   static_assert(Order::kCodes.bytes() == sizeof(typename Order::Code));
+  constexpr int32_t kZeroPoint = Dots::template kZeroPoint<T>;
   const int64_t blocks = round_up(k, kBlock) / kBlock;
-  each_tile<Dots>(kInt4 ? DType::int4 : DType::int8, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
+  auto* const codes = static_cast<typename Order::Code*>(const_cast<void*>(rows.q));
+  each_tile<Dots>(T, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     const int64_t wide = tile_rows(n);
     for (int64_t r = 0; r < wide; ++r) {
       if (packed + r < first || packed + r >= last) continue;
-      const auto place = [&](int64_t b) {
-        return static_cast<typename Order::Code*>(q) + (packed * blocks + b * wide + r) * Order::kPerBlock;
+      const auto place = [&](int64_t b) { return codes + (packed * blocks + b * wide + r) * Order::kPerBlock; };
+      const auto sums = [&] {
+        if constexpr (T == DType::q4_1) return ScaledSums{const_cast<float*>(rows.block_sums) + packed * blocks + r, wide};
+        else if constexpr (kZeroPoint != 0) return Offsets{kZeroPoint, const_cast<int32_t*>(rows.offsets) + packed * blocks + r, wide};
+        else return NoSums();
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
       const bool has = r < n;
-      quantise_row(x + (has ? row + r : 0) * stride, has ? k : 0, blocks, Order(), place, Dots::template kZeroPoint<kInt4>, wide,
-                   offsets + packed * blocks + r, scales + packed * Order::kCodes.scales(blocks) + r);
+      quantise_row(x + (has ? row + r : 0) * stride, has ? k : 0, blocks, Order(), place, sums(), wide,
+                   const_cast<float*>(rows.scale) + packed * Order::kCodes.scales(blocks) + r);
     }
   });
 }
@@ -252,8 +258,10 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, void* q
 void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, const PackedRows& rows, int64_t first, int64_t last) {
   with_dots([&](auto dots) {
     using Dots = decltype(dots);
-    (weights == DType::int4 ? quantise_rows<Dots, true> : quantise_rows<Dots, false>)(
-        x, stride, m, k, const_cast<void*>(rows.q), const_cast<int32_t*>(rows.offsets), const_cast<float*>(rows.scale), first, last);
+    const auto quantise_for = weights == DType::int8   ? quantise_rows<Dots, DType::int8>
+                              : weights == DType::int4 ? quantise_rows<Dots, DType::int4>
+                                                       : quantise_rows<Dots, DType::q4_1>;
+    quantise_for(x, stride, m, k, rows, first, last);
   });
 }
 
@@ -285,14 +293,14 @@ int64_t count_packed(const Linear& op) {
   return on_matrix_unit(op) ? op.x.rows : AERIE_DISPATCH(packed_rows)(op.w.dtype, op.x.rows);
 }
 
-// Of rows packed as integers, in whole lines.
+// Of rows packed as integers, in whole lines; of_blocks: their offsets, or block_sums: no weights have both.
 struct IntegerBytes {
-  int64_t codes, offsets, scales;
+  int64_t codes, of_blocks, scales;
   explicit IntegerBytes(const Linear& op) {
     const ActivationCodes of = activation_codes(op.w.dtype);
     const int64_t packed = count_packed(op), k = k_padded(op.w.dtype, op.w.cols), blocks = k / kBlock;
     codes = round_up(packed * k * of.bytes(), kLine);
-    offsets = round_up(packed * blocks * 4, kLine);
+    of_blocks = round_up(packed * blocks * 4, kLine);
     scales = round_up(packed * of.scales(blocks) * 4, kLine);
   }
 };
@@ -303,14 +311,15 @@ int64_t rows_bytes(const Linear& op) {
   if (on_matrix_unit(op)) return round_up(matrix_rows_bytes(op), kLine);
   if (!is_integer(op.w.dtype)) return round_up(count_packed(op) * op.w.cols * 4, kLine);
   const IntegerBytes bytes(op);
-  return bytes.codes + bytes.offsets + bytes.scales;
+  return bytes.codes + bytes.of_blocks + bytes.scales;
 }
 
 PackedRows rows_at(const Linear& op, char* memory) {
   if (on_matrix_unit(op)) return matrix_rows_at(op, memory);
   if (!is_integer(op.w.dtype)) return {static_cast<const float*>(reads_unpacked(op) ? op.x.data : memory)};
   const IntegerBytes bytes(op);
-  return {nullptr, memory, reinterpret_cast<int32_t*>(memory + bytes.codes), reinterpret_cast<float*>(memory + bytes.codes + bytes.offsets)};
+  char* const of_blocks = memory + bytes.codes;
+  return {nullptr, memory, reinterpret_cast<int32_t*>(of_blocks), reinterpret_cast<float*>(of_blocks + bytes.of_blocks), reinterpret_cast<float*>(of_blocks)};
 }
 
 void make_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last) {

@@ -15,7 +15,7 @@ struct PreparedRows {
 };
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch);
 
-// What prepare_rows makes of activations for weights of that type, int8 or int4, with the instruction set of now.
+// What prepare_rows makes of activations for weights of that type, int8, int4 or q4_1, with the instruction set of now.
 ActivationCodes activation_codes(DType weights);
 
 // Panels [first, last) of op.out.

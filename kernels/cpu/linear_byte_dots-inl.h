@@ -1,4 +1,4 @@
-// Products of int8 activations with a block of int8 or int4 weights where one instruction adds four of them to a sum: VNNI, or
+// Products of int8 activations with a block of int8, int4 or q4_1 weights where one instruction adds four of them to a sum: VNNI, or
 // ARM's dot product. In assembly, for its intrinsics want a compiler's option that no target of Highway 1.0.3 sets.
 #include <type_traits>
 
@@ -55,10 +55,10 @@ HWY_INLINE void add_dots(__m512i& sum, __m512i w, const int8_t* x) {  // the loa
 #endif
 #endif
 struct ByteDots {
-  template <bool kInt4>
+  template <DType T>
   using Order = Bytes;
-  template <bool kInt4>
-  static constexpr int32_t kZeroPoint = kInt4 ? 8 : kUnsigned ? 128 : 0;
+  template <DType T>
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : T == DType::int8 && kUnsigned ? 128 : 0;
   using D8 = hn::Repartition<uint8_t, D>;
   using Codes = hn::Vec<D8>;
 
@@ -76,23 +76,23 @@ struct ByteDots {
     }
   }
 
-  template <bool kInt4, bool kTwoSteps, int M, int P>
+  template <DType T, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     const D8 d8;
     const Codes low = hn::Set(d8, 15), sign = hn::Set(d8, kUnsigned ? 0x80 : 0);
-    AERIE_UNROLL for (int j = 0; j < (kInt4 ? 4 : 8); ++j) {
+    AERIE_UNROLL for (int j = 0; j < (is_nibbles(T) ? 4 : 8); ++j) {
       Codes bytes[P * kV], codes[P * kV];
       AERIE_UNROLL for (int p = 0; p < P; ++p) {
         AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
           const size_t i = p * kV + v;
           bytes[i] = hn::LoadU(d8, w + p * size + kLine * j + 4 * kN * v);
-          codes[i] = kInt4 ? hn::And(bytes[i], low) : hn::Xor(bytes[i], sign);
+          codes[i] = is_nibbles(T) ? hn::And(bytes[i], low) : hn::Xor(bytes[i], sign);
         }
       }
       add_group(codes, x + 4 * j, sum);
-      if constexpr (kInt4) {
+      if constexpr (is_nibbles(T)) {
         const hn::Repartition<uint16_t, D> d16;
         AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i)
           codes[i] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes[i]))), low);

@@ -1,4 +1,4 @@
-// Rows of activations rounded to integers, as the tiles for int8 and int4 weights read them (kernels/ops.h, ActivationCodes).
+// Rows of activations rounded to integers, as the tiles for int8, int4 and q4_1 weights read them (kernels/ops.h, ActivationCodes).
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -20,9 +20,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using VI = hn::Vec<hn::RebindToSigned<D>>;
 
-// Of weights, in a panel.
-template <bool kInt4>
-constexpr int64_t kBlockBytes = kInt4 ? kPanel * kBlock / 2 : kPanel * kBlock;
+// Of weights, in a panel; and halves that are their scales and minima.
+template <DType T>
+constexpr int64_t kBlockBytes = is_nibbles(T) ? kPanel * kBlock / 2 : kPanel * kBlock;
+template <DType T>
+constexpr int64_t kBlockHalves = T == DType::q4_1 ? 2 * kPanel : kPanel;
 
 // How the codes of a block of 32 activations lie: what holds one, how many of these a block takes, and how those from the j-th on
 // are put there, a vector of them or one.
@@ -103,12 +105,28 @@ HWY_INLINE Magnitudes magnitudes(const float* x, int64_t k) {
   return {hn::GetLane(hn::MaxOfLanes(di, most)), kSum ? SumLanes(sum) : 0.0f};
 }
 
-// k activations that share a scale, nearest even, and zeros behind them in what are `blocks`. Block b of their codes is put at
-// place(b), and, if the weights' codes are so much too large (zero_point), what takes that away from their sums at offsets[b * n].
-// Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its outputs are not finite either.
-template <class Order, class Place>
-HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const Order& order, const Place& place, int32_t zero_point,
-                               int64_t n, int32_t* offsets) {
+// What is kept of the sum of a block's codes: nothing; or, if the weights' codes are so much too large, what takes that away from their
+// sums of products; or, for weights that have a minimum, the sum of the activations themselves.
+struct NoSums {
+  HWY_INLINE void keep(int64_t, int32_t, float) const {}
+};
+struct Offsets {
+  int32_t zero_point;
+  int32_t* at;
+  int64_t apart;  // from block to block
+  HWY_INLINE void keep(int64_t b, int32_t sum, float) const { at[b * apart] = -zero_point * sum; }
+};
+struct ScaledSums {
+  float* at;
+  int64_t apart;
+  HWY_INLINE void keep(int64_t b, int32_t sum, float scale) const { at[b * apart] = static_cast<float>(sum) * scale; }
+};
+
+// k activations that share a scale, nearest even, and zeros behind them in what are `blocks`, of which the first is block `at` of the
+// row. The codes of block b are put at place(b). Returns the scale. What is not finite becomes zeros with a scale of NaN, so that its
+// outputs are not finite either.
+template <class Order, class Place, class Sums>
+HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t at, int64_t blocks, const Order& order, const Place& place, const Sums& of_codes) {
   const D d;
   const hn::RebindToSigned<D> di;
   constexpr auto lanes = static_cast<int64_t>(kN);
@@ -120,8 +138,9 @@ HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const 
   // Below 1e-34 the inverse would overflow, for codes of 16 bits; nothing to speak of is lost.
   const float inverse = finite && top > 1e-34f ? most / top : 0.0f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer, ties to even
+  const float step = finite ? top / most : NAN;
   const V scale = hn::Set(d, inverse), round = hn::Set(d, kRound);
-  for (int64_t first = 0, b = 0; b < blocks; first += kBlock, ++b) {
+  for (int64_t first = 0, b = at; b < at + blocks; first += kBlock, ++b) {
     auto* block = place(b);
     VI sums = hn::Zero(di);
     int32_t total = 0;
@@ -143,23 +162,20 @@ HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t blocks, const 
         total += code;
       }
     }
-    if (zero_point != 0) offsets[b * n] = -zero_point * (total + hn::GetLane(hn::SumOfLanes(di, sums)));
+    of_codes.keep(b, total + hn::GetLane(hn::SumOfLanes(di, sums)), step);
   }
-  return finite ? top / most : NAN;
+  return step;
 }
 
 // A row, whose scale or scales are put at scales[0], scales[n], ...
-template <class Order, class Place>
-void quantise_row(const float* x, int64_t k, int64_t blocks, const Order& order, const Place& place, int32_t zero_point, int64_t n,
-                  int32_t* offsets, float* scales) {
+template <class Order, class Place, class Sums>
+void quantise_row(const float* x, int64_t k, int64_t blocks, const Order& order, const Place& place, const Sums& of_codes, int64_t n, float* scales) {
   if constexpr (!Order::kCodes.by_block) {
-    *scales = quantise_part(x, k, blocks, order, place, zero_point, n, offsets);
+    *scales = quantise_part(x, k, 0, blocks, order, place, of_codes);
   } else {
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t left = k - b * kBlock;
-      const auto here = [&](int64_t) { return place(b); };
-      int32_t* offset = zero_point != 0 ? offsets + b * n : nullptr;
-      scales[b * n] = quantise_part(x + b * kBlock, left < kBlock ? left : kBlock, 1, order, here, zero_point, n, offset);
+      scales[b * n] = quantise_part(x + b * kBlock, left < kBlock ? left : kBlock, b, 1, order, place, of_codes);
     }
   }
 }

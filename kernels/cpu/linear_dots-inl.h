@@ -1,9 +1,9 @@
-// Products of activations, rounded to integers, with a block (32 k) of int8 or int4 weights, summed in int32: exact.
+// Products of activations, rounded to integers, with a block (32 k) of int8, int4 or q4_1 weights, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: row after row) with P panels whose blocks
 // are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. Order: how the
-// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as unsigned, so much too large (int8 + 128, or the
-// nibble), and the sums begin with the rows' offsets, which take away what that adds.
+// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as unsigned, so much too large (int8 + 128, or int4's
+// nibble; q4_1's are what they say), and the sums begin with the rows' offsets, which take away what that adds.
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -25,14 +25,14 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Row after row, panel after panel.
 template <class Block>
 struct OneByOne : Block {
-  template <bool kInt4, bool kTwoSteps, int M, int P>
+  template <DType T, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     AERIE_UNROLL for (int p = 0; p < P; ++p) {
-      for (int64_t j = 0; j < kBlockBytes<kInt4> / kLine; ++j)
+      for (int64_t j = 0; j < kBlockBytes<T> / kLine; ++j)
         AERIE_FETCH(kTwoSteps, w + p * size + kLine * j, w + p * size + ahead + j * rate);
       AERIE_UNROLL for (int m = 0; m < M; ++m)
-        Block::template add<kInt4>(w + p * size, x + m * kBlock, &sum[m][static_cast<size_t>(p) * kV]);
+        Block::template add<T>(w + p * size, x + m * kBlock, &sum[m][static_cast<size_t>(p) * kV]);
     }
   }
 };
@@ -44,10 +44,10 @@ using OtherDots = Pairs;
 #elif HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64
 // Products widened to 16 bits, sums of 4 lanes over groups of 4 k.
 struct Widened {
-  template <bool kInt4>
+  template <DType T>
   using Order = Bytes;
-  template <bool kInt4>
-  static constexpr int32_t kZeroPoint = kInt4 ? 8 : 0;
+  template <DType T>
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
 
   struct Sums {
     int32x4_t low = vdupq_n_s32(0), high = vdupq_n_s32(0);  // two sums a lane
@@ -58,7 +58,7 @@ struct Widened {
     HWY_INLINE int32x4_t total() const { return vpaddq_s32(low, high); }
   };
 
-  template <bool kInt4>
+  template <DType T>
   static HWY_INLINE void add(const uint8_t* w, const int8_t* x, VI* sum) {
     int8x16_t a[8];  // 4 activations, in every lane
     for (int j = 0; j < 8; ++j) {
@@ -70,8 +70,8 @@ struct Widened {
       Sums s;
       for (int j = 0; j < 4; ++j) {
         const uint8x16_t b = vld1q_u8(w + 64 * j + 16 * v);
-        if constexpr (kInt4) {
-          const uint8x16_t low = vandq_u8(b, vdupq_n_u8(15)), high = vshrq_n_u8(b, 4);  // 8 too much each
+        if constexpr (is_nibbles(T)) {
+          const uint8x16_t low = vandq_u8(b, vdupq_n_u8(15)), high = vshrq_n_u8(b, 4);
           s.add(vreinterpretq_s8_u8(low), a[j], vreinterpretq_s8_u8(high), a[j + 4]);
         } else {
           s.add(vreinterpretq_s8_u8(b), a[j], vreinterpretq_s8_u8(vld1q_u8(w + 64 * (j + 4) + 16 * v)), a[j + 4]);
@@ -84,20 +84,19 @@ struct Widened {
 using OtherDots = OneByOne<Widened>;
 #else
 struct Scalar {
-  template <bool kInt4>
+  template <DType T>
   using Order = Bytes;
-  template <bool kInt4>
-  static constexpr int32_t kZeroPoint = 0;
+  template <DType T>
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
 
-  template <bool kInt4>
+  template <DType T>
   static HWY_INLINE void add(const uint8_t* w, const int8_t* x, VI* sum) {
     HWY_ALIGN int32_t lanes[kPanel] = {};
-    for (int j = 0; j < (kInt4 ? 4 : 8); ++j)
+    for (int j = 0; j < (is_nibbles(T) ? 4 : 8); ++j)
       for (int l = 0; l < kPanel; ++l)
         for (int i = 0; i < 4; ++i) {
           const uint8_t b = w[64 * j + 4 * l + i];
-          if constexpr (kInt4)
-            lanes[l] += x[4 * j + i] * (static_cast<int32_t>(b & 15) - 8) + x[16 + 4 * j + i] * (static_cast<int32_t>(b >> 4) - 8);
+          if constexpr (is_nibbles(T)) lanes[l] += x[4 * j + i] * (b & 15) + x[16 + 4 * j + i] * (b >> 4);
           else lanes[l] += x[4 * j + i] * static_cast<int32_t>(static_cast<int8_t>(b));
         }
     const hn::RebindToSigned<D> di;

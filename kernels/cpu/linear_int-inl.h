@@ -1,4 +1,4 @@
-// Tiles of Linear for int8 and int4 weights.
+// Tiles of Linear for int8, int4 and q4_1 weights.
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -20,9 +20,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Where a tile reads: block after block, ascending.
-template <class Dots, bool kInt4, int M, int P>
+template <class Dots, DType T, int M, int P>
 struct BlockCursor {
-  using Order = typename Dots::template Order<kInt4>;
+  using Order = typename Dots::template Order<T>;
   const Ahead& fetch;
   const int64_t size, turn;
   const uint8_t* w;
@@ -30,7 +30,7 @@ struct BlockCursor {
   int64_t ahead;
 
   HWY_INLINE BlockCursor(const LinearTile& t, int64_t blocks)
-      : fetch(t.ahead), size(blocks * kBlockBytes<kInt4>), turn(t.ahead.turn(size) / (kBlockBytes<kInt4> / kLine)),
+      : fetch(t.ahead), size(blocks * kBlockBytes<T>), turn(t.ahead.turn(size) / (kBlockBytes<T> / kLine)),
         w(static_cast<const uint8_t*>(t.op->w.data) + t.panel * size),
         x(static_cast<const typename Order::Code*>(t.x->q) + t.packed * blocks * Order::kPerBlock), ahead(t.ahead.offset) {}
   HWY_INLINE void enter(int64_t block) {
@@ -38,8 +38,8 @@ struct BlockCursor {
   }
   HWY_INLINE void leave() {
     // The prefetches of a block are relative to it; at the full rate they move with it.
-    ahead += kBlockBytes<kInt4> / kLine * (fetch.rate - kLine);
-    w += kBlockBytes<kInt4>;
+    ahead += kBlockBytes<T> / kLine * (fetch.rate - kLine);
+    w += kBlockBytes<T>;
     x += M * Order::kPerBlock;
   }
 };
@@ -49,13 +49,13 @@ template <class Dots, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_int8(const LinearTile& t) {
   const D d;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
-  BlockCursor<Dots, false, M, P> at(t, blocks);
+  BlockCursor<Dots, DType::int8, M, P> at(t, blocks);
   VI sum[M][P * kV];
   AERIE_UNROLL for (auto& row : sum)
     AERIE_UNROLL for (auto& s : row) s = hn::Zero(hn::RebindToSigned<D>());
   for (int64_t b = 0; b < blocks; ++b, at.leave()) {
     at.enter(b);
-    Dots::template add_block<false, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, at.fetch.rate, sum);
+    Dots::template add_block<DType::int8, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, at.fetch.rate, sum);
   }
   const float* row_scales = t.x->scale + t.packed;
   const float* scales = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
@@ -81,6 +81,7 @@ class Totals {
   HWY_INLINE void add(int m, size_t j, VI sum, V scale) {
     set(m, j, hn::MulAdd(hn::ConvertTo(D(), sum), scale, get(m, j)));
   }
+  HWY_INLINE void add_minimum(int m, size_t j, V minimum, V block_sum) { set(m, j, hn::MulAdd(block_sum, minimum, get(m, j))); }
   HWY_INLINE void scale(int m, size_t j, V by) { set(m, j, hn::Mul(get(m, j), by)); }
   HWY_INLINE void added() {
     if constexpr (kInMemory) asm volatile("" : : "r"(memory_) : "memory");
@@ -104,38 +105,44 @@ class Totals {
   V registers_[kInMemory ? 1 : M][kInMemory ? 1 : kWidth];
 };
 
-// An integer sum for each block, times the row's scale of it (for int4 times the weights', first), in one FMA chain over the blocks
-// ascending; int8's times the scale of the weights' row.
-template <class Dots, bool kInt4, int M, int P, bool kTwoSteps>
+// An integer sum for each block, times the row's scale of it (for int4 and q4_1 times the weights', first), in one FMA chain over the
+// blocks ascending, in which each of q4_1 is followed by the sum of the block's activations times the weights' minimum; int8's times the
+// scale of the weights' row.
+template <class Dots, DType T, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_blocks(const LinearTile& t) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<hwy::float16_t, D> d16;
-  constexpr bool kOffsets = Dots::template kZeroPoint<kInt4> != 0;
+  constexpr bool kOffsets = Dots::template kZeroPoint<T> != 0;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
-  const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kPanel;  // int4's
+  const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kBlockHalves<T>;  // of nibbles
   const float* row_scales = t.x->scale + t.packed * blocks;
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
-  constexpr int64_t kScaleShare = kBlockBytes<true> / (kPanel * 2);  // scales are fetched as far ahead as their weights
+  const float* block_sums = t.x->block_sums + t.packed * blocks;
+  constexpr int64_t kScaleShare = kBlockBytes<T> / (kBlockHalves<T> * 2);  // scales are fetched as far ahead as their weights
   Totals<M, P> total;
-  BlockCursor<Dots, kInt4, M, P> at(t, blocks);
+  BlockCursor<Dots, T, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave()) {
     at.enter(b);
     VI sum[M][P * kV];
     AERIE_UNROLL for (int m = 0; m < M; ++m)
       AERIE_UNROLL for (auto& s : sum[m]) s = kOffsets ? hn::Set(di, offsets[m]) : hn::Zero(di);
-    Dots::template add_block<kInt4, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
-    if constexpr (kInt4) {
+    Dots::template add_block<T, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
+    if constexpr (is_nibbles(T)) {
       AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
-        const hwy::float16_t* of_panel = scales + static_cast<int64_t>(p) * blocks * kPanel;
+        const hwy::float16_t* of_panel = scales + static_cast<int64_t>(p) * blocks * kBlockHalves<T>;
         AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
           const V scale = hn::PromoteTo(d, hn::Load(d16, of_panel + v * kN));
-          AERIE_UNROLL for (int m = 0; m < M; ++m)
+          const V minimum = T == DType::q4_1 ? hn::PromoteTo(d, hn::Load(d16, of_panel + kPanel + v * kN)) : hn::Zero(d);
+          AERIE_UNROLL for (int m = 0; m < M; ++m) {
+            if (T == DType::q4_1) asm volatile("" : : : "memory");  // no registers for both rows of numbers: they are loaded when added
             total.add(m, p * kV + v, sum[m][p * kV + v], hn::Mul(scale, hn::Set(d, row_scales[m])));
+            if constexpr (T == DType::q4_1) total.add_minimum(m, p * kV + v, minimum, hn::Set(d, block_sums[m]));
+          }
         }
       }
-      scales += kPanel;
+      scales += kBlockHalves<T>;
     } else {
       AERIE_UNROLL for (int m = 0; m < M; ++m) {
         const V scale = hn::Set(d, row_scales[m]);
@@ -144,9 +151,10 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
     }
     row_scales += M;
     if (kOffsets) offsets += M;
+    if (T == DType::q4_1) block_sums += M;
     total.added();
   }
-  if constexpr (!kInt4) {
+  if constexpr (T == DType::int8) {
     const float* of_rows = static_cast<const float*>(t.op->w.scales) + t.panel * kPanel;
     AERIE_UNROLL for (size_t j = 0; j < P * kV; ++j)
       AERIE_UNROLL for (int m = 0; m < M; ++m) total.scale(m, j, hn::Load(d, of_rows + j * kN));

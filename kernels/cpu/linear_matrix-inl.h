@@ -1,12 +1,12 @@
-// Linear for bf16, int8 and int4 weights where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
+// Linear for bf16, int8, int4 and q4_1 weights where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
 // what the unit wants on its right side: 16 of them are a tile.
 //
-// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 as there, bit for bit. bf16: activations are two
+// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 and q4_1 as there, bit for bit. bf16: activations are two
 // bf16, the nearest and what is left of it (relative error up to 2^-18, but for the smallest and largest of f32, which become 0 and no
 // number); for every 32 k ascending, of the first and then of the second, the chains of even and of odd k from zero, k ascending, and
 // sum + (even + odd).
 #include "hwy/highway.h"
-#include "kernels/cpu/matrix_int4-inl.h"
+#include "kernels/cpu/matrix_nibbles-inl.h"
 #include "kernels/cpu/matrix_rows-inl.h"
 #include "kernels/cpu/matrix_tile-inl.h"
 
@@ -155,21 +155,21 @@ void matrix_panels_of(Tiles& tiles, const Linear& op, int64_t first, int64_t las
 }
 
 // Panel after panel: some blocks of it are unpacked and meet all rows, while the next are unpacked.
-template <class Tiles>
-void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
+template <class Tiles, DType T>
+void matrix_panels_nibbles(Tiles& tiles, const Linear& op, int64_t first, int64_t last, const PackedRows& x, float* sums) {
   constexpr int64_t kAtOnce = 16;
-  const int64_t m = op.x.rows, height = tile_height(m), blocks = k_padded(DType::int4, op.w.cols) / kBlock;
-  const int64_t row_bytes = matrix_row_bytes(DType::int4, op.w.cols), tile_bytes = height * kLine;
-  alignas(64) uint8_t codes[2][kAtOnce * kBlockBytes<false>];
+  const int64_t m = op.x.rows, height = tile_height(m), blocks = k_padded(T, op.w.cols) / kBlock;
+  const int64_t row_bytes = matrix_row_bytes(T, op.w.cols), tile_bytes = height * kLine;
+  alignas(64) uint8_t codes[2][kAtOnce * kBlockBytes<DType::int8>];
   int now = 0;
   const auto unpacking = [&](int64_t panel, int64_t b) {  // blocks from b on, to where they wait for their turn
-    const auto* w = static_cast<const uint8_t*>(op.w.data) + (panel * blocks + b) * kBlockBytes<true>;
+    const auto* w = static_cast<const uint8_t*>(op.w.data) + (panel * blocks + b) * kBlockBytes<T>;
     return Unpacking{w, codes[1 - now], panel >= last ? 0 : blocks - b < kAtOnce ? blocks - b : kAtOnce};
   };
   const Unpacking start = unpacking(first, 0);
-  for (int64_t b = 0; b < start.blocks; ++b) start.one(tiles, b);
+  for (int64_t b = 0; b < start.blocks; ++b) start.one<T>(tiles, b);
   for (int64_t panel = first; panel < last; ++panel) {
-    const auto* scales = static_cast<const hwy::float16_t*>(op.w.scales) + panel * blocks * kPanel;
+    const auto* scales = static_cast<const hwy::float16_t*>(op.w.scales) + panel * blocks * kBlockHalves<T>;
     for (int64_t b = 0; b < blocks; b += kAtOnce) {
       now = 1 - now;
       const int64_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
@@ -177,9 +177,9 @@ void matrix_panels_int4(Tiles& tiles, const Linear& op, int64_t first, int64_t l
       if (b + n == blocks) fetch_outputs(tiles, op, 0, m, panel, 1);
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
-        const float* row_scales = x.scale + row * (round_up(op.w.cols, kLine) / kBlock) + b * height;
-        matrix_tile_int4(tiles, rows, tile_bytes, row_scales, height, codes[now], scales + b * kPanel, n, b == 0, sums + row * kPanel,
-                         row + height < m ? Unpacking{} : next);
+        const int64_t of_rows = row * (round_up(op.w.cols, kLine) / kBlock) + b * height;
+        matrix_tile_nibbles<T>(tiles, rows, tile_bytes, x.scale + of_rows, x.block_sums + of_rows, height, codes[now], scales + b * kBlockHalves<T>,
+                               n, b == 0, sums + row * kPanel, row + height < m ? Unpacking{} : next);
       }
     }
     finish({&op, &x, 0, m, 0, panel, {}}, 1, sums);
@@ -192,7 +192,7 @@ typename Tiles::Shapes shapes_for(DType weights, int64_t m) {
   typename Tiles::Shapes s;
   const int64_t height = stacked(weights, m) ? 2 * m : tile_height(m);
   for (int i = 0; i < 8; ++i) s.row_bytes[i] = kLine, s.rows[i] = static_cast<uint8_t>(i < 6 ? height : kSide);
-  if (weights == DType::int4) s.row_bytes[4] = kBlock, s.rows[6] = kBlock / 4;
+  if (is_nibbles(weights)) s.row_bytes[4] = kBlock, s.rows[6] = kBlock / 4;
   return s;
 }
 
@@ -205,7 +205,8 @@ void all_matrix_panels(const Linear& op, int64_t first, int64_t last, const Pack
   Tiles tiles(shapes_for<Tiles>(type, m));
   if (type == DType::bf16) matrix_panels_of<Tiles, DType::bf16>(tiles, op, first, last, x, sums);
   else if (type == DType::int8) matrix_panels_of<Tiles, DType::int8>(tiles, op, first, last, x, sums);
-  else matrix_panels_int4(tiles, op, first, last, x, sums);
+  else if (type == DType::int4) matrix_panels_nibbles<Tiles, DType::int4>(tiles, op, first, last, x, sums);
+  else matrix_panels_nibbles<Tiles, DType::q4_1>(tiles, op, first, last, x, sums);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -9,10 +9,10 @@ namespace aerie::kernels::cpu {
 constexpr int64_t kSide = 16;                  // rows of a tile
 constexpr int64_t kTileBytes = kSide * kLine;  // of one with all of them
 constexpr int64_t kLeastMatrixCols = 64;       // of bf16: below, what two bf16 lose of an activation is more than the sum's rounding
-constexpr int64_t kLeastInt4Rows = 13;         // of int4: fewer are faster without
+constexpr int64_t kLeastNibbleRows = 13;       // of int4, q4_1: fewer are faster without
 
 // Parts that an activation is cut into: two bf16, or the high and the low byte of a code.
-constexpr int64_t matrix_parts(DType weights) { return weights == DType::int4 ? 1 : 2; }
+constexpr int64_t matrix_parts(DType weights) { return is_nibbles(weights) ? 1 : 2; }
 // Each has a sum of its own, in the place of a second tile of rows.
 constexpr bool sums_apart(DType weights) { return weights == DType::int8; }
 // Of few rows both lie in one tile, the second behind the first.
@@ -32,7 +32,7 @@ constexpr int64_t matrix_steps_at_once(DType weights, int64_t m) {
 // meanwhile: as many as a task may take time for.
 constexpr int64_t kMostLotPanels = 16;
 constexpr int64_t matrix_panels_at_once(DType weights, int64_t m, int64_t k) {
-  if (weights == DType::int4) return 1;
+  if (is_nibbles(weights)) return 1;
   if (m <= group_rows(weights)) return sum_tiles(weights, m) == 1 ? 4 : 2;
   if (data_bytes(weights, Layout::panel16, kPanel, k) / kTileBytes <= matrix_steps_at_once(weights, m)) return 2;
   const int64_t most = (32 << 20) / (kPanel * k * m) / 2 * 2;
@@ -49,13 +49,14 @@ constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {
   return matrix_parts(weights) * round_up(weights == DType::bf16 ? 2 * k : k, kLine);
 }
 
-// Scales of packed rows: int8's, one a row; int4's, [tile][block][row], and some behind them that a tile of fewer rows reads.
+// Scales of packed rows: int8's, one a row; int4's and q4_1's, [tile][block][row], and some behind them that a tile of fewer rows reads.
+// Of q4_1 as many sums of blocks lie behind them.
 constexpr int64_t matrix_row_scales(DType weights, int64_t m, int64_t k) {
-  return weights == DType::int4 ? round_up(m, tile_height(m)) * (round_up(k, kLine) / kBlock) + kSide : m;
+  return is_nibbles(weights) ? round_up(m, tile_height(m)) * (round_up(k, kLine) / kBlock) + kSide : m;
 }
 
 // About how much faster many rows are than without the unit.
-constexpr int64_t matrix_speed(DType weights) { return weights == DType::int4 ? 1 : weights == DType::int8 ? 2 : 4; }
+constexpr int64_t matrix_speed(DType weights) { return is_nibbles(weights) ? 1 : weights == DType::int8 ? 2 : 4; }
 
 // Of floats the number of rows has no say: their sums have another order here.
 bool on_matrix_unit(const Linear& op);

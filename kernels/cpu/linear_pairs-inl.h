@@ -1,4 +1,4 @@
-// Products of rounded activations with a block of int8 or int4 weights on an x86 CPU without VNNI, whose instructions multiply
+// Products of rounded activations with a block of int8, int4 or q4_1 weights on an x86 CPU without VNNI, whose instructions multiply
 // bytes or words and add up pairs of products.
 #include <type_traits>
 
@@ -49,19 +49,19 @@ HWY_INLINE Raw broadcast(const void* x) {  // 4 codes of 8 bits, or 2 of 16, in 
 struct Pairs {
   // int8 weights: pairs of products of bytes would not fit 16 bits unless the activations had but seven, and adding them up in 32
   // takes a multiplication more. Two multiplications of words take as long, for activations of 16 bits.
-  template <bool kInt4>
-  using Order = std::conditional_t<kInt4, Bytes, PairedWords>;
-  template <bool kInt4>
-  static constexpr int32_t kZeroPoint = kInt4 ? 8 : 0;
+  template <DType T>
+  using Order = std::conditional_t<is_nibbles(T), Bytes, PairedWords>;
+  template <DType T>
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
   using D8 = hn::Repartition<uint8_t, D>;
   using D16 = hn::Repartition<int16_t, D>;
   using V8 = hn::Vec<D8>;
   using V16 = hn::Vec<D16>;
 
-  template <bool kInt4, bool kTwoSteps, int M, int P>
-  static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const typename Order<kInt4>::Code* x, int64_t ahead, int64_t rate,
+  template <DType T, bool kTwoSteps, int M, int P>
+  static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const typename Order<T>::Code* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
-    if constexpr (kInt4) add_int4<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
+    if constexpr (is_nibbles(T)) add_nibbles<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
     else if constexpr (M == 1) add_int8_to_one<kTwoSteps, P>(w, size, x, ahead, rate, sum[0]);
     else add_int8<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
   }
@@ -94,9 +94,9 @@ struct Pairs {
     }
   }
 
-  // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. The offsets take 8 away.
+  // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. Of int4 the offsets take 8 away.
   template <bool kTwoSteps, int M, int P>
-  static HWY_INLINE void add_int4(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate, VI (&sum)[M][P * kV]) {
+  static HWY_INLINE void add_nibbles(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate, VI (&sum)[M][P * kV]) {
     const V8 low = hn::Set(D8(), 15);
     V8 codes[P * kV];
     V16 acc[M][P * kV];

@@ -49,27 +49,35 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
     }
 }
 
-// The same as codes, each in bytes: [tile's columns][part][row][64]. scales: matrix_row_scales.
-template <class Order>
-void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales) {
+// The same as codes, each in bytes: [tile's columns][part][row][64]. scales: matrix_row_scales. of_codes(row): what is kept of their
+// sums.
+template <class Order, class SumsOf>
+void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales,
+                       const SumsOf& of_codes) {
   constexpr int64_t parts = Order::kPerBlock / kBlock;
   for (int64_t m = 0; m < rows; ++m) {
     const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * parts * n + m) * kLine + b % 2 * kBlock); };
-    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, 0, n, nullptr, scales + m);
+    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, of_codes(m), n, scales + m);
   }
 }
 
 // Rows [first, last) of an op, tile after tile. What lies behind the last one is multiplied with the others, and nobody looks at it.
-inline void pack_all_matrix_rows(const Linear& op, char* out, float* scales, int64_t first, int64_t last) {
-  const int64_t k = op.w.cols, height = tile_height(op.x.rows), bytes = matrix_row_bytes(op.w.dtype, k);
+inline void pack_all_matrix_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last) {
+  const DType type = op.w.dtype;
+  const int64_t k = op.w.cols, height = tile_height(op.x.rows), bytes = matrix_row_bytes(type, k), blocks = round_up(k, kLine) / kBlock;
+  auto* const out = static_cast<char*>(const_cast<void*>(rows.q));
+  auto *const scales = const_cast<float*>(rows.scale), *const block_sums = const_cast<float*>(rows.block_sums);
+  const auto no_sums = [](int64_t) { return NoSums(); };
   for (int64_t row = first, end; row < last; row = end) {
-    const int64_t in_tile = row % height, tile = row - in_tile;
+    const int64_t in_tile = row % height, tile = row - in_tile, of_blocks = tile * blocks + in_tile;
     end = tile + height < last ? tile + height : last;
     const float* x = static_cast<const float*>(op.x.data) + row * op.x.stride;
     char* to = out + tile * bytes + in_tile * kLine;
-    if (op.w.dtype == DType::bf16) pack_matrix_floats(x, op.x.stride, end - row, height, k, to);
-    else if (op.w.dtype == DType::int8) pack_matrix_codes(x, op.x.stride, end - row, height, k, HighAndLow{height * kLine}, to, scales + row);
-    else pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + tile * (round_up(k, kLine) / kBlock) + in_tile);
+    const auto sums = [&](int64_t m) { return ScaledSums{block_sums + of_blocks + m, height}; };
+    if (type == DType::bf16) pack_matrix_floats(x, op.x.stride, end - row, height, k, to);
+    else if (type == DType::int8) pack_matrix_codes(x, op.x.stride, end - row, height, k, HighAndLow{height * kLine}, to, scales + row, no_sums);
+    else if (type == DType::int4) pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
+    else pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
   }
 }
 

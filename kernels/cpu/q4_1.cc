@@ -42,15 +42,15 @@ struct Grid {
   float scale, min;
 };
 
-// To within what bf16 loses of such weights.
-bool on_grid(const Weights& w, Grid g) {
-  constexpr float kApart = 1.0f / 32;  // of a step
+// How far the farthest weight is from its level; beyond `enough`, whatever is.
+float farthest(const Weights& w, Grid g, float enough) {
   const float inverse = 1 / g.scale;
+  float most = 0;
   for (const float v : w.value) {
-    const float code = nearest_code(v, g.min, inverse);
-    if (std::fabs(g.scale * code + g.min - v) > kApart * g.scale) return false;
+    most = std::max(most, std::fabs(g.scale * nearest_code(v, g.min, inverse) + g.min - v));
+    if (most > enough) break;
   }
-  return true;
+  return most;
 }
 
 // The lowest level that is a half, or else is nearest to one. Levels below those that are used may serve.
@@ -63,13 +63,20 @@ float round_minimum(const Weights& w, float scale, int steps) {
   return best;
 }
 
+// A grid that all weights lie on, to within what bf16 loses of them. Of those whose steps are parts of others', all of which serve, the one
+// that halves keep best.
 std::optional<Grid> find_grid(const Weights& w) {
-  for (int steps = 1; steps <= static_cast<int>(kMostCode); ++steps) {
+  constexpr float kApart = 1.0f / 32;  // of a step
+  std::optional<Grid> best;
+  float least = INFINITY;
+  for (int steps = 1; steps <= static_cast<int>(kMostCode) && least > 0; ++steps) {
     const float step = (w.high - w.low) / static_cast<float>(steps), scale = from_half(to_half(step));
-    if (!(scale > 0)) return std::nullopt;
-    if (on_grid(w, {step, w.low})) return Grid{scale, round_minimum(w, scale, steps)};
+    if (!(scale > 0)) break;
+    if (farthest(w, {step, w.low}, kApart * step) > kApart * step) continue;
+    const Grid rounded{scale, round_minimum(w, scale, steps)};
+    if (const float lost = farthest(w, rounded, least); lost < least) best = rounded, least = lost;
   }
-  return std::nullopt;
+  return best;
 }
 
 // Sums in lanes of their own, so that a compiler may make them at once; added up in one order.
@@ -120,8 +127,10 @@ Grid fit_grid(const Weights& w) {
 Q4_1Block quantise_q4_1(const float* w, int64_t n) {
   const Weights weights(w, n);
   Q4_1Block out;
-  if (!(weights.high > weights.low)) {
+  if (!(weights.high > weights.low)) {  // one value: what a half loses of it takes another
     out.min = to_half(weights.low);
+    out.scale = to_half(weights.low - from_half(out.min));
+    std::fill_n(out.codes, kBlock, uint8_t{1});
     return out;
   }
   const std::optional<Grid> found = find_grid(weights);

@@ -16,7 +16,7 @@ tiles, code, bad = 0, None, []
 
 
 def judge(name, code):
-    """The shortest loop with at least half of the products of the one with most: what runs for every k."""
+    """The shortest loop with at least a third of the products of the one with most: what runs for every k."""
     at = {address: i for i, (address, _) in enumerate(code)}
     loops = []
     for i, (_, line) in enumerate(code):
@@ -28,9 +28,9 @@ def judge(name, code):
     most = max((products for products, _ in loops), default=0)
     if most == 0:
         sys.exit(f"{name}: no loop with products: this script does not know the code any more")
-    products, body = min((loop for loop in loops if 2 * loop[0] >= most), key=lambda loop: len(loop[1]))
+    products, body = min((loop for loop in loops if 3 * loop[0] >= most), key=lambda loop: len(loop[1]))
     moved = sum(bool(ON_STACK.search(text)) for text in body)
-    if 16 * moved > products:
+    if 12 * moved > products:  # of 24, one product that waits there
         bad.append(f"{name}: {moved} vectors on the stack beside {products} products")
 
 

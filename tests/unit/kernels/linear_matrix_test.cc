@@ -19,7 +19,7 @@ namespace aerie::kernels::linear_matrix_test {
 using namespace aerie::kernels::test;
 using aerie::test::EmulatedTiles;
 
-constexpr DType kTypes[] = {DType::bf16, DType::int8, DType::int4};
+constexpr DType kTypes[] = {DType::bf16, DType::int8, DType::int4, DType::q4_1};
 struct Shape {
   int64_t n, k;
 };
@@ -43,11 +43,10 @@ struct Weights {
 Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
   Floats out(static_cast<size_t>(rows * w.tensor.rows));
   const Linear op{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)};
-  std::vector<char> packed(static_cast<size_t>(round_up(rows, cpu::tile_height(rows)) * cpu::matrix_row_bytes(w.tensor.dtype, w.tensor.cols)));
-  Floats scales(static_cast<size_t>(cpu::matrix_row_scales(w.tensor.dtype, rows, w.tensor.cols)));
+  std::vector<char> packed(static_cast<size_t>(cpu::matrix_rows_bytes(op)));
+  const cpu::PackedRows rows_of = cpu::matrix_rows_at(op, packed.data());
   for (const auto& [first, last] : {std::pair<int64_t, int64_t>{rows / 3, rows}, {0, rows / 3}})  // as threads share it, in mid-tile
-    cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, packed.data(), scales.data(), first, last);
-  const cpu::PackedRows rows_of{nullptr, reinterpret_cast<int8_t*>(packed.data()), nullptr, scales.data()};
+    cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, rows_of, first, last);
   Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows, w.tensor.cols) / 4 + 16));
   float* sums = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64 / 4;
   const int64_t panels = round_up(w.tensor.rows, kPanel) / kPanel;
@@ -96,13 +95,13 @@ TEST(LinearMatrix, Bfloat16AddsUpInTheOrderThatItSays) {
   }
 }
 
-// int8 has the bits of machines without VNNI, int4 those of machines without the unit: there are more of these, and its texts are
-// theirs. (Of int4 the emulation has the chains of the target that this file is compiled for, fused or not.)
+// int8 has the bits of machines without VNNI, int4 and q4_1 those of machines without the unit: there are more of these, and its texts
+// are theirs. (Of these two the emulation has the chains of the target that this file is compiled for, fused or not.)
 TEST(LinearMatrix, IntegersHaveTheBitsOfOtherInstructionSets) {
   int compared = 0;
   each_isa([&](const Isa& isa) {
     if (isa.matrix_unit) return;
-    for (const DType t : {DType::int8, DType::int4}) {
+    for (const DType t : {DType::int8, DType::int4, DType::q4_1}) {
       if (t == DType::int8 ? cpu::activation_codes(t).by_block : isa.target != HWY_TARGET) continue;
       for (const Shape& s : kShapes) {
         const Weights w(s, t, 3);
@@ -131,31 +130,36 @@ void expect_same_without_the_unit(const Weights& w, const Floats& x, int64_t row
   EXPECT_TRUE(same_bits(out[0], out[1])) << rows << " rows of " << w.tensor.cols << ", of " << size;
 }
 
-TEST(LinearMatrix, TheUnitGivesInt4TheBitsThatItHasWithout) {
+TEST(LinearMatrix, TheUnitGivesNibblesTheBitsThatTheyHaveWithout) {
   if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
-  for (const Shape& s : kShapes) {
-    const Weights w(s, DType::int4, 13);
-    for (const float size : {1.0f, 1e30f, 1e-33f, 1e-36f, 1e-37f})
-      for (const int64_t m : {cpu::kLeastInt4Rows, int64_t{16}, int64_t{17}, kRows}) {
-        Floats x = random_floats(static_cast<size_t>(m * s.k), 14, size);
-        x[0] = 0;
-        expect_same_without_the_unit(w, x, m, size);
-      }
-  }
+  for (const DType t : {DType::int4, DType::q4_1})
+    for (const Shape& s : kShapes) {
+      SCOPED_TRACE(static_cast<int>(t));
+      const Weights w(s, t, 13);
+      for (const float size : {1.0f, 1e30f, 1e-33f, 1e-36f, 1e-37f})
+        for (const int64_t m : {cpu::kLeastNibbleRows, int64_t{16}, int64_t{17}, kRows}) {
+          Floats x = random_floats(static_cast<size_t>(m * s.k), 14, size);
+          x[0] = 0;
+          expect_same_without_the_unit(w, x, m, size);
+        }
+    }
 }
 
 // Sums so large that they and a scale have more bits than a float: here it matters that the chain is fused, and its order.
-TEST(LinearMatrix, LargeSumsOfInt4AreAddedUpAsWithoutTheUnit) {
+TEST(LinearMatrix, LargeSumsOfNibblesAreAddedUpAsWithoutTheUnit) {
   if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
   constexpr int64_t n = 48, k = 2048, m = 16;
-  const Weights w({n, k}, DType::int4, 11);
-  for (int64_t i = 0; i < data_bytes(DType::int4, Layout::panel16, n, k); ++i) {
-    auto& code = static_cast<uint8_t*>(w.tensor.data)[i];
-    code = static_cast<uint8_t>((code & 0x80 ? 0xf0 : 0x00) | (code & 8 ? 0x0f : 0x00));  // 7 or -8
+  for (const DType t : {DType::int4, DType::q4_1}) {
+    SCOPED_TRACE(static_cast<int>(t));
+    const Weights w({n, k}, t, 11);
+    for (int64_t i = 0; i < data_bytes(t, Layout::panel16, n, k); ++i) {
+      auto& code = static_cast<uint8_t*>(w.tensor.data)[i];
+      code = static_cast<uint8_t>((code & 0x80 ? 0xf0 : 0x00) | (code & 8 ? 0x0f : 0x00));  // the largest and the smallest
+    }
+    Floats x(m * k);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = i % 97 == 0 ? 0.3f : 1.0f;
+    expect_same_without_the_unit(w, x, m, 1);
   }
-  Floats x(m * k);
-  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 97 == 0 ? 0.3f : 1.0f;
-  expect_same_without_the_unit(w, x, m, 1);
 }
 
 TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
@@ -183,7 +187,7 @@ TEST(LinearMatrix, PartsOfKChangeNoBits) {
   }
 }
 
-// Of int4 the emulation has the chains of another target (above), if this file is compiled for one.
+// Of nibbles the emulation has the chains of another target (above), if this file is compiled for one.
 TEST(LinearMatrix, TheEmulationHasTheBitsOfTheUnit) {
   if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
   for (const Shape& s : kShapes)

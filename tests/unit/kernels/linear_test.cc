@@ -11,7 +11,7 @@
 namespace aerie::kernels::linear_test {
 using namespace aerie::kernels::test;
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -52,7 +52,17 @@ float half(uint16_t h) {
   return h & 0x8000 ? -v : v;
 }
 
-// The packed element straight from the layout in tensor.h.
+// What a block of q4_1 has, straight from the layout in tensor.h.
+struct Grid {
+  float scale, min;
+};
+Grid grid_of(const Packed& p, int64_t row, int64_t col) {
+  const int64_t blocks = k_padded(p.type, p.k) / 32;
+  const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data()) + (row / 16 * blocks + col / 32) * 32 + row % 16;
+  return {half(h[0]), half(h[16])};
+}
+
+// The packed element, too.
 float element(const Packed& p, int64_t row, int64_t col) {
   const int64_t panel = row / 16, l = row % 16, kp = k_padded(p.type, p.k), blocks = kp / 32;
   const auto* bytes = reinterpret_cast<const uint8_t*>(p.data.data());
@@ -78,20 +88,35 @@ float element(const Packed& p, int64_t row, int64_t col) {
     default: {
       const int64_t in = col % 32, j = in % 16 / 4, i = in % 4;
       const uint8_t b = bytes[(((panel * blocks + col / 32) * 4 + j) * 16 + l) * 4 + i];
-      const int q = (in < 16 ? b & 15 : b >> 4) - 8;
-      return static_cast<float>(q) * half(h[(panel * blocks + col / 32) * 16 + l]);
+      const int q = in < 16 ? b & 15 : b >> 4;
+      if (p.type == DType::q4_1) {
+        const Grid g = grid_of(p, row, col);
+        return static_cast<float>(q) * g.scale + g.min;
+      }
+      return static_cast<float>(q - 8) * half(h[(panel * blocks + col / 32) * 16 + l]);
     }
   }
 }
 
-// What an output must be, in double, and how far float rounding may take it. int8/int4: activations
+// Magnitudes of what is multiplied with an activation: of q4_1 two numbers.
+float magnitude(const Packed& p, int64_t row, int64_t col) {
+  const float v = element(p, row, col);
+  if (p.type != DType::q4_1) return std::fabs(v);
+  const Grid g = grid_of(p, row, col);
+  return std::fabs(v - g.min) + std::fabs(g.min);
+}
+
+// What an output must be, in double, and how far float rounding may take it. Integers: activations
 // quantised as ops.h says; `quantum` bounds what that costs against the unquantised product.
 struct Oracle {
   std::vector<double> want, slack, exact, quantum;
   Oracle(const Packed& p, const Floats& x, int64_t rows, const ActivationCodes& codes) {
-    Floats w(static_cast<size_t>(p.n * p.k));
+    Floats w(static_cast<size_t>(p.n * p.k)), sizes(w.size());
     for (int64_t r = 0; r < p.n; ++r)
-      for (int64_t c = 0; c < p.k; ++c) w[static_cast<size_t>(r * p.k + c)] = element(p, r, c);
+      for (int64_t c = 0; c < p.k; ++c) {
+        w[static_cast<size_t>(r * p.k + c)] = element(p, r, c);
+        sizes[static_cast<size_t>(r * p.k + c)] = magnitude(p, r, c);
+      }
     std::vector<double> a(static_cast<size_t>(p.k));
     for (int64_t m = 0; m < rows; ++m) {
       const float* row = x.data() + m * p.k;
@@ -117,7 +142,7 @@ struct Oracle {
         for (int64_t c = 0; c < p.k; ++c) {
           const double v = w[static_cast<size_t>(n * p.k + c)], t = v * a[static_cast<size_t>(c)];
           sum += t;
-          size += std::fabs(t);
+          size += static_cast<double>(sizes[static_cast<size_t>(n * p.k + c)]) * std::fabs(a[static_cast<size_t>(c)]);
           plain += v * row[c];
           rounding += std::fabs(v) * scale[static_cast<size_t>(c)];
         }
@@ -163,7 +188,16 @@ TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
             for (int64_t i = 0; i < k; ++i) top = std::max(top, std::fabs(w[static_cast<size_t>(r * k + i)]));
             ASSERT_LE(std::fabs(is - was), std::max(std::fabs(was) * 0x1.01p-4f, top / 448 * 0x1.01p-10f)) << r << "," << c << " " << was;
           }
-          if (!is_integer(t)) continue;
+          if (t == DType::q4_1) {  // the least squares may leave the ends of the range up to a step out
+            float low = was, high = was;
+            for (int64_t i = c / 32 * 32; i < std::min(k, c / 32 * 32 + 32); ++i) {
+              low = std::min(low, w[static_cast<size_t>(r * k + i)]);
+              high = std::max(high, w[static_cast<size_t>(r * k + i)]);
+            }
+            const float steps = was > low && was < high ? 0.75f : 1.25f;
+            ASSERT_LE(std::fabs(is - was), steps * (high - low) / 15 + std::fabs(was) * 0x1p-10f) << r << "," << c << " " << was;
+          }
+          if (t != DType::int8 && t != DType::int4) continue;
           const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
           const float d = t == DType::int8 ? reinterpret_cast<const float*>(h)[r / 16 * 16 + r % 16]
                                            : half(h[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]);
@@ -177,13 +211,13 @@ TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
                                                                   : 0.5001f;
           ASSERT_LE(std::fabs(is - was), std::fabs(d) * steps) << r << "," << c << " " << was;
         }
-      // Padding stands for zero: it takes part in the sums.
+      // Padding stands for zero: it takes part in the sums. (A block of q4_1 has no zero: behind K it meets activations that are.)
       Tensor padded = p.tensor();
       padded.rows = round_up(n, kPanel);
       padded.cols = k_padded(t, k);
       for (int64_t r = 0; r < padded.rows; ++r)
         for (int64_t c = 0; c < padded.cols; ++c)
-          if (r >= n || c >= k) {
+          if (r >= n || (c >= k && t != DType::q4_1)) {
             ASSERT_EQ(panel16_at(padded, r, c), 0.0f) << r << "," << c;
           }
     }
@@ -230,7 +264,7 @@ TEST(Pack, E4m3IsTheNearestTiesToEven) {
 }
 
 TEST(Pack, ExtremeWeightsStayFinite) {
-  for (const DType t : {DType::fp8, DType::int8, DType::int4})
+  for (const DType t : {DType::fp8, DType::int8, DType::int4, DType::q4_1})
     for (const float v : {1e30f, -1e30f, 1e-30f, 0.0f}) {
       const Packed p(Floats(32, v), 1, 32, t);
       const float is = panel16_at(p.tensor(), 0, 5);
@@ -397,14 +431,17 @@ TEST(Linear, BadRowsStayAlone) {
 TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
   constexpr int64_t n = 16, m = 7;
   constexpr std::pair<DType, int64_t> kCases[] = {{DType::int8, 32},   {DType::int4, 32},   {DType::int8, 508},         {DType::int8, 514},
-                                                  {DType::int8, 1100}, {DType::int4, 1100}, {DType::int8, kMaxInt8Cols}};
+                                                  {DType::int8, 1100}, {DType::int4, 1100}, {DType::int8, kMaxInt8Cols},
+                                                  {DType::q4_1, 32},   {DType::q4_1, 1100}};
   for (const auto& c : kCases) {
     const DType t = c.first;
     const int64_t k = c.second;
     SCOPED_TRACE(testing::Message() << "k " << k << " type " << static_cast<int>(t));
     Packed p(Floats(static_cast<size_t>(n * k), 1.0f), n, k, t);
     if (t == DType::int8) std::fill_n(reinterpret_cast<float*>(p.scales.data()), n, 1.0f);
-    else std::fill_n(reinterpret_cast<uint16_t*>(p.scales.data()), n * k_padded(t, k) / kBlock, uint16_t{0x3c00});  // 1
+    auto* const halves = reinterpret_cast<uint16_t*>(p.scales.data());
+    for (int64_t i = 0; t != DType::int8 && i < scale_bytes(t, n, k) / 2; ++i)
+      halves[i] = t == DType::q4_1 && i / 16 % 2 == 1 ? 0xc800 : 0x3c00;  // a scale of 1, a minimum of -8
     const std::array<int, 4> values = t == DType::int8 ? std::array{127, -127, -128, 0} : std::array{7, -8, 1, 0};
     for (const int v : values)
       for (const int sign : {1, -1, 0}) {  // 0: alternating
@@ -457,23 +494,22 @@ TEST(Linear, RowsMeetInt8WithAsManyBitsAsFit) {
 // Rows of the smallest numbers: right to what rounding takes, or nothing; a zero among them takes no part.
 TEST(Linear, TinyRowsMeetIntegersAsOthersDoOrAreZeros) {
   constexpr int64_t n = 16, k = 70;
-  for (const DType t : {DType::int8, DType::int4}) {
+  for (const DType t : {DType::int8, DType::int4, DType::q4_1}) {
     const Packed p(random_floats(n * k, 15, 0.2f), n, k, t);
-    for (const float size : {1e-33f, 2e-34f, 5e-35f, 1e-35f, 2e-36f, 1e-37f}) {
+    for (const float tiny : {1e-33f, 2e-34f, 5e-35f, 1e-35f, 2e-36f, 1e-37f}) {
       Floats x(k);
-      for (int64_t i = 0; i < k; ++i) x[static_cast<size_t>(i)] = i % 5 == 0 ? 0.0f : i % 2 ? size : -size;
+      for (int64_t i = 0; i < k; ++i) x[static_cast<size_t>(i)] = i % 5 == 0 ? 0.0f : i % 2 ? tiny : -tiny;
       each_isa([&] {
         const Floats out = run_linear(p, x, 1);
         for (int64_t r = 0; r < n; ++r) {
-          double exact = 0, magnitude = 0;
+          double exact = 0, size = 0;
           for (int64_t i = 0; i < k; ++i) {
-            const double product = static_cast<double>(element(p, r, i)) * static_cast<double>(x[static_cast<size_t>(i)]);
-            exact += product;
-            magnitude += std::fabs(product);
+            exact += static_cast<double>(element(p, r, i)) * static_cast<double>(x[static_cast<size_t>(i)]);
+            size += static_cast<double>(magnitude(p, r, i)) * std::fabs(static_cast<double>(x[static_cast<size_t>(i)]));
           }
           const float o = out[static_cast<size_t>(r)];
-          if (size < 1e-34f && o == 0) continue;
-          EXPECT_NEAR(o, exact, magnitude * 0x1p-7 + 1e-40) << size << " type " << static_cast<int>(t) << " row " << r;
+          if (tiny < 1e-34f && o == 0) continue;
+          EXPECT_NEAR(o, exact, size * 0x1p-7 + 1e-40) << tiny << " type " << static_cast<int>(t) << " row " << r;
         }
       });
     }
@@ -484,6 +520,26 @@ TEST(Linear, EveryE4m3NumberIsItself) {
   Packed p(Floats(16 * 32, 1.0f), 16, 32, DType::fp8);
   fill_e4m3(p.data.data(), p.scales.data());
   each_isa([&] { expect_every_e4m3([&](const Floats& x, Floats& out) { out = run_linear(p, x, 32); }); });
+}
+
+// Weights that are all their minimum: what is left is the sum of the activations, of each block, as they were rounded.
+TEST(Linear, MinimaMeetTheSumsOfBlocks) {
+  constexpr int64_t n = 16, k = 100, m = 20;
+  Packed p(Floats(n * k, 0.0f), n, k, DType::q4_1);
+  auto* const halves = reinterpret_cast<uint16_t*>(p.scales.data());
+  constexpr uint16_t kPowers[] = {0x3c00, 0x4000, 0x4400, 0x4800};  // 1, 2, 4, 8
+  for (int64_t b = 0; b < 4; ++b) std::fill_n(halves + b * 32 + 16, 16, kPowers[b]);
+  Floats x(m * k);
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t c = 0; c < k; ++c) x[static_cast<size_t>(r * k + c)] = c % 32 == 0 ? 127.0f : static_cast<float>((c + r) % 7 - 2);  // scales are 1
+  each_isa([&] {
+    const Floats out = run_linear(p, x, m);
+    for (int64_t r = 0; r < m; ++r) {
+      float want = 0;
+      for (int64_t c = 0; c < k; ++c) want += x[static_cast<size_t>(r * k + c)] * static_cast<float>(1 << c / 32);
+      for (int64_t c = 0; c < n; ++c) ASSERT_EQ(out[static_cast<size_t>(r * n + c)], want) << r << "," << c;
+    }
+  });
 }
 
 TEST(Linear, NoRowsNoWork) {

@@ -65,12 +65,12 @@ TEST(Rows, EmbedReadsEveryTypeAndLayout) {
   std::vector<uint16_t> half(table.size());
   for (size_t i = 0; i < half.size(); ++i) half[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(table[i]) >> 16);
   check(matrix(half.data(), v, h, DType::bf16), 0.04f);
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4}) {
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
     SCOPED_TRACE(static_cast<int>(t));
     std::vector<char> data(static_cast<size_t>(data_bytes(t, Layout::panel16, v, h)));
     std::vector<char> scales(static_cast<size_t>(scale_bytes(t, v, h)));
     pack_panel16(table.data(), v, h, t, data.data(), scales.data());
-    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, t == DType::int4  ? 0.5f
+    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, is_nibbles(t)     ? 0.5f
                                                                            : t == DType::fp8 ? 0.3f
                                                                            : t == DType::f32 ? 0
                                                                                              : 0.04f);

@@ -1,14 +1,14 @@
-// int4 weights on the matrix unit: it has no nibbles, and every block of 32 has a scale of its own.
+// int4 and q4_1 weights on the matrix unit: it has no nibbles, and every block of 32 has a scale of its own.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_int-inl.h"
 #include "kernels/cpu/linear_matrix.h"
 
-#if defined(AERIE_MATRIX_INT4_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef AERIE_MATRIX_INT4_INL_H_
-#undef AERIE_MATRIX_INT4_INL_H_
+#if defined(AERIE_MATRIX_NIBBLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef AERIE_MATRIX_NIBBLES_INL_H_
+#undef AERIE_MATRIX_NIBBLES_INL_H_
 #else
-#define AERIE_MATRIX_INT4_INL_H_
+#define AERIE_MATRIX_NIBBLES_INL_H_
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -16,15 +16,19 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block of int4 weights as two lots of 16 k, a byte for each: a nibble less 8.
+// A block of weights as two lots of 16 k, a byte for each: the nibble, of int4 less 8.
+template <DType T>
 HWY_INLINE void unpack_block(const uint8_t* w, uint8_t* out) {
   const hn::Repartition<uint8_t, D> d8;
   const hn::Repartition<uint16_t, D> d16;
-  const auto low = hn::Set(d8, 15), eight = hn::Set(d8, 8);
+  const auto low = hn::Set(d8, 15);
+  const auto put = [&](auto nibbles, uint8_t* to) HWY_ATTR {
+    hn::Store(T == DType::int4 ? hn::Sub(nibbles, hn::Set(d8, 8)) : nibbles, d8, to);
+  };
   AERIE_UNROLL for (size_t i = 0; i < 4 * kLine; i += 4 * kN) {
     const auto bytes = hn::Load(d8, w + i);
-    hn::Store(hn::Sub(hn::And(bytes, low), eight), d8, out + i);
-    hn::Store(hn::Sub(hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), low), eight), d8, out + 4 * kLine + i);
+    put(hn::And(bytes, low), out + i);
+    put(hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), low), out + 4 * kLine + i);
   }
 }
 
@@ -38,8 +42,10 @@ HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes
   tiles.template store<0>(products, kPanel * 4);
 }
 
-// row_scales: of the block.
-HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, const float* row_scales, V (&total)[kSide][kV]) {
+// row_scales, block_sums: of the block.
+template <DType T>
+HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, const float* row_scales, const float* block_sums,
+                          V (&total)[kSide][kV]) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<hwy::float16_t, D> d16;
@@ -48,13 +54,17 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
     AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
       total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), hn::Mul(scale, hn::Set(d, row_scales[m])),
                                total[m][v]);
+    if constexpr (T == DType::q4_1) {
+      const V min = hn::PromoteTo(d, hn::Load(d16, scales + kPanel + v * kN));
+      AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m) total[m][v] = hn::MulAdd(hn::Set(d, block_sums[m]), min, total[m][v]);
+    }
   }
 }
 
 // What goes through memory takes long to be seen by the unit, and by the processor coming back: so many blocks are multiplied
 // before the first is added up.
 constexpr int64_t kInFlight = 4;
-// Blocks whose scales are fetched meanwhile, a line for two of them.
+// Blocks whose scales are fetched meanwhile: a line has those of two of int4, of one of q4_1.
 constexpr int64_t kScalesAhead = 64;
 
 // Blocks of weights that are unpacked, and fetched further on, in two steps (fetching.h).
@@ -63,43 +73,44 @@ struct Unpacking {
   uint8_t* codes;
   int64_t blocks;
 
-  template <class Tiles>
+  template <DType T, class Tiles>
   HWY_INLINE void one(Tiles& tiles, int64_t b) const {
     constexpr int64_t kAhead = 4096;
     if (b >= blocks) return;
-    const uint8_t* block = w + b * kBlockBytes<true>;
-    AERIE_UNROLL for (int64_t j = 0; j < kBlockBytes<true>; j += kLine) {
+    const uint8_t* block = w + b * kBlockBytes<T>;
+    AERIE_UNROLL for (int64_t j = 0; j < kBlockBytes<T>; j += kLine) {
       tiles.fetch(block + kAhead + j);
       tiles.fetch_near(block + kNear + j);
     }
-    unpack_block(block, codes + b * kBlockBytes<false>);
+    unpack_block<T>(block, codes + b * kBlockBytes<DType::int8>);
   }
 };
 
 // A tile of rows with n blocks of a panel, unpacked: for every block an exact sum, then as tile_blocks. x: the rows' codes of the
-// first block, which is an even one; row_scales: theirs, (block, row). totals (row, lane) are added to. Meanwhile the next are
+// first block, which is an even one; row_scales, block_sums: theirs, (block, row). totals (row, lane) are added to. Meanwhile the next are
 // unpacked.
-template <class Tiles>
-HWY_NOINLINE void matrix_tile_int4(Tiles& tiles, const char* x, int64_t step, const float* row_scales, int64_t height, const uint8_t* codes,
-                                   const hwy::float16_t* scales, int64_t n, bool begin, float* totals, const Unpacking& next) {
+template <DType T, class Tiles>
+HWY_NOINLINE void matrix_tile_nibbles(Tiles& tiles, const char* x, int64_t step, const float* row_scales, const float* block_sums, int64_t height,
+                                      const uint8_t* codes, const hwy::float16_t* scales, int64_t n, bool begin, float* totals,
+                                      const Unpacking& next) {
   alignas(64) int32_t products[2 * kInFlight][kSide * kPanel];
   const Unpacking unpacking = next;
   const auto multiply = [&](int64_t b) HWY_ATTR {
-    multiply_block(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<false>, products[b % (2 * kInFlight)]);
+    multiply_block(tiles, x + b / 2 * step + b % 2 * kBlock, codes + b * kBlockBytes<DType::int8>, products[b % (2 * kInFlight)]);
   };
   V total[kSide][kV];
   AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
   for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
-    if (b % 2 == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kPanel);
-    add_block(products[b % (2 * kInFlight)], scales + b * kPanel, row_scales + b * height, total);
+    if (T == DType::q4_1 || b % 2 == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kBlockHalves<T>);
+    add_block<T>(products[b % (2 * kInFlight)], scales + b * kBlockHalves<T>, row_scales + b * height, block_sums + b * height, total);
     if (b + kInFlight < n) multiply(b + kInFlight);
-    unpacking.one(tiles, b);
+    unpacking.one<T>(tiles, b);
   }
   AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) hn::Store(total[m][v], D(), totals + m * kPanel + v * kN);
-  for (int64_t b = n; b < unpacking.blocks; ++b) unpacking.one(tiles, b);
+  for (int64_t b = n; b < unpacking.blocks; ++b) unpacking.one<T>(tiles, b);
 }
 
 }  // namespace HWY_NAMESPACE
