@@ -193,6 +193,12 @@ __device__ __forceinline__ uint32_t subtract_halves(uint32_t a, uint32_t b) {
   asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
   return c;
 }
+// a * b + c of both halves, rounded once.
+__device__ __forceinline__ uint32_t multiply_add_halves(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
 // Byte i of the result is the one that digit i of `which` names: 0 to 3 of a, 4 to 7 of b.
 __device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) { return __byte_perm(a, b, which); }
 #if __CUDA_ARCH__ >= 890

@@ -1,4 +1,4 @@
-// What a block of Linear is told, and what one stage of its pipeline holds: a unit's weights, int4's scales, the rows' fragments.
+// What a block of Linear is told, and what one stage of its pipeline holds: a unit's weights, the scales of their blocks, the rows' fragments.
 #pragma once
 
 #include "kernels/cuda/linear_rows.h"
@@ -8,8 +8,8 @@ namespace aerie::kernels::cuda {
 struct LinearTask {
   enum { kBlocks = 1 };
   const char* w = nullptr;
-  const uint16_t* scales = nullptr;  // int4
-  int64_t scale_blocks = 0;          // of a panel
+  const uint16_t* scales = nullptr;  // int4, q4_1
+  int64_t scale_lines = 0;           // of a panel
   int64_t panel_words = 0;           // words (kk) of a panel that exist
   int64_t n = 0, rows = 0;           // outputs, batch rows
   int64_t groups = 0;                // of 8 batch rows
@@ -30,21 +30,24 @@ struct ManyRowsTask : LinearTask {
 };
 
 constexpr int kWordBytes = kPanel * 4;
+// A line is a panel's 16 halves of one block of K: of int4 the scales; of q4_1 also the minima, behind them.
+template <DType kType>
+constexpr int kScaleLines = kType == DType::q4_1 ? 2 : kType == DType::int4 ? 1 : 0;
 
 // Sizes in bytes.
 template <DType kType, int kGroups_>
 struct Stage {
   static constexpr int kGroups = kGroups_, kSteps = unit_steps(kType);
-  static constexpr int kLoads = kType == DType::int4 ? 4 : 8;  // of 16 bytes, a thread's of a unit
+  static constexpr int kLoads = is_nibbles(kType) ? 4 : 8;  // of 16 bytes, a thread's of a unit
   static constexpr int kUnitBytes = kLoads * 4 * kWordBytes;   // of a panel
   static constexpr int kWeights = kBlockPanels * kUnitBytes;
-  static constexpr int kScaleBlocks = kType == DType::int4 ? kSteps * kStepWidth / kBlock : 0;  // of a panel
-  static constexpr int kScales = kBlockPanels * kScaleBlocks * kPanel * 2;
+  static constexpr int kLines = kSteps * kStepWidth / kBlock * kScaleLines<kType>;  // of a panel
+  static constexpr int kScales = kBlockPanels * kLines * kPanel * 2;
   static constexpr int kStepBytes = 32 * (kType == DType::bf16 ? 16 : 8), kGroupBytes = kSteps * kStepBytes;  // of eight rows
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
   // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply; but what the
   // kernels in front of this one read has to pass them, and of many rows shared memory is wanted beside them. Found on an H100.
-  static constexpr uint32_t kMostStages = kGroups == 8 ? 3 : kType == DType::int4 ? 6 : 8;
+  static constexpr uint32_t kMostStages = kGroups == 8 ? 3 : is_nibbles(kType) ? 6 : 8;
   static constexpr uint32_t stages(uint32_t shared) { return shared / kBytes < kMostStages ? shared / kBytes : kMostStages; }
 };
 
@@ -60,6 +63,7 @@ inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
     case DType::fp8: return stages_of<DType::fp8>(groups, shared);
     case DType::int8: return stages_of<DType::int8>(groups, shared);
     case DType::int4: return stages_of<DType::int4>(groups, shared);
+    case DType::q4_1: return stages_of<DType::q4_1>(groups, shared);
     default: return stages_of<DType::bf16>(groups, shared);
   }
 }

@@ -47,7 +47,7 @@ class LinearTile {
       fetch_weights(to, stage(s), at);
       // One by one (two by two of half the size): that is all that memory needs to be busy, and what the kernels in front of this one
       // read on the same multiprocessor has to pass what is under way. A block that comes late, or finds many rows, loses by it.
-      if (t_.one_by_one) copy_async_commit(), copy_async_wait<kType == DType::int4 ? 1 : 0>();
+      if (t_.one_by_one) copy_async_commit(), copy_async_wait<is_nibbles(kType) ? 1 : 0>();
     }
   }
 
@@ -86,7 +86,7 @@ class LinearTile {
       copy_async_commit();
       to = to + S::kBytes == last ? first : to + S::kBytes;
       char* const now = stage(used);
-      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * S::kScaleBlocks * kPanel + 4 * quad_,
+      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * S::kLines * kPanel + 4 * quad_,
                      rows_of(now));
       used = used + 1 == t_.stages ? 0 : used + 1;
       free = free + 1 == t_.stages ? 0 : free + 1;
@@ -176,13 +176,14 @@ class LinearTile {
       }
     }
     if constexpr (S::kScales > 0) {
-      // Of each panel 4 blocks of 16 halves; each lane of a half-warp takes 8 of one, the first 8 lanes.
+      // Each lane of a half-warp takes 8 halves of a line of its panel, of int4's 4 lines the first 8 lanes.
       const int lane = static_cast<int>(threadIdx.x % 16), of_unit = lane / 2;
-      const int64_t block = int64_t{at.unit} * S::kScaleBlocks + of_unit;
-      const bool valid = at.panel >= 0 && block < t_.scale_blocks;
-      const uint16_t* from = t_.scales + (at.panel * t_.scale_blocks + block) * kPanel + lane % 2 * 8;
-      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * S::kScaleBlocks + of_unit) * kPanel + lane % 2 * 8;
-      if (lane < 8) copy_async16(to_scales, valid ? from : t_.scales, valid);
+      const int64_t line = int64_t{at.unit} * S::kLines + of_unit;
+      const bool valid = at.panel >= 0 && line < t_.scale_lines;
+      const uint16_t* from = t_.scales + (at.panel * t_.scale_lines + line) * kPanel + lane % 2 * 8;
+      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * S::kLines + of_unit) * kPanel + lane % 2 * 8;
+      static_assert(S::kLines <= 8);
+      if (lane < 2 * S::kLines) copy_async16(to_scales, valid ? from : t_.scales, valid);
     }
   }
 

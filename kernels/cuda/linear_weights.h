@@ -1,6 +1,6 @@
 // Weights as the fragments that mma takes: bf16 as they are, others as halves. fp8 and int8 are halves exactly. int4 is
-// multiplied by the scale of its block there, which rounds: a weight by 2^-11 of itself at most. (With a scale beyond 8188, which no
-// model has, it is infinite.)
+// multiplied by the scale of its block there, and q4_1's minimum is added by the same instruction, which rounds once: a weight by
+// 2^-11 of itself at most. (One beyond 65504, which no model has, is infinite.)
 #pragma once
 
 #include "kernels/cuda/linear_stage.h"
@@ -28,19 +28,24 @@ __device__ inline void halves_of_bytes(uint32_t bytes, uint32_t (&two)[2]) {
   for (int i = 0; i < 2; ++i) two[i] = subtract_halves(permute_bytes(bytes, kOf1024, i == 0 ? 0x4140 : 0x4342), k1024 + kZero * 0x00010001u);
 }
 
-// What a thread reads of a unit's weights at a time: those of one step, of int4 two.
+// What a thread reads of a unit's weights at a time: those of one step, of nibbles two.
 template <DType kType>
 struct WeightWords {
-  static constexpr int kSteps = kType == DType::int4 ? 2 : 1;
+  static constexpr int kSteps = is_nibbles(kType) ? 2 : 1;
   uint4 first, second;  // bf16: both
-  uint2 scales;         // int4: of its four rows
+  uint2 scales;         // int4, q4_1: of its four rows
+  uint2 minima;         // q4_1
 
   // `weights`: this thread's of the unit's first load. `of_blocks`: the scales of its rows, in the unit's first block.
   __device__ void read(const uint4* weights, const uint16_t* of_blocks, int step) {
     constexpr int kLoads = kType == DType::bf16 ? 2 : 1;
     first = weights[step / kSteps * kLoads * kPanelThreads];
     if constexpr (kType == DType::bf16) second = weights[(step * kLoads + 1) * kPanelThreads];
-    if constexpr (kType == DType::int4) scales = *reinterpret_cast<const uint2*>(of_blocks + step / kSteps * kPanel);
+    if constexpr (is_nibbles(kType)) {
+      const auto* block = reinterpret_cast<const uint2*>(of_blocks + step / kSteps * kScaleLines<kType> * kPanel);
+      scales = block[0];
+      if constexpr (kType == DType::q4_1) minima = block[kPanel * sizeof(uint16_t) / sizeof(uint2)];
+    }
   }
 
   // The fragments of two tiles, of whose rows g and g + 8 the thread has the first two and the last two of its four.
@@ -66,11 +71,17 @@ struct WeightWords {
     } else if constexpr (kType == DType::int8) {
       halves_of_bytes<128>(word ^ 0x80808080u, two);
     } else {
-      halves_of_bytes<8>((step % 2 ? word >> 4 : word) & 0x0f0f0f0fu, two);
-      const uint32_t twice = permute_bytes(row < 2 ? scales.x : scales.y, 0, row % 2 ? 0x3232 : 0x1010);
+      halves_of_bytes<kType == DType::int4 ? 8 : 0>((step % 2 ? word >> 4 : word) & 0x0f0f0f0fu, two);
+      const uint32_t scale = twice(scales, row);
 #pragma unroll
-      for (uint32_t& h : two) h = multiply_halves(h, twice);
+      for (uint32_t& h : two)
+        if constexpr (kType == DType::int4) h = multiply_halves(h, scale);
+        else h = multiply_add_halves(h, scale, twice(minima, row));
     }
+  }
+  // A row's half, in both halves.
+  __device__ static uint32_t twice(const uint2& of_rows, int row) {
+    return permute_bytes(row < 2 ? of_rows.x : of_rows.y, 0, row % 2 ? 0x3232 : 0x1010);
   }
 };
 

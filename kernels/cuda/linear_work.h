@@ -30,7 +30,7 @@ inline float* take_partial(const LinearWork& k, Carve& carve) {
 // Words (kk) of a panel that exist.
 inline int64_t panel_words(const Tensor& w) {
   const int64_t padded = k_padded(w.dtype, w.cols);
-  return w.dtype == DType::bf16 ? padded / 2 : w.dtype == DType::int4 ? padded / 8 : padded / 4;
+  return w.dtype == DType::bf16 ? padded / 2 : is_nibbles(w.dtype) ? padded / 8 : padded / 4;
 }
 // Of a panel.
 inline uint32_t unit_bytes(const Tensor& w) {
@@ -61,7 +61,7 @@ inline size_t rows_bytes(const LinearWork& k) {
   return static_cast<size_t>(fragment_bytes(k.w, k.rows) + (k.scaled() ? k.rows * 4 : 0));
 }
 
-// One a row of the weights; int4's are the tiles' own affair.
+// One a row of the weights; those of blocks are the tiles' own affair.
 inline const float* output_scales(const Tensor& w) {
   return w.dtype == DType::int8 || w.dtype == DType::fp8 ? static_cast<const float*>(w.scales) : nullptr;
 }
@@ -73,7 +73,7 @@ inline LinearTask prepare(const LinearWork& k, const Place& p) {
   task.w = static_cast<const char*>(k.w.data);
   task.scales = static_cast<const uint16_t*>(k.w.scales);
   task.panel_words = panel_words(k.w);
-  task.scale_blocks = k_padded(k.w.dtype, k.w.cols) / kBlock;
+  task.scale_lines = scale_bytes(k.w.dtype, kPanel, k.w.cols) / (kPanel * 2);
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();

@@ -1,7 +1,7 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
 // 1 to 128 rows (of 1 and 64 in other ways, too: kWays), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
-//   gpu_bench [bf16|fp8|int8|int4]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
+//   gpu_bench [bf16|fp8|int8|int4|q4_1]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
 // --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
 // whenever a part of it is done.
 #include <cstring>
@@ -146,7 +146,7 @@ Options parse(int argc, char** argv) {
   for (const int64_t n : rows)
     if (n < 1 || n > Working::kRows) fail("--rows out of range");
   if (!rows.empty()) o.rows = std::move(rows);
-  if (o.types.empty()) o.types = {"bf16", "fp8", "int8", "int4"};
+  if (o.types.empty()) o.types = {"bf16", "fp8", "int8", "int4", "q4_1"};
   return o;
 }
 
@@ -155,7 +155,8 @@ DType type_of(const std::string& name) {
   if (name == "fp8") return DType::fp8;
   if (name == "int8") return DType::int8;
   if (name == "int4") return DType::int4;
-  fail("there are bf16, fp8, int8 and int4, not " + name);
+  if (name == "q4_1") return DType::q4_1;
+  fail("there are bf16, fp8, int8, int4 and q4_1, not " + name);
 }
 
 void save(const ordered_json& so_far, const std::string& file) {

@@ -148,23 +148,29 @@ inline const auto kHalfValues = [] {  // an mma looks at hundreds
   return values;
 }();
 inline float half_to_float(uint16_t h) { return kHalfValues[h]; }
-inline uint16_t float_to_half(float v) {
+inline uint16_t nearest_half(double v) {
   const auto sign = static_cast<uint16_t>(std::signbit(v) ? 0x8000 : 0);
-  const float a = std::fabs(v);
-  if (!(a < 65520.0f)) return static_cast<uint16_t>(sign | (std::isnan(v) ? 0x7fff : 0x7c00));
-  const int exponent = a < 0x1p-14f ? -14 : std::ilogb(a);
+  const double a = std::fabs(v);
+  if (!(a < 65520.0)) return static_cast<uint16_t>(sign | (std::isnan(v) ? 0x7fff : 0x7c00));
+  const int exponent = a < 0x1p-14 ? -14 : std::ilogb(a);
   const auto steps = static_cast<int>(std::nearbyint(std::ldexp(a, 10 - exponent)));  // 1024 and more: a hidden bit, carried
   return static_cast<uint16_t>(sign | (steps + ((exponent + 14) << 10)));
 }
-template <class Combine>
-uint32_t combine_halves(uint32_t a, uint32_t b, const Combine& combine) {
+inline uint16_t float_to_half(float v) { return nearest_half(double{v}); }
+// Of both halves of the words; `combine` of doubles, in which what it makes of halves is exact.
+template <class Combine, class... Words>
+uint32_t combine_halves(const Combine& combine, Words... words) {
   const auto half = [&](int shift) {
-    return static_cast<uint32_t>(float_to_half(combine(half_to_float(static_cast<uint16_t>(a >> shift)), half_to_float(static_cast<uint16_t>(b >> shift)))));
+    return static_cast<uint32_t>(nearest_half(combine(double{half_to_float(static_cast<uint16_t>(words >> shift))}...)));
   };
   return half(0) | half(16) << 16;
 }
-inline uint32_t multiply_halves(uint32_t a, uint32_t b) { return combine_halves(a, b, std::multiplies()); }
-inline uint32_t subtract_halves(uint32_t a, uint32_t b) { return combine_halves(a, b, std::minus()); }
+inline uint32_t multiply_halves(uint32_t a, uint32_t b) { return combine_halves(std::multiplies(), a, b); }
+inline uint32_t subtract_halves(uint32_t a, uint32_t b) { return combine_halves(std::minus(), a, b); }
+// Exact before it is rounded where a is an integer of few bits, as weights' codes are.
+inline uint32_t multiply_add_halves(uint32_t a, uint32_t b, uint32_t c) {
+  return combine_halves([](double x, double y, double z) { return x * y + z; }, a, b, c);
+}
 inline uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t which) {
   const uint64_t both = a | uint64_t{b} << 32;
   uint32_t v = 0;

@@ -90,7 +90,7 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
                         {DType::bf16, DType::bf16, 2, 2, 64, 64, 70}, {DType::bf16, DType::f32, 4, 4, 16, 100, 3},
                         {DType::bf16, DType::int8, 3, 1, 10, 33, 5}, {DType::int8, DType::bf16, 4, 2, 32, 192, 9},
                         {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
-                        {DType::f32, DType::f32, 4, 2, 32, 64, 3}, {DType::bf16, DType::bf16, 5, 1, 64, 320, 4},
+                        {DType::q4_1, DType::bf16, 2, 1, 64, 128, 2}, {DType::f32, DType::f32, 4, 2, 32, 64, 3}, {DType::bf16, DType::bf16, 5, 1, 64, 320, 4},
                         {DType::bf16, DType::bf16, 4, 2, 32, 192, 40, 20}, {DType::int8, DType::bf16, 7, 1, 64, 700, 19},
                         {DType::bf16, DType::bf16, 2, 1, 256, 64, 2, 1}}) {  // of three K is in pieces
     SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +

@@ -1,5 +1,6 @@
 // Linear on the emulated device: the reference's values, and the same bits for a row whatever its company.
 #include "kernels/cuda/linear_shape.h"
+#include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
 #include "unit/cuda/cuda_support.h"
 #include "unit/kernels/e4m3_support.h"
@@ -7,7 +8,8 @@
 namespace aerie::kernels::cuda_test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kScaledTypes[] = {DType::fp8, DType::int8, DType::int4, DType::q4_1};
 
 Floats linear(const Weights& w, Floats x, int64_t rows) {
   Floats out(static_cast<size_t>(rows * w.n), std::nanf(""));
@@ -43,9 +45,9 @@ TEST(CudaLinear, IsTheReferenceForEveryNumberOfRowsBitForBit) {
       Floats x = random_floats(static_cast<size_t>(kRows * k), 2), want(static_cast<size_t>(kRows * n));
       run_reference(Linear{view(x, kRows, k), w.tensor(), {}, {}, view(want, kRows, n)});
       const Floats all = linear(w, x, kRows);
-      // Halves are off by 2^-11 of themselves at most, and by 2e-4 as a rule: activations that are not two bf16, and int4's weights.
+      // Halves are off by 2^-11 of themselves at most, and by 2e-4 as a rule: activations that are not two bf16, and weights of nibbles.
       if (t == DType::f32 || t == DType::bf16) expect_close(all, want, w, x, 3e-5, 1e-4);
-      else if (t == DType::int4) expect_close(all, want, w, x, 3e-4, 1.5e-3);
+      else if (is_nibbles(t)) expect_close(all, want, w, x, 3e-4, 1.5e-3);
       else expect_close(all, want, w, x, 2.2e-4, 1e-3);
       for (const int64_t m : {1, 2, 8, 9, 17, 33, 64}) {
         const int64_t at = (m * 5) % (kRows - m + 1);
@@ -59,7 +61,7 @@ TEST(CudaLinear, IsTheReferenceForEveryNumberOfRowsBitForBit) {
 // More than a block reads at once, with the largest behind that.
 TEST(CudaLinear, LongRowsAreHalvesToTheEnd) {
   constexpr int64_t n = 16, k = 17000, m = 2;
-  for (const DType t : {DType::fp8, DType::int8, DType::int4}) {
+  for (const DType t : kScaledTypes) {
     SCOPED_TRACE(static_cast<int>(t));
     const Weights w(n, k, t, 13);
     Floats x = random_floats(m * k, 14), want(m * n);
@@ -126,31 +128,72 @@ TEST(CudaLinear, BadRowsStayAlone) {
   }
 }
 
-// Every code of int8 and int4 at every place of a panel, by rows that pick one column each.
+// Rows that pick one column each.
+Floats picks(int64_t k) {
+  Floats x(static_cast<size_t>(k * k));
+  for (int64_t i = 0; i < k; ++i) x[static_cast<size_t>(i * k + i)] = 1;
+  return x;
+}
+void put_nibble(Weights& w, int64_t r, int64_t c, int code) {
+  const auto at = static_cast<size_t>(Panel16Place(w.type, r, c, w.k).int4());
+  auto* bytes = reinterpret_cast<uint8_t*>(w.data.data());
+  bytes[at] = static_cast<uint8_t>(c % kBlock < 16 ? (bytes[at] & 0xf0) | code : (bytes[at] & 0x0f) | code << 4);
+}
+
+// Every code of int8 and int4 at every place of a panel.
 TEST(CudaLinear, EveryIntegerIsItself) {
   constexpr int64_t n = 16, k = 256;
-  Floats picks(k * k);
-  for (int64_t i = 0; i < k; ++i) picks[static_cast<size_t>(i * k + i)] = 1;
   for (const DType t : {DType::int8, DType::int4}) {
     Weights w(n, k, t, 1);
     const auto code = [&](int64_t r, int64_t c) { return static_cast<int>(c + r) % (t == DType::int8 ? 256 : 16) - (t == DType::int8 ? 128 : 8); };
-    std::memset(w.data.data(), 0, static_cast<size_t>(data_bytes(t, Layout::panel16, n, k)));
     for (int64_t r = 0; r < n; ++r)
-      for (int64_t c = 0; c < k; ++c) {
-        const Panel16Place at(t, r, c, k);
-        auto* bytes = reinterpret_cast<uint8_t*>(w.data.data());
-        if (t == DType::int8) bytes[at.int8()] = static_cast<uint8_t>(code(r, c));
-        else bytes[at.int4()] = static_cast<uint8_t>(bytes[at.int4()] | (code(r, c) + 8) << (c % kBlock < 16 ? 0 : 4));
-      }
+      for (int64_t c = 0; c < k; ++c)
+        if (t == DType::int4) put_nibble(w, r, c, code(r, c) + 8);
+        else reinterpret_cast<uint8_t*>(w.data.data())[Panel16Place(t, r, c, k).int8()] = static_cast<uint8_t>(code(r, c));
     auto* halves = reinterpret_cast<uint16_t*>(w.scales.data());
     auto* floats = reinterpret_cast<float*>(w.scales.data());
     for (int64_t i = 0; i < (t == DType::int8 ? n : n * k / kBlock); ++i)
       if (t == DType::int8) floats[i] = 0.25f;
       else halves[i] = 0x3400;  // the same
-    const Floats out = linear(w, picks, k);
+    const Floats out = linear(w, picks(k), k);
     for (int64_t r = 0; r < n; ++r)
       for (int64_t c = 0; c < k; ++c) ASSERT_EQ(out[static_cast<size_t>(c * n + r)], 0.25f * static_cast<float>(code(r, c))) << r << "," << c;
   }
+}
+
+// Of every block of K its own scale and minimum, rounded together; the last block ends before the others do.
+TEST(CudaLinear, CodesAboveAMinimumAreRoundedOnce) {
+  constexpr int64_t n = 20, k = 310;
+  Weights w(n, k, DType::q4_1, 1);
+  const Floats random = random_floats(2 * n * (k / kBlock + 1), 2);
+  const auto of_block = [&](int64_t r, int64_t c, int64_t which) { return to_half(random[static_cast<size_t>((c / kBlock * n + r) * 2 + which)]); };
+  const auto code = [](int64_t r, int64_t c) { return static_cast<int>(r + c) % 16; };
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) {
+      put_nibble(w, r, c, code(r, c));
+      uint16_t* const scale = reinterpret_cast<uint16_t*>(w.scales.data()) + Panel16Place(w.type, r, c, k).q4_1_scale();
+      scale[0] = of_block(r, c, 0), scale[kPanel] = of_block(r, c, 1);
+    }
+  const Floats out = linear(w, picks(k), k);
+  int64_t twice_rounded = 0;
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) {
+      const float product = static_cast<float>(code(r, c)) * from_half(of_block(r, c, 0)), min = from_half(of_block(r, c, 1));
+      const float want = from_half(to_half(product + min));
+      ASSERT_EQ(out[static_cast<size_t>(c * n + r)], want) << r << "," << c;
+      twice_rounded += from_half(to_half(from_half(to_half(product)) + min)) != want;
+    }
+  EXPECT_GT(twice_rounded, 0) << "such weights tell nothing";
+}
+
+// A code behind K is a minimum, which is not 0.
+TEST(CudaLinear, NothingBehindKIsAdded) {
+  constexpr int64_t n = 16, k = 33;
+  Weights w(n, k, DType::q4_1, 1);
+  std::fill_n(reinterpret_cast<uint16_t*>(w.scales.data()), scale_bytes(w.type, n, k) / 2, to_half(1.0f));
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) put_nibble(w, r, c, 0);
+  EXPECT_EQ(linear(w, Floats(3 * k, 1.0f), 3), Floats(3 * n, 33.0f));
 }
 
 TEST(CudaLinear, EveryE4m3NumberIsItself) {
@@ -161,7 +204,7 @@ TEST(CudaLinear, EveryE4m3NumberIsItself) {
 
 // Halves have few exponents: rows bring a power of two of their own.
 TEST(CudaLinear, HalvesServeRowsOfAnySize) {
-  for (const DType t : {DType::fp8, DType::int8, DType::int4}) {
+  for (const DType t : kScaledTypes) {
     const Weights w(20, 40, t, 1);
     const Floats x = random_floats(40, 2), want = linear(w, x, 1);
     for (const int exponent : {-100, -60, 17, 90}) {
@@ -175,7 +218,7 @@ TEST(CudaLinear, HalvesServeRowsOfAnySize) {
 
 // Their weights are under way before it is known whether they are wanted.
 TEST(CudaLinear, WhatIsNotWantedLeavesNothingBehind) {
-  for (const DType type : {DType::bf16, DType::fp8, DType::int8, DType::int4}) {
+  for (const DType type : {DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
     const Weights w(300, 200, type, 3);
     Floats x = random_floats(9 * 200, 4);
     Floats out(9 * 300, -7.0f), logp(9 * 5, -7.0f);

@@ -21,7 +21,7 @@ TEST(CudaRows, EmbedReadsEveryLayout) {
   constexpr int64_t v = 37, h = 70;
   const Floats table = random_floats(v * h, 2);
   const Ints ids = {0, 36, 17, -1, 37, 16};
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4})
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
     for (const Layout layout : {Layout::row_major, Layout::panel16}) {
       if (layout == Layout::row_major && t != DType::f32 && t != DType::bf16) continue;
       std::vector<char> data(static_cast<size_t>(data_bytes(t, layout, v, h)));
