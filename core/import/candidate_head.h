@@ -22,9 +22,9 @@ struct LowRank {
 Result<LowRank> low_rank(const std::vector<float>& w, int64_t rows, int64_t cols, int64_t rank,
                          const std::function<bool()>& wanted = {});
 
-// int4 would lose the little that the approximation has left.
+// Four bits would lose the little that the approximation has left.
 inline kernels::DType candidate_dtype(kernels::DType model) {
-  return model == kernels::DType::int4 ? kernels::DType::int8 : model;
+  return kernels::is_nibbles(model) ? kernels::DType::int8 : model;
 }
 
 }  // namespace aerie

@@ -15,13 +15,25 @@ namespace aerie {
 // Instead of a tokenizer's file: the package is to speak token ids only.
 inline constexpr const char* kNoTokenizer = "none";
 
+// What weights become: all of one dtype, or each of that which is nearest to what its source has it in, so that little is rounded twice.
+class WeightDType {
+ public:
+  constexpr WeightDType(kernels::DType all) : all_(all) {}  // not explicit: a dtype is a choice
+  static constexpr WeightDType stored() { return {}; }
+  constexpr kernels::DType of(kernels::DType stored) const { return all_.value_or(stored); }
+
+ private:
+  constexpr WeightDType() = default;
+  std::optional<kernels::DType> all_;
+};
+
 struct ConvertOptions {
   // Hugging Face Llama directory, head directory (or the .safetensors file in either), GGUF, llama2.c .bin, or .aerie.
   std::string source;
   std::string output;
-  kernels::DType dtype = kernels::DType::bf16;  // of the weights: f32, bf16, fp8, int8 or int4
-  std::optional<kernels::DType> head_dtype;     // of the embedding and the LM head; else as the others
-  std::string drafter_for;                      // drafters: the target's package
+  WeightDType dtype = kernels::DType::bf16;  // any but i32
+  std::optional<WeightDType> head_dtype;     // of the embedding and the LM head; else as the others
+  std::string drafter_for;                   // drafters: the target's package
   std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json or .model, or kNoTokenizer; else the source's own
   bool compress = false;
   // Targets: rank of the candidate head (candidate_head.h) to add. 0: what the source has (.aerie); -1: none.
@@ -32,9 +44,9 @@ struct ConvertOptions {
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 
-  kernels::DType dtype_of(std::string_view tensor) const {
+  kernels::DType dtype_of(std::string_view tensor, kernels::DType stored) const {
     const bool head = tensor == "embed" || tensor == "lm_head" || tensor.ends_with(".lm_head");  // Medusa's and Hydra's own
-    return head && head_dtype ? *head_dtype : dtype;
+    return (head && head_dtype ? *head_dtype : dtype).of(stored);
   }
 };
 

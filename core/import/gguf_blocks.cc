@@ -110,15 +110,17 @@ void q6_k(const uint8_t* p, int64_t n, float* out) {
     }
 }
 
+using kernels::DType;
 constexpr GgufType kTypes[] = {
-    {0, "F32", 1, 4, f32},         {1, "F16", 1, 2, f16},         {2, "Q4_0", 32, 18, q4_0},     {3, "Q4_1", 32, 20, q4_1},
-    {6, "Q5_0", 32, 22, q5_0},     {7, "Q5_1", 32, 24, q5_1},     {8, "Q8_0", 32, 34, q8_0},     {10, "Q2_K", 256, 84, nullptr},
-    {11, "Q3_K", 256, 110, nullptr}, {12, "Q4_K", 256, 144, q4_k}, {13, "Q5_K", 256, 176, q5_k}, {14, "Q6_K", 256, 210, q6_k},
-    {16, "IQ2_XXS", 256, 66, nullptr}, {17, "IQ2_XS", 256, 74, nullptr}, {18, "IQ3_XXS", 256, 98, nullptr}, {19, "IQ1_S", 256, 50, nullptr},
-    {20, "IQ4_NL", 32, 18, nullptr}, {21, "IQ3_S", 256, 110, nullptr}, {22, "IQ2_S", 256, 82, nullptr}, {23, "IQ4_XS", 256, 136, nullptr},
-    {24, "I8", 1, 1, nullptr},     {25, "I16", 1, 2, nullptr},    {26, "I32", 1, 4, nullptr},    {27, "I64", 1, 8, nullptr},
-    {28, "F64", 1, 8, nullptr},    {29, "IQ1_M", 256, 56, nullptr}, {30, "BF16", 1, 2, bf16},  {34, "TQ1_0", 256, 54, nullptr},
-    {35, "TQ2_0", 256, 66, nullptr}, {39, "MXFP4", 32, 17, nullptr},
+    {0, "F32", 1, 4, f32, DType::f32}, {1, "F16", 1, 2, f16, DType::bf16}, {30, "BF16", 1, 2, bf16, DType::bf16},
+    {2, "Q4_0", 32, 18, q4_0, DType::int4}, {3, "Q4_1", 32, 20, q4_1, DType::q4_1}, {12, "Q4_K", 256, 144, q4_k, DType::q4_1},
+    {6, "Q5_0", 32, 22, q5_0, DType::int8}, {7, "Q5_1", 32, 24, q5_1, DType::int8}, {13, "Q5_K", 256, 176, q5_k, DType::int8},
+    {14, "Q6_K", 256, 210, q6_k, DType::int8}, {8, "Q8_0", 32, 34, q8_0, DType::int8},
+    {10, "Q2_K", 256, 84, nullptr}, {11, "Q3_K", 256, 110, nullptr}, {16, "IQ2_XXS", 256, 66, nullptr}, {17, "IQ2_XS", 256, 74, nullptr},
+    {18, "IQ3_XXS", 256, 98, nullptr}, {19, "IQ1_S", 256, 50, nullptr}, {20, "IQ4_NL", 32, 18, nullptr}, {21, "IQ3_S", 256, 110, nullptr},
+    {22, "IQ2_S", 256, 82, nullptr}, {23, "IQ4_XS", 256, 136, nullptr}, {24, "I8", 1, 1, nullptr}, {25, "I16", 1, 2, nullptr},
+    {26, "I32", 1, 4, nullptr}, {27, "I64", 1, 8, nullptr}, {28, "F64", 1, 8, nullptr}, {29, "IQ1_M", 256, 56, nullptr},
+    {34, "TQ1_0", 256, 54, nullptr}, {35, "TQ2_0", 256, 66, nullptr}, {39, "MXFP4", 32, 17, nullptr},
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/tensor.h"
+
 namespace aerie {
 
 struct GgufType {
@@ -13,6 +15,7 @@ struct GgufType {
   int64_t bytes;     // of a block
   // `blocks` blocks as f32, blocks * elements of them. Null: known by size only.
   void (*read)(const uint8_t* data, int64_t blocks, float* out);
+  kernels::DType stored = kernels::DType::f32;  // as SourceTensor's; of those that are read
 };
 
 // Null: not known here.

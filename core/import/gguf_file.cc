@@ -128,6 +128,7 @@ Status GgufFile::read_tensors(Reader& in, uint64_t count) {
     Located at;
     at.type = gguf_type(type);
     if (!at.type) return error(Code::unsupported, path_ + ": " + tensor + "type " + std::to_string(type) + " is not known");
+    shape.stored = at.type->stored;
     if (shape.shape.back() % at.type->elements != 0)
       return bad(tensor + std::to_string(shape.shape.back()) + " columns are not whole blocks of " + at.type->name);
     const auto bytes = elements / static_cast<uint64_t>(at.type->elements) * static_cast<uint64_t>(at.type->bytes);

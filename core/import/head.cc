@@ -76,24 +76,26 @@ float step(kernels::DType dtype, float value, float most) {
   constexpr float kSmallestHalf = 0x1p-23f;
   switch (dtype) {
     case kernels::DType::int8: return most / 60 + kSmallestHalf;  // a scale for a row, whose largest may be in other weights
-    case kernels::DType::int4: return most / 7 + kSmallestHalf;
+    case kernels::DType::int4:
+    case kernels::DType::q4_1: return most / 7 + kSmallestHalf;  // whose range, of 14 steps at least, is at most twice that
     case kernels::DType::fp8: return std::abs(value) / 8 + most / 256 + kSmallestHalf;
     default: return std::abs(value) / 128 + kSmallestHalf;
   }
 }
 
 // Published heads carry a copy of the target's embedding, often in another dtype. A second one in memory would be waste.
-Result<bool> is_targets_own(const Package& target, const std::vector<float>& embed, int64_t rows, int64_t cols) {
+Result<bool> is_targets_own(const Package& target, const SourceMatrix& embed) {
   AERIE_ASSIGN(const kernels::Tensor t, target.tensor("embed"));
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* const row = embed.data() + r * cols;
+  const int64_t cols = embed.cols;
+  for (int64_t r = 0; r < embed.rows; ++r) {
+    const float* const row = embed.values.data() + r * cols;
     float row_most = 0;
     for (int64_t k = 0; k < cols; ++k) row_most = std::max(row_most, std::abs(row[k]));
     for (int64_t first = 0; first < cols; first += 32) {
       const int64_t end = std::min(first + 32, cols);
       float most = 0;
       for (int64_t k = first; k < end; ++k) most = std::max(most, std::abs(row[k]));
-      if (t.dtype != kernels::DType::int4) most = row_most;
+      if (!kernels::is_nibbles(t.dtype)) most = row_most;
       for (int64_t k = first; k < end; ++k)
         if (std::abs(kernels::panel16_at(t, r, k) - row[k]) > step(t.dtype, row[k], most)) return false;
     }
@@ -107,13 +109,13 @@ Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorT
   const LlamaConfig& t = head.target_config();
   const bool own_width = head.hidden != t.hidden;
   if (!own_width && !take.has(name)) return {};
-  AERIE_ASSIGN(const auto embed, import.take(name, t.vocab_size, head.hidden));
-  if (own_width) return sink.weight("embed", embed, t.vocab_size, head.hidden);
-  AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed, t.vocab_size, t.hidden));
+  AERIE_ASSIGN(const SourceMatrix embed, import.take(name, t.vocab_size, head.hidden));
+  if (own_width) return sink.weight("embed", embed);
+  AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed));
   if (same) return {};
   sink.warn(head.source->name() + ": tensor " + name + ": differs from the target's embedding and is kept: " +
-            std::to_string(embed.size()) + " weights more");
-  return sink.weight("embed", embed, t.vocab_size, t.hidden);
+            std::to_string(embed.values.size()) + " weights more");
+  return sink.weight("embed", embed);
 }
 
 HeadParams layer_params(const LlamaConfig& c) {

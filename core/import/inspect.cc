@@ -14,7 +14,7 @@ namespace aerie {
 namespace {
 
 const char* dtype_name(kernels::DType t) {
-  static const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8"};
+  static const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1"};
   return names[static_cast<int>(t)];
 }
 

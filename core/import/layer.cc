@@ -11,27 +11,36 @@ Status LayerImport::step() {
   return {};
 }
 
-Result<std::vector<float>> LayerImport::take(const std::string& name, int64_t rows, int64_t cols) {
+Result<SourceMatrix> LayerImport::take(const std::string& name, int64_t rows, int64_t cols) {
   AERIE_TRY(step());
-  return taker_.take(name, {rows, cols});
+  return taker_.take_matrix(name, rows, cols);
 }
 
-Result<std::vector<float>> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts,
-                                              const char* what, int64_t cols) {
+Result<SourceMatrix> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols) {
+  AERIE_TRY(step());
+  SourceMatrix all{0, cols, {}, kernels::DType::int4};  // the coarsest
+  for (const Part& p : parts) {
+    AERIE_ASSIGN(const SourceMatrix part, taker_.take_matrix(from + p.name + ".weight", p.rows, cols));
+    all.values.insert(all.values.end(), part.values.begin(), part.values.end());
+    all.rows += part.rows;
+    all.stored = finer(all.stored, part.stored);
+  }
+  return all;
+}
+
+Result<std::vector<float>> LayerImport::join_biases(const std::string& from, std::initializer_list<Part> parts) {
   AERIE_TRY(step());
   std::vector<float> all;
   for (const Part& p : parts) {
-    std::vector<int64_t> shape{p.rows};
-    if (cols) shape.push_back(cols);
-    AERIE_ASSIGN(const auto part, taker_.take(from + p.name + what, shape));
+    AERIE_ASSIGN(const auto part, taker_.take(from + p.name + ".bias", {p.rows}));
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
 }
 
 Status LayerImport::weight(const std::string& to, const std::string& from, int64_t rows, int64_t cols) {
-  AERIE_ASSIGN(const auto values, take(from, rows, cols));
-  return sink_.weight(to, values, rows, cols);
+  AERIE_ASSIGN(const SourceMatrix m, take(from, rows, cols));
+  return sink_.weight(to, m);
 }
 
 Status LayerImport::vector(const std::string& to, const std::string& from, int64_t n) {
@@ -46,11 +55,11 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   if (taker_.has(from + n.qkv + ".weight")) {
     AERIE_TRY(weight(to + "attn.qkv", from + n.qkv + ".weight", q + 2 * kv, in));
   } else {
-    AERIE_ASSIGN(const auto qkv, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, ".weight", in));
-    AERIE_TRY(sink_.weight(to + "attn.qkv", qkv, q + 2 * kv, in));
+    AERIE_ASSIGN(const SourceMatrix qkv, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, in));
+    AERIE_TRY(sink_.weight(to + "attn.qkv", qkv));
   }
   if (c.qkv_bias) {
-    AERIE_ASSIGN(const auto bias, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, ".bias", 0));
+    AERIE_ASSIGN(const auto bias, join_biases(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}));
     AERIE_TRY(sink_.vector(to + "attn.qkv.bias", bias));
     // Llama's attention_bias gives o_proj one, too. There is no op for it, and a zero one changes nothing.
     if (const std::string o_bias = from + n.o + ".bias"; taker_.has(o_bias)) {
@@ -74,8 +83,8 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   if (!taker_.has(from + n.gate + ".weight") && taker_.has(from + n.gate_up + ".weight")) {
     AERIE_TRY(weight(to + "mlp.gate_up", from + n.gate_up + ".weight", 2 * f, h));
   } else {
-    AERIE_ASSIGN(const auto gate_up, stack(from, {{n.gate, f}, {n.up, f}}, ".weight", h));
-    AERIE_TRY(sink_.weight(to + "mlp.gate_up", gate_up, 2 * f, h));
+    AERIE_ASSIGN(const SourceMatrix gate_up, stack(from, {{n.gate, f}, {n.up, f}}, h));
+    AERIE_TRY(sink_.weight(to + "mlp.gate_up", gate_up));
   }
   return weight(to + "mlp.down", from + n.down + ".weight", h, f);
 }
@@ -87,8 +96,8 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
   LayerImport import(o, sink, take, c->layers * ((c->qk_norm ? 9 : 7) + (c->departures.norms == Departures::Norms::both ? 2 : 0)) + 3, names);
-  AERIE_ASSIGN(std::vector<float> embed, import.take(embed_name, c->vocab_size, c->hidden));
-  AERIE_TRY(sink.weight("embed", embed, c->vocab_size, c->hidden));
+  AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
+  AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later
   for (int32_t i = 0; i < c->layers; ++i) {
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
@@ -98,13 +107,13 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   }
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
   if (!c->tied) {
-    AERIE_ASSIGN(const auto head, import.take(head_name, c->vocab_size, c->hidden));
+    AERIE_ASSIGN(const SourceMatrix head, import.take(head_name, c->vocab_size, c->hidden));
     // transformers would use the embedding; a head that differs from it says that the config lies.
-    if (tied && head != embed)
+    if (tied && head.values != embed.values)
       return error(Code::mismatch,
                    o.source + ": tensor " + head_name + ": is not the embedding, but tie_word_embeddings is true");
     c->tied = tied;
-    if (!c->tied) AERIE_TRY(sink.weight("lm_head", head, c->vocab_size, c->hidden));
+    if (!c->tied) AERIE_TRY(sink.weight("lm_head", head));
   }
   return take.nothing_left();
 }

@@ -37,7 +37,7 @@ class LayerImport {
               const DecoderNames& names = kHuggingFaceNames)
       : options_(options), sink_(sink), taker_(taker), names_(names), steps_(static_cast<uint64_t>(steps)) {}
 
-  Result<std::vector<float>> take(const std::string& name, int64_t rows, int64_t cols);
+  Result<SourceMatrix> take(const std::string& name, int64_t rows, int64_t cols);
   // One source tensor under another name.
   Status weight(const std::string& to, const std::string& from, int64_t rows, int64_t cols);
   Status vector(const std::string& to, const std::string& from, int64_t n);
@@ -51,8 +51,10 @@ class LayerImport {
     const char* name;
     int64_t rows;
   };
-  // Source tensors (`from` + name + `what`) stacked by rows; cols 0: vectors joined.
-  Result<std::vector<float>> stack(const std::string& from, std::initializer_list<Part> parts, const char* what, int64_t cols);
+  // Source tensors (`from` + name + .weight) stacked by rows.
+  Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
+  // Their biases, joined.
+  Result<std::vector<float>> join_biases(const std::string& from, std::initializer_list<Part> parts);
   Status step();
 
   const ConvertOptions& options_;

@@ -93,23 +93,23 @@ Status import_llama2c(const ConvertOptions& o, Sink& sink) {
   const auto head = c.tied ? 0 : w.place(v * h);
   AERIE_TRY(w.fits().at(o.source));
 
-  AERIE_TRY(sink.weight("embed", w.read(embed, v * h), v, h));
+  AERIE_TRY(sink.weight("embed", {v, h, w.read(embed, v * h)}));
   for (int64_t i = 0; i < n && w.status.ok(); ++i) {
     const auto read = [&](uint64_t base, int64_t size) { return w.read(base + static_cast<uint64_t>(i * size), size); };
     const std::string at = "layers." + std::to_string(i) + ".";
     const auto q = rotate_half_order(read(wq, h * h), c.heads, c.head_dim, h);
     const auto k = rotate_half_order(read(wk, kv * h), c.kv_heads, c.head_dim, h);
     AERIE_TRY(sink.vector(at + "attn_norm", read(attn_norm, h)));
-    AERIE_TRY(sink.weight(at + "attn.qkv", concat(concat(q, k), read(wv, kv * h)), h + 2 * kv, h));
-    AERIE_TRY(sink.weight(at + "attn.o", read(wo, h * h), h, h));
+    AERIE_TRY(sink.weight(at + "attn.qkv", {h + 2 * kv, h, concat(concat(q, k), read(wv, kv * h))}));
+    AERIE_TRY(sink.weight(at + "attn.o", {h, h, read(wo, h * h)}));
     AERIE_TRY(sink.vector(at + "mlp_norm", read(mlp_norm, h)));
-    AERIE_TRY(sink.weight(at + "mlp.gate_up", concat(read(w1, f * h), read(w3, f * h)), 2 * f, h));
-    AERIE_TRY(sink.weight(at + "mlp.down", read(w2, h * f), h, f));
+    AERIE_TRY(sink.weight(at + "mlp.gate_up", {2 * f, h, concat(read(w1, f * h), read(w3, f * h))}));
+    AERIE_TRY(sink.weight(at + "mlp.down", {h, f, read(w2, h * f)}));
     if (o.progress && !o.progress(static_cast<uint64_t>(i + 1), static_cast<uint64_t>(n)))
       return error(Code::cancelled, o.source + ": conversion cancelled");
   }
   AERIE_TRY(sink.vector("norm", w.read(norm, h)));
-  if (!c.tied) AERIE_TRY(sink.weight("lm_head", w.read(head, v * h), v, h));
+  if (!c.tied) AERIE_TRY(sink.weight("lm_head", {v, h, w.read(head, v * h)}));
   AERIE_TRY(w.status.at(o.source));
 
   const bool no_tokenizer = o.tokenizer == kNoTokenizer;

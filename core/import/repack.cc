@@ -7,11 +7,11 @@ namespace aerie {
 
 namespace {
 
-std::vector<float> unpacked(const kernels::Tensor& t) {
-  std::vector<float> values(static_cast<size_t>(t.rows * t.cols));
+SourceMatrix unpacked(const kernels::Tensor& t) {
+  SourceMatrix m{t.rows, t.cols, std::vector<float>(static_cast<size_t>(t.rows * t.cols)), t.dtype};
   for (int64_t r = 0; r < t.rows; ++r)
-    for (int64_t c = 0; c < t.cols; ++c) values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
-  return values;
+    for (int64_t c = 0; c < t.cols; ++c) m.values[static_cast<size_t>(r * t.cols + c)] = kernels::panel16_at(t, r, c);
+  return m;
 }
 
 }  // namespace
@@ -34,18 +34,18 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
   for (const TensorInfo& info : package->tensors()) {
     AERIE_ASSIGN(const kernels::Tensor t, package->tensor(info.name));
     const bool candidate = package->target() && info.name.starts_with("candidate.");
-    const kernels::DType dtype = candidate ? candidate_dtype(o.dtype) : o.dtype_of(info.name);
+    const kernels::DType dtype = candidate ? candidate_dtype(o.dtype.of(t.dtype)) : o.dtype_of(info.name, t.dtype);
     if (candidate && o.candidate_rank != 0) {
       // Made anew, or not wanted.
     } else if (t.layout == kernels::Layout::row_major || t.dtype == dtype) {
       AERIE_TRY(sink.writer().add_tensor(info.name, t));
       if (o.candidate_rank > 0 && (info.name == "embed" || info.name == "lm_head"))
-        sink.remember_head(info.name, unpacked(t), t.rows, t.cols);
+        sink.remember_head(info.name, unpacked(t));
     } else {
       quantised |= kernels::has_scales(t.dtype);
-      const std::vector<float> values = unpacked(t);
-      sink.remember_head(info.name, values, t.rows, t.cols);
-      AERIE_TRY(sink.pack(info.name, values, t.rows, t.cols, dtype));
+      const SourceMatrix m = unpacked(t);
+      sink.remember_head(info.name, m);
+      AERIE_TRY(sink.pack(info.name, m.values, m.rows, m.cols, dtype));
     }
     if (o.progress && !o.progress(++done, package->tensors().size()))
       return error(Code::cancelled, o.source + ": conversion cancelled");

@@ -22,10 +22,11 @@ using nlohmann::json;
 struct Format {
   const char* name;
   int bytes;  // an element
+  kernels::DType stored = kernels::DType::f32;
 };
 // All that the format defines; only the first three are weights to us. A tensor of another kind is an error
 // where it is asked for, or is unexpected like any other.
-constexpr Format kFormats[] = {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8},     {"I64", 8},
+constexpr Format kFormats[] = {{"F32", 4}, {"F16", 2, kernels::DType::bf16}, {"BF16", 2, kernels::DType::bf16}, {"F64", 8}, {"I64", 8},
                                {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U8", 1},      {"U16", 2},
                                {"U32", 4}, {"U64", 8}, {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
@@ -139,6 +140,7 @@ class SafetensorsSource final : public TensorSource {
     for (const Format& f : kFormats)
       if (dtype == f.name) at->format = &f;
     if (!at->format) return error(Code::unsupported, "dtype " + dtype + " is not known");
+    shape->stored = at->format->stored;
     uint64_t count = 1;
     for (const auto& d : t["shape"]) {
       const uint64_t n = d.is_number_unsigned() ? d.get<uint64_t>() : 0;

@@ -38,10 +38,10 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
   hash(rounded.data(), rounded.size());
 }
 
-Status Sink::weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
-  hash_values(name, values);
-  remember_head(name, values, rows, cols);
-  return pack(name, values, rows, cols, options_.dtype_of(name));
+Status Sink::weight(const std::string& name, const SourceMatrix& m) {
+  hash_values(name, m.values);
+  remember_head(name, m);
+  return pack(name, m.values, m.rows, m.cols, options_.dtype_of(name, m.stored));
 }
 
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {
@@ -52,25 +52,23 @@ Status Sink::pack(const std::string& name, const std::vector<float>& values, int
   return writer_->add_tensor(name, t);
 }
 
-void Sink::remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols) {
+void Sink::remember_head(const std::string& name, const SourceMatrix& m) {
   if (options_.candidate_rank < 1 || (name != "lm_head" && (name != "embed" || untied_))) return;
   untied_ = name == "lm_head";
-  head_ = values;
-  head_rows_ = rows;
-  head_cols_ = cols;
+  head_ = m;
 }
 
 Status Sink::add_candidate_head() {
   const int32_t rank = options_.candidate_rank;
   if (rank < 1) return {};
-  if (rank > head_cols_)
+  if (rank > head_.cols)
     return error(Code::invalid_argument, options_.source + ": candidate head: rank " + std::to_string(rank) +
-                                             " is above the hidden size, " + std::to_string(head_cols_));
-  Result<LowRank> made = low_rank(head_, head_rows_, head_cols_, rank, [this] { return wanted(); });
+                                             " is above the hidden size, " + std::to_string(head_.cols));
+  Result<LowRank> made = low_rank(head_.values, head_.rows, head_.cols, rank, [this] { return wanted(); });
   if (!made.ok()) return made.status().at(options_.source + ": candidate head");
-  const DType d = candidate_dtype(options_.dtype);
-  AERIE_TRY(pack("candidate.down", made->down, rank, head_cols_, d));
-  AERIE_TRY(pack("candidate.up", made->up, head_rows_, rank, d));
+  const DType d = candidate_dtype(options_.dtype.of(options_.dtype_of("lm_head", head_.stored)));
+  AERIE_TRY(pack("candidate.down", made->down, rank, head_.cols, d));
+  AERIE_TRY(pack("candidate.up", made->up, head_.rows, rank, d));
   char percent[16];
   std::snprintf(percent, sizeof percent, "%.1f", 100 * made->kept);
   warn("candidate head: rank " + std::to_string(rank) + " holds " + percent + " % of the LM head (of its squared norm)");

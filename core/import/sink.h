@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/import/convert.h"
+#include "core/import/source.h"
 #include "core/package/writer.h"
 #include "core/text/tokenizer.h"
 
@@ -18,12 +19,12 @@ class Sink {
   static Result<std::unique_ptr<Sink>> create(const ConvertOptions& options);
   ~Sink();
   PackageWriter& writer() { return *writer_; }
-  // A linear weight or embedding (rows, cols), packed in the dtype asked for it.
-  Status weight(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
+  // A linear weight or embedding, packed in the dtype asked for it.
+  Status weight(const std::string& name, const SourceMatrix& m);
   // The same in a dtype of its own, without becoming part of the fingerprint.
   Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);
   // What the candidate head is made of, if one is asked for: the last of a target's embedding and LM head.
-  void remember_head(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols);
+  void remember_head(const std::string& name, const SourceMatrix& m);
   // False: the caller of the conversion has cancelled it. For what comes after the import, whose steps all are done.
   bool wanted() const { return !options_.progress || options_.progress(1, 1); }
   // After the import of a target: candidate.down and candidate.up, if asked for. They are no part of its identity.
@@ -56,8 +57,7 @@ class Sink {
   std::unique_ptr<PackageWriter> writer_;
   XXH3_state_t* state_;
   std::vector<char> data_, scales_;
-  std::vector<float> head_;  // (head_rows_, head_cols_)
-  int64_t head_rows_ = 0, head_cols_ = 0;
+  SourceMatrix head_;
   bool untied_ = false;  // it is the lm_head's
 };
 

@@ -51,6 +51,14 @@ std::string to_string(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+kernels::DType finer(kernels::DType a, kernels::DType b) {
+  constexpr auto bytes = [](kernels::DType t) {
+    return kernels::data_bytes(t, kernels::Layout::panel16, kernels::kPanel, kernels::kBlock) +
+           kernels::scale_bytes(t, kernels::kPanel, kernels::kBlock);
+  };
+  return bytes(a) < bytes(b) ? b : a;
+}
+
 std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix, const std::string& other) {
   return std::make_unique<WithoutPrefix>(std::move(source), prefix, other);
 }
@@ -72,6 +80,11 @@ Status TensorTaker::take_shape(const std::string& name, const std::vector<int64_
 Result<std::vector<float>> TensorTaker::take(const std::string& name, const std::vector<int64_t>& shape) {
   AERIE_TRY(take_shape(name, shape));
   return source_.read(name);
+}
+
+Result<SourceMatrix> TensorTaker::take_matrix(const std::string& name, int64_t rows, int64_t cols) {
+  AERIE_ASSIGN(auto values, take(name, {rows, cols}));
+  return SourceMatrix{rows, cols, std::move(values), source_.tensors().at(name).stored};
 }
 
 Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {

@@ -9,17 +9,29 @@
 #include <vector>
 
 #include "kernels/status.h"
+#include "kernels/tensor.h"
 
 namespace aerie {
 
 struct SourceTensor {
   std::vector<int64_t> shape;
+  kernels::DType stored = kernels::DType::f32;  // of ours that which is nearest to what the file has it in
   int64_t elements() const {
     int64_t n = 1;
     for (const int64_t d : shape) n *= d;
     return n;
   }
 };
+
+// A matrix on its way into a package.
+struct SourceMatrix {
+  int64_t rows = 0, cols = 0;
+  std::vector<float> values;
+  kernels::DType stored = kernels::DType::f32;  // as SourceTensor's
+};
+
+// The one with more bits a weight, for a matrix that is made of both.
+kernels::DType finer(kernels::DType a, kernels::DType b);
 
 class TensorSource {
  public:
@@ -51,6 +63,7 @@ class TensorTaker {
   bool has(const std::string& name) const { return left_.count(name) != 0; }
   // `shape` is (rows, cols), or (n) for a vector.
   Result<std::vector<float>> take(const std::string& name, const std::vector<int64_t>& shape);
+  Result<SourceMatrix> take_matrix(const std::string& name, int64_t rows, int64_t cols);
   Result<std::vector<int64_t>> take_integers(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>
   void ignore_if(F&& f) {

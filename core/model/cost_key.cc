@@ -17,6 +17,7 @@ const char* name_of(kernels::DType t) {
     case kernels::DType::int4: return "int4";
     case kernels::DType::i32: return "i32";
     case kernels::DType::fp8: return "fp8";
+    case kernels::DType::q4_1: return "q4_1";
   }
   return "unknown";
 }

@@ -187,7 +187,7 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
       TensorRow& row = m.tensors.emplace_back();
       AERIE_TRY(copied.text(t->name(), &row.name));
       AERIE_TRY(check_name(row.name));
-      if (!known(t->dtype(), fbs::DType::fp8))
+      if (!known(t->dtype(), fbs::DType::q4_1))
         return error(Code::unsupported, row.name + ": dtype: unknown to this build");
       if (!known(t->layout(), fbs::Layout::panel16))
         return error(Code::unsupported, row.name + ": layout: unknown to this build");

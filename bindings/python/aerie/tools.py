@@ -11,7 +11,8 @@ from ._progress import Progress, ProgressFunction
 from .runtime import LogFunction
 
 _DTYPES = {"bf16": _native.AERIE_WEIGHTS_BF16, "f32": _native.AERIE_WEIGHTS_F32, "int8": _native.AERIE_WEIGHTS_INT8,
-           "int4": _native.AERIE_WEIGHTS_INT4, "fp8": _native.AERIE_WEIGHTS_FP8}
+           "int4": _native.AERIE_WEIGHTS_INT4, "fp8": _native.AERIE_WEIGHTS_FP8,
+           "q4_1": _native.AERIE_WEIGHTS_Q4_1, "stored": _native.AERIE_WEIGHTS_STORED}
 PathLike = str | os.PathLike[str]
 
 
@@ -19,7 +20,8 @@ def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", head_dty
             drafter_for: PathLike | None = None, tokenizer: PathLike | None = None, compress: bool = False, candidate_rank: int = 0, context: int = 0,
             progress: ProgressFunction | None = None, log: LogFunction | None = None) -> None:
     """A package from a Hugging Face directory, a GGUF or llama2.c file, a drafter's directory (`drafter_for`: its target's
-    package) or another package, its weights of `dtype`, embedding and LM head of `head_dtype` if that is given. `context` is the
+    package) or another package, its weights of `dtype` ("stored": each of that which is nearest to what the source has it in), embedding and
+    LM head of `head_dtype` if that is given. `context` is the
     longest text that a target will read, 0 as long as it can. `output` appears whole or not at all; `log` hears what a user should know."""
     for name, given in (("dtype", dtype), ("head_dtype", head_dtype or dtype)):
         if given not in _DTYPES:

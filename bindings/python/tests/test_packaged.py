@@ -75,7 +75,7 @@ class Packaged(unittest.TestCase):
         row = lambda w: w.abs().amax(-1, keepdim=True)
         block = lambda w: w.view(-1, 32).abs().amax(-1, keepdim=True).expand(-1, 32).reshape(w.shape)
         allowed = {"f32": lambda w: 0 * w, "bf16": lambda w: w.abs() / 256, "int8": lambda w: row(w) / 253,
-                   "int4": lambda w: block(w) / 7, "fp8": lambda w: w.abs() / 15.9 + row(w) / 448 / 1000}
+                   "int4": lambda w: block(w) / 7, "q4_1": lambda w: block(w) / 7, "fp8": lambda w: w.abs() / 15.9 + row(w) / 448 / 1000}
         for dtype, off in allowed.items():
             with self.subTest(dtype=dtype):
                 self.convert("--dtype", dtype, *(["--compress"] if dtype == "int8" else []))
@@ -84,6 +84,21 @@ class Packaged(unittest.TestCase):
                 for name, w in self.twin.state_dict().items():
                     limit = off(w) if w.ndim == 2 else 0 * w
                     self.assertTrue(((state[name] - w).abs() <= limit + 1e-7 * w.abs()).all(), name)
+
+    def test_weights_that_were_four_bits_come_back_as_they_were(self):
+        for parameter in self.twin.parameters():
+            if parameter.ndim == 2:  # a scale and a minimum of halves for 32 weights
+                scale, least = (torch.rand(parameter.numel() // 32, 1).add(0.1).half().float() for _ in range(2))
+                codes = torch.randint(0, 16, (parameter.numel() // 32, 32))
+                codes[:, 0], codes[:, 1] = 0, 15
+                parameter.data = (codes * scale - least).view(parameter.shape)
+        hf.save(self.twin, None, self.folder)
+        for dtype in ("q4_1", "stored"):  # the latter is f32
+            with self.subTest(dtype=dtype):
+                self.convert("--dtype", dtype)
+                state = unpack.twin(self.package).state_dict()
+                for name, w in self.twin.state_dict().items():
+                    self.assertTrue(torch.equal(state[name], w), name)
 
     def test_unpacks_to_a_folder_that_converts_to_the_same_model(self):
         out = self.folder.with_name("again")

@@ -13,15 +13,18 @@ using namespace aerie::capi;
 
 namespace {
 
-Result<kernels::DType> weights_of(const char* field, int32_t weights) {
+Result<WeightDType> weights_of(const char* field, int32_t weights) {
+  using kernels::DType;
   switch (weights) {
-    case AERIE_WEIGHTS_F32: return kernels::DType::f32;
+    case AERIE_WEIGHTS_F32: return WeightDType(DType::f32);
     case AERIE_WEIGHTS_DEFAULT:
-    case AERIE_WEIGHTS_BF16: return kernels::DType::bf16;
-    case AERIE_WEIGHTS_INT8: return kernels::DType::int8;
-    case AERIE_WEIGHTS_INT4: return kernels::DType::int4;
-    case AERIE_WEIGHTS_FP8: return kernels::DType::fp8;
-    default: return error(Code::invalid_argument, std::string(field) + ": " + std::to_string(weights));
+    case AERIE_WEIGHTS_BF16: return WeightDType(DType::bf16);
+    case AERIE_WEIGHTS_INT8: return WeightDType(DType::int8);
+    case AERIE_WEIGHTS_INT4: return WeightDType(DType::int4);
+    case AERIE_WEIGHTS_FP8: return WeightDType(DType::fp8);
+    case AERIE_WEIGHTS_Q4_1: return WeightDType(DType::q4_1);
+    case AERIE_WEIGHTS_STORED: return WeightDType::stored();
+    default: return error(Code::invalid_argument, std::string(field) + ": " + std::to_string(weights) + " is none of AERIE_WEIGHTS_*");
   }
 }
 

@@ -30,13 +30,16 @@ constexpr int64_t kMuch = 1 << 20;  // elements that are worth threads
 struct Unit {
   uint32_t code[32];
   uint32_t scale = 0;  // as stored: int4 a half, others a float
+  uint16_t minimum = 0;  // q4_1's
 };
 
 void* scale_at(const Tensor& t, int64_t row, int64_t col) {
   const Panel16Place at(t.dtype, row, col, t.cols);
+  if (t.dtype == DType::q4_1) return static_cast<uint16_t*>(t.scales) + at.q4_1_scale();
   return static_cast<char*>(t.scales) + (t.dtype == DType::int4 ? at.int4_scale() * 2 : at.int8_scale() * 4);
 }
-size_t scale_size(DType t) { return t == DType::int4 ? 2 : 4; }
+size_t scale_size(DType t) { return kernels::is_nibbles(t) ? 2 : 4; }
+uint16_t* minimum_at(const Tensor& t, int64_t row, int64_t col) { return static_cast<uint16_t*>(scale_at(t, row, col)) + kPanel; }
 
 void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
   for (int32_t i = 0; i < n; ++i) {
@@ -46,7 +49,8 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
       case DType::bf16: u->code[i] = static_cast<const uint16_t*>(t.data)[at.bf16()]; break;
       case DType::fp8:
       case DType::int8: u->code[i] = static_cast<const uint8_t*>(t.data)[at.int8()]; break;
-      case DType::int4: {
+      case DType::int4:
+      case DType::q4_1: {
         const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
         u->code[i] = at.k % kernels::kBlock < 16 ? byte & 15u : byte >> 4;
         break;
@@ -56,6 +60,7 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
   }
   u->scale = 0;
   if (t.scales) std::memcpy(&u->scale, scale_at(t, row, col), scale_size(t.dtype));
+  if (t.dtype == DType::q4_1) u->minimum = *minimum_at(t, row, col);
 }
 
 void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) {
@@ -66,7 +71,8 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
       case DType::bf16: static_cast<uint16_t*>(t.data)[at.bf16()] = static_cast<uint16_t>(u.code[i]); break;
       case DType::fp8:
       case DType::int8: static_cast<uint8_t*>(t.data)[at.int8()] = static_cast<uint8_t>(u.code[i]); break;
-      case DType::int4: {
+      case DType::int4:
+      case DType::q4_1: {
         uint8_t& byte = static_cast<uint8_t*>(t.data)[at.int4()];
         byte = at.k % kernels::kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | u.code[i])
                                            : static_cast<uint8_t>((byte & 0x0f) | u.code[i] << 4);
@@ -76,6 +82,7 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
     }
   }
   if (t.scales) std::memcpy(scale_at(t, row, col), &u.scale, scale_size(t.dtype));
+  if (t.dtype == DType::q4_1) *minimum_at(t, row, col) = u.minimum;
 }
 
 float value(DType t, uint32_t code) {
@@ -109,7 +116,9 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
 Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
   Unit u;
   u.scale = like.scale;
+  u.minimum = like.minimum;
   const float most = t == DType::f32 || t == DType::bf16 ? largest(t, like, n) : 0;
+  const auto [low, high] = std::minmax_element(like.code, like.code + n);
   for (int32_t i = 0; i < n; ++i) {
     const uint64_t bits = random.next();
     switch (t) {
@@ -118,6 +127,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
       case DType::int8: u.code[i] = static_cast<uint8_t>(static_cast<int8_t>(static_cast<int>(bits % 255) - 127)); break;
       case DType::fp8: u.code[i] = kernels::to_e4m3((2 * random.uniform() - 1) * kernels::kMostE4m3); break;
       case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
+      case DType::q4_1: u.code[i] = *low + static_cast<uint32_t>(bits) % (*high - *low + 1); break;
       case DType::i32: break;
     }
   }
@@ -126,7 +136,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
 
 Unit zero(DType t, const Unit& like, int32_t n) {
   Unit u;
-  u.scale = like.scale;
+  u.scale = t == DType::q4_1 ? 0 : like.scale;  // whose minimum is zero, too
   std::fill(u.code, u.code + n, t == DType::int4 ? 8u : 0u);
   return u;
 }

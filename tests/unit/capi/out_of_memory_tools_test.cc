@@ -136,7 +136,7 @@ const Conversion kConversions[] = {
     {"DirectoryWithACandidateHead", "hf", nullptr, nullptr, AERIE_WEIGHTS_INT4, 1, 4},
     {"Llama2c", "stories.bin", nullptr, "tokenizer.bin", AERIE_WEIGHTS_FP8, 1},
     {"GgufOfPieces", "pieces.gguf", nullptr, nullptr, AERIE_WEIGHTS_INT4},
-    {"GgufOfBytes", "letters.gguf", nullptr, nullptr, AERIE_WEIGHTS_INT8},
+    {"GgufOfBytes", "letters.gguf", nullptr, nullptr, AERIE_WEIGHTS_STORED},
     {"Package", "target.aerie", nullptr, nullptr, AERIE_WEIGHTS_INT8, 1, 8},
     {"Eagle", "/heads/eagle", "target.aerie"},
     {"Eagle3", "/heads/eagle3", "target.aerie"},

@@ -103,7 +103,7 @@ struct Converted {
 };
 
 TEST(ConvertCandidateHead, IsStoredBesideTheSameModel) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
     for (const bool tied : {false, true}) {
       LlamaConfig c = small_config();
       c.tied = tied;
@@ -117,7 +117,7 @@ TEST(ConvertCandidateHead, IsStoredBesideTheSameModel) {
       EXPECT_EQ(down->cols, 8);
       EXPECT_EQ(up->rows, 20);
       EXPECT_EQ(up->cols, 5);
-      const DType want = dtype == DType::int4 ? DType::int8 : dtype;
+      const DType want = kernels::is_nibbles(dtype) ? DType::int8 : dtype;
       EXPECT_EQ(down->dtype, want);
       EXPECT_EQ(up->dtype, want);
       ASSERT_EQ(job.notes.size(), 1u);

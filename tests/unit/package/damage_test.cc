@@ -335,6 +335,24 @@ TEST(PackageDamage, ZstdFrames) {
   expect_bad(with_frame(streamed, 0x58, 0x58), "a frame that does not tell its size");
 }
 
+TEST(PackageDamage, WeightsOfFourBitsNeedTheirScalesAndMinima) {
+  for (const DType dtype : {DType::int4, DType::q4_1}) {
+    const Bytes file = target_bytes(dtype);
+    const auto refused = [&](const std::string& what, const std::function<void(package::TensorRow&)>& change) {
+      Parts parts = take_apart(file);
+      change(parts.manifest.tensors[0]);
+      expect_bad(put_together(parts), what);
+    };
+    using Row = package::TensorRow;
+    refused("do not go together", [](Row& t) { t.layout = kernels::Layout::row_major; });
+    refused("scales offset", [](Row& t) { t.scales_offset += 64; });
+    refused("scales offset", [](Row& t) { t.scales_offset = 0; });
+    refused("the manifest says", [](Row& t) { t.stored.raw_bytes -= 32; });
+    refused("the manifest says", [](Row& t) { t.dtype = t.dtype == DType::int4 ? DType::q4_1 : DType::int4; });
+    refused("out of range", [](Row& t) { t.cols = int64_t{1} << 40; });
+  }
+}
+
 TEST(PackageDamage, UnknownEnumsAreAnotherVersionsNotDamage) {
   Parts parts = take_apart(target_bytes());
   parts.manifest.tensors[0].dtype = static_cast<DType>(9);

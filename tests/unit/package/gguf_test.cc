@@ -4,8 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <random>
 
 #include "core/import/gguf_file.h"
+#include "kernels/narrow_floats.h"
 #include "unit/package/conversion_fixture.h"
 
 namespace aerie::test {
@@ -95,6 +97,77 @@ TEST(ImportGguf, Q4_0BecomesInt4WithoutLoss) {
   const auto embed = p->tensor("embed");
   ASSERT_TRUE(embed.ok());
   for (int64_t i = 0; i < 20 * 32; ++i) ASSERT_EQ(kernels::panel16_at(*embed, i / 32, i % 32), want[static_cast<size_t>(i)]) << i;
+}
+
+std::string half_bytes(float v) {
+  const uint16_t h = kernels::to_half(v);
+  return {static_cast<char>(h & 255), static_cast<char>(h >> 8)};
+}
+
+// Codes over the whole range, over a part of it, far from zero, and all the same.
+TEST(ImportGguf, Q4_1KeepsEveryValue) {
+  Conversion c;
+  c.config.hidden = c.config.ffn = 64;
+  c.config.heads = 8;
+  c.config.kv_heads = 4;
+  c.config.head_dim = 8;
+  c.tensors = llama_sources(c.config);
+  Gguf g = c.file();
+  std::mt19937 random(3);
+  std::string blocks;
+  for (int block = 0; block < 40; ++block) {
+    const float scale = block % 10 == 9 ? 0 : 0.003f + 0.0021f * static_cast<float>(block);
+    blocks += half_bytes(scale) + half_bytes(block % 4 == 3 ? 2.5f : -7.3f * scale);
+    const uint32_t most = block % 3 == 2 ? 7 : 15, least = block % 3 == 2 ? 2 : 0;
+    const auto code = [&] { return least + random() % (most - least + 1); };
+    for (int i = 0; i < 16; ++i) blocks += static_cast<char>(code() | code() << 4);
+  }
+  g.tensor("token_embd.weight", {20, 64}, 3, blocks);
+  c.options.dtype = DType::q4_1;
+  const Status s = c.run(g);
+  ASSERT_TRUE(s.ok()) << s.message();
+  std::vector<float> want(20 * 64);
+  gguf_type(3)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 40, want.data());
+  const auto p = c.open();
+  const auto embed = p->tensor("embed");
+  ASSERT_TRUE(embed.ok());
+  EXPECT_EQ(embed->dtype, DType::q4_1);
+  for (int64_t i = 0; i < 20 * 64; ++i) ASSERT_EQ(kernels::panel16_at(*embed, i / 64, i % 64), want[static_cast<size_t>(i)]) << i;
+}
+
+// Scales and minima are products there, and halves here.
+TEST(ImportGguf, Q4_KKeepsEveryCode) {
+  Conversion c;
+  c.config.hidden = c.config.ffn = 256;
+  c.config.heads = 8;
+  c.config.kv_heads = 4;
+  c.config.head_dim = 32;
+  c.tensors = llama_sources(c.config);
+  Gguf g = c.file();
+  std::mt19937 random(4);
+  std::string blocks;
+  for (int block = 0; block < 20; ++block) {
+    blocks += half_bytes(0.0004f + 0.00003f * static_cast<float>(block)) + half_bytes(0.0031f);
+    for (int i = 0; i < 8; ++i) blocks += static_cast<char>((random() & 63) | (i < 4 ? 0x90 : 0x41));  // of the first groups and, in part, the last
+    for (int i = 0; i < 132; ++i) blocks += static_cast<char>(random());
+  }
+  g.tensor("token_embd.weight", {20, 256}, 12, blocks);
+  c.options.dtype = DType::q4_1;
+  const Status s = c.run(g);
+  ASSERT_TRUE(s.ok()) << s.message();
+  std::vector<float> want(20 * 256);
+  gguf_type(12)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 20, want.data());
+  const auto p = c.open();
+  const auto embed = p->tensor("embed");
+  ASSERT_TRUE(embed.ok());
+  for (int64_t first = 0; first < 20 * 256; first += 32) {
+    const auto from = want.begin() + first;
+    const auto [low, high] = std::minmax_element(from, from + 32);
+    // Half of what a half's last digit is, of the minimum and of up to fifteen steps.
+    const float allowed = (std::fabs(*low) + (*high - *low)) * 0x1p-11f + 0x1p-23f;
+    for (int64_t i = first; i < first + 32; ++i)
+      ASSERT_NEAR(kernels::panel16_at(*embed, i / 256, i % 256), want[static_cast<size_t>(i)], allowed) << i;
+  }
 }
 
 TEST(ImportGguf, ScalingOfRotaryFrequencies) {

@@ -134,8 +134,8 @@ TEST(ImportLlama, EmbeddingAndHeadMayHaveADtypeOfTheirOwn) {
   ConvertOptions drafter;  // Medusa's and Hydra's own heads
   drafter.dtype = DType::int4;
   drafter.head_dtype = DType::int8;
-  EXPECT_EQ(drafter.dtype_of("heads.3.lm_head"), DType::int8);
-  EXPECT_EQ(drafter.dtype_of("heads.3.0.linear"), DType::int4);
+  EXPECT_EQ(drafter.dtype_of("heads.3.lm_head", DType::f32), DType::int8);
+  EXPECT_EQ(drafter.dtype_of("heads.3.0.linear", DType::f32), DType::int4);
   Checkpoint bad;
   bad.options.head_dtype = DType::i32;
   bad.refused(Code::invalid_argument, {"dtype must be"});
@@ -657,8 +657,11 @@ TEST(ImportRecognise, ByContent) {
   spit(folder / "med/model.safetensors", safetensors(other));
   o.source = folder / "med";
   EXPECT_NE(convert(o).message().find("Medusa"), std::string::npos);
-  o.dtype = DType::i32;
-  EXPECT_EQ(convert(o).code(), Code::invalid_argument);
+  for (const DType dtype : {DType::i32, static_cast<DType>(7), static_cast<DType>(255)}) {
+    o.dtype = dtype;
+    EXPECT_EQ(convert(o).code(), Code::invalid_argument);
+    EXPECT_EQ(convert(o).message(), "convert: dtype must be f32, bf16, fp8, int8, int4 or q4_1, or as stored");
+  }
 }
 
 TEST(Inspect, SaysWhatIsInside) {

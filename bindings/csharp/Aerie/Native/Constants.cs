@@ -72,6 +72,9 @@ namespace Aerie.Native
         internal const int AERIE_WEIGHTS_INT8 = 3;
         internal const int AERIE_WEIGHTS_INT4 = 4;
         internal const int AERIE_WEIGHTS_FP8 = 5;
+        internal const int AERIE_WEIGHTS_Q4_1 = 6;
+        /// <summary>each matrix in that of these which is nearest to what the source has it in</summary>
+        internal const int AERIE_WEIGHTS_STORED = 7;
         internal const int AERIE_INSPECT_TEXT = 0;
         internal const int AERIE_INSPECT_JSON = 1;
         internal const uint AERIE_DRAFTER_ABI_MAJOR = 1;
@@ -114,6 +117,7 @@ namespace Aerie.Native
         internal const int AERIE_DTYPE_INT4 = 3;
         internal const int AERIE_DTYPE_I32 = 4;
         internal const int AERIE_DTYPE_FP8 = 5;
+        internal const int AERIE_DTYPE_Q4_1 = 6;
         internal const int AERIE_ACT_SILU = 0;
         internal const int AERIE_ACT_GELU_TANH = 1;
         internal const int AERIE_ACT_RELU = 2;

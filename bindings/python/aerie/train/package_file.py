@@ -11,7 +11,7 @@ from flatbuffers import number_types as types
 
 MAGIC = b"AERIE\r\n\x1a"
 PANEL = 16
-F32, BF16, INT8, INT4, I32, FP8 = range(6)
+F32, BF16, INT8, INT4, I32, FP8, Q4_1 = range(7)
 
 
 class Table:
@@ -81,11 +81,14 @@ def panels(raw: bytes, dtype: int, rows: int, cols: int, scales: int) -> np.ndar
         out = panel_rows(np.frombuffer(raw, np.float32, count * PANEL * padded), 1)
     elif dtype == BF16:
         out = panel_rows(bf16(np.frombuffer(raw, np.uint16, count * PANEL * padded)), 2)
-    elif dtype == INT4:
+    elif dtype in (INT4, Q4_1):
         data = np.frombuffer(raw, np.uint8, count * PANEL * padded // 2).reshape(count, padded // 32, 4, PANEL, 4)
-        nibbles = np.stack((data & 15, data >> 4), 2).astype(np.float32) - 8  # [count, block, half, 4, 16, 4]
-        scale = np.frombuffer(raw, np.float16, count * PANEL * padded // 32, scales).astype(np.float32)
-        out = panel_rows(nibbles * scale.reshape(count, padded // 32, 1, 1, PANEL, 1), 4)
+        nibbles = np.stack((data & 15, data >> 4), 2).astype(np.float32)  # [count, block, half, 4, 16, 4]
+        of_block = 2 if dtype == Q4_1 else 1  # halves: its scale, or that and its minimum
+        halves = np.frombuffer(raw, np.float16, of_block * count * PANEL * padded // 32, scales).astype(np.float32)
+        halves = halves.reshape(count, padded // 32, of_block, 1, 1, PANEL, 1)
+        scale, least = halves[:, :, 0], halves[:, :, 1] if dtype == Q4_1 else -8 * halves[:, :, 0]
+        out = panel_rows(nibbles * scale + least, 4)
     else:
         data = np.frombuffer(raw, np.int8, count * PANEL * padded)
         if dtype == FP8:

@@ -67,6 +67,15 @@ class Tools(Case):
         with aerie.Model(out, self.runtime) as model, model.session() as session:
             session.append(PROMPT)
             self.assertEqual(len(ids(session, 8)), 8)
+        again = self.folder / "again.aerie"
+        aerie.convert(out, again, dtype="stored")
+        self.assertEqual(again.read_bytes(), out.read_bytes())
+        aerie.convert(DEMO, again, dtype="q4_1", head_dtype="stored")
+        dtypes = {tensor["name"]: tensor["dtype"] for tensor in aerie.inspect(again)["tensors"]}
+        self.assertEqual((dtypes["embed"], dtypes["layers.0.mlp.down"]), ("bf16", "q4_1"))
+        for wrong in ({"dtype": "q4_0"}, {"head_dtype": "int3"}):
+            with self.assertRaisesRegex(ValueError, "dtype: .* is none of .*q4_1, stored"):
+                aerie.convert(DEMO, again, **wrong)
         self.check_error(Code.NOT_FOUND, "/no/source", aerie.convert, "/no/source", self.folder / "x.aerie")
         with self.assertRaises(aerie.Cancelled):
             aerie.convert(DEMO, self.folder / "x.aerie", progress=lambda done, total: False)

@@ -26,6 +26,10 @@ pub enum Weights {
     Int4,
     /// One byte (E4M3), and scales.
     Fp8,
+    /// Half a byte, scales and minima: what a checkpoint has that was rounded to 4 bits before stays as it is.
+    Q4_1,
+    /// Each matrix in that of these which is nearest to what the source has it in.
+    Stored,
 }
 
 /// How to convert a checkpoint.

@@ -15,6 +15,10 @@ pub const AERIE_WEIGHTS_INT8: i32 = 3;
 pub const AERIE_WEIGHTS_INT4: i32 = 4;
 /// `AERIE_WEIGHTS_FP8 = 5`
 pub const AERIE_WEIGHTS_FP8: i32 = 5;
+/// `AERIE_WEIGHTS_Q4_1 = 6`
+pub const AERIE_WEIGHTS_Q4_1: i32 = 6;
+/// each matrix in that of these which is nearest to what the source has it in
+pub const AERIE_WEIGHTS_STORED: i32 = 7;
 /// `AERIE_INSPECT_TEXT = 0`
 pub const AERIE_INSPECT_TEXT: i32 = 0;
 /// `AERIE_INSPECT_JSON = 1`

@@ -24,6 +24,12 @@ fn convert_and_inspect() {
     quantise(&int8, &int4, Weights::Int4).unwrap();
     assert!(warnings.borrow()[0].contains("quantised before"));
     std::fs::remove_file(&int4).unwrap();
+    let stored = scratch("stored.aerie");
+    quantise(&int8, &stored, Weights::Stored).unwrap();
+    assert_eq!(std::fs::read(&stored).unwrap(), std::fs::read(&int8).unwrap());
+    quantise(&model_path("demo.aerie"), &stored, Weights::Q4_1).unwrap();
+    assert!(inspect(&stored, true).unwrap().contains("\"q4_1\""));
+    std::fs::remove_file(&stored).unwrap();
     let progress: Progress<'_> = &mut |_, _| false;
     let cancelled = convert(&int8, &int4, ConvertOptions { progress: Some(progress), ..Default::default() });
     assert_eq!(cancelled.unwrap_err().code(), Code::Cancelled);
