@@ -124,7 +124,8 @@ TEST_P(InflatedWeights, ConfigAndTaps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, InflatedWeights,
-                         testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4));
+                         testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4,
+                                         kernels::DType::q4_1));
 
 }  // namespace
 }  // namespace aerie::test
