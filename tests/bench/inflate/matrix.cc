@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "kernels/e4m3.h"
+#include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
 
 namespace aerie::inflate {
@@ -29,17 +30,14 @@ constexpr int64_t kMuch = 1 << 20;  // elements that are worth threads
 // A unit of a row: codes as stored (bit patterns of f32, bf16 and fp8, int8, nibbles), and the scale of its block or row.
 struct Unit {
   uint32_t code[32];
-  uint32_t scale = 0;  // as stored: int4 a half, others a float
-  uint16_t minimum = 0;  // q4_1's
+  uint32_t scale = 0;  // as stored: int4 and q4_1 a half, others a float
+  uint16_t min = 0;    // q4_1's
 };
 
-void* scale_at(const Tensor& t, int64_t row, int64_t col) {
-  const Panel16Place at(t.dtype, row, col, t.cols);
-  if (t.dtype == DType::q4_1) return static_cast<uint16_t*>(t.scales) + at.q4_1_scale();
-  return static_cast<char*>(t.scales) + (t.dtype == DType::int4 ? at.int4_scale() * 2 : at.int8_scale() * 4);
+uint16_t* halves_at(const Tensor& t, const Panel16Place& at) {
+  return static_cast<uint16_t*>(t.scales) + (t.dtype == DType::int4 ? at.int4_scale() : at.q4_1_scale());
 }
-size_t scale_size(DType t) { return kernels::is_nibbles(t) ? 2 : 4; }
-uint16_t* minimum_at(const Tensor& t, int64_t row, int64_t col) { return static_cast<uint16_t*>(scale_at(t, row, col)) + kPanel; }
+uint32_t* float_at(const Tensor& t, const Panel16Place& at) { return static_cast<uint32_t*>(t.scales) + at.int8_scale(); }
 
 void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
   for (int32_t i = 0; i < n; ++i) {
@@ -58,9 +56,9 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
       case DType::i32: break;
     }
   }
-  u->scale = 0;
-  if (t.scales) std::memcpy(&u->scale, scale_at(t, row, col), scale_size(t.dtype));
-  if (t.dtype == DType::q4_1) u->minimum = *minimum_at(t, row, col);
+  const Panel16Place at(t.dtype, row, col, t.cols);
+  u->scale = kernels::is_nibbles(t.dtype) ? *halves_at(t, at) : t.scales ? *float_at(t, at) : 0;
+  u->min = t.dtype == DType::q4_1 ? halves_at(t, at)[kPanel] : 0;
 }
 
 void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) {
@@ -81,17 +79,21 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
       case DType::i32: break;
     }
   }
-  if (t.scales) std::memcpy(scale_at(t, row, col), &u.scale, scale_size(t.dtype));
-  if (t.dtype == DType::q4_1) *minimum_at(t, row, col) = u.minimum;
+  const Panel16Place at(t.dtype, row, col, t.cols);
+  if (kernels::is_nibbles(t.dtype)) *halves_at(t, at) = static_cast<uint16_t>(u.scale);
+  else if (t.scales) *float_at(t, at) = u.scale;
+  if (t.dtype == DType::q4_1) halves_at(t, at)[kPanel] = u.min;
 }
 
-float value(DType t, uint32_t code) {
-  return std::bit_cast<float>(t == DType::f32 ? code : code << 16);
+// Of f32, bf16 and q4_1.
+float value(DType t, const Unit& u, int32_t i) {
+  if (t == DType::q4_1) return kernels::from_half(static_cast<uint16_t>(u.scale)) * static_cast<float>(u.code[i]) + kernels::from_half(u.min);
+  return std::bit_cast<float>(t == DType::f32 ? u.code[i] : u.code[i] << 16);
 }
 
 float largest(DType t, const Unit& u, int32_t n) {
   float most = 0;
-  for (int32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(value(t, u.code[i])));
+  for (int32_t i = 0; i < n; ++i) most = std::max(most, std::fabs(value(t, u, i)));
   return most;
 }
 
@@ -103,7 +105,7 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
   for (int64_t col = 0; col + n <= t.cols; col += n) {
     read(t, row, col, n, &u);
     // Halves without their sign are ordered as their bits are; int8 and fp8 have one scale for the whole row.
-    const float size = t.scales ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
+    const float size = t.scales && t.dtype != DType::q4_1 ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
     if (size > most) {
       most = size;
       best = u;
@@ -115,10 +117,9 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
 // Random codes whose values stay within the template's largest.
 Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
   Unit u;
-  u.scale = like.scale;
-  u.minimum = like.minimum;
+  u.scale = like.scale, u.min = like.min;
+  const auto [least_code, most_code] = std::minmax_element(like.code, like.code + n);
   const float most = t == DType::f32 || t == DType::bf16 ? largest(t, like, n) : 0;
-  const auto [low, high] = std::minmax_element(like.code, like.code + n);
   for (int32_t i = 0; i < n; ++i) {
     const uint64_t bits = random.next();
     switch (t) {
@@ -127,7 +128,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
       case DType::int8: u.code[i] = static_cast<uint8_t>(static_cast<int8_t>(static_cast<int>(bits % 255) - 127)); break;
       case DType::fp8: u.code[i] = kernels::to_e4m3((2 * random.uniform() - 1) * kernels::kMostE4m3); break;
       case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
-      case DType::q4_1: u.code[i] = *low + static_cast<uint32_t>(bits) % (*high - *low + 1); break;
+      case DType::q4_1: u.code[i] = *least_code + static_cast<uint32_t>(bits % (*most_code - *least_code + 1)); break;
       case DType::i32: break;
     }
   }
@@ -136,7 +137,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
 
 Unit zero(DType t, const Unit& like, int32_t n) {
   Unit u;
-  u.scale = t == DType::q4_1 ? 0 : like.scale;  // whose minimum is zero, too
+  if (t != DType::q4_1) u.scale = like.scale;
   std::fill(u.code, u.code + n, t == DType::int4 ? 8u : 0u);
   return u;
 }
