@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import end_to_end  # noqa: E402
 import gguf_package  # noqa: E402
 import vs_llama_cpp  # noqa: E402
-from chat_speed import HEAD, QUESTIONS, package, template  # noqa: E402
+from chat_speed import HEAD, QUESTIONS, package  # noqa: E402
 from end_to_end_page import beside, pick, ratio, spread  # noqa: E402
 from generating import Aerie, Llama, Way, llama_program  # noqa: E402
 from page import table  # noqa: E402
@@ -39,6 +39,11 @@ def ways():
             yield Way("llama.cpp", f"EAGLE-3, at most {n}, p ≥ {p_min:g}", method="draft-eagle3", nodes=n, p_min=p_min)
     for method in ("ngram-cache", "ngram-simple"):
         yield Way("llama.cpp", f"{method}, at most 2", method=method, nodes=2)
+
+
+def ask(model, question: str) -> list[int]:
+    """A user's question as the model's chat template has it."""
+    return model.tokenizer.encode(model.chat_template.render([{"role": "user", "content": question}]), bos=False, special=True)
 
 
 def lines(result: dict) -> list[list[str]]:
@@ -73,7 +78,7 @@ def main() -> None:
         gguf_package.write_head(args.build, HEAD, {head: folder / "head.gguf"}, about)
         aerie = Aerie(args.build, folder, args.threads)
         aerie.drafters["ngram"] = aerie.model.drafter(plugin="ngram")
-        texts = [aerie.model.tokenizer.encode(template(q), special=True) for q in QUESTIONS]
+        texts = [ask(aerie.model, q) for q in QUESTIONS]
         llama = Llama(args.llama or llama_program([]), folder / "target.gguf", args.threads, 512, about["vocab_used"], [folder / "head.gguf"])
         others, running = vs_llama_cpp.OtherWork(), {"aerie": aerie, "llama.cpp": llama}
         results = []

@@ -22,7 +22,7 @@ import chat_speed  # noqa: E402
 import edit_speed  # noqa: E402
 import end_to_end  # noqa: E402
 import vs_llama_cpp  # noqa: E402
-from chat_vs_llama_cpp import lines  # noqa: E402
+from chat_vs_llama_cpp import ask, lines  # noqa: E402
 from generating import Aerie, Llama, Way, llama_program  # noqa: E402
 from page import table  # noqa: E402
 
@@ -33,12 +33,11 @@ def ways():
     yield from end_to_end.PLAIN
     for drafter in ("ngram", "ngram-suffix"):
         yield Way("aerie", f"{drafter}, auto", (drafter,), "auto")
-    for keys in (3, 12):
-        for n in (4, 16, 48):
-            yield Way("llama.cpp", f"ngram-simple, keys of {keys}, at most {n}", method="ngram-simple", draft=keys, nodes=n)
-    yield Way("llama.cpp", "ngram-map-k, keys of 12, at most 48", method="ngram-map-k", draft=12, nodes=48)
+    for n in (4, 8):
+        yield Way("llama.cpp", f"ngram-simple, keys of 3, at most {n}", method="ngram-simple", draft=3, nodes=n)
     yield Way("llama.cpp", "ngram-cache, at most 4", method="ngram-cache", nodes=4)
-    yield Way("llama.cpp", "ngram-mod, at most 48", method="ngram-mod", nodes=48)
+    for method in ("ngram-map-k", "ngram-mod"):
+        yield Way("llama.cpp", f"{method}, keys of 12, at most 48", method=method, draft=12, nodes=48)
 
 
 def prompts(name: str, count: int) -> list[str]:
@@ -57,8 +56,7 @@ def measure(args, name: str) -> str:
         for drafter in ("ngram", "ngram-suffix"):
             aerie.drafters[drafter] = aerie.model.drafter(plugin=drafter)
         model = aerie.model
-        texts = [model.tokenizer.encode(model.chat_template.render([{"role": "user", "content": p}]), bos=False, special=True)
-                 for p in prompts(name, args.prompts)]
+        texts = [ask(model, p) for p in prompts(name, args.prompts)]
         gguf = package.with_name(f"{name}.gguf")
         llama = Llama(args.llama or llama_program([]), gguf, args.threads, CONTEXT, model.tokenizer.vocab_size, [])
         others = vs_llama_cpp.OtherWork()
