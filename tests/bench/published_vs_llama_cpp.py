@@ -36,8 +36,8 @@ def ways():
     for n in (4, 8):
         yield Way("llama.cpp", f"ngram-simple, keys of 3, at most {n}", method="ngram-simple", draft=3, nodes=n)
     yield Way("llama.cpp", "ngram-cache, at most 4", method="ngram-cache", nodes=4)
-    for method in ("ngram-map-k", "ngram-mod"):
-        yield Way("llama.cpp", f"{method}, keys of 12, at most 48", method=method, draft=12, nodes=48)
+    yield Way("llama.cpp", "ngram-map-k, keys of 12, at most 48", method="ngram-map-k", draft=12, nodes=48)
+    yield Way("llama.cpp", "ngram-mod, keys of 24, 48", method="ngram-mod", nodes=48)
 
 
 def prompts(name: str, count: int) -> list[str]:
