@@ -18,20 +18,27 @@ inline constexpr const char* kNoTokenizer = "none";
 // What weights become: all of one dtype, or each of that which is nearest to what its source has it in, so that little is rounded twice.
 class WeightDType {
  public:
+  constexpr WeightDType() = default;                        // as stored, f32 as bf16: what is f32 was hardly trained for it
   constexpr WeightDType(kernels::DType all) : all_(all) {}  // not explicit: a dtype is a choice
-  static constexpr WeightDType stored() { return {}; }
-  constexpr kernels::DType of(kernels::DType stored) const { return all_.value_or(stored); }
+  static constexpr WeightDType stored() {
+    WeightDType d;
+    d.keep_f32_ = true;
+    return d;
+  }
+  constexpr kernels::DType of(kernels::DType stored) const {
+    return all_ ? *all_ : stored == kernels::DType::f32 && !keep_f32_ ? kernels::DType::bf16 : stored;
+  }
 
  private:
-  constexpr WeightDType() = default;
   std::optional<kernels::DType> all_;
+  bool keep_f32_ = false;
 };
 
 struct ConvertOptions {
   // Hugging Face Llama directory, head directory (or the .safetensors file in either), GGUF, llama2.c .bin, or .aerie.
   std::string source;
   std::string output;
-  WeightDType dtype = kernels::DType::bf16;  // any but i32
+  WeightDType dtype;                         // any but i32
   std::optional<WeightDType> head_dtype;     // of the embedding and the LM head; else as the others
   std::string drafter_for;                   // drafters: the target's package
   std::string tokenizer;  // llama2.c's tokenizer.bin, a tokenizer.json or .model, or kNoTokenizer; else the source's own

@@ -17,7 +17,7 @@ const std::map<std::string, int32_t> kWeights = {{"f32", AERIE_WEIGHTS_F32},   {
 
 void add_convert(CLI::App& app, std::function<int()>* run) {
   struct Options {
-    std::string source, output, dtype = "bf16", head_dtype, drafter_for, tokenizer;
+    std::string source, output, dtype, head_dtype, drafter_for, tokenizer;
     bool compress = false;
     int candidate_rank = -1;  // not given
     int context = 0;
@@ -26,7 +26,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
   c->add_option("source", o->source, "Hugging Face or head directory, GGUF, llama2.c .bin, or .aerie")->required();
   c->add_option("-o,--output", o->output, "package to write")->required();
-  c->add_option("--dtype", o->dtype, "of the weights; stored: of each that which is nearest to the source's")->capture_default_str()->check(kDTypes);
+  c->add_option("--dtype", o->dtype, "of the weights; stored: of each that which is nearest to the source's (default: stored, but bf16 for f32)")->check(kDTypes);
   c->add_option("--head-dtype", o->head_dtype, "of the embedding and the LM head (default: as --dtype)")->check(kDTypes);
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, a tokenizer.json or .model, or none (default: the source's own)");
@@ -44,7 +44,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
       AERIE_INIT(a);
       a.source = o->source.c_str();
       a.output = o->output.c_str();
-      a.dtype = kWeights.at(o->dtype);
+      if (!o->dtype.empty()) a.dtype = kWeights.at(o->dtype);
       if (!o->head_dtype.empty()) a.head_dtype = kWeights.at(o->head_dtype);
       if (!o->drafter_for.empty()) a.drafter_for = o->drafter_for.c_str();
       if (!o->tokenizer.empty()) a.tokenizer = o->tokenizer.c_str();

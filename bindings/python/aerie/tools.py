@@ -16,15 +16,15 @@ _DTYPES = {"bf16": _native.AERIE_WEIGHTS_BF16, "f32": _native.AERIE_WEIGHTS_F32,
 PathLike = str | os.PathLike[str]
 
 
-def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", head_dtype: str | None = None,
+def convert(source: PathLike, output: PathLike, *, dtype: str | None = None, head_dtype: str | None = None,
             drafter_for: PathLike | None = None, tokenizer: PathLike | None = None, compress: bool = False, candidate_rank: int = 0, context: int = 0,
             progress: ProgressFunction | None = None, log: LogFunction | None = None) -> None:
     """A package from a Hugging Face directory, a GGUF or llama2.c file, a drafter's directory (`drafter_for`: its target's
-    package) or another package, its weights of `dtype` ("stored": each of that which is nearest to what the source has it in), embedding and
-    LM head of `head_dtype` if that is given. `context` is the
+    package) or another package, its weights of `dtype` ("stored": each of that which is nearest to what the source has it in; by itself the
+    same, but bf16 for f32), embedding and LM head of `head_dtype` if that is given. `context` is the
     longest text that a target will read, 0 as long as it can. `output` appears whole or not at all; `log` hears what a user should know."""
-    for name, given in (("dtype", dtype), ("head_dtype", head_dtype or dtype)):
-        if given not in _DTYPES:
+    for name, given in (("dtype", dtype), ("head_dtype", head_dtype)):
+        if given is not None and given not in _DTYPES:
             raise ValueError(f"{name}: {given!r} is none of {', '.join(_DTYPES)}")
 
     check_hook(log, "log")
@@ -35,7 +35,7 @@ def convert(source: PathLike, output: PathLike, *, dtype: str = "bf16", head_dty
                 log(level, message.decode("utf-8", "replace"))
 
     hook = Progress(progress)
-    options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype], source=c_path(source),
+    options = new(_native.aerie_convert_options, dtype=_DTYPES[dtype] if dtype else _native.AERIE_WEIGHTS_DEFAULT, source=c_path(source),
                   output=c_path(output), compress=int(compress), candidate_rank=candidate_rank, context=context,
                   head_dtype=_DTYPES[head_dtype] if head_dtype else _native.AERIE_WEIGHTS_DEFAULT, progress=hook.hook, log=_native.aerie_log_fn(heard))
     options.drafter_for = None if drafter_for is None else c_path(drafter_for)

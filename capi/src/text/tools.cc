@@ -17,7 +17,7 @@ Result<WeightDType> weights_of(const char* field, int32_t weights) {
   using kernels::DType;
   switch (weights) {
     case AERIE_WEIGHTS_F32: return WeightDType(DType::f32);
-    case AERIE_WEIGHTS_DEFAULT:
+    case AERIE_WEIGHTS_DEFAULT: return WeightDType();
     case AERIE_WEIGHTS_BF16: return WeightDType(DType::bf16);
     case AERIE_WEIGHTS_INT8: return WeightDType(DType::int8);
     case AERIE_WEIGHTS_INT4: return WeightDType(DType::int4);

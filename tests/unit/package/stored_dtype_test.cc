@@ -82,6 +82,15 @@ TEST(StoredDType, OfAGgufFileIsEachMatrixsOwn) {
   EXPECT_EQ(c.open()->fingerprint(), fingerprint);
 }
 
+TEST(StoredDType, OfF32IsBf16WhereNoDtypeIsAskedFor) {
+  MixedGguf c;
+  c.options.dtype = WeightDType();
+  ASSERT_TRUE(convert(c.options).ok());
+  DTypes want = kMixed;
+  want["layers.1.mlp.down"] = DType::bf16;
+  EXPECT_EQ(matrices_of(c.options.output), want);
+}
+
 TEST(StoredDType, OfACandidateHeadIsTheLmHeads) {
   MixedGguf c;
   c.options.candidate_rank = 16;

@@ -13,7 +13,7 @@ use crate::model::{with_progress, Progress};
 /// How weights are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// bf16.
+    /// As `Stored`, but bf16 for f32.
     #[default]
     Default,
     /// Four bytes a weight.
@@ -72,7 +72,7 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
     let tokenizer = options.tokenizer.as_deref().map(c_path).transpose()?;
     let head = match options.head_weights {
         None => 0,
-        Some(Weights::Default) => Weights::Bf16 as i32,
+        Some(Weights::Default) => Weights::Stored as i32,
         Some(w) => w as i32,
     };
     let (weights, compress, rank, warning) = (options.weights, options.compress, options.candidate_rank, options.warning);
