@@ -3,9 +3,9 @@
 
     python3 tests/bench/quality.py --build build/bench --target TARGET TEXT.u16... >table.md
 
-TARGET: a Hugging Face directory, or a package of no coarser weights than what it is made of. TEXT: its token ids as
+TARGET: a Hugging Face directory, a package of no coarser weights than what it is made of, or a GGUF file. TEXT: its token ids as
 16-bit integers (docs/training.md makes both). Both engines read the same windows, each from nothing; llama.cpp's files
-hold the weights of our bf16 package. Perplexity stands beside the f32 package's, with the standard error of the
+hold the weights of our bf16 package, or it reads the GGUF file itself. Perplexity stands beside the f32 package's, with the standard error of the
 difference over the windows; divergence (Kullback-Leibler, in nats) and the share of places with the same best token are
 against the f32 package's distributions. These lie in a temporary folder meanwhile: windows x length x vocabulary x 4
 bytes for each TEXT. llama.cpp is built outside the tree (vs_llama_cpp/build.sh). Needs numpy.
@@ -26,8 +26,9 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import gguf_package  # noqa: E402
 from vs_llama_cpp import Driver  # noqa: E402
 
-OURS = {d: ["--dtype", d] for d in ("f32", "bf16", "fp8", "int8", "int4")}  # the first is the base
-OURS["int4, head int8"] = ["--dtype", "int4", "--head-dtype", "int8"]
+OURS = {d: ["--dtype", d] for d in ("f32", "bf16", "fp8", "int8", "int4", "q4_1")}  # the first is the base
+for d in ("int4", "q4_1"):
+    OURS[f"{d}, head int8"] = ["--dtype", d, "--head-dtype", "int8"]
 THEIRS = ["F16", "Q8_0", "Q4_0"]
 
 
@@ -87,6 +88,9 @@ def main() -> None:
     if not args.llama_driver and not args.ours:
         done = subprocess.run([HERE / "vs_llama_cpp/build.sh"], check=True, stdout=subprocess.PIPE, text=True)
         args.llama_driver = Path(done.stdout.strip().splitlines()[-1])
+    gguf = args.target.suffix == ".gguf"
+    if gguf:
+        OURS["stored"] = ["--dtype", "stored"]
     texts = {file.name.split(".")[0]: windows(file, args.windows, args.length) for file in args.text}
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
@@ -94,9 +98,13 @@ def main() -> None:
             subprocess.run([build / "bin/aerie", "convert", args.target, "-o", folder / f"{name}.aerie", *options], check=True,
                            stdout=subprocess.DEVNULL)
         files = [("Aerie", build / "bin/aerie_driver", d, ".aerie") for d in OURS]
+        theirs = ["the file"] if gguf else THEIRS
         if not args.ours:
-            gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in THEIRS})
-            files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in THEIRS]
+            if gguf:
+                (folder / "the file.gguf").symlink_to(args.target.resolve())
+            else:
+                gguf_package.write(build, folder / "bf16.aerie", {f: folder / f"{f}.gguf" for f in theirs})
+            files += [("llama.cpp", args.llama_driver, f, ".gguf") for f in theirs]
         print("| engine | weights | " + " | ".join(f"{name}: perplexity | against f32 | divergence | same best" for name in texts) + " |")
         print("|---" * (2 + 4 * len(texts)) + "|")
         base = {}
