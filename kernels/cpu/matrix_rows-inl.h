@@ -61,6 +61,13 @@ void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, 
   }
 }
 
+// Of blocks of rows that a tile reads and an op does not have, scales (or sums): any other number might be one that takes a processor
+// a hundred times as long to multiply by.
+inline void clear_matrix_rows(float* scales, int64_t rows, int64_t n, int64_t blocks) {
+  for (int64_t b = 0; b < blocks; ++b, scales += n)
+    for (int64_t m = 0; m < rows; ++m) scales[m] = 0;
+}
+
 // Rows [first, last) of an op, tile after tile. What lies behind the last one is multiplied with the others, and nobody looks at it.
 inline void pack_all_matrix_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last) {
   const DType type = op.w.dtype;
@@ -78,6 +85,10 @@ inline void pack_all_matrix_rows(const Linear& op, const PackedRows& rows, int64
     else if (type == DType::int8) pack_matrix_codes(x, op.x.stride, end - row, height, k, HighAndLow{height * kLine}, to, scales + row, no_sums);
     else if (type == DType::int4) pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
     else pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
+    if (const int64_t had = end - tile; is_nibbles(type) && end == op.x.rows) {
+      clear_matrix_rows(scales + tile * blocks + had, height - had, height, blocks);
+      if (type == DType::q4_1) clear_matrix_rows(block_sums + tile * blocks + had, height - had, height, blocks);
+    }
   }
 }
 

@@ -55,7 +55,7 @@ def main():
     p.add_argument("--people", action="store_true")
     p.add_argument("--layout", default="free", help="of --people's JSON: free, one-line, compact")
     p.add_argument("--limit", type=int, default=20, help="questions of each file, spread evenly over it")
-    p.add_argument("--dtype", default="int8")
+    p.add_argument("--dtype", default="stored")
     p.add_argument("--temperatures", default="0,0.7")
     p.add_argument("--tokens", type=int, default=192)
     p.add_argument("--threads", type=int, default=2)

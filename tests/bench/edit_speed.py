@@ -38,7 +38,7 @@ def piece(file, first, last):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("build")
-    p.add_argument("--dtype", default="int8")
+    p.add_argument("--dtype", default="stored")
     p.add_argument("--tasks", choices=["edits", "completions"], help="these alone")
     p.add_argument("--temperatures", default="0,0.7")
     p.add_argument("--tokens", type=int, default=400)
