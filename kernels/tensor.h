@@ -46,8 +46,11 @@ struct Tensor {
 constexpr bool has_row(const Tensor& t, int64_t r) { return r >= 0 && r < t.rows; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+// The same bytes, with other scales.
 constexpr bool is_nibbles(DType t) { return t == DType::int4 || t == DType::q4_1; }
 constexpr bool has_scales(DType t) { return t == DType::int8 || is_nibbles(t) || t == DType::fp8; }
+// The types that matrices of weights have.
+constexpr bool is_weight(DType t) { return t <= DType::q4_1 && t != DType::i32; }
 // They meet activations that are integers too.
 constexpr bool is_integer(DType t) { return t == DType::int8 || is_nibbles(t); }
 

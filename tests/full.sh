@@ -31,7 +31,8 @@ if [[ " $what " == *" exactness "* ]]; then
   for dtype in f32 bf16 fp8 int8 int4 q4_1; do
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
-    check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" \
+    $aerie convert $head -o "$tmp/head.aerie" --drafter-for "$tmp/$dtype.aerie" --dtype q4_1
+    check "exactness $dtype, f32 KV" $aerie verify --model "$tmp/$dtype.aerie" "${drafters[@]}" --drafter "$tmp/small.aerie" --drafter "$tmp/head.aerie" \
       --tokens 76000 --seed $RANDOM
   done
   for kv in bf16 int8; do

@@ -25,8 +25,9 @@ namespace {
 
 bool present(const aerie_tensor* t) { return t && t->data; }
 bool is_weight(const aerie_tensor* t, int64_t cols) {
-  return t && t->data && t->dtype <= AERIE_DTYPE_FP8 && t->dtype != AERIE_DTYPE_I32 && t->layout == 1 && t->rows > 0 &&
-         t->cols == cols && (t->scales || t->dtype <= AERIE_DTYPE_BF16);
+  if (!present(t)) return false;
+  const auto dtype = static_cast<DType>(t->dtype);
+  return kernels::is_weight(dtype) && t->layout == 1 && t->rows > 0 && t->cols == cols && (t->scales || !kernels::has_scales(dtype));
 }
 // Rows to pick from: row-major f32 or bf16, or as weights are packed.
 bool is_table(const aerie_tensor* t) {

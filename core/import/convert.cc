@@ -89,7 +89,7 @@ Status run(const ConvertOptions& o) {
   if (o.source.empty() || o.output.empty())
     return error(Code::invalid_argument, "convert: source and output are needed");
   for (const WeightDType& w : {o.dtype, o.head_dtype.value_or(o.dtype)})
-    if (const DType t = w.of(DType::f32); t == DType::i32 || t > DType::q4_1)
+    if (!kernels::is_weight(w.of(DType::f32)))
       return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8, int4 or q4_1, or as stored");
   AERIE_TRY(check_output(o));
   AERIE_ASSIGN(const Importer importer, recognise(o));

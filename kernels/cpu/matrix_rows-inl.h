@@ -61,8 +61,8 @@ void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, 
   }
 }
 
-// Of blocks of rows that a tile reads and an op does not have, scales (or sums): any other number might be one that takes a processor
-// a hundred times as long to multiply by.
+// Of rows that a tile of 16 reads and an op does not have, the blocks' scales (or sums): any other number might be one that takes a
+// processor a hundred times as long to multiply by.
 inline void clear_matrix_rows(float* scales, int64_t rows, int64_t n, int64_t blocks) {
   for (int64_t b = 0; b < blocks; ++b, scales += n)
     for (int64_t m = 0; m < rows; ++m) scales[m] = 0;

@@ -26,7 +26,7 @@ bool converts(const std::string& file) {
   aerie::ConvertOptions o;
   o.source = kPath + ".gguf";
   o.output = kPath + ".aerie";
-  o.dtype = aerie::kernels::DType::int4;
+  o.dtype = file.size() % 2 ? aerie::WeightDType(aerie::kernels::DType::int4) : aerie::WeightDType::stored();
   std::ofstream(o.source, std::ios::binary) << file;
   const bool ok = convert(o).ok();
   unlink(o.source.c_str());

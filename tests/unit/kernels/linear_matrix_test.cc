@@ -43,7 +43,7 @@ struct Weights {
 Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
   Floats out(static_cast<size_t>(rows * w.tensor.rows));
   const Linear op{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)};
-  std::vector<char> packed(static_cast<size_t>(cpu::matrix_rows_bytes(op)));
+  std::vector<char> packed(static_cast<size_t>(cpu::matrix_rows_bytes(op)), 1);  // where rows are packed something was before
   const cpu::PackedRows rows_of = cpu::matrix_rows_at(op, packed.data());
   for (const auto& [first, last] : {std::pair<int64_t, int64_t>{rows / 3, rows}, {0, rows / 3}})  // as threads share it, in mid-tile
     cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, rows_of, first, last);
@@ -173,6 +173,25 @@ TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
             << m << " rows of " << s.k << " type " << static_cast<int>(t);
       }
     }
+}
+
+// Others than zero may take a processor a hundred times as long.
+TEST(LinearMatrix, NibblesMeetScalesOfZeroInRowsThatThereAreNot) {
+  constexpr int64_t k = 160, blocks = 6, rows = 19, missing = 13;  // K in whole lines
+  for (const DType t : {DType::int4, DType::q4_1}) {
+    const Weights w({16, k}, t, 17);
+    Floats x = random_floats(rows * k, 18), out(rows * 16);
+    const Linear op{view(x, rows, k), w.tensor, {}, {}, view(out, rows, 16)};
+    std::vector<char> packed(static_cast<size_t>(cpu::matrix_rows_bytes(op)), 1);
+    const cpu::PackedRows at = cpu::matrix_rows_at(op, packed.data());
+    cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, at, 0, rows);
+    for (int64_t i = 0; i < blocks * cpu::kSide; ++i) {
+      const bool is_there = i % cpu::kSide < cpu::kSide - missing;
+      const int64_t of_second_tile = cpu::kSide * blocks + i;
+      EXPECT_EQ(at.scale[of_second_tile] == 0, !is_there || i / cpu::kSide * kBlock >= k) << i << " type " << static_cast<int>(t);
+      if (t == DType::q4_1 && !is_there) EXPECT_EQ(at.block_sums[of_second_tile], 0) << i;
+    }
+  }
 }
 
 // Of a long K, many rows meet a lot of panels part after part, few rows all at once.

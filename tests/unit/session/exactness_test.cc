@@ -1,6 +1,7 @@
 // Same seed, same text: whatever drafts, however it is stepped.
 #include <array>
 #include <cfenv>
+#include <cstring>
 #include <set>
 
 #include "core/package/rope_frequencies.h"
@@ -129,7 +130,7 @@ class Exactness : public testing::Test {
                                         {"medusa", "medusa"}, {"hydra", "hydra"}, {"hydra", "hydra_prefix"}, {"eagle", "eagle3_norms"},
                                         {"eagle", "eagle3_narrow"}, {"eagle", "eagle3_deep"}})
       all.push_back({library, converted(source_dir() + "/tests/golden/heads/" + kind, std::string("exact-") + kind,
-                                        kernels::DType::bf16, *target_)});
+                                        std::strchr(kind, '_') ? kernels::DType::bf16 : kernels::DType::q4_1, *target_)});
     return all;
   }
 };

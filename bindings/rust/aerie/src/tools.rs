@@ -71,8 +71,7 @@ pub fn convert(source: impl AsRef<Path>, output: impl AsRef<Path>, options: Conv
     let drafter_for = options.drafter_for.as_deref().map(c_path).transpose()?;
     let tokenizer = options.tokenizer.as_deref().map(c_path).transpose()?;
     let head = match options.head_weights {
-        None => 0,
-        Some(Weights::Default) => Weights::Stored as i32,
+        None | Some(Weights::Default) => 0,
         Some(w) => w as i32,
     };
     let (weights, compress, rank, warning) = (options.weights, options.compress, options.candidate_rank, options.warning);
