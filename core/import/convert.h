@@ -18,7 +18,7 @@ inline constexpr const char* kNoTokenizer = "none";
 // What weights become: all of one dtype, or each of that which is nearest to what its source has it in, so that little is rounded twice.
 class WeightDType {
  public:
-  constexpr WeightDType() = default;                        // as stored, f32 as bf16: what is f32 was hardly trained for it
+  constexpr WeightDType() = default;                        // as stored, but f32 as bf16, half the bytes
   constexpr WeightDType(kernels::DType all) : all_(all) {}  // not explicit: a dtype is a choice
   static constexpr WeightDType stored() {
     WeightDType d;

@@ -131,6 +131,9 @@ def rounds(args, chosen: list[Way], texts: list[list[int]], count: int, running:
                     row["cycles"] += g["cycles"]
             if i >= 0:
                 row["speeds"].append(timed / ms * 1e3)
+    for name, row in out.items():  # the promise
+        if row["engine"] == "aerie" and row["texts"] != out["aerie: plain"]["texts"]:
+            sys.exit(f"{name}: another text than plain decode's")
     return out
 
 
@@ -140,10 +143,6 @@ def measure(args, stage: str, chosen: list[Way], texts: list[list[int]], count: 
     rows = rounds(args, chosen, texts, count, running)
     about = {name: engine.about for name, engine in running.items()}
     running["llama.cpp"].close()
-    plain = rows["aerie: plain"]["texts"]
-    for row in rows.values():  # the promise
-        if row["engine"] == "aerie" and row["texts"] != plain:
-            sys.exit(f"end_to_end.py: {row['name']}: another text than plain decode's")
     known = json.loads((args.models / f"{args.dtype}.json").read_text())
     out = {"dtype": args.dtype, "gguf": vs_llama_cpp.PAIRS[args.dtype][1], "temperature": args.temperature, "shape": known["shape"],
            "tokens": args.tokens, "texts": len(texts), "threads": args.threads, "rows": list(rows.values()), "about": about,

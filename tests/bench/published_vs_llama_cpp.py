@@ -22,9 +22,8 @@ import chat_speed  # noqa: E402
 import edit_speed  # noqa: E402
 import end_to_end  # noqa: E402
 import vs_llama_cpp  # noqa: E402
-from chat_vs_llama_cpp import ask, lines  # noqa: E402
+from chat_vs_llama_cpp import ask, table_of  # noqa: E402
 from generating import Aerie, Llama, Way, llama_program  # noqa: E402
-from page import table  # noqa: E402
 
 CONTEXT = 1536
 
@@ -62,18 +61,14 @@ def measure(args, name: str) -> str:
         others = vs_llama_cpp.OtherWork()
         rows = list(end_to_end.rounds(args, list(ways()), texts, args.rounds, {"aerie": aerie, "llama.cpp": llama}).values())
         llama.close()
-    for row in rows:  # the promise
-        if row["engine"] == "aerie" and row["texts"] != rows[0]["texts"]:
-            sys.exit(f"published_vs_llama_cpp.py: {row['name']}: another text than plain decode's")
     machine = vs_llama_cpp.machine(args)
-    header = ["engine", "way", "tokens/s", "× its plain", "× llama.cpp plain", "tokens a pass", "text, beside its plain decode's"]
     return f"""### {name}, temperature {args.temperature:g}
 
 Made by `tests/bench/published_vs_llama_cpp.py` on {machine['date']}: {machine['cpu']}, {machine['cpus']} CPUs, {args.threads} threads each; Aerie {machine['commit']} ({aerie.about}),
 llama.cpp {llama.about['version']}. {gguf.stat().st_size / 1e6:.0f} MB of GGUF, {package.stat().st_size / 1e6:.0f} MB as a package; {len(texts)} prompts, {args.tokens} tokens each, {args.rounds} rounds in which all ways take
 turns: median (least–most), ratios of the same round. Prompts, and the first pass, are not timed. Other work on the machine: at most {100 * others.share():.0f} %.
 
-{table(header, lines({"rows": rows}))}"""
+{table_of({"rows": rows})}"""
 
 
 def main() -> None:

@@ -73,30 +73,47 @@ TEST(ImportGguf, BlocksHaveLlamaCppsValues) {
   }
 }
 
+// A model `width` wide whose embedding, 20 rows, is made of blocks: their values, and what becomes of them.
+struct Embedded : Conversion {
+  std::vector<float> want;
+  std::shared_ptr<const Package> package;
+  kernels::Tensor got;
+
+  explicit Embedded(int32_t width) : want(static_cast<size_t>(20 * width)) {
+    config.hidden = config.ffn = width;
+    config.heads = 8;
+    config.kv_heads = 4;
+    config.head_dim = width / 8;
+    tensors = llama_sources(config);
+  }
+  void make(uint32_t type_id, const std::string& blocks, DType dtype) {
+    const GgufType* type = gguf_type(type_id);
+    Gguf g = file();
+    g.tensor("token_embd.weight", {20, config.hidden}, type_id, blocks);
+    type->read(reinterpret_cast<const uint8_t*>(blocks.data()), static_cast<int64_t>(blocks.size()) / type->bytes, want.data());
+    options.dtype = dtype;
+    const Status s = run(g);
+    ASSERT_TRUE(s.ok()) << s.message();
+    package = open();
+    const auto embed = package->tensor("embed");
+    ASSERT_TRUE(embed.ok());
+    got = *embed;
+    EXPECT_EQ(got.dtype, dtype);
+  }
+  float at(int64_t i) const { return kernels::panel16_at(got, i / config.hidden, i % config.hidden); }
+};
+
 // A block of Q4_0 whose extreme value is at -8, as llama.cpp chooses its scale, is one of ours.
 TEST(ImportGguf, Q4_0BecomesInt4WithoutLoss) {
-  Conversion c;
-  c.config.hidden = c.config.ffn = 32;
-  c.config.heads = 8;
-  c.config.kv_heads = 4;
-  c.tensors = llama_sources(c.config);
-  Gguf g = c.file();
+  Embedded c(32);
   std::string blocks;
   for (int row = 0; row < 20; ++row) {
     blocks += std::string("\x34\x22", 2);  // 0.0121, and other scales
     blocks.back() = static_cast<char>(0x20 + row % 7);
     for (int i = 0; i < 16; ++i) blocks += static_cast<char>(i == row % 16 ? 0x50 : 17 * (row + 3 * i) + i);
   }
-  g.tensor("token_embd.weight", {20, 32}, 2, blocks);
-  c.options.dtype = DType::int4;
-  const Status s = c.run(g);
-  ASSERT_TRUE(s.ok()) << s.message();
-  std::vector<float> want(20 * 32);
-  gguf_type(2)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 20, want.data());
-  const auto p = c.open();
-  const auto embed = p->tensor("embed");
-  ASSERT_TRUE(embed.ok());
-  for (int64_t i = 0; i < 20 * 32; ++i) ASSERT_EQ(kernels::panel16_at(*embed, i / 32, i % 32), want[static_cast<size_t>(i)]) << i;
+  ASSERT_NO_FATAL_FAILURE(c.make(2, blocks, DType::int4));
+  for (int64_t i = 0; i < 20 * 32; ++i) ASSERT_EQ(c.at(i), c.want[static_cast<size_t>(i)]) << i;
 }
 
 std::string half_bytes(float v) {
@@ -106,13 +123,7 @@ std::string half_bytes(float v) {
 
 // Codes over the whole range, over a part of it, far from zero, and all the same.
 TEST(ImportGguf, Q4_1KeepsEveryValue) {
-  Conversion c;
-  c.config.hidden = c.config.ffn = 64;
-  c.config.heads = 8;
-  c.config.kv_heads = 4;
-  c.config.head_dim = 8;
-  c.tensors = llama_sources(c.config);
-  Gguf g = c.file();
+  Embedded c(64);
   std::mt19937 random(3);
   std::string blocks;
   for (int block = 0; block < 40; ++block) {
@@ -122,28 +133,13 @@ TEST(ImportGguf, Q4_1KeepsEveryValue) {
     const auto code = [&] { return least + random() % (most - least + 1); };
     for (int i = 0; i < 16; ++i) blocks += static_cast<char>(code() | code() << 4);
   }
-  g.tensor("token_embd.weight", {20, 64}, 3, blocks);
-  c.options.dtype = DType::q4_1;
-  const Status s = c.run(g);
-  ASSERT_TRUE(s.ok()) << s.message();
-  std::vector<float> want(20 * 64);
-  gguf_type(3)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 40, want.data());
-  const auto p = c.open();
-  const auto embed = p->tensor("embed");
-  ASSERT_TRUE(embed.ok());
-  EXPECT_EQ(embed->dtype, DType::q4_1);
-  for (int64_t i = 0; i < 20 * 64; ++i) ASSERT_EQ(kernels::panel16_at(*embed, i / 64, i % 64), want[static_cast<size_t>(i)]) << i;
+  ASSERT_NO_FATAL_FAILURE(c.make(3, blocks, DType::q4_1));
+  for (int64_t i = 0; i < 20 * 64; ++i) ASSERT_EQ(c.at(i), c.want[static_cast<size_t>(i)]) << i;
 }
 
 // Scales and minima are products there, and halves here.
 TEST(ImportGguf, Q4_KKeepsEveryCode) {
-  Conversion c;
-  c.config.hidden = c.config.ffn = 256;
-  c.config.heads = 8;
-  c.config.kv_heads = 4;
-  c.config.head_dim = 32;
-  c.tensors = llama_sources(c.config);
-  Gguf g = c.file();
+  Embedded c(256);
   std::mt19937 random(4);
   std::string blocks;
   for (int block = 0; block < 20; ++block) {
@@ -151,22 +147,14 @@ TEST(ImportGguf, Q4_KKeepsEveryCode) {
     for (int i = 0; i < 8; ++i) blocks += static_cast<char>((random() & 63) | (i < 4 ? 0x90 : 0x41));  // of the first groups and, in part, the last
     for (int i = 0; i < 132; ++i) blocks += static_cast<char>(random());
   }
-  g.tensor("token_embd.weight", {20, 256}, 12, blocks);
-  c.options.dtype = DType::q4_1;
-  const Status s = c.run(g);
-  ASSERT_TRUE(s.ok()) << s.message();
-  std::vector<float> want(20 * 256);
-  gguf_type(12)->read(reinterpret_cast<const uint8_t*>(blocks.data()), 20, want.data());
-  const auto p = c.open();
-  const auto embed = p->tensor("embed");
-  ASSERT_TRUE(embed.ok());
+  ASSERT_NO_FATAL_FAILURE(c.make(12, blocks, DType::q4_1));
   for (int64_t first = 0; first < 20 * 256; first += 32) {
-    const auto from = want.begin() + first;
+    const auto from = c.want.begin() + first;
     const auto [low, high] = std::minmax_element(from, from + 32);
     // Half of what a half's last digit is, of the minimum and of up to fifteen steps.
     const float allowed = (std::fabs(*low) + (*high - *low)) * 0x1p-11f + 0x1p-23f;
     for (int64_t i = first; i < first + 32; ++i)
-      ASSERT_NEAR(kernels::panel16_at(*embed, i / 256, i % 256), want[static_cast<size_t>(i)], allowed) << i;
+      ASSERT_NEAR(c.at(i), c.want[static_cast<size_t>(i)], allowed) << i;
   }
 }
 
