@@ -85,6 +85,32 @@ struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; };
 // out = a + b * scale, elementwise (R, N), the product rounded by itself. out may be a.
 struct Add { Tensor a; Tensor b; Tensor out; float scale = 1; };
 
+// ---- mixtures of experts ----------------------------------------------------------------------
+
+constexpr int kMaxExperts = 1024, kMaxExpertsUsed = 32;
+// Which experts each row takes: the k of the largest logits, in descending order, ties to the lower number; and how much each counts: its
+// softmax over the k if `normed`, else over all (sums in the order of experts taken, or of all). exp is exp_own of the difference to the
+// largest logit, in f32. A row with a logit that is not finite takes experts 0 .. k-1, with weights NaN.
+struct Route {
+  Tensor logits;     // (R, experts) f32, at most kMaxExperts
+  int32_t k;         // <= kMaxExpertsUsed, <= experts
+  bool normed;
+  int32_t* experts;  // i32 (R, k)
+  Tensor weights;    // (R, k) f32
+};
+// Linear of the expert that a row takes: out[r k + i] = w_e x[x.rows == R ? r : r k + i] with e = experts[r k + i], whose outputs are rows
+// [e N, (e + 1) N) of w, N = out.cols, a multiple of kPanel. Each output has the bits that an order of sums of its own gives it
+// (Linear's rule), whatever else the row's expert is asked for. An e below 0 or beyond w: zeros.
+struct ExpertLinear {
+  Tensor x;                // (R, K) or (R k, K) f32
+  Tensor w;                // (experts N, K) panel16 of any dtype
+  const int32_t* experts;  // i32 (R, k)
+  int32_t k;
+  Tensor out;              // (R k, N)
+};
+// out[r] = sum of weights[r][i] * x[r k + i], i ascending, each product and sum rounded by itself. k = weights.cols.
+struct CombineExperts { Tensor x; Tensor weights; Tensor out; };
+
 // ---- attention ------------------------------------------------------------------------------
 
 // Slots (key/value rows) come in pages of this many absolute positions. Attention reduces over
@@ -283,7 +309,7 @@ struct Walk {
   void* out;                    // n_seqs * walk_out_bytes(max_steps)
 };
 
-using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add,
+using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add, Route, ExpertLinear, CombineExperts,
                         RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
                         LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp, RunIf>;
 

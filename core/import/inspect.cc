@@ -33,6 +33,7 @@ Description describe(const Departures& from) {
   d.add("norms", norms[static_cast<int>(from.norms)]).add("activation", from.gelu ? "gelu_tanh" : "silu");
   d.add("whole_qk_norm", from.whole_qk_norm).add("embed_scale", shortest(from.embed_scale));
   d.add("residual_scale", shortest(from.residual_scale)).add("attention_scale", shortest(from.attention_scale));
+  if (from.experts > 0) d.add("experts", from.experts).add("experts_used", from.experts_used).add("norm_experts", from.norm_experts);
   d.add("windows", from.windows).add("layer_rope", from.layer_rope);
   return d;
 }

@@ -130,6 +130,10 @@ void Sink::hash_departures(const Departures& d) {
                               d.whole_qk_norm, static_cast<double>(d.embed_scale), static_cast<double>(d.residual_scale),
                               static_cast<double>(d.attention_scale));
   hash(text, static_cast<size_t>(n));
+  if (d.experts > 0) {
+    const int m = std::snprintf(text, sizeof text, " experts %d of %d norm %d", d.experts_used, d.experts, d.norm_experts);
+    hash(text, static_cast<size_t>(m));
+  }
   for (const auto* list : {&d.windows, &d.layer_rope}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 

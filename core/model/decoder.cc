@@ -1,5 +1,6 @@
 #include "core/model/decoder.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -14,8 +15,15 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
     : norm(plan.scratch(n, hidden)),
       qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
       attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)),
-      gate_up(plan.scratch(n, 2 * ffn)),
-      act(plan.scratch(n, ffn)) {
+      gate_up(plan.scratch(n * std::max(s.experts_used, 1), 2 * ffn)),
+      act(plan.scratch(n * std::max(s.experts_used, 1), ffn)) {
+  if (s.experts > 0) {
+    routes = plan.scratch(n, s.experts);
+    expert = plan.scratch(n, s.experts_used);
+    expert.dtype = kernels::DType::i32;
+    weight = plan.scratch(n, s.experts_used);
+    down = plan.scratch(n * s.experts_used, hidden);
+  }
   if (longest <= kernels::kSpanSlots) return;
   // A power of two: a growing text rarely asks for more.
   const auto spans = std::bit_ceil(static_cast<uint64_t>((longest + kernels::kSpanSlots - 1) / kernels::kSpanSlots));
@@ -31,6 +39,12 @@ static float attention_scale(const DecoderShape& shape) {
 
 namespace {
 
+// out = x + scale * norm(tmp), and tmp is lost. out may be x.
+void add_scaled(Plan& plan, const DecoderShape& shape, const Tensor& norm, const Tensor& tmp, const Tensor& x, const Tensor& out) {
+  if (norm) plan.add(kernels::RmsNorm{tmp, norm, shape.rms_eps, tmp});
+  plan.add(kernels::Add{x, tmp, out, shape.residual_scale});
+}
+
 // out = x + scale * norm(in w^T). out may be x; `tmp` is used where the sum is not all there is to it.
 void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Tensor& w, const Tensor& norm, const Tensor& tmp,
               const Tensor& x, const Tensor& out, bool fast) {
@@ -39,8 +53,20 @@ void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Ten
     return;
   }
   plan.add(kernels::Linear{in, w, {}, {}, tmp, fast});
-  if (norm) plan.add(kernels::RmsNorm{tmp, norm, shape.rms_eps, tmp});
-  plan.add(kernels::Add{x, tmp, out, shape.residual_scale});
+  add_scaled(plan, shape, norm, tmp, x, out);
+}
+
+// x += scale * norm(what the experts that each row takes make of `in`).
+void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
+  const auto* const chosen = static_cast<int32_t*>(s.expert.data);
+  const int32_t k = shape.experts_used;
+  plan.add(kernels::Linear{in, w.router, {}, {}, s.routes});
+  plan.add(kernels::Route{s.routes, k, shape.norm_experts, static_cast<int32_t*>(s.expert.data), s.weight});
+  plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up});
+  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
+  plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down});
+  plan.add(kernels::CombineExperts{s.down, s.weight, s.norm});
+  add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
 }
 
 }  // namespace
@@ -81,6 +107,7 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
     plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
     mlp_in = s.norm;
   }
+  if (w.router) return add_experts(plan, w, shape, s, mlp_in, out);
   plan.add(kernels::Linear{mlp_in, w.gate_up, {}, {}, s.gate_up, rows.fast});
   plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
   add_half(plan, shape, s.act, w.down, w.mlp_post_norm, s.norm, out, out, rows.fast);

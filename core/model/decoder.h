@@ -22,6 +22,7 @@ struct DecoderLayer {
   kernels::Tensor gate_up;    // (2F, H)
   kernels::Tensor down;       // (H, F)
   kernels::Tensor mlp_post_norm;  // (1, H)
+  kernels::Tensor router;     // (experts, H): gate_up and down are then those of all experts, one after the other
   int32_t window = 0;         // positions that a row looks at; 0: all
 };
 
@@ -31,11 +32,14 @@ struct DecoderShape {
   kernels::Activation activation = kernels::Activation::silu;
   float attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
   float residual_scale = 1;   // of what attention and MLP add
+  int32_t experts = 0, experts_used = 0;  // 0: one MLP
+  bool norm_experts = false;
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
 struct DecoderScratch {
-  kernels::Tensor norm, qkv, attn, gate_up, act;
+  kernels::Tensor norm, qkv, attn, gate_up, act;  // with experts gate_up and act have a row for each that a row takes
+  kernels::Tensor routes, expert, weight, down;   // of experts: logits, i32 numbers, what each counts, what each gives
   kernels::Tensor partial;  // Attention's, for contexts of more than a span
   DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& shape, int64_t ffn);
 };

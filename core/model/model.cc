@@ -75,7 +75,7 @@ Status Model::load(const ModelOptions& options) {
   const LlamaConfig& c = config();
   const Departures& departures = c.departures;
   shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, departures.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
-            departures.attention_scale, departures.residual_scale};
+            departures.attention_scale, departures.residual_scale, departures.experts, departures.experts_used, departures.norm_experts};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {
     AERIE_ASSIGN(*out, weights_.tensor(name));
     return {};
@@ -108,8 +108,10 @@ Status Model::load(const ModelOptions& options) {
       AERIE_TRY(get(at + "attn.k_norm", &w.k_norm));
     }
     AERIE_TRY(get(at + "attn.o", &w.o));
-    AERIE_TRY(get(at + "mlp.gate_up", &w.gate_up));
-    AERIE_TRY(get(at + "mlp.down", &w.down));
+    const std::string mlp = at + (departures.experts > 0 ? "mlp.experts." : "mlp.");
+    if (departures.experts > 0) AERIE_TRY(get(at + "mlp.router", &w.router));
+    AERIE_TRY(get(mlp + "gate_up", &w.gate_up));
+    AERIE_TRY(get(mlp + "down", &w.down));
   }
   AERIE_TRY(load_ropes());
   vocab_hash_ = vocabulary_hash(*package_);

@@ -32,6 +32,9 @@ struct Departures {
   float embed_scale = 1;       // of what the embedding gives the first layer
   float residual_scale = 1;    // of what each half of a layer adds
   float attention_scale = 0;   // of scores; 0: 1 / sqrt(head_dim)
+  // A mixture of experts in place of each layer's MLP: a row goes through the `experts_used` best of `experts`, each of ffn.
+  int32_t experts = 0, experts_used = 0;
+  bool norm_experts = false;   // what they count adds up to 1: a softmax over those used, else over all
   std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
   std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
   bool operator==(const Departures&) const = default;
@@ -51,6 +54,8 @@ struct Departures {
 //   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
 //   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
+//   in place of these two, with experts: layers.L.mlp.router (experts, H), bf16 or f32; layers.L.mlp.experts.gate_up
+//     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F)
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
 struct LlamaConfig {

@@ -35,7 +35,7 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
     const Departures& d = c.departures;
     const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
     departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
-                                       d.attention_scale, windows, layer_rope);
+                                       d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -97,7 +97,7 @@ Status decode(const fbs::Stored& s, const std::string& where, Copied& copied, St
 Status decode(const fbs::Departures& from, Departures* d) {
   if (!known(from.norms(), fbs::Norms::both)) return error(Code::unsupported, "norms: unknown to this build");
   *d = {static_cast<Departures::Norms>(from.norms()), from.gelu(), from.whole_qk_norm(), from.embed_scale(), from.residual_scale(),
-        from.attention_scale(), {}, {}};
+        from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), {}, {}};
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
   if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
   return {};

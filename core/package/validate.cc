@@ -9,6 +9,7 @@
 #include "core/package/format.h"
 #include "core/package/rope_params.h"
 #include "core/platform/utf8.h"
+#include "kernels/ops.h"
 
 namespace aerie::package {
 
@@ -151,6 +152,12 @@ Status check_departures(const LlamaConfig& c) {
   AERIE_TRY(real("embed_scale", d.embed_scale, 0, 1e6));
   AERIE_TRY(real("residual_scale", d.residual_scale, 0, 1e6));
   if (d.attention_scale != 0) AERIE_TRY(real("attention_scale", d.attention_scale, 0, 1e6));
+  if (d.experts != 0 || d.experts_used != 0 || d.norm_experts) {
+    AERIE_TRY(range("experts", d.experts, 1, kernels::kMaxExperts));
+    AERIE_TRY(range("experts_used", d.experts_used, 1, std::min(d.experts, int32_t{kernels::kMaxExpertsUsed})));
+    if (c.hidden % kernels::kPanel || c.ffn % (kernels::kPanel / 2))
+      return bad("experts", "hidden " + std::to_string(c.hidden) + " is no multiple of 16, or ffn " + std::to_string(c.ffn) + " none of 8");
+  }
   const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
     if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));
     for (const int32_t v : list) AERIE_TRY(range(field, v, 0, most));
@@ -208,7 +215,7 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 11 + 4);
+  all.reserve(static_cast<size_t>(c.layers) * 12 + 4);
   const Departures& d = c.departures;
   all.push_back({"embed", c.vocab_size, h, true});
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
@@ -225,8 +232,11 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
       all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
     }
     all.push_back({at + "attn.o", h, heads, true});
-    all.push_back({at + "mlp.gate_up", 2 * int64_t{c.ffn}, h, true});
-    all.push_back({at + "mlp.down", h, c.ffn, true});
+    const int64_t mlps = std::max(d.experts, 1);
+    const std::string mlp = at + (d.experts > 0 ? "mlp.experts." : "mlp.");
+    if (d.experts > 0) all.push_back({at + "mlp.router", d.experts, h, true});
+    all.push_back({mlp + "gate_up", mlps * 2 * c.ffn, h, true});
+    all.push_back({mlp + "down", mlps * h, c.ffn, true});
   }
   all.push_back({"norm", 1, h, false});
   if (!c.tied) all.push_back({"lm_head", c.vocab_size, h, true});

@@ -71,6 +71,13 @@ void run(const RmsNorm&, int32_t task, int threads, Scratch&);
 void run(const Activate&, int32_t task, int threads, Scratch&);
 void run(const GatedActivate&, int32_t task, int threads, Scratch&);
 void run(const Add&, int32_t task, int threads, Scratch&);
+// kernels/cpu/experts.cc
+int32_t tasks(const Route&, int threads);
+int32_t tasks(const ExpertLinear&, int threads);
+int32_t tasks(const CombineExperts&, int threads);
+void run(const Route&, int32_t task, int threads, Scratch&);
+void run(const ExpertLinear&, int32_t task, int threads, Scratch&);
+void run(const CombineExperts&, int32_t task, int threads, Scratch&);
 // kernels/cpu/attention.cc
 int32_t tasks(const RopeAngles&, int threads);
 int32_t tasks(const RopeAndStore&, int threads);

@@ -57,6 +57,10 @@ void enqueue(const RmsNorm&, const Place&);
 void enqueue(const Activate&, const Place&);
 void enqueue(const GatedActivate&, const Place&);
 void enqueue(const Add&, const Place&);
+// experts.cu
+inline void enqueue(const Route&, const Place&) {}
+inline void enqueue(const ExpertLinear&, const Place&) {}
+inline void enqueue(const CombineExperts&, const Place&) {}
 // rope.cu
 void enqueue(const RopeAngles&, const Place&);
 void enqueue(const RopeAndStore&, const Place&);
@@ -114,6 +118,10 @@ size_t rows_space(const LinearTopK&);
 template <class O>
 const char* refuse(const O&) {
   return nullptr;
+}
+template <>
+inline const char* refuse(const Route&) {
+  return "mixtures of experts are not there yet";
 }
 template <>
 const char* refuse(const Attention&);

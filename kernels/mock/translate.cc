@@ -102,6 +102,22 @@ class Translator {
     tensor(o.b, "b");
     tensor(o.out, "out");
   }
+  void operator()(Route& o) {
+    tensor(o.logits, "logits");
+    device(o.experts, o.logits.rows * o.k * 4, "experts");
+    tensor(o.weights, "weights");
+  }
+  void operator()(ExpertLinear& o) {
+    tensor(o.x, "x");
+    tensor(o.w, "w");
+    ints(o.experts, o.out.rows, "experts");
+    tensor(o.out, "out");
+  }
+  void operator()(CombineExperts& o) {
+    tensor(o.x, "x");
+    tensor(o.weights, "weights");
+    tensor(o.out, "out");
+  }
   void operator()(RopeAngles& o) {
     ints(o.positions, o.angles.rows, "positions");
     tensor(o.inv_freq, "inv_freq");
@@ -225,8 +241,8 @@ class Translator {
 };
 
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
-                                  "Linear",       "Activate",  "GatedActivate",  "Add",        "RopeAngles",
-                                  "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
+                                  "Linear",       "Activate",  "GatedActivate",  "Add",        "Route",
+                                  "ExpertLinear", "CombineExperts", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
                                   "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);

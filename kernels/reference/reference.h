@@ -26,6 +26,10 @@ void run(const Add&);
 void run(const Linear&);
 // Activations that meet int8 weights, and int4 or q4_1, as the device does that this one is held against; at first not at all.
 void round_as(const std::optional<ActivationCodes>& int8, const std::optional<ActivationCodes>& nibbles);
+// experts.cc
+void run(const Route&);
+void run(const ExpertLinear&);
+void run(const CombineExperts&);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

@@ -1,0 +1,39 @@
+// Which experts a row takes, and how much they count (Route in ops.h): the host's way. A device's threads may share the work, in
+// the same order of sums.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/scalar_math.h"
+
+namespace aerie::kernels {
+
+// logits (n); experts, weights (k).
+inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, int32_t* experts, float* weights) {
+  bool finite = true;
+  for (int64_t e = 0; e < n; ++e) finite = finite && std::isfinite(logits[e]);
+  if (!finite) {
+    for (int32_t i = 0; i < k; ++i) experts[i] = i, weights[i] = std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  for (int32_t i = 0; i < k; ++i) {  // the best of those behind the one before it
+    int64_t best = -1;
+    for (int64_t e = 0; e < n; ++e) {
+      const bool behind = i == 0 || logits[e] < logits[experts[i - 1]] || (logits[e] == logits[experts[i - 1]] && e > experts[i - 1]);
+      if (behind && (best < 0 || logits[e] > logits[best])) best = e;
+    }
+    experts[i] = static_cast<int32_t>(best);
+  }
+  const float top = logits[experts[0]];
+  float sum = 0;
+  if (normed) {
+    for (int32_t i = 0; i < k; ++i) sum += exp_own(logits[experts[i]] - top);
+  } else {
+    for (int64_t e = 0; e < n; ++e) sum += exp_own(logits[e] - top);
+  }
+  for (int32_t i = 0; i < k; ++i) weights[i] = exp_own(logits[experts[i]] - top) / sum;
+}
+
+}  // namespace aerie::kernels
