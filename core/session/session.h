@@ -398,7 +398,7 @@ class Session {
   std::atomic<bool> cancel_{false};
 };
 
-constexpr int32_t kPrefillRows = 64;
+constexpr int32_t kPrefillRows = 64, kMostPrefillRows = 512;
 // Where prompts may be read fast: so many that weights pay for being unpacked; and fewer than that are read as ever.
 constexpr int32_t kFastPrefillRows = 512, kLeastFastRows = 128;
 
