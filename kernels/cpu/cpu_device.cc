@@ -181,25 +181,26 @@ constexpr int64_t kWorthSharing = 10000;
 // A task of an op without estimate takes no longer; most take a few microseconds.
 constexpr int64_t kTask = 50000;
 
-int64_t weight_bytes(const Linear& op) { return data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols); }
+// Of a mixture of experts, all: each pass takes others.
+int64_t weights_of(const Tensor& w) { return data_bytes(w.dtype, Layout::panel16, w.rows, w.cols); }
+int64_t weights_of(const Op& op) {
+  if (const auto* linear = std::get_if<Linear>(&op)) return weights_of(linear->w);
+  if (const auto* experts = std::get_if<ExpertLinear>(&op)) return weights_of(experts->w);
+  return 0;
+}
 
 // Weights of a plan that has more of them than caches hold.
 bool CpuQueue::have_weights_from_memory(std::span<const Op> ops) {
   constexpr int64_t kCaches = 32 << 20;
   int64_t bytes = 0;
-  for (const Op& op : ops)
-    if (const auto* linear = std::get_if<Linear>(&op)) bytes += weight_bytes(*linear);
+  for (const Op& op : ops) bytes += weights_of(op);
   return bytes > kCaches;
 }
 
-// What memory gives one core in a nanosecond: 10 to 45 bytes on the machines that there are.
-constexpr int64_t kMemoryBytes = 20;
-
 // Nanoseconds that one thread takes for the op, at best.
 int64_t CpuQueue::estimate() const {
-  const int64_t least = std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]);
-  const auto* linear = from_memory_ ? std::get_if<Linear>(&ops_[op_]) : nullptr;
-  return linear ? std::max(least, weight_bytes(*linear) / kMemoryBytes) : least;
+  return std::visit(
+      [this](const auto& op) { return std::max(cpu::estimate(op), from_memory_ ? weights_read(op) / kMemoryBytes : 0); }, ops_[op_]);
 }
 
 // Tasks a thread, of so many: what the slack allows, at least the one that says how long they are.
