@@ -191,6 +191,16 @@ void run(const Route& op, int32_t task, int, Scratch&) {
     route_row(row(op.logits, r), op.logits.cols, op.k, op.normed, op.experts + r * op.k, row(op.weights, r));
 }
 
+// N outputs of a row.
+template <int N>
+static void combine(const float* x, int64_t stride, const float* weights, int64_t k, float* out) {
+  float sums[N];
+  for (int c = 0; c < N; ++c) sums[c] = weights[0] * x[c];
+  for (int64_t i = 1; i < k; ++i)
+    for (int c = 0; c < N; ++c) sums[c] += weights[i] * x[i * stride + c];
+  for (int c = 0; c < N; ++c) out[c] = sums[c];
+}
+
 // Rows of a task: of some ten thousand products, and not so many that they take longer than a task may.
 static int64_t combined_rows(const CombineExperts& op, int threads) {
   const int64_t width = std::max<int64_t>(op.weights.cols * op.out.cols, 1);
@@ -206,12 +216,11 @@ void run(const CombineExperts& op, int32_t task, int threads, Scratch&) {
   const int64_t k = op.weights.cols, per = combined_rows(op, threads);
   for (int64_t r = task * per; r < std::min(op.out.rows, (task + 1) * per); ++r) {
     const float* w = row(op.weights, r);
-    float* out = row(op.out, r);
-    const float* x = row(op.x, r * k);
-    for (int64_t c = 0; c < op.out.cols; ++c) out[c] = w[0] * x[c];
-    for (int64_t i = 1; i < k; ++i) {
-      x = row(op.x, r * k + i);
-      for (int64_t c = 0; c < op.out.cols; ++c) out[c] += w[i] * x[c];
+    for (int64_t c = 0; c < op.out.cols; c += kPanel) {  // what fits the registers of any processor
+      const int64_t n = std::min<int64_t>(kPanel, op.out.cols - c);
+      if (n == kPanel) combine<kPanel>(row(op.x, r * k) + c, op.x.stride, w, k, row(op.out, r) + c);
+      else
+        for (int64_t i = c; i < c + n; ++i) combine<1>(row(op.x, r * k) + i, op.x.stride, w, k, row(op.out, r) + i);
     }
   }
 }
