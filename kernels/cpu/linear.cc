@@ -249,6 +249,9 @@ void quantise_rows(const FoundRows& x, int64_t m, int64_t k, const PackedRows& r
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
       const bool has = r < n;
+      // Rows that lie anywhere are found by no prefetcher of the processor's.
+      if (x.from && row + r + 1 < m)
+        for (int64_t i = 0; i < k; i += kLine / 4) AERIE_PREFETCH(x[row + r + 1] + i);
       quantise_row(x[has ? row + r : 0], has ? k : 0, blocks, Order(), place, sums(), wide,
                    const_cast<float*>(rows.scale) + packed * Order::kCodes.scales(blocks) + r);
     }
