@@ -169,6 +169,31 @@ TEST(ExpertLinear, WhatIsPackedServesNoOtherRows) {
   }
 }
 
+// One row for all of its experts, and the rows of an expert for all of its tasks: what a thread does later knows nothing of a change.
+TEST(ExpertLinear, AThreadPacksItsRowsOnce) {
+  for (const auto& [rows, k, n, cols] : {std::tuple<int64_t, int32_t, int64_t, int64_t>{1, 3, 32, 64}, {50, 1, 1024, 256}}) {
+    Mixture m(rows, k, 3, n, cols, DType::int8);
+    if (rows > 1) std::fill(m.chosen.begin(), m.chosen.end(), 1);
+    constexpr int kThreads = 8;
+    const ExpertLinear op = m.op();
+    const int32_t tasks = cpu::tasks(op, kThreads);
+    ASSERT_GE(tasks, 3);
+    std::vector<Floats> want;
+    for (int64_t p = 0; p < m.places(); ++p) want.push_back(m.alone(p));
+    cpu::Scratch scratch;
+    scratch.enter(1);
+    for (int32_t t = 0; t < tasks; ++t) {
+      cpu::run(op, t, kThreads, scratch);
+      if (t == 0) m.x.assign(m.x.size(), 0.0f);
+    }
+    for (int64_t p = 0; p < m.places(); ++p) EXPECT_TRUE(same_bits(m.place(p), want[static_cast<size_t>(p)])) << p;
+    scratch.enter(2);  // another run, of the rows as they are now
+    for (int32_t t = 0; t < tasks; ++t) cpu::run(op, t, kThreads, scratch);
+    m.expect_linear();
+    scratch.release();
+  }
+}
+
 // A tenth of a millisecond or two on one core, of few rows and of many, however they choose; and enough tasks for all threads.
 TEST(ExpertLinear, TasksOfALargeModelAreShort) {
   constexpr int64_t kMacs = 12 << 20, kWeights = 5 << 19, kExperts = 128, kN = 1536, kCols = 2048;
