@@ -50,14 +50,15 @@ void each_batch(int64_t count, const Fn& fn) {
 // How an op is cut: its batches, each of them into tasks.
 struct ExpertCut {
   ExpertRows rows;
-  int64_t batches = 0, tasks = 0, room = 0;            // room: for the largest batch's rows, packed
-  std::array<int32_t, kMostRows + 1> panels_each{};    // of a task of a batch of so many rows; of those without expert all
+  int64_t batches = 0, tasks = 0, room = 0;          // room: for the largest batch's rows, packed
+  std::array<int32_t, kMostRows + 1> panels_each{};  // of a task of a batch of so many rows; of those without expert all
 
   ExpertCut(const ExpertLinear& op, int threads) : rows(op) {
     std::array<int32_t, kMostRows + 1> of_rows{};
     std::array<int64_t, kMostRows + 1> ns{};
     int64_t all = 0;
-    for (int64_t e = 0; e < rows.experts; ++e) each_batch(rows.count[static_cast<size_t>(e)], [&](int64_t, int64_t m) { ++of_rows[static_cast<size_t>(m)]; });
+    const auto count = [&](int64_t, int64_t m) { ++of_rows[static_cast<size_t>(m)]; };
+    for (int64_t e = 0; e < rows.experts; ++e) each_batch(rows.count[static_cast<size_t>(e)], count);
     for (size_t m = 1; m <= kMostRows; ++m) {
       if (of_rows[m] == 0) continue;
       const Linear linear = linear_of(op, 0, static_cast<int64_t>(m));

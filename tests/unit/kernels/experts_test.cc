@@ -203,12 +203,13 @@ TEST(ExpertLinear, TasksOfALargeModelAreShort) {
         SCOPED_TRACE(testing::Message() << threads << " threads, " << rows << " rows, " << different << " experts");
         Ints chosen(static_cast<size_t>(rows * 8));
         for (size_t p = 0; p < chosen.size(); ++p) chosen[p] = static_cast<int32_t>(p % static_cast<size_t>(different));
-        const ExpertLinear op{matrix(nullptr, rows, kCols), Tensor{nullptr, nullptr, kExperts * kN, kCols, 0, DType::bf16, Layout::panel16}, chosen.data(), 8,
-                              matrix(nullptr, rows * 8, kN)};
+        const Tensor w{nullptr, nullptr, kExperts * kN, kCols, 0, DType::bf16, Layout::panel16};
+        const ExpertLinear op{matrix(nullptr, rows, kCols), w, chosen.data(), 8, matrix(nullptr, rows * 8, kN)};
         const int64_t taken = std::min(different, rows * 8);
         EXPECT_EQ(cpu::weights_read(op), taken * kN * kCols * 2);
         each_isa([&] {
-          const int64_t speed = cpu::on_matrix_unit(Linear{op.x, op.w, {}, {}, op.out}) ? cpu::matrix_speed(op.w.dtype) : 1, tasks = cpu::tasks(op, threads);
+          const int64_t tasks = cpu::tasks(op, threads);
+          const int64_t speed = cpu::on_matrix_unit(Linear{op.x, w, {}, {}, op.out}) ? cpu::matrix_speed(w.dtype) : 1;
           EXPECT_GE(tasks * kMacs * speed, rows * 8 * kN * kCols);
           EXPECT_GE(tasks * kWeights, taken * kN * kCols);
           EXPECT_GE(tasks, threads * 4);

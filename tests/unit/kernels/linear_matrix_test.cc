@@ -181,7 +181,10 @@ TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
 TEST(LinearMatrix, RowsMayLieAnywhere) {
   for (const int64_t m : {1, 7, 16, 40}) {
     Ints from(static_cast<size_t>(m)), to(from.size());
-    for (int32_t r = 0; r < m; ++r) from[static_cast<size_t>(r)] = static_cast<int32_t>(r * 3 % m), to[static_cast<size_t>(r)] = static_cast<int32_t>(m - 1 - r);
+    for (int64_t r = 0; r < m; ++r) {
+      from[static_cast<size_t>(r)] = static_cast<int32_t>(r * 3 % m);
+      to[static_cast<size_t>(r)] = static_cast<int32_t>(m - 1 - r);
+    }
     for (const Shape& s : kShapes)
       for (const DType t : kTypes) {
         const Weights w(s, t, 5);
