@@ -18,13 +18,13 @@ inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, in
     for (int32_t i = 0; i < k; ++i) experts[i] = i, weights[i] = std::numeric_limits<float>::quiet_NaN();
     return;
   }
-  for (int32_t i = 0; i < k; ++i) {  // the best of those behind the one before it
-    int64_t best = -1;
-    for (int64_t e = 0; e < n; ++e) {
-      const bool behind = i == 0 || logits[e] < logits[experts[i - 1]] || (logits[e] == logits[experts[i - 1]] && e > experts[i - 1]);
-      if (behind && (best < 0 || logits[e] > logits[best])) best = e;
-    }
-    experts[i] = static_cast<int32_t>(best);
+  // Each goes behind those that are as large.
+  int32_t taken = 0;
+  for (int64_t e = 0; e < n; ++e) {
+    if (taken == k && logits[e] <= logits[experts[k - 1]]) continue;
+    int32_t at = taken < k ? taken++ : k - 1;
+    for (; at > 0 && logits[e] > logits[experts[at - 1]]; --at) experts[at] = experts[at - 1];
+    experts[at] = static_cast<int32_t>(e);
   }
   const float top = logits[experts[0]];
   float sum = 0;

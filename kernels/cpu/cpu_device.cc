@@ -67,14 +67,14 @@ class CpuQueue final : public Queue {
  private:
   static bool have_weights_from_memory(std::span<const Op> ops);
   int64_t estimate() const;
-  int64_t first_round(int32_t tasks) const;
+  int64_t first_round(int32_t tasks, int64_t time) const;
   void next_op() { ++op_, task_ = 0, begun_ = false; }
   Status no_memory() {
     state_ = RunState::idle;
     return error(Code::out_of_memory, "cpu queue: working memory of an op");
   }
-  Status make_shared(const FpEnv& env);
-  Status run_tasks(int32_t count, const FpEnv& env);
+  Status make_shared(int64_t time, const FpEnv& env);
+  Status run_tasks(int32_t count, int64_t time, const FpEnv& env);
 
   CpuDevice& device_;
   RunState state_ = RunState::idle;
@@ -181,40 +181,41 @@ constexpr int64_t kWorthSharing = 10000;
 // A task of an op without estimate takes no longer; most take a few microseconds.
 constexpr int64_t kTask = 50000;
 
-int64_t weight_bytes(const Linear& op) { return data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols); }
+// Of a mixture of experts, all: each pass takes others.
+int64_t weights_of(const Tensor& w) { return data_bytes(w.dtype, Layout::panel16, w.rows, w.cols); }
+int64_t weights_of(const Op& op) {
+  if (const auto* linear = std::get_if<Linear>(&op)) return weights_of(linear->w);
+  if (const auto* experts = std::get_if<ExpertLinear>(&op)) return weights_of(experts->w);
+  return 0;
+}
 
 // Weights of a plan that has more of them than caches hold.
 bool CpuQueue::have_weights_from_memory(std::span<const Op> ops) {
   constexpr int64_t kCaches = 32 << 20;
   int64_t bytes = 0;
-  for (const Op& op : ops)
-    if (const auto* linear = std::get_if<Linear>(&op)) bytes += weight_bytes(*linear);
+  for (const Op& op : ops) bytes += weights_of(op);
   return bytes > kCaches;
 }
 
-// What memory gives one core in a nanosecond: 10 to 45 bytes on the machines that there are.
-constexpr int64_t kMemoryBytes = 20;
-
-// Nanoseconds that one thread takes for the op, at best.
+// Nanoseconds that one thread takes for the op, at best: `time` below.
 int64_t CpuQueue::estimate() const {
-  const int64_t least = std::visit([](const auto& op) { return cpu::estimate(op); }, ops_[op_]);
-  const auto* linear = from_memory_ ? std::get_if<Linear>(&ops_[op_]) : nullptr;
-  return linear ? std::max(least, weight_bytes(*linear) / kMemoryBytes) : least;
+  return std::visit(
+      [this](const auto& op) { return std::max(cpu::estimate(op), from_memory_ ? weights_read(op) / kMemoryBytes : 0); }, ops_[op_]);
 }
 
 // Tasks a thread, of so many: what the slack allows, at least the one that says how long they are.
-int64_t CpuQueue::first_round(int32_t tasks) const {
+int64_t CpuQueue::first_round(int32_t tasks, int64_t time) const {
   const int64_t slack = std::chrono::duration_cast<std::chrono::nanoseconds>(slack_).count();
-  const int64_t all = estimate(), task = all < INT64_MAX ? std::max<int64_t>(1, all / std::max(1, tasks)) : kTask;
+  const int64_t task = time < INT64_MAX ? std::max<int64_t>(1, time / std::max(1, tasks)) : kTask;
   return std::max<int64_t>(1, slack / task);
 }
 
 // What all tasks of ops_[op_] read.
-Status CpuQueue::make_shared(const FpEnv& env) {
+Status CpuQueue::make_shared(int64_t time, const FpEnv& env) {
   shared_ = nullptr;
   const int threads = device_.threads();
   const int64_t bytes = std::visit([&](const auto& op) { return cpu::shared_bytes(op, threads); }, ops_[op_]);
-  if (bytes == 0 || estimate() < kWorthSharing) return {};
+  if (bytes == 0 || time < kWorthSharing) return {};
   try {
     shared_ = shared_memory_.get(static_cast<size_t>(bytes));
   } catch (const std::bad_alloc&) {
@@ -225,9 +226,9 @@ Status CpuQueue::make_shared(const FpEnv& env) {
   return {};
 }
 
-Status CpuQueue::run_tasks(int32_t count, const FpEnv& env) {
+Status CpuQueue::run_tasks(int32_t count, int64_t time, const FpEnv& env) {
   Batch batch{&ops_[op_], task_, device_.threads(), first_run_ + op_, device_.isa_to_run(), shared_};
-  if (estimate() < kWorthSharing) {
+  if (time < kWorthSharing) {
     for (int32_t i = 0; i < count; ++i) run_one(&batch, i);
   } else {
     device_.run(count, run_one, &batch, env);
@@ -249,17 +250,18 @@ Result<RunState> CpuQueue::advance(Clock::time_point deadline) {
       continue;
     }
     const int32_t n = std::visit([&](const auto& o) { return cpu::tasks(o, threads); }, ops_[op_]);
+    const int64_t time = estimate();
     // A row's context says how long its attention takes: one task says nothing about the next.
     const bool alike = !std::holds_alternative<Attention>(ops_[op_]);
-    int64_t round = timed ? first_round(n) : n;  // tasks a thread
+    int64_t round = timed ? first_round(n, time) : n;  // tasks a thread
     if (!std::exchange(begun_, true)) {
-      AERIE_TRY(make_shared(env));
+      AERIE_TRY(make_shared(time, env));
       // A piece of its own, but with slack, where an op may run in one.
       if (timed && shared_ && slack_ == Clock::duration() && (now = Clock::now()) >= deadline) return state_;
     }
     while (task_ < n) {
       const auto count = static_cast<int32_t>(std::min<int64_t>(n - task_, round * threads));
-      AERIE_TRY(run_tasks(count, env));
+      AERIE_TRY(run_tasks(count, time, env));
       if (!timed) continue;
       const Clock::time_point start = std::exchange(now, Clock::now());
       if ((task_ < n || op_ + 1 < ops_.size()) && now >= deadline) {

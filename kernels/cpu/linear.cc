@@ -215,10 +215,10 @@ Rates rates() {
 }
 
 // Tiles that begin in [first, last) of the packed rows.
-void interleave(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, float* out, int64_t first, int64_t last) {
+void interleave(const FoundRows& x, int64_t m, int64_t k, DType weights, float* out, int64_t first, int64_t last) {
   each_tile<OtherDots>(weights, m, [&](int64_t, int64_t row, int64_t n, int64_t packed) {
     if (packed < first || packed >= last) return;
-    interleave_rows(x + row * stride, stride, n, tile_rows(n), k, out + packed * k);
+    interleave_rows(x, row, n, tile_rows(n), k, out + packed * k);
   });
 }
 
@@ -231,7 +231,7 @@ ActivationCodes activation_codes(DType weights) {
 
 // Packed rows [first, last).
 template <class Dots, DType T>
-void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, const PackedRows& rows, int64_t first, int64_t last) {
+void quantise_rows(const FoundRows& x, int64_t m, int64_t k, const PackedRows& rows, int64_t first, int64_t last) {
   using Order = typename Dots::template Order<T>;
   static_assert(Order::kCodes.bytes() == sizeof(typename Order::Code));
   constexpr int32_t kZeroPoint = Dots::template kZeroPoint<T>;
@@ -249,19 +249,22 @@ void quantise_rows(const float* x, int64_t stride, int64_t m, int64_t k, const P
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
       const bool has = r < n;
-      quantise_row(x + (has ? row + r : 0) * stride, has ? k : 0, blocks, Order(), place, sums(), wide,
+      // Rows that lie anywhere are found by no prefetcher of the processor's.
+      if (x.from && row + r + 1 < m)
+        for (int64_t i = 0; i < k; i += kLine / 4) AERIE_PREFETCH(x[row + r + 1] + i);
+      quantise_row(x[has ? row + r : 0], has ? k : 0, blocks, Order(), place, sums(), wide,
                    const_cast<float*>(rows.scale) + packed * Order::kCodes.scales(blocks) + r);
     }
   });
 }
 
-void quantise(const float* x, int64_t stride, int64_t m, int64_t k, DType weights, const PackedRows& rows, int64_t first, int64_t last) {
+void quantise(const FoundRows& x, int64_t m, int64_t k, DType weights, const PackedRows& rows, int64_t first, int64_t last) {
   with_dots([&](auto dots) {
     using Dots = decltype(dots);
     const auto quantise_for = weights == DType::int8   ? quantise_rows<Dots, DType::int8>
                               : weights == DType::int4 ? quantise_rows<Dots, DType::int4>
                                                        : quantise_rows<Dots, DType::q4_1>;
-    quantise_for(x, stride, m, k, rows, first, last);
+    quantise_for(x, m, k, rows, first, last);
   });
 }
 
@@ -323,10 +326,10 @@ PackedRows rows_at(const Linear& op, char* memory) {
 }
 
 void make_rows(const Linear& op, const PackedRows& rows, int64_t first, int64_t last) {
-  const auto* x = static_cast<const float*>(op.x.data);
+  const FoundRows x{static_cast<const float*>(op.x.data), op.x.stride, rows.from};
   if (on_matrix_unit(op)) make_matrix_rows(op, rows, first, last);
-  else if (is_integer(op.w.dtype)) AERIE_DISPATCH(quantise)(x, op.x.stride, op.x.rows, op.w.cols, op.w.dtype, rows, first, last);
-  else if (!reads_unpacked(op)) AERIE_DISPATCH(interleave)(x, op.x.stride, op.x.rows, op.w.cols, op.w.dtype, const_cast<float*>(rows.x), first, last);
+  else if (is_integer(op.w.dtype)) AERIE_DISPATCH(quantise)(x, op.x.rows, op.w.cols, op.w.dtype, rows, first, last);
+  else if (!reads_unpacked(op)) AERIE_DISPATCH(interleave)(x, op.x.rows, op.w.cols, op.w.dtype, const_cast<float*>(rows.x), first, last);
 }
 
 int64_t sums_bytes(const Linear& op) {
@@ -351,6 +354,22 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch) {
   return done;
 }
 
+int64_t packing_bytes(const Linear& op) { return sums_bytes(op) + rows_bytes(op); }
+
+PackedRows pack_rows(const Linear& op, const int32_t* from, const int32_t* to, void* memory, bool again) {
+  char* const at = static_cast<char*>(memory) + sums_bytes(op);
+  // One row has its own place in x, where it may be read as it lies.
+  const bool one = op.x.rows == 1 && from;
+  Linear found = op;
+  if (one) found.x = rows(op.x, from[0], 1);
+  PackedRows packed = rows_at(found, at);
+  packed.sums = static_cast<float*>(memory);
+  packed.from = one ? nullptr : from;
+  packed.to = to;
+  if (!again) make_rows(found, packed, 0, count_packed(found));
+  return packed;
+}
+
 // So many numbers take a thread some ten microseconds: then they are worth two waits for each other.
 constexpr int64_t kWorthMakingTogether = 1 << 15;
 
@@ -370,6 +389,10 @@ void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRow
   AERIE_DISPATCH(linear_panels)(op, first, last, rows);
 }
 
+int64_t panels_at_once(const Linear& op) {
+  return on_matrix_unit(op) ? matrix_panels_at_once(op.w.dtype, op.x.rows, op.w.cols) : op.x.rows <= 4 ? 4 : 2;
+}
+
 namespace {
 
 int64_t panels_per_task(const Linear& op, int threads) {
@@ -386,16 +409,18 @@ int64_t panels_per_task(const Linear& op, int threads) {
   // Whole groups of panels, so that the wide tiles are used; where two are too long, the tiles are of one. Two of
   // integers, a quarter of the time, never are.
   const bool integer = is_integer(op.w.dtype);
-  const int64_t group = unit ? matrix_panels_at_once(op.w.dtype, op.x.rows, op.w.cols) : op.x.rows <= 4 ? 4 : most > 1 || integer ? 2 : 1;
+  const int64_t group = unit || most > 1 || integer || op.x.rows <= 4 ? panels_at_once(op) : 1;
   return std::min(round_up(std::clamp(share, least, std::max(least, most)), group), panels);
 }
 
 }  // namespace
 
+int64_t weights_read(const Linear& op) { return data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols); }
+
 int64_t estimate(const Linear& op) {
   const Rates core = AERIE_DISPATCH(rates)();
   const int64_t products = op.w.rows * op.w.cols * op.x.rows;
-  return std::max(data_bytes(op.w.dtype, Layout::panel16, op.w.rows, op.w.cols) / core.bytes,
+  return std::max(weights_read(op) / core.bytes,
                   products / (is_integer(op.w.dtype) ? core.integers : core.floats) / (on_matrix_unit(op) ? matrix_speed(op.w.dtype) : 1));
 }
 

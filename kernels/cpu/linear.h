@@ -15,8 +15,16 @@ struct PreparedRows {
 };
 PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch);
 
-// What prepare_rows makes of activations for weights of that type, int8, int4 or q4_1, with the instruction set of now.
+// The same for rows that lie anywhere: from[r], to[r] are those of op.x and op.out that row r is; in so many bytes of the caller's,
+// 64-byte aligned. again: they have been packed there, of this op or of one with the same rows, K and type of weights.
+int64_t packing_bytes(const Linear& op);
+PackedRows pack_rows(const Linear& op, const int32_t* from, const int32_t* to, void* memory, bool again);
+
+// What these make of activations for weights of that type, int8, int4 or q4_1, with the instruction set of now.
 ActivationCodes activation_codes(DType weights);
+
+// Panels that the tiles take together: tasks are of whole groups of them.
+int64_t panels_at_once(const Linear& op);
 
 // Panels [first, last) of op.out.
 void linear_range(const Linear& op, int64_t first, int64_t last, const PackedRows& rows);

@@ -44,9 +44,9 @@ inline HWY_NOINLINE void finish(const LinearTile& t, int64_t panels, const float
   const int64_t n = op.w.rows - first < width ? op.w.rows - first : width;
   const float* bias = op.bias ? static_cast<const float*>(op.bias.data) + first : nullptr;
   for (int64_t m = 0; m < t.rows; ++m, sums += width) {
-    float* out = static_cast<float*>(op.out.data) + (t.row + m) * op.out.stride + first;
-    const float* residual =
-        op.residual ? static_cast<const float*>(op.residual.data) + (t.row + m) * op.residual.stride + first : nullptr;
+    const int64_t row = t.x->out_row(t.row + m);
+    float* out = static_cast<float*>(op.out.data) + row * op.out.stride + first;
+    const float* residual = op.residual ? static_cast<const float*>(op.residual.data) + row * op.residual.stride + first : nullptr;
     int64_t i = 0;
     for (; i + static_cast<int64_t>(kN) <= n; i += kN) {
       V sum = hn::Load(d, sums + i);
@@ -196,10 +196,10 @@ HWY_NOINLINE void tile_fp8(const LinearTile& t) {
   finish_tile<M, P>(t, acc);
 }
 
-// dst[k][row] of m rows and some more, n in all, whose outputs nobody reads. Squares of four are turned at once; those at
+// dst[k][row] of m rows from `first` on and some more, n <= 16 in all, whose outputs nobody reads. Squares of four are turned at once; those at
 // the rows' end write into what lies behind it, which is written later. Behind the tile may lie one that another thread makes: the last k
 // come one by one.
-inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t n, int64_t k, float* dst) {
+inline void interleave_rows(const FoundRows& x, int64_t first, int64_t m, int64_t n, int64_t k, float* dst) {
   const hn::FixedTag<float, 4> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
   const auto lower = [&](auto a, auto b) {
@@ -208,13 +208,14 @@ inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t
   const auto upper = [&](auto a, auto b) {
     return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
   };
-  const auto row = [&](int64_t r) { return src + (r < m ? r : m - 1) * stride; };
+  const float* row[16];
+  for (int64_t r = 0; r < 16; ++r) row[r] = x[first + (r < m ? r : m - 1)];
   const int64_t behind = round_up(n, 4) - n;
   int64_t i = 0;
   for (; (i + 4) * n + behind <= k * n; i += 4)
     for (int64_t r = (n - 1) / 4 * 4; r >= 0; r -= 4) {
-      const auto x0 = hn::LoadU(d, row(r) + i), x1 = hn::LoadU(d, row(r + 1) + i), x2 = hn::LoadU(d, row(r + 2) + i),
-                 x3 = hn::LoadU(d, row(r + 3) + i);
+      const auto x0 = hn::LoadU(d, row[r] + i), x1 = hn::LoadU(d, row[r + 1] + i), x2 = hn::LoadU(d, row[r + 2] + i),
+                 x3 = hn::LoadU(d, row[r + 3] + i);
       const auto a = hn::InterleaveLower(d, x0, x1), b = hn::InterleaveLower(d, x2, x3);
       const auto c = hn::InterleaveUpper(d, x0, x1), e = hn::InterleaveUpper(d, x2, x3);
       float* out = dst + i * n + r;
@@ -224,7 +225,7 @@ inline void interleave_rows(const float* src, int64_t stride, int64_t m, int64_t
       hn::StoreU(upper(c, e), d, out + 3 * n);
     }
   for (; i < k; ++i)
-    for (int64_t r = 0; r < n; ++r) dst[i * n + r] = row(r)[i];
+    for (int64_t r = 0; r < n; ++r) dst[i * n + r] = row[r][i];
 }
 
 }  // namespace HWY_NAMESPACE

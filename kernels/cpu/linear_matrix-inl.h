@@ -24,10 +24,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Outputs of rows [first, last): they are in many places, and each store would wait for its line.
 template <class Tiles>
-void fetch_outputs(Tiles& tiles, const Linear& op, int64_t first, int64_t last, int64_t panel, int64_t panels) {
+void fetch_outputs(Tiles& tiles, const Linear& op, const PackedRows& x, int64_t first, int64_t last, int64_t panel, int64_t panels) {
   for (int64_t row = first; row < last; ++row)
     for (int64_t p = 0; p < panels; ++p)
-      tiles.fetch_to_write(static_cast<const float*>(op.out.data) + row * op.out.stride + (panel + p) * kPanel);
+      tiles.fetch_to_write(static_cast<const float*>(op.out.data) + x.out_row(row) * op.out.stride + (panel + p) * kPanel);
 }
 
 // Steps [from, from + steps) of k.
@@ -79,7 +79,7 @@ class MatrixPanels {
   int64_t height() const { return tile_height(op_.x.rows); }
 
   void multiply(int64_t row, const MatrixPiece& p, float* sums) {
-    if (p.from + p.steps == steps_) fetch_outputs(tiles_, op_, row, op_.x.rows - row < kGroup ? op_.x.rows : row + kGroup, panel_, P);
+    if (p.from + p.steps == steps_) fetch_outputs(tiles_, op_, x_, row, op_.x.rows - row < kGroup ? op_.x.rows : row + kGroup, panel_, P);
     run(row, {weights(0, p.from), size_, rows_at(row, p.from), apart(), height(), p.steps, sums, p.from == 0, p.fetch});
   }
   // What is left of k behind the whole tiles; then the outputs.
@@ -174,7 +174,7 @@ void matrix_panels_nibbles(Tiles& tiles, const Linear& op, int64_t first, int64_
       now = 1 - now;
       const int64_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
       const Unpacking next = b + n < blocks ? unpacking(panel, b + n) : unpacking(panel + 1, 0);
-      if (b + n == blocks) fetch_outputs(tiles, op, 0, m, panel, 1);
+      if (b + n == blocks) fetch_outputs(tiles, op, x, 0, m, panel, 1);
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
         const int64_t of_rows = row * (round_up(op.w.cols, kLine) / kBlock) + b * height;

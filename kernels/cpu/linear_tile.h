@@ -18,6 +18,17 @@ struct PackedRows {
   const float* scale = nullptr;      // [tile][row], or [tile][block][row]
   const float* block_sums = nullptr; // q4_1 weights: [tile][block][row]: the sum of q times its scale, what the minimum is multiplied by
   float* sums = nullptr;             // for a matrix unit's sums (linear_matrix.h), which has rows of its own form in q
+  const int32_t* from = nullptr;     // the row of x that each is; null: in order
+  const int32_t* to = nullptr;       // and that of the outputs
+  int64_t out_row(int64_t r) const { return to ? to[r] : r; }
+};
+
+// An op's activations, as they are found.
+struct FoundRows {
+  const float* x;
+  int64_t stride;
+  const int32_t* from;  // of PackedRows
+  const float* operator[](int64_t r) const { return x + (from ? from[r] : r) * stride; }
 };
 
 // What a core does at best in a nanosecond: bytes that it reads, multiply-adds.

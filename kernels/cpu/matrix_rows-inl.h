@@ -16,8 +16,8 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of activations, in two bf16 each, to a tile of n: [tile's columns][part][row][32].
-inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, char* out) {
+// So many rows of activations from the first on, in two bf16 each, to a tile of n: [tile's columns][part][row][32].
+inline void pack_matrix_floats(const FoundRows& x, int64_t first_row, int64_t rows, int64_t n, int64_t k, char* out) {
   const D d;
   const hn::RebindToUnsigned<D> du;
   const hn::Rebind<uint16_t, D> d16;
@@ -35,7 +35,7 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t first = 0; first < k; first += kDepth) {
       char* part = out + (first / kDepth * 2 * n + m) * kLine;
-      const float* from = x + m * stride + first;
+      const float* from = x[first_row + m] + first;
       if (k - first < kDepth) {
         for (int64_t i = 0; i < k - first; ++i) padded[i] = from[i];
         from = padded;
@@ -52,12 +52,12 @@ inline void pack_matrix_floats(const float* x, int64_t stride, int64_t rows, int
 // The same as codes, each in bytes: [tile's columns][part][row][64]. scales: matrix_row_scales. of_codes(row): what is kept of their
 // sums.
 template <class Order, class SumsOf>
-void pack_matrix_codes(const float* x, int64_t stride, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales,
+void pack_matrix_codes(const FoundRows& x, int64_t first_row, int64_t rows, int64_t n, int64_t k, const Order& order, char* out, float* scales,
                        const SumsOf& of_codes) {
   constexpr int64_t parts = Order::kPerBlock / kBlock;
   for (int64_t m = 0; m < rows; ++m) {
     const auto place = [&](int64_t b) { return reinterpret_cast<int8_t*>(out + (b / 2 * parts * n + m) * kLine + b % 2 * kBlock); };
-    quantise_row(x + m * stride, k, round_up(k, kLine) / kBlock, order, place, of_codes(m), n, scales + m);
+    quantise_row(x[first_row + m], k, round_up(k, kLine) / kBlock, order, place, of_codes(m), n, scales + m);
   }
 }
 
@@ -74,17 +74,17 @@ inline void pack_all_matrix_rows(const Linear& op, const PackedRows& rows, int64
   const int64_t k = op.w.cols, height = tile_height(op.x.rows), bytes = matrix_row_bytes(type, k), blocks = round_up(k, kLine) / kBlock;
   auto* const out = static_cast<char*>(const_cast<void*>(rows.q));
   auto *const scales = const_cast<float*>(rows.scale), *const block_sums = const_cast<float*>(rows.block_sums);
+  const FoundRows x{static_cast<const float*>(op.x.data), op.x.stride, rows.from};
   const auto no_sums = [](int64_t) { return NoSums(); };
   for (int64_t row = first, end; row < last; row = end) {
     const int64_t in_tile = row % height, tile = row - in_tile, of_blocks = tile * blocks + in_tile;
     end = tile + height < last ? tile + height : last;
-    const float* x = static_cast<const float*>(op.x.data) + row * op.x.stride;
     char* to = out + tile * bytes + in_tile * kLine;
     const auto sums = [&](int64_t m) { return ScaledSums{block_sums + of_blocks + m, height}; };
-    if (type == DType::bf16) pack_matrix_floats(x, op.x.stride, end - row, height, k, to);
-    else if (type == DType::int8) pack_matrix_codes(x, op.x.stride, end - row, height, k, HighAndLow{height * kLine}, to, scales + row, no_sums);
-    else if (type == DType::int4) pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
-    else pack_matrix_codes(x, op.x.stride, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
+    if (type == DType::bf16) pack_matrix_floats(x, row, end - row, height, k, to);
+    else if (type == DType::int8) pack_matrix_codes(x, row, end - row, height, k, HighAndLow{height * kLine}, to, scales + row, no_sums);
+    else if (type == DType::int4) pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
+    else pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
     if (const int64_t had = end - tile; is_nibbles(type) && end == op.x.rows) {
       clear_matrix_rows(scales + tile * blocks + had, height - had, height, blocks);
       if (type == DType::q4_1) clear_matrix_rows(block_sums + tile * blocks + had, height - had, height, blocks);

@@ -109,8 +109,15 @@ void run(const MergeTopK&, int32_t task, int threads, Scratch&);
 // About how long the op takes one thread, in nanoseconds, where that may be so little that handing tasks to another
 // core takes longer. Ops without: as long as their tasks say.
 int64_t estimate(const Linear&);
+int64_t estimate(const ExpertLinear&);
 int64_t estimate(const Attention&);
 constexpr int64_t estimate(const auto&) { return INT64_MAX; }
+// Bytes of weights that pass once.
+int64_t weights_read(const Linear&);
+int64_t weights_read(const ExpertLinear&);
+constexpr int64_t weights_read(const auto&) { return 0; }
+// What memory gives one core in a nanosecond: 10 to 45 bytes on the machines that there are.
+constexpr int64_t kMemoryBytes = 20;
 // kernels/cpu/candidates.cc
 int32_t tasks(const LinearRows&, int threads);
 int32_t tasks(const Rescore&, int threads);

@@ -1,6 +1,6 @@
 // Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
 //   pass_profile [--isa NAME] [--fetch one|two] [--context N] [--kv f32|bf16|int8] MODEL.aerie THREADS ROWS...
-// The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of Linear.
+// The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of matrices.
 // A device that passes everything on times the ops: each runs as a plan of its own, with the rest of the pass behind it that is passed
 // over, since a plan's ops are shared between threads by how much it reads in all.
 #include <algorithm>
@@ -40,12 +40,25 @@ std::string kind_of(const Op& op) {
                             std::snprintf(name, sizeof name, "Linear %6ld x %ld", static_cast<long>(l.w.rows), static_cast<long>(l.w.cols));
                             return std::string(name);
                           },
+                          [](const kernels::ExpertLinear& l) {
+                            char name[64];
+                            std::snprintf(name, sizeof name, "Experts %5ld x %ld", static_cast<long>(l.out.cols), static_cast<long>(l.w.cols));
+                            return std::string(name);
+                          },
+                          [](const kernels::Route&) { return std::string("Route"); },
+                          [](const kernels::CombineExperts&) { return std::string("CombineExperts"); },
                           [](const kernels::Attention&) { return std::string("Attention"); },
                           [](const kernels::RopeAndStore&) { return std::string("RopeAndStore"); },
                           [](const kernels::RmsNorm&) { return std::string("RmsNorm"); },
                           [](const kernels::GatedActivate&) { return std::string("GatedActivate"); },
                           [](const auto&) { return std::string("others"); }},
                     op);
+}
+
+int64_t macs_of(const Op& op) {
+  if (const auto* l = std::get_if<kernels::Linear>(&op)) return l->x.rows * l->w.rows * l->w.cols;
+  if (const auto* l = std::get_if<kernels::ExpertLinear>(&op)) return l->out.rows * l->out.cols * l->w.cols;
+  return 0;
 }
 
 class TimedQueue final : public test::WrappedQueue {
@@ -66,8 +79,7 @@ class TimedQueue final : public test::WrappedQueue {
       const auto start = kernels::Clock::now();
       AERIE_TRY(inner_->advance(kernels::kNoDeadline).status());
       const double ms = std::chrono::duration<double, std::milli>(kernels::Clock::now() - start).count();
-      const auto* l = std::get_if<kernels::Linear>(&op);
-      const double macs = l ? static_cast<double>(l->x.rows) * static_cast<double>(l->w.rows) * static_cast<double>(l->w.cols) : 0;
+      const double macs = static_cast<double>(macs_of(op));
       for (const std::string& kind : {kind_of(op), std::string("all")}) {
         pass[kind].ms += ms;
         pass[kind].macs += macs;

@@ -40,11 +40,13 @@ struct Weights {
   }
 };
 
-Floats on_emulated(const Weights& w, Floats x, int64_t rows) {
+// from, to: the rows of x and of the outputs that the op's are.
+Floats on_emulated(const Weights& w, Floats x, int64_t rows, const int32_t* from = nullptr, const int32_t* to = nullptr) {
   Floats out(static_cast<size_t>(rows * w.tensor.rows));
   const Linear op{view(x, rows, w.tensor.cols), w.tensor, {}, {}, view(out, rows, w.tensor.rows)};
   std::vector<char> packed(static_cast<size_t>(cpu::matrix_rows_bytes(op)), 1);  // where rows are packed something was before
-  const cpu::PackedRows rows_of = cpu::matrix_rows_at(op, packed.data());
+  cpu::PackedRows rows_of = cpu::matrix_rows_at(op, packed.data());
+  rows_of.from = from, rows_of.to = to;
   for (const auto& [first, last] : {std::pair<int64_t, int64_t>{rows / 3, rows}, {0, rows / 3}})  // as threads share it, in mid-tile
     cpu::HWY_NAMESPACE::pack_all_matrix_rows(op, rows_of, first, last);
   Floats memory(static_cast<size_t>(cpu::matrix_sums_bytes(w.tensor.dtype, rows, w.tensor.cols) / 4 + 16));
@@ -175,6 +177,26 @@ TEST(LinearMatrix, AnyNumberOfRowsGivesTheSameBits) {
     }
 }
 
+// So those of an expert.
+TEST(LinearMatrix, RowsMayLieAnywhere) {
+  for (const int64_t m : {1, 7, 16, 40}) {
+    Ints from(static_cast<size_t>(m)), to(from.size());
+    for (int64_t r = 0; r < m; ++r) {
+      from[static_cast<size_t>(r)] = static_cast<int32_t>(r * 3 % m);
+      to[static_cast<size_t>(r)] = static_cast<int32_t>(m - 1 - r);
+    }
+    for (const Shape& s : kShapes)
+      for (const DType t : kTypes) {
+        const Weights w(s, t, 5);
+        const Floats x = random_floats(static_cast<size_t>(m * s.k), 6), got = on_emulated(w, x, m, from.data(), to.data());
+        const Floats in_order = on_emulated(w, x, m);
+        for (int64_t r = 0; r < m; ++r)
+          ASSERT_TRUE(same_bits(part(got, m - 1 - r, 1, s.n), part(in_order, r * 3 % m, 1, s.n)))
+              << "row " << r << " of " << m << ", " << s.k << " type " << static_cast<int>(t);
+      }
+  }
+}
+
 // Others than zero may take a processor a hundred times as long.
 TEST(LinearMatrix, NibblesMeetScalesOfZeroInRowsThatThereAreNot) {
   constexpr int64_t k = 160, blocks = 6, rows = 19, missing = 13;  // K in whole lines
@@ -189,7 +211,9 @@ TEST(LinearMatrix, NibblesMeetScalesOfZeroInRowsThatThereAreNot) {
       const bool is_there = i % cpu::kSide < cpu::kSide - missing;
       const int64_t of_second_tile = cpu::kSide * blocks + i;
       EXPECT_EQ(at.scale[of_second_tile] == 0, !is_there || i / cpu::kSide * kBlock >= k) << i << " type " << static_cast<int>(t);
-      if (t == DType::q4_1 && !is_there) EXPECT_EQ(at.block_sums[of_second_tile], 0) << i;
+      if (t == DType::q4_1 && !is_there) {
+        EXPECT_EQ(at.block_sums[of_second_tile], 0) << i;
+      }
     }
   }
 }
