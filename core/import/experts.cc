@@ -51,14 +51,16 @@ Result<SourceMatrix> LayerImport::gate_ups(const std::string& from, const Expert
 }
 
 Result<SourceMatrix> LayerImport::each_experts(const std::string& each, std::initializer_list<Part> parts, int64_t experts, int64_t cols) {
+  const auto named = [&](int64_t i, const Part& p) { return each + std::to_string(i) + "." + p.name + ".weight"; };
+  const bool there = taker_.has(named(experts - 1, *parts.begin()));
   SourceMatrix all = no_rows(cols);
   for (int64_t i = 0; i < experts; ++i) {
     AERIE_TRY(step());
     for (const Part& p : parts) {
-      AERIE_ASSIGN(const SourceMatrix part, taker_.take_matrix(each + std::to_string(i) + "." + p.name + ".weight", p.rows, cols));
+      AERIE_ASSIGN(const SourceMatrix part, taker_.take_matrix(named(i, p), p.rows, cols));
       append(&all, part);
     }
-    if (i == 0) all.values.reserve(all.values.size() * static_cast<size_t>(experts));  // by what is there, not by what a config says
+    if (i == 0 && there) all.values.reserve(all.values.size() * static_cast<size_t>(experts));  // not by what a config alone says
   }
   return all;
 }
