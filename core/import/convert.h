@@ -52,6 +52,8 @@ struct ConvertOptions {
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 
   kernels::DType dtype_of(std::string_view tensor, kernels::DType stored) const {
+    // A router that is rounded further sends rows to other experts, and is small.
+    if (tensor.ends_with(".mlp.router")) return dtype.of(stored) == kernels::DType::f32 ? kernels::DType::f32 : kernels::DType::bf16;
     const bool head = tensor == "embed" || tensor == "lm_head" || tensor.ends_with(".lm_head");  // Medusa's and Hydra's own
     return (head && head_dtype ? *head_dtype : dtype).of(stored);
   }

@@ -19,17 +19,15 @@ Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
   bool causal = true;
   AERIE_TRY(file.boolean(g.arch + "attention.causal", &causal, true));
   if (!causal) return g.unsupported(g.arch + "attention.causal: false");
-  for (const char* key : {"expert_count", "nextn_predict_layers"}) {
-    int32_t count = 0;
-    AERIE_TRY(file.integer(g.arch + key, &count, 0));
-    if (count > 0) return g.unsupported(g.arch + key + ": " + std::to_string(count));
-  }
+  int32_t further = 0;
+  AERIE_TRY(file.integer(g.arch + "nextn_predict_layers", &further, 0));
+  if (further > 0) return g.unsupported(g.arch + "nextn_predict_layers: " + std::to_string(further));
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias",
                           "attention.layer_norm_epsilon", "attention.key_length_swa", "attention.value_length_swa",
                           "rope.dimension_count_swa"})
     if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"})
-    if (file.has(g.arch + key) && family.architecture != std::string_view("granite")) return g.unsupported(g.arch + key + ": is set");
+    if (file.has(g.arch + key) && !std::string_view(family.architecture).starts_with("granite")) return g.unsupported(g.arch + key + ": is set");
   return {};
 }
 
@@ -90,6 +88,7 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(refuse_other_models(keys, *family));
   AERIE_TRY(read_sizes(*file, keys.arch, &m.config));
   AERIE_TRY(family->read(keys, &m));
+  AERIE_TRY(read_gguf_experts(keys, *family, &m));
   AERIE_TRY(settle(keys.arch + "context_length", &m).at(file->name()));
   AERIE_TRY(package::check_config(m.config).at(file->name()));
   for (const std::string& note : m.notes) sink.warn(o.source + ": " + note);

@@ -52,6 +52,7 @@ constexpr Known kKnown[] = {
     {"starcoder", "null", {kDigits, kGpt2}, false, false},
     {"refact", "null", {kDigits, kGpt2}, false, false},  // Granite 3's, too
     {"granite-docling", "null", {"", kGpt2}, false, false},
+    {"olmo", kNfc, {"", kGpt2}, false, false},  // OLMoE's
     {"gpt-4o", "null", {kGpt4o, kBytes}, false, false},  // Phi-4-mini's
     {"dbrx", "null", {kLlama3, kBytes}, false, false},   // OLMo 2's
     {"smaug-bpe", "null", {kLlama3, kBytes}, false, false},

@@ -86,6 +86,11 @@ Status granite(const GgufSource& g, SourceModel* m) {
   return m->logits_scale > 0 ? Status() : g.bad(g.arch + "logit_scale: is not above 0");
 }
 
+Status olmoe(const GgufSource& g, SourceModel* m) {
+  m->config.qk_norm = m->config.departures.whole_qk_norm = true;
+  return llama(g, m);
+}
+
 // Every fourth layer has no positions at all (NoPE), which no key says.
 Status smollm3(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
@@ -148,9 +153,19 @@ Status gemma3(const GgufSource& g, SourceModel* m) {
   return {};
 }
 
-const GgufFamily kGgufFamilies[] = {
-    {"llama", true, llama},     {"qwen2", false, llama}, {"qwen3", false, qwen3},     {"phi3", false, phi3},    {"granite", true, granite},
-    {"smollm3", true, smollm3}, {"olmo2", false, olmo2}, {"exaone4", false, exaone4}, {"gemma3", false, gemma3}};
+using Experts = GgufFamily::Experts;
+const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
+                                    {"qwen2", false, llama},
+                                    {"qwen3", false, qwen3},
+                                    {"qwen3moe", false, qwen3, Experts::normed},
+                                    {"phi3", false, phi3},
+                                    {"granite", true, granite},
+                                    {"granitemoe", true, granite, Experts::normed},
+                                    {"smollm3", true, smollm3},
+                                    {"olmo2", false, olmo2},
+                                    {"olmoe", false, olmoe, Experts::as_they_are},
+                                    {"exaone4", false, exaone4},
+                                    {"gemma3", false, gemma3}};
 
 }  // namespace
 
@@ -163,7 +178,7 @@ Result<const GgufFamily*> gguf_family_of(const GgufFile& file) {
     known += (known.empty() ? "" : ", ") + std::string(f.architecture);
   }
   return error(Code::unsupported, file.name() + ": general.architecture: \"" + std::string(arch) + "\" (" + known +
-                                      " are read; Mistral is llama, OLMo 3 olmo2)");
+                                      " are read; Mistral and Mixtral are llama, OLMo 3 olmo2)");
 }
 
 }  // namespace aerie

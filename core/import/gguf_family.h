@@ -20,6 +20,8 @@ struct GgufFamily {
   bool neighbours;  // SourceModel's
   // RoPE and departures. m->config has its sizes, which are sound.
   Status (*read)(const GgufSource& s, SourceModel* m);
+  // Whether it may have a mixture of them, and whether llama.cpp makes what they count add up to 1 there.
+  enum class Experts : uint8_t { none, normed, as_they_are } experts = Experts::none;
 };
 
 // Code::unsupported, by name, for those that are not read.
@@ -27,5 +29,8 @@ Result<const GgufFamily*> gguf_family_of(const GgufFile& file);
 
 // gguf_rope.cc. Rotary positions of layers without a window; not yet those of `m`.
 Status read_gguf_rope(const GgufSource& s, const SourceModel& m, SourceRope* rope);
+
+// gguf_experts.cc. A mixture of experts, if there is one.
+Status read_gguf_experts(const GgufSource& s, const GgufFamily& family, SourceModel* m);
 
 }  // namespace aerie

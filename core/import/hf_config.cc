@@ -17,12 +17,11 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
   } factors[] = {{"partial_rotary_factor", "phi3", 1}, {"embedding_multiplier", "granite", 1}, {"residual_multiplier", "granite", 1},
                  {"logits_scaling", "granite", 1},     {"logit_scale", "", 1},                 {"scale_emb", "", 1}};
   for (const auto& f : factors)
-    if (f.of != family && j.has(f.key) && j.at(f.key) != f.neutral) return unsupported_key(f.key, j.at(f.key).dump());
+    if ((!*f.of || !family.starts_with(f.of)) && j.has(f.key) && j.at(f.key) != f.neutral) return unsupported_key(f.key, j.at(f.key).dump());
   static const struct {
     const char *key, *of;
   } set[] = {{"attention_multiplier", "granite"}, {"attn_logit_softcapping", ""}, {"final_logit_softcapping", ""},
-             {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"num_local_experts", ""},
-             {"quantization_config", ""}};
+             {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"quantization_config", ""}};
   for (const auto& s : set)
     if (j.has(s.key) && (!*s.of || !family.starts_with(s.of))) return unsupported_key(s.key, "is set");
   return {};
@@ -94,6 +93,7 @@ Status read_model_config(const ConfigReader& j, SourceModel* m) {
   if (c->head_dim < 2 || c->head_dim > 1024 || c->head_dim % 2) return error(Code::bad_format, "head_dim: " + std::to_string(c->head_dim));
   m->names = &kHuggingFaceNames;
   AERIE_TRY(family->read(j, m));
+  if (c->departures.experts == 0 && j.has("num_local_experts")) return unsupported_key("num_local_experts", "is set");
   AERIE_TRY(check_activation(j, c->departures.gelu ? "gelu_pytorch_tanh" : "silu"));
   AERIE_TRY(settle("max_position_embeddings", m));
   if (family->defaults.vocab) AERIE_TRY(j.integer("vocab_size", &c->vocab_size, family->defaults.vocab));

@@ -15,13 +15,37 @@ Status plain(const SourceRope& rope) {
   return rope.plain() ? Status() : unsupported_key("rope_parameters", "partial_rotary_factor, or longrope");
 }
 
-// Rotary positions that all layers share, and that theta and a scaling say all of.
-Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000) {
+}  // namespace
+
+Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta) {
   rope->theta = theta;
   AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
   use_rope(*rope, m);
   return plain(*rope);
 }
+
+Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m) {
+  if (std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return {};
+  int32_t window = 0;
+  AERIE_TRY(j.integer("sliding_window", &window, j.contains("sliding_window") ? 0 : fallback));
+  if (window < 1) return error(Code::bad_format, "sliding_window: " + std::to_string(window) + ", but layers have one");
+  set_windows(sliding, window, m);
+  return {};
+}
+
+Status read_granite(const ConfigReader& j, SourceModel* m) {
+  SourceRope rope;
+  AERIE_TRY(plain_rope(j, m, &rope));
+  Departures& d = m->config.departures;
+  AERIE_TRY(j.number("embedding_multiplier", &d.embed_scale, 1));
+  AERIE_TRY(j.number("residual_multiplier", &d.residual_scale, 1));
+  AERIE_TRY(j.number("attention_multiplier", &d.attention_scale, 1));
+  AERIE_TRY(j.number("logits_scaling", &m->logits_scale, 1));
+  if (!(m->logits_scale > 0)) return error(Code::bad_format, "logits_scaling: is not above 0");
+  return {};
+}
+
+namespace {
 
 // Which layers look at a window: by layer_types, where the file has them, else as fn(layer) says.
 template <class Fn>
@@ -37,15 +61,6 @@ Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceMode
     if (!sliding[i] && !is_text(types[i], "full_attention")) return unsupported_key("layer_types", types[i].dump());
   }
   return sliding;
-}
-
-Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m) {
-  if (std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return {};
-  int32_t window = 0;
-  AERIE_TRY(j.integer("sliding_window", &window, j.contains("sliding_window") ? 0 : fallback));
-  if (window < 1) return error(Code::bad_format, "sliding_window: " + std::to_string(window) + ", but layers have one");
-  set_windows(sliding, window, m);
-  return {};
 }
 
 Status read_llama(const ConfigReader& j, SourceModel* m) {
@@ -97,18 +112,6 @@ Status read_phi3(const ConfigReader& j, SourceModel* m) {
   if (!rope.plain()) list_ropes({&rope}, {}, m);
   if (!j.has("sliding_window")) return {};
   return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 0, m);
-}
-
-Status read_granite(const ConfigReader& j, SourceModel* m) {
-  SourceRope rope;
-  AERIE_TRY(plain_rope(j, m, &rope));
-  Departures& d = m->config.departures;
-  AERIE_TRY(j.number("embedding_multiplier", &d.embed_scale, 1));
-  AERIE_TRY(j.number("residual_multiplier", &d.residual_scale, 1));
-  AERIE_TRY(j.number("attention_multiplier", &d.attention_scale, 1));
-  AERIE_TRY(j.number("logits_scaling", &m->logits_scale, 1));
-  if (!(m->logits_scale > 0)) return error(Code::bad_format, "logits_scaling: is not above 0");
-  return {};
 }
 
 // Every fourth layer has no positions at all (NoPE).
@@ -231,6 +234,10 @@ const Family kFamilies[] = {
     {"olmo2", {.eps = 1e-5f}, read_olmo2},
     {"olmo3", {.eps = 1e-5f}, read_olmo3},
     {"exaone4", {.eps = 1e-5f}, read_exaone4},
+    {"mixtral", {.kv_heads = 8, .context = 131072, .eps = 1e-5f}, read_mixtral},
+    {"qwen3_moe", {.kv_heads = 4, .context = 32768}, read_qwen3_moe},
+    {"olmoe", {.context = 4096, .eps = 1e-5f}, read_olmoe},
+    {"granitemoe", {}, read_granitemoe},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
 };
@@ -244,7 +251,10 @@ Result<const Family*> family_of(const ConfigReader& j) {
     if (is_text(type, f.model_type)) return &f;
   std::string known;
   for (const Family& f : kFamilies) known += (known.empty() ? "" : ", ") + std::string(f.model_type);
-  return unsupported_key("model_type", type.dump() + " (" + known + " are read)");
+  std::string why;
+  for (const char* shared : {"qwen2_moe", "granitemoeshared", "granitemoehybrid", "deepseek_v2", "deepseek_v3", "glm4_moe", "llama4", "qwen3_next"})
+    if (is_text(type, shared)) why = "experts that every row takes are not there; ";
+  return unsupported_key("model_type", type.dump() + " (" + why + known + " are read)");
 }
 
 }  // namespace aerie

@@ -19,6 +19,18 @@ struct Family {
   Status (*read)(const ConfigReader& j, SourceModel* m);
 };
 
+// Rotary positions that all layers share, and that theta and a scaling say all of.
+Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000);
+// Layers for which `sliding` is true look at config.json's sliding_window, at `fallback` where it has none.
+Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m);
+Status read_granite(const ConfigReader& j, SourceModel* m);
+
+// hf_experts.cc: families with a mixture of experts.
+Status read_mixtral(const ConfigReader& j, SourceModel* m);
+Status read_qwen3_moe(const ConfigReader& j, SourceModel* m);
+Status read_olmoe(const ConfigReader& j, SourceModel* m);
+Status read_granitemoe(const ConfigReader& j, SourceModel* m);
+
 // Code::unsupported, by name, for those that are not read.
 Result<const Family*> family_of(const ConfigReader& j);
 

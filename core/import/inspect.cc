@@ -156,10 +156,13 @@ std::string as_text(const Description& package, const package::Manifest& m) {
     }
   }
   out += "tensors:\n";
-  for (const Line& l : lines_of(m.tensors)) {
+  const std::vector<Line> lines = lines_of(m.tensors);
+  size_t width = 28;
+  for (const Line& l : lines) width = std::max(width, std::min<size_t>(l.name().size(), 40));
+  for (const Line& l : lines) {
     const Description d = describe_tensor(*l.of);
     char line[384];
-    std::snprintf(line, sizeof line, "  %-28s %-5s %-9s %-16s %-4s %llu\n", l.name().c_str(), d[1].plain().c_str(), d[2].plain().c_str(),
+    std::snprintf(line, sizeof line, "  %-*s %-5s %-9s %-16s %-4s %llu\n", static_cast<int>(width), l.name().c_str(), d[1].plain().c_str(), d[2].plain().c_str(),
                   l.shape.c_str(), d[4].plain().c_str(), static_cast<unsigned long long>(l.bytes));
     out += line;
   }

@@ -18,12 +18,10 @@ Result<SourceMatrix> LayerImport::take(const std::string& name, int64_t rows, in
 
 Result<SourceMatrix> LayerImport::stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols) {
   AERIE_TRY(step());
-  SourceMatrix all{0, cols, {}, kernels::DType::int4};  // the coarsest
+  SourceMatrix all = no_rows(cols);
   for (const Part& p : parts) {
     AERIE_ASSIGN(const SourceMatrix part, taker_.take_matrix(from + p.name + ".weight", p.rows, cols));
-    all.values.insert(all.values.end(), part.values.begin(), part.values.end());
-    all.rows += part.rows;
-    all.stored = finer(all.stored, part.stored);
+    append(&all, part);
   }
   return all;
 }
@@ -80,6 +78,7 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
     AERIE_TRY(vector(to + "attn_post_norm", from + n.attn_post_norm + ".weight", h));
     AERIE_TRY(vector(to + "mlp_post_norm", from + n.mlp_post_norm + ".weight", h));
   }
+  if (c.departures.experts > 0) return experts(from, to, c);
   if (!taker_.has(from + n.gate + ".weight") && taker_.has(from + n.gate_up + ".weight")) {
     AERIE_TRY(weight(to + "mlp.gate_up", from + n.gate_up + ".weight", 2 * f, h));
   } else {
@@ -95,7 +94,9 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   if (c->tied && !tied)
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
-  LayerImport import(o, sink, take, c->layers * ((c->qk_norm ? 9 : 7) + (c->departures.norms == Departures::Norms::both ? 2 : 0)) + 3, names);
+  const int64_t of_experts = c->departures.experts > 0 ? expert_steps(take, names, *c) - 2 : 0;  // in place of gate_up and down
+  LayerImport import(o, sink, take,
+                     c->layers * ((c->qk_norm ? 9 : 7) + (c->departures.norms == Departures::Norms::both ? 2 : 0) + of_experts) + 3, names);
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later

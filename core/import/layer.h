@@ -9,13 +9,39 @@
 
 namespace aerie {
 
+// A mixture of experts in a layer. Each expert's matrices are tensors of their own (`each`, its number, then `gate`, `up` or `down`), or
+// those of all lie one after the other in one, whose whole name is here: (experts, rows, columns).
+struct ExpertNames {
+  const char* router;                   // without .weight, as are gate, up and down
+  const char *each, *gate, *up, *down;  // empty where no file has them so
+  const char *gate_ups, *gates, *ups, *downs;
+  const ExpertNames* other = nullptr;   // where there is a router of its name
+};
+// Mixtral's and Granite's under these names have other ones in the memory of transformers 5, which writes them if it is told to.
+inline constexpr ExpertNames kHuggingFaceExperts{
+    "mlp.gate", "mlp.experts.", "gate_proj", "up_proj", "down_proj", "mlp.experts.gate_up_proj", "", "", "mlp.experts.down_proj"};
+inline constexpr ExpertNames kMixtralExperts{
+    "block_sparse_moe.gate", "block_sparse_moe.experts.", "w1", "w3", "w2", "", "", "", "", &kHuggingFaceExperts};
+inline constexpr ExpertNames kGraniteExpertsInMemory{
+    "block_sparse_moe.router", "", "", "", "", "block_sparse_moe.experts.gate_up_proj", "", "", "block_sparse_moe.experts.down_proj"};
+inline constexpr ExpertNames kGraniteExperts{
+    "block_sparse_moe.router.layer", "", "", "", "", "block_sparse_moe.input_linear.weight", "", "", "block_sparse_moe.output_linear.weight",
+    &kGraniteExpertsInMemory};
+inline constexpr ExpertNames kGgufExperts{
+    "ffn_gate_inp", "", "", "", "", "", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
+
 // Without .weight and .bias.
 struct DecoderNames {
   const char *embed, *norm, *lm_head, *layers;                              // layers: what the layers' names begin with
   const char *attn_norm, *q, *k, *v, *o, *mlp_norm, *gate, *up, *down, *q_norm, *k_norm;  // in a layer
   const char *attn_post_norm, *mlp_post_norm;  // of what a half adds
   const char *qkv, *gate_up;                   // where they are one tensor
+  const ExpertNames* experts = nullptr;        // of models that may have them
 };
+constexpr DecoderNames with_experts(DecoderNames names, const ExpertNames* experts) {
+  names.experts = experts;
+  return names;
+}
 inline constexpr DecoderNames kHuggingFaceNames{
     "model.embed_tokens", "model.norm", "lm_head", "model.layers.", "input_layernorm", "self_attn.q_proj", "self_attn.k_proj",
     "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "self_attn.q_norm",
@@ -28,7 +54,7 @@ inline constexpr DecoderNames kHuggingFacePostNormNames{
     "mlp.gate_up_proj"};
 inline constexpr DecoderNames kGgufNames{
     "token_embd", "output_norm", "output", "blk.", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate",
-    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm", "attn_qkv", "ffn_up"};
+    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm", "attn_qkv", "ffn_up", &kGgufExperts};
 
 class LayerImport {
  public:
@@ -53,6 +79,11 @@ class LayerImport {
   };
   // Source tensors (`from` + name + .weight) stacked by rows.
   Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
+  // A layer's router, and the matrices of its experts stacked (experts.cc): one layer's at a time is held, once.
+  Status experts(const std::string& from, const std::string& to, const LlamaConfig& c);
+  Result<SourceMatrix> gate_ups(const std::string& from, const ExpertNames& e, const LlamaConfig& c);
+  Result<SourceMatrix> each_experts(const std::string& each, std::initializer_list<Part> parts, int64_t experts, int64_t cols);
+  Result<SourceMatrix> all_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols);
   // Their biases, joined.
   Result<std::vector<float>> join_biases(const std::string& from, std::initializer_list<Part> parts);
   Status step();
@@ -63,6 +94,9 @@ class LayerImport {
   const DecoderNames& names_;
   uint64_t steps_, done_ = 0;
 };
+
+// Steps that a layer's experts and their router are.
+int64_t expert_steps(const TensorTaker& taker, const DecoderNames& names, const LlamaConfig& c);
 
 // All tensors of a target, which must be all that there are. Sets c->tied and c->qkv_bias by what there is; `tied`: what the
 // config says of the former, which may only agree.

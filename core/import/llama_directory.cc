@@ -92,11 +92,13 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 
-// LlamaConfig's, MistralConfig's and GraniteConfig's, where a file says nothing.
+// LlamaConfig's, MistralConfig's and GraniteConfig's, and what is made of these, where a file says nothing.
 bool ends_with_two(const ConfigReader& config) {
   if (!config.has("model_type")) return true;
   const json& type = config.at("model_type");
-  return is_text(type, "llama") || is_text(type, "mistral") || is_text(type, "granite");
+  for (const char* family : {"llama", "mistral", "granite", "mixtral", "granitemoe"})
+    if (is_text(type, family)) return true;
+  return false;
 }
 
 // Gemma 3 that sees images has a model of language within, under another name in each major version of transformers.

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "core/import/candidate_head.h"
 #include "core/import/lfs_pointer.h"
@@ -29,13 +30,15 @@ Sink::~Sink() { XXH3_freeState(state_); }
 // Rounded to bf16, so that a model's f32 and bf16 releases are the same model.
 void Sink::hash_values(const std::string& name, const std::vector<float>& values) {
   hash(name.data(), name.size() + 1);
-  std::vector<uint8_t> rounded(values.size() * 2);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t r = kernels::to_bf16(values[i]);
-    rounded[2 * i] = static_cast<uint8_t>(r);
-    rounded[2 * i + 1] = static_cast<uint8_t>(r >> 8);
+  uint8_t rounded[1 << 14];  // in parts: the experts of a layer are many
+  size_t n = 0;
+  for (const float v : values) {
+    const uint16_t r = kernels::to_bf16(v);
+    rounded[n++] = static_cast<uint8_t>(r);
+    rounded[n++] = static_cast<uint8_t>(r >> 8);
+    if (n == sizeof rounded) hash(rounded, std::exchange(n, 0));
   }
-  hash(rounded.data(), rounded.size());
+  hash(rounded, n);
 }
 
 Status Sink::weight(const std::string& name, const SourceMatrix& m) {

@@ -59,6 +59,12 @@ kernels::DType finer(kernels::DType a, kernels::DType b) {
   return bytes(a) < bytes(b) ? b : a;
 }
 
+void append(SourceMatrix* all, const SourceMatrix& rows) {
+  all->values.insert(all->values.end(), rows.values.begin(), rows.values.end());
+  all->rows += rows.rows;
+  all->stored = finer(all->stored, rows.stored);
+}
+
 std::unique_ptr<TensorSource> without_prefix(std::unique_ptr<TensorSource> source, const std::string& prefix, const std::string& other) {
   return std::make_unique<WithoutPrefix>(std::move(source), prefix, other);
 }
@@ -85,6 +91,11 @@ Result<std::vector<float>> TensorTaker::take(const std::string& name, const std:
 Result<SourceMatrix> TensorTaker::take_matrix(const std::string& name, int64_t rows, int64_t cols) {
   AERIE_ASSIGN(auto values, take(name, {rows, cols}));
   return SourceMatrix{rows, cols, std::move(values), source_.tensors().at(name).stored};
+}
+
+Result<SourceMatrix> TensorTaker::take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols) {
+  AERIE_ASSIGN(auto values, take(name, {count, rows, cols}));
+  return SourceMatrix{count * rows, cols, std::move(values), source_.tensors().at(name).stored};
 }
 
 Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {

@@ -33,6 +33,10 @@ struct SourceMatrix {
 // The one with more bits a weight, for a matrix that is made of both.
 kernels::DType finer(kernels::DType a, kernels::DType b);
 
+// A matrix that rows are put into, and its next ones.
+inline SourceMatrix no_rows(int64_t cols) { return {0, cols, {}, kernels::DType::int4}; }  // the coarsest
+void append(SourceMatrix* all, const SourceMatrix& rows);
+
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
@@ -64,6 +68,8 @@ class TensorTaker {
   // `shape` is (rows, cols), or (n) for a vector.
   Result<std::vector<float>> take(const std::string& name, const std::vector<int64_t>& shape);
   Result<SourceMatrix> take_matrix(const std::string& name, int64_t rows, int64_t cols);
+  // So many matrices in one tensor, one after the other.
+  Result<SourceMatrix> take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols);
   Result<std::vector<int64_t>> take_integers(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>
   void ignore_if(F&& f) {

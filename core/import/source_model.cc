@@ -4,6 +4,7 @@
 
 #include "core/import/rotary_order.h"
 #include "core/package/rope_frequencies.h"
+#include "kernels/ops.h"
 
 namespace aerie {
 
@@ -59,6 +60,15 @@ void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* 
   const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
   if (window >= longest || std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return;  // nothing is out of sight
   for (const bool s : sliding) m->config.departures.windows.push_back(s ? window : 0);
+}
+
+Status check_experts(const std::string& count_key, const std::string& used_key, const Departures& d) {
+  const auto range = [](const std::string& key, int32_t v, int32_t most) -> Status {
+    if (v >= 1 && v <= most) return {};
+    return error(Code::bad_format, key + ": " + std::to_string(v) + " is not in [1, " + std::to_string(most) + "]");
+  };
+  AERIE_TRY(range(count_key, d.experts, kernels::kMaxExperts));
+  return range(used_key, d.experts_used, std::min(d.experts, int32_t{kernels::kMaxExpertsUsed}));
 }
 
 Status settle(const std::string& context_key, SourceModel* m) {

@@ -48,6 +48,8 @@ void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<i
 void list_turning(const SourceRope& rope, const std::vector<bool>& turns, SourceModel* m);
 // Layers that slide look at `window` positions, the row's own among them. After use_rope(), which may change the context.
 void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m);
+// A mixture of experts as it was read: how many there are and how many a row takes, under the file's own keys. Messages are "KEY: what".
+Status check_experts(const std::string& count_key, const std::string& used_key, const Departures& d);
 // What follows from all this: rope.frequencies where the model departs from Llama's architecture, and the context that is wanted.
 // `context_key`: what the file calls its own.
 Status settle(const std::string& context_key, SourceModel* m);

@@ -11,9 +11,10 @@ import pathlib
 import torch
 from safetensors.torch import save_file
 from transformers import (Exaone4Config, Exaone4ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
-                          GraniteForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Olmo2Config,
-                          Olmo2ForCausalLM, Olmo3Config, Olmo3ForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+                          GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
+                          MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
+                          Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOKENS = 48
@@ -49,6 +50,9 @@ CHECKPOINTS = {
 
 # Families that depart from Llama's architecture; configs as transformers writes them.
 SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
+# Mixtures of experts; a row takes several, and not half of them.
+MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe")
 FULL, WINDOW = "full_attention", "sliding_attention"
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
@@ -71,6 +75,15 @@ FAMILIES = {
                                    WINDOW: {"rope_type": "default", "rope_theta": 1e4}}),
     "exaone4": dict(seed=407, kind=(Exaone4Config, Exaone4ForCausalLM), **SMALL, sliding_window=9, layer_types=[WINDOW, FULL, WINDOW],
                     rope_parameters={"rope_theta": 1e4}),
+    "mixtral": dict(seed=500, kind=(MixtralConfig, MixtralForCausalLM), **MIXTURE, num_local_experts=5, num_experts_per_tok=2, sliding_window=17,
+                    rope_parameters={"rope_theta": 1e4}),
+    "qwen3_moe": dict(seed=510, kind=(Qwen3MoeConfig, Qwen3MoeForCausalLM), **MIXTURE, head_dim=20, moe_intermediate_size=16, num_experts=8,
+                      num_experts_per_tok=3, norm_topk_prob=True, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    "olmoe": dict(seed=520, kind=(OlmoeConfig, OlmoeForCausalLM), **MIXTURE, num_experts=7, num_experts_per_tok=3, norm_topk_prob=False,
+                  rope_parameters={"rope_theta": 1e4}),
+    "granitemoe": dict(seed=530, kind=(GraniteMoeConfig, GraniteMoeForCausalLM), **MIXTURE, num_local_experts=6, num_experts_per_tok=2,
+                       embedding_multiplier=6.0, residual_multiplier=0.4, attention_multiplier=0.3, logits_scaling=1.6,
+                       tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
 }
 
 
@@ -213,6 +226,26 @@ def inverse_frequencies_of(config, layer, sequence=TOKENS):
     return inv, math.sqrt(1 + math.log(config.max_position_embeddings / original) / math.log(original))
 
 
+def mixture(weights, config, at, h):
+    """What the experts that each row takes make of it; and how far a router is from taking others."""
+    at += "block_sparse_moe." if config.model_type == "granitemoe" else "mlp."
+    router = next(weights[at + n] for n in ("gate.weight", "router.weight") if at + n in weights).to(torch.float64)
+    gate_ups, downs = (weights[f"{at}experts.{n}_proj"].to(torch.float64) for n in ("gate_up", "down"))
+    scores = h @ router.T
+    k = config.num_experts_per_tok
+    best, taken = scores.topk(k + 1)
+    if config.model_type in ("mixtral", "granitemoe") or config.norm_topk_prob:
+        counts = best[:, :k].softmax(-1)
+    else:
+        counts = scores.softmax(-1).gather(1, taken[:, :k])
+    out = []
+    for row, experts, count in zip(h, taken[:, :k], counts):
+        gate, up = torch.stack([gate_ups[e] @ row for e in experts]).chunk(2, -1)
+        parts = torch.stack([downs[e] @ a for e, a in zip(experts, torch.nn.functional.silu(gate) * up)])
+        out.append(count @ parts)
+    return torch.stack(out), (best[:, k - 1] - best[:, k]).min().item()
+
+
 def forward_family(weights, config, ids):
     gemma, norms_after = config.model_type.startswith("gemma"), config.model_type in ("olmo2", "olmo3", "exaone4")
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -248,6 +281,11 @@ def forward_family(weights, config, ids):
             h = norm(h, at + "post_attention_layernorm.weight")
         x = x + residual * h
         h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
+        if config.model_type in MIXTURES:
+            h, apart = mixture(weights, config, at, h)
+            assert apart > 1e-3, (apart, "which experts a row takes should not hang on rounding: take another seed")
+            x = x + residual * h
+            continue
         gate_up = weights.get(at + "mlp.gate_up_proj.weight")
         gate, up = gate_up.chunk(2) if gate_up is not None else (weights[at + f"mlp.{n}_proj.weight"] for n in ("gate", "up"))
         gate = h @ gate.to(f64).T
@@ -288,7 +326,8 @@ def make_target(name, seed, fields):
     (folder / "config.json").write_text(write)
 
     # From the files, so that the golden belongs to what was written.
-    model = model_type.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval().double()
+    experts = {"experts_implementation": "eager"} if config.model_type in MIXTURES else {}  # others have no double precision
+    model = model_type.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32, **experts).eval().double()
     weights = {k: v for k, v in model.state_dict().items()}
     ids = torch.randint(0, config.vocab_size, (TOKENS,), generator=generator)
     with torch.no_grad():

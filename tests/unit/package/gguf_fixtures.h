@@ -33,7 +33,7 @@ inline Gguf gguf_of(const Sources& sources, const LlamaConfig& c, const std::str
       if (const size_t at = name.find(hf); at != std::string::npos) name.replace(at, std::strlen(hf), gguf);
     std::vector<float> v = s.values;
     const int64_t heads = name.find("attn_q.") != std::string::npos ? c.heads : name.find("attn_k.") != std::string::npos ? c.kv_heads : 0;
-    if (heads && (arch == "llama" || arch == "granite" || arch == "smollm3")) {
+    if (heads && (arch == "llama" || arch.starts_with("granite") || arch == "smollm3")) {
       const int64_t cols = static_cast<int64_t>(v.size()) / (heads * c.head_dim), half = c.head_dim / 2;
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t i = 0; i < c.head_dim; ++i)

@@ -87,6 +87,16 @@ TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
   }
 }
 
+// OLMoE's differs from GPT-2's in that alone.
+TEST(GgufTokenizer, OlmosTextIsComposedFirst) {
+  const auto olmo = read(of_tokenizer_json("gpt2", "olmo")), gpt2 = read(of_tokenizer_json("gpt2", "gpt-2"));
+  ASSERT_TRUE(olmo.ok() && gpt2.ok());
+  const std::string apart = "cafe\u0301 isn't 1234", composed = "caf\u00e9 isn't 1234";
+  EXPECT_EQ(*(*olmo)->encode(apart, {}), *(*gpt2)->encode(composed, {}));
+  EXPECT_EQ(*(*olmo)->encode(composed, {}), *(*gpt2)->encode(composed, {}));
+  EXPECT_NE(*(*gpt2)->encode(apart, {}), *(*gpt2)->encode(composed, {}));
+}
+
 // llama.cpp's own test: whole vocabularies, texts and the ids they should give (models/ggml-vocab-*.gguf{,.inp,.out}).
 TEST(GgufTokenizer, GivesLlamaCppsIds) {
   const char* folder = std::getenv("AERIE_LLAMA_CPP_MODELS");

@@ -6,7 +6,8 @@ namespace {
 
 using kernels::DType;
 
-constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4"};
+constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2",
+                                        "olmo3",          "exaone4", "mixtral", "qwen3_moe", "olmoe",  "granitemoe"};
 
 class Families : public testing::TestWithParam<const char*> {};
 
