@@ -7,6 +7,10 @@
 #include "tests/support/mixture.h"
 #include "tests/unit/session/save_support.h"
 
+namespace aerie::kernels {
+std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
+}
+
 namespace aerie::test {
 namespace {
 
@@ -114,6 +118,25 @@ TEST(ExpertsOf, ASessionThatIsCutForkedAndSaved) {
       fork.reset(), session.reset();
       EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 40), rest) << what << ": restored";
     }
+}
+
+// Which experts a row takes is known there alone; so are the trees, which it draws, too.
+TEST(ExpertsOf, ADeviceWhoseMemoryTheHostCannotRead) {
+  const std::string path = mixture_in(DType::int8);
+  const auto here = open_model(path, cpu(1));
+  const std::shared_ptr<kernels::Device> device = kernels::make_mock_device(must(kernels::make_cpu_device({})));
+  const auto model = open_model(path, device);
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::q4_1)),
+                              open_drafter(model, "eagle", head_for("eagle3", path))})
+    for (const char* tree : {"chain", "eagle2"})
+      for (const float temperature : {0.0f, 1.0f}) {
+        const auto want = generate(*begun_mixture(here, options_for({}, "chain", temperature)), 40);
+        SessionOptions o = options_for(drafter, tree, temperature);
+        o.drafts_on_device = true;
+        auto session = begun_mixture(model, o);
+        EXPECT_EQ(generate(*session, 40), want) << (drafter ? drafter->id() : "none") << " " << tree << ", temperature " << temperature;
+        EXPECT_EQ(session->statistics().drafter_failures, 0u);
+      }
 }
 
 TEST(ExpertsOf, SessionsInABatch) {
