@@ -21,7 +21,7 @@ class Reader {
   Reader(const std::shared_ptr<Drafter>& drafter, const MeasureOptions& options, int64_t longest)
       : drafter_(*drafter), options_(options) {
     const int32_t vocab = drafter_.target()->config().vocab_used;
-    for (int64_t i = 0; i < longest + 1024; ++i) text_.push_back(static_cast<int32_t>((i * i + 7 * i) % std::min(vocab, 211)));
+    for (int64_t i = 0; i < longest + 1024; ++i) text_.push_back(measured_token((i * i + 7 * i) % std::min(vocab, 211), vocab));
     if (drafter_.wants_features()) {
       cols_ = static_cast<int64_t>(drafter_.taps().size()) * drafter_.target()->config().hidden;
       zeros_.assign(static_cast<size_t>(kChunk * cols_), 0.0f);
@@ -69,7 +69,7 @@ class Reader {
     tree_.reset(text_[static_cast<size_t>(size) - 1]);
     std::vector<int32_t> token, frontier;
     for (int32_t i = 0; i < n; ++i) {
-      token.push_back(i);
+      token.push_back(measured_token(i, drafter_.target()->config().vocab_used));
       frontier.push_back(i + 1);
     }
     const std::vector<float> confidence(static_cast<size_t>(n), 0.5f);

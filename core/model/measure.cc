@@ -12,12 +12,13 @@ using Sequences = std::vector<std::unique_ptr<KvSequence>>;
 
 Status record_pass(const Model& model, const Sequences& sequences, int32_t context, int32_t n, Plan& plan) {
   RowsBuilder rows;
+  const auto token = [&] { return measured_token(rows.size(), model.config().vocab_used); };
   for (const auto& kv : sequences) {  // a root and its children
     rows.sequence(*kv);
-    rows.plain(0, context - 1);
+    rows.plain(token(), context - 1);
     for (int32_t r = 1; r < n; ++r) {
       const int32_t slot = kv->scratch_slot(r - 1);
-      rows.tree(0, context, {&slot, 1});
+      rows.tree(token(), context, {&slot, 1});
     }
   }
   model.logits(plan, model.forward(plan, rows.stage(plan), {}, {}));

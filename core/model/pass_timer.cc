@@ -1,6 +1,7 @@
 #include "core/model/pass_timer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/model/slices.h"
 
@@ -26,6 +27,12 @@ std::vector<int32_t> default_contexts(int64_t longest) {
   if (!out.empty() && longest < 2 * int64_t{out.back()}) out.pop_back();
   out.push_back(static_cast<int32_t>(std::max<int64_t>(1, longest)));
   return out;
+}
+
+int32_t measured_token(int64_t i, int32_t vocab_used) {
+  int64_t step = std::max<int64_t>(1, int64_t{vocab_used} * 618 / 1000);  // the golden ratio: any few of them are far apart
+  while (std::gcd(step, vocab_used) != 1) ++step;
+  return static_cast<int32_t>(i * step % vocab_used);
 }
 
 Result<std::unique_ptr<PassTimer>> PassTimer::create(std::shared_ptr<kernels::Device> device, const MeasureOptions& options,

@@ -23,6 +23,9 @@ struct MeasureOptions {
 
 const std::vector<int32_t>& default_row_counts();   // 1 .. 128
 std::vector<int32_t> default_contexts(int64_t longest);  // ascending; never empty
+// What row i of a measured pass is of: no token twice as long as there are others, spread over the vocabulary, always the same ones.
+// Equal rows would all take the same experts of a mixture, and cost hardly more than one.
+int32_t measured_token(int64_t i, int32_t vocab_used);
 
 class PassTimer {
  public:

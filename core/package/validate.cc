@@ -103,6 +103,7 @@ Status check_target_tensors(const Manifest& m) {
       return bad(e.name, "shape " + shape(t.rows, t.cols) + ", the config needs " + shape(e.rows, e.cols));
     if (e.weight ? t.layout != Layout::panel16 : t.layout != Layout::row_major || t.dtype != DType::f32)
       return bad(e.name, e.weight ? "must be in the panel16 layout" : "must be f32, row_major");
+    if (e.precise && t.dtype != DType::bf16 && t.dtype != DType::f32) return bad(e.name, "must be bf16 or f32");
     found.erase(it);
   }
   AERIE_TRY(take_candidate_head(*m.target, &found));
@@ -234,7 +235,7 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
     all.push_back({at + "attn.o", h, heads, true});
     const int64_t mlps = std::max(d.experts, 1);
     const std::string mlp = at + (d.experts > 0 ? "mlp.experts." : "mlp.");
-    if (d.experts > 0) all.push_back({at + "mlp.router", d.experts, h, true});
+    if (d.experts > 0) all.push_back({at + "mlp.router", d.experts, h, true, true});
     all.push_back({mlp + "gate_up", mlps * 2 * c.ffn, h, true});
     all.push_back({mlp + "down", mlps * h, c.ffn, true});
   }

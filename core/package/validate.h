@@ -26,6 +26,7 @@ struct ExpectedTensor {
   std::string name;
   int64_t rows = 0, cols = 0;
   bool weight = false;  // panel16; otherwise f32 row_major
+  bool precise = false;  // a weight that is bf16 or f32: what it gives decides which others are used
 };
 // In the order packages store them. `c` has passed check_config.
 std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c);

@@ -1,6 +1,6 @@
 // Where a verify pass spends its time: milliseconds of each kind of op, for several numbers of rows.
 //   pass_profile [--isa NAME] [--fetch one|two] [--context N] [--kv f32|bf16|int8] MODEL.aerie THREADS ROWS...
-// The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of matrices.
+// The target's passes behind N positions (192), interleaved; medians of the sums over a pass, and the GMAC/s of Linear and of experts' matrices.
 // A device that passes everything on times the ops: each runs as a plan of its own, with the rest of the pass behind it that is passed
 // over, since a plan's ops are shared between threads by how much it reads in all.
 #include <algorithm>
@@ -35,16 +35,13 @@ struct Cases : F... {
 };
 
 std::string kind_of(const Op& op) {
-  return std::visit(Cases{[](const kernels::Linear& l) {
-                            char name[64];
-                            std::snprintf(name, sizeof name, "Linear %6ld x %ld", static_cast<long>(l.w.rows), static_cast<long>(l.w.cols));
-                            return std::string(name);
-                          },
-                          [](const kernels::ExpertLinear& l) {
-                            char name[64];
-                            std::snprintf(name, sizeof name, "Experts %5ld x %ld", static_cast<long>(l.out.cols), static_cast<long>(l.w.cols));
-                            return std::string(name);
-                          },
+  const auto named = [](const char* kind, int64_t rows, int64_t cols) {
+    char name[64];
+    std::snprintf(name, sizeof name, "%s %6ld x %ld", kind, static_cast<long>(rows), static_cast<long>(cols));
+    return std::string(name);
+  };
+  return std::visit(Cases{[&](const kernels::Linear& l) { return named("Linear", l.w.rows, l.w.cols); },
+                          [&](const kernels::ExpertLinear& l) { return named("Expert", l.out.cols, l.w.cols); },
                           [](const kernels::Route&) { return std::string("Route"); },
                           [](const kernels::CombineExperts&) { return std::string("CombineExperts"); },
                           [](const kernels::Attention&) { return std::string("Attention"); },

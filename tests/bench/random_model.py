@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Llama models of random weights, for measuring speed: one set of weights in every format asked for.
+"""Models of random weights, for measuring speed: one set of weights in every format asked for. Llama's architecture, or
+Mixtral's where a shape has experts.
 
     python3 tests/bench/random_model.py 1b -o DIR --formats hf,F16,Q8_0,Q4_0
 
@@ -31,32 +32,40 @@ class Shape:
     rms_eps: float = 1e-5
     rope_theta: float = 10000.0
     head_size: int = 0  # 0: hidden / heads
+    experts: int = 0  # in place of a layer's MLP, each of ffn; a row goes through so many:
+    experts_used: int = 0
 
     @property
     def head_dim(self) -> int:
         return self.head_size or self.hidden // self.heads
 
     def tensors(self):
-        """(Hugging Face name, GGUF name, shape) of every tensor."""
+        """(Hugging Face name, GGUF name, shape) of every tensor. Of experts GGUF has one, Hugging Face each with its number at {}."""
         h, q, kv = self.hidden, self.heads * self.head_dim, self.kv_heads * self.head_dim
+        mlp = (("mlp.gate_proj", "ffn_gate", (self.ffn, h)), ("mlp.up_proj", "ffn_up", (self.ffn, h)),
+               ("mlp.down_proj", "ffn_down", (h, self.ffn)))
+        if n := self.experts:
+            moe = "block_sparse_moe"
+            mlp = ((f"{moe}.gate", "ffn_gate_inp", (n, h)), (f"{moe}.experts.{{}}.w1", "ffn_gate_exps", (n, self.ffn, h)),
+                   (f"{moe}.experts.{{}}.w3", "ffn_up_exps", (n, self.ffn, h)), (f"{moe}.experts.{{}}.w2", "ffn_down_exps", (n, h, self.ffn)))
         yield "model.embed_tokens.weight", "token_embd.weight", (self.vocab, h)
         for i in range(self.layers):
             for hf, gguf, shape in (
                     ("input_layernorm", "attn_norm", (h,)), ("self_attn.q_proj", "attn_q", (q, h)),
                     ("self_attn.k_proj", "attn_k", (kv, h)), ("self_attn.v_proj", "attn_v", (kv, h)),
-                    ("self_attn.o_proj", "attn_output", (h, q)), ("post_attention_layernorm", "ffn_norm", (h,)),
-                    ("mlp.gate_proj", "ffn_gate", (self.ffn, h)), ("mlp.up_proj", "ffn_up", (self.ffn, h)),
-                    ("mlp.down_proj", "ffn_down", (h, self.ffn))):
+                    ("self_attn.o_proj", "attn_output", (h, q)), ("post_attention_layernorm", "ffn_norm", (h,)), *mlp):
                 yield f"model.layers.{i}.{hf}.weight", f"blk.{i}.{gguf}.weight", shape
         yield "model.norm.weight", "output_norm.weight", (h,)
         yield "lm_head.weight", "output.weight", (self.vocab, h)
 
     def streamed_weights(self) -> int:
-        """Weights that a pass reads: all matrices but the embedding, of which it reads a row a token."""
-        return sum(math.prod(s) for name, _, s in self.tensors() if len(s) == 2 and "embed_tokens" not in name)
+        """Weights that a pass of one row reads: all matrices but the embedding, of which it reads a row; and the experts it takes."""
+        every = sum(math.prod(s) for name, _, s in self.tensors() if len(s) == 2 and "embed_tokens" not in name)
+        return every + sum(math.prod(s) // s[0] * self.experts_used for _, _, s in self.tensors() if len(s) == 3)
 
 
-SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192)}
+SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192),
+          "moe": Shape(1024, 12, 16, 4, 512, experts=32, experts_used=4)}
 
 
 def to_bf16(x):
@@ -72,7 +81,7 @@ def weights(shape: Shape, seed: int):
         if len(dims) == 1:
             w = 1 + 0.1 * w  # a norm
         elif "embed_tokens" not in hf:
-            w /= math.sqrt(dims[1])  # keeps the size of what passes through
+            w /= math.sqrt(dims[-1])  # keeps the size of what passes through
         w = (to_bf16(w).astype(np.uint32) << 16).view(np.float32)
         w[w == 0] = 2.0**-14
         yield hf, gguf, w
@@ -96,8 +105,10 @@ class Safetensors:
 
     def __init__(self, folder: Path, shape: Shape, dtype: str):
         folder.mkdir(parents=True, exist_ok=True)
+        experts = {"num_local_experts": shape.experts, "num_experts_per_tok": shape.experts_used, "sliding_window": None}
+        kind = ("MixtralForCausalLM", "mixtral") if shape.experts else ("LlamaForCausalLM", "llama")
         (folder / "config.json").write_text(json.dumps({
-            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": shape.hidden,
+            "architectures": [kind[0]], "model_type": kind[1], **(experts if shape.experts else {}), "hidden_size": shape.hidden,
             "intermediate_size": shape.ffn, "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads,
             "num_key_value_heads": shape.kv_heads, "head_dim": shape.head_dim, "vocab_size": shape.vocab,
             "max_position_embeddings": shape.context, "rms_norm_eps": shape.rms_eps, "rope_theta": shape.rope_theta,
@@ -106,9 +117,11 @@ class Safetensors:
         self.bf16 = dtype == "bf16"
         header, at = {}, 0
         for name, _, dims in shape.tensors():
-            end = at + math.prod(dims) * (2 if self.bf16 else 4)
-            header[name] = {"dtype": dtype.upper(), "shape": dims, "data_offsets": [at, end]}
-            at = end
+            for i in range(dims[0] if len(dims) == 3 else 1):
+                one = dims[1:] if len(dims) == 3 else dims
+                end = at + math.prod(one) * (2 if self.bf16 else 4)
+                header[name.format(i)] = {"dtype": dtype.upper(), "shape": one, "data_offsets": [at, end]}
+                at = end
         text = json.dumps(header).encode()
         text += b" " * (-len(text) % 8)
         self.file = Part(folder / "model.safetensors")
@@ -134,10 +147,25 @@ def q4_0(w):
     return np.concatenate([d.astype(np.float16).view(np.uint8), q[:, :16] | q[:, 16:] << 4], axis=1)
 
 
+def q4_1(w):
+    """Blocks of 32: half scale, half minimum, 16 bytes as of q4_0; w = scale * q + minimum."""
+    b = w.reshape(-1, 32)
+    low = b.min(axis=1, keepdims=True)
+    d = (b.max(axis=1, keepdims=True) - low) / 15
+    q = np.clip(np.rint((b - low) / np.where(d, d, 1)), 0, 15).astype(np.uint8)
+    two = np.concatenate([d, low], axis=1).astype(np.float16).view(np.uint8)
+    return np.concatenate([two, q[:, :16] | q[:, 16:] << 4], axis=1)
+
+
 # GGUF: name: (type id, file type id, bytes of 32 weights, encoder)
 GGUF_TYPES = {"F16": (1, 1, 64, lambda w: w.astype(np.float16)), "BF16": (30, 32, 64, to_bf16),
-              "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0)}
+              "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0), "Q4_1": (3, 3, 20, q4_1)}
 GGUF_VECTORS = {"d2t": (27, 256)}  # 64-bit integers; all others are f32
+
+
+def is_encoded(name: str, dims: tuple[int, ...]) -> bool:
+    """Of the file's type: matrices, but for what says which experts are taken."""
+    return len(dims) > 1 and "ffn_gate_inp" not in name
 
 
 # GGUF's encoding of metadata.
@@ -162,7 +190,7 @@ def array(element: int, encoded: list[bytes]) -> bytes:
 
 
 class Gguf:
-    """GGUF v3. Matrices of the type named, norms f32. `tokenizer`: its metadata, encoded; `more`: of the architecture's own."""
+    """GGUF v3. Matrices of the type named, norms and routers f32. `tokenizer`: its metadata, encoded; `more`: of the architecture's own."""
 
     def __init__(self, path: Path, shape: Shape, kind: str, name: str = "random weights", tokenizer: dict[str, bytes] | None = None,
                  architecture: str = "llama", more: dict[str, bytes] | None = None):
@@ -173,6 +201,8 @@ class Gguf:
                "rope.dimension_count": u32(shape.head_dim), "rope.freq_base": f32(shape.rope_theta),
                "attention.key_length": u32(shape.head_dim), "attention.value_length": u32(shape.head_dim),
                "vocab_size": u32(shape.vocab), **(more or {})}
+        if shape.experts:
+            own |= {"expert_count": u32(shape.experts), "expert_used_count": u32(shape.experts_used)}
         meta = {"general.architecture": text(architecture), "general.name": text(name),
                 "general.file_type": u32(file_type), "general.quantization_version": u32(2),
                 "general.alignment": u32(32), **{f"{architecture}.{key}": value for key, value in own.items()},
@@ -182,7 +212,7 @@ class Gguf:
         head += b"".join(string(k) + v for k, v in meta.items())
         for _, name, dims in tensors:
             head += string(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *reversed(dims))
-            this, bytes32 = (type_id, block) if len(dims) == 2 else GGUF_VECTORS.get(name, (0, 128))
+            this, bytes32 = (type_id, block) if is_encoded(name, dims) else GGUF_VECTORS.get(name, (0, 128))
             head += struct.pack("<IQ", this, at)
             at += math.prod(dims) * bytes32 // 32
             at += -at % 32
@@ -197,7 +227,7 @@ class Gguf:
         heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.removesuffix(".weight").split(".")[-1])
         if heads:  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
             w = w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
-        self.file.write((self.encode(w) if w.ndim == 2 else w).tobytes())
+        self.file.write((self.encode(w) if is_encoded(gguf, w.shape) else w).tobytes())
         self.pad()
 
 
@@ -213,7 +243,7 @@ def write(shape: Shape, seed: int, folder: Path, formats: list[str], hf_dtype: s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("shape", choices=list(SHAPES))
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder")
     parser.add_argument("--formats", default="hf", help="comma-separated: hf, " + ", ".join(GGUF_TYPES))

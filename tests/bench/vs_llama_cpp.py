@@ -27,9 +27,10 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import page  # noqa: E402
 import random_model  # noqa: E402
 
-PAIRS = {"bf16": ("bf16", "F16"), "bf16-bf16": ("bf16", "BF16"), "int8": ("int8", "Q8_0"), "int4": ("int4", "Q4_0")}
+PAIRS = {"bf16": ("bf16", "F16"), "bf16-bf16": ("bf16", "BF16"), "int8": ("int8", "Q8_0"), "int4": ("int4", "Q4_0"),
+         "q4_1": ("q4_1", "Q4_1")}
 # Of a weight. Blocks of 32 have a half as their scale; our int8 has one scale a row, which counts for nothing.
-BYTES = {"bf16": 2, "int8": 1, "int4": 18 / 32, "F16": 2, "BF16": 2, "Q8_0": 34 / 32, "Q4_0": 18 / 32}
+BYTES = {"bf16": 2, "int8": 1, "int4": 18 / 32, "q4_1": 20 / 32, "F16": 2, "BF16": 2, "Q8_0": 34 / 32, "Q4_0": 18 / 32, "Q4_1": 20 / 32}
 TEXT = [1, 450, 4996, 17354, 1701, 29916, 432, 17204]  # any ids
 LEAST_COSINE = 0.99  # of 16-bit logits; 8 and 4 bits are rounded differently by the two
 

@@ -100,7 +100,7 @@ inline Status write_target(const std::string& path, const LlamaConfig& c, kernel
     if (e.name == skip) continue;
     std::vector<float> v = values(e.name, e.rows * e.cols);
     if (e.weight)
-      AERIE_TRY(w->add_tensor(e.name, pack(v, e.rows, e.cols, dtype).tensor));
+      AERIE_TRY(w->add_tensor(e.name, pack(v, e.rows, e.cols, e.precise && kernels::has_scales(dtype) ? kernels::DType::bf16 : dtype).tensor));
     else
       AERIE_TRY(w->add_tensor(e.name, kernels::matrix(v.data(), e.rows, e.cols)));
   }

@@ -1,0 +1,152 @@
+// Packages of models with mixtures of experts.
+#include <functional>
+
+#include "manifest_generated.h"
+#include "unit/package/fixtures.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+LlamaConfig config_of_experts() {
+  LlamaConfig c = small_config();
+  c.hidden = 32;
+  c.ffn = 24;
+  c.rope_scaling.kind = RopeScaling::Kind::listed;
+  c.departures.experts = 5;
+  c.departures.experts_used = 3;
+  c.departures.norm_experts = true;
+  return c;
+}
+
+Bytes package_of_experts(const LlamaConfig& c, DType dtype = DType::int8) {
+  const Folder folder;
+  const Status written = write_target(folder / "t.aerie", c, dtype);
+  EXPECT_TRUE(written.ok()) << written.message();
+  return slurp(folder / "t.aerie");
+}
+
+TEST(PackageOfExperts, GivesBackFieldsAndTensors) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+    for (const bool norm : {false, true}) {
+      LlamaConfig c = config_of_experts();
+      c.departures.norm_experts = norm;
+      const Bytes file = package_of_experts(c, dtype);
+      OpenOptions checked;
+      checked.check_data = true;
+      const auto p = Package::open_memory(file, "mem.aerie", checked);
+      ASSERT_TRUE(p.ok()) << p.status().message();
+      EXPECT_EQ((*p)->target()->departures, c.departures);
+      EXPECT_FALSE((*p)->has("layers.0.mlp.gate_up"));
+      EXPECT_FALSE((*p)->has("layers.0.mlp.down"));
+      for (const auto& [name, rows, cols] : {std::tuple{"layers.1.mlp.router", 5, 32}, {"layers.1.mlp.experts.gate_up", 5 * 2 * 24, 32},
+                                             {"layers.1.mlp.experts.down", 5 * 32, 24}}) {
+        const auto t = (*p)->tensor(name);
+        ASSERT_TRUE(t.ok()) << t.status().message();
+        EXPECT_EQ(t->rows, rows) << name;
+        EXPECT_EQ(t->cols, cols) << name;
+        const bool router = std::string(name).ends_with("router");
+        EXPECT_EQ(t->dtype, router && dtype != DType::f32 ? DType::bf16 : dtype) << name;
+        const Packed want = pack(values(name, int64_t{rows} * cols), rows, cols, t->dtype);
+        EXPECT_EQ(std::memcmp(t->data, want.data.data(), want.data.size()), 0) << name;
+      }
+    }
+}
+
+// A panel of 16 outputs belongs to one expert, in both matrices: so hidden and ffn are judged, too.
+TEST(PackageOfExperts, EveryNumberIsJudged) {
+  const Bytes file = package_of_experts(config_of_experts());
+  ASSERT_TRUE(open_status(file).ok());
+  const auto refused = [&](const std::string& names, const std::function<void(package::Manifest&)>& change) {
+    Parts parts = take_apart(file);
+    change(parts.manifest);
+    const Status s = open_status(put_together(parts));
+    EXPECT_EQ(s.code(), Code::bad_format) << names;
+    EXPECT_NE(s.message().find(names), std::string::npos) << names << " / " << s.message();
+  };
+  using M = package::Manifest;
+  const auto departures = [](M& m) -> Departures& { return m.target->departures; };
+  refused("experts: -1 is not in [1, 1024]", [&](M& m) { departures(m).experts = -1; });
+  refused("experts: 1025 is not in [1, 1024]", [&](M& m) { departures(m).experts = 1025; });
+  refused("experts: 0 is not in [1, 1024]", [&](M& m) { departures(m).experts = 0; });
+  refused("experts: 0 is not in [1, 1024]", [&](M& m) { departures(m).experts = departures(m).experts_used = 0; });
+  refused("experts_used: 6 is not in [1, 5]", [&](M& m) { departures(m).experts_used = 6; });
+  refused("experts_used: 0 is not in [1, 5]", [&](M& m) { departures(m).experts_used = 0; });
+  refused("experts_used: 33 is not in [1, 32]", [&](M& m) { departures(m).experts = 64, departures(m).experts_used = 33; });
+  refused("hidden 40 is no multiple of 16", [&](M& m) { m.target->hidden = 40; });
+  refused("ffn 28 none of 8", [&](M& m) { m.target->ffn = 28; });
+  refused("rope_scaling: must be listed", [&](M& m) { m.target->rope_scaling.kind = RopeScaling::Kind::none; });
+  // Fewer or more experts than the tensors have.
+  refused("layers.0.mlp.router: shape (5, 32), the config needs (4, 32)", [&](M& m) { departures(m).experts = 4; });
+  refused("layers.0.mlp.gate_up: the tensor is missing", [&](M& m) { departures(m) = {}, departures(m).gelu = true; });
+}
+
+TEST(PackageOfExperts, EveryTensorIsNeeded) {
+  const Bytes file = package_of_experts(config_of_experts());
+  for (const char* name : {"layers.0.mlp.router", "layers.1.mlp.experts.gate_up", "layers.1.mlp.experts.down"}) {
+    Parts parts = take_apart(file);
+    for (auto& t : parts.manifest.tensors) t.name = t.name == name ? "other" : t.name;
+    const Status s = open_status(put_together(parts));
+    EXPECT_EQ(s.code(), Code::bad_format) << name;
+    EXPECT_NE(s.message().find(std::string(name) + ": the tensor is missing"), std::string::npos) << s.message();
+  }
+}
+
+TEST(PackageOfExperts, TensorsOfAnotherFormAreNotWritten) {
+  const LlamaConfig c = config_of_experts();
+  const auto refusal = [&](const std::string& name, const std::function<Status(PackageWriter&, const std::vector<float>&)>& add) {
+    const Folder folder;
+    auto w = PackageWriter::create(folder / "t.aerie");
+    (*w)->set_name("tiny");
+    (*w)->set_fingerprint(kFingerprint);
+    (*w)->set_target(c);
+    for (const auto& e : package::expected_tensors(c)) {
+      const std::vector<float> v = values(e.name, e.rows * e.cols);
+      const Packed packed = pack(v, e.rows, e.cols, DType::bf16);
+      const bool its = e.name == name;
+      Status s = its ? add(**w, v) : e.weight ? (*w)->add_tensor(e.name, packed.tensor)
+                                              : (*w)->add_tensor(e.name, kernels::matrix(const_cast<float*>(v.data()), e.rows, e.cols));
+      EXPECT_TRUE(s.ok()) << s.message();
+    }
+    const Status s = (*w)->finish();
+    EXPECT_EQ(s.code(), Code::bad_format);
+    return s.message();
+  };
+  const std::string router = "layers.0.mlp.router", down = "layers.1.mlp.experts.down";
+  const auto row_major = [&](const std::string& name, int64_t rows, int64_t cols) {
+    return refusal(name, [=](PackageWriter& w, const std::vector<float>& v) {
+      return w.add_tensor(name, kernels::matrix(const_cast<float*>(v.data()), rows, cols));
+    });
+  };
+  EXPECT_NE(row_major(router, 5, 32).find(router + ": must be in the panel16 layout"), std::string::npos);
+  EXPECT_NE(row_major(down, 160, 24).find(down + ": must be in the panel16 layout"), std::string::npos);
+  EXPECT_NE(row_major(down, 32, 120).find(down + ": shape (32, 120), the config needs (160, 24)"), std::string::npos);
+  for (const DType dtype : {DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+    const std::string message = refusal(router, [=](PackageWriter& w, const std::vector<float>& v) {
+      return w.add_tensor(router, pack(v, 5, 32, dtype).tensor);
+    });
+    EXPECT_NE(message.find(router + ": must be bf16 or f32"), std::string::npos) << message;
+  }
+}
+
+// A model without experts has the manifest it had before there were any: the table ends where it did.
+TEST(PackageOfExperts, OthersAreWrittenAsBefore) {
+  package::Manifest m;
+  m.name = "tiny";
+  m.fingerprint = kFingerprint;
+  m.target = config_of_experts();
+  const auto table_bytes = [&] {
+    const Bytes manifest = package::encode_manifest(m);
+    const auto* table = reinterpret_cast<const uint8_t*>(fbs::GetManifest(manifest.data())->target()->departures());
+    return flatbuffers::ReadScalar<flatbuffers::voffset_t>(table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table));
+  };
+  EXPECT_EQ(table_bytes(), fbs::Departures::VT_NORM_EXPERTS + 2);
+  m.target->departures = {};
+  m.target->departures.norms = Departures::Norms::both;
+  m.target->departures.windows = {4, 0};
+  EXPECT_EQ(table_bytes(), fbs::Departures::VT_LAYER_ROPE + 2);
+}
+
+}  // namespace
+}  // namespace aerie::test

@@ -1,0 +1,177 @@
+// Mixtures of experts: rows of one pass go different ways through a model, and the promise is the same.
+#include <array>
+#include <set>
+
+#include "core/session/batch.h"
+#include "tests/support/forward.h"
+#include "tests/support/mixture.h"
+#include "tests/unit/session/save_support.h"
+
+namespace aerie::kernels {
+std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
+}
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+using std::chrono::microseconds;
+
+std::string mixture_in(DType dtype) { return with_experts(golden("mha"), {8, 2, dtype != DType::int8, dtype}); }
+std::string head_for(const char* kind, const std::string& target) {
+  return converted(source_dir() + "/tests/golden/heads/" + kind, std::string("experts-") + kind, DType::bf16, target);
+}
+
+std::unique_ptr<Session> begun_mixture(const std::shared_ptr<Model>& model, const SessionOptions& o) {
+  auto session = must(Session::create(model, o));
+  must(session->append(kSavedPrompt));
+  return session;
+}
+
+class Experts : public testing::TestWithParam<DType> {};
+
+TEST_P(Experts, DraftsChangeNoToken) {
+  const std::string path = mixture_in(GetParam());
+  const auto one = open_model(path, cpu(1)), model = open_model(path, cpu(2));
+  const auto own = open_drafter(model, "small_model", mixture_in(DType::q4_1));  // a mixture that drafts
+  const auto dense = open_drafter(model, "small_model", converted(golden("mha"), "experts-dense", DType::int8));
+  const auto eagle = open_drafter(model, "eagle", head_for("eagle3", path)), cascade = open_drafter(model, "fasteagle", head_for("fasteagle", path));
+  const auto repeats = open_drafter(model, "ngram", "");
+  for (const float temperature : {0.0f, 1.0f}) {
+    const auto want = generate(*begun_mixture(one, options_for({}, "chain", temperature)), 50);
+    EXPECT_GT(std::set<int32_t>(want.begin(), want.end()).size(), 3u) << "the same all over again";
+    for (const auto& [drafter, tree] : {std::pair{own, "chain"}, {own, "eagle2"}, {own, "auto"}, {dense, "static"}, {eagle, "eagle2"},
+                                        {eagle, "cast"}, {cascade, "backbone"}, {repeats, "static"}}) {
+      const std::string what = std::string(drafter->id()) + " " + tree + ", temperature " + std::to_string(temperature);
+      auto session = begun_mixture(model, options_for(drafter, tree, temperature));
+      EXPECT_EQ(generate(*session, 50), want) << what;
+      if (drafter == own && std::string(tree) == "chain") {
+        EXPECT_GT(session->statistics().accepted, 5u) << what << ": nothing was accepted, nothing compared";
+      }
+      must(session->rewind(kSavedPrompt.size() + 10));
+      EXPECT_EQ(generate(*session, 40), std::vector<int32_t>(want.begin() + 10, want.end())) << what << ", again";
+      EXPECT_EQ(session->statistics().drafter_failures, 0u) << what;
+    }
+  }
+}
+
+// Of one row, of a few, and of so many that each expert has several.
+TEST_P(Experts, BitsDoNotDependOnWhatIsBeside) {
+  const std::string path = with_experts(with_long_context("mha", 512), {8, 3, true, GetParam()});
+  const auto ids = random_tokens(200, 160, 7);
+  const Forward want(*open_model(path, cpu(1)), ids, 200, {});
+  EXPECT_TRUE(std::all_of(want.logits.begin(), want.logits.end(), [](float v) { return std::isfinite(v); }));
+  const auto one = open_model(path, cpu(1)), two = open_model(path, cpu(2));
+  for (const int64_t chunk : {1, 3, 16, 61}) EXPECT_TRUE(Forward(chunk % 2 ? *one : *two, ids, chunk, {}).logits == want.logits) << chunk;
+  EXPECT_TRUE(Forward(*two, ids, 200, {}).logits == want.logits) << "by two threads";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Experts, testing::Values(DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1),
+                         [](const auto& info) {
+                           return std::string(std::array{"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1"}[static_cast<size_t>(info.param)]);
+                         });
+
+// All experts at once, one alone, and weights that do not add up to 1 are models of their own.
+TEST(ExpertsOf, AnotherNumberIsAnotherModel) {
+  const auto ids = random_tokens(20, 160, 3);
+  std::set<std::vector<float>> all;
+  for (const Mixture& m : {Mixture{8, 1}, {8, 2}, {8, 2, false}, {8, 8}, {1, 1}, {19, 2}}) {
+    const std::string path = with_experts(golden("mha"), m);
+    EXPECT_TRUE(all.insert(Forward(*open_model(path, cpu(1)), ids, 20, {}).logits).second) << m.used << " of " << m.experts;
+  }
+}
+
+TEST(ExpertsOf, ASessionThatIsCutForkedAndSaved) {
+  const std::string path = mixture_in(DType::int8);
+  const auto model = open_model(path, cpu(2));
+  std::mt19937 random(3);
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::int4)),
+                              open_drafter(model, "eagle", head_for("eagle3", path)), open_drafter(model, "ngram", "")})
+    for (const float temperature : {0.0f, 1.0f}) {
+      const std::string what = std::string(drafter ? drafter->id() : "none") + ", temperature " + std::to_string(temperature);
+      SessionOptions o = options_for(drafter, "eagle2", temperature);
+      o.sampling.stream = 5;
+      SessionOptions plain = o;
+      plain.drafter = nullptr;
+      const auto want = generate(*begun_mixture(model, plain), 60);
+      auto session = must(Session::create(model, o));
+      for (size_t at = 0; at < kSavedPrompt.size();) {
+        const size_t n = std::min<size_t>(1 + random() % 9, kSavedPrompt.size() - at);
+        must(session->append({kSavedPrompt.data() + at, n}));
+        at += n;
+        StepResult r;
+        if (at < kSavedPrompt.size()) must(session->step(0, microseconds(1), &r));  // part of what is there
+        must(session->rewind(at));
+      }
+      std::vector<int32_t> got;
+      while (got.size() < 20) {  // a slice at a time
+        StepResult r;
+        must(session->step(static_cast<int32_t>(20 - got.size()), microseconds(1), &r));
+        for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+      }
+      EXPECT_EQ(got, std::vector<int32_t>(want.begin(), want.begin() + 20)) << what;
+      const std::vector<int32_t> rest(want.begin() + 20, want.end());
+      const Bytes bytes = saved(*session);
+      auto fork = must(session->fork(5));
+      EXPECT_EQ(generate(*fork, 40), rest) << what << ": the fork";
+      EXPECT_EQ(generate(*session, 40), rest) << what;
+      fork.reset(), session.reset();
+      EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 40), rest) << what << ": restored";
+    }
+}
+
+// Which experts a row takes is known there alone; so are the trees, which it draws, too.
+TEST(ExpertsOf, ADeviceWhoseMemoryTheHostCannotRead) {
+  const std::string path = mixture_in(DType::int8);
+  const auto here = open_model(path, cpu(1));
+  const std::shared_ptr<kernels::Device> device = kernels::make_mock_device(must(kernels::make_cpu_device({})));
+  const auto model = open_model(path, device);
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::q4_1)),
+                              open_drafter(model, "eagle", head_for("eagle3", path))})
+    for (const char* tree : {"chain", "eagle2"})
+      for (const float temperature : {0.0f, 1.0f}) {
+        const auto want = generate(*begun_mixture(here, options_for({}, "chain", temperature)), 40);
+        SessionOptions o = options_for(drafter, tree, temperature);
+        o.drafts_on_device = true;
+        auto session = begun_mixture(model, o);
+        EXPECT_EQ(generate(*session, 40), want) << (drafter ? drafter->id() : "none") << " " << tree << ", temperature " << temperature;
+        EXPECT_EQ(session->statistics().drafter_failures, 0u);
+      }
+}
+
+TEST(ExpertsOf, SessionsInABatch) {
+  const std::string path = mixture_in(DType::int4);
+  const auto model = open_model(path, cpu(2));
+  const std::array drafters = {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::int4)),
+                               open_drafter(model, "eagle", head_for("eagle3", path)), open_drafter(model, "ngram", "")};
+  for (const float temperature : {0.0f, 1.0f}) {
+    auto batch = must(Batch::create(model));
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::vector<int32_t>> want, got(drafters.size());
+    for (size_t i = 0; i < drafters.size(); ++i) {
+      const std::span<const int32_t> prompt(kSavedPrompt.data() + 3 * i, 10 + 5 * i);
+      auto alone = must(Session::create(model, options_for({}, "chain", temperature, i)));
+      must(alone->append(prompt));
+      want.push_back(generate(*alone, 40));
+      sessions.push_back(must(Session::create(model, options_for(drafters[i], "eagle2", temperature, i))));
+      must(sessions[i]->append(prompt));
+      must(batch->add(*sessions[i]));
+    }
+    for (bool more = true; more;) {
+      must(batch->step(0, microseconds(0)));
+      more = false;
+      for (size_t i = 0; i < sessions.size(); ++i) {
+        must(sessions[i]->status());
+        for (const EmittedToken& t : sessions[i]->result().tokens) got[i].push_back(t.id);
+        more = more || got[i].size() < 40;
+      }
+    }
+    for (size_t i = 0; i < sessions.size(); ++i) {
+      got[i].resize(40);
+      EXPECT_EQ(got[i], want[i]) << i << ", temperature " << temperature;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace aerie::test
