@@ -10,6 +10,11 @@
 
 namespace aerie::kernels {
 
+// Whether the first of two experts is taken before the second.
+AERIE_HOST_DEVICE inline bool comes_before(float logit, int64_t expert, float other_logit, int64_t other) {
+  return logit > other_logit || (logit == other_logit && expert < other);
+}
+
 // logits (n); experts, weights (k).
 inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, int32_t* experts, float* weights) {
   bool finite = true;
@@ -21,8 +26,8 @@ inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, in
   for (int32_t i = 0; i < k; ++i) {  // the best of those behind the one before it
     int64_t best = -1;
     for (int64_t e = 0; e < n; ++e) {
-      const bool behind = i == 0 || logits[e] < logits[experts[i - 1]] || (logits[e] == logits[experts[i - 1]] && e > experts[i - 1]);
-      if (behind && (best < 0 || logits[e] > logits[best])) best = e;
+      const bool behind = i == 0 || comes_before(logits[experts[i - 1]], experts[i - 1], logits[e], e);
+      if (behind && (best < 0 || comes_before(logits[e], e, logits[best], best))) best = e;
     }
     experts[i] = static_cast<int32_t>(best);
   }
