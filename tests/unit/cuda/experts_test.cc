@@ -125,6 +125,7 @@ void expect_reference(const Mixture& m, const Floats& x, const Ints& experts) {
   Ints chosen = experts;
   run_reference(m.op(in, chosen, want));
   const Floats got = m.run(x, experts);
+  Closeness closeness(bounds_of(m.w.type));
   for (int32_t e = 0; e < m.all; ++e) {
     Floats its_got, its_want, its_x;
     for (size_t i = 0; i < experts.size(); ++i) {
@@ -135,8 +136,9 @@ void expect_reference(const Mixture& m, const Floats& x, const Ints& experts) {
       };
       add(&its_got, got, m.n, 1), add(&its_want, want, m.n, 1), add(&its_x, x, m.in, m.same(x, experts));
     }
-    if (!its_x.empty()) expect_close(its_got, its_want, m.of_expert(e), its_x, bounds_of(m.w.type));
+    closeness.add(its_got, its_want, m.of_expert(e), its_x);
   }
+  closeness.expect();
 }
 
 TEST(CudaExperts, ProductsAreTheReferences) {
@@ -144,7 +146,7 @@ TEST(CudaExperts, ProductsAreTheReferences) {
     int32_t all, k;
     int64_t n, in, rows;
   };
-  for (const Case& c : {Case{3, 2, 16, 33, 5}, {6, 3, 48, 300, 11}, {2, 1, 32, 1100, 3}, {40, 8, 16, 64, 1}})
+  for (const Case& c : {Case{3, 2, 16, 33, 5}, {6, 3, 48, 300, 11}, {2, 1, 32, 1100, 12}, {40, 8, 32, 200, 2}})
     for (const DType t : kWeightTypes)
       for (const bool shared : {true, false}) {
         SCOPED_TRACE(testing::Message() << c.n << " x " << c.in << " type " << static_cast<int>(t) << (shared ? "" : ", a row for each"));
@@ -172,7 +174,7 @@ TEST(CudaExperts, ASmallExpertIsALinearBitForBit) {
 // K in pieces, and more outputs of an expert than pass its weights at once.
 struct Crowd {
   static constexpr int32_t kAll = 3, kUsed = 32;
-  static constexpr int64_t kOut = 272, kIn = 700, kRows = 2;
+  static constexpr int64_t kOut = 144, kIn = 700, kRows = 2;
   Mixture m;
   Floats x = random_floats(kRows * kUsed * kIn, 12);
   Ints experts = random_experts(kRows * kUsed, kAll, 13);
@@ -187,11 +189,11 @@ TEST(CudaExperts, AnOutputHasBitsOfItsOwn) {
     const Crowd c(t);
     using C = Crowd;
     const cuda::LinearShape shape(t, C::kOut, C::kIn, cuda::kWantedParts / C::kUsed);
-    ASSERT_TRUE(t == DType::f32 || (shape.parts == 4 && shape.pieces(0) > 1));
+    ASSERT_TRUE(t == DType::f32 || shape.pieces(0) > 2);
     ASSERT_GT(std::count(c.experts.begin(), c.experts.end(), 1), 32);
     const Floats all = c.m.run(c.x, c.experts);
     // Others go elsewhere, or are nonsense; one of them for whom there is no expert. So an expert has 1, 2, .. of these outputs.
-    for (const size_t kept : {1, 3, 8, 9, 17, 40}) {
+    for (const size_t kept : {1, 9, 30}) {
       Ints experts(c.experts.size());
       Floats x = c.x;
       for (size_t i = 0; i < experts.size(); ++i) {
