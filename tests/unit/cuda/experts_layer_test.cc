@@ -12,7 +12,7 @@ namespace {
 // The second half of a layer and the product behind it, over up to kMost rows.
 struct ExpertHalf {
   static constexpr int64_t kMost = 12, kHidden = 128, kFfn = 48, kNext = 40;
-  static constexpr int32_t kAll = 6, kUsed = 2;
+  static constexpr int32_t kAll = 20, kUsed = 2;
   Weights router, gate_up, down, next;
   Floats x = random_floats(kMost * kHidden, 31), norm = random_floats(kHidden, 32), normed = lost(kHidden), logits = lost(kAll),
          weights = lost(kUsed), gates = lost(kUsed * 2 * kFfn), act = lost(kUsed * kFfn), each = lost(kUsed * kHidden), sum = lost(kHidden),

@@ -215,22 +215,25 @@ TEST(CudaExperts, AnOutputHasBitsOfItsOwn) {
   }
 }
 
-// Rows of other passes: their number is another, and so are grids, lists and fragments.
+// Rows of other passes: their number is another, and so are grids, lists and fragments; of the second case K is in pieces.
 TEST(CudaExperts, ARowHasItsBitsInEveryPass) {
-  constexpr int32_t kUsed = 4;
-  constexpr int64_t kRows = 11, kOut = 32, kIn = 280;
-  for (const DType t : kWeightTypes) {
-    const Mixture m(9, kUsed, kOut, kIn, t, 14);
-    const Floats x = random_floats(kRows * kIn, 15);
-    const Ints experts = random_experts(kRows * kUsed, 9, 16);
-    const Floats all = m.run(x, experts);
-    for (const int64_t rows : {1, 2, 5, 10}) {
-      const int64_t first = kRows - rows;
-      const Ints its(experts.begin() + first * kUsed, experts.end());
-      EXPECT_TRUE(same_bits(m.run(part_of(x, first * kIn, rows * kIn), its), part_of(all, first * kUsed * kOut, rows * kUsed * kOut)))
-          << static_cast<int>(t) << ", " << rows << " rows";
+  struct Case {
+    int32_t k;
+    int64_t rows, n, in;
+  };
+  for (const Case& c : {Case{4, 11, 32, 160}, {32, 3, 16, 700}})
+    for (const DType t : kWeightTypes) {
+      const Mixture m(9, c.k, c.n, c.in, t, 14);
+      const Floats x = random_floats(static_cast<size_t>(c.rows * c.in), 15);
+      const Ints experts = random_experts(c.rows * c.k, 9, 16);
+      const Floats all = m.run(x, experts);
+      for (const int64_t rows : {int64_t{1}, c.rows / 2 + 1, c.rows - 1}) {
+        const int64_t first = c.rows - rows;
+        const Ints its(experts.begin() + first * c.k, experts.end());
+        EXPECT_TRUE(same_bits(m.run(part_of(x, first * c.in, rows * c.in), its), part_of(all, first * c.k * c.n, rows * c.k * c.n)))
+            << static_cast<int>(t) << ", " << rows << " rows, " << c.k << " each";
+      }
     }
-  }
 }
 
 TEST(CudaExperts, ThreadsMayComeInAnyOrder) {
