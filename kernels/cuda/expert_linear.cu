@@ -159,7 +159,8 @@ void put_tiles(const ExpertTask& task, const ExpertWork& k, const Place& p) {
     using S = Stage<kType, kGroups>;
     return std::min(task.stages, S::stages(task.most_shared)) * S::kBytes;
   };
-  const uint32_t most = std::max({bytes(std::integral_constant<int, 1>()), bytes(std::integral_constant<int, 2>()), bytes(std::integral_constant<int, 4>())});
+  const uint32_t most =
+      std::max({bytes(std::integral_constant<int, 1>()), bytes(std::integral_constant<int, 2>()), bytes(std::integral_constant<int, 4>())});
   launch<expert_tiles<kType>, kPanelThreads>(p, {task.shape.parts, k.most_taken()}, kPanelThreads, most, task);
 }
 

@@ -221,13 +221,13 @@ TEST(CudaExperts, ARowHasItsBitsInEveryPass) {
     int32_t k;
     int64_t rows, n, in;
   };
-  for (const Case& c : {Case{4, 11, 32, 160}, {32, 3, 16, 700}})
+  for (const Case& c : {Case{4, 11, 32, 160}, {32, 2, 16, 520}})
     for (const DType t : kWeightTypes) {
       const Mixture m(9, c.k, c.n, c.in, t, 14);
       const Floats x = random_floats(static_cast<size_t>(c.rows * c.in), 15);
       const Ints experts = random_experts(c.rows * c.k, 9, 16);
       const Floats all = m.run(x, experts);
-      for (const int64_t rows : {int64_t{1}, c.rows / 2 + 1, c.rows - 1}) {
+      for (const int64_t rows : {int64_t{1}, c.rows / 2, c.rows - 1}) {
         const int64_t first = c.rows - rows;
         const Ints its(experts.begin() + first * c.k, experts.end());
         EXPECT_TRUE(same_bits(m.run(part_of(x, first * c.in, rows * c.in), its), part_of(all, first * c.k * c.n, rows * c.k * c.n)))
@@ -256,7 +256,8 @@ TEST(CudaExperts, AnExpertThatIsNotThereGivesZeros) {
     for (int64_t i = 0; i < 6; ++i)
       for (int64_t c = 0; c < kWide; ++c) {
         const bool inside = c >= 5 && c < 5 + kOut, there = i == 1 || i == 3;
-        ASSERT_EQ(out[static_cast<size_t>(i * kWide + c)], !inside ? -7.0f : there ? all[static_cast<size_t>(i * kOut + c - 5)] : 0.0f) << i << "," << c;
+        const float want = !inside ? -7.0f : there ? all[static_cast<size_t>(i * kOut + c - 5)] : 0.0f;
+        ASSERT_EQ(out[static_cast<size_t>(i * kWide + c)], want) << i << "," << c;
       }
     Ints nobody(6, -1);
     EXPECT_EQ(m.run(x, nobody), Floats(6 * kOut)) << static_cast<int>(t);
