@@ -10,6 +10,11 @@
 
 namespace aerie::kernels {
 
+// Whether the first of two experts is taken before the second.
+AERIE_HOST_DEVICE inline bool comes_before(float logit, int64_t expert, float other_logit, int64_t other) {
+  return logit > other_logit || (logit == other_logit && expert < other);
+}
+
 // logits (n); experts, weights (k).
 inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, int32_t* experts, float* weights) {
   bool finite = true;
@@ -21,9 +26,10 @@ inline void route_row(const float* logits, int64_t n, int32_t k, bool normed, in
   // Each goes behind those that are as large.
   int32_t taken = 0;
   for (int64_t e = 0; e < n; ++e) {
-    if (taken == k && logits[e] <= logits[experts[k - 1]]) continue;
+    const auto before = [&](int32_t i) { return comes_before(logits[e], e, logits[experts[i]], experts[i]); };
+    if (taken == k && !before(k - 1)) continue;
     int32_t at = taken < k ? taken++ : k - 1;
-    for (; at > 0 && logits[e] > logits[experts[at - 1]]; --at) experts[at] = experts[at - 1];
+    for (; at > 0 && before(at - 1); --at) experts[at] = experts[at - 1];
     experts[at] = static_cast<int32_t>(e);
   }
   const float top = logits[experts[0]];

@@ -58,9 +58,10 @@ void enqueue(const Activate&, const Place&);
 void enqueue(const GatedActivate&, const Place&);
 void enqueue(const Add&, const Place&);
 // experts.cu
-inline void enqueue(const Route&, const Place&) {}
-inline void enqueue(const ExpertLinear&, const Place&) {}
-inline void enqueue(const CombineExperts&, const Place&) {}
+void enqueue(const Route&, const Place&);
+void enqueue(const CombineExperts&, const Place&);
+// expert_linear.cu
+void enqueue(const ExpertLinear&, const Place&);
 // rope.cu
 void enqueue(const RopeAngles&, const Place&);
 void enqueue(const RopeAndStore&, const Place&);
@@ -96,6 +97,8 @@ size_t workspace(const Linear&);
 template <>
 size_t workspace(const LinearRows&);
 template <>
+size_t workspace(const ExpertLinear&);
+template <>
 size_t workspace(const TopK&);
 template <>
 size_t workspace(const LinearTopK&);
@@ -113,6 +116,8 @@ template <>
 size_t rows_space(const LinearRows&);
 template <>
 size_t rows_space(const LinearTopK&);
+template <>
+size_t rows_space(const ExpertLinear&);
 
 // Why the backend cannot run an op, null if it can.
 template <class O>
@@ -120,9 +125,9 @@ const char* refuse(const O&) {
   return nullptr;
 }
 template <>
-inline const char* refuse(const Route&) {
-  return "mixtures of experts are not there yet";
-}
+const char* refuse(const Route&);
+template <>
+const char* refuse(const ExpertLinear&);
 template <>
 const char* refuse(const Attention&);
 template <>

@@ -30,13 +30,14 @@ struct LinearShape {
 
   AERIE_HOST_DEVICE static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
   AERIE_HOST_DEVICE static int64_t units_of(DType t, int64_t k) { return up(k, unit_steps(t) * kStepWidth); }
-  AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k)
+  // `wanted`: parts that there should be.
+  AERIE_HOST_DEVICE LinearShape(DType t, int64_t n, int64_t k, int64_t wanted = kWantedParts)
       : panels(up(n, kPanel)),
         units(static_cast<uint32_t>(units_of(t, k))),
         blocks(static_cast<uint32_t>(up(panels, kBlockPanels))) {
     // Numbers of units times parts have 32 bits: a device divides by multiplying them.
     const int64_t all = int64_t{units} * blocks;
-    int64_t most = all / kLeastUnits < kWantedParts ? all / kLeastUnits : kWantedParts;
+    int64_t most = all / kLeastUnits < wanted ? all / kLeastUnits : wanted;
     if ((all + 1) * (most + 1) > int64_t{1} << 32) most = (int64_t{1} << 32) / (all + 1) - 1;
     parts = static_cast<uint32_t>(most < 1 ? 1 : most);
     reciprocal = ~uint64_t{0} / all_units() + 1;

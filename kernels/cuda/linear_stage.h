@@ -68,9 +68,20 @@ inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
   }
 }
 
+// A stage's rows as the 16 bytes that a thread brings at a time: each is of one row, the (threadIdx.x % 8)-th of its group.
+template <class S>
+struct RowChunks {
+  static constexpr int kChunks = S::kGroupBytes / 16, kAtOnce = kPanelThreads / kChunks;  // of a group; groups that all threads take at once
+  static constexpr int kTimes = (S::kGroups + kAtOnce - 1) / kAtOnce;
+  __device__ static bool takes_part(int i) { return i * kAtOnce + static_cast<int>(threadIdx.x) / kChunks < S::kGroups; }
+  __device__ static uint4* to(char* rows, int i) { return reinterpret_cast<uint4*>(rows) + i * kPanelThreads + threadIdx.x; }
+};
+
 // Brings rows to stages. Rows that there are not are never copied: their columns of a product are nobody's.
 template <class S>
-class RowsCopy {
+class RowsCopy : RowChunks<S> {
+  using RowChunks<S>::kChunks, RowChunks<S>::kAtOnce, RowChunks<S>::kTimes, RowChunks<S>::takes_part, RowChunks<S>::to;
+
  public:
   __device__ RowsCopy(const LinearTask& t, int64_t first_group)
       : from_(t.x + (first_group + static_cast<int>(threadIdx.x) / kChunks) * (int64_t{t.shape.units} * S::kGroupBytes) + threadIdx.x % kChunks * 16),
@@ -92,10 +103,6 @@ class RowsCopy {
   }
 
  private:
-  static constexpr int kChunks = S::kGroupBytes / 16, kAtOnce = kPanelThreads / kChunks;  // of a group; groups that all threads take at once
-  static constexpr int kTimes = (S::kGroups + kAtOnce - 1) / kAtOnce;
-  __device__ static bool takes_part(int i) { return i * kAtOnce + static_cast<int>(threadIdx.x) / kChunks < S::kGroups; }
-  __device__ static uint4* to(char* rows, int i) { return reinterpret_cast<uint4*>(rows) + i * kPanelThreads + threadIdx.x; }
   const char* from_;
   int64_t next_, wanted_;  // rows from this thread's first on
 };

@@ -56,8 +56,12 @@ class LinearTile {
   // the same units, of a tile like this one, and nothing since.
   template <class Done>
   __device__ void run(uint32_t begin, uint32_t end, bool ahead, const Done& done) {
+    run(RowsCopy<S>(t_, first_group()), begin, end, ahead, done);
+  }
+  // `rows` brings them.
+  template <class Rows, class Done>
+  __device__ void run(const Rows& rows, uint32_t begin, uint32_t end, bool ahead, const Done& done) {
     Cursor fetched = cursor(begin);
-    RowsCopy<S> rows(t_, first_group());
     for (uint32_t s = 0; s < t_.stages; ++s) rows.clear(rows_of(stage(s)));
     // This thread's place in the stage that is free. It goes from stage to stage in a register of the thread's, for CUDA 13.0's
     // ptxas makes illegal instructions of copies with a cache policy to what it knows as a sum with the block's stage.

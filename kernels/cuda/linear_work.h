@@ -66,8 +66,8 @@ inline const float* output_scales(const Tensor& w) {
   return w.dtype == DType::int8 || w.dtype == DType::fp8 ? static_cast<const float*>(w.scales) : nullptr;
 }
 
-// Launches what turns rows into fragments, if they are not yet; the task is whole but for `partial`. Not for f32 weights.
-inline LinearTask prepare(const LinearWork& k, const Place& p) {
+// Whole but for `partial`. Not for f32 weights.
+inline LinearTask task_of(const LinearWork& k, const Place& p) {
   LinearTask task;
   task.shape = k.shape;
   task.w = static_cast<const char*>(k.w.data);
@@ -80,11 +80,26 @@ inline LinearTask prepare(const LinearWork& k, const Place& p) {
   task.x = p.rows;
   task.ids = k.ids;
   task.once = p.options.once;
-  if (p.chain && p.chain->fragments) return task;
-  PrepareTask rows{k.x, {p.rows, int64_t{task.shape.units} * unit_steps(k.w.dtype) * 4, row_scales(k.w, k.rows, p.rows)}};
+  return task;
+}
+
+// What turns rows into fragments, by so many threads.
+inline PrepareTask rows_task(const LinearWork& k, const Place& p) {
+  PrepareTask rows{k.x, {p.rows, int64_t{k.shape.units} * unit_steps(k.w.dtype) * 4, row_scales(k.w, k.rows, p.rows)}};
   rows.x.rows = k.rows;
   rows.x.cols = k.w.cols;
-  const auto threads = static_cast<unsigned>(std::min<int64_t>(round_up(rows.to.words, 32), kPrepareThreads));
+  return rows;
+}
+inline unsigned prepare_threads(const PrepareTask& rows) {
+  return static_cast<unsigned>(std::min<int64_t>(round_up(rows.to.words, 32), kPrepareThreads));
+}
+
+// Launches that, if rows are no fragments yet; the task is whole but for `partial`.
+inline LinearTask prepare(const LinearWork& k, const Place& p) {
+  const LinearTask task = task_of(k, p);
+  if (p.chain && p.chain->fragments) return task;
+  const PrepareTask rows = rows_task(k, p);
+  const unsigned threads = prepare_threads(rows);
   const int64_t blocks = bucket(k.rows);
   if (k.scaled()) launch<prepare_half, kPrepareThreads>(p, {blocks}, threads, 32 * sizeof(float), rows);
   else launch<prepare_bf16, kPrepareThreads>(p, {blocks, (rows.to.words + threads - 1) / threads}, threads, 0, rows);

@@ -9,7 +9,7 @@ std::vector<int32_t> family_ids(int32_t n) { return random_tokens(n, 70, 5); }
 
 TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   const auto ids = family_ids(24);  // more than any window
-  for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4"}) {
+  for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
     const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});
@@ -21,7 +21,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
 
 TEST(CudaFamilies, DraftsChangeNoToken) {
   const auto prompt = family_ids(15);
-  for (const char* name : {"gemma3", "granite", "exaone4"}) {
+  for (const char* name : {"gemma3", "granite", "exaone4", "qwen3_moe"}) {
     const std::string path = converted(golden(name), std::string("cuda-drafted-") + name, DType::int8);
     const auto model = open_model(path, checked_cuda(), with_kv(DType::bf16));
     SessionOptions o = sampled(0.8f);

@@ -2,13 +2,12 @@
 #include "kernels/cuda/linear_shape.h"
 #include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
-#include "unit/cuda/cuda_support.h"
+#include "unit/cuda/linear_support.h"
 #include "unit/kernels/e4m3_support.h"
 
 namespace aerie::kernels::cuda_test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
 constexpr DType kScaledTypes[] = {DType::fp8, DType::int8, DType::int4, DType::q4_1};
 
 Floats linear(const Weights& w, Floats x, int64_t rows) {
@@ -17,38 +16,16 @@ Floats linear(const Weights& w, Floats x, int64_t rows) {
   return out;
 }
 
-// Relative to the length of the vectors multiplied: cancelling sums have no relative precision of their own. All outputs together
-// (root of the mean square), and each.
-void expect_close(const Floats& got, const Floats& want, const Weights& w, const Floats& x, double together, double each) {
-  double squares = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const auto r = static_cast<int64_t>(i) / w.n, n = static_cast<int64_t>(i) % w.n;
-    double a = 0, b = 0;
-    for (int64_t k = 0; k < w.k; ++k) {
-      const double v = panel16_at(w.tensor(), n, k), y = x[static_cast<size_t>(r * w.k + k)];
-      a += v * v;
-      b += y * y;
-    }
-    const double size = std::sqrt(a * b / static_cast<double>(w.k)) + 1e-30, error = (got[i] - want[i]) / size;
-    squares += error * error;
-    ASSERT_LE(std::fabs(error), each) << "row " << r << " output " << n;
-  }
-  EXPECT_LE(std::sqrt(squares / static_cast<double>(got.size())), together);
-}
-
 TEST(CudaLinear, IsTheReferenceForEveryNumberOfRowsBitForBit) {
   for (const auto& [n, k] : {std::pair<int64_t, int64_t>{5, 1}, {40, 33}, {150, 300}, {33, 1100}})
-    for (const DType t : kTypes) {
+    for (const DType t : kWeightTypes) {
       SCOPED_TRACE(testing::Message() << n << " x " << k << " type " << static_cast<int>(t));
       constexpr int64_t kRows = 70;
       const Weights w(n, k, t, 1);
       Floats x = random_floats(static_cast<size_t>(kRows * k), 2), want(static_cast<size_t>(kRows * n));
       run_reference(Linear{view(x, kRows, k), w.tensor(), {}, {}, view(want, kRows, n)});
       const Floats all = linear(w, x, kRows);
-      // Halves are off by 2^-11 of themselves at most, and by 2e-4 as a rule: activations that are not two bf16, and weights of nibbles.
-      if (t == DType::f32 || t == DType::bf16) expect_close(all, want, w, x, 3e-5, 1e-4);
-      else if (is_nibbles(t)) expect_close(all, want, w, x, 3e-4, 1.5e-3);
-      else expect_close(all, want, w, x, 2.2e-4, 1e-3);
+      expect_close(all, want, w.tensor(), x, bounds_of(t));
       for (const int64_t m : {1, 2, 8, 9, 17, 33, 64}) {
         const int64_t at = (m * 5) % (kRows - m + 1);
         const Floats part(x.begin() + at * k, x.begin() + (at + m) * k);
@@ -68,13 +45,13 @@ TEST(CudaLinear, LongRowsAreHalvesToTheEnd) {
     x[16500] = -300.0f;
     x[k + 3] = 200.0f;
     run_reference(Linear{view(x, m, k), w.tensor(), {}, {}, view(want, m, n)});
-    expect_close(linear(w, x, m), want, w, x, 3e-4, 1.5e-3);
+    expect_close(linear(w, x, m), want, w.tensor(), x, {3e-4, 1.5e-3});
   }
 }
 
 // Also without products of warpgroups, which from 17 rows on are used where there are any.
 TEST(CudaLinear, ThreadsMayComeInAnyOrder) {
-  for (const DType t : kTypes)
+  for (const DType t : kWeightTypes)
     for (const int64_t rows : {3, 20, 40}) {
       const Weights w(150, 600, t, 3);
       const Floats x = random_floats(static_cast<size_t>(rows * 600), 4), want = linear(w, x, rows);
@@ -84,7 +61,7 @@ TEST(CudaLinear, ThreadsMayComeInAnyOrder) {
 
 TEST(CudaLinear, AddsBiasThenResidualWithinStridedRows) {
   constexpr int64_t n = 37, k = 50, m = 11, wide = 64;
-  for (const DType t : kTypes) {
+  for (const DType t : kWeightTypes) {
     const Weights w(n, k, t, 5);
     const Floats x = random_floats(m * k, 6), sum = linear(w, x, m);
     Floats bias = random_floats(n, 7), residual = random_floats(m * wide, 8), out = residual;
@@ -106,7 +83,7 @@ TEST(CudaLinear, AddsBiasThenResidualWithinStridedRows) {
 TEST(CudaLinear, BadRowsStayAlone) {
   constexpr int64_t n = 33, k = 100, m = 8;
   const float inf = std::numeric_limits<float>::infinity();
-  for (const DType t : kTypes) {
+  for (const DType t : kWeightTypes) {
     const Weights w(n, k, t, 9);
     const Floats x = random_floats(m * k, 10), good = linear(w, x, m);
     Floats bad = x;
@@ -238,7 +215,7 @@ TEST(CudaLinear, WhatIsNotWantedLeavesNothingBehind) {
 }
 
 TEST(CudaLinear, RowsOfIdsHaveLinearsBits) {
-  for (const DType t : kTypes)
+  for (const DType t : kWeightTypes)
     for (const int64_t k : {200, 300, 620}) {  // of the last two the pieces of a warp's ids end apart
       SCOPED_TRACE("type " + std::to_string(static_cast<int>(t)) + ", " + std::to_string(k));
       const Weights w(300, k, t, 11);
