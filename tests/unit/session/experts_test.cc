@@ -43,7 +43,9 @@ TEST_P(Experts, DraftsChangeNoToken) {
     for (const auto& [drafter, tree] : {std::pair{own, "chain"}, {own, "eagle2"}, {own, "auto"}, {dense, "static"}, {eagle, "eagle2"},
                                         {eagle, "cast"}, {cascade, "backbone"}, {repeats, "static"}}) {
       const std::string what = std::string(drafter->id()) + " " + tree + ", temperature " + std::to_string(temperature);
-      auto session = begun_mixture(model, options_for(drafter, tree, temperature));
+      SessionOptions o = options_for(drafter, tree, temperature);
+      o.pass_ms = steady_ms;
+      auto session = begun_mixture(model, o);
       EXPECT_EQ(generate(*session, 50), want) << what;
       if (drafter == own && std::string(tree) == "chain") {
         EXPECT_GT(session->statistics().accepted, 5u) << what << ": nothing was accepted, nothing compared";
