@@ -103,7 +103,7 @@ struct Route {
 // (Linear's rule), whatever else the row's expert is asked for. An e below 0 or beyond w: zeros.
 struct ExpertLinear {
   Tensor x;                // (R, K) or (R k, K) f32
-  Tensor w;                // (experts N, K) panel16 of any dtype
+  Tensor w;                // (experts N, K) panel16 of any dtype; at most kMaxExperts of them
   const int32_t* experts;  // i32 (R, k)
   int32_t k;
   Tensor out;              // (R k, N)

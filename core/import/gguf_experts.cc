@@ -34,6 +34,8 @@ Status read_gguf_experts(const GgufSource& g, const GgufFamily& family, SourceMo
   AERIE_TRY(g.file.integer(count, &d.experts, 0));
   if (d.experts == 0) return {};
   if (family.experts == GgufFamily::Experts::none) return g.unsupported(count + ": " + std::to_string(d.experts));
+  if (g.file.tensors().count("blk.0.ffn_gate.0.weight"))
+    return g.unsupported("tensor blk.0.ffn_gate.0.weight: experts in tensors of their own, as converters wrote them until 2024");
   AERIE_TRY(g.file.integer(used, &d.experts_used));
   AERIE_TRY(check_experts(count, used, d).at(g.file.name()));
   d.norm_experts = family.experts == GgufFamily::Experts::normed;

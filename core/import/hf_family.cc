@@ -252,8 +252,8 @@ Result<const Family*> family_of(const ConfigReader& j) {
   std::string known;
   for (const Family& f : kFamilies) known += (known.empty() ? "" : ", ") + std::string(f.model_type);
   std::string why;
-  for (const char* shared : {"qwen2_moe", "granitemoeshared", "granitemoehybrid", "deepseek_v2", "deepseek_v3", "glm4_moe", "llama4", "qwen3_next"})
-    if (is_text(type, shared)) why = "experts that every row takes are not there; ";
+  for (const char* shared : {"qwen2_moe", "granitemoeshared", "deepseek_v2", "deepseek_v3", "glm4_moe", "llama4"})
+    if (is_text(type, shared)) why = "experts that every row takes are not supported; ";
   return unsupported_key("model_type", type.dump() + " (" + why + known + " are read)");
 }
 

@@ -44,7 +44,7 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
 Status Sink::weight(const std::string& name, const SourceMatrix& m) {
   hash_values(name, m.values);
   remember_head(name, m);
-  return pack(name, m.values, m.rows, m.cols, options_.dtype_of(name, m.stored));
+  return pack(name, m.values, m.rows, m.cols, is_router(name) ? options_.router_dtype(m.values) : options_.dtype_of(name, m.stored));
 }
 
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {

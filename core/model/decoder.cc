@@ -18,10 +18,10 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
       gate_up(plan.scratch(n * std::max(s.experts_used, 1), 2 * ffn)),
       act(plan.scratch(n * std::max(s.experts_used, 1), ffn)) {
   if (s.experts > 0) {
-    routes = plan.scratch(n, s.experts);
+    router_logits = plan.scratch(n, s.experts);
     expert = plan.scratch(n, s.experts_used);
     expert.dtype = kernels::DType::i32;
-    weight = plan.scratch(n, s.experts_used);
+    counts = plan.scratch(n, s.experts_used);
     down = plan.scratch(n * s.experts_used, hidden);
   }
   if (longest <= kernels::kSpanSlots) return;
@@ -60,12 +60,12 @@ void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Ten
 void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
   const auto* const chosen = static_cast<int32_t*>(s.expert.data);
   const int32_t k = shape.experts_used;
-  plan.add(kernels::Linear{in, w.router, {}, {}, s.routes});
-  plan.add(kernels::Route{s.routes, k, shape.norm_experts, static_cast<int32_t*>(s.expert.data), s.weight});
+  plan.add(kernels::Linear{in, w.router, {}, {}, s.router_logits});
+  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, static_cast<int32_t*>(s.expert.data), s.counts});
   plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up});
   plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
   plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down});
-  plan.add(kernels::CombineExperts{s.down, s.weight, s.norm});
+  plan.add(kernels::CombineExperts{s.down, s.counts, s.norm});
   add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
 }
 

@@ -39,7 +39,7 @@ struct DecoderShape {
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
 struct DecoderScratch {
   kernels::Tensor norm, qkv, attn, gate_up, act;  // with experts gate_up and act have a row for each that a row takes
-  kernels::Tensor routes, expert, weight, down;   // of experts: logits, i32 numbers, what each counts, what each gives
+  kernels::Tensor router_logits, expert, counts, down;  // of experts: i32 numbers, what each counts, what each gives
   kernels::Tensor partial;  // Attention's, for contexts of more than a span
   DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& shape, int64_t ffn);
 };

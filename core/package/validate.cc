@@ -156,8 +156,9 @@ Status check_departures(const LlamaConfig& c) {
   if (d.experts != 0 || d.experts_used != 0 || d.norm_experts) {
     AERIE_TRY(range("experts", d.experts, 1, kernels::kMaxExperts));
     AERIE_TRY(range("experts_used", d.experts_used, 1, std::min(d.experts, int32_t{kernels::kMaxExpertsUsed})));
-    if (c.hidden % kernels::kPanel || c.ffn % (kernels::kPanel / 2))
-      return bad("experts", "hidden " + std::to_string(c.hidden) + " is no multiple of 16, or ffn " + std::to_string(c.ffn) + " none of 8");
+    if (c.hidden % kernels::kPanel) return bad("experts", "hidden " + std::to_string(c.hidden) + " is no multiple of 16");
+    if (c.ffn % (kernels::kPanel / 2)) return bad("experts", "ffn " + std::to_string(c.ffn) + " is no multiple of 8");
+    AERIE_TRY(range("experts times their rows", int64_t{d.experts} * std::max(2 * c.ffn, c.hidden), 1, kMaxRows));
   }
   const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
     if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));

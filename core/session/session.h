@@ -390,6 +390,7 @@ class Session {
   // Costs of passes, and the time of the running cycle.
   LiveCost target_cost_;
   PassCost::Curve target_curve_{};
+  bool by_itself_ = true;  // stepped in no company
   int32_t beside_ = 1;  // sessions that verify in this cycle's pass, this one included
   double cycle_ms_ = 0, plain_ms_ = 0;  // plain_ms_: expected of a pass over the root alone
 
@@ -398,8 +399,12 @@ class Session {
   std::atomic<bool> cancel_{false};
 };
 
-constexpr int32_t kPrefillRows = 64, kMostPrefillRows = 512;
+constexpr int32_t kPrefillRows = 64, kMostPrefillRows = 256;
 // Where prompts may be read fast: so many that weights pay for being unpacked; and fewer than that are read as ever.
 constexpr int32_t kFastPrefillRows = 512, kLeastFastRows = 128;
+// Rows of a prompt of so many positions that a session reads in one pass, when it is alone (in company nobody is to wait for more than
+// kPrefillRows). With experts a row takes some of the weights: it is so many rows that an expert meets about as many of them as a whole
+// MLP would, as far as working memory goes, Attention's being that of rows times spans.
+int32_t prefill_rows(const Model& model, int64_t positions);
 
 }  // namespace aerie

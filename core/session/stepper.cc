@@ -100,6 +100,7 @@ void Stepper::record_next(const std::vector<Session*>& sessions) {
   for (size_t i = 0; i < sessions.size(); ++i) {
     Session* const s = sessions[i];
     while (s->active() && s->phase_ == Session::Phase::idle) {
+      s->by_itself_ = sessions.size() == 1;
       s->beside_ = std::max(1, static_cast<int32_t>(verifying));
       const Status status = s->begin(max_rows_ <= 0);
       if (status.ok()) break;

@@ -181,11 +181,10 @@ constexpr int64_t kWorthSharing = 10000;
 // A task of an op without estimate takes no longer; most take a few microseconds.
 constexpr int64_t kTask = 50000;
 
-// Of a mixture of experts, all: each pass takes others.
-int64_t weights_of(const Tensor& w) { return data_bytes(w.dtype, Layout::panel16, w.rows, w.cols); }
 int64_t weights_of(const Op& op) {
-  if (const auto* linear = std::get_if<Linear>(&op)) return weights_of(linear->w);
-  if (const auto* experts = std::get_if<ExpertLinear>(&op)) return weights_of(experts->w);
+  if (const auto* linear = std::get_if<Linear>(&op)) return cpu::weights_read(*linear);
+  // Of a mixture of experts, all: each pass takes others.
+  if (const auto* experts = std::get_if<ExpertLinear>(&op)) return cpu::weights_read(Linear{experts->x, experts->w, {}, {}, {}});
   return 0;
 }
 

@@ -95,8 +95,9 @@ __device__ void expert_tiles(const ExpertTask& task) {
   LinearTask of_expert = task;
   of_expert.w += first_panel * task.panel_words * kWordBytes;
   if (kScaleLines<kType> > 0) of_expert.scales += first_panel * task.scale_lines * kPanel;
-  const int32_t end = task.lists.begin[blockIdx.y + 1];
-  for (int32_t at = task.lists.begin[blockIdx.y]; at < end; at += 4 * kGroupRows) {
+  const int32_t begin = task.lists.begin[blockIdx.y], end = task.lists.begin[blockIdx.y + 1];
+  if (end - begin > 4 * kGroupRows) of_expert.once = false;  // they pass again
+  for (int32_t at = begin; at < end; at += 4 * kGroupRows) {
     const int32_t* outputs = task.lists.output + at;
     if (end - at <= kGroupRows) expert_tile<kType, 1>(task, of_expert, outputs, end - at);
     else if (end - at <= 2 * kGroupRows) expert_tile<kType, 2>(task, of_expert, outputs, end - at);

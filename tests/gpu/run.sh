@@ -279,7 +279,7 @@ fi
 # Small tests: the tools slow kernels down a hundredfold.
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
 small=('CudaRows.*' 'CudaAttention.Rope*:CudaAttention.KvCopy*:CudaAttention.ANaN*' 'CudaLinear.Adds*:CudaLinear.Rows*' 'CudaGraphs.*'
-  'CudaDraw.TopKOf*:CudaDraw.Rescore*:CudaDraw.WalkReports*:CudaDraw.AHead*' 'CudaExperts.AnOutput*:CudaExpertLayers.AWhole*')
+  'CudaDraw.TopKOf*:CudaDraw.Rescore*:CudaDraw.WalkReports*:CudaDraw.AHead*' 'CudaExperts.Routes*:CudaExperts.AnOutput*:CudaExpertLayers.AWhole*')
 for tool in memcheck racecheck; do
   if [ -z "$sanitizer" ]; then skip "compute-sanitizer $tool" "not installed"; continue; fi
   apart=()

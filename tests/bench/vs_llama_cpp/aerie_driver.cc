@@ -93,8 +93,9 @@ class Engine {
   double prefill(int64_t n) {
     if (n > std::max<int64_t>(context_, kMaxRows)) bench::fail("too many rows");
     const auto start = bench::Clock::now();
-    for (int64_t first = 0; first < n; first += kPrefillRows) {
-      const int64_t end = std::min<int64_t>(first + kPrefillRows, n);
+    const int64_t rows_each = prefill_rows(*model_, n);
+    for (int64_t first = 0; first < n; first += rows_each) {
+      const int64_t end = std::min<int64_t>(first + rows_each, n);
       RowsBuilder rows;
       rows.sequence(*kv_);
       for (int64_t i = first; i < end; ++i) rows.plain(token(i), i);

@@ -99,6 +99,8 @@ def opened(build: Path, package: Path):
 def write(build: Path, package: Path, files: dict[str, Path], vocab: int = 0) -> dict:
     """{format: file} of one target package; returns what the package says about itself."""
     with opened(build, package) as (about, tensor):
+        if about.get("departures", {}).get("experts"):
+            sys.exit(f"{package}: mixtures of experts are not written")
         shape = random_model.Shape(**{f.name: about[f.name] for f in fields(random_model.Shape) if f.name in about})
         padded = replace(shape, vocab=max(vocab, shape.vocab))
         tokens = vocabulary(about, padded.vocab)

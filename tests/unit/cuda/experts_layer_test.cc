@@ -158,7 +158,7 @@ struct ExpertLayer {
     plan->add(CopyRows{view(x, kRows, kHidden), nullptr, at, nullptr, kRows});
     record_decoder_layer(*plan, layer, shape, cache.kv, 0, rows, view(angles, kRows, kDim), scratch, at, at);
     plan->add(CopyRows{at, nullptr, view(out, kRows, kHidden), nullptr, kRows});
-    plan->add(CopyRows{scratch.weight, nullptr, view(weights, kRows, kUsed), nullptr, kRows});
+    plan->add(CopyRows{scratch.counts, nullptr, view(weights, kRows, kUsed), nullptr, kRows});
     plan->add(Download{experts.data(), scratch.expert.data, kRows * kUsed * 4});
     ASSERT_TRUE(plan->submit(*queue).ok());
     ASSERT_EQ(queue->advance(kNoDeadline).value(), RunState::done);

@@ -91,11 +91,11 @@ TEST(CudaExperts, CombinesInOrder) {
 // ---- ExpertLinear --------------------------------------------------------------------------------
 
 // So many experts' weights.
-struct Mixture {
+struct ExpertOp {
   int32_t all, k;
   int64_t n, in;
   Weights w;
-  Mixture(int32_t all_, int32_t k_, int64_t n_, int64_t in_, DType t, uint32_t seed) : all(all_), k(k_), n(n_), in(in_), w(all_ * n_, in_, t, seed) {}
+  ExpertOp(int32_t all_, int32_t k_, int64_t n_, int64_t in_, DType t, uint32_t seed) : all(all_), k(k_), n(n_), in(in_), w(all_ * n_, in_, t, seed) {}
   Tensor of_expert(int64_t e) const { return panels(w.tensor(), e * n / kPanel, n / kPanel); }
   // An output has the row x[output / same].
   int64_t same(const Floats& x, const Ints& experts) const { return static_cast<int64_t>(experts.size()) / (static_cast<int64_t>(x.size()) / in); }
@@ -120,7 +120,7 @@ Ints random_experts(int64_t outputs, int32_t all, uint32_t seed) {
   return experts;
 }
 
-void expect_reference(const Mixture& m, const Floats& x, const Ints& experts) {
+void expect_reference(const ExpertOp& m, const Floats& x, const Ints& experts) {
   Floats in = x, want = m.nothing(experts);
   Ints chosen = experts;
   run_reference(m.op(in, chosen, want));
@@ -146,11 +146,11 @@ TEST(CudaExperts, ProductsAreTheReferences) {
     int32_t all, k;
     int64_t n, in, rows;
   };
-  for (const Case& c : {Case{3, 2, 16, 33, 5}, {6, 3, 48, 300, 11}, {2, 1, 32, 1100, 12}, {40, 8, 32, 200, 2}})
+  for (const Case& c : {Case{3, 2, 16, 33, 5}, {6, 3, 48, 300, 11}, {2, 1, 32, 1100, 12}, {40, 8, 32, 200, 2}, {2, 2, 16, 64, 45}})  // the last: more than a tile
     for (const DType t : kWeightTypes)
       for (const bool shared : {true, false}) {
         SCOPED_TRACE(testing::Message() << c.n << " x " << c.in << " type " << static_cast<int>(t) << (shared ? "" : ", a row for each"));
-        const Mixture m(c.all, c.k, c.n, c.in, t, 5);
+        const ExpertOp m(c.all, c.k, c.n, c.in, t, 5);
         expect_reference(m, random_floats(static_cast<size_t>(c.rows * c.in * (shared ? 1 : c.k)), 6), random_experts(c.rows * c.k, c.all, 7));
       }
 }
@@ -159,7 +159,7 @@ TEST(CudaExperts, ProductsAreTheReferences) {
 TEST(CudaExperts, ASmallExpertIsALinearBitForBit) {
   constexpr int64_t kRows = 4, kOutputs = 12;
   for (const DType t : kWeightTypes) {
-    const Mixture m(5, 3, 48, 300, t, 8);
+    const ExpertOp m(5, 3, 48, 300, t, 8);
     Floats x = random_floats(kRows * 300, 9);
     const Ints experts = random_experts(kOutputs, 5, 10);
     const Floats all = m.run(x, experts);
@@ -175,7 +175,7 @@ TEST(CudaExperts, ASmallExpertIsALinearBitForBit) {
 struct Crowd {
   static constexpr int32_t kAll = 3, kUsed = 32;
   static constexpr int64_t kOut = 144, kIn = 700, kRows = 2;
-  Mixture m;
+  ExpertOp m;
   Floats x = random_floats(kRows * kUsed * kIn, 12);
   Ints experts = random_experts(kRows * kUsed, kAll, 13);
   explicit Crowd(DType t) : m(kAll, kUsed, kOut, kIn, t, 11) {
@@ -223,7 +223,7 @@ TEST(CudaExperts, ARowHasItsBitsInEveryPass) {
   };
   for (const Case& c : {Case{4, 11, 32, 160}, {32, 2, 16, 520}})
     for (const DType t : kWeightTypes) {
-      const Mixture m(9, c.k, c.n, c.in, t, 14);
+      const ExpertOp m(9, c.k, c.n, c.in, t, 14);
       const Floats x = random_floats(static_cast<size_t>(c.rows * c.in), 15);
       const Ints experts = random_experts(c.rows * c.k, 9, 16);
       const Floats all = m.run(x, experts);
@@ -247,7 +247,7 @@ TEST(CudaExperts, ThreadsMayComeInAnyOrder) {
 TEST(CudaExperts, AnExpertThatIsNotThereGivesZeros) {
   constexpr int64_t kOut = 16, kIn = 40, kWide = 64;
   for (const DType t : kWeightTypes) {
-    const Mixture m(4, 2, kOut, kIn, t, 17);
+    const ExpertOp m(4, 2, kOut, kIn, t, 17);
     Ints experts = {-1, 3, 4, 0, 1 << 30, std::numeric_limits<int32_t>::min()};
     const Floats x = random_floats(3 * kIn, 18), all = m.run(x, {2, 3, 1, 0, 1, 1});
     Floats xs(3 * kWide, kNan), out(6 * kWide, -7.0f);  // of wider rows, whose other columns are left alone
@@ -271,7 +271,7 @@ TEST(CudaExperts, MoreThanItKnowsAreRefused) {
   Ints experts(1);
   const Op plan[] = {Route{view(logits, 1, kMaxExperts + 1), 1, true, experts.data(), view(weights, 1, 1)}};
   EXPECT_EQ(queue->submit(plan).code(), Code::unsupported);
-  const Mixture m(kMaxExperts + 1, 1, 16, 2, DType::f32, 19);
+  const ExpertOp m(kMaxExperts + 1, 1, 16, 2, DType::f32, 19);
   Floats x(2), out(16);
   const Op product[] = {m.op(x, experts, out)};
   EXPECT_EQ(queue->submit(product).code(), Code::unsupported);

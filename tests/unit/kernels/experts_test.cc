@@ -1,10 +1,9 @@
-// Mixtures of experts: which experts rows take, and that each row has the bits of Linear alone, whatever else an op holds.
+// Experts of a mixture: each row has the bits of Linear alone, whatever else an op holds.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "kernels/cpu/linear_matrix.h"
-#include "kernels/scalar_math.h"
 #include "unit/kernels/ops_support.h"
 
 namespace aerie::kernels::experts_test {
@@ -13,7 +12,7 @@ using namespace aerie::kernels::test;
 constexpr DType kExpertTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
 
 // An op over rows that lie apart, in a matrix with something beside them.
-struct Mixture {
+struct ExpertOp {
   int64_t rows, experts, n, cols;
   int32_t k;
   bool own;  // each place has a row of x of its own
@@ -23,7 +22,7 @@ struct Mixture {
   Ints chosen;
   static constexpr int64_t kBeside = 5;
 
-  Mixture(int64_t rows_, int32_t k_, int64_t experts_, int64_t n_, int64_t cols_, DType t, bool own_ = false, uint32_t seed = 1)
+  ExpertOp(int64_t rows_, int32_t k_, int64_t experts_, int64_t n_, int64_t cols_, DType t, bool own_ = false, uint32_t seed = 1)
       : rows(rows_), experts(experts_), n(n_), cols(cols_), k(k_), own(own_) {
     const int64_t bytes = round_up(data_bytes(t, Layout::panel16, experts * n, cols), 64), scales = scale_bytes(t, experts * n, cols);
     memory.resize(static_cast<size_t>(bytes + scales + 64));
@@ -85,7 +84,7 @@ TEST(ExpertLinear, EachRowHasTheBitsOfLinearAlone) {
       for (const bool own : {false, true}) {
         SCOPED_TRACE(testing::Message() << s.rows << " x " << s.k << " of " << s.experts << ", " << s.n << " x " << s.cols << " type "
                                         << static_cast<int>(t) << (own ? " own" : ""));
-        Mixture m(s.rows, s.k, s.experts, s.n, s.cols, t, own);
+        ExpertOp m(s.rows, s.k, s.experts, s.n, s.cols, t, own);
         each_isa([&] {
           for (const int threads : {1, 3}) {
             m.forget();
@@ -101,7 +100,7 @@ TEST(ExpertLinear, MatchesTheReference) {
   for (const DType t : kExpertTypes)
     for (const bool own : {false, true}) {
       SCOPED_TRACE(static_cast<int>(t));
-      Mixture m(9, 3, 6, 32, 100, t, own), want = m;
+      ExpertOp m(9, 3, 6, 32, 100, t, own), want = m;
       m.chosen[4] = want.chosen[4] = 6;
       run_cpu(m.op());
       run_reference(want.op());
@@ -112,7 +111,7 @@ TEST(ExpertLinear, MatchesTheReference) {
 TEST(ExpertLinear, AnExpertThatThereIsNotGivesZeros) {
   constexpr int32_t kOutside[] = {-1, 5, 1 << 30, std::numeric_limits<int32_t>::min()};
   for (const bool all : {false, true}) {
-    Mixture m(70, 2, 5, 32, 40, DType::int8);
+    ExpertOp m(70, 2, 5, 32, 40, DType::int8);
     for (size_t p = 0; p < m.chosen.size(); ++p)
       if (all || p % 3 == 0) m.chosen[p] = kOutside[p % 4];
     m.forget();
@@ -128,7 +127,7 @@ TEST(ExpertLinear, ThreadsAndSlicesChangeNoBits) {
   for (const DType t : {DType::bf16, DType::int8, DType::q4_1})
     for (const int64_t rows : {1, 90}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, type " << static_cast<int>(t));
-      Mixture a(rows, 4, 6, 320, 96, t, false, 1), b(rows, 4, 6, 320, 96, t, false, 2);
+      ExpertOp a(rows, 4, 6, 320, 96, t, false, 1), b(rows, 4, 6, 320, 96, t, false, 2);
       for (const int threads : {1, 2, 5}) {
         auto device = make_cpu_device({.threads = threads});
         ASSERT_TRUE(device.ok());
@@ -158,7 +157,7 @@ TEST(ExpertLinear, WhatIsPackedServesNoOtherRows) {
   auto device = make_cpu_device({.threads = 1});
   ASSERT_TRUE(device.ok());
   for (const DType t : {DType::f32, DType::int8}) {
-    Mixture m(2, 2, 4, 16, 64, t);
+    ExpertOp m(2, 2, 4, 16, 64, t);
     for (const Ints& chosen : {Ints{0, 1, 2, 3}, Ints{0, 2, 1, 3}, Ints{3, 1, 1, 3}, Ints{1, -1, 1, 0}, Ints{2, 2, 2, 2}}) {
       m.chosen = chosen;
       m.forget();
@@ -172,7 +171,7 @@ TEST(ExpertLinear, WhatIsPackedServesNoOtherRows) {
 // One row for all of its experts, and the rows of an expert for all of its tasks: what a thread does later knows nothing of a change.
 TEST(ExpertLinear, AThreadPacksItsRowsOnce) {
   for (const auto& [rows, k, n, cols] : {std::tuple<int64_t, int32_t, int64_t, int64_t>{1, 3, 32, 64}, {50, 1, 1024, 256}}) {
-    Mixture m(rows, k, 3, n, cols, DType::int8);
+    ExpertOp m(rows, k, 3, n, cols, DType::int8);
     if (rows > 1) std::fill(m.chosen.begin(), m.chosen.end(), 1);
     constexpr int kThreads = 8;
     const ExpertLinear op = m.op();
@@ -215,120 +214,6 @@ TEST(ExpertLinear, TasksOfALargeModelAreShort) {
           EXPECT_GE(tasks, threads * 4);
         });
       }
-}
-
-// ---- Route ------------------------------------------------------------------------------------------
-
-// ops.h, word for word.
-void expect_route(const float* logits, int64_t n, int32_t k, bool normed, const int32_t* experts, const float* weights) {
-  Ints order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  if (!std::all_of(logits, logits + n, [](float v) { return std::isfinite(v); })) {
-    for (int32_t i = 0; i < k; ++i) {
-      EXPECT_EQ(experts[i], i);
-      EXPECT_TRUE(std::isnan(weights[i]));
-    }
-    return;
-  }
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
-  const float top = logits[order[0]];
-  float sum = 0;
-  for (int64_t i = 0; i < (normed ? k : n); ++i) sum += exp_own(logits[normed ? order[static_cast<size_t>(i)] : i] - top);
-  double all = 0;
-  for (int32_t i = 0; i < k; ++i) {
-    ASSERT_EQ(experts[i], order[static_cast<size_t>(i)]) << i;
-    ASSERT_EQ(weights[i], exp_own(logits[experts[i]] - top) / sum) << i;
-    all += static_cast<double>(weights[i]);
-  }
-  if (normed) {
-    EXPECT_NEAR(all, 1, 1e-5);
-  } else {
-    EXPECT_LE(all, 1 + 1e-5);
-  }
-}
-
-TEST(Route, TakesTheLargestLogits) {
-  constexpr int64_t rows = 37, beside = 3;
-  for (const auto& [n, k] : {std::pair<int64_t, int32_t>{1, 1}, {8, 2}, {7, 7}, {128, 8}, {512, 10}, {1024, 32}})
-    for (const bool normed : {false, true})
-      for (const bool coarse : {false, true}) {  // full of ties
-        SCOPED_TRACE(testing::Message() << k << " of " << n << (coarse ? " with ties" : ""));
-        Floats logits = random_floats(static_cast<size_t>(rows * (n + beside)), 21, 2.0f), weights(static_cast<size_t>(rows * (k + 1)), 9.0f);
-        if (coarse) {
-          for (float& v : logits) v = std::round(v);
-        }
-        Ints experts(static_cast<size_t>(rows * k + 1), -9);
-        const Route op{columns(view(logits, rows, n + beside), 1, n), k, normed, experts.data(), columns(view(weights, rows, k + 1), 0, k)};
-        run_cpu(op);
-        for (int64_t r = 0; r < rows; ++r) {
-          expect_route(logits.data() + r * (n + beside) + 1, n, k, normed, experts.data() + r * k, weights.data() + r * (k + 1));
-          EXPECT_EQ(weights[static_cast<size_t>(r * (k + 1) + k)], 9.0f);
-        }
-        EXPECT_EQ(experts.back(), -9);
-        Ints want_experts = experts;
-        Floats want_weights = weights;
-        run_reference(Route{op.logits, k, normed, want_experts.data(), columns(view(want_weights, rows, k + 1), 0, k)});
-        EXPECT_EQ(experts, want_experts);
-        EXPECT_TRUE(same_bits(weights, want_weights));
-      }
-}
-
-TEST(Route, OddLogits) {
-  constexpr float kBad[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                            -std::numeric_limits<float>::infinity()};
-  constexpr float kMost = std::numeric_limits<float>::max();
-  for (const bool normed : {false, true}) {
-    const auto check = [&](Floats logits, int32_t k) {
-      Ints experts(static_cast<size_t>(k));
-      Floats weights(static_cast<size_t>(k));
-      const auto n = static_cast<int64_t>(logits.size());
-      run_cpu(Route{view(logits, 1, n), k, normed, experts.data(), view(weights, 1, k)});
-      expect_route(logits.data(), n, k, normed, experts.data(), weights.data());
-    };
-    for (const float bad : kBad)
-      for (const size_t where : {0u, 3u, 9u}) {
-        Floats logits = random_floats(10, 22);
-        logits[where] = bad;
-        check(logits, 4);
-      }
-    check(Floats(20, 0.0f), 5);
-    check({0.0f, -0.0f, 0.0f, -0.0f}, 3);
-    check({-kMost, kMost, -kMost, kMost}, 3);  // differences that overflow
-    Floats rising(100);
-    std::iota(rising.begin(), rising.end(), -50.0f);
-    check(rising, 32);
-    std::reverse(rising.begin(), rising.end());
-    check(rising, 32);
-  }
-}
-
-// ---- CombineExperts -----------------------------------------------------------------------------------
-
-TEST(CombineExperts, AddsProductsInTheirOrder) {
-  for (const auto& [rows, k, n] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {1, 8, 2048}, {19, 3, 33}, {300, 2, 64}}) {
-    SCOPED_TRACE(testing::Message() << rows << " rows of " << k << " x " << n);
-    Floats x = random_floats(static_cast<size_t>(rows * k * (n + 2)), 31, 3.0f), weights = random_floats(static_cast<size_t>(rows * (k + 1)), 32);
-    Floats out(static_cast<size_t>(rows * (n + 3)), 5.0f), want = out;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < n; ++c) {
-        volatile float sum = 0;  // rounded each time, whatever this file is compiled for
-        for (int64_t i = 0; i < k; ++i) {
-          const volatile float part = weights[static_cast<size_t>(r * (k + 1) + i)] * x[static_cast<size_t>((r * k + i) * (n + 2) + 1 + c)];
-          sum = i == 0 ? part : sum + part;
-        }
-        want[static_cast<size_t>(r * (n + 3) + c)] = sum;
-      }
-    Floats reference = out;
-    CombineExperts op{columns(view(x, rows * k, n + 2), 1, n), columns(view(weights, rows, k + 1), 0, k), columns(view(reference, rows, n + 3), 0, n)};
-    run_reference(op);
-    EXPECT_TRUE(same_bits(reference, want));
-    op.out = columns(view(out, rows, n + 3), 0, n);
-    for (const int threads : {1, 2, 7}) {
-      std::fill(out.begin(), out.end(), 5.0f);
-      run_cpu(op, threads);
-      EXPECT_TRUE(same_bits(out, want)) << threads;
-    }
-  }
 }
 
 }  // namespace aerie::kernels::experts_test

@@ -75,7 +75,7 @@ TEST(PackageOfExperts, EveryNumberIsJudged) {
   refused("experts_used: 0 is not in [1, 5]", [&](M& m) { departures(m).experts_used = 0; });
   refused("experts_used: 33 is not in [1, 32]", [&](M& m) { departures(m).experts = 64, departures(m).experts_used = 33; });
   refused("hidden 40 is no multiple of 16", [&](M& m) { m.target->hidden = 40; });
-  refused("ffn 28 none of 8", [&](M& m) { m.target->ffn = 28; });
+  refused("ffn 28 is no multiple of 8", [&](M& m) { m.target->ffn = 28; });
   refused("rope_scaling: must be listed", [&](M& m) { m.target->rope_scaling.kind = RopeScaling::Kind::none; });
   // Fewer or more experts than the tensors have.
   refused("layers.0.mlp.router: shape (5, 32), the config needs (4, 32)", [&](M& m) { departures(m).experts = 4; });

@@ -6,6 +6,7 @@
 #include "tests/support/forward.h"
 #include "tests/support/mixture.h"
 #include "tests/unit/session/save_support.h"
+#include "tests/unit/session/seeing_device.h"
 
 namespace aerie::kernels {
 std::unique_ptr<Device> make_mock_device(std::unique_ptr<Device> inner);
@@ -139,6 +140,62 @@ TEST(ExpertsOf, ADeviceWhoseMemoryTheHostCannotRead) {
         EXPECT_EQ(generate(*session, 40), want) << (drafter ? drafter->id() : "none") << " " << tree << ", temperature " << temperature;
         EXPECT_EQ(session->statistics().drafter_failures, 0u);
       }
+}
+
+size_t most_rows(const std::vector<SeenPass>& passes) {
+  size_t most = 0;
+  for (const SeenPass& p : passes) most = std::max(most, p.tokens.size());
+  return most;
+}
+
+// So that an expert has many of its rows at once; in company fewer, so that nobody waits for them.
+TEST(ExpertsOf, ALongPromptIsReadInPassesOfManyRows) {
+  const std::string path = with_experts(with_long_context("mha", 2048), {16, 2, true, DType::int8});
+  const auto prompt = random_tokens(600, 160, 9);
+  const auto device = std::make_shared<SeeingDevice>(cpu(2));
+  ModelOptions options;
+  options.keep_prefixes = false;
+  const auto model = open_model(path, device, options);
+  const auto begun = [&](const std::shared_ptr<Drafter>& drafter, uint64_t stream) {
+    auto session = must(Session::create(model, options_for(drafter, "eagle2", 1.0f, stream)));
+    must(session->append(prompt));
+    return session;
+  };
+  std::vector<int32_t> want;
+  {
+    auto batch = must(Batch::create(model));
+    auto session = begun({}, 1), company = begun({}, 2);
+    must(batch->add(*session)), must(batch->add(*company));
+    while (want.size() < 30) {
+      must(batch->step(0, microseconds(0)));
+      for (const EmittedToken& t : session->result().tokens) want.push_back(t.id);
+    }
+    want.resize(30);
+    EXPECT_EQ(most_rows(device->passes), 2u * kPrefillRows);
+  }
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::int4)),
+                              open_drafter(model, "eagle", head_for("eagle3", path))}) {
+    device->passes.clear();
+    auto session = begun(drafter, 1);
+    EXPECT_EQ(generate(*session, 30), want) << (drafter ? drafter->id() : "none");
+    EXPECT_EQ(most_rows(device->passes), static_cast<size_t>(kMostPrefillRows));
+    EXPECT_EQ(session->statistics().drafter_failures, 0u);
+    session = begun(drafter, 1);
+    StepResult r;
+    for (int i = 0; i < 40; ++i) must(session->step(0, microseconds(1), &r));  // in the middle of such a pass
+    must(session->rewind(prompt.size() - 50));
+    must(session->append({prompt.data() + prompt.size() - 50, 50}));
+    EXPECT_EQ(generate(*session, 30), want) << (drafter ? drafter->id() : "none") << ", cut";
+  }
+}
+
+TEST(ExpertsOf, WorkingMemoryBoundsThePassesOfAPrompt) {
+  const auto model = open_model(with_experts(with_long_context("mha", 2048), {16, 2}), cpu(1));
+  EXPECT_EQ(prefill_rows(*model, 900), kMostPrefillRows);
+  EXPECT_EQ(prefill_rows(*model, 1900), kMostPrefillRows / 2);
+  EXPECT_EQ(prefill_rows(*model, 100000), kPrefillRows);
+  EXPECT_EQ(prefill_rows(*open_model(with_experts(golden("mha"), {8, 8}), cpu(1)), 900), kPrefillRows);
+  EXPECT_EQ(prefill_rows(*open_model(converted(golden("mha"), "experts-dense", DType::int8), cpu(1)), 900), kPrefillRows);
 }
 
 TEST(ExpertsOf, SessionsInABatch) {
