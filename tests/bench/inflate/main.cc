@@ -65,11 +65,11 @@ Status run(const Options& o) {
     AERIE_ASSIGN(package, Package::open(source));
   }
   const LlamaConfig& small = *package->target();
-  const bool exact = inflate::exact_ratio(small.hidden, shape.hidden);
+  const bool exact = inflate::exact_ratio(small.hidden, shape.hidden) && shape.experts == 0;
   const inflate::Job target{package, shape, o.seed, o.output + "/target.aerie"};
   AERIE_TRY(inflate::inflate_target(target));
   std::printf("%s: inflated %d -> %d wide, %d -> %d layers%s\n", target.output.c_str(), small.hidden, shape.hidden, small.layers,
-              shape.layers, exact ? "" : " (width ratio not a power of four: not bit-exact)");
+              shape.layers, exact ? "" : " (width ratio no power of four, or experts: not bit-exact)");
   for (const std::string& d : o.drafters) {
     AERIE_ASSIGN(auto drafter, Package::open(d));
     const inflate::Job job{drafter, shape, o.seed, o.output + "/" + fs::path(d).filename().string()};
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   Options o;
   app.add_option("--target", o.target, "target package")->required();
   app.add_option("--drafter", o.drafters, "drafter package of that target; may be repeated");
-  app.add_option("--shape", o.shape, "110m, 1b, 8b, or dim=,layers=,heads=,kv_heads=,ffn=,vocab=");
+  app.add_option("--shape", o.shape, "110m, 1b, 8b, or dim=,layers=,heads=,kv_heads=,ffn=,vocab=[,experts=,experts_used=]");
   CLI::Option* const dtype = app.add_option("--dtype", o.dtype, "quantise the target first")->check(CLI::IsMember(kDTypes));
   app.add_option("--candidate-head", o.candidate_rank, "give it a candidate head of this rank then; larger inflated")->check(CLI::Range(32, 1 << 16))->needs(dtype);
   app.add_option("--seed", o.seed, "of the random weights");

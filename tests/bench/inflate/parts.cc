@@ -1,5 +1,10 @@
 #include "parts.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/panel16.h"
+
 namespace aerie::inflate {
 
 namespace {
@@ -11,6 +16,12 @@ Status check(const Package& package, const std::string& name, const char* axis, 
   if (n == 0 || n == size) return {};
   return error(Code::mismatch, package.path() + ": tensor " + name + ": has " + std::to_string(size) + " " + axis + ", " +
                                    std::to_string(n) + " expected");
+}
+
+Map for_each_expert(const Map& rows, int32_t experts) {
+  Map all;
+  for (int32_t e = 0; e < std::max(experts, 1); ++e) all.insert(all.end(), rows.begin(), rows.end());
+  return all;
 }
 
 }  // namespace
@@ -52,6 +63,18 @@ Status Parts::candidate_head(const Map& vocabulary) {
   return matrix("candidate.up", vocabulary, maps_.columns(rank, big));
 }
 
+// Wide enough for rows to disagree on what is best. Columns that are not live meet zeros.
+Status Parts::router(const std::string& as) {
+  const float width = 2 / std::sqrt(static_cast<float>(s_.hidden));
+  const kernels::DType dtype = kernels::DType::bf16;
+  Random random(job_.seed, as);
+  std::vector<float> values(static_cast<size_t>(int64_t{s_.experts} * s_.big_hidden));
+  for (float& v : values) v = (2 * random.uniform() - 1) * width;
+  std::vector<char> data(static_cast<size_t>(kernels::data_bytes(dtype, kernels::Layout::panel16, s_.experts, s_.big_hidden)));
+  kernels::pack_panel16(values.data(), s_.experts, s_.big_hidden, dtype, data.data(), nullptr);
+  return put(as, {data.data(), nullptr, s_.experts, s_.big_hidden, 0, dtype, kernels::Layout::panel16});
+}
+
 Status Parts::layer(int32_t from, int32_t to, int32_t groups) {
   return layer_as("layers." + std::to_string(from) + ".", "layers." + std::to_string(to) + ".", true, groups);
 }
@@ -86,8 +109,11 @@ Status Parts::layer_as(const std::string& from, const std::string& to, bool live
   const Map out = live ? residual_rows() : Map(static_cast<size_t>(s_.big_hidden), kNoise);
   AERIE_TRY(matrix(from + "attn.o", out, o, to + "attn.o"));
   AERIE_TRY(norm(from + "mlp_norm", to + "mlp_norm"));
-  AERIE_TRY(matrix(from + "mlp.gate_up", gate_up, residual_columns(), to + "mlp.gate_up"));
-  return matrix(from + "mlp.down", out, maps_.columns(f, s_.big_ffn), to + "mlp.down");
+  const int32_t experts = s_.experts;
+  const std::string mlp = to + (experts > 0 ? "mlp.experts." : "mlp.");
+  if (experts > 0) AERIE_TRY(router(to + "mlp.router"));
+  AERIE_TRY(matrix(from + "mlp.gate_up", for_each_expert(gate_up, experts), residual_columns(), mlp + "gate_up"));
+  return matrix(from + "mlp.down", for_each_expert(out, experts), maps_.columns(f, s_.big_ffn), mlp + "down");
 }
 
 }  // namespace aerie::inflate

@@ -9,6 +9,7 @@ namespace aerie::inflate {
 struct Sizes {
   int32_t hidden, big_hidden, ffn, big_ffn, head_dim;
   Heads heads;
+  int32_t experts = 0;
 };
 
 class Parts {
@@ -34,6 +35,7 @@ class Parts {
 
  private:
   Status put(const std::string& name, const kernels::Tensor& t) { return writer_.add_tensor(name, t); }
+  Status router(const std::string& as);
   Status layer_as(const std::string& from, const std::string& to, bool live, int32_t groups);
 
   const Job& job_;

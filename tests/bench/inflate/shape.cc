@@ -6,6 +6,8 @@
 #include <map>
 #include <sstream>
 
+#include "kernels/ops.h"
+
 namespace aerie::inflate {
 
 namespace {
@@ -34,18 +36,19 @@ Result<Shape> parse_shape(const std::string& text, int32_t head_dim) {
   Shape s;
   std::map<std::string, int32_t*> fields = {{"dim", &s.hidden},        {"layers", &s.layers}, {"heads", &s.heads},
                                             {"kv_heads", &s.kv_heads}, {"ffn", &s.ffn},       {"vocab", &s.vocab},
-                                            {"head_dim", &s.head_dim}};
+                                            {"head_dim", &s.head_dim}, {"experts", &s.experts},
+                                            {"experts_used", &s.experts_used}};
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, ',');) {
     const size_t eq = part.find('=');
     const auto field = fields.find(part.substr(0, eq));
     if (eq == std::string::npos || field == fields.end())
-      return invalid(part + ": not 110m, 1b, 8b or dim=, layers=, heads=, kv_heads=, ffn=, vocab=");
+      return invalid(part + ": not 110m, 1b, 8b or dim=, layers=, heads=, kv_heads=, ffn=, vocab=, experts=, experts_used=");
     const char* end = part.data() + part.size();
     const auto [stop, code] = std::from_chars(part.data() + eq + 1, end, *field->second);
     if (code != std::errc() || stop != end || *field->second < 1) return invalid(part + ": not a positive number");
   }
-  fields.erase("head_dim");
+  for (const char* optional : {"head_dim", "experts", "experts_used"}) fields.erase(optional);
   for (const auto& [name, value] : fields)
     if (*value < 1) return invalid(name + " is missing");
   return s;
@@ -59,6 +62,9 @@ Status check_shape(const LlamaConfig& small, const Shape& big) {
   if (big.layers < small.layers) return less("layers", big.layers, small.layers);
   if (big.ffn < small.ffn) return less("ffn", big.ffn, small.ffn);
   if (big.vocab < small.vocab_size) return less("vocab", big.vocab, small.vocab_size);
+  if ((big.experts > 0) != (big.experts_used > 0) || big.experts_used > std::min(big.experts, int32_t{kernels::kMaxExpertsUsed}) ||
+      big.experts > kernels::kMaxExperts)
+    return invalid("experts_used " + std::to_string(big.experts_used) + " of experts " + std::to_string(big.experts));
   if (small.departs()) return error(Code::unsupported, "the model departs from Llama's architecture: not inflated");
   if (small.qk_norm) return error(Code::unsupported, "the model norms q and k (Qwen3): not inflated");
   // Spread rotary pairs would turn at the same speed, but scores are divided by the root of the head size, and

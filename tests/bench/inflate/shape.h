@@ -13,10 +13,13 @@ namespace aerie::inflate {
 struct Shape {
   int32_t hidden = 0, layers = 0, heads = 0, kv_heads = 0, ffn = 0, vocab = 0;
   int32_t head_dim = 0;  // 0: the model's, which is the only one that is possible
+  // In place of each MLP so many experts, of which a random router chooses. Each is the model's whole MLP and has the width ffn; what
+  // those chosen say is the same, and their shares add up to 1 but for rounding.
+  int32_t experts = 0, experts_used = 0;
 };
 
 // "110m", "1b", "8b" with as many heads of `head_dim` as make their widths of queries and keys, or
-// "dim=768,layers=18,heads=12,kv_heads=4,ffn=2048,vocab=8192".
+// "dim=768,layers=18,heads=12,kv_heads=4,ffn=2048,vocab=8192", perhaps with "experts=32,experts_used=4".
 Result<Shape> parse_shape(const std::string& text, int32_t head_dim);
 Status check_shape(const LlamaConfig& small, const Shape& big);
 

@@ -98,6 +98,25 @@ TEST(InflateDrafters, TheyDraftTheSame) {
   EXPECT_GE(seen, 6u);
 }
 
+// A mixture of experts each of which is the model's MLP says what the model says, but for rounding.
+TEST(InflateExperts, SayTheSame) {
+  const std::string small_path = converted(demo("demo"), "inflate-experts-small", kernels::DType::f32);
+  const Shape shape{192, 16, 3, 1, 512, 4096, 0, 5, 2};  // no larger
+  const Job job{must(Package::open(small_path)), shape, 3, scratch_dir() + "/inflated-experts.aerie"};
+  must(inflate::inflate_target(job));
+  const auto package = must(Package::open(job.output));
+  EXPECT_EQ(package->target()->departures.experts, 5);
+  EXPECT_NE(package->fingerprint(), job.small->fingerprint());
+  const Spoken small = run(small_path, 0.8f, 24), big = run(job.output, 0.8f, 24);
+  EXPECT_EQ(big.tokens, small.tokens);
+  for (size_t i = 0; i < small.logprobs.size(); ++i) EXPECT_NEAR(big.logprobs[i], small.logprobs[i], 1e-3f) << i;
+  const std::string head = scratch_dir() + "/inflated-experts-head.aerie";
+  must(inflate::inflate_drafter({must(Package::open(demo("demo-eagle"))), shape, 3, head}, job));
+  const Spoken drafted = run(job.output, 0.8f, 24, "eagle", head);
+  EXPECT_EQ(drafted.tokens, big.tokens);
+  EXPECT_GT(drafted.stats.accepted, 3u);
+}
+
 // What looks through the candidate head finds the same tokens.
 TEST(InflateDrafters, ThroughTheCandidateHead) {
   ConvertOptions c;

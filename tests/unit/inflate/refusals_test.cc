@@ -25,6 +25,8 @@ TEST(InflateShapes, WhatCannotHoldTheModelIsRefused) {
   EXPECT_NE(refused({770, 18, 8, 2, 640, 4160}).find("32"), std::string::npos);
   EXPECT_NE(refused({768, 18, 8, 2, 650, 4160}).find("32"), std::string::npos);
   EXPECT_NE(refused({768, 18, 8, 2, 640, 4160, 128}).find("head_dim 128"), std::string::npos);
+  EXPECT_NE(refused({768, 18, 8, 2, 640, 4160, 0, 4, 5}).find("experts_used 5 of experts 4"), std::string::npos);
+  EXPECT_NE(refused({768, 18, 8, 2, 640, 4160, 0, 4, 0}).find("experts"), std::string::npos);
   EXPECT_EQ(refused({192, 16, 3, 1, 512, 4096, 64}), "") << "its own head size may be said";
 }
 
@@ -35,6 +37,8 @@ TEST(InflateShapes, Text) {
   const Shape s = must(inflate::parse_shape("dim=768,layers=18,heads=12,kv_heads=4,ffn=2048,vocab=8192", 64));
   EXPECT_EQ(s.hidden, 768);
   EXPECT_EQ(s.vocab, 8192);
+  EXPECT_EQ(s.experts, 0);
+  EXPECT_EQ(must(inflate::parse_shape("dim=1,layers=1,heads=1,kv_heads=1,ffn=1,vocab=1,experts=8,experts_used=2", 64)).experts_used, 2);
   // Half the head size, twice the heads: the same widths.
   EXPECT_EQ(must(inflate::parse_shape("8b", 128)).heads, 32);
   EXPECT_EQ(must(inflate::parse_shape("8b", 64)).heads, 64);
