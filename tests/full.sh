@@ -108,7 +108,7 @@ if [[ " $what " == *" fuzz "* ]]; then
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
       [ "$name" != package_fuzz ] || for t in qwen3_moe gemma3; do  # what departs from Llama's architecture
-        $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int8 || failed=$((failed + 1))
+        $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
       done
     fi
     check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"

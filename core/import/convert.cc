@@ -119,10 +119,10 @@ Status run(const ConvertOptions& o) {
 
 }  // namespace
 
-DType ConvertOptions::router_dtype(std::span<const float> values) const {
-  const bool f32 = dtype.of(DType::bf16) == DType::f32;
+kernels::DType ConvertOptions::router_dtype(std::span<const float> values) const {
+  const bool f32 = dtype.of(kernels::DType::bf16) == kernels::DType::f32;
   const auto exact = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
-  return f32 || !std::all_of(values.begin(), values.end(), exact) ? DType::f32 : DType::bf16;
+  return f32 || !std::all_of(values.begin(), values.end(), exact) ? kernels::DType::f32 : kernels::DType::bf16;
 }
 
 Status convert(const ConvertOptions& options) {

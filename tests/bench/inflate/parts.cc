@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/panel16.h"
+#include "kernels/cpu/cpu_device.h"
 
 namespace aerie::inflate {
 
