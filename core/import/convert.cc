@@ -11,7 +11,6 @@
 #include "core/import/source.h"
 #include "core/platform/file.h"
 #include "kernels/fp_env.h"
-#include "kernels/narrow_floats.h"
 
 namespace aerie {
 
@@ -118,12 +117,6 @@ Status run(const ConvertOptions& o) {
 }
 
 }  // namespace
-
-kernels::DType ConvertOptions::router_dtype(std::span<const float> values) const {
-  const bool f32 = dtype.of(kernels::DType::bf16) == kernels::DType::f32;
-  const auto exact = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
-  return f32 || !std::all_of(values.begin(), values.end(), exact) ? kernels::DType::f32 : kernels::DType::bf16;
-}
 
 Status convert(const ConvertOptions& options) {
   const kernels::WholeFpEnv env;  // the same package whatever the host's rounding

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,15 +51,11 @@ struct ConvertOptions {
   LoadProgress progress;                         // work done and to do, in a unit of the source's; false cancels
   std::vector<std::string>* warnings = nullptr;  // what a user should know though it went well
 
-  // Of a mixture's router. One that is rounded sends rows to other experts, and is small: it is f32 unless its values are bf16's.
-  kernels::DType router_dtype(std::span<const float> values) const;
   kernels::DType dtype_of(std::string_view tensor, kernels::DType stored) const {
     const bool head = tensor == "embed" || tensor == "lm_head" || tensor.ends_with(".lm_head");  // Medusa's and Hydra's own
     return (head && head_dtype ? *head_dtype : dtype).of(stored);
   }
 };
-
-inline bool is_router(std::string_view tensor) { return tensor.ends_with(".mlp.router"); }
 
 // [any]
 Status convert(const ConvertOptions& options);

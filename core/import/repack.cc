@@ -34,10 +34,7 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
   for (const TensorInfo& info : package->tensors()) {
     AERIE_ASSIGN(const kernels::Tensor t, package->tensor(info.name));
     const bool candidate = package->target() && info.name.starts_with("candidate.");
-    const kernels::DType asked = o.dtype.of(t.dtype);
-    const kernels::DType dtype = candidate                                      ? candidate_dtype(asked)
-                                 : is_router(info.name) && asked != t.dtype ? o.router_dtype(unpacked(t).values)
-                                                                                : o.dtype_of(info.name, t.dtype);
+    const kernels::DType dtype = candidate ? candidate_dtype(o.dtype.of(t.dtype)) : o.dtype_of(info.name, t.dtype);
     if (candidate && o.candidate_rank != 0) {
       // Made anew, or not wanted.
     } else if (t.layout == kernels::Layout::row_major || t.dtype == dtype) {

@@ -1,5 +1,6 @@
 #include "core/import/sink.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -44,10 +45,14 @@ void Sink::hash_values(const std::string& name, const std::vector<float>& values
 Status Sink::weight(const std::string& name, const SourceMatrix& m) {
   hash_values(name, m.values);
   remember_head(name, m);
-  return pack(name, m.values, m.rows, m.cols, is_router(name) ? options_.router_dtype(m.values) : options_.dtype_of(name, m.stored));
+  return pack(name, m.values, m.rows, m.cols, options_.dtype_of(name, m.stored));
 }
 
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {
+  // A router that is rounded sends rows to other experts, and is small: it keeps its values, in f32 where bf16 does not hold them.
+  const auto fits = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
+  if (name.ends_with(".mlp.router") && options_.dtype.of(DType::bf16) != DType::f32)
+    d = std::all_of(values.begin(), values.end(), fits) ? DType::bf16 : DType::f32;
   data_.resize(static_cast<size_t>(kernels::data_bytes(d, Layout::panel16, rows, cols)));
   scales_.resize(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)));
   kernels::Tensor t{data_.data(), scales_.empty() ? nullptr : scales_.data(), rows, cols, 0, d, Layout::panel16};

@@ -21,7 +21,7 @@ class Sink {
   PackageWriter& writer() { return *writer_; }
   // A linear weight or embedding, packed in the dtype asked for it.
   Status weight(const std::string& name, const SourceMatrix& m);
-  // The same in a dtype of its own, without becoming part of the fingerprint.
+  // The same in a dtype of its own, but for a router (bf16 or f32), without becoming part of the fingerprint.
   Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);
   // What the candidate head is made of, if one is asked for: the last of a target's embedding and LM head.
   void remember_head(const std::string& name, const SourceMatrix& m);

@@ -58,10 +58,10 @@ void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Ten
 
 // x += scale * norm(what the experts that each row takes make of `in`).
 void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
-  const auto* const chosen = static_cast<int32_t*>(s.expert.data);
+  auto* const chosen = static_cast<int32_t*>(s.expert.data);
   const int32_t k = shape.experts_used;
   plan.add(kernels::Linear{in, w.router, {}, {}, s.router_logits});
-  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, static_cast<int32_t*>(s.expert.data), s.counts});
+  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, chosen, s.counts});
   plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up});
   plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
   plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down});

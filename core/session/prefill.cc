@@ -21,17 +21,17 @@ bool Session::ask_for_room() {
   return model_->make_room(wanted_);
 }
 
-int32_t prefill_rows(const Model& model, int64_t positions) {
+int32_t prefill_rows(const Model& model, int64_t positions, bool alone) {
   const Departures& d = model.config().departures;
   if (model.fast_prefill()) return kFastPrefillRows;
-  if (d.experts == 0) return kPrefillRows;
+  if (!alone || d.experts == 0) return kPrefillRows;
   const int64_t spans = positions / kernels::kSpanSlots + 1, rows = int64_t{kPrefillRows} * (d.experts / d.experts_used);
   return static_cast<int32_t>(std::max<int64_t>(kPrefillRows, std::min<int64_t>(rows, kMostPrefillRows) / spans));
 }
 
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
-  prefill_end_ = std::min(kv_len_ + (by_itself_ || model_->fast_prefill() ? prefill_rows(*model_, size) : kPrefillRows), size - 1);
+  prefill_end_ = std::min(kv_len_ + prefill_rows(*model_, size, by_itself_), size - 1);
   AERIE_TRY(reserve(size));
   for (const auto& side : sides_) side->shows = false;
   for (const auto& side : followed()) {

@@ -402,9 +402,9 @@ class Session {
 constexpr int32_t kPrefillRows = 64, kMostPrefillRows = 256;
 // Where prompts may be read fast: so many that weights pay for being unpacked; and fewer than that are read as ever.
 constexpr int32_t kFastPrefillRows = 512, kLeastFastRows = 128;
-// Rows of a prompt of so many positions that a session reads in one pass, when it is alone (in company nobody is to wait for more than
-// kPrefillRows). With experts a row takes some of the weights: it is so many rows that an expert meets about as many of them as a whole
+// Rows of a prompt of so many positions that a session reads in one pass. In company nobody is to wait for more than kPrefillRows.
+// Alone, with experts a row takes some of the weights: it is so many rows that an expert meets about as many of them as a whole
 // MLP would, as far as working memory goes, Attention's being that of rows times spans.
-int32_t prefill_rows(const Model& model, int64_t positions);
+int32_t prefill_rows(const Model& model, int64_t positions, bool alone = true);
 
 }  // namespace aerie

@@ -58,13 +58,7 @@ TEST(PackageOfExperts, GivesBackFieldsAndTensors) {
 TEST(PackageOfExperts, EveryNumberIsJudged) {
   const Bytes file = package_of_experts(config_of_experts());
   ASSERT_TRUE(open_status(file).ok());
-  const auto refused = [&](const std::string& names, const std::function<void(package::Manifest&)>& change) {
-    Parts parts = take_apart(file);
-    change(parts.manifest);
-    const Status s = open_status(put_together(parts));
-    EXPECT_EQ(s.code(), Code::bad_format) << names;
-    EXPECT_NE(s.message().find(names), std::string::npos) << names << " / " << s.message();
-  };
+  const auto refused = [&](const std::string& names, const std::function<void(package::Manifest&)>& change) { expect_refused(file, names, change); };
   using M = package::Manifest;
   const auto departures = [](M& m) -> Departures& { return m.target->departures; };
   refused("experts: -1 is not in [1, 1024]", [&](M& m) { departures(m).experts = -1; });

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -135,6 +136,15 @@ inline Bytes put_together(const Parts& parts) { return put_together(parts, packa
 
 inline Status open_status(const Bytes& file, const OpenOptions& options = {}) {
   return Package::open_memory(file, "mem.aerie", options).status();
+}
+
+// A package with one field changed, all checksums right, is refused by a message that names it.
+inline void expect_refused(const Bytes& file, const std::string& names, const std::function<void(package::Manifest&)>& change) {
+  Parts parts = take_apart(file);
+  change(parts.manifest);
+  const Status s = open_status(put_together(parts));
+  EXPECT_EQ(s.code(), Code::bad_format) << names;
+  EXPECT_NE(s.message().find(names), std::string::npos) << names << " / " << s.message();
 }
 
 // ---- safetensors ----

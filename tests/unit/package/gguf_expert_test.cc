@@ -67,13 +67,6 @@ TEST(GgufExperts, TheFinestTypeIsThatOfAllAndRoutersAreNotQuantised) {
 }
 
 TEST(GgufExperts, WhatWouldBeAnotherMixtureIsRefused) {
-  const auto refused = [](const char* golden, const char* arch, auto change, std::initializer_list<const char*> words,
-                          Code code = Code::unsupported) {
-    FamilyFile f(golden, arch);
-    Gguf g = f.file();
-    change(g);
-    f.refused(g, code, words);
-  };
   const auto olmoe = [&](auto change, std::initializer_list<const char*> words, Code code = Code::unsupported) {
     refused("olmoe", "olmoe", change, words, code);
   };

@@ -230,4 +230,13 @@ inline void expect_theirs(FamilyFile& f, const Gguf& g) {
 }
 inline void expect_theirs(FamilyFile& f) { expect_theirs(f, f.file()); }
 
+// A golden model's file with a change is refused, in these words.
+template <class Change>
+void refused(const char* golden, const char* arch, const Change& change, std::initializer_list<const char*> words, Code code = Code::unsupported) {
+  FamilyFile f(golden, arch);
+  Gguf g = f.file();
+  change(g);
+  f.refused(g, code, words);
+}
+
 }  // namespace aerie::test

@@ -149,13 +149,6 @@ TEST(GgufFamily, YarnsFactorForAttention) {
 }
 
 TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
-  const auto refused = [](const char* golden, const char* arch, auto change, std::initializer_list<const char*> words,
-                          Code code = Code::unsupported) {
-    FamilyFile f(golden, arch);
-    Gguf g = f.file();
-    change(g);
-    f.refused(g, code, words);
-  };
   refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.final_logit_softcapping", 30); }, {"final_logit_softcapping"});
   refused("gemma3", "gemma3", [](Gguf& g) { g.u32("gemma3.attention.key_length_swa", 8); }, {"key_length_swa"});
   refused("gemma3", "gemma3", [](Gguf& g) { g.text("general.architecture", "gemma2"); }, {"gemma2", "gemma3", "olmo2"});
