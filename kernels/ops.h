@@ -66,11 +66,11 @@ struct ActivationCodes {
     return room < all * tops ? static_cast<float>(static_cast<int32_t>(room / tops)) : all;
   }
 };
-// What int4 and q4_1 weights meet, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
+// What weights of 4 bits meet, and int8 weights where bytes are what is multiplied; else those meet 16 bits, of which both bytes,
 // x = 256 * high + low, may be signed.
 constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // out (R, N) = x (R, K) * w^T (+ bias (1, N)) (+ residual (R, N)); f32 in and out; w panel16 of any
-// dtype. On a CPU int8, int4 and q4_1 weights multiply activations quantised to integers (kBlockCodes, or for int8 kWordCodes), others
+// dtype. On a CPU int8, int4, q4_1 and mxfp4 weights multiply activations quantised to integers (kBlockCodes, or for int8 kWordCodes), others
 // the activations as they are; bf16 weights where there is a matrix unit, activations that are two bf16 (cpu/linear_matrix-inl.h). On
 // CUDA bf16 weights multiply two bf16 too, others halves, with a power of two per row.
 // `residual` may be `out`. Order: residual + (bias + sum).
@@ -80,8 +80,10 @@ struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; bo
 enum class Activation : uint8_t { silu, gelu_tanh, relu };
 // out[r][i] = act(x[r][i]). out may be x.
 struct Activate { Tensor x; Activation kind; Tensor out; };
-// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up.
-struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; };
+// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up. With a limit (gpt-oss; above 0), whatever the kind: g = gate or the limit if
+// that is less, u = up brought into [-limit, limit], out = g / (1 + exp(-1.702 g)) * (u + 1).
+struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; float limit = 0; };
+constexpr float kLimitedGateSlope = 1.702f;
 // out = a + b * scale, elementwise (R, N), the product rounded by itself. out may be a.
 struct Add { Tensor a; Tensor b; Tensor out; float scale = 1; };
 
@@ -99,7 +101,7 @@ struct Route {
   Tensor weights;    // (R, k) f32
 };
 // Linear of the expert that a row takes: out[r k + i] = w_e x[x.rows == R ? r : r k + i] with e = experts[r k + i], whose outputs are rows
-// [e N, (e + 1) N) of w, N = out.cols, a multiple of kPanel. Each output has the bits that an order of sums of its own gives it
+// [e N, (e + 1) N) of w, N = out.cols, a multiple of kPanel (+ row e of bias). Each output has the bits that an order of sums of its own gives it
 // (Linear's rule), whatever else the row's expert is asked for. An e below 0 or beyond w: zeros.
 struct ExpertLinear {
   Tensor x;                // (R, K) or (R k, K) f32
@@ -107,6 +109,7 @@ struct ExpertLinear {
   const int32_t* experts;  // i32 (R, k)
   int32_t k;
   Tensor out;              // (R k, N)
+  Tensor bias = {};        // absent, or (experts, N) f32
 };
 // out[r] = sum of weights[r][i] * x[r k + i], i ascending, each product and sum rounded by itself. k = weights.cols.
 struct CombineExperts { Tensor x; Tensor weights; Tensor out; };
@@ -178,9 +181,13 @@ struct Attention {
   // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r looks at
   // any of it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
   Tensor partial;
+  // Absent, or (1, heads) f32: a score of each head's (not scaled) that is one more in the softmax, and has no value (gpt-oss's attention
+  // sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
+  // are divided by total * t + exp(sink - m), and multiplied by t.
+  Tensor sinks = {};
 };
-// out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without.
-struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; };
+// out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without. sinks: as Attention's.
+struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; Tensor sinks = {}; };
 // slot dst[i] = slot src[i] in every layer, i < n; a negative src: nothing. No dst is any src.
 struct KvCopy { KvCache cache; const int32_t* src; const int32_t* dst; int32_t n; };
 

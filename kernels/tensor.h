@@ -14,8 +14,10 @@
 //     int4   [p][k/32][j 0..3][l][i 0..3] bytes; the byte (j, l, i) holds k = 32b + 4j + i in its
 //            low nibble and k = 32b + 16 + 4j + i in its high nibble; w = scale * (q - 8)
 //     q4_1   the same bytes as int4       w = scale * q + min   (llama.cpp's Q4_1)
+//     mxfp4  the same bytes as int4       w = scale * (E2M1 number, e2m1.h)   (OCP Microscaling's MXFP4)
 //     scales: int8 and fp8 f32, one a row: [p][l]; int4 IEEE half, one for 32 weights: [p][k/32][l]; q4_1 the same, and behind
-//     the 16 scales of a block of a panel their 16 minima: [p][k/32][scale, min][l]
+//     the 16 scales of a block of a panel their 16 minima: [p][k/32][scale, min][l];
+//     mxfp4 a byte, one for 32 weights as int4's, a power of two (e2m1.h)
 //   The layout is the same on every ISA, so a package maps straight into the kernels.
 #pragma once
 
@@ -24,11 +26,11 @@
 
 namespace aerie::kernels {
 
-enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4, fp8 = 5, q4_1 = 6 };
+enum class DType : uint8_t { f32 = 0, bf16 = 1, int8 = 2, int4 = 3, i32 = 4, fp8 = 5, q4_1 = 6, mxfp4 = 7 };
 enum class Layout : uint8_t { row_major = 0, panel16 = 1 };
 
 constexpr int kPanel = 16;  // output rows in a panel
-constexpr int kBlock = 32;  // int4, q4_1: weights sharing a scale; K of what has scales is padded to it
+constexpr int kBlock = 32;  // of 4-bit types: weights sharing a scale; K of what has scales is padded to it
 constexpr int64_t kMaxInt8Cols = 131072;  // so that a sum of products of int8 fits int32
 
 struct Tensor {
@@ -47,10 +49,10 @@ constexpr bool has_row(const Tensor& t, int64_t r) { return r >= 0 && r < t.rows
 constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // The same bytes, with other scales.
-constexpr bool is_nibbles(DType t) { return t == DType::int4 || t == DType::q4_1; }
+constexpr bool is_nibbles(DType t) { return t == DType::int4 || t == DType::q4_1 || t == DType::mxfp4; }
 constexpr bool has_scales(DType t) { return t == DType::int8 || is_nibbles(t) || t == DType::fp8; }
 // The types that matrices of weights have.
-constexpr bool is_weight(DType t) { return t <= DType::q4_1 && t != DType::i32; }
+constexpr bool is_weight(DType t) { return t <= DType::mxfp4 && t != DType::i32; }
 // They meet activations that are integers too.
 constexpr bool is_integer(DType t) { return t == DType::int8 || is_nibbles(t); }
 
@@ -69,15 +71,16 @@ constexpr int64_t data_bytes(DType t, Layout layout, int64_t rows, int64_t cols)
     case DType::int8:
     case DType::fp8: return n * k;
     case DType::int4:
-    case DType::q4_1: return n * k / 2;
+    case DType::q4_1:
+    case DType::mxfp4: return n * k / 2;
   }
   return 0;
 }
 
 constexpr int64_t scale_bytes(DType t, int64_t rows, int64_t cols) {
   if (t == DType::int8 || t == DType::fp8) return round_up(rows, kPanel) * 4;
-  const int64_t halves = t == DType::q4_1 ? 2 : t == DType::int4 ? 1 : 0;  // of a block
-  return halves * round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock) * 2;
+  const int64_t of_block = t == DType::q4_1 ? 4 : t == DType::int4 ? 2 : t == DType::mxfp4 ? 1 : 0;
+  return of_block * round_up(rows, kPanel) * (round_up(cols, kBlock) / kBlock);
 }
 
 // A row-major f32 (or i32) view.

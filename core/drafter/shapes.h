@@ -16,7 +16,7 @@ struct NamedTensor {
 
 // "x (3, 64), w (128, 32) int8 packed, bias absent"; of f32 rows the shape alone.
 inline std::string shapes(std::initializer_list<NamedTensor> tensors) {
-  static constexpr const char* kNames[] = {"", " bf16", " int8", " int4", " i32", " fp8", " q4_1"};
+  static constexpr const char* kNames[] = {"", " bf16", " int8", " int4", " i32", " fp8", " q4_1", " mxfp4"};
   std::string out;
   for (const auto& [name, t] : tensors) {
     out += (out.empty() ? "" : ", ") + std::string(name);

@@ -90,7 +90,7 @@ Status run(const ConvertOptions& o) {
     return error(Code::invalid_argument, "convert: source and output are needed");
   for (const WeightDType& w : {o.dtype, o.head_dtype.value_or(o.dtype)})
     if (!kernels::is_weight(w.of(DType::f32)))
-      return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8, int4 or q4_1, or as stored");
+      return error(Code::invalid_argument, "convert: dtype must be f32, bf16, fp8, int8, int4, q4_1 or mxfp4, or as stored");
   AERIE_TRY(check_output(o));
   AERIE_ASSIGN(const Importer importer, recognise(o));
   const auto is = [&](std::initializer_list<Importer> any) { return std::find(any.begin(), any.end(), importer) != any.end(); };

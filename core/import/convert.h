@@ -16,6 +16,7 @@ namespace aerie {
 inline constexpr const char* kNoTokenizer = "none";
 
 // What weights become: all of one dtype, or each of that which is nearest to what its source has it in, so that little is rounded twice.
+// mxfp4 stays what it is but where f32 or bf16, which hold it exactly, are asked for: any other would round it again, and be no smaller.
 class WeightDType {
  public:
   constexpr WeightDType() = default;                        // as stored, but f32 as bf16, half the bytes
@@ -26,6 +27,7 @@ class WeightDType {
     return d;
   }
   constexpr kernels::DType of(kernels::DType stored) const {
+    if (stored == kernels::DType::mxfp4 && all_ && *all_ != kernels::DType::f32 && *all_ != kernels::DType::bf16) return stored;
     return all_ ? *all_ : stored == kernels::DType::f32 && !keep_f32_ ? kernels::DType::bf16 : stored;
   }
 

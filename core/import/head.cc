@@ -78,6 +78,7 @@ float step(kernels::DType dtype, float value, float most) {
     case kernels::DType::int8: return most / 60 + kSmallestHalf;  // a scale for a row, whose largest may be in other weights
     case kernels::DType::int4:
     case kernels::DType::q4_1: return most / 7 + kSmallestHalf;  // whose range, of 14 steps at least, is at most twice that
+    case kernels::DType::mxfp4: return std::abs(value) / 4 + most / 12 + kSmallestHalf;
     case kernels::DType::fp8: return std::abs(value) / 8 + most / 256 + kSmallestHalf;
     default: return std::abs(value) / 128 + kSmallestHalf;
   }

@@ -14,7 +14,7 @@ namespace aerie {
 namespace {
 
 const char* dtype_name(kernels::DType t) {
-  static const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1"};
+  static const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1", "mxfp4"};
   return names[static_cast<int>(t)];
 }
 
@@ -34,6 +34,7 @@ Description describe(const Departures& from) {
   d.add("whole_qk_norm", from.whole_qk_norm).add("embed_scale", shortest(from.embed_scale));
   d.add("residual_scale", shortest(from.residual_scale)).add("attention_scale", shortest(from.attention_scale));
   if (from.experts > 0) d.add("experts", from.experts).add("experts_used", from.experts_used).add("norm_experts", from.norm_experts);
+  d.add("o_bias", from.o_bias).add("sinks", from.sinks).add("expert_bias", from.expert_bias).add("glu_limit", shortest(from.glu_limit));
   d.add("windows", from.windows).add("layer_rope", from.layer_rope);
   return d;
 }

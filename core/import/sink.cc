@@ -142,6 +142,10 @@ void Sink::hash_departures(const Departures& d) {
     const int m = std::snprintf(text, sizeof text, " experts %d of %d norm %d", d.experts_used, d.experts, d.norm_experts);
     hash(text, static_cast<size_t>(m));
   }
+  if (d.glu_limit != 0) {  // biases and sinks are tensors: known by their names
+    const int m = std::snprintf(text, sizeof text, " limit %.9g", static_cast<double>(d.glu_limit));
+    hash(text, static_cast<size_t>(m));
+  }
   for (const auto* list : {&d.windows, &d.layer_rope}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 

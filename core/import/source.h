@@ -34,7 +34,7 @@ struct SourceMatrix {
 kernels::DType finer(kernels::DType a, kernels::DType b);
 
 // A matrix that rows are put into, and its next ones.
-inline SourceMatrix no_rows(int64_t cols) { return {0, cols, {}, kernels::DType::int4}; }  // the coarsest
+inline SourceMatrix no_rows(int64_t cols) { return {0, cols, {}, kernels::DType::mxfp4}; }  // the coarsest
 void append(SourceMatrix* all, const SourceMatrix& rows);
 
 class TensorSource {

@@ -18,6 +18,7 @@ const char* name_of(kernels::DType t) {
     case kernels::DType::i32: return "i32";
     case kernels::DType::fp8: return "fp8";
     case kernels::DType::q4_1: return "q4_1";
+    case kernels::DType::mxfp4: return "mxfp4";
   }
   return "unknown";
 }

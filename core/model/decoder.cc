@@ -45,14 +45,14 @@ void add_scaled(Plan& plan, const DecoderShape& shape, const Tensor& norm, const
   plan.add(kernels::Add{x, tmp, out, shape.residual_scale});
 }
 
-// out = x + scale * norm(in w^T). out may be x; `tmp` is used where the sum is not all there is to it.
-void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Tensor& w, const Tensor& norm, const Tensor& tmp,
-              const Tensor& x, const Tensor& out, bool fast) {
+// out = x + scale * norm(in w^T + bias). out may be x; `tmp` is used where the sum is not all there is to it.
+void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Tensor& w, const Tensor& bias, const Tensor& norm,
+              const Tensor& tmp, const Tensor& x, const Tensor& out, bool fast) {
   if (!norm && shape.residual_scale == 1) {
-    plan.add(kernels::Linear{in, w, {}, x, out, fast});
+    plan.add(kernels::Linear{in, w, bias, x, out, fast});
     return;
   }
-  plan.add(kernels::Linear{in, w, {}, {}, tmp, fast});
+  plan.add(kernels::Linear{in, w, bias, {}, tmp, fast});
   add_scaled(plan, shape, norm, tmp, x, out);
 }
 
@@ -60,11 +60,11 @@ void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Ten
 void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
   auto* const chosen = static_cast<int32_t*>(s.expert.data);
   const int32_t k = shape.experts_used;
-  plan.add(kernels::Linear{in, w.router, {}, {}, s.router_logits});
+  plan.add(kernels::Linear{in, w.router, w.router_bias, {}, s.router_logits});
   plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, chosen, s.counts});
-  plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up});
-  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
-  plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down});
+  plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up, w.gate_up_bias});
+  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act, shape.glu_limit});
+  plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down, w.down_bias});
   plan.add(kernels::CombineExperts{s.down, s.counts, s.norm});
   add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
 }
@@ -99,9 +99,9 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
   seen.window = w.window;
   // A window of a span or less is too little work to be divided.
   const Tensor partial = w.window > 0 && w.window <= kernels::kSpanSlots ? Tensor{} : s.partial;
-  plan.add(kernels::Attention{q, shape.heads, cache, layer, seen, attention_scale(shape), s.attn, partial});
-  if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, s.attn});
-  add_half(plan, shape, s.attn, w.o, w.attn_post_norm, s.norm, x, out, rows.fast);
+  plan.add(kernels::Attention{q, shape.heads, cache, layer, seen, attention_scale(shape), s.attn, partial, w.sinks});
+  if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, s.attn, w.sinks});
+  add_half(plan, shape, s.attn, w.o, w.o_bias, w.attn_post_norm, s.norm, x, out, rows.fast);
   Tensor mlp_in = out;
   if (w.mlp_norm) {
     plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
@@ -109,8 +109,8 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
   }
   if (w.router) return add_experts(plan, w, shape, s, mlp_in, out);
   plan.add(kernels::Linear{mlp_in, w.gate_up, {}, {}, s.gate_up, rows.fast});
-  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act});
-  add_half(plan, shape, s.act, w.down, w.mlp_post_norm, s.norm, out, out, rows.fast);
+  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act, shape.glu_limit});
+  add_half(plan, shape, s.act, w.down, {}, w.mlp_post_norm, s.norm, out, out, rows.fast);
 }
 
 }  // namespace aerie

@@ -16,13 +16,16 @@ struct DecoderLayer {
   kernels::Tensor qkv_bias;   // (1, ...)
   kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated; or of all heads
   kernels::Tensor k_norm;     // both or none
+  kernels::Tensor sinks;      // (1, heads): kernels::Attention's
   kernels::Tensor o;          // (H, heads * head_dim)
+  kernels::Tensor o_bias;     // (1, H)
   kernels::Tensor attn_post_norm;  // (1, H): of what attention adds
   kernels::Tensor mlp_norm;   // (1, H)
   kernels::Tensor gate_up;    // (2F, H)
   kernels::Tensor down;       // (H, F)
   kernels::Tensor mlp_post_norm;  // (1, H)
   kernels::Tensor router;     // (experts, H): gate_up and down are then those of all experts, one after the other
+  kernels::Tensor router_bias, gate_up_bias, down_bias;  // (1, experts), (experts, 2F), (experts, H)
   int32_t window = 0;         // positions that a row looks at; 0: all
 };
 
@@ -34,6 +37,7 @@ struct DecoderShape {
   float residual_scale = 1;   // of what attention and MLP add
   int32_t experts = 0, experts_used = 0;  // 0: one MLP
   bool norm_experts = false;
+  float glu_limit = 0;        // kernels::GatedActivate's
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.

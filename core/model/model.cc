@@ -75,7 +75,8 @@ Status Model::load(const ModelOptions& options) {
   const LlamaConfig& c = config();
   const Departures& departures = c.departures;
   shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, departures.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
-            departures.attention_scale, departures.residual_scale, departures.experts, departures.experts_used, departures.norm_experts};
+            departures.attention_scale, departures.residual_scale, departures.experts, departures.experts_used, departures.norm_experts,
+            departures.glu_limit};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {
     AERIE_ASSIGN(*out, weights_.tensor(name));
     return {};
@@ -107,11 +108,17 @@ Status Model::load(const ModelOptions& options) {
       AERIE_TRY(get(at + "attn.q_norm", &w.q_norm));
       AERIE_TRY(get(at + "attn.k_norm", &w.k_norm));
     }
+    if (departures.sinks) AERIE_TRY(get(at + "attn.sinks", &w.sinks));
     AERIE_TRY(get(at + "attn.o", &w.o));
+    if (departures.o_bias) AERIE_TRY(get(at + "attn.o.bias", &w.o_bias));
     const std::string mlp = at + (departures.experts > 0 ? "mlp.experts." : "mlp.");
     if (departures.experts > 0) AERIE_TRY(get(at + "mlp.router", &w.router));
     AERIE_TRY(get(mlp + "gate_up", &w.gate_up));
     AERIE_TRY(get(mlp + "down", &w.down));
+    if (!departures.expert_bias) continue;
+    AERIE_TRY(get(at + "mlp.router.bias", &w.router_bias));
+    AERIE_TRY(get(mlp + "gate_up.bias", &w.gate_up_bias));
+    AERIE_TRY(get(mlp + "down.bias", &w.down_bias));
   }
   AERIE_TRY(load_ropes());
   vocab_hash_ = vocabulary_hash(*package_);

@@ -35,6 +35,10 @@ struct Departures {
   // A mixture of experts in place of each layer's MLP: a row goes through the `experts_used` best of `experts`, each of ffn.
   int32_t experts = 0, experts_used = 0;
   bool norm_experts = false;   // what they count adds up to 1: a softmax over those used, else over all
+  bool o_bias = false;         // of what attention gives
+  bool sinks = false;          // each head's softmax counts one score more, which has no value
+  bool expert_bias = false;    // of the router and of all matrices of experts
+  float glu_limit = 0;         // of gates and of what they gate (kernels::GatedActivate); 0: none
   std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
   std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
   bool operator==(const Departures&) const = default;
@@ -50,12 +54,14 @@ struct Departures {
 //   layers.L.attn.qkv.bias (optional)
 //   layers.L.attn.q_norm, layers.L.attn.k_norm (1, head_dim; Qwen3: norms of each head before RoPE, optional; or
 //     (1, heads * head_dim) and (1, kv_heads * head_dim))
+//   layers.L.attn.sinks (1, heads), layers.L.attn.o.bias (1, H), where there are any
 //   layers.L.attn.o (H, heads * head_dim)
 //   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
 //   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
 //   in place of these two, with experts: layers.L.mlp.router (experts, H), bf16 or f32; layers.L.mlp.experts.gate_up
-//     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F)
+//     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F); with biases
+//     layers.L.mlp.router.bias (1, experts), layers.L.mlp.experts.gate_up.bias (experts, 2 F), layers.L.mlp.experts.down.bias (experts, H)
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
 struct LlamaConfig {

@@ -35,7 +35,8 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
     const Departures& d = c.departures;
     const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
     departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
-                                       d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts);
+                                       d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts,
+                                       d.o_bias, d.sinks, d.expert_bias, d.glu_limit);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -97,7 +98,8 @@ Status decode(const fbs::Stored& s, const std::string& where, Copied& copied, St
 Status decode(const fbs::Departures& from, Departures* d) {
   if (!known(from.norms(), fbs::Norms::both)) return error(Code::unsupported, "norms: unknown to this build");
   *d = {static_cast<Departures::Norms>(from.norms()), from.gelu(), from.whole_qk_norm(), from.embed_scale(), from.residual_scale(),
-        from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), {}, {}};
+        from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), from.o_bias(), from.sinks(), from.expert_bias(),
+        from.glu_limit(), {}, {}};
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
   if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
   return {};
@@ -187,7 +189,7 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
       TensorRow& row = m.tensors.emplace_back();
       AERIE_TRY(copied.text(t->name(), &row.name));
       AERIE_TRY(check_name(row.name));
-      if (!known(t->dtype(), fbs::DType::q4_1))
+      if (!known(t->dtype(), fbs::DType::mxfp4))
         return error(Code::unsupported, row.name + ": dtype: unknown to this build");
       if (!known(t->layout(), fbs::Layout::panel16))
         return error(Code::unsupported, row.name + ": layout: unknown to this build");

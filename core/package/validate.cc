@@ -160,6 +160,8 @@ Status check_departures(const LlamaConfig& c) {
     if (c.ffn % (kernels::kPanel / 2)) return bad("experts", "ffn " + std::to_string(c.ffn) + " is no multiple of 8");
     AERIE_TRY(range("experts times their rows", int64_t{d.experts} * std::max(2 * c.ffn, c.hidden), 1, kMaxRows));
   }
+  if (d.expert_bias && d.experts == 0) return bad("expert_bias", "without experts");
+  if (d.glu_limit != 0) AERIE_TRY(real("glu_limit", d.glu_limit, 0, 1e6));
   const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
     if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));
     for (const int32_t v : list) AERIE_TRY(range(field, v, 0, most));
@@ -217,7 +219,7 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 12 + 4);
+  all.reserve(static_cast<size_t>(c.layers) * 17 + 4);
   const Departures& d = c.departures;
   all.push_back({"embed", c.vocab_size, h, true});
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
@@ -233,12 +235,18 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
       all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : c.head_dim, false});
       all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
     }
+    if (d.sinks) all.push_back({at + "attn.sinks", 1, c.heads, false});
     all.push_back({at + "attn.o", h, heads, true});
+    if (d.o_bias) all.push_back({at + "attn.o.bias", 1, h, false});
     const int64_t mlps = std::max(d.experts, 1);
     const std::string mlp = at + (d.experts > 0 ? "mlp.experts." : "mlp.");
     if (d.experts > 0) all.push_back({at + "mlp.router", d.experts, h, true, true});
     all.push_back({mlp + "gate_up", mlps * 2 * c.ffn, h, true});
     all.push_back({mlp + "down", mlps * h, c.ffn, true});
+    if (!d.expert_bias) continue;
+    all.push_back({at + "mlp.router.bias", 1, d.experts, false});
+    all.push_back({mlp + "gate_up.bias", d.experts, 2 * c.ffn, false});
+    all.push_back({mlp + "down.bias", d.experts, h, false});
   }
   all.push_back({"norm", 1, h, false});
   if (!c.tied) all.push_back({"lm_head", c.vocab_size, h, true});

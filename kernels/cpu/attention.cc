@@ -152,6 +152,8 @@ HWY_EXPORT(attention_span);
 
 namespace {
 
+const float* sink_of(const Tensor& sinks, int64_t head) { return sinks ? static_cast<const float*>(sinks.data) + head : nullptr; }
+
 // By any row, as the host knows it.
 int64_t most_looked_at(const Attention& op) {
   const int64_t pages = op.rows.page_stride * int64_t{kPageSlots};
@@ -235,7 +237,7 @@ void run(const Attention& op, int32_t task, int threads, Scratch& scratch) {
         const float* results_of = own + (r - first) * own_spans.count() * width + g * span_floats(dim);
         float* out = static_cast<float*>(op.out.data) + r * op.out.stride + (kv_head * group + g) * dim;
         merge_row(
-            op.rows, r, dim, [&](int64_t s) { return results_of + (s - own_spans.first) * width; }, sum, out);
+            op.rows, r, dim, sink_of(op.sinks, kv_head * group + g), [&](int64_t s) { return results_of + (s - own_spans.first) * width; }, sum, out);
       }
   }
 }
@@ -250,7 +252,7 @@ void run(const AttentionMerge& op, int32_t r, int, Scratch& scratch) {
         static_cast<const float*>(op.partial.data) + r * spans * op.partial.stride + h * span_floats(dim);
     float* out = static_cast<float*>(op.out.data) + r * op.out.stride + h * dim;
     merge_row(
-        op.rows, r, dim, [&](int64_t s) { return first + s * op.partial.stride; }, sum, out);
+        op.rows, r, dim, sink_of(op.sinks, h), [&](int64_t s) { return first + s * op.partial.stride; }, sum, out);
   }
 }
 

@@ -30,9 +30,9 @@ inline void merge_span(float* __restrict sum, const float* __restrict span, int6
   for (int64_t i = 1; i < span_floats(dim); ++i) sum[i] = sum[i] * keep + span[i] * take;
 }
 
-// out (dim) = values / total of row r's spans, number s of them at span(s) (floats). sum: working memory.
+// out (dim) = values / total of row r's spans, number s of them at span(s) (floats). sum: working memory. sink: null, or the head's.
 template <class SpanAt>
-void merge_row(const AttentionRows& a, int64_t r, int64_t dim, const SpanAt& span, float* sum, float* out) {
+void merge_row(const AttentionRows& a, int64_t r, int64_t dim, const float* sink, const SpanAt& span, float* sum, float* out) {
   const int64_t length = row_length(a, r), first = row_first(a, r) / kSpanSlots;
   if (length <= 0) {
     std::fill(out, out + dim, 0.0f);
@@ -44,7 +44,11 @@ void merge_row(const AttentionRows& a, int64_t r, int64_t dim, const SpanAt& spa
     for (int64_t s = first + 1; s * kSpanSlots < length; ++s) merge_span(sum, span(s), dim);
     all = sum;
   }
-  const float inverse = 1.0f / all[1];
+  float inverse = 1.0f / all[1];
+  if (sink) {
+    const float top = *sink > all[0] ? *sink : all[0], keep = exp_own(all[0] - top);
+    inverse = keep / (all[1] * keep + exp_own(*sink - top));
+  }
   for (int64_t i = 0; i < dim; ++i) out[i] = all[2 + i] * inverse;
 }
 

@@ -25,7 +25,8 @@ int64_t panels_of(const ExpertLinear& op) { return op.out.cols / kPanel; }
 
 // What m rows want of an expert.
 Linear linear_of(const ExpertLinear& op, int64_t expert, int64_t m) {
-  return {rows(op.x, 0, m), panels(op.w, expert * panels_of(op), panels_of(op)), {}, {}, rows(op.out, 0, m)};
+  const Tensor bias = op.bias ? rows(op.bias, expert, 1) : Tensor{};
+  return {rows(op.x, 0, m), panels(op.w, expert * panels_of(op), panels_of(op)), bias, {}, rows(op.out, 0, m)};
 }
 
 // How many rows each expert has, and behind the last how many have none.

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/cpu/mxfp4.h"
 #include "kernels/cpu/q4_1.h"
+#include "kernels/e2m1.h"
 #include "kernels/e4m3.h"
 #include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
@@ -44,7 +46,8 @@ void put_nibble(uint8_t v, const Place& at, uint8_t* data) {
   byte = at.k % kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | v) : static_cast<uint8_t>((byte & 0x0f) | v << 4);
 }
 
-void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
+void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, void* all_scales) {
+  auto* const scales = static_cast<uint16_t*>(all_scales);
   // The extreme value decides, with its sign so that -8 is used (Q4_0).
   const uint16_t h = to_half(extreme_of(w, n) / -8.0f);
   const float scale = from_half(h);
@@ -55,11 +58,17 @@ void pack_int4_block(const float* w, int64_t n, int64_t row, int64_t first, int6
   }
 }
 
-void pack_q4_1_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, uint16_t* scales) {
+void pack_q4_1_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, void* scales) {
   const Q4_1Block block = quantise_q4_1(w, n);
-  uint16_t* const scale = scales + Place(DType::q4_1, row, first, cols).q4_1_scale();
+  uint16_t* const scale = static_cast<uint16_t*>(scales) + Place(DType::q4_1, row, first, cols).q4_1_scale();
   scale[0] = block.scale, scale[kPanel] = block.min;
   for (int64_t i = 0; i < kBlock; ++i) put_nibble(block.codes[i], Place(DType::q4_1, row, first + i, cols), data);
+}
+
+void pack_mxfp4_block(const float* w, int64_t n, int64_t row, int64_t first, int64_t cols, uint8_t* data, void* scales) {
+  const Mxfp4Block block = quantise_mxfp4(w, n);
+  static_cast<uint8_t*>(scales)[Place(DType::mxfp4, row, first, cols).int4_scale()] = block.scale;
+  for (int64_t i = 0; i < n; ++i) put_nibble(block.codes[i], Place(DType::mxfp4, row, first + i, cols), data);
 }
 
 }  // namespace
@@ -74,9 +83,9 @@ void pack_panel16(const float* w, int64_t n, int64_t k, DType dtype, void* data,
     } else if (dtype == DType::fp8) {
       pack_fp8_row(row, r, k, static_cast<uint8_t*>(data), static_cast<float*>(scales));
     } else if (is_nibbles(dtype)) {
-      const auto pack_block = dtype == DType::int4 ? pack_int4_block : pack_q4_1_block;
+      const auto pack_block = dtype == DType::int4 ? pack_int4_block : dtype == DType::q4_1 ? pack_q4_1_block : pack_mxfp4_block;
       for (int64_t b = 0; b < k; b += kBlock)
-        pack_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data), static_cast<uint16_t*>(scales));
+        pack_block(row + b, std::min<int64_t>(kBlock, k - b), r, b, k, static_cast<uint8_t*>(data), scales);
     } else {
       for (int64_t c = 0; c < k; ++c) {
         const Place at(dtype, r, c, k);
@@ -107,6 +116,10 @@ float panel16_at(const Tensor& w, int64_t row, int64_t col) {
       const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
       const auto* scale = static_cast<const uint16_t*>(w.scales) + at.q4_1_scale();
       return static_cast<float>(col % kBlock < 16 ? byte & 15 : byte >> 4) * from_half(scale[0]) + from_half(scale[kPanel]);
+    }
+    case DType::mxfp4: {
+      const uint8_t byte = static_cast<const uint8_t*>(w.data)[at.int4()];
+      return static_cast<float>(kE2m1Twice[col % kBlock < 16 ? byte & 15 : byte >> 4]) * mxfp4_scale(static_cast<const uint8_t*>(w.scales)[at.int4_scale()]);
     }
     case DType::i32: break;
   }

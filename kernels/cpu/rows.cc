@@ -76,29 +76,59 @@ HWY_INLINE void activate_vectors(const float* x, const float* up, float* out) {
 }
 
 template <Activation k>
-void activate(const float* x, const float* up, int64_t n, float* out) {
+struct Activated {
+  template <size_t N>
+  HWY_INLINE void operator()(const float* x, const float* up, float* out) const { activate_vectors<k, N>(x, up, out); }
+};
+
+// GatedActivate with a limit. What is not a number stays that.
+struct Limited {
+  float limit;
+  template <size_t N>
+  HWY_INLINE void operator()(const float* x, const float* up, float* out) const {
+    const F d;
+    const VF most = hn::Set(d, limit), least = hn::Neg(most), one = hn::Set(d, 1.0f);
+    VF gate[N], e[N];
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+      const VF v = hn::LoadU(d, x + i * kLanes);
+      gate[i] = hn::IfThenElse(hn::Gt(v, most), most, v);
+      e[i] = hn::Mul(hn::Set(d, -kLimitedGateSlope), gate[i]);
+    }
+    Exp(e);
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+      VF u = hn::LoadU(d, up + i * kLanes);
+      u = hn::IfThenElse(hn::Gt(u, most), most, hn::IfThenElse(hn::Lt(u, least), least, u));
+      hn::StoreU(hn::Mul(hn::Div(gate[i], hn::Add(one, e[i])), hn::Add(u, one)), d, out + i * kLanes);
+    }
+  }
+};
+
+template <class Fn>
+void each_vector(const Fn& fn, const float* x, const float* up, int64_t n, float* out) {
   constexpr auto lanes = static_cast<int64_t>(kLanes);
   constexpr int64_t kWide = kLanes == 16 ? 4 : 2;
   int64_t i = 0;
-  for (; i + kWide * lanes <= n; i += kWide * lanes) activate_vectors<k, kWide>(x + i, up ? up + i : nullptr, out + i);
-  for (; i + lanes <= n; i += lanes) activate_vectors<k, 1>(x + i, up ? up + i : nullptr, out + i);
+  for (; i + kWide * lanes <= n; i += kWide * lanes) fn.template operator()<kWide>(x + i, up ? up + i : nullptr, out + i);
+  for (; i + lanes <= n; i += lanes) fn.template operator()<1>(x + i, up ? up + i : nullptr, out + i);
   if (i == n) return;
   HWY_ALIGN float in[16] = {}, scale[16] = {}, res[16];
   const auto left = static_cast<size_t>(n - i);
   std::memcpy(in, x + i, left * 4);
   if (up) std::memcpy(scale, up + i, left * 4);
-  activate_vectors<k, 1>(in, up ? scale : nullptr, res);
+  fn.template operator()<1>(in, up ? scale : nullptr, res);
   std::memcpy(out + i, res, left * 4);
 }
 
 // out[i] = act(x[i]) * (up ? up[i] : 1)
 void activate_row(int kind, const float* x, const float* up, int64_t n, float* out) {
   switch (static_cast<Activation>(kind)) {
-    case Activation::silu: return activate<Activation::silu>(x, up, n, out);
-    case Activation::gelu_tanh: return activate<Activation::gelu_tanh>(x, up, n, out);
-    case Activation::relu: return activate<Activation::relu>(x, up, n, out);
+    case Activation::silu: return each_vector(Activated<Activation::silu>(), x, up, n, out);
+    case Activation::gelu_tanh: return each_vector(Activated<Activation::gelu_tanh>(), x, up, n, out);
+    case Activation::relu: return each_vector(Activated<Activation::relu>(), x, up, n, out);
   }
 }
+
+void limited_row(float limit, const float* x, const float* up, int64_t n, float* out) { each_vector(Limited{limit}, x, up, n, out); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu
@@ -109,6 +139,7 @@ namespace aerie::kernels::cpu {
 
 HWY_EXPORT(rms_norm_row);
 HWY_EXPORT(activate_row);
+HWY_EXPORT(limited_row);
 
 namespace {
 
@@ -201,8 +232,9 @@ int32_t tasks(const GatedActivate& op, int threads) { return row_tasks(op.out.ro
 void run(const GatedActivate& op, int32_t task, int threads, Scratch&) {
   const int64_t n = op.out.cols;
   each_row(op.out.rows, n * 4, threads, task, [&](int64_t r) {
-    AERIE_DISPATCH(activate_row)
-    (static_cast<int>(op.kind), row(op.gate_up, r), row(op.gate_up, r) + n, n, row(op.out, r));
+    const float *gate = row(op.gate_up, r), *up = gate + n;
+    if (op.limit > 0) AERIE_DISPATCH(limited_row)(op.limit, gate, up, n, row(op.out, r));
+    else AERIE_DISPATCH(activate_row)(static_cast<int>(op.kind), gate, up, n, row(op.out, r));
   });
 }
 

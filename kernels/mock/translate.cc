@@ -112,6 +112,7 @@ class Translator {
     tensor(o.w, "w");
     ints(o.experts, o.out.rows, "experts");
     tensor(o.out, "out");
+    tensor(o.bias, "bias");
   }
   void operator()(CombineExperts& o) {
     tensor(o.x, "x");
@@ -135,6 +136,7 @@ class Translator {
     tensor(o.out, "out");
     cache(o.cache);
     tensor(o.partial, "partial");
+    tensor(o.sinks, "sinks");
     attention_rows(o.rows, r);
   }
   void operator()(AttentionMerge& o) {
@@ -142,6 +144,7 @@ class Translator {
     tensor(o.partial, "partial");
     attention_rows(o.rows, o.out.rows);
     tensor(o.out, "out");
+    tensor(o.sinks, "sinks");
   }
   void operator()(KvCopy& o) {
     cache(o.cache);

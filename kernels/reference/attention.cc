@@ -104,6 +104,13 @@ Softmax attend(const Attention& op, int64_t r, int64_t head, const std::vector<i
   return sum;
 }
 
+// The value of a head's element, from the sum over all that the row looks at.
+float divided(const Tensor& sinks, int64_t head, double top, double total, double value) {
+  if (!sinks) return static_cast<float>(value / total);
+  const double sink = at(sinks, 0, head), most = std::max(top, sink), keep = std::exp(top - most);
+  return static_cast<float>(value * keep / (total * keep + std::exp(sink - most)));
+}
+
 }  // namespace
 
 void run(const RopeAngles& op) {
@@ -141,7 +148,7 @@ void run(const Attention& op) {
         const Softmax sum = attend(op, r, head, all.slots);
         for (int64_t i = 0; i < d; ++i)
           at(op.out, r, head * d + i) =
-              all.slots.empty() ? 0.0f : static_cast<float>(sum.values[static_cast<size_t>(i)] / sum.total);
+              all.slots.empty() ? 0.0f : divided(op.sinks, head, sum.top, sum.total, sum.values[static_cast<size_t>(i)]);
         continue;
       }
       each_span(all, [&](int64_t s, const std::vector<int64_t>& slots) {
@@ -171,7 +178,7 @@ void run(const AttentionMerge& op) {
         for (int64_t i = 0; i < d; ++i) values[static_cast<size_t>(i)] += weight * span(s)[2 + i];
       });
       for (int64_t i = 0; i < d; ++i)
-        at(op.out, r, head * d + i) = all.slots.empty() ? 0.0f : static_cast<float>(values[static_cast<size_t>(i)] / total);
+        at(op.out, r, head * d + i) = all.slots.empty() ? 0.0f : divided(op.sinks, head, top, total, values[static_cast<size_t>(i)]);
     }
   }
 }

@@ -21,7 +21,7 @@ void run(const ExpertLinear& op) {
     const int64_t e = op.experts[p];
     const Tensor out = rows(op.out, p, 1);
     if (e < 0 || e >= all) std::fill_n(&at(out, 0, 0), n, 0.0f);
-    else run(Linear{rows(op.x, p / shared, 1), panels(op.w, e * panels_each, panels_each), {}, {}, out});
+    else run(Linear{rows(op.x, p / shared, 1), panels(op.w, e * panels_each, panels_each), op.bias ? rows(op.bias, e, 1) : Tensor{}, {}, out});
   }
 }
 

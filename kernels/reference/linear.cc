@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_device.h"
+#include "kernels/e2m1.h"
 #include "kernels/reference/reference.h"
 
 namespace aerie::kernels::reference {
 namespace {
 
-// The integer of a packed weight; of a block of 32, int4's and q4_1's scale, and q4_1's minimum.
+// The integer of a packed weight; of a block of 32 its scale, of weights of 4 bits, and q4_1's minimum.
 int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t panel = n / kPanel, lane = n % kPanel;
   const int64_t kp = k_padded(w.dtype, w.cols);
@@ -18,11 +19,13 @@ int quantum(const Tensor& w, int64_t n, int64_t k) {
   const int64_t in_block = k % kBlock, low = in_block % 16;
   const uint8_t byte = static_cast<const uint8_t*>(
       w.data)[base / 2 + (k / kBlock) * 16 * kPanel + (low / 4) * 4 * kPanel + lane * 4 + low % 4];
-  return (in_block < 16 ? byte & 15 : byte >> 4) - (w.dtype == DType::int4 ? 8 : 0);
+  const int code = in_block < 16 ? byte & 15 : byte >> 4;
+  return w.dtype == DType::mxfp4 ? kE2m1Twice[code] : code - (w.dtype == DType::int4 ? 8 : 0);
 }
 
 float block_scale(const Tensor& w, int64_t n, int64_t block) {
   const int64_t blocks = round_up(w.cols, kBlock) / kBlock, at = n / kPanel * blocks + block;
+  if (w.dtype == DType::mxfp4) return mxfp4_scale(static_cast<const uint8_t*>(w.scales)[at * kPanel + n % kPanel]);
   return from_half(static_cast<const uint16_t*>(w.scales)[(w.dtype == DType::q4_1 ? 2 * at : at) * kPanel + n % kPanel]);
 }
 

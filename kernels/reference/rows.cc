@@ -80,8 +80,16 @@ void run(const Activate& op) {
 void run(const GatedActivate& op) {
   const int64_t f = op.out.cols;
   for (int64_t r = 0; r < op.out.rows; ++r)
-    for (int64_t c = 0; c < f; ++c)
-      at(op.out, r, c) = static_cast<float>(activation(op.kind, at(op.gate_up, r, c)) * at(op.gate_up, r, f + c));
+    for (int64_t c = 0; c < f; ++c) {
+      double gate = at(op.gate_up, r, c), up = at(op.gate_up, r, f + c);
+      if (op.limit > 0) {
+        const double limit = op.limit;
+        gate = gate > limit ? limit : gate, up = up > limit ? limit : up < -limit ? -limit : up;
+        at(op.out, r, c) = static_cast<float>(gate / (1 + std::exp(-double{kLimitedGateSlope} * gate)) * (up + 1));
+      } else {
+        at(op.out, r, c) = static_cast<float>(activation(op.kind, gate) * up);
+      }
+    }
 }
 
 void run(const Add& op) {

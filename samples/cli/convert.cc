@@ -8,10 +8,10 @@
 namespace cli {
 namespace {
 
-const auto kDTypes = CLI::IsMember({"f32", "bf16", "fp8", "int8", "int4", "q4_1", "stored"});
+const auto kDTypes = CLI::IsMember({"f32", "bf16", "fp8", "int8", "int4", "q4_1", "mxfp4", "stored"});
 const std::map<std::string, int32_t> kWeights = {{"f32", AERIE_WEIGHTS_F32},   {"bf16", AERIE_WEIGHTS_BF16}, {"fp8", AERIE_WEIGHTS_FP8},
                                                  {"int8", AERIE_WEIGHTS_INT8}, {"int4", AERIE_WEIGHTS_INT4}, {"q4_1", AERIE_WEIGHTS_Q4_1},
-                                                 {"stored", AERIE_WEIGHTS_STORED}};
+                                                 {"mxfp4", AERIE_WEIGHTS_MXFP4}, {"stored", AERIE_WEIGHTS_STORED}};
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void add_convert(CLI::App& app, std::function<int()>* run) {
   CLI::App* c = app.add_subcommand("convert", "make a package of a checkpoint");
   c->add_option("source", o->source, "Hugging Face or head directory, GGUF, llama2.c .bin, or .aerie")->required();
   c->add_option("-o,--output", o->output, "package to write")->required();
-  c->add_option("--dtype", o->dtype, "of the weights; stored: of each that which is nearest to the source's (default: stored, but bf16 for f32)")->check(kDTypes);
+  c->add_option("--dtype", o->dtype, "of the weights; stored: of each that which is nearest to the source's; a source's MXFP4 becomes nothing but f32 or bf16 (default: stored, but bf16 for f32)")->check(kDTypes);
   c->add_option("--head-dtype", o->head_dtype, "of the embedding and the LM head (default: as --dtype)")->check(kDTypes);
   c->add_option("--drafter-for", o->drafter_for, "target package of a drafter head");
   c->add_option("--tokenizer", o->tokenizer, "llama2.c's tokenizer.bin, a tokenizer.json or .model, or none (default: the source's own)");

@@ -1,6 +1,6 @@
 // libFuzzer: conversion of GGUF files, raw or as changes to right ones.
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. -IBUILD/generated tests/fuzz/gguf_fuzz.cc
-//     core/import/*.cc core/package/*.cc core/text/*.cc core/platform/*_posix.cc core/platform/utf8.cc kernels/cpu/{pack,q4_1}.cc
+//     core/import/*.cc core/package/*.cc core/text/*.cc core/platform/*_posix.cc core/platform/utf8.cc kernels/cpu/{mxfp4,pack,q4_1}.cc
 //     -lzstd -lxxhash $(pkg-config --cflags --libs libpcre2-8) -o gguf_fuzz
 // Layout: kind u8; 0: a file; else changes: position u16, value u8.
 #include <unistd.h>

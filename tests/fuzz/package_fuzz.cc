@@ -2,7 +2,7 @@
 // is also wrapped: as a manifest, and as a data region, of a file whose header is right.
 //
 //   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. -IBUILD/generated tests/fuzz/package_fuzz.cc
-//     core/package/*.cc core/platform/file_posix.cc core/platform/utf8.cc kernels/cpu/{pack,q4_1}.cc -lzstd -lxxhash -o package_fuzz
+//     core/package/*.cc core/platform/file_posix.cc core/platform/utf8.cc kernels/cpu/{mxfp4,pack,q4_1}.cc -lzstd -lxxhash -o package_fuzz
 //   ./package_fuzz -max_len=65536 -max_total_time=180 CORPUS
 #include <xxhash.h>
 

@@ -12,7 +12,7 @@ from .runtime import LogFunction
 
 _DTYPES = {"bf16": _native.AERIE_WEIGHTS_BF16, "f32": _native.AERIE_WEIGHTS_F32, "int8": _native.AERIE_WEIGHTS_INT8,
            "int4": _native.AERIE_WEIGHTS_INT4, "fp8": _native.AERIE_WEIGHTS_FP8,
-           "q4_1": _native.AERIE_WEIGHTS_Q4_1, "stored": _native.AERIE_WEIGHTS_STORED}
+           "q4_1": _native.AERIE_WEIGHTS_Q4_1, "mxfp4": _native.AERIE_WEIGHTS_MXFP4, "stored": _native.AERIE_WEIGHTS_STORED}
 PathLike = str | os.PathLike[str]
 
 

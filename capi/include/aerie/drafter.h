@@ -62,7 +62,7 @@ typedef struct aerie_drafter_error { /* frozen; owned by the caller, filled by t
 /* ---- tensors -------------------------------------------------------------------------------- */
 
 enum { AERIE_DTYPE_F32 = 0, AERIE_DTYPE_BF16 = 1, AERIE_DTYPE_INT8 = 2, AERIE_DTYPE_INT4 = 3, AERIE_DTYPE_I32 = 4,
-       AERIE_DTYPE_FP8 = 5, AERIE_DTYPE_Q4_1 = 6 };
+       AERIE_DTYPE_FP8 = 5, AERIE_DTYPE_Q4_1 = 6, AERIE_DTYPE_MXFP4 = 7 };
 
 /* A borrowed view of device memory, (rows, cols). `data` and `scales` are device addresses.
  * stride: elements from one row to the next (row-major tensors). */

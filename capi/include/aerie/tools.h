@@ -11,7 +11,8 @@ extern "C" {
 
 enum { AERIE_WEIGHTS_DEFAULT = 0 /* stored, but bf16 for f32 */, AERIE_WEIGHTS_F32 = 1, AERIE_WEIGHTS_BF16 = 2, AERIE_WEIGHTS_INT8 = 3,
        AERIE_WEIGHTS_INT4 = 4, AERIE_WEIGHTS_FP8 = 5 /* E4M3, one scale a row */, AERIE_WEIGHTS_Q4_1 = 6 /* 4 bits, and a minimum */,
-       AERIE_WEIGHTS_STORED = 7 /* each matrix in that of these which is nearest to what the source has it in */ };
+       AERIE_WEIGHTS_STORED = 7 /* each matrix in that of these which is nearest to what the source has it in */,
+       AERIE_WEIGHTS_MXFP4 = 8 /* E2M1, a power of two for 32. A source's MXFP4 stays that, whatever is asked for, but f32 or bf16 */ };
 
 typedef struct aerie_convert_options {
   uint32_t struct_size;

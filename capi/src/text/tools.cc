@@ -23,6 +23,7 @@ Result<WeightDType> weights_of(const char* field, int32_t weights) {
     case AERIE_WEIGHTS_INT4: return WeightDType(DType::int4);
     case AERIE_WEIGHTS_FP8: return WeightDType(DType::fp8);
     case AERIE_WEIGHTS_Q4_1: return WeightDType(DType::q4_1);
+    case AERIE_WEIGHTS_MXFP4: return WeightDType(DType::mxfp4);
     case AERIE_WEIGHTS_STORED: return WeightDType::stored();
     default: return error(Code::invalid_argument, std::string(field) + ": " + std::to_string(weights) + " is none of AERIE_WEIGHTS_*");
   }

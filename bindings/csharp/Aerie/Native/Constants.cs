@@ -75,6 +75,8 @@ namespace Aerie.Native
         internal const int AERIE_WEIGHTS_Q4_1 = 6;
         /// <summary>each matrix in that of these which is nearest to what the source has it in</summary>
         internal const int AERIE_WEIGHTS_STORED = 7;
+        /// <summary>E2M1, a power of two for 32. A source's MXFP4 stays that, whatever is asked for, but f32 or bf16</summary>
+        internal const int AERIE_WEIGHTS_MXFP4 = 8;
         internal const int AERIE_INSPECT_TEXT = 0;
         internal const int AERIE_INSPECT_JSON = 1;
         internal const uint AERIE_DRAFTER_ABI_MAJOR = 1;
@@ -118,6 +120,7 @@ namespace Aerie.Native
         internal const int AERIE_DTYPE_I32 = 4;
         internal const int AERIE_DTYPE_FP8 = 5;
         internal const int AERIE_DTYPE_Q4_1 = 6;
+        internal const int AERIE_DTYPE_MXFP4 = 7;
         internal const int AERIE_ACT_SILU = 0;
         internal const int AERIE_ACT_GELU_TANH = 1;
         internal const int AERIE_ACT_RELU = 2;

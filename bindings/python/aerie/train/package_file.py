@@ -11,7 +11,7 @@ from flatbuffers import number_types as types
 
 MAGIC = b"AERIE\r\n\x1a"
 PANEL = 16
-F32, BF16, INT8, INT4, I32, FP8, Q4_1 = range(7)
+F32, BF16, INT8, INT4, I32, FP8, Q4_1, MXFP4 = range(8)
 
 
 class Table:
@@ -89,6 +89,11 @@ def panels(raw: bytes, dtype: int, rows: int, cols: int, scales: int) -> np.ndar
         halves = halves.reshape(count, padded // 32, of_block, 1, 1, PANEL, 1)
         scale, least = halves[:, :, 0], halves[:, :, 1] if dtype == Q4_1 else -8 * halves[:, :, 0]
         out = panel_rows(nibbles * scale + least, 4)
+    elif dtype == MXFP4:
+        data = np.frombuffer(raw, np.uint8, count * PANEL * padded // 2).reshape(count, padded // 32, 4, PANEL, 4)
+        twice = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)[np.stack((data & 15, data >> 4), 2)]
+        powers = np.frombuffer(raw, np.uint8, count * PANEL * padded // 32, scales).astype(np.uint32) << 23
+        out = panel_rows(twice * powers.view(np.float32).reshape(count, padded // 32, 1, 1, PANEL, 1), 4)
     else:
         data = np.frombuffer(raw, np.int8, count * PANEL * padded)
         if dtype == FP8:

@@ -30,6 +30,8 @@ pub enum Weights {
     Q4_1,
     /// Each matrix in that of these which is nearest to what the source has it in.
     Stored,
+    /// Half a byte (E2M1), and a power of two for 32. A source's MXFP4 stays that, whatever is asked for, but `F32` or `Bf16`.
+    Mxfp4,
 }
 
 /// How to convert a checkpoint.

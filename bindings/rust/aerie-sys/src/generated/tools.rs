@@ -19,6 +19,8 @@ pub const AERIE_WEIGHTS_FP8: i32 = 5;
 pub const AERIE_WEIGHTS_Q4_1: i32 = 6;
 /// each matrix in that of these which is nearest to what the source has it in
 pub const AERIE_WEIGHTS_STORED: i32 = 7;
+/// E2M1, a power of two for 32. A source's MXFP4 stays that, whatever is asked for, but f32 or bf16
+pub const AERIE_WEIGHTS_MXFP4: i32 = 8;
 /// `AERIE_INSPECT_TEXT = 0`
 pub const AERIE_INSPECT_TEXT: i32 = 0;
 /// `AERIE_INSPECT_JSON = 1`
