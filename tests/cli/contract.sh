@@ -65,7 +65,11 @@ expect 2 "" "$aerie" convert "$model" -o "$tmp/x.aerie" --head-dtype int3
 cmp "$tmp/mixed.aerie" "$tmp/stored.aerie"
 "$aerie" convert "$model" -o "$tmp/q4_1.aerie" --dtype q4_1 --head-dtype stored
 "$aerie" inspect "$tmp/q4_1.aerie" --json | python3 -c 'import json,sys; t = {t["name"]: t["dtype"] for t in json.load(sys.stdin)["tensors"]}; assert (t["embed"], t["layers.0.mlp.down"]) == ("bf16", "q4_1"), t'
-expect 2 "int4,q4_1,stored" "$aerie" convert "$model" -o "$tmp/x.aerie" --dtype q4_0
+"$aerie" convert "$model" -o "$tmp/mxfp4.aerie" --dtype mxfp4 --head-dtype int8
+"$aerie" convert "$tmp/mxfp4.aerie" -o "$tmp/again.aerie" --dtype int8  # MXFP4 stays
+cmp "$tmp/mxfp4.aerie" "$tmp/again.aerie"
+"$aerie" run --model "$tmp/mxfp4.aerie" --drafter "$head" --prompt "It was" --max-tokens 8 --json >/dev/null
+expect 2 "int4,q4_1,mxfp4,stored" "$aerie" convert "$model" -o "$tmp/x.aerie" --dtype q4_0
 # A candidate head: the same model, the same text; the drafter still fits.
 "$aerie" convert "$model" -o "$tmp/candidates.aerie" --candidate-head 24 2>"$tmp/err"
 grep -q "rank 24 holds" "$tmp/err"

@@ -75,7 +75,8 @@ class Packaged(unittest.TestCase):
         row = lambda w: w.abs().amax(-1, keepdim=True)
         block = lambda w: w.view(-1, 32).abs().amax(-1, keepdim=True).expand(-1, 32).reshape(w.shape)
         allowed = {"f32": lambda w: 0 * w, "bf16": lambda w: w.abs() / 256, "int8": lambda w: row(w) / 253,
-                   "int4": lambda w: block(w) / 7, "q4_1": lambda w: block(w) / 7, "fp8": lambda w: w.abs() / 15.9 + row(w) / 448 / 1000}
+                   "int4": lambda w: block(w) / 7, "q4_1": lambda w: block(w) / 7, "mxfp4": lambda w: w.abs() / 4 + block(w) / 16,
+                   "fp8": lambda w: w.abs() / 15.9 + row(w) / 448 / 1000}
         for dtype, off in allowed.items():
             with self.subTest(dtype=dtype):
                 self.convert("--dtype", dtype, *(["--compress"] if dtype == "int8" else []))

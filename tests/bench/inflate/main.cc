@@ -15,7 +15,8 @@ using namespace aerie;
 
 const std::map<std::string, kernels::DType> kDTypes = {
     {"f32", kernels::DType::f32},   {"bf16", kernels::DType::bf16}, {"fp8", kernels::DType::fp8},
-    {"int8", kernels::DType::int8}, {"int4", kernels::DType::int4}, {"q4_1", kernels::DType::q4_1}};
+    {"int8", kernels::DType::int8}, {"int4", kernels::DType::int4}, {"q4_1", kernels::DType::q4_1},
+    {"mxfp4", kernels::DType::mxfp4}};
 
 // A power of four must change nothing; for any other ratio where it does is something to know, not a failure.
 Status compare(const std::string& small, const std::string& big, int64_t n, bool exact) {

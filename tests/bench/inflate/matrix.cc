@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/e2m1.h"
 #include "kernels/e4m3.h"
 #include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
@@ -30,13 +31,14 @@ constexpr int64_t kMuch = 1 << 20;  // elements that are worth threads
 // A unit of a row: codes as stored (bit patterns of f32, bf16 and fp8, int8, nibbles), and the scale of its block or row.
 struct Unit {
   uint32_t code[32];
-  uint32_t scale = 0;  // as stored: int4 and q4_1 a half, others a float
+  uint32_t scale = 0;  // as stored: int4 and q4_1 a half, mxfp4 a byte, others a float
   uint16_t min = 0;    // q4_1's
 };
 
 uint16_t* halves_at(const Tensor& t, const Panel16Place& at) {
   return static_cast<uint16_t*>(t.scales) + (t.dtype == DType::int4 ? at.int4_scale() : at.q4_1_scale());
 }
+uint8_t* byte_at(const Tensor& t, const Panel16Place& at) { return static_cast<uint8_t*>(t.scales) + at.int4_scale(); }
 uint32_t* float_at(const Tensor& t, const Panel16Place& at) { return static_cast<uint32_t*>(t.scales) + at.int8_scale(); }
 
 void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
@@ -48,7 +50,8 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
       case DType::fp8:
       case DType::int8: u->code[i] = static_cast<const uint8_t*>(t.data)[at.int8()]; break;
       case DType::int4:
-      case DType::q4_1: {
+      case DType::q4_1:
+      case DType::mxfp4: {
         const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
         u->code[i] = at.k % kernels::kBlock < 16 ? byte & 15u : byte >> 4;
         break;
@@ -57,7 +60,8 @@ void read(const Tensor& t, int64_t row, int64_t col, int32_t n, Unit* u) {
     }
   }
   const Panel16Place at(t.dtype, row, col, t.cols);
-  u->scale = kernels::is_nibbles(t.dtype) ? *halves_at(t, at) : t.scales ? *float_at(t, at) : 0;
+  if (t.dtype == DType::mxfp4) u->scale = *byte_at(t, at);
+  else u->scale = kernels::is_nibbles(t.dtype) ? *halves_at(t, at) : t.scales ? *float_at(t, at) : 0;
   u->min = t.dtype == DType::q4_1 ? halves_at(t, at)[kPanel] : 0;
 }
 
@@ -70,7 +74,8 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
       case DType::fp8:
       case DType::int8: static_cast<uint8_t*>(t.data)[at.int8()] = static_cast<uint8_t>(u.code[i]); break;
       case DType::int4:
-      case DType::q4_1: {
+      case DType::q4_1:
+      case DType::mxfp4: {
         uint8_t& byte = static_cast<uint8_t*>(t.data)[at.int4()];
         byte = at.k % kernels::kBlock < 16 ? static_cast<uint8_t>((byte & 0xf0) | u.code[i])
                                            : static_cast<uint8_t>((byte & 0x0f) | u.code[i] << 4);
@@ -80,14 +85,16 @@ void write(const Tensor& t, int64_t row, int64_t col, int32_t n, const Unit& u) 
     }
   }
   const Panel16Place at(t.dtype, row, col, t.cols);
-  if (kernels::is_nibbles(t.dtype)) *halves_at(t, at) = static_cast<uint16_t>(u.scale);
+  if (t.dtype == DType::mxfp4) *byte_at(t, at) = static_cast<uint8_t>(u.scale);
+  else if (kernels::is_nibbles(t.dtype)) *halves_at(t, at) = static_cast<uint16_t>(u.scale);
   else if (t.scales) *float_at(t, at) = u.scale;
   if (t.dtype == DType::q4_1) halves_at(t, at)[kPanel] = u.min;
 }
 
-// Of f32, bf16 and q4_1.
+// Of f32, bf16, q4_1 and mxfp4.
 float value(DType t, const Unit& u, int32_t i) {
   if (t == DType::q4_1) return kernels::from_half(static_cast<uint16_t>(u.scale)) * static_cast<float>(u.code[i]) + kernels::from_half(u.min);
+  if (t == DType::mxfp4) return kernels::mxfp4_scale(static_cast<uint8_t>(u.scale)) * static_cast<float>(kernels::kE2m1Twice[u.code[i]]);
   return std::bit_cast<float>(t == DType::f32 ? u.code[i] : u.code[i] << 16);
 }
 
@@ -105,7 +112,7 @@ Unit loudest(const Tensor& t, int64_t row, int32_t n) {
   for (int64_t col = 0; col + n <= t.cols; col += n) {
     read(t, row, col, n, &u);
     // Halves without their sign are ordered as their bits are; int8 and fp8 have one scale for the whole row.
-    const float size = t.scales && t.dtype != DType::q4_1 ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
+    const float size = t.scales && t.dtype != DType::q4_1 && t.dtype != DType::mxfp4 ? static_cast<float>(u.scale & 0x7fff) : largest(t.dtype, u, n);
     if (size > most) {
       most = size;
       best = u;
@@ -120,6 +127,8 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
   u.scale = like.scale, u.min = like.min;
   const auto [least_code, most_code] = std::minmax_element(like.code, like.code + n);
   const float most = t == DType::f32 || t == DType::bf16 ? largest(t, like, n) : 0;
+  uint32_t loudest_code = 0;  // of mxfp4, whose codes behind the sign are ordered as their values are
+  for (int32_t i = 0; i < n; ++i) loudest_code = std::max(loudest_code, like.code[i] & 7u);
   for (int32_t i = 0; i < n; ++i) {
     const uint64_t bits = random.next();
     switch (t) {
@@ -129,6 +138,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
       case DType::fp8: u.code[i] = kernels::to_e4m3((2 * random.uniform() - 1) * kernels::kMostE4m3); break;
       case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
       case DType::q4_1: u.code[i] = *least_code + static_cast<uint32_t>(bits % (*most_code - *least_code + 1)); break;
+      case DType::mxfp4: u.code[i] = static_cast<uint32_t>(bits & 8) | static_cast<uint32_t>((bits >> 4) % (loudest_code + 1)); break;
       case DType::i32: break;
     }
   }

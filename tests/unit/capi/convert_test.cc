@@ -39,7 +39,7 @@ TEST(Convert, WeightsBecomeWhatIsAskedFor) {
   Converting c;
   for (const auto& [dtype, name] : {std::pair{AERIE_WEIGHTS_DEFAULT, "bf16"}, {AERIE_WEIGHTS_F32, "f32"}, {AERIE_WEIGHTS_BF16, "bf16"},
                                     {AERIE_WEIGHTS_INT8, "int8"}, {AERIE_WEIGHTS_INT4, "int4"}, {AERIE_WEIGHTS_FP8, "fp8"},
-                                    {AERIE_WEIGHTS_Q4_1, "q4_1"}, {AERIE_WEIGHTS_STORED, "f32"}}) {
+                                    {AERIE_WEIGHTS_Q4_1, "q4_1"}, {AERIE_WEIGHTS_MXFP4, "mxfp4"}, {AERIE_WEIGHTS_STORED, "f32"}}) {
     c.dtype = dtype;
     ASSERT_EQ(c.run(), AERIE_OK) << c.err.message;
     EXPECT_EQ(c.dtype_of("embed"), name);
@@ -53,7 +53,7 @@ TEST(Convert, WeightsBecomeWhatIsAskedFor) {
 }
 
 TEST(Convert, AnUnknownDTypeIsRefusedByItsField) {
-  for (const int32_t unknown : {-1, AERIE_WEIGHTS_STORED + 1}) {
+  for (const int32_t unknown : {-1, AERIE_WEIGHTS_MXFP4 + 1}) {
     Converting c;
     c.dtype = unknown;
     EXPECT_EQ(c.run(), AERIE_E_INVALID_ARGUMENT);

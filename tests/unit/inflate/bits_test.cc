@@ -69,7 +69,7 @@ TEST_P(InflatedBits, LogitsAndTapsAreTheSmallOnes) {
 }
 INSTANTIATE_TEST_SUITE_P(DTypes, InflatedBits,
                          testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4,
-                                         kernels::DType::q4_1));
+                                         kernels::DType::q4_1, kernels::DType::mxfp4));
 
 // Three times as wide: rounding differs, the function does not.
 TEST(InflatedRatio, OfThreeIsCloseAndTheFirstDifferenceIsReported) {

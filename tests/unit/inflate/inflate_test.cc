@@ -73,7 +73,7 @@ TEST_P(Inflate, APowerOfFourChangesNoBit) {
 }
 INSTANTIATE_TEST_SUITE_P(DTypes, Inflate,
                          testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4,
-                                         kernels::DType::q4_1));
+                                         kernels::DType::q4_1, kernels::DType::mxfp4));
 
 // Every trained drafter of the repository drafts the same nodes for the inflated target.
 TEST(InflateDrafters, TheyDraftTheSame) {

@@ -125,7 +125,7 @@ TEST_P(InflatedWeights, ConfigAndTaps) {
 
 INSTANTIATE_TEST_SUITE_P(DTypes, InflatedWeights,
                          testing::Values(kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4,
-                                         kernels::DType::q4_1));
+                                         kernels::DType::q4_1, kernels::DType::mxfp4));
 
 }  // namespace
 }  // namespace aerie::test

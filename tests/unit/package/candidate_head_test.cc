@@ -103,7 +103,7 @@ struct Converted {
 };
 
 TEST(ConvertCandidateHead, IsStoredBesideTheSameModel) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const bool tied : {false, true}) {
       LlamaConfig c = small_config();
       c.tied = tied;

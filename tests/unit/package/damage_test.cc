@@ -330,7 +330,7 @@ TEST(PackageDamage, ZstdFrames) {
 }
 
 TEST(PackageDamage, WeightsOfFourBitsNeedTheirScalesAndMinima) {
-  for (const DType dtype : {DType::int4, DType::q4_1}) {
+  for (const DType dtype : {DType::int4, DType::q4_1, DType::mxfp4}) {
     const Bytes file = target_bytes(dtype);
     const auto refused = [&](const std::string& what, const std::function<void(package::TensorRow&)>& change) {
       Parts parts = take_apart(file);
@@ -341,7 +341,7 @@ TEST(PackageDamage, WeightsOfFourBitsNeedTheirScalesAndMinima) {
     refused("do not go together", [](Row& t) { t.layout = kernels::Layout::row_major; });
     refused("scales offset", [](Row& t) { t.scales_offset += 64; });
     refused("scales offset", [](Row& t) { t.scales_offset = 0; });
-    refused("the manifest says", [](Row& t) { t.stored.raw_bytes -= 32; });
+    refused("the manifest says", [](Row& t) { t.stored.raw_bytes -= 16; });
     refused("the manifest says", [](Row& t) { t.dtype = t.dtype == DType::int4 ? DType::q4_1 : DType::int4; });
     refused("out of range", [](Row& t) { t.cols = int64_t{1} << 40; });
   }

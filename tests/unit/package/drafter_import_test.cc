@@ -81,7 +81,7 @@ TEST(ImportEagle, AnEmbeddingThatIsTheTargetsIsNotStoredTwice) {
   copy.tensors["embed_tokens.weight"] = source("embed", {20, 8});  // what write_target stores
   ASSERT_TRUE(copy.run().ok());
   EXPECT_FALSE((*Package::open(copy.options.output))->has("embed"));
-  for (const DType dtype : {DType::fp8, DType::int8, DType::int4, DType::q4_1}) {  // which hold it to within a step
+  for (const DType dtype : {DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {  // which hold it to within a step
     Head quantised(dtype);
     quantised.tensors["embed_tokens.weight"] = source("embed", {20, 8});
     ASSERT_TRUE(quantised.run().ok());
@@ -266,7 +266,7 @@ TEST(ImportLlama2c, Stories260K) {
   if (!fs::exists(kModels + "stories260K.bin")) GTEST_SKIP() << "no shared models here";
   const Folder folder;
   std::string fingerprint;
-  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     ConvertOptions o;
     o.source = kModels + "stories260K.bin";
     o.tokenizer = kModels + "tok512.bin";

@@ -28,7 +28,7 @@ Bytes package_of_experts(const LlamaConfig& c, DType dtype = DType::int8) {
 }
 
 TEST(PackageOfExperts, GivesBackFieldsAndTensors) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const bool norm : {false, true}) {
       LlamaConfig c = config_of_experts();
       c.departures.norm_experts = norm;
@@ -87,6 +87,49 @@ TEST(PackageOfExperts, EveryTensorIsNeeded) {
   }
 }
 
+LlamaConfig config_of_gpt_oss() {
+  LlamaConfig c = config_of_experts();
+  c.qkv_bias = c.departures.o_bias = c.departures.sinks = c.departures.expert_bias = true;
+  c.departures.glu_limit = 7;
+  c.departures.windows = {16, 0};
+  return c;
+}
+
+TEST(PackageOfGptOss, GivesBackFieldsAndTensors) {
+  const LlamaConfig c = config_of_gpt_oss();
+  const auto p = Package::open_memory(package_of_experts(c, DType::mxfp4), "mem.aerie", {});
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ((*p)->target()->departures, c.departures);
+  for (const auto& [name, rows, cols] : {std::tuple{"layers.1.attn.sinks", 1, 2}, {"layers.0.attn.o.bias", 1, 32}, {"layers.0.mlp.router.bias", 1, 5},
+                                         {"layers.1.mlp.experts.gate_up.bias", 5, 2 * 24}, {"layers.1.mlp.experts.down.bias", 5, 32}}) {
+    const auto t = (*p)->tensor(name);
+    ASSERT_TRUE(t.ok()) << t.status().message();
+    EXPECT_EQ(t->rows, rows) << name;
+    EXPECT_EQ(t->cols, cols) << name;
+    EXPECT_EQ(std::memcmp(t->data, values(name, int64_t{rows} * cols).data(), static_cast<size_t>(rows * cols) * 4), 0) << name;
+  }
+}
+
+// Whoever does not know one of these pieces must not run the model without it: its tensor is one too many.
+TEST(PackageOfGptOss, NothingIsMissingAndNothingLeftOver) {
+  const Bytes file = package_of_experts(config_of_gpt_oss());
+  using M = package::Manifest;
+  const auto refused = [&](const std::string& names, const std::function<void(Departures&)>& change) {
+    expect_refused(file, names, [&](M& m) { change(m.target->departures); });
+  };
+  refused("layers.0.attn.sinks: unexpected tensor", [](Departures& d) { d.sinks = false; });
+  refused("layers.0.attn.o.bias: unexpected tensor", [](Departures& d) { d.o_bias = false; });
+  refused("layers.0.mlp.experts.down.bias: unexpected tensor", [](Departures& d) { d.expert_bias = false; });
+  refused("glu_limit: -1 is not in (0, 1e+06]", [](Departures& d) { d.glu_limit = -1; });
+  refused("glu_limit: inf is not in (0, 1e+06]", [](Departures& d) { d.glu_limit = INFINITY; });
+  refused("expert_bias: without experts", [](Departures& d) { d.experts = d.experts_used = 0, d.norm_experts = false; });
+  for (const char* name : {"layers.1.attn.sinks", "layers.1.attn.o.bias", "layers.1.mlp.router.bias", "layers.1.mlp.experts.gate_up.bias",
+                           "layers.1.mlp.experts.down.bias"})
+    expect_refused(file, std::string(name) + ": the tensor is missing", [&](M& m) {
+      for (auto& t : m.tensors) t.name = t.name == name ? "other" : t.name;
+    });
+}
+
 TEST(PackageOfExperts, TensorsOfAnotherFormAreNotWritten) {
   const LlamaConfig c = config_of_experts();
   const auto refusal = [&](const std::string& name, const std::function<Status(PackageWriter&, const std::vector<float>&)>& add) {
@@ -116,7 +159,7 @@ TEST(PackageOfExperts, TensorsOfAnotherFormAreNotWritten) {
   EXPECT_NE(row_major(router, 5, 32).find(router + ": must be in the panel16 layout"), std::string::npos);
   EXPECT_NE(row_major(down, 160, 24).find(down + ": must be in the panel16 layout"), std::string::npos);
   EXPECT_NE(row_major(down, 32, 120).find(down + ": shape (32, 120), the config needs (160, 24)"), std::string::npos);
-  for (const DType dtype : {DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType dtype : {DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     const std::string message = refusal(router, [=](PackageWriter& w, const std::vector<float>& v) {
       return w.add_tensor(router, pack(v, 5, 32, dtype).tensor);
     });

@@ -657,10 +657,10 @@ TEST(ImportRecognise, ByContent) {
   spit(folder / "med/model.safetensors", safetensors(other));
   o.source = folder / "med";
   EXPECT_NE(convert(o).message().find("Medusa"), std::string::npos);
-  for (const DType dtype : {DType::i32, static_cast<DType>(7), static_cast<DType>(255)}) {
+  for (const DType dtype : {DType::i32, static_cast<DType>(8), static_cast<DType>(255)}) {
     o.dtype = dtype;
     EXPECT_EQ(convert(o).code(), Code::invalid_argument);
-    EXPECT_EQ(convert(o).message(), "convert: dtype must be f32, bf16, fp8, int8, int4 or q4_1, or as stored");
+    EXPECT_EQ(convert(o).message(), "convert: dtype must be f32, bf16, fp8, int8, int4, q4_1 or mxfp4, or as stored");
   }
 }
 

@@ -182,8 +182,34 @@ TEST(StoredDType, OfAPackageLeavesEveryByte) {
   }
 }
 
+// Any other dtype of a few bits would round it again, and be no smaller.
+TEST(StoredDType, OfMxfp4IsKeptOrHeldExactly) {
+  const Folder folder;
+  ASSERT_TRUE(write_target(folder / "mx.aerie", small_config(), DType::mxfp4).ok());
+  const auto source = *Package::open(folder / "mx.aerie");
+  ConvertOptions o;
+  o.source = folder / "mx.aerie";
+  o.output = folder / "out.aerie";
+  const auto converted_to = [&](WeightDType dtype) {
+    o.dtype = dtype;
+    const Status s = convert(o);
+    EXPECT_TRUE(s.ok()) << s.message();
+    return *Package::open(o.output);
+  };
+  for (const WeightDType& dtype : {WeightDType(), WeightDType::stored(), WeightDType(DType::int8), WeightDType(DType::int4),
+                                   WeightDType(DType::q4_1), WeightDType(DType::fp8), WeightDType(DType::mxfp4)})
+    EXPECT_EQ(converted_to(dtype)->tensor("layers.0.mlp.down")->dtype, DType::mxfp4);
+  for (const DType exact : {DType::f32, DType::bf16}) {
+    const auto out = converted_to(exact);
+    const kernels::Tensor a = *source->tensor("layers.0.mlp.down"), b = *out->tensor("layers.0.mlp.down");
+    EXPECT_EQ(b.dtype, exact);
+    for (int64_t r = 0; r < a.rows; ++r)
+      for (int64_t c = 0; c < a.cols; ++c) ASSERT_EQ(kernels::panel16_at(a, r, c), kernels::panel16_at(b, r, c)) << r << " " << c;
+  }
+}
+
 TEST(StoredDType, OfWhatBecomesOneMatrixIsTheFinest) {
-  const DType order[] = {DType::f32, DType::bf16, DType::int8, DType::q4_1, DType::int4};
+  const DType order[] = {DType::f32, DType::bf16, DType::int8, DType::q4_1, DType::int4, DType::mxfp4};
   for (size_t a = 0; a < std::size(order); ++a)
     for (size_t b = 0; b < std::size(order); ++b) EXPECT_EQ(finer(order[a], order[b]), order[std::min(a, b)]) << a << " " << b;
 }

@@ -80,7 +80,7 @@ TEST(CandidateHead, OfFullRankIsTheFullHead) {
 }
 
 TEST(CandidateHead, ScoresWhatItFindsWithTheRealRows) {
-  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     const auto plain = open_model(with_rank(-1, dtype), cpu(2));
     std::vector<float> x(5 * 192);  // in no direction that tokens share
     std::mt19937 random(5);

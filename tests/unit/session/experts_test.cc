@@ -1,5 +1,6 @@
 // Mixtures of experts: rows of one pass go different ways through a model, and the promise is the same.
 #include <array>
+#include <functional>
 #include <set>
 
 #include "core/session/batch.h"
@@ -18,7 +19,26 @@ namespace {
 using kernels::DType;
 using std::chrono::microseconds;
 
-std::string mixture_in(DType dtype) { return with_experts(golden("mha"), {8, 2, dtype != DType::int8, dtype}); }
+// What has MXFP4 has gpt-oss's layers.
+Mixture mixture_of(int32_t experts, int32_t used, DType dtype, bool normed = true) {
+  return {experts, used, normed, dtype, dtype == DType::mxfp4};
+}
+std::string mixture_in(DType dtype) { return with_experts(golden("mha"), mixture_of(8, 2, dtype, dtype != DType::int8)); }
+// The same weights, but for those that departures which are no more would have.
+std::string less(const std::string& path, const std::function<void(Departures*)>& change) {
+  static int made = 0;
+  const auto from = must(Package::open(path));
+  const std::string to = scratch_dir() + "/less-" + std::to_string(made++) + ".aerie";
+  LlamaConfig c = *from->target();
+  change(&c.departures);
+  auto writer = must(PackageWriter::create(to));
+  writer->set_name("less");
+  writer->set_fingerprint(from->fingerprint());
+  writer->set_target(c);
+  for (const package::ExpectedTensor& e : package::expected_tensors(c)) must(writer->add_tensor(e.name, must(from->tensor(e.name))));
+  must(writer->finish());
+  return to;
+}
 std::string head_for(const char* kind, const std::string& target) {
   return converted(source_dir() + "/tests/golden/heads/" + kind, std::string("experts-") + kind, DType::bf16, target);
 }
@@ -60,7 +80,7 @@ TEST_P(Experts, DraftsChangeNoToken) {
 
 // Of one row, of a few, and of so many that each expert has several.
 TEST_P(Experts, BitsDoNotDependOnWhatIsBeside) {
-  const std::string path = with_experts(with_long_context("mha", 512), {8, 3, true, GetParam()});
+  const std::string path = with_experts(with_long_context("mha", 512), mixture_of(8, 3, GetParam()));
   const auto ids = random_tokens(200, 160, 7);
   const Forward want(*open_model(path, cpu(1)), ids, 200, {});
   EXPECT_TRUE(std::all_of(want.logits.begin(), want.logits.end(), [](float v) { return std::isfinite(v); }));
@@ -69,9 +89,9 @@ TEST_P(Experts, BitsDoNotDependOnWhatIsBeside) {
   EXPECT_TRUE(Forward(*two, ids, 200, {}).logits == want.logits) << "by two threads";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Experts, testing::Values(DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1),
+INSTANTIATE_TEST_SUITE_P(All, Experts, testing::Values(DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4),
                          [](const auto& info) {
-                           return std::string(std::array{"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1"}[static_cast<size_t>(info.param)]);
+                           return std::string(std::array{"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1", "mxfp4"}[static_cast<size_t>(info.param)]);
                          });
 
 // All experts at once, one alone, and weights that do not add up to 1 are models of their own.
@@ -84,8 +104,25 @@ TEST(ExpertsOf, AnotherNumberIsAnotherModel) {
   }
 }
 
-TEST(ExpertsOf, ASessionThatIsCutForkedAndSaved) {
-  const std::string path = mixture_in(DType::int8);
+TEST(ExpertsOf, EachOfGptOssPiecesCounts) {
+  const auto ids = random_tokens(20, 160, 3);
+  std::set<std::vector<float>> all;
+  const std::string whole = with_experts(golden("mha"), {8, 2, true, DType::f32, true});
+  EXPECT_TRUE(all.insert(Forward(*open_model(whole, cpu(1)), ids, 20, {}).logits).second);
+  const auto without = [&](const char* what, const std::function<void(Departures*)>& change) {
+    EXPECT_TRUE(all.insert(Forward(*open_model(less(whole, change), cpu(1)), ids, 20, {}).logits).second) << what;
+  };
+  without("sinks", [](Departures* d) { d->sinks = false; });
+  without("bias of attention", [](Departures* d) { d->o_bias = false; });
+  without("biases of experts", [](Departures* d) { d->expert_bias = false; });
+  without("limit", [](Departures* d) { d->glu_limit = 0; });
+  without("a higher limit", [](Departures* d) { d->glu_limit = 4; });
+}
+
+class ExpertSession : public testing::TestWithParam<DType> {};
+
+TEST_P(ExpertSession, IsCutForkedAndSaved) {
+  const std::string path = mixture_in(GetParam());
   const auto model = open_model(path, cpu(2));
   std::mt19937 random(3);
   for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::int4)),
@@ -124,8 +161,8 @@ TEST(ExpertsOf, ASessionThatIsCutForkedAndSaved) {
 }
 
 // Which experts a row takes is known there alone; so are the trees, which it draws, too.
-TEST(ExpertsOf, ADeviceWhoseMemoryTheHostCannotRead) {
-  const std::string path = mixture_in(DType::int8);
+TEST_P(ExpertSession, OnADeviceWhoseMemoryTheHostCannotRead) {
+  const std::string path = mixture_in(GetParam());
   const auto here = open_model(path, cpu(1));
   const std::shared_ptr<kernels::Device> device = kernels::make_mock_device(must(kernels::make_cpu_device({})));
   const auto model = open_model(path, device);
@@ -141,6 +178,9 @@ TEST(ExpertsOf, ADeviceWhoseMemoryTheHostCannotRead) {
         EXPECT_EQ(session->statistics().drafter_failures, 0u);
       }
 }
+
+INSTANTIATE_TEST_SUITE_P(Of, ExpertSession, testing::Values(DType::int8, DType::mxfp4),
+                         [](const auto& info) { return info.param == DType::int8 ? "int8" : "mxfp4"; });
 
 size_t most_rows(const std::vector<SeenPass>& passes) {
   size_t most = 0;

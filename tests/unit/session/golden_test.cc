@@ -50,7 +50,7 @@ TEST_P(GoldenLogits, EqualTransformersInF32) {
 TEST_P(GoldenLogits, BitsDoNotDependOnChunksOrThreads) {
   const std::vector<int32_t> ids = read_golden(GetParam())["ids"];
   for (const auto dtype : {kernels::DType::f32, kernels::DType::bf16, kernels::DType::fp8, kernels::DType::int8, kernels::DType::int4,
-                           kernels::DType::q4_1}) {
+                           kernels::DType::q4_1, kernels::DType::mxfp4}) {
     const std::string path = converted(golden(GetParam()), std::string(GetParam()) + "-bits", dtype);
     const Forward one(*open_model(path, cpu(1)), ids, 1, {});
     for (const int threads : {1, 2, 3})

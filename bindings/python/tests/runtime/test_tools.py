@@ -74,7 +74,7 @@ class Tools(Case):
         dtypes = {tensor["name"]: tensor["dtype"] for tensor in aerie.inspect(again)["tensors"]}
         self.assertEqual((dtypes["embed"], dtypes["layers.0.mlp.down"]), ("bf16", "q4_1"))
         for wrong in ({"dtype": "q4_0"}, {"head_dtype": "int3"}):
-            with self.assertRaisesRegex(ValueError, "dtype: .* is none of .*q4_1, stored"):
+            with self.assertRaisesRegex(ValueError, "dtype: .* is none of .*q4_1, mxfp4, stored"):
                 aerie.convert(DEMO, again, **wrong)
         self.check_error(Code.NOT_FOUND, "/no/source", aerie.convert, "/no/source", self.folder / "x.aerie")
         with self.assertRaises(aerie.Cancelled):
