@@ -90,15 +90,20 @@ struct Add { Tensor a; Tensor b; Tensor out; float scale = 1; };
 // ---- mixtures of experts ----------------------------------------------------------------------
 
 constexpr int kMaxExperts = 1024, kMaxExpertsUsed = 32;
-// Which experts each row takes: the k of the largest logits, in descending order, ties to the lower number; and how much each counts: its
-// softmax over the k if `normed`, else over all (sums in the order of experts taken, or of all). exp is exp_own of the difference to the
-// largest logit, in f32. A row with a logit that is not finite takes experts 0 .. k-1, with weights NaN.
+// Which experts each row takes, and how much each counts. Scores are the softmax over all logits, or each logit's sigmoid. The k of the
+// largest score + choice are taken, in descending order, ties to the lower number. They count their scores; if `normed`, over the sum of
+// those of the k (of a softmax without choice that is the softmax over the k); times `scale`. Sums go in the order of experts taken, or of
+// all; exp is exp_own, of a softmax of the difference to the largest logit; all in f32. A row with a logit that is not finite takes
+// experts 0 .. k-1, with weights NaN.
 struct Route {
   Tensor logits;     // (R, experts) f32, at most kMaxExperts
   int32_t k;         // <= kMaxExpertsUsed, <= experts
   bool normed;
   int32_t* experts;  // i32 (R, k)
   Tensor weights;    // (R, k) f32
+  bool sigmoid = false;
+  Tensor choice = {};  // absent, or (1, experts) f32
+  float scale = 1;
 };
 // Linear of the expert that a row takes: out[r k + i] = w_e x[x.rows == R ? r : r k + i] with e = experts[r k + i], whose outputs are rows
 // [e N, (e + 1) N) of w, N = out.cols, a multiple of kPanel (+ row e of bias). Each output has the bits that an order of sums of its own gives it

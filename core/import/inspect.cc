@@ -34,6 +34,10 @@ Description describe(const Departures& from) {
   d.add("whole_qk_norm", from.whole_qk_norm).add("embed_scale", shortest(from.embed_scale));
   d.add("residual_scale", shortest(from.residual_scale)).add("attention_scale", shortest(from.attention_scale));
   if (from.experts > 0) d.add("experts", from.experts).add("experts_used", from.experts_used).add("norm_experts", from.norm_experts);
+  if (from.experts > 0) {
+    d.add("dense_layers", from.dense_layers).add("dense_ffn", from.dense_ffn).add("shared_ffn", from.shared_ffn).add("shared_gate", from.shared_gate);
+    d.add("expert_choice", from.expert_choice).add("sigmoid_experts", from.sigmoid_experts).add("expert_scale", shortest(from.expert_scale));
+  }
   d.add("o_bias", from.o_bias).add("sinks", from.sinks).add("expert_bias", from.expert_bias).add("glu_limit", shortest(from.glu_limit));
   d.add("windows", from.windows).add("layer_rope", from.layer_rope);
   return d;

@@ -51,7 +51,7 @@ Status Sink::weight(const std::string& name, const SourceMatrix& m) {
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {
   // A router that is rounded sends rows to other experts, and is small: it keeps its values, in f32 where bf16 does not hold them.
   const auto fits = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
-  if (name.ends_with(".mlp.router") && options_.dtype.of(DType::bf16) != DType::f32)
+  if ((name.ends_with(".mlp.router") || name.ends_with(".mlp.shared.gate")) && options_.dtype.of(DType::bf16) != DType::f32)
     d = std::all_of(values.begin(), values.end(), fits) ? DType::bf16 : DType::f32;
   data_.resize(static_cast<size_t>(kernels::data_bytes(d, Layout::panel16, rows, cols)));
   scales_.resize(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)));
@@ -140,6 +140,11 @@ void Sink::hash_departures(const Departures& d) {
   hash(text, static_cast<size_t>(n));
   if (d.experts > 0) {
     const int m = std::snprintf(text, sizeof text, " experts %d of %d norm %d", d.experts_used, d.experts, d.norm_experts);
+    hash(text, static_cast<size_t>(m));
+  }
+  if (d.dense_layers > 0 || d.shared_ffn > 0 || d.expert_choice) {
+    const int m = std::snprintf(text, sizeof text, " dense %d of %d shared %d gate %d choice %d sigmoid %d scale %.9g", d.dense_layers, d.dense_ffn,
+                                d.shared_ffn, d.shared_gate, d.expert_choice, d.sigmoid_experts, static_cast<double>(d.expert_scale));
     hash(text, static_cast<size_t>(m));
   }
   if (d.glu_limit != 0) {  // biases and sinks are tensors: known by their names

@@ -14,10 +14,12 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
                                int64_t ffn)
     : norm(plan.scratch(n, hidden)),
       qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
-      attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)),
-      gate_up(plan.scratch(n * std::max(s.experts_used, 1), 2 * ffn)),
-      act(plan.scratch(n * std::max(s.experts_used, 1), ffn)) {
+      attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)) {
+  const int64_t of_all = s.experts > 0 ? std::max(s.dense_ffn, s.shared_ffn) : ffn;
+  if (of_all > 0) gate_up = plan.scratch(n, 2 * of_all), act = plan.scratch(n, of_all);
   if (s.experts > 0) {
+    expert_gate_up = plan.scratch(n * s.experts_used, 2 * ffn);
+    expert_act = plan.scratch(n * s.experts_used, ffn);
     router_logits = plan.scratch(n, s.experts);
     expert = plan.scratch(n, s.experts_used);
     expert.dtype = kernels::DType::i32;
@@ -56,15 +58,39 @@ void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Ten
   add_scaled(plan, shape, norm, tmp, x, out);
 }
 
+// What an MLP's gates let through, (n, F): its input to `down`.
+Tensor add_gated(Plan& plan, const DecoderShape& shape, const Tensor& in, const Tensor& w, const DecoderScratch& s, bool fast) {
+  const int64_t ffn = w.rows / 2;
+  const Tensor gate_up = kernels::columns(s.gate_up, 0, 2 * ffn), act = kernels::columns(s.act, 0, ffn);
+  plan.add(kernels::Linear{in, w, {}, {}, gate_up, fast});
+  plan.add(kernels::GatedActivate{gate_up, shape.activation, act, shape.glu_limit});
+  return act;
+}
+
+// x += scale * what the expert that every row takes makes of `in`. What experts give later is working memory.
+void add_shared(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const DecoderScratch& s, const Tensor& in, const Tensor& x) {
+  Tensor act = add_gated(plan, shape, in, w.shared_gate_up, s, false);
+  if (w.shared_gate) {  // one expert of one, whose score is the sigmoid; `down` may as well come behind it
+    const Tensor logit = kernels::columns(s.router_logits, 0, 1), counts = kernels::columns(s.counts, 0, 1);
+    plan.add(kernels::Linear{in, w.shared_gate, {}, {}, logit});
+    plan.add(kernels::Route{logit, 1, false, static_cast<int32_t*>(s.expert.data), counts, true});
+    const Tensor counted = kernels::columns(s.gate_up, 0, act.cols);
+    plan.add(kernels::CombineExperts{act, counts, counted});
+    act = counted;
+  }
+  add_half(plan, shape, act, w.shared_down, {}, {}, kernels::rows(s.down, 0, x.rows), x, x, false);
+}
+
 // x += scale * norm(what the experts that each row takes make of `in`).
 void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
   auto* const chosen = static_cast<int32_t*>(s.expert.data);
   const int32_t k = shape.experts_used;
+  if (w.shared_gate_up) add_shared(plan, w, shape, s, in, x);
   plan.add(kernels::Linear{in, w.router, w.router_bias, {}, s.router_logits});
-  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, chosen, s.counts});
-  plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.gate_up, w.gate_up_bias});
-  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act, shape.glu_limit});
-  plan.add(kernels::ExpertLinear{s.act, w.down, chosen, k, s.down, w.down_bias});
+  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, chosen, s.counts, shape.sigmoid_experts, w.router_choice, shape.expert_scale});
+  plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.expert_gate_up, w.gate_up_bias});
+  plan.add(kernels::GatedActivate{s.expert_gate_up, shape.activation, s.expert_act, shape.glu_limit});
+  plan.add(kernels::ExpertLinear{s.expert_act, w.down, chosen, k, s.down, w.down_bias});
   plan.add(kernels::CombineExperts{s.down, s.counts, s.norm});
   add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
 }
@@ -108,9 +134,8 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
     mlp_in = s.norm;
   }
   if (w.router) return add_experts(plan, w, shape, s, mlp_in, out);
-  plan.add(kernels::Linear{mlp_in, w.gate_up, {}, {}, s.gate_up, rows.fast});
-  plan.add(kernels::GatedActivate{s.gate_up, shape.activation, s.act, shape.glu_limit});
-  add_half(plan, shape, s.act, w.down, {}, w.mlp_post_norm, s.norm, out, out, rows.fast);
+  const Tensor act = add_gated(plan, shape, mlp_in, w.gate_up, s, rows.fast);
+  add_half(plan, shape, act, w.down, {}, w.mlp_post_norm, s.norm, out, out, rows.fast);
 }
 
 }  // namespace aerie

@@ -26,6 +26,8 @@ struct DecoderLayer {
   kernels::Tensor mlp_post_norm;  // (1, H)
   kernels::Tensor router;     // (experts, H): gate_up and down are then those of all experts, one after the other
   kernels::Tensor router_bias, gate_up_bias, down_bias;  // (1, experts), (experts, 2F), (experts, H)
+  kernels::Tensor router_choice;                         // (1, experts): kernels::Route's
+  kernels::Tensor shared_gate_up, shared_down, shared_gate;  // of the expert that every row takes, and (1, H) what it counts
   int32_t window = 0;         // positions that a row looks at; 0: all
 };
 
@@ -36,13 +38,16 @@ struct DecoderShape {
   float attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
   float residual_scale = 1;   // of what attention and MLP add
   int32_t experts = 0, experts_used = 0;  // 0: one MLP
-  bool norm_experts = false;
+  bool norm_experts = false, sigmoid_experts = false;
+  float expert_scale = 1;
+  int32_t dense_ffn = 0, shared_ffn = 0;  // of layers without experts among others, and of what every row takes beside experts
   float glu_limit = 0;        // kernels::GatedActivate's
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
 struct DecoderScratch {
-  kernels::Tensor norm, qkv, attn, gate_up, act;  // with experts gate_up and act have a row for each that a row takes
+  kernels::Tensor norm, qkv, attn, gate_up, act;  // of an MLP that all rows go through, as wide as the widest
+  kernels::Tensor expert_gate_up, expert_act;     // a row for each expert that a row takes
   kernels::Tensor router_logits, expert, counts, down;  // of experts: i32 numbers, what each counts, what each gives
   kernels::Tensor partial;  // Attention's, for contexts of more than a span
   DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& shape, int64_t ffn);

@@ -76,7 +76,7 @@ Status Model::load(const ModelOptions& options) {
   const Departures& departures = c.departures;
   shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, departures.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
             departures.attention_scale, departures.residual_scale, departures.experts, departures.experts_used, departures.norm_experts,
-            departures.glu_limit};
+            departures.sigmoid_experts, departures.expert_scale, departures.dense_ffn, departures.shared_ffn, departures.glu_limit};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {
     AERIE_ASSIGN(*out, weights_.tensor(name));
     return {};
@@ -111,10 +111,18 @@ Status Model::load(const ModelOptions& options) {
     if (departures.sinks) AERIE_TRY(get(at + "attn.sinks", &w.sinks));
     AERIE_TRY(get(at + "attn.o", &w.o));
     if (departures.o_bias) AERIE_TRY(get(at + "attn.o.bias", &w.o_bias));
-    const std::string mlp = at + (departures.experts > 0 ? "mlp.experts." : "mlp.");
-    if (departures.experts > 0) AERIE_TRY(get(at + "mlp.router", &w.router));
+    const bool dense = departures.experts == 0 || i < departures.dense_layers;
+    const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");
+    if (!dense) AERIE_TRY(get(at + "mlp.router", &w.router));
     AERIE_TRY(get(mlp + "gate_up", &w.gate_up));
     AERIE_TRY(get(mlp + "down", &w.down));
+    if (dense) continue;
+    if (departures.expert_choice) AERIE_TRY(get(at + "mlp.router.choice", &w.router_choice));
+    if (departures.shared_ffn > 0) {
+      AERIE_TRY(get(at + "mlp.shared.gate_up", &w.shared_gate_up));
+      AERIE_TRY(get(at + "mlp.shared.down", &w.shared_down));
+    }
+    if (departures.shared_gate) AERIE_TRY(get(at + "mlp.shared.gate", &w.shared_gate));
     if (!departures.expert_bias) continue;
     AERIE_TRY(get(at + "mlp.router.bias", &w.router_bias));
     AERIE_TRY(get(mlp + "gate_up.bias", &w.gate_up_bias));

@@ -39,6 +39,12 @@ struct Departures {
   bool sinks = false;          // each head's softmax counts one score more, which has no value
   bool expert_bias = false;    // of the router and of all matrices of experts
   float glu_limit = 0;         // of gates and of what they gate (kernels::GatedActivate); 0: none
+  int32_t dense_layers = 0, dense_ffn = 0;  // the first so many layers have one MLP, of that width, and no experts
+  int32_t shared_ffn = 0;      // of an expert that every row takes besides, and that is no one of `experts`; 0: none
+  bool shared_gate = false;    // it counts a sigmoid of its own, else 1
+  bool expert_choice = false;  // experts are chosen by what they count and a number of their own
+  bool sigmoid_experts = false;  // what they count: sigmoids in place of a softmax, over their sum if norm_experts; and
+  float expert_scale = 1;        // times this
   std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
   std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
   bool operator==(const Departures&) const = default;
@@ -62,6 +68,8 @@ struct Departures {
 //   in place of these two, with experts: layers.L.mlp.router (experts, H), bf16 or f32; layers.L.mlp.experts.gate_up
 //     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F); with biases
 //     layers.L.mlp.router.bias (1, experts), layers.L.mlp.experts.gate_up.bias (experts, 2 F), layers.L.mlp.experts.down.bias (experts, H)
+//     layers.L.mlp.router.choice (1, experts), where they are chosen by more than what they count
+//     layers.L.mlp.shared.gate_up (2 shared_ffn, H), .down (H, shared_ffn), .gate (1, H), where there is a shared one and a gate of it
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
 struct LlamaConfig {

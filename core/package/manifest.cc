@@ -36,7 +36,8 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
     const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
     departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
                                        d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts,
-                                       d.o_bias, d.sinks, d.expert_bias, d.glu_limit);
+                                       d.o_bias, d.sinks, d.expert_bias, d.glu_limit, d.dense_layers, d.dense_ffn, d.shared_ffn,
+                                       d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -99,7 +100,8 @@ Status decode(const fbs::Departures& from, Departures* d) {
   if (!known(from.norms(), fbs::Norms::both)) return error(Code::unsupported, "norms: unknown to this build");
   *d = {static_cast<Departures::Norms>(from.norms()), from.gelu(), from.whole_qk_norm(), from.embed_scale(), from.residual_scale(),
         from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), from.o_bias(), from.sinks(), from.expert_bias(),
-        from.glu_limit(), {}, {}};
+        from.glu_limit(), from.dense_layers(), from.dense_ffn(), from.shared_ffn(), from.shared_gate(), from.expert_choice(),
+        from.sigmoid_experts(), from.expert_scale(), {}, {}};
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
   if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
   return {};

@@ -161,6 +161,16 @@ Status check_departures(const LlamaConfig& c) {
     AERIE_TRY(range("experts times their rows", int64_t{d.experts} * std::max(2 * c.ffn, c.hidden), 1, kMaxRows));
   }
   if (d.expert_bias && d.experts == 0) return bad("expert_bias", "without experts");
+  if (d.experts == 0 && (d.dense_layers != 0 || d.dense_ffn != 0 || d.shared_ffn != 0 || d.expert_choice))
+    return bad("dense_layers, dense_ffn, shared_ffn, expert_choice", "without experts");
+  AERIE_TRY(range("dense_layers", d.dense_layers, 0, c.layers));
+  AERIE_TRY(range("dense_ffn", d.dense_ffn, d.dense_layers > 0, d.dense_layers > 0 ? 1 << 20 : 0));
+  AERIE_TRY(range("shared_ffn", d.shared_ffn, 0, 1 << 20));
+  if (d.shared_gate && d.shared_ffn == 0) return bad("shared_gate", "without a shared expert");
+  if (d.shared_ffn > 0 && d.norms != Departures::Norms::before) return bad("shared_ffn", "with a norm behind the experts");
+  // So that who does not know of these meets a tensor that it does not expect.
+  if ((d.sigmoid_experts || d.expert_scale != 1) && !d.expert_choice) return bad("sigmoid_experts, expert_scale", "without expert_choice");
+  AERIE_TRY(real("expert_scale", d.expert_scale, 0, 1e6));
   if (d.glu_limit != 0) AERIE_TRY(real("glu_limit", d.glu_limit, 0, 1e6));
   const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
     if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));
@@ -219,7 +229,7 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 17 + 4);
+  all.reserve(static_cast<size_t>(c.layers) * 21 + 4);
   const Departures& d = c.departures;
   all.push_back({"embed", c.vocab_size, h, true});
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
@@ -238,11 +248,19 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
     if (d.sinks) all.push_back({at + "attn.sinks", 1, c.heads, false});
     all.push_back({at + "attn.o", h, heads, true});
     if (d.o_bias) all.push_back({at + "attn.o.bias", 1, h, false});
-    const int64_t mlps = std::max(d.experts, 1);
-    const std::string mlp = at + (d.experts > 0 ? "mlp.experts." : "mlp.");
-    if (d.experts > 0) all.push_back({at + "mlp.router", d.experts, h, true, true});
-    all.push_back({mlp + "gate_up", mlps * 2 * c.ffn, h, true});
-    all.push_back({mlp + "down", mlps * h, c.ffn, true});
+    const bool dense = d.experts == 0 || i < d.dense_layers;
+    const int64_t mlps = dense ? 1 : d.experts, ffn = i < d.dense_layers ? d.dense_ffn : c.ffn;
+    const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");
+    if (!dense) all.push_back({at + "mlp.router", d.experts, h, true, true});
+    all.push_back({mlp + "gate_up", mlps * 2 * ffn, h, true});
+    all.push_back({mlp + "down", mlps * h, ffn, true});
+    if (dense) continue;
+    if (d.expert_choice) all.push_back({at + "mlp.router.choice", 1, d.experts, false});
+    if (d.shared_ffn > 0) {
+      all.push_back({at + "mlp.shared.gate_up", 2 * int64_t{d.shared_ffn}, h, true});
+      all.push_back({at + "mlp.shared.down", h, d.shared_ffn, true});
+    }
+    if (d.shared_gate) all.push_back({at + "mlp.shared.gate", 1, h, true, true});
     if (!d.expert_bias) continue;
     all.push_back({at + "mlp.router.bias", 1, d.experts, false});
     all.push_back({mlp + "gate_up.bias", d.experts, 2 * c.ffn, false});

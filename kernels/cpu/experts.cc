@@ -189,8 +189,7 @@ void run(const ExpertLinear& op, int32_t task, int threads, Scratch& scratch) {
 
 int32_t tasks(const Route& op, int) { return static_cast<int32_t>((op.logits.rows + 15) / 16); }
 void run(const Route& op, int32_t task, int, Scratch&) {
-  for (int64_t r = task * 16; r < std::min<int64_t>(op.logits.rows, task * 16 + 16); ++r)
-    route_row(row(op.logits, r), op.logits.cols, op.k, op.normed, op.experts + r * op.k, row(op.weights, r));
+  for (int64_t r = task * 16; r < std::min<int64_t>(op.logits.rows, task * 16 + 16); ++r) route_row(op, r);
 }
 
 // N outputs of a row.

@@ -106,6 +106,7 @@ class Translator {
     tensor(o.logits, "logits");
     device(o.experts, o.logits.rows * o.k * 4, "experts");
     tensor(o.weights, "weights");
+    tensor(o.choice, "choice");
   }
   void operator()(ExpertLinear& o) {
     tensor(o.x, "x");

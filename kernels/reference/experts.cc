@@ -9,8 +9,7 @@
 namespace aerie::kernels::reference {
 
 void run(const Route& op) {
-  for (int64_t r = 0; r < op.logits.rows; ++r)
-    route_row(&at(op.logits, r, 0), op.logits.cols, op.k, op.normed, op.experts + r * op.k, &at(op.weights, r, 0));
+  for (int64_t r = 0; r < op.logits.rows; ++r) route_row(op, r);
 }
 
 // Row by row: so no row can meddle with another.

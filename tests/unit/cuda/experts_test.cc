@@ -17,15 +17,24 @@ struct Routes {
   bool operator==(const Routes& o) const { return experts == o.experts && same_bits(weights, o.weights); }
 };
 Routes none(int64_t rows, int32_t k) { return {Ints(static_cast<size_t>(rows * k), -7), Floats(static_cast<size_t>(rows * k), -7.0f)}; }
-Routes route(Floats logits, int64_t rows, int32_t k, bool normed) {
+struct Scores {
+  bool sigmoid = false;
+  float scale = 1;
+  Floats choice;  // empty: none
+  Route op(const Tensor& logits, int32_t k, bool normed, Routes& r) {
+    const Tensor of_choice = choice.empty() ? Tensor{} : view(choice, 1, logits.cols);
+    return {logits, k, normed, r.experts.data(), view(r.weights, logits.rows, k), sigmoid, of_choice, scale};
+  }
+};
+Routes route(Floats logits, int64_t rows, int32_t k, bool normed, Scores scores = {}) {
   Routes r = none(rows, k);
-  run_cuda(Route{view(logits, rows, static_cast<int64_t>(logits.size()) / rows), k, normed, r.experts.data(), view(r.weights, rows, k)});
+  run_cuda(scores.op(view(logits, rows, static_cast<int64_t>(logits.size()) / rows), k, normed, r));
   return r;
 }
-Routes host_routes(const Floats& logits, int64_t rows, int32_t k, bool normed) {
+Routes host_routes(Floats logits, int64_t rows, int32_t k, bool normed, Scores scores = {}) {
   Routes r = none(rows, k);
-  const int64_t n = static_cast<int64_t>(logits.size()) / rows;
-  for (int64_t i = 0; i < rows; ++i) route_row(logits.data() + i * n, n, k, normed, r.experts.data() + i * k, r.weights.data() + i * k);
+  const Route op = scores.op(view(logits, rows, static_cast<int64_t>(logits.size()) / rows), k, normed, r);
+  for (int64_t i = 0; i < rows; ++i) route_row(op, i);
   return r;
 }
 
@@ -47,6 +56,23 @@ TEST(CudaExperts, RoutesAreTheHostsBitForBit) {
       EXPECT_EQ(same, host_routes(logits, c.rows, c.k, normed)) << "all the same";
       for (int32_t i = 0; i < c.k; ++i) EXPECT_EQ(same.experts[static_cast<size_t>(i)], i);
     }
+}
+
+TEST(CudaExperts, RoutesByScoresAreTheHostsBitForBit) {
+  for (const auto& [rows, n, k] : {std::tuple<int64_t, int64_t, int32_t>{1, 1, 1}, {5, 8, 2}, {3, 32, 32}, {9, 60, 4}, {2, kMaxExperts, kMaxExpertsUsed}})
+    for (const bool normed : {false, true})
+      for (const bool sigmoid : {false, true})
+        for (const bool choice : {false, true}) {
+          SCOPED_TRACE(testing::Message() << rows << " rows, " << k << " of " << n << (normed ? ", normed" : "") << (sigmoid ? ", sigmoids" : ""));
+          Scores s{sigmoid, 2.5f, choice ? random_floats(static_cast<size_t>(n), 5, 0.2f) : Floats()};
+          Floats logits = random_floats(static_cast<size_t>(rows * n), 6, 3.0f);
+          EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s));
+          for (float& x : logits) x = std::round(x);
+          for (float& x : s.choice) x = std::round(4 * x) / 4;
+          EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s)) << "ties";
+          logits.front() = kNan;
+          EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s)) << "not a number";
+        }
 }
 
 TEST(CudaExperts, RowsThatAreNotFiniteTakeTheFirstExperts) {

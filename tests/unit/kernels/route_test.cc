@@ -94,6 +94,69 @@ TEST(Route, OddLogits) {
   }
 }
 
+// By scores: ops.h, word for word again.
+struct Scored {
+  bool sigmoid, normed;
+  float scale;
+  Floats choice;  // empty: none
+};
+void expect_scored(const Floats& logits, const Scored& s, int32_t k, const int32_t* experts, const float* weights) {
+  const size_t n = logits.size();
+  Floats scores(n), keys(n);
+  const float top = *std::max_element(logits.begin(), logits.end());
+  float sum = 0;
+  for (size_t e = 0; e < n; ++e) sum += exp_own(logits[e] - top);
+  for (size_t e = 0; e < n; ++e) {
+    scores[e] = s.sigmoid ? 1 / (1 + exp_own(-logits[e])) : exp_own(logits[e] - top) / sum;
+    keys[e] = s.choice.empty() ? scores[e] : scores[e] + s.choice[e];
+  }
+  Ints order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)]; });
+  float taken = 0;
+  for (int32_t i = 0; i < k; ++i) taken += scores[static_cast<size_t>(order[static_cast<size_t>(i)])];
+  for (int32_t i = 0; i < k; ++i) {
+    ASSERT_EQ(experts[i], order[static_cast<size_t>(i)]) << i;
+    const float score = scores[static_cast<size_t>(experts[i])];
+    ASSERT_EQ(weights[i], (s.normed ? score / (taken + 1e-20f) : score) * s.scale) << i;
+  }
+}
+
+TEST(Route, TakesTheLargestScoresAndChoices) {
+  constexpr int64_t rows = 7;
+  for (const auto& [n, k] : {std::pair<int64_t, int32_t>{1, 1}, {8, 2}, {7, 7}, {128, 8}, {1024, 32}})
+    for (const Scored& kind : {Scored{true, false, 1, {}}, {true, true, 2.5f, random_floats(static_cast<size_t>(n), 41, 0.3f)},
+                               {false, true, 1, random_floats(static_cast<size_t>(n), 42, 0.1f)}, {false, false, 0.5f, Floats(static_cast<size_t>(n), 3.0f)}})
+      for (const bool coarse : {false, true}) {
+        SCOPED_TRACE(testing::Message() << k << " of " << n << (kind.sigmoid ? " sigmoids" : "") << (coarse ? " with ties" : ""));
+        Scored s = kind;
+        Floats logits = random_floats(static_cast<size_t>(rows * n), 43, 2.0f), weights(static_cast<size_t>(rows * k));
+        if (coarse) {
+          for (float& v : logits) v = std::round(v);
+          for (float& v : s.choice) v = std::round(v);
+        }
+        Ints experts(static_cast<size_t>(rows * k));
+        const Tensor choice = s.choice.empty() ? Tensor{} : view(s.choice, 1, n);
+        run_cpu(Route{view(logits, rows, n), k, s.normed, experts.data(), view(weights, rows, k), s.sigmoid, choice, s.scale});
+        for (int64_t r = 0; r < rows; ++r)
+          expect_scored(Floats(logits.begin() + r * n, logits.begin() + (r + 1) * n), s, k, experts.data() + r * k, weights.data() + r * k);
+      }
+}
+
+// A gate of one expert is a sigmoid; sigmoids of nothing but zero do not divide by it; what is no number is told as everywhere.
+TEST(Route, OddScores) {
+  Floats logits = {-300, 0.5f, std::numeric_limits<float>::quiet_NaN()}, weights(3);
+  Ints experts(3);
+  run_cpu(Route{view(logits, 3, 1), 1, false, experts.data(), view(weights, 3, 1), true});
+  EXPECT_EQ(weights[0], 0.0f);
+  EXPECT_EQ(weights[1], 1 / (1 + exp_own(-0.5f)));
+  EXPECT_TRUE(std::isnan(weights[2]));
+  Floats none(4, -200.0f);
+  run_cpu(Route{view(none, 1, 4), 2, true, experts.data(), view(weights, 1, 2), true});
+  EXPECT_EQ(weights[0], 0.0f);
+  EXPECT_EQ(weights[1], 0.0f);
+}
+
 // ---- CombineExperts -----------------------------------------------------------------------------------
 
 TEST(CombineExperts, AddsProductsInTheirOrder) {
