@@ -23,6 +23,9 @@ Status gguf_gpt_oss(const GgufSource& g, SourceModel* m) {
   float local = rope.theta;
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local, rope.theta));
   if (local != rope.theta) return g.unsupported(g.arch + "rope.freq_base_swa: is not rope.freq_base");
+  int32_t experts = 0;
+  AERIE_TRY(g.file.integer(g.arch + "expert_count", &experts));
+  if (experts < 1) return g.bad(g.arch + "expert_count: " + std::to_string(experts));
   m->names = &kGgufGptOssNames;
   Departures& d = m->config.departures;
   d.sinks = d.expert_bias = true;

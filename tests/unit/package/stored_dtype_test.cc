@@ -183,7 +183,7 @@ TEST(StoredDType, OfAPackageLeavesEveryByte) {
 }
 
 TEST(StoredDType, OfWhatBecomesOneMatrixIsTheFinest) {
-  const DType order[] = {DType::f32, DType::bf16, DType::int8, DType::q4_1, DType::int4};
+  const DType order[] = {DType::f32, DType::bf16, DType::int8, DType::q4_1, DType::int4, DType::mxfp4};
   for (size_t a = 0; a < std::size(order); ++a)
     for (size_t b = 0; b < std::size(order); ++b) EXPECT_EQ(finer(order[a], order[b]), order[std::min(a, b)]) << a << " " << b;
 }
