@@ -19,7 +19,7 @@ bool apart(const TensorTaker& take, const std::string& layer, const ExpertNames&
 
 int64_t expert_steps(const TensorTaker& take, const DecoderNames& names, const LlamaConfig& c) {
   const std::string first = names.layers + std::string("0.");
-  return 1 + (apart(take, first, expert_names(take, first, names)) ? 2 * c.departures.experts : 2);
+  return 1 + (apart(take, first, expert_names(take, first, names)) ? 2 * c.departures.experts : 2) + (c.departures.expert_bias ? 3 : 0);
 }
 
 Status LayerImport::experts(const std::string& from, const std::string& to, const LlamaConfig& c) {
@@ -27,16 +27,41 @@ Status LayerImport::experts(const std::string& from, const std::string& to, cons
   const int64_t n = c.departures.experts, h = c.hidden;
   const bool each = apart(taker_, from, e);
   AERIE_TRY(weight(to + "mlp.router", from + e.router + ".weight", n, h));
+  if (c.departures.expert_bias) AERIE_TRY(expert_biases(from, to, c));
   {
     AERIE_ASSIGN(const SourceMatrix all, each ? each_experts(from + e.each, {{e.gate, c.ffn}, {e.up, c.ffn}}, n, h) : gate_ups(from, e, c));
     AERIE_TRY(sink_.weight(to + "mlp.experts.gate_up", all));
   }
-  AERIE_ASSIGN(const SourceMatrix all, each ? each_experts(from + e.each, {{e.down, h}}, n, c.ffn) : all_experts(from + e.downs, n, h, c.ffn));
+  AERIE_ASSIGN(const SourceMatrix all, each       ? each_experts(from + e.each, {{e.down, h}}, n, c.ffn)
+                                       : e.turned ? turned_experts(from + e.downs, n, h, c.ffn, false)
+                                                  : all_experts(from + e.downs, n, h, c.ffn));
   return sink_.weight(to + "mlp.experts.down", all);
+}
+
+Status LayerImport::expert_biases(const std::string& from, const std::string& to, const LlamaConfig& c) {
+  const ExpertNames& e = expert_names(taker_, from, names_);
+  const int64_t n = c.departures.experts, f = c.ffn;
+  AERIE_TRY(vector(to + "mlp.router.bias", from + e.router + ".bias", n));
+  AERIE_TRY(step());
+  std::vector<float> all;
+  const bool joined = *e.gate_up_biases;
+  for (const int64_t side : {0, 1}) {
+    if (joined && side == 1) continue;
+    AERIE_ASSIGN(const auto part, taker_.take(from + (joined ? e.gate_up_biases : side ? e.up_biases : e.gate_biases), {n, joined ? 2 * f : f}));
+    all.resize(static_cast<size_t>(2 * n * f));
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t r = 0; r < (joined ? 2 * f : f); ++r)
+        all[static_cast<size_t>(2 * i * f + (joined ? row_apart(r, f) : side * f + r))] = part[static_cast<size_t>(i * (joined ? 2 * f : f) + r)];
+  }
+  AERIE_TRY(sink_.vector(to + "mlp.experts.gate_up.bias", all, n));
+  AERIE_TRY(step());
+  AERIE_ASSIGN(const auto downs, taker_.take(from + e.down_biases, {n, c.hidden}));
+  return sink_.vector(to + "mlp.experts.down.bias", downs, n);
 }
 
 Result<SourceMatrix> LayerImport::gate_ups(const std::string& from, const ExpertNames& e, const LlamaConfig& c) {
   const int64_t n = c.departures.experts, f = c.ffn, h = c.hidden;
+  if (e.turned) return turned_experts(from + e.gate_ups, n, 2 * f, h, true);
   if (*e.gate_ups) return all_experts(from + e.gate_ups, n, 2 * f, h);
   AERIE_TRY(step());
   SourceMatrix all = no_rows(h);

@@ -87,6 +87,7 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   const GgufSource keys{*file, family->architecture + std::string("."), take};
   AERIE_TRY(refuse_other_models(keys, *family));
   AERIE_TRY(read_sizes(*file, keys.arch, &m.config));
+  AERIE_ASSIGN(m.config.departures.o_bias, has_output_bias(*file, kGgufNames));
   AERIE_TRY(family->read(keys, &m));
   AERIE_TRY(read_gguf_experts(keys, *family, &m));
   AERIE_TRY(settle(keys.arch + "context_length", &m).at(file->name()));

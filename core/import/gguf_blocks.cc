@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/import/mxfp4_step.h"
 #include "kernels/narrow_floats.h"
 
 namespace aerie {
@@ -64,6 +65,16 @@ void q5_1(const uint8_t* p, int64_t n, float* out) {
     }
   }
 }
+// MXFP4: the scale, and E2M1 numbers.
+void mxfp4(const uint8_t* p, int64_t n, float* out) {
+  for (; n > 0; --n, p += 17, out += 32) {
+    const float d = mxfp4_half(p[0]);
+    for (int i = 0; i < 16; ++i) {
+      out[i] = d * kMxfp4Halves[p[1 + i] & 15];
+      out[i + 16] = d * kMxfp4Halves[p[1 + i] >> 4];
+    }
+  }
+}
 
 // Blocks of 256: eight groups of 32, each with a scale and a least value of six bits, packed into twelve bytes.
 struct Group {
@@ -120,7 +131,7 @@ constexpr GgufType kTypes[] = {
     {18, "IQ3_XXS", 256, 98, nullptr}, {19, "IQ1_S", 256, 50, nullptr}, {20, "IQ4_NL", 32, 18, nullptr}, {21, "IQ3_S", 256, 110, nullptr},
     {22, "IQ2_S", 256, 82, nullptr}, {23, "IQ4_XS", 256, 136, nullptr}, {24, "I8", 1, 1, nullptr}, {25, "I16", 1, 2, nullptr},
     {26, "I32", 1, 4, nullptr}, {27, "I64", 1, 8, nullptr}, {28, "F64", 1, 8, nullptr}, {29, "IQ1_M", 256, 56, nullptr},
-    {34, "TQ1_0", 256, 54, nullptr}, {35, "TQ2_0", 256, 66, nullptr}, {39, "MXFP4", 32, 17, nullptr},
+    {34, "TQ1_0", 256, 54, nullptr}, {35, "TQ2_0", 256, 66, nullptr}, {39, "MXFP4", 32, 17, mxfp4, DType::mxfp4},
 };
 
 }  // namespace

@@ -5,10 +5,7 @@
 
 namespace aerie {
 
-namespace {
-
-// Rotary positions that theta and a scaling say all of.
-Status plain_rope(const GgufSource& g, SourceModel* m, SourceRope* rope) {
+Status plain_gguf_rope(const GgufSource& g, SourceModel* m, SourceRope* rope) {
   AERIE_TRY(read_gguf_rope(g, *m, rope));
   const int32_t head_dim = m->config.head_dim;
   if (!rope->divisors.empty()) return g.unsupported("tensor rope_factors_long.weight: is read of phi3 alone");
@@ -19,14 +16,7 @@ Status plain_rope(const GgufSource& g, SourceModel* m, SourceRope* rope) {
   return {};
 }
 
-// How many positions layers with a window look at; 0: there are none.
-Status read_window(const GgufSource& g, int32_t fallback, int32_t* window) {
-  AERIE_TRY(g.file.integer(g.arch + "attention.sliding_window", window, fallback));
-  return *window >= 0 ? Status() : g.bad(g.arch + "attention.sliding_window: " + std::to_string(*window));
-}
-
-// Which layers have it: a list, or every layer but the last of so many.
-Result<std::vector<bool>> read_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m) {
+Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m) {
   const std::string key = g.arch + "attention.sliding_window_pattern";
   const int32_t layers = m.config.layers;
   if (g.file.is_list(key)) {
@@ -42,9 +32,17 @@ Result<std::vector<bool>> read_pattern(const GgufSource& g, int32_t fallback, co
   return sliding;
 }
 
+namespace {
+
+// How many positions layers with a window look at; 0: there are none.
+Status read_window(const GgufSource& g, int32_t fallback, int32_t* window) {
+  AERIE_TRY(g.file.integer(g.arch + "attention.sliding_window", window, fallback));
+  return *window >= 0 ? Status() : g.bad(g.arch + "attention.sliding_window: " + std::to_string(*window));
+}
+
 Status llama(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   int32_t window = 0;
   AERIE_TRY(read_window(g, 0, &window));
   if (window > 0 && window < m->config.max_context)
@@ -72,7 +70,7 @@ Status phi3(const GgufSource& g, SourceModel* m) {
 
 Status granite(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   bool positions = true;  // what it is called is another thing
   AERIE_TRY(g.file.boolean(g.arch + "rope.scaling.finetuned", &positions, true));
   if (!positions) return g.unsupported(g.arch + "rope.scaling.finetuned: false, no rotary positions");
@@ -94,7 +92,7 @@ Status olmoe(const GgufSource& g, SourceModel* m) {
 // Every fourth layer has no positions at all (NoPE), which no key says.
 Status smollm3(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   std::vector<bool> turns;
   for (int32_t i = 1; i <= m->config.layers; ++i) turns.push_back(i % 4 != 0);
   list_turning(rope, turns, m);
@@ -104,13 +102,13 @@ Status smollm3(const GgufSource& g, SourceModel* m) {
 // OLMo 3 is one that has windows: without the scaling of the other layers.
 Status olmo2(const GgufSource& g, SourceModel* m) {
   SourceRope rope, local;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   m->config.qk_norm = m->config.departures.whole_qk_norm = true;
   m->config.departures.norms = Departures::Norms::after;
   int32_t window = 0;
   AERIE_TRY(read_window(g, 0, &window));
   if (window == 0) return {};
-  AERIE_ASSIGN(const auto sliding, read_pattern(g, 4, *m));
+  AERIE_ASSIGN(const auto sliding, read_gguf_pattern(g, 4, *m));
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local.theta, rope.theta));
   list_ropes({&rope, &local}, {sliding.begin(), sliding.end()}, m);
   set_windows(sliding, window, m);
@@ -120,13 +118,13 @@ Status olmo2(const GgufSource& g, SourceModel* m) {
 // Layers that see everything have no positions, where others have windows. llama.cpp knows the one size that has them by its layers.
 Status exaone4(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   m->config.qk_norm = true;
   m->config.departures.norms = Departures::Norms::after;
   int32_t window = 0;
   AERIE_TRY(read_window(g, m->config.layers == 64 ? 4096 : 0, &window));
   if (window == 0) return {};
-  AERIE_ASSIGN(const auto sliding, read_pattern(g, 4, *m));
+  AERIE_ASSIGN(const auto sliding, read_gguf_pattern(g, 4, *m));
   list_turning(rope, sliding, m);
   set_windows(sliding, window, m);
   return {};
@@ -136,7 +134,7 @@ Status exaone4(const GgufSource& g, SourceModel* m) {
 Status gemma3(const GgufSource& g, SourceModel* m) {
   LlamaConfig& c = m->config;
   SourceRope rope, local;
-  AERIE_TRY(plain_rope(g, m, &rope));
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
   c.qk_norm = true;
   c.departures.norms = Departures::Norms::both;
   c.departures.gelu = true;
@@ -146,7 +144,7 @@ Status gemma3(const GgufSource& g, SourceModel* m) {
   int32_t window = 0;
   AERIE_TRY(read_window(g, 0, &window));
   if (window == 0) return {};
-  AERIE_ASSIGN(const auto sliding, read_pattern(g, 6, *m));
+  AERIE_ASSIGN(const auto sliding, read_gguf_pattern(g, 6, *m));
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local.theta, 10000));
   list_ropes({&rope, &local}, {sliding.begin(), sliding.end()}, m);
   set_windows(sliding, window, m);
@@ -165,6 +163,7 @@ const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"olmo2", false, olmo2},
                                     {"olmoe", false, olmoe, Experts::as_they_are},
                                     {"exaone4", false, exaone4},
+                                    {"gpt-oss", false, gguf_gpt_oss, Experts::normed},
                                     {"gemma3", false, gemma3}};
 
 }  // namespace

@@ -27,6 +27,13 @@ struct GgufFamily {
 // Code::unsupported, by name, for those that are not read.
 Result<const GgufFamily*> gguf_family_of(const GgufFile& file);
 
+// gguf_family.cc. Rotary positions that theta and a scaling say all of; of `m`, too.
+Status plain_gguf_rope(const GgufSource& g, SourceModel* m, SourceRope* rope);
+// Which layers have a window: a list, or every layer but the last of so many.
+Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m);
+// gguf_gpt_oss.cc
+Status gguf_gpt_oss(const GgufSource& g, SourceModel* m);
+
 // gguf_rope.cc. Rotary positions of layers without a window; not yet those of `m`.
 Status read_gguf_rope(const GgufSource& s, const SourceModel& m, SourceRope* rope);
 

@@ -178,7 +178,7 @@ Result<std::vector<float>> GgufFile::read(const std::string& tensor) const {
   const Located& at = located_.at(tensor);
   if (!at.type->read)
     return error(Code::unsupported, path_ + ": tensor " + tensor + ": type " + at.type->name +
-                                        " (F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1 and Q4_0 are read)");
+                                        " (F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1, Q4_0 and MXFP4 are read)");
   const int64_t n = tensors_.at(tensor).elements();
   std::vector<float> out(static_cast<size_t>(n));
   at.type->read(at.data, n / at.type->elements, out.data());

@@ -21,7 +21,7 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
   static const struct {
     const char *key, *of;
   } set[] = {{"attention_multiplier", "granite"}, {"attn_logit_softcapping", ""}, {"final_logit_softcapping", ""},
-             {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"quantization_config", ""}};
+             {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"quantization_config", "gpt_oss"}};
   for (const auto& s : set)
     if (j.has(s.key) && (!*s.of || !family.starts_with(s.of))) return unsupported_key(s.key, "is set");
   return {};
@@ -52,6 +52,7 @@ Status read_layer_config(const ConfigReader& j, LlamaConfig* c) {
   SourceRope rope;
   AERIE_TRY(read_rope(j, nullptr, c->max_context, 0, &rope));
   if (!rope.plain()) return unsupported_key("rope_scaling", "partial_rotary_factor, or longrope");
+  if (!rope.whole_waves) return unsupported_key("rope_scaling", "truncate: false");
   c->rope_theta = rope.theta;
   c->rope_scaling = rope.scaling;
   if (rope.context > 0) c->max_context = rope.context;
@@ -75,6 +76,7 @@ Status in_its_words(const Status& s) {
                {"residual_scale", "residual_multiplier"},
                {"attention_scale", "attention_multiplier"},
                {"windows", "sliding_window"},
+               {"glu_limit", "swiglu_limit"},
                {"tap_layers", "aerie_tap_layers"}};
   const std::string& message = s.message();
   for (const auto& n : names)

@@ -17,17 +17,18 @@ Result<const char*> count_key(const ConfigReader& j) {
   return own;
 }
 
-Status read_experts(const ConfigReader& j, int32_t experts, int32_t used, bool normed, const DecoderNames& names, SourceModel* m) {
+}  // namespace
+
+Status read_experts(const ConfigReader& j, int32_t experts, int32_t used, bool normed, const DecoderNames& names, SourceModel* m,
+                    const char* used_key) {
   Departures& d = m->config.departures;
   AERIE_ASSIGN(const char* const key, count_key(j));
   AERIE_TRY(j.integer(key, &d.experts, experts));
-  AERIE_TRY(j.integer("num_experts_per_tok", &d.experts_used, used));
+  AERIE_TRY(j.integer(used_key, &d.experts_used, used));
   d.norm_experts = normed;
   m->names = &names;
-  return check_experts(key, "num_experts_per_tok", d);
+  return check_experts(key, used_key, d);
 }
-
-}  // namespace
 
 Status read_mixtral(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;

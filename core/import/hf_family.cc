@@ -45,13 +45,9 @@ Status read_granite(const ConfigReader& j, SourceModel* m) {
   return {};
 }
 
-namespace {
-
-// Which layers look at a window: by layer_types, where the file has them, else as fn(layer) says.
-template <class Fn>
-Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceModel& m, Fn&& fn) {
+Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceModel& m, const std::function<bool(int32_t)>& usual) {
   std::vector<bool> sliding;
-  for (int32_t i = 0; i < m.config.layers; ++i) sliding.push_back(fn(i));
+  for (int32_t i = 0; i < m.config.layers; ++i) sliding.push_back(usual(i));
   if (!j.has("layer_types")) return sliding;
   const json& types = j.at("layer_types");
   if (!types.is_array() || types.size() != sliding.size())
@@ -62,6 +58,8 @@ Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceMode
   }
   return sliding;
 }
+
+namespace {
 
 Status read_llama(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
@@ -238,6 +236,7 @@ const Family kFamilies[] = {
     {"qwen3_moe", {.kv_heads = 4, .context = 32768}, read_qwen3_moe},
     {"olmoe", {.context = 4096, .eps = 1e-5f}, read_olmoe},
     {"granitemoe", {}, read_granitemoe},
+    {"gpt_oss", {64, 8, 64, 201088, 131072, 1e-5f}, read_gpt_oss},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
 };

@@ -1,6 +1,8 @@
 // What a model_type of Hugging Face's computes otherwise than Llama.
 #pragma once
 
+#include <functional>
+
 #include "core/import/hf_config.h"
 
 namespace aerie {
@@ -21,15 +23,21 @@ struct Family {
 
 // Rotary positions that all layers share, and that theta and a scaling say all of.
 Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000);
+// Which layers look at a window: by layer_types, where the file has them, else as usual(layer) says.
+Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceModel& m, const std::function<bool(int32_t)>& usual);
 // Layers for which `sliding` is true look at config.json's sliding_window, at `fallback` where it has none.
 Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m);
 Status read_granite(const ConfigReader& j, SourceModel* m);
 
 // hf_experts.cc: families with a mixture of experts.
+// How many there are and, under `used_key`, how many a row takes, else these.
+Status read_experts(const ConfigReader& j, int32_t experts, int32_t used, bool normed, const DecoderNames& names, SourceModel* m,
+                    const char* used_key = "num_experts_per_tok");
 Status read_mixtral(const ConfigReader& j, SourceModel* m);
 Status read_qwen3_moe(const ConfigReader& j, SourceModel* m);
 Status read_olmoe(const ConfigReader& j, SourceModel* m);
 Status read_granitemoe(const ConfigReader& j, SourceModel* m);
+Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
 
 // Code::unsupported, by name, for those that are not read.
 Result<const Family*> family_of(const ConfigReader& j);

@@ -14,9 +14,7 @@ namespace {
 // A model that YaRN lengthens reads all of the longer context, whatever max_position_embeddings says.
 Status read_yarn(const ConfigReader& r, int32_t reads, SourceRope* rope) {
   RopeScaling& s = rope->scaling;
-  bool truncate = true;
-  AERIE_TRY(r.boolean("truncate", &truncate, true));
-  if (!truncate) return unsupported_key("truncate", "false");
+  AERIE_TRY(r.boolean("truncate", &rope->whole_waves, true));
   AERIE_TRY(r.number("beta_slow", &s.low_freq_factor, 1));
   AERIE_TRY(r.number("beta_fast", &s.high_freq_factor, 32));
   AERIE_TRY(r.integer("original_max_position_embeddings", &s.original_context, reads));

@@ -47,6 +47,15 @@ Status LayerImport::vector(const std::string& to, const std::string& from, int64
   return sink_.vector(to, values);
 }
 
+// One that is zero changes nothing: the model is the one without. A drafter's head has none.
+Status LayerImport::output_bias(const std::string& from, const std::string& to, const LlamaConfig& c) {
+  if (c.departures.o_bias) return vector(to + "attn.o.bias", from, c.hidden);
+  if (!taker_.has(from)) return {};
+  AERIE_ASSIGN(const auto values, taker_.take(from, {c.hidden}));
+  if (std::all_of(values.begin(), values.end(), [](float v) { return v == 0; })) return {};
+  return error(Code::unsupported, options_.source + ": tensor " + from + ": an output bias that is not zero");
+}
+
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
   const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   const DecoderNames& n = names_;
@@ -59,19 +68,15 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   if (c.qkv_bias) {
     AERIE_ASSIGN(const auto bias, join_biases(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}));
     AERIE_TRY(sink_.vector(to + "attn.qkv.bias", bias));
-    // Llama's attention_bias gives o_proj one, too. There is no op for it, and a zero one changes nothing.
-    if (const std::string o_bias = from + n.o + ".bias"; taker_.has(o_bias)) {
-      AERIE_ASSIGN(const auto values, taker_.take(o_bias, {h}));
-      if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; }))
-        return error(Code::unsupported, options_.source + ": tensor " + o_bias + ": an output bias that is not zero");
-    }
   }
   if (c.qk_norm) {
     const bool whole = c.departures.whole_qk_norm;
     AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", whole ? q : c.head_dim));
     AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
   }
+  if (c.departures.sinks) AERIE_TRY(vector(to + "attn.sinks", from + n.sinks, c.heads));
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
+  AERIE_TRY(output_bias(from + n.o + ".bias", to, c));
   using Norms = Departures::Norms;
   if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   if (c.departures.norms != Norms::before) {
@@ -88,15 +93,25 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   return weight(to + "mlp.down", from + n.down + ".weight", h, f);
 }
 
+Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& names) {
+  for (const auto& [name, tensor] : source.tensors()) {
+    if (!name.starts_with(names.layers) || !name.ends_with('.' + std::string(names.o) + ".bias")) continue;
+    AERIE_ASSIGN(const auto values, source.read(name));
+    if (std::any_of(values.begin(), values.end(), [](float v) { return v != 0; })) return true;
+  }
+  return false;
+}
+
 Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, const DecoderNames& names, bool tied, LlamaConfig* c) {
   const std::string embed_name = names.embed + std::string(".weight"), head_name = names.lm_head + std::string(".weight");
   c->tied = !take.has(head_name);
   if (c->tied && !tied)
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
-  const int64_t of_experts = c->departures.experts > 0 ? expert_steps(take, names, *c) - 2 : 0;  // in place of gate_up and down
-  LayerImport import(o, sink, take,
-                     c->layers * ((c->qk_norm ? 9 : 7) + (c->departures.norms == Departures::Norms::both ? 2 : 0) + of_experts) + 3, names);
+  const Departures& d = c->departures;
+  const int64_t of_experts = d.experts > 0 ? expert_steps(take, names, *c) - 2 : 0;  // in place of gate_up and down
+  const int64_t of_layer = (c->qk_norm ? 9 : 7) + (d.norms == Departures::Norms::both ? 2 : 0) + (d.sinks ? 1 : 0) + (d.o_bias ? 1 : 0);
+  LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + 3, names);
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later

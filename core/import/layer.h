@@ -16,6 +16,9 @@ struct ExpertNames {
   const char *each, *gate, *up, *down;  // empty where no file has them so
   const char *gate_ups, *gates, *ups, *downs;
   const ExpertNames* other = nullptr;   // where there is a router of its name
+  // gpt-oss: (experts, columns, rows), or MXFP4 in two tensors; gates and what they gate take turns in gate_ups (turned_experts.cc).
+  bool turned = false;
+  const char *gate_up_biases = "", *gate_biases = "", *up_biases = "", *down_biases = "";  // whole names; (experts, rows)
 };
 // Mixtral's and Granite's under these names have other ones in the memory of transformers 5, which writes them if it is told to.
 inline constexpr ExpertNames kHuggingFaceExperts{
@@ -27,8 +30,12 @@ inline constexpr ExpertNames kGraniteExpertsInMemory{
 inline constexpr ExpertNames kGraniteExperts{
     "block_sparse_moe.router.layer", "", "", "", "", "block_sparse_moe.input_linear.weight", "", "", "block_sparse_moe.output_linear.weight",
     &kGraniteExpertsInMemory};
+inline constexpr ExpertNames kGptOssExperts{
+    "mlp.router", "", "", "", "", "mlp.experts.gate_up_proj", "", "", "mlp.experts.down_proj", nullptr, true,
+    "mlp.experts.gate_up_proj_bias", "", "", "mlp.experts.down_proj_bias"};
 inline constexpr ExpertNames kGgufExperts{
-    "ffn_gate_inp", "", "", "", "", "", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
+    "ffn_gate_inp", "", "", "", "", "", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight", nullptr, false,
+    "", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"};
 
 // Without .weight and .bias.
 struct DecoderNames {
@@ -37,9 +44,11 @@ struct DecoderNames {
   const char *attn_post_norm, *mlp_post_norm;  // of what a half adds
   const char *qkv, *gate_up;                   // where they are one tensor
   const ExpertNames* experts = nullptr;        // of models that may have them
+  const char* sinks = "";                      // whole
 };
-constexpr DecoderNames with_experts(DecoderNames names, const ExpertNames* experts) {
+constexpr DecoderNames with_experts(DecoderNames names, const ExpertNames* experts, const char* sinks = "") {
   names.experts = experts;
+  names.sinks = sinks;
   return names;
 }
 inline constexpr DecoderNames kHuggingFaceNames{
@@ -54,7 +63,8 @@ inline constexpr DecoderNames kHuggingFacePostNormNames{
     "mlp.gate_up_proj"};
 inline constexpr DecoderNames kGgufNames{
     "token_embd", "output_norm", "output", "blk.", "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate",
-    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm", "attn_qkv", "ffn_up", &kGgufExperts};
+    "ffn_up", "ffn_down", "attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm", "attn_qkv", "ffn_up", &kGgufExperts,
+    "attn_sinks.weight"};
 
 class LayerImport {
  public:
@@ -84,8 +94,13 @@ class LayerImport {
   Result<SourceMatrix> gate_ups(const std::string& from, const ExpertNames& e, const LlamaConfig& c);
   Result<SourceMatrix> each_experts(const std::string& each, std::initializer_list<Part> parts, int64_t experts, int64_t cols);
   Result<SourceMatrix> all_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols);
+  Status expert_biases(const std::string& from, const std::string& to, const LlamaConfig& c);
+  // turned_experts.cc. `pairs`: rows of gates and of what they gate take turns.
+  Result<SourceMatrix> turned_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols, bool pairs);
+  Result<SourceMatrix> mxfp4_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols, bool pairs);
   // Their biases, joined.
   Result<std::vector<float>> join_biases(const std::string& from, std::initializer_list<Part> parts);
+  Status output_bias(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status step();
 
   const ConvertOptions& options_;
@@ -94,6 +109,12 @@ class LayerImport {
   const DecoderNames& names_;
   uint64_t steps_, done_ = 0;
 };
+
+// Whether what attention gives has a bias that is not zero, in any layer.
+Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& names);
+
+// Row of [gates; what they gate] that is row i where these take turns; 2 f rows.
+constexpr int64_t row_apart(int64_t i, int64_t f) { return i % 2 * f + i / 2; }
 
 // Steps that a layer's experts and their router are.
 int64_t expert_steps(const TensorTaker& taker, const DecoderNames& names, const LlamaConfig& c);

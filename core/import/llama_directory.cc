@@ -119,6 +119,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   SourceModel m;
   m.wanted = o.context;
   LlamaConfig& c = m.config;
+  AERIE_ASSIGN(c.departures.o_bias, has_output_bias(*file, kHuggingFaceNames));
   const ConfigReader config(document.root(), {"text_config"});
   AERIE_TRY(read_model_config(config, &m).at(config_path));
   for (const std::string& note : m.notes) sink.warn(config_path + ": " + note);

@@ -70,6 +70,13 @@ class SafetensorsSource final : public TensorSource {
     return out;
   }
 
+  Result<std::span<const uint8_t>> bytes(const std::string& tensor) const override {
+    const Located& at = located_.at(tensor);
+    if (std::string_view(at.format->name) != "U8")
+      return error(Code::unsupported, name_ + ": tensor " + tensor + ": dtype " + at.format->name + " (U8 is needed)");
+    return files_[at.file]->bytes().subspan(at.begin, static_cast<size_t>(tensors_.at(tensor).elements()));
+  }
+
   Result<std::vector<float>> read(const std::string& tensor) const override {
     const Located& at = located_.at(tensor);
     const uint8_t* data = files_[at.file]->bytes().data() + at.begin;

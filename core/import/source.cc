@@ -19,6 +19,7 @@ class WithoutPrefix final : public TensorSource {
   const std::map<std::string, SourceTensor>& tensors() const override { return tensors_; }
   Result<std::vector<float>> read(const std::string& t) const override { return source_->read(names_.at(t)); }
   Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_->read_integers(names_.at(t)); }
+  Result<std::span<const uint8_t>> bytes(const std::string& t) const override { return source_->bytes(names_.at(t)); }
 
  private:
   std::unique_ptr<TensorSource> source_;
@@ -37,6 +38,7 @@ class Changed final : public TensorSource {
     return values;
   }
   Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_.read_integers(t); }
+  Result<std::span<const uint8_t>> bytes(const std::string& t) const override { return source_.bytes(t); }
 
  private:
   const TensorSource& source_;
@@ -50,6 +52,10 @@ std::string to_string(const std::vector<int64_t>& shape) {
 }
 
 }  // namespace
+
+Result<std::span<const uint8_t>> TensorSource::bytes(const std::string& tensor) const {
+  return error(Code::unsupported, name() + ": tensor " + tensor + ": bytes (U8) are needed");
+}
 
 kernels::DType finer(kernels::DType a, kernels::DType b) {
   constexpr auto bytes = [](kernels::DType t) {
@@ -101,6 +107,11 @@ Result<SourceMatrix> TensorTaker::take_matrices(const std::string& name, int64_t
 Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {
   AERIE_TRY(take_shape(name, shape));
   return source_.read_integers(name);
+}
+
+Result<std::span<const uint8_t>> TensorTaker::take_bytes(const std::string& name, const std::vector<int64_t>& shape) {
+  AERIE_TRY(take_shape(name, shape));
+  return source_.bytes(name);
 }
 
 Status TensorTaker::nothing_left() const {

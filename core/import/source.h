@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ class TensorSource {
   virtual Result<std::vector<float>> read(const std::string& tensor) const = 0;
   // Integers and booleans.
   virtual Result<std::vector<int64_t>> read_integers(const std::string& tensor) const = 0;
+  // What it is a byte of each element of, where the source lies.
+  virtual Result<std::span<const uint8_t>> bytes(const std::string& tensor) const;
 };
 
 // A .safetensors file; or in a directory model.safetensors, the shards of model.safetensors.index.json, or
@@ -71,6 +74,7 @@ class TensorTaker {
   // So many matrices in one tensor, one after the other.
   Result<SourceMatrix> take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols);
   Result<std::vector<int64_t>> take_integers(const std::string& name, const std::vector<int64_t>& shape);
+  Result<std::span<const uint8_t>> take_bytes(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>
   void ignore_if(F&& f) {
     std::erase_if(left_, f);

@@ -22,7 +22,7 @@ void choose_longrope(std::vector<float> of_short, std::vector<float> of_long, in
 
 std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim) {
   const int32_t rotated = rope.rotated(head_dim);
-  std::vector<float> f = rope_inverse_frequencies(rotated, double{rope.theta}, rope.scaling);
+  std::vector<float> f = rope_inverse_frequencies(rotated, double{rope.theta}, rope.scaling, rope.whole_waves);
   for (size_t i = 0; i < rope.divisors.size() && i < f.size(); ++i) f[i] /= rope.divisors[i];
   f.resize(static_cast<size_t>(head_dim / 2), 0.0f);
   f.push_back(rope.scaling.attention_factor);
@@ -34,10 +34,12 @@ void use_rope(const SourceRope& rope, SourceModel* m) {
   m->config.rope_scaling = rope.scaling;
   if (rope.context > 0) m->config.max_context = rope.context;
   if (!rope.note.empty()) m->notes.push_back(rope.note);
+  if (!rope.whole_waves) list_ropes({&rope}, {}, m);
 }
 
 void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<int32_t>& layers, SourceModel* m) {
   LlamaConfig& c = m->config;
+  m->frequencies.clear();
   for (const SourceRope* rope : of) {
     const std::vector<float> row = listed_frequencies(*rope, c.head_dim);
     m->frequencies.insert(m->frequencies.end(), row.begin(), row.end());

@@ -11,6 +11,7 @@ struct SourceRope {
   float theta = 10000;
   RopeScaling scaling;
   float partial = 1;            // of a head's elements, the first so many are rotated
+  bool whole_waves = true;      // YaRN: rope_inverse_frequencies(). If not, frequencies are listed: no parameter of a package says it
   std::vector<float> divisors;  // LongRoPE: of each frequency
   int32_t context = 0;          // positions that it is for, if it says so; 0: not
   std::string note;             // what a user should know

@@ -11,20 +11,22 @@ namespace aerie {
 namespace {
 
 // YaRN (arXiv:2309.00071, section 3.2), as transformers has it: how much of wave i is stretched, by a ramp over the waves' numbers
-// between those that turn high_freq_factor and low_freq_factor times in the original context, both rounded away from the ramp.
-double yarn_stretched(size_t i, int32_t head_dim, double theta, const RopeScaling& s) {
+// between those that turn high_freq_factor and low_freq_factor times in the original context, both rounded away from the ramp if it
+// is one of whole waves ("truncate").
+double yarn_stretched(size_t i, int32_t head_dim, double theta, const RopeScaling& s, bool whole_waves) {
   const auto wave = [&](double turns) {
     return head_dim * std::log(s.original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
   };
-  const double first = std::max(std::floor(wave(s.high_freq_factor)), 0.0);
-  double last = std::min(std::ceil(wave(s.low_freq_factor)), head_dim - 1.0);
+  const double begin = wave(s.high_freq_factor), end = wave(s.low_freq_factor);
+  const double first = std::max(whole_waves ? std::floor(begin) : begin, 0.0);
+  double last = std::min(whole_waves ? std::ceil(end) : end, head_dim - 1.0);
   if (last == first) last += 0.001;
   return std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
 }
 
 }  // namespace
 
-std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling) {
+std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, const RopeScaling& scaling, bool whole_waves) {
   const kernels::WholeFpEnv env;  // the same numbers whatever the host's rounding
   std::vector<float> f(static_cast<size_t>(head_dim / 2));
   for (size_t i = 0; i < f.size(); ++i) {
@@ -45,7 +47,7 @@ std::vector<float> rope_inverse_frequencies(int32_t head_dim, double theta, cons
         v = static_cast<float>((1 - blend) * v / scaling.factor + blend * v);
       }
     } else if (scaling.kind == RopeScaling::Kind::yarn) {
-      const double stretched = yarn_stretched(i, head_dim, theta, scaling);
+      const double stretched = yarn_stretched(i, head_dim, theta, scaling, whole_waves);
       v = static_cast<float>(stretched * v / scaling.factor + (1 - stretched) * v);
     }
     f[i] = v;

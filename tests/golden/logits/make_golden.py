@@ -9,9 +9,9 @@ import math
 import pathlib
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import (Exaone4Config, Exaone4ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
-                          GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
+                          GptOssConfig, GptOssForCausalLM, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
                           MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
                           Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
@@ -52,7 +52,7 @@ CHECKPOINTS = {
 SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
-MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe")
+MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss")
 FULL, WINDOW = "full_attention", "sliding_attention"
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
@@ -84,6 +84,15 @@ FAMILIES = {
     "granitemoe": dict(seed=530, kind=(GraniteMoeConfig, GraniteMoeForCausalLM), **MIXTURE, num_local_experts=6, num_experts_per_tok=2,
                        embedding_multiplier=6.0, residual_multiplier=0.4, attention_multiplier=0.3, logits_scaling=1.6,
                        tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    # The limit is low enough, and the ramp of YaRN ends between waves, so that both show.
+    "gpt_oss": dict(seed=540, kind=(GptOssConfig, GptOssForCausalLM), **MIXTURE, head_dim=16, num_local_experts=6, num_experts_per_tok=3,
+                    sliding_window=11, swiglu_limit=2.5, rope_parameters=(UNROUNDED := {
+                        "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 1.0,
+                        "beta_slow": 0.1, "truncate": False})),
+    # As published: bf16, but for experts in MXFP4.
+    "gpt_oss_mxfp4": dict(seed=550, kind=(GptOssConfig, GptOssForCausalLM), mxfp4=True,
+                          **MIXTURE | {"hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 3}, head_dim=16, num_local_experts=5,
+                          num_experts_per_tok=2, sliding_window=9, rope=UNROUNDED, rope_parameters={}),
 }
 
 
@@ -97,14 +106,18 @@ def initialize(model, generator):
         fan_in = p.shape[-1]
         if "norm" in name:
             value = (0 if "Gemma" in type(model).__name__ else 1) + normal(p.shape, 0.2, generator)
-        elif "o_proj.bias" in name:
-            value = torch.zeros(p.shape)  # a package has biases of q, k and v only
+        elif "o_proj.bias" in name and "GptOss" not in type(model).__name__:
+            value = torch.zeros(p.shape)  # the model without
+        elif "sinks" in name:
+            value = 1 + normal(p.shape, 1, generator)
         elif "bias" in name:
             value = normal(p.shape, 0.3, generator)
         elif "embed_tokens" in name:
             value = normal(p.shape, 0.3, generator)
         else:
             gain = 1.5 if "q_proj" in name or "qkv_proj" in name or "k_proj" in name or "lm_head" in name else 1.0
+            if "experts" in name and "GptOss" in type(model).__name__:  # (in, out), and gates that reach their limit
+                fan_in, gain = p.shape[-2], 3.0 if "gate_up" in name else 1.0
             value = normal(p.shape, gain / math.sqrt(fan_in), generator)
         p.data.copy_(value)
 
@@ -139,7 +152,10 @@ def inverse_frequencies(head_dim, theta, rope):
     elif kind == "yarn":
         def wave(turns):
             return head_dim * math.log(rope["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(theta))
-        first, last = max(math.floor(wave(rope["beta_fast"])), 0), min(math.ceil(wave(rope["beta_slow"])), head_dim - 1)
+        first, last = wave(rope["beta_fast"]), wave(rope["beta_slow"])
+        if rope.get("truncate", True):
+            first, last = math.floor(first), math.ceil(last)
+        first, last = max(first, 0), min(last, head_dim - 1)
         stretched = ((torch.arange(head_dim // 2, dtype=torch.float64) - first) / (last - first)).clamp(0, 1)
         inv = stretched * inv / rope["factor"] + (1 - stretched) * inv
     return inv
@@ -178,7 +194,11 @@ def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, a
     scores = q @ k.transpose(1, 2) * (attention_scale or 1 / math.sqrt(head_dim))
     distance = positions[:, None] - positions[None, :]
     scores = scores.masked_fill((distance < 0) | (distance >= (window or math.inf)), -math.inf)
-    return (scores.softmax(-1) @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
+    sinks, bias = w("sinks"), w("o_proj.bias")
+    if sinks is not None:  # a score more, without a value
+        scores = torch.cat([scores, sinks[:, None, None].expand(-1, len(x), 1)], -1)
+    out = (scores.softmax(-1)[..., :len(x)] @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
+    return out if bias is None else out + bias
 
 
 def layer(weights, prefix, x, positions, heads, kv_heads, head_dim, eps, inv, input_norm, scale=1.0):
@@ -231,14 +251,22 @@ def mixture(weights, config, at, h):
     at += "block_sparse_moe." if config.model_type == "granitemoe" else "mlp."
     router = next(weights[at + n] for n in ("gate.weight", "router.weight") if at + n in weights).to(torch.float64)
     gate_ups, downs = (weights[f"{at}experts.{n}_proj"].to(torch.float64) for n in ("gate_up", "down"))
-    scores = h @ router.T
+    scores = h @ router.T + weights.get(at + "router.bias", torch.zeros(1)).to(torch.float64)
     k = config.num_experts_per_tok
     best, taken = scores.topk(k + 1)
-    if config.model_type in ("mixtral", "granitemoe") or config.norm_topk_prob:
+    if config.model_type in ("mixtral", "granitemoe", "gpt_oss") or config.norm_topk_prob:
         counts = best[:, :k].softmax(-1)
     else:
         counts = scores.softmax(-1).gather(1, taken[:, :k])
     out = []
+    if config.model_type == "gpt_oss":
+        gate_up_biases, down_biases = (weights[f"{at}experts.{n}_proj_bias"].to(torch.float64) for n in ("gate_up", "down"))
+        for row, experts, count in zip(h, taken[:, :k], counts):
+            gate_up = torch.stack([row @ gate_ups[e] + gate_up_biases[e] for e in experts])
+            gate, up = gate_up[:, ::2].clamp(max=config.swiglu_limit), gate_up[:, 1::2].clamp(-config.swiglu_limit, config.swiglu_limit)
+            act = gate * torch.sigmoid(1.702 * gate) * (up + 1)
+            out.append(count @ torch.stack([a @ downs[e] + down_biases[e] for e, a in zip(experts, act)]))
+        return torch.stack(out), (best[:, k - 1] - best[:, k]).min().item()
     for row, experts, count in zip(h, taken[:, :k], counts):
         gate, up = torch.stack([gate_ups[e] @ row for e in experts]).chunk(2, -1)
         parts = torch.stack([downs[e] @ a for e, a in zip(experts, torch.nn.functional.silu(gate) * up)])
@@ -299,15 +327,37 @@ def forward_family(weights, config, ids):
     return taps, feature, feature @ head.T / getattr(config, "logits_scaling", 1.0)
 
 
+def as_mxfp4(w):
+    """(experts, in, out) -> blocks (experts, out, in / 32, 16), scales, as OpenAI's checkpoints have them."""
+    rows = w.transpose(1, 2).reshape(w.shape[0], w.shape[2], -1, 32)
+    scales = rows.abs().amax(-1).log2().floor().to(torch.int32) - 2 + 127
+    e2m1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    scaled = rows * 2.0 ** (127 - scales)[..., None]
+    codes = (scaled.abs()[..., None] - e2m1).abs().argmin(-1) + 8 * (scaled < 0)
+    return (codes[..., ::2] | codes[..., 1::2] << 4).to(torch.uint8), scales.to(torch.uint8)
+
+
+def publish_mxfp4(folder):
+    path, out = folder / "model.safetensors", {}
+    for name, w in load_file(path).items():
+        if name.endswith("experts.gate_up_proj") or name.endswith("experts.down_proj"):
+            out[name + "_blocks"], out[name + "_scales"] = (t.contiguous() for t in as_mxfp4(w))
+        else:
+            out[name] = w.to(torch.bfloat16)
+    save_file(out, path, metadata={"format": "pt"})
+
+
 def make_target(name, seed, fields):
     fields = dict(fields)
-    rope = fields.pop("rope", None)
+    rope, mxfp4 = fields.pop("rope", None), fields.pop("mxfp4", False)
     config_type, model_type = fields.pop("kind", (LlamaConfig, LlamaForCausalLM))
     family = "rope_parameters" in fields
     parameters = fields.pop("rope_parameters", {"rope_theta": 10000.0, "rope_type": "default"})
     if rope:
         parameters.update(rope)
         parameters["rope_type"] = parameters.pop("type", parameters["rope_type"])
+        theta = parameters.get("rope_theta", 10000.0)
+        rope = {k: v for k, v in rope.items() if k != "rope_theta"}
     config = config_type(**fields, max_position_embeddings=128, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2,
                          rope_parameters=parameters, attn_implementation="eager",
                          **({"pad_token_id": None} if family else {}))
@@ -321,7 +371,10 @@ def make_target(name, seed, fields):
     written = json.loads((folder / "config.json").read_text())
     if rope:
         del written["rope_parameters"]
-        written |= {"rope_theta": 10000.0, "rope_scaling": rope}
+        written |= {"rope_theta": theta, "rope_scaling": rope}
+    if mxfp4:
+        written["quantization_config"] = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router"]}
+        publish_mxfp4(folder)
     write = json.dumps(written, indent=2, sort_keys=True) + "\n"
     (folder / "config.json").write_text(write)
 

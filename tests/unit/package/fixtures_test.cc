@@ -43,6 +43,10 @@ Bytes safetensors(const Sources& tensors) {
   for (const auto& [name, t] : tensors) {
     const size_t begin = data.size();
     for (const float v : t.values) {
+      if (t.dtype == "U8") {
+        data.push_back(static_cast<uint8_t>(v));
+        continue;
+      }
       const auto u = std::bit_cast<uint32_t>(v);
       const uint32_t bits = t.dtype == "F32" ? u : t.dtype == "BF16" ? u >> 16 : test_half(v);
       for (int i = 0; i < (t.dtype == "F32" ? 4 : 2); ++i) data.push_back(static_cast<uint8_t>(bits >> (8 * i)));

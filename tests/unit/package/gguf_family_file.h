@@ -6,6 +6,7 @@
 
 #include "core/import/convert.h"
 #include "unit/package/gguf_fixtures.h"
+#include "unit/package/gpt_oss_experts.h"
 
 namespace aerie::test {
 
@@ -32,9 +33,18 @@ struct FamilyFile {
       if (name == "__metadata__") continue;
       Source& s = tensors[name];
       s.shape = t["shape"].get<std::vector<int64_t>>();
+      s.dtype = t["dtype"];
       const auto begin = t["data_offsets"][0].get<size_t>(), end = t["data_offsets"][1].get<size_t>();
-      s.values.resize((end - begin) / 4);
-      std::memcpy(s.values.data(), file.data() + 8 + header + begin, end - begin);
+      const size_t bytes = s.dtype == "F32" ? 4 : s.dtype == "BF16" ? 2 : 1;
+      for (size_t at = begin; at < end; at += bytes) {
+        const uint8_t* from = file.data() + 8 + header + at;
+        float value = *from;
+        if (bytes > 1) {
+          value = 0;
+          std::memcpy(reinterpret_cast<char*>(&value) + 4 - bytes, from, bytes);  // the upper half
+        }
+        s.values.push_back(value);
+      }
     }
     options.dtype = kernels::DType::f32;
     options.warnings = &warnings;
@@ -95,7 +105,9 @@ struct FamilyFile {
     c.head_dim = own_heads ? config["head_dim"].get<int32_t>() : c.hidden / c.heads;
     c.max_context = config["max_position_embeddings"];
     c.rms_eps = config["rms_norm_eps"];
-    const json ropes = config["rope_parameters"], rope = ropes.value("full_attention", ropes);
+    json ropes = config.contains("rope_scaling") ? config["rope_scaling"] : config["rope_parameters"];
+    if (config.contains("rope_theta")) ropes["rope_theta"] = config["rope_theta"];
+    const json rope = ropes.value("full_attention", ropes);
     c.rope_theta = rope["rope_theta"];
     Sources theirs;
     for (const auto& [name, s] : with_stacked_experts()) theirs[renamed(name)] = s;
@@ -104,6 +116,7 @@ struct FamilyFile {
         if (name.find("norm.") != std::string::npos)
           for (float& v : s.values) v += 1;
     Gguf g = gguf_of(theirs, c, arch);
+    if (arch == "gpt-oss") add_gpt_oss_experts(tensors, &g);
     g.u32("tokenizer.ggml.bos_token_id", 1);
     g.u32("tokenizer.ggml.eos_token_id", 2);
     if (!own_heads)
@@ -119,6 +132,7 @@ struct FamilyFile {
       g.u32(arch + ".expert_count", config.contains("num_experts") ? config["num_experts"] : config["num_local_experts"]);
       g.u32(arch + ".expert_used_count", config["num_experts_per_tok"]);
       if (arch == "qwen3moe") g.u32(arch + ".expert_feed_forward_length", config["moe_intermediate_size"]);
+      if (arch == "gpt-oss") g.u32(arch + ".expert_feed_forward_length", config["intermediate_size"]);
     }
     if (arch != "llama" && config.contains("sliding_window") && config["sliding_window"].is_number())
       g.u32(arch + ".attention.sliding_window", config["sliding_window"]);
@@ -128,13 +142,15 @@ struct FamilyFile {
 
  private:
   std::string renamed(std::string name) const {
-    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3";
+    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss";
     for (const auto& [hf, theirs] : {std::pair{"post_attention_layernorm.", after ? "post_attention_norm." : "ffn_norm."},
                                      {"pre_feedforward_layernorm.", "ffn_norm."},
                                      {"post_feedforward_layernorm.", "post_ffw_norm."},
                                      {"self_attn.qkv_proj.", "attn_qkv."},
                                      {"mlp.gate_up_proj.", "ffn_up."},
                                      {"mlp.gate.", "ffn_gate_inp."},
+                                     {"mlp.router.", "ffn_gate_inp."},
+                                     {"self_attn.sinks", "attn_sinks.weight"},
                                      {"block_sparse_moe.gate.", "ffn_gate_inp."},
                                      {"block_sparse_moe.router.layer.", "ffn_gate_inp."},
                                      {"block_sparse_moe.output_linear.", "ffn_down_exps."}})

@@ -151,7 +151,7 @@ TEST(ImportLlama, RuleZero) {
     c.refused(Code::bad_format, {name, "missing"});
   }
   for (const char* name : {"model.layers.2.mlp.up_proj.weight", "model.layers.0.self_attn.q_norm.weight",
-                           "model.layers.1.self_attn.o_proj.bias", "score.weight"}) {
+                           "model.layers.1.mlp.up_proj.bias", "score.weight"}) {
     Checkpoint c;
     c.tensors[name] = source("x", {8});
     c.refused(Code::bad_format, {name, "unexpected"});
@@ -196,18 +196,35 @@ TEST(ImportLlama, TiedHeads) {
   lie.refused(Code::mismatch, {"lm_head.weight", "tie_word_embeddings"});
 }
 
-TEST(ImportLlama, OutputBiasOnlyIfZero) {
+TEST(ImportLlama, OutputBias) {
   Checkpoint c;
   c.config.qkv_bias = true;
   c.tensors = llama_sources(c.config);
   for (const char* i : {"0", "1"})
     c.tensors["model.layers." + std::string(i) + ".self_attn.o_proj.bias"] = {"F32", {8}, std::vector<float>(8)};
-  EXPECT_TRUE(c.run().ok());
-  Checkpoint d;
-  d.config.qkv_bias = true;
-  d.tensors = c.tensors;
-  d.tensors["model.layers.1.self_attn.o_proj.bias"].values[7] = 1;
-  d.refused(Code::unsupported, {"layers.1.self_attn.o_proj.bias"});
+  Checkpoint without;
+  without.config.qkv_bias = true;
+  without.tensors = llama_sources(without.config);
+  ASSERT_TRUE(c.run().ok() && without.run().ok());
+  EXPECT_EQ(c.open()->fingerprint(), without.open()->fingerprint()) << "zeros change nothing";
+  EXPECT_FALSE(c.open()->target()->departs());
+  for (const bool others : {true, false}) {
+    Checkpoint d;
+    d.config.qkv_bias = others;
+    d.tensors = llama_sources(d.config);
+    for (const char* i : {"0", "1"})
+      d.tensors["model.layers." + std::string(i) + ".self_attn.o_proj.bias"] = c.tensors.at("model.layers.1.self_attn.o_proj.bias");
+    d.tensors["model.layers.1.self_attn.o_proj.bias"].values[7] = 1;
+    ASSERT_TRUE(d.run().ok());
+    const auto p = d.open();
+    EXPECT_TRUE(p->target()->departures.o_bias);
+    EXPECT_EQ(static_cast<const float*>(p->tensor("layers.0.attn.o.bias")->data)[7], 0);
+    EXPECT_EQ(static_cast<const float*>(p->tensor("layers.1.attn.o.bias")->data)[7], 1);
+    EXPECT_NE(p->fingerprint(), without.open()->fingerprint());
+    d.tensors.erase("model.layers.0.self_attn.o_proj.bias");
+    fs::remove(d.options.output);
+    d.refused(Code::bad_format, {"layers.0.self_attn.o_proj.bias", "missing"});
+  }
 }
 
 TEST(ImportLlama, RopeKinds) {
@@ -273,7 +290,7 @@ TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
   } cases[] = {
       {R"("rope_scaling": {"rope_type": "longrope", "factor": 2.0})", {"config.json", "rope_scaling", "short_factor", "missing"}, Code::bad_format},
       {R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", {"config.json", "rope_scaling", "dynamic"}},
-      {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": false})", {"rope_scaling", "truncate"}},
+      {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": 0})", {"rope_scaling", "truncate"}, Code::bad_format},
       {R"("rope_scaling": {"rope_type": "yarn"})", {"factor", "missing"}, Code::bad_format},
       {R"("rope_parameters": {"full_attention": {"rope_theta": 1.0}})", {"rope_parameters"}},
       {R"("rope_scaling": {"rope_type": "linear"})", {"factor", "missing"}, Code::bad_format},

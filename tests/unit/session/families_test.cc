@@ -7,7 +7,7 @@ namespace {
 using kernels::DType;
 
 constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2",
-                                        "olmo3",          "exaone4", "mixtral", "qwen3_moe", "olmoe",  "granitemoe"};
+                                        "olmo3",          "exaone4", "mixtral", "qwen3_moe", "olmoe",  "granitemoe", "gpt_oss"};
 
 class Families : public testing::TestWithParam<const char*> {};
 
