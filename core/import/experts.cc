@@ -18,8 +18,10 @@ bool apart(const TensorTaker& take, const std::string& layer, const ExpertNames&
 }  // namespace
 
 int64_t expert_steps(const TensorTaker& take, const DecoderNames& names, const LlamaConfig& c) {
-  const std::string first = names.layers + std::string("0.");
-  return 1 + (apart(take, first, expert_names(take, first, names)) ? 2 * c.departures.experts : 2) + (c.departures.expert_bias ? 3 : 0);
+  const Departures& d = c.departures;
+  const std::string first = names.layers + std::to_string(d.dense_layers) + ".";
+  return 1 + (apart(take, first, expert_names(take, first, names)) ? 2 * d.experts : 2) + (d.expert_bias ? 3 : 0) + (d.expert_choice ? 1 : 0) +
+         (d.shared_ffn > 0 ? 2 : 0) + (d.shared_gate ? 1 : 0);
 }
 
 Status LayerImport::experts(const std::string& from, const std::string& to, const LlamaConfig& c) {
@@ -28,6 +30,12 @@ Status LayerImport::experts(const std::string& from, const std::string& to, cons
   const bool each = apart(taker_, from, e);
   AERIE_TRY(weight(to + "mlp.router", from + e.router + ".weight", n, h));
   if (c.departures.expert_bias) AERIE_TRY(expert_biases(from, to, c));
+  if (c.departures.expert_choice) {
+    AERIE_TRY(step());
+    AERIE_ASSIGN(const auto choice, taker_.take_row(from + e.choice, n));
+    AERIE_TRY(sink_.vector(to + "mlp.router.choice", choice));
+  }
+  if (c.departures.shared_ffn > 0) AERIE_TRY(shared_expert(from, to, c));
   {
     AERIE_ASSIGN(const SourceMatrix all, each ? each_experts(from + e.each, {{e.gate, c.ffn}, {e.up, c.ffn}}, n, h) : gate_ups(from, e, c));
     AERIE_TRY(sink_.weight(to + "mlp.experts.gate_up", all));
@@ -36,6 +44,18 @@ Status LayerImport::experts(const std::string& from, const std::string& to, cons
                                        : e.turned ? turned_experts(from + e.downs, n, h, c.ffn, false)
                                                   : all_experts(from + e.downs, n, h, c.ffn));
   return sink_.weight(to + "mlp.experts.down", all);
+}
+
+Status LayerImport::shared_expert(const std::string& from, const std::string& to, const LlamaConfig& c) {
+  const ExpertNames& e = expert_names(taker_, from, names_);
+  const int64_t f = c.departures.shared_ffn, h = c.hidden;
+  AERIE_ASSIGN(const SourceMatrix gate_up, stack(from, {{e.shared_gate, f}, {e.shared_up, f}}, h));
+  AERIE_TRY(sink_.weight(to + "mlp.shared.gate_up", gate_up));
+  AERIE_TRY(weight(to + "mlp.shared.down", from + e.shared_down + ".weight", h, f));
+  if (!c.departures.shared_gate) return {};
+  AERIE_TRY(step());
+  AERIE_ASSIGN(auto counts, taker_.take_row(from + e.shared_count + ".weight", h));
+  return sink_.weight(to + "mlp.shared.gate", {1, h, std::move(counts)});
 }
 
 Status LayerImport::expert_biases(const std::string& from, const std::string& to, const LlamaConfig& c) {

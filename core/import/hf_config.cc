@@ -14,16 +14,24 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
   static const struct {
     const char *key, *of;
     double neutral;
-  } factors[] = {{"partial_rotary_factor", "phi3", 1}, {"embedding_multiplier", "granite", 1}, {"residual_multiplier", "granite", 1},
+  } factors[] = {{"partial_rotary_factor", "phi3 glm4_moe minimax_m2", 1}, {"embedding_multiplier", "granite", 1}, {"residual_multiplier", "granite", 1},
                  {"logits_scaling", "granite", 1},     {"logit_scale", "", 1},                 {"scale_emb", "", 1}};
+  // Of families that begin so.
+  const auto of = [&](std::string_view families) {
+    for (size_t at = 0, end; at < families.size(); at = end + 1) {
+      end = std::min(families.find(' ', at), families.size());
+      if (family.starts_with(families.substr(at, end - at))) return true;
+    }
+    return false;
+  };
   for (const auto& f : factors)
-    if ((!*f.of || !family.starts_with(f.of)) && j.has(f.key) && j.at(f.key) != f.neutral) return unsupported_key(f.key, j.at(f.key).dump());
+    if (!of(f.of) && j.has(f.key) && j.at(f.key) != f.neutral) return unsupported_key(f.key, j.at(f.key).dump());
   static const struct {
     const char *key, *of;
   } set[] = {{"attention_multiplier", "granite"}, {"attn_logit_softcapping", ""}, {"final_logit_softcapping", ""},
              {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"quantization_config", "gpt_oss"}};
   for (const auto& s : set)
-    if (j.has(s.key) && (!*s.of || !family.starts_with(s.of))) return unsupported_key(s.key, "is set");
+    if (j.has(s.key) && !of(s.of)) return unsupported_key(s.key, "is set");
   return {};
 }
 

@@ -24,6 +24,17 @@ Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float
   return plain(*rope);
 }
 
+Status partial_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope) {
+  AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
+  use_rope(*rope, m);
+  m->rotated = rope->rotated(m->config.head_dim);
+  if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
+  if (!rope->divisors.empty() && rope->divisors.size() != static_cast<size_t>(m->rotated / 2))
+    return error(Code::bad_format, "rope_scaling: " + std::to_string(rope->divisors.size()) + " factors, a head has " + std::to_string(m->rotated / 2));
+  if (!rope->plain()) list_ropes({rope}, {}, m);
+  return {};
+}
+
 Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m) {
   if (std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return {};
   int32_t window = 0;
@@ -101,13 +112,7 @@ Status read_qwen3(const ConfigReader& j, SourceModel* m) {
 
 Status read_phi3(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
-  AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, &rope));
-  use_rope(rope, m);
-  m->rotated = rope.rotated(m->config.head_dim);
-  if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
-  if (!rope.divisors.empty() && rope.divisors.size() != static_cast<size_t>(m->rotated / 2))
-    return error(Code::bad_format, "rope_scaling: " + std::to_string(rope.divisors.size()) + " factors, a head has " + std::to_string(m->rotated / 2));
-  if (!rope.plain()) list_ropes({&rope}, {}, m);
+  AERIE_TRY(partial_rope(j, m, &rope));
   if (!j.has("sliding_window")) return {};
   return read_windows(j, std::vector<bool>(static_cast<size_t>(m->config.layers), true), 0, m);
 }
@@ -206,6 +211,7 @@ Status read_gemma3(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(rope_by_type(j, local, sliding, &full, m));
   Departures& d = m->config.departures;
   m->names = &kHuggingFacePostNormNames;
+  m->tied = true;
   m->norm_offset = 1;
   m->config.qk_norm = true;
   d.norms = Departures::Norms::both;
@@ -236,6 +242,11 @@ const Family kFamilies[] = {
     {"qwen3_moe", {.kv_heads = 4, .context = 32768}, read_qwen3_moe},
     {"olmoe", {.context = 4096, .eps = 1e-5f}, read_olmoe},
     {"granitemoe", {}, read_granitemoe},
+    {"qwen2_moe", {.context = 32768}, read_qwen2_moe},
+    {"glm4_moe", {.kv_heads = 8, .context = 131072, .eps = 1e-5f}, read_glm4_moe},
+    {"dots1", {}, read_dots1},
+    {"ernie4_5_moe", {.kv_heads = 4, .context = 131072, .eps = 1e-5f, .bos = 1}, read_ernie4_5_moe},
+    {"minimax_m2", {.kv_heads = 8, .head_dim = 128, .context = 196608, .bos = 200034}, read_minimax_m2},
     {"gpt_oss", {64, 8, 64, 201088, 131072, 1e-5f}, read_gpt_oss},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
@@ -251,8 +262,8 @@ Result<const Family*> family_of(const ConfigReader& j) {
   std::string known;
   for (const Family& f : kFamilies) known += (known.empty() ? "" : ", ") + std::string(f.model_type);
   std::string why;
-  for (const char* shared : {"qwen2_moe", "granitemoeshared", "deepseek_v2", "deepseek_v3", "glm4_moe", "llama4"})
-    if (is_text(type, shared)) why = "experts that every row takes are not supported; ";
+  for (const char* latent : {"deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "kimi_k2", "longcat_flash"})
+    if (is_text(type, latent)) why = "multi-head latent attention is not supported; ";
   return unsupported_key("model_type", type.dump() + " (" + why + known + " are read)");
 }
 

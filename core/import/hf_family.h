@@ -23,6 +23,8 @@ struct Family {
 
 // Rotary positions that all layers share, and that theta and a scaling say all of.
 Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float theta = 10000);
+// The same where only the first elements of a head may be rotated; rope->partial: how many, where the file says nothing.
+Status partial_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope);
 // Which layers look at a window: by layer_types, where the file has them, else as usual(layer) says.
 Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceModel& m, const std::function<bool(int32_t)>& usual);
 // Layers for which `sliding` is true look at config.json's sliding_window, at `fallback` where it has none.
@@ -38,6 +40,12 @@ Status read_qwen3_moe(const ConfigReader& j, SourceModel* m);
 Status read_olmoe(const ConfigReader& j, SourceModel* m);
 Status read_granitemoe(const ConfigReader& j, SourceModel* m);
 Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
+// hf_shared_experts.cc: and with an expert that every row takes, or other scores.
+Status read_qwen2_moe(const ConfigReader& j, SourceModel* m);
+Status read_glm4_moe(const ConfigReader& j, SourceModel* m);
+Status read_dots1(const ConfigReader& j, SourceModel* m);
+Status read_ernie4_5_moe(const ConfigReader& j, SourceModel* m);
+Status read_minimax_m2(const ConfigReader& j, SourceModel* m);
 
 // Code::unsupported, by name, for those that are not read.
 Result<const Family*> family_of(const ConfigReader& j);

@@ -90,7 +90,7 @@ bool of_layer_types(const json& value) {
 // Before transformers 5 "rope_scaling" beside "rope_theta"; since then "rope_parameters" holding both, perhaps by type of layer.
 Status read_rope(const ConfigReader& j, const char* layer_type, int32_t reads, int32_t wanted, SourceRope* out) {
   AERIE_TRY(j.number("rope_theta", &out->theta, out->theta));
-  AERIE_TRY(j.number("partial_rotary_factor", &out->partial, 1));
+  AERIE_TRY(j.number("partial_rotary_factor", &out->partial, out->partial));
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!j.has(key)) continue;
     const json* value = &j.at(key);

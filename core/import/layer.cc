@@ -115,11 +115,13 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later
+  LlamaConfig dense = *c;  // of layers without experts
+  dense.ffn = d.dense_ffn, dense.departures.experts = 0;
   for (int32_t i = 0; i < c->layers; ++i) {
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
     if (c->departures.norms != Departures::Norms::after)
       AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
-    AERIE_TRY(import.layer(from, to, *c));
+    AERIE_TRY(import.layer(from, to, i < d.dense_layers ? dense : *c));
   }
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
   if (!c->tied) {

@@ -19,6 +19,9 @@ struct ExpertNames {
   // gpt-oss: (experts, columns, rows), or MXFP4 in two tensors; gates and what they gate take turns in gate_ups (turned_experts.cc).
   bool turned = false;
   const char *gate_up_biases = "", *gate_biases = "", *up_biases = "", *down_biases = "";  // whole names; (experts, rows)
+  const char* choice = "";  // whole; (experts), or (1, experts)
+  // Of the one that every row takes, and of what it counts; without .weight.
+  const char *shared_gate = "", *shared_up = "", *shared_down = "", *shared_count = "";
 };
 // Mixtral's and Granite's under these names have other ones in the memory of transformers 5, which writes them if it is told to.
 inline constexpr ExpertNames kHuggingFaceExperts{
@@ -35,7 +38,8 @@ inline constexpr ExpertNames kGptOssExperts{
     "mlp.experts.gate_up_proj_bias", "", "", "mlp.experts.down_proj_bias"};
 inline constexpr ExpertNames kGgufExperts{
     "ffn_gate_inp", "", "", "", "", "", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight", nullptr, false,
-    "", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias"};
+    "", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias", "exp_probs_b.bias", "ffn_gate_shexp", "ffn_up_shexp",
+    "ffn_down_shexp", "ffn_gate_inp_shexp"};
 
 // Without .weight and .bias.
 struct DecoderNames {
@@ -94,6 +98,7 @@ class LayerImport {
   Result<SourceMatrix> gate_ups(const std::string& from, const ExpertNames& e, const LlamaConfig& c);
   Result<SourceMatrix> each_experts(const std::string& each, std::initializer_list<Part> parts, int64_t experts, int64_t cols);
   Result<SourceMatrix> all_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols);
+  Status shared_expert(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status expert_biases(const std::string& from, const std::string& to, const LlamaConfig& c);
   // turned_experts.cc. `pairs`: rows of gates and of what they gate take turns.
   Result<SourceMatrix> turned_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols, bool pairs);

@@ -109,6 +109,14 @@ Result<std::unique_ptr<TensorSource>> open_model(const std::string& path) {
   return source;
 }
 
+// model.layers.N. behind the model's own, or what ERNIE calls model.mtp_...
+bool of_more_layers(const std::string& name, int32_t layers, int32_t more) {
+  if (name.starts_with("model.mtp_")) return true;
+  for (int32_t i = layers; i < layers + more; ++i)
+    if (name.starts_with(kHuggingFaceNames.layers + std::to_string(i) + ".")) return true;
+  return false;
+}
+
 }  // namespace
 
 Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
@@ -130,7 +138,6 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   }
   AERIE_TRY(in_its_words(package::check_config(c)).at(config_path));
 
-  m.tied = config.has("model_type") && config.at("model_type").get_ref<const std::string&>().starts_with("gemma3");
   AERIE_TRY(config.boolean("tie_word_embeddings", &m.tied, m.tied).at(config_path));
   const std::unique_ptr<TensorSource> source = as_ours(*file, m);
   TensorTaker take(*source);
@@ -142,6 +149,9 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
     return (n.find("vision_tower.") != n.npos || n.find("multi_modal_projector.") != n.npos) && (images = true);
   });
   if (images) sink.warn(o.source + ": what reads images is left out");
+  bool drafts = false;
+  take.ignore_if([&](const std::string& n) { return m.more_layers > 0 && of_more_layers(n, c.layers, m.more_layers) && (drafts = true); });
+  if (drafts) sink.warn(o.source + ": its layers for multi-token prediction are left out");
   AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);

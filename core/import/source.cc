@@ -94,6 +94,12 @@ Result<std::vector<float>> TensorTaker::take(const std::string& name, const std:
   return source_.read(name);
 }
 
+Result<std::vector<float>> TensorTaker::take_row(const std::string& name, int64_t n) {
+  const auto it = source_.tensors().find(name);
+  const bool matrix = it != source_.tensors().end() && it->second.shape.size() == 2;
+  return take(name, matrix ? std::vector<int64_t>{1, n} : std::vector<int64_t>{n});
+}
+
 Result<SourceMatrix> TensorTaker::take_matrix(const std::string& name, int64_t rows, int64_t cols) {
   AERIE_ASSIGN(auto values, take(name, {rows, cols}));
   return SourceMatrix{rows, cols, std::move(values), source_.tensors().at(name).stored};

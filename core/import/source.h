@@ -70,6 +70,8 @@ class TensorTaker {
   bool has(const std::string& name) const { return left_.count(name) != 0; }
   // `shape` is (rows, cols), or (n) for a vector.
   Result<std::vector<float>> take(const std::string& name, const std::vector<int64_t>& shape);
+  // A vector, which may be a matrix of one row.
+  Result<std::vector<float>> take_row(const std::string& name, int64_t n);
   Result<SourceMatrix> take_matrix(const std::string& name, int64_t rows, int64_t cols);
   // So many matrices in one tensor, one after the other.
   Result<SourceMatrix> take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols);

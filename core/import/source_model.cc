@@ -98,7 +98,10 @@ void order_heads(const std::string& name, const SourceModel& m, std::vector<floa
   const LlamaConfig& c = m.config;
   const auto is = [&](const char* what) { return name.find('.' + std::string(what) + '.') != name.npos; };
   const bool all = is(m.names->qkv);
-  const int64_t heads = all ? int64_t{c.heads} + c.kv_heads : is(m.names->q) ? c.heads : is(m.names->k) ? c.kv_heads : 0;
+  int64_t heads = all ? int64_t{c.heads} + c.kv_heads : is(m.names->q) ? c.heads : is(m.names->k) ? c.kv_heads : 0;
+  // Norms, of each head or of all, go with what they norm.
+  if (is(m.names->q_norm)) heads = c.departures.whole_qk_norm ? c.heads : 1;
+  if (is(m.names->k_norm)) heads = c.departures.whole_qk_norm ? c.kv_heads : 1;
   if (heads == 0) return;
   const int64_t cols = static_cast<int64_t>(values->size()) / ((heads + (all ? c.kv_heads : 0)) * c.head_dim);
   const std::vector<float> rows(values->begin(), values->begin() + heads * c.head_dim * cols);

@@ -30,6 +30,7 @@ struct SourceModel {
   bool neighbours = false;         // rotary pairs are side by side, not halves of a head
   float norm_offset = 0;           // of norms' weights: Gemma's are 1 more than the file says
   float logits_scale = 1;          // logits are divided by it
+  int32_t more_layers = 0;         // behind config.layers, for drafting (MTP): left out
   std::vector<std::string> notes;  // what a user should know
 };
 

@@ -10,10 +10,11 @@ import pathlib
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (Exaone4Config, Exaone4ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, GraniteConfig,
-                          GptOssConfig, GptOssForCausalLM, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig,
-                          MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
-                          Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen3Config,
+from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
+                          Gemma3ForCausalLM, Gemma3TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
+                          GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM,
+                          MiniMaxM2Config, MiniMaxM2ForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
+                          Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,7 +53,7 @@ CHECKPOINTS = {
 SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
-MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss")
+MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2")
 FULL, WINDOW = "full_attention", "sliding_attention"
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
@@ -84,6 +85,19 @@ FAMILIES = {
     "granitemoe": dict(seed=530, kind=(GraniteMoeConfig, GraniteMoeForCausalLM), **MIXTURE, num_local_experts=6, num_experts_per_tok=2,
                        embedding_multiplier=6.0, residual_multiplier=0.4, attention_multiplier=0.3, logits_scaling=1.6,
                        tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    "qwen2_moe": dict(seed=561, kind=(Qwen2MoeConfig, Qwen2MoeForCausalLM), **MIXTURE, moe_intermediate_size=16, num_experts=7,
+                      num_experts_per_tok=3, shared_expert_intermediate_size=28, rope_parameters={"rope_theta": 1e4}),
+    # The first of three layers has no experts; 6 of a head's 12 elements are rotated.
+    "glm4_moe": dict(seed=571, kind=(Glm4MoeConfig, Glm4MoeForCausalLM), **MIXTURE | {"num_hidden_layers": 3}, head_dim=12, attention_bias=True,
+                     use_qk_norm=True, moe_intermediate_size=8, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+                     routed_scaling_factor=1.8, rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.5}),
+    "dots1": dict(seed=581, kind=(Dots1Config, Dots1ForCausalLM), **MIXTURE, moe_intermediate_size=16, n_routed_experts=6, num_experts_per_tok=2,
+                  n_shared_experts=1, first_k_dense_replace=1, norm_topk_prob=False, routed_scaling_factor=2.5, sliding_window=None,
+                  rope_parameters={"rope_theta": 1e4}),
+    "ernie4_5_moe": dict(seed=591, kind=(Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM), **MIXTURE, moe_num_experts=6, moe_k=2,
+                         moe_num_shared_experts=1, moe_intermediate_size=16, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    "minimax_m2": dict(seed=602, kind=(MiniMaxM2Config, MiniMaxM2ForCausalLM), **MIXTURE, head_dim=16, num_local_experts=8, num_experts_per_tok=3,
+                       rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.5}),
     # The limit is low enough, and the ramp of YaRN ends between waves, so that both show.
     "gpt_oss": dict(seed=540, kind=(GptOssConfig, GptOssForCausalLM), **MIXTURE, head_dim=16, num_local_experts=6, num_experts_per_tok=3,
                     sliding_window=11, swiglu_limit=2.5, rope_parameters=(UNROUNDED := {
@@ -110,6 +124,8 @@ def initialize(model, generator):
             value = torch.zeros(p.shape)  # the model without
         elif "sinks" in name:
             value = 1 + normal(p.shape, 1, generator)
+        elif "correction_bias" in name:  # beside a softmax over several
+            value = normal(p.shape, 0.05, generator)
         elif "bias" in name:
             value = normal(p.shape, 0.3, generator)
         elif "embed_tokens" in name:
@@ -120,6 +136,9 @@ def initialize(model, generator):
                 fan_in, gain = p.shape[-2], 3.0 if "gate_up" in name else 1.0
             value = normal(p.shape, gain / math.sqrt(fan_in), generator)
         p.data.copy_(value)
+    for name, b in model.named_buffers():
+        if "correction_bias" in name:
+            b.copy_(normal(b.shape, 0.2, generator))
 
 
 def rounded(t):
@@ -246,15 +265,44 @@ def inverse_frequencies_of(config, layer, sequence=TOKENS):
     return inv, math.sqrt(1 + math.log(config.max_position_embeddings / original) / math.log(original))
 
 
+def shared(weights, config, at, h):
+    """What the expert that every row takes makes of it."""
+    own = next((n for n in ("shared_expert.", "shared_experts.") if at + n + "up_proj.weight" in weights), None)
+    if own is None:
+        return 0
+    gate, up, down = (weights[f"{at}{own}{n}_proj.weight"].to(torch.float64) for n in ("gate", "up", "down"))
+    out = (torch.nn.functional.silu(h @ gate.T) * (h @ up.T)) @ down.T
+    counts = weights.get(at + "shared_expert_gate.weight")
+    return out if counts is None else torch.sigmoid(h @ counts.to(torch.float64).T) * out
+
+
+def chosen(weights, config, at, logits):
+    """By scores and a bias: which experts, what they count, and how far the router is from others."""
+    bias = next((weights[at + n].to(torch.float64).flatten() for n in (
+        "gate.e_score_correction_bias", "gate.moe_statics.e_score_correction_bias", "e_score_correction_bias") if at + n in weights), None)
+    if bias is None:
+        return None
+    k = getattr(config, "moe_k", None) or config.num_experts_per_tok
+    scores = logits.softmax(-1) if config.model_type == "ernie4_5_moe" else logits.sigmoid()
+    best, taken = (scores + bias).topk(k + 1)
+    counts = scores.gather(1, taken[:, :k])
+    if getattr(config, "norm_topk_prob", True):
+        counts = counts / counts.sum(-1, keepdim=True)
+    return taken[:, :k], counts * getattr(config, "routed_scaling_factor", 1.0), (best[:, k - 1] - best[:, k]).min().item()
+
+
 def mixture(weights, config, at, h):
     """What the experts that each row takes make of it; and how far a router is from taking others."""
     at += "block_sparse_moe." if config.model_type == "granitemoe" else "mlp."
     router = next(weights[at + n] for n in ("gate.weight", "router.weight") if at + n in weights).to(torch.float64)
     gate_ups, downs = (weights[f"{at}experts.{n}_proj"].to(torch.float64) for n in ("gate_up", "down"))
     scores = h @ router.T + weights.get(at + "router.bias", torch.zeros(1)).to(torch.float64)
-    k = config.num_experts_per_tok
+    k = getattr(config, "moe_k", None) or config.num_experts_per_tok
     best, taken = scores.topk(k + 1)
-    if config.model_type in ("mixtral", "granitemoe", "gpt_oss") or config.norm_topk_prob:
+    apart = (best[:, k - 1] - best[:, k]).min().item()
+    if by_choice := chosen(weights, config, at, scores):
+        taken, counts, apart = by_choice
+    elif config.model_type in ("mixtral", "granitemoe", "gpt_oss") or config.norm_topk_prob:
         counts = best[:, :k].softmax(-1)
     else:
         counts = scores.softmax(-1).gather(1, taken[:, :k])
@@ -266,12 +314,12 @@ def mixture(weights, config, at, h):
             gate, up = gate_up[:, ::2].clamp(max=config.swiglu_limit), gate_up[:, 1::2].clamp(-config.swiglu_limit, config.swiglu_limit)
             act = gate * torch.sigmoid(1.702 * gate) * (up + 1)
             out.append(count @ torch.stack([a @ downs[e] + down_biases[e] for e, a in zip(experts, act)]))
-        return torch.stack(out), (best[:, k - 1] - best[:, k]).min().item()
+        return torch.stack(out), apart
     for row, experts, count in zip(h, taken[:, :k], counts):
         gate, up = torch.stack([gate_ups[e] @ row for e in experts]).chunk(2, -1)
         parts = torch.stack([downs[e] @ a for e, a in zip(experts, torch.nn.functional.silu(gate) * up)])
         out.append(count @ parts)
-    return torch.stack(out), (best[:, k - 1] - best[:, k]).min().item()
+    return torch.stack(out) + shared(weights, config, at, h), apart
 
 
 def forward_family(weights, config, ids):
@@ -297,6 +345,8 @@ def forward_family(weights, config, ids):
             if t is None and name[1:] == "_proj.weight" and name[0] in "qkv":  # Phi-3's are one
                 sizes = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
                 t = weights[at + "self_attn.qkv_proj.weight"].split(sizes)["qkv".index(name[0])]
+            if config.model_type == "ernie4_5_moe" and name in ("q_proj.weight", "k_proj.weight"):  # rotary pairs are neighbours
+                t = t.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flatten(0, 2)
             return None if t is None else t.to(f64) + (1 if gemma and "norm" in name else 0)
 
         kinds = getattr(config, "layer_types", None)
@@ -309,7 +359,7 @@ def forward_family(weights, config, ids):
             h = norm(h, at + "post_attention_layernorm.weight")
         x = x + residual * h
         h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
-        if config.model_type in MIXTURES:
+        if at + "mlp.experts.down_proj" in weights or config.model_type == "granitemoe":
             h, apart = mixture(weights, config, at, h)
             assert apart > 1e-3, (apart, "which experts a row takes should not hang on rounding: take another seed")
             x = x + residual * h
