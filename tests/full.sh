@@ -28,7 +28,7 @@ if [[ " $what " == *" exactness "* ]]; then
   model=samples/models/demo.aerie head=samples/models/demo-eagle.aerie
   drafters=(--drafter ngram --drafter ngram-suffix --drafter lookahead)
   for d in samples/models/demo-*.aerie; do drafters+=(--drafter "$d"); done
-  for dtype in f32 bf16 fp8 int8 int4 q4_1; do
+  for dtype in f32 bf16 fp8 int8 int4 q4_1 mxfp4; do
     $aerie convert $model -o "$tmp/$dtype.aerie" --dtype $dtype || exit 1
     $aerie convert $model -o "$tmp/small.aerie" --dtype int4  # an external draft model that often agrees
     $aerie convert $head -o "$tmp/head.aerie" --drafter-for "$tmp/$dtype.aerie" --dtype q4_1

@@ -2,14 +2,16 @@
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: row after row) with P panels whose blocks
 // are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. Order: how the
-// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as unsigned, so much too large (int8 + 128, int4's nibble,
-// mxfp4's number + 12; q4_1's nibbles are what they say), and the sums begin with the rows' offsets, which take away what that adds.
+// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as so much too large (int4's nibble; where instructions want
+// unsigned ones int8 + 128 and mxfp4's number + 12; q4_1's nibbles are what they say), and the sums begin with the rows' offsets
+// (OffsetsOf), which take away what that adds.
 #include <type_traits>
 
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
 #include "kernels/cpu/linear_pairs-inl.h"
 #include "kernels/cpu/nibbles-inl.h"
+#include "kernels/e2m1.h"
 
 #if defined(AERIE_LINEAR_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_DOTS_INL_H_

@@ -51,7 +51,7 @@ PY
   done
 }
 
-for dtype in f32 bf16 fp8 int8 int4 q4_1; do
+for dtype in f32 bf16 fp8 int8 int4 q4_1 mxfp4; do
   "$x86" convert $models/demo.aerie -o "$out/$dtype.aerie" --dtype $dtype
   aerie convert $models/demo.aerie -o "$out/$dtype-arm.aerie" --dtype $dtype
   cmp "$out/$dtype.aerie" "$out/$dtype-arm.aerie"

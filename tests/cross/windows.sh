@@ -36,7 +36,7 @@ aerie() { wine "$out/bin/aerie.exe" "$@"; }
 models=samples/models work=$out/work
 strange="$work/Ünïcode 漢"
 rm -rf "$work" && mkdir -p "$strange"
-for dtype in bf16 int8 int4 q4_1; do
+for dtype in bf16 int8 int4 q4_1 mxfp4; do
   "$linux" convert $models/demo.aerie -o "$work/linux.aerie" --dtype $dtype
   aerie convert $models/demo.aerie -o "$strange/$dtype.aerie" --dtype $dtype
   cmp "$work/linux.aerie" "$strange/$dtype.aerie"

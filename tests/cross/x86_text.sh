@@ -6,7 +6,7 @@ aerie=$(realpath "$1")/bin/aerie
 cd "$(dirname "$0")/../.."
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-for dtype in f32 bf16 fp8 int8 int4 q4_1; do
+for dtype in f32 bf16 fp8 int8 int4 q4_1 mxfp4; do
   "$aerie" convert samples/models/demo.aerie -o "$tmp/$dtype.aerie" --dtype $dtype
   for level in AVX2 SSE4; do
     run=("$aerie" run --model "$tmp/$dtype.aerie" --device cpu:$level --prompt "It was" --max-tokens 20 --temperature 0.8 --seed 7 --json)

@@ -73,8 +73,9 @@ TEST(Mxfp4, OneNumberOfEveryCodeIsKept) {
 
 TEST(Mxfp4, OthersBecomeTheNearestTiesToEven) {
   // Their scale is 1: beside 12 and what is kept exactly, a coarser one would lose more.
-  constexpr float kTo[][2] = {{0.49f, 0}, {0.5f, 0},  {0.51f, 1}, {1.49f, 1},  {1.5f, 2},   {2.5f, 2},  {2.51f, 3}, {3.49f, 3},  {3.5f, 4},   {4.99f, 4},
-                              {5, 4},     {5.01f, 6}, {7, 8},     {6.99f, 6},  {7.01f, 8},  {9.99f, 8}, {10, 8},    {10.01f, 12}, {11.9f, 12}, {12.4f, 12}};
+  constexpr float kTo[][2] = {{0.49f, 0}, {0.5f, 0},  {0.51f, 1}, {1.49f, 1}, {1.5f, 2}, {2.5f, 2},    {2.51f, 3},
+                              {3.49f, 3}, {3.5f, 4},  {4.99f, 4}, {5, 4},     {5.01f, 6}, {6.99f, 6},  {7, 8},
+                              {7.01f, 8}, {9.99f, 8}, {10, 8},    {10.01f, 12}, {11.9f, 12}, {12.4f, 12}};
   for (const auto& [from, to] : kTo)
     for (const float sign : {1.0f, -1.0f}) {
       Weights w = {from * sign, 12, 1, 3, -1, -3, 12, 1, 3, 1, 3};
