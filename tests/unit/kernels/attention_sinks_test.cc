@@ -1,4 +1,8 @@
 // Attention with sinks: a score more in each head's softmax, without a value.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "unit/kernels/attention_long.h"
 
 namespace aerie::kernels::attention_test {

@@ -1,4 +1,5 @@
 // Linear and packing against scalar oracles written from ops.h and tensor.h alone, on every ISA.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
