@@ -3,7 +3,7 @@
 // Order of every output element, whatever M, tile, task or thread: one FMA chain over k ascending (f32, bf16; fp8, times the
 // weights' scale); for int8 one exact integer sum, times the weights' scale, times the row's; or, where bytes are multiplied
 // (ActivationCodes), an exact integer sum for each block of 32, one FMA chain over blocks, each times the row's scale of it, times the
-// weights' scale; for int4 and q4_1 such a chain, each block times both scales of it, and q4_1's followed by the sum of the block's
+// weights' scale; for weights of 4 bits such a chain, each block times both scales of it, and q4_1's followed by the sum of the block's
 // activations as they were rounded, times the minimum. Then + bias, then + residual. (bf16 on a matrix unit: linear_matrix-inl.h.)
 #include "kernels/cpu/hwy_targets.h"
 
@@ -119,6 +119,7 @@ void panels(LinearTile& t, int64_t last) {
     case DType::int8: return sweep<DType::int8, Dots, M>(t, last);
     case DType::int4: return sweep<DType::int4, Dots, M>(t, last);
     case DType::q4_1: return sweep<DType::q4_1, Dots, M>(t, last);
+    case DType::mxfp4: return sweep<DType::mxfp4, Dots, M>(t, last);
     case DType::bf16: return sweep<DType::bf16, OtherDots, M>(t, last);
     case DType::fp8: return sweep<DType::fp8, OtherDots, M>(t, last);
     default: return sweep<DType::f32, OtherDots, M>(t, last);
@@ -244,7 +245,8 @@ void quantise_rows(const FoundRows& x, int64_t m, int64_t k, const PackedRows& r
       const auto place = [&](int64_t b) { return codes + (packed * blocks + b * wide + r) * Order::kPerBlock; };
       const auto sums = [&] {
         if constexpr (T == DType::q4_1) return ScaledSums{const_cast<float*>(rows.block_sums) + packed * blocks + r, wide};
-        else if constexpr (kZeroPoint != 0) return Offsets{kZeroPoint, const_cast<int32_t*>(rows.offsets) + packed * blocks + r, wide};
+        else if constexpr (kZeroPoint != 0)
+          return typename Dots::template OffsetsOf<T>{kZeroPoint, const_cast<int32_t*>(rows.offsets) + packed * blocks + r, wide};
         else return NoSums();
       };
       // Where a tile is wider than its rows, what it makes of the others is not used: they are zeros.
@@ -263,7 +265,8 @@ void quantise(const FoundRows& x, int64_t m, int64_t k, DType weights, const Pac
     using Dots = decltype(dots);
     const auto quantise_for = weights == DType::int8   ? quantise_rows<Dots, DType::int8>
                               : weights == DType::int4 ? quantise_rows<Dots, DType::int4>
-                                                       : quantise_rows<Dots, DType::q4_1>;
+                              : weights == DType::q4_1 ? quantise_rows<Dots, DType::q4_1>
+                                                       : quantise_rows<Dots, DType::mxfp4>;
     quantise_for(x, m, k, rows, first, last);
   });
 }

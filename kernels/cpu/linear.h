@@ -20,7 +20,7 @@ PreparedRows prepare_rows(const Linear& op, int64_t room, Scratch& scratch);
 int64_t packing_bytes(const Linear& op);
 PackedRows pack_rows(const Linear& op, const int32_t* from, const int32_t* to, void* memory, bool again);
 
-// What these make of activations for weights of that type, int8, int4 or q4_1, with the instruction set of now.
+// What these make of activations for weights of that type, int8 or of 4 bits, with the instruction set of now.
 ActivationCodes activation_codes(DType weights);
 
 // Panels that the tiles take together: tasks are of whole groups of them.

@@ -1,4 +1,4 @@
-// Products of int8 activations with a block of int8, int4 or q4_1 weights where one instruction adds four of them to a sum: VNNI, or
+// Products of int8 activations with a block of weights of 8 or 4 bits where one instruction adds four of them to a sum: VNNI, or
 // ARM's dot product. In assembly, for its intrinsics want a compiler's option that no target of Highway 1.0.3 sets.
 #include <type_traits>
 
@@ -6,6 +6,7 @@
 #include "kernels/cpu/linear_codes-inl.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_tile.h"
+#include "kernels/cpu/nibbles-inl.h"
 
 #if defined(AERIE_LINEAR_BYTE_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_BYTE_DOTS_INL_H_
@@ -58,7 +59,9 @@ struct ByteDots {
   template <DType T>
   using Order = Bytes;
   template <DType T>
-  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : T == DType::int8 && kUnsigned ? 128 : 0;
+  using OffsetsOf = Offsets;
+  template <DType T>
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : !kUnsigned ? 0 : T == DType::int8 ? 128 : T == DType::mxfp4 ? 12 : 0;
   using D8 = hn::Repartition<uint8_t, D>;
   using Codes = hn::Vec<D8>;
 
@@ -80,7 +83,8 @@ struct ByteDots {
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
     const D8 d8;
-    const Codes low = hn::Set(d8, 15), sign = hn::Set(d8, kUnsigned ? 0x80 : 0);
+    const Nibbles<T, kZeroPoint<T>> nibbles;
+    const Codes sign = hn::Set(d8, kUnsigned ? 0x80 : 0);
     AERIE_UNROLL for (int j = 0; j < (is_nibbles(T) ? 4 : 8); ++j) {
       Codes bytes[P * kV], codes[P * kV];
       AERIE_UNROLL for (int p = 0; p < P; ++p) {
@@ -88,14 +92,12 @@ struct ByteDots {
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
           const size_t i = p * kV + v;
           bytes[i] = hn::LoadU(d8, w + p * size + kLine * j + 4 * kN * v);
-          codes[i] = is_nibbles(T) ? hn::And(bytes[i], low) : hn::Xor(bytes[i], sign);
+          codes[i] = is_nibbles(T) ? nibbles.low(bytes[i]) : hn::Xor(bytes[i], sign);
         }
       }
       add_group(codes, x + 4 * j, sum);
       if constexpr (is_nibbles(T)) {
-        const hn::Repartition<uint16_t, D> d16;
-        AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i)
-          codes[i] = hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes[i]))), low);
+        AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) codes[i] = nibbles.high(bytes[i]);
         add_group(codes, x + 16 + 4 * j, sum);
       }
     }

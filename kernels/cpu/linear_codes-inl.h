@@ -1,4 +1,4 @@
-// Rows of activations rounded to integers, as the tiles for int8, int4 and q4_1 weights read them (kernels/ops.h, ActivationCodes).
+// Rows of activations rounded to integers, as the tiles for weights of 8 and of 4 bits read them (kernels/ops.h, ActivationCodes).
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -20,11 +20,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using VI = hn::Vec<hn::RebindToSigned<D>>;
 
-// Of weights, in a panel; and halves that are their scales and minima.
+// Of weights, in a panel; of 4 bits, what holds a scale or a minimum, how many of these a block has, and their bytes.
 template <DType T>
 constexpr int64_t kBlockBytes = is_nibbles(T) ? kPanel * kBlock / 2 : kPanel * kBlock;
 template <DType T>
-constexpr int64_t kBlockHalves = T == DType::q4_1 ? 2 * kPanel : kPanel;
+using BlockScale = std::conditional_t<T == DType::mxfp4, uint8_t, hwy::float16_t>;
+template <DType T>
+constexpr int64_t kBlockScales = T == DType::q4_1 ? 2 * kPanel : kPanel;
+template <DType T>
+constexpr int64_t kBlockScaleBytes = kBlockScales<T> * static_cast<int64_t>(sizeof(BlockScale<T>));
+
+HWY_INLINE V load_scales(const hwy::float16_t* at) { return hn::PromoteTo(D(), hn::Load(hn::Rebind<hwy::float16_t, D>(), at)); }
+HWY_INLINE V load_scales(const uint8_t* at) {  // mxfp4_scale
+  return hn::BitCast(D(), hn::ShiftLeft<23>(hn::PromoteTo(hn::RebindToUnsigned<D>(), hn::Load(hn::Rebind<uint8_t, D>(), at))));
+}
 
 // How the codes of a block of 32 activations lie: what holds one, how many of these a block takes, and how those from the j-th on
 // are put there, a vector of them or one.
@@ -105,21 +114,21 @@ HWY_INLINE Magnitudes magnitudes(const float* x, int64_t k) {
   return {hn::GetLane(hn::MaxOfLanes(di, most)), kSum ? SumLanes(sum) : 0.0f};
 }
 
-// What is kept of the sum of a block's codes: nothing; or, if the weights' codes are so much too large, what takes that away from their
-// sums of products; or, for weights that have a minimum, the sum of the activations themselves.
+// What is kept of a block's codes and their sum: nothing; or, if the weights' codes are so much too large, what takes that away from
+// their sums of products (Pairs has another); or, for weights that have a minimum, the sum of the activations themselves.
 struct NoSums {
-  HWY_INLINE void keep(int64_t, int32_t, float) const {}
+  HWY_INLINE void keep(int64_t, const void*, int32_t, float) const {}
 };
 struct Offsets {
   int32_t zero_point;
   int32_t* at;
   int64_t apart;  // from block to block
-  HWY_INLINE void keep(int64_t b, int32_t sum, float) const { at[b * apart] = -zero_point * sum; }
+  HWY_INLINE void keep(int64_t b, const void*, int32_t sum, float) const { at[b * apart] = -zero_point * sum; }
 };
 struct ScaledSums {
   float* at;
   int64_t apart;
-  HWY_INLINE void keep(int64_t b, int32_t sum, float scale) const { at[b * apart] = static_cast<float>(sum) * scale; }
+  HWY_INLINE void keep(int64_t b, const void*, int32_t sum, float scale) const { at[b * apart] = static_cast<float>(sum) * scale; }
 };
 
 // k activations that share a scale, nearest even, and zeros behind them in what are `blocks`, of which the first is block `at` of the
@@ -162,7 +171,7 @@ HWY_INLINE float quantise_part(const float* x, int64_t k, int64_t at, int64_t bl
         total += code;
       }
     }
-    of_codes.keep(b, total + hn::GetLane(hn::SumOfLanes(di, sums)), step);
+    of_codes.keep(b, block, total + hn::GetLane(hn::SumOfLanes(di, sums)), step);
   }
   return step;
 }

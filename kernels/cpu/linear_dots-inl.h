@@ -1,14 +1,17 @@
-// Products of activations, rounded to integers, with a block (32 k) of int8, int4 or q4_1 weights, summed in int32: exact.
+// Products of activations, rounded to integers, with a block (32 k) of weights of 8 or 4 bits, summed in int32: exact.
 //
 // The ways to do it are classes. add_block: adds the products of one block, of M rows (x: row after row) with P panels whose blocks
 // are at w + p * size, and fetches what the panels hold `ahead` bytes from there, `rate` bytes for each line. Order: how the
-// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as unsigned, so much too large (int8 + 128, or int4's
-// nibble; q4_1's are what they say), and the sums begin with the rows' offsets, which take away what that adds.
+// activations' codes lie (linear_codes-inl.h). kZeroPoint: weights are taken as so much too large (int4's nibble; where instructions want
+// unsigned ones int8 + 128 and mxfp4's number + 12; q4_1's nibbles are what they say), and the sums begin with the rows' offsets
+// (OffsetsOf), which take away what that adds.
 #include <type_traits>
 
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_byte_dots-inl.h"
 #include "kernels/cpu/linear_pairs-inl.h"
+#include "kernels/cpu/nibbles-inl.h"
+#include "kernels/e2m1.h"
 
 #if defined(AERIE_LINEAR_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_DOTS_INL_H_
@@ -47,6 +50,8 @@ struct Widened {
   template <DType T>
   using Order = Bytes;
   template <DType T>
+  using OffsetsOf = Offsets;
+  template <DType T>
   static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
 
   struct Sums {
@@ -66,15 +71,15 @@ struct Widened {
       __builtin_memcpy(&four, x + 4 * j, 4);
       a[j] = vreinterpretq_s8_s32(vdupq_n_s32(four));
     }
+    const Nibbles<T> nibbles;
     for (size_t v = 0; v < kV; ++v) {
       Sums s;
       for (int j = 0; j < 4; ++j) {
-        const uint8x16_t b = vld1q_u8(w + 64 * j + 16 * v);
+        const typename Nibbles<T>::Codes b{vld1q_u8(w + 64 * j + 16 * v)};
         if constexpr (is_nibbles(T)) {
-          const uint8x16_t low = vandq_u8(b, vdupq_n_u8(15)), high = vshrq_n_u8(b, 4);
-          s.add(vreinterpretq_s8_u8(low), a[j], vreinterpretq_s8_u8(high), a[j + 4]);
+          s.add(vreinterpretq_s8_u8(nibbles.low(b).raw), a[j], vreinterpretq_s8_u8(nibbles.high(b).raw), a[j + 4]);
         } else {
-          s.add(vreinterpretq_s8_u8(b), a[j], vreinterpretq_s8_u8(vld1q_u8(w + 64 * (j + 4) + 16 * v)), a[j + 4]);
+          s.add(vreinterpretq_s8_u8(b.raw), a[j], vreinterpretq_s8_u8(vld1q_u8(w + 64 * (j + 4) + 16 * v)), a[j + 4]);
         }
       }
       sum[v] = VI{vaddq_s32(sum[v].raw, s.total())};
@@ -87,6 +92,8 @@ struct Scalar {
   template <DType T>
   using Order = Bytes;
   template <DType T>
+  using OffsetsOf = Offsets;
+  template <DType T>
   static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
 
   template <DType T>
@@ -96,7 +103,8 @@ struct Scalar {
       for (int l = 0; l < kPanel; ++l)
         for (int i = 0; i < 4; ++i) {
           const uint8_t b = w[64 * j + 4 * l + i];
-          if constexpr (is_nibbles(T)) lanes[l] += x[4 * j + i] * (b & 15) + x[16 + 4 * j + i] * (b >> 4);
+          if constexpr (T == DType::mxfp4) lanes[l] += x[4 * j + i] * kE2m1Twice[b & 15] + x[16 + 4 * j + i] * kE2m1Twice[b >> 4];
+          else if constexpr (is_nibbles(T)) lanes[l] += x[4 * j + i] * (b & 15) + x[16 + 4 * j + i] * (b >> 4);
           else lanes[l] += x[4 * j + i] * static_cast<int32_t>(static_cast<int8_t>(b));
         }
     const hn::RebindToSigned<D> di;

@@ -1,4 +1,4 @@
-// Tiles of Linear for int8, int4 and q4_1 weights.
+// Tiles of Linear for weights of 8 bits (but fp8) and of 4.
 #include <type_traits>
 
 #include "hwy/highway.h"
@@ -105,21 +105,20 @@ class Totals {
   V registers_[kInMemory ? 1 : M][kInMemory ? 1 : kWidth];
 };
 
-// An integer sum for each block, times the row's scale of it (for int4 and q4_1 times the weights', first), in one FMA chain over the
+// An integer sum for each block, times the row's scale of it (for weights of 4 bits times theirs, first), in one FMA chain over the
 // blocks ascending, in which each of q4_1 is followed by the sum of the block's activations times the weights' minimum; int8's times the
 // scale of the weights' row.
 template <class Dots, DType T, int M, int P, bool kTwoSteps>
 HWY_NOINLINE void tile_blocks(const LinearTile& t) {
   const D d;
   const hn::RebindToSigned<D> di;
-  const hn::Rebind<hwy::float16_t, D> d16;
   constexpr bool kOffsets = Dots::template kZeroPoint<T> != 0;
   const int64_t blocks = k_padded(DType::int8, t.op->w.cols) / kBlock;
-  const auto* scales = static_cast<const hwy::float16_t*>(t.op->w.scales) + t.panel * blocks * kBlockHalves<T>;  // of nibbles
+  const auto* scales = static_cast<const BlockScale<T>*>(t.op->w.scales) + t.panel * blocks * kBlockScales<T>;  // of nibbles
   const float* row_scales = t.x->scale + t.packed * blocks;
   const int32_t* offsets = t.x->offsets + t.packed * blocks;
   const float* block_sums = t.x->block_sums + t.packed * blocks;
-  constexpr int64_t kScaleShare = kBlockBytes<T> / (kBlockHalves<T> * 2);  // scales are fetched as far ahead as their weights
+  constexpr int64_t kScaleShare = kBlockBytes<T> / kBlockScaleBytes<T>;  // scales are fetched as far ahead as their weights
   Totals<M, P> total;
   BlockCursor<Dots, T, M, P> at(t, blocks);
   for (int64_t b = 0; b < blocks; ++b, at.leave()) {
@@ -130,11 +129,11 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
     Dots::template add_block<T, kTwoSteps, M, P>(at.w, at.size, at.x, at.ahead, t.ahead.rate, sum);
     if constexpr (is_nibbles(T)) {
       AERIE_UNROLL for (size_t p = 0; p < P; ++p) {
-        const hwy::float16_t* of_panel = scales + static_cast<int64_t>(p) * blocks * kBlockHalves<T>;
+        const BlockScale<T>* of_panel = scales + static_cast<int64_t>(p) * blocks * kBlockScales<T>;
         AERIE_PREFETCH(reinterpret_cast<const char*>(of_panel) + at.ahead / kScaleShare);
         AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-          const V scale = hn::PromoteTo(d, hn::Load(d16, of_panel + v * kN));
-          const V minimum = T == DType::q4_1 ? hn::PromoteTo(d, hn::Load(d16, of_panel + kPanel + v * kN)) : hn::Zero(d);
+          const V scale = load_scales(of_panel + v * kN);
+          const V minimum = T == DType::q4_1 ? load_scales(of_panel + kPanel + v * kN) : hn::Zero(d);
           AERIE_UNROLL for (int m = 0; m < M; ++m) {
             if (T == DType::q4_1) asm volatile("" : : : "memory");  // no registers for both rows of numbers: they are loaded when added
             total.add(m, p * kV + v, sum[m][p * kV + v], hn::Mul(scale, hn::Set(d, row_scales[m])));
@@ -142,7 +141,7 @@ HWY_NOINLINE void tile_blocks(const LinearTile& t) {
           }
         }
       }
-      scales += kBlockHalves<T>;
+      scales += kBlockScales<T>;
     } else {
       AERIE_UNROLL for (int m = 0; m < M; ++m) {
         const V scale = hn::Set(d, row_scales[m]);

@@ -1,7 +1,7 @@
-// Linear for bf16, int8, int4 and q4_1 weights where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
+// Linear for bf16, int8 and weights of 4 bits where the processor multiplies tiles of 16 rows (matrix_unit.h). A panel's lines are already
 // what the unit wants on its right side: 16 of them are a tile.
 //
-// Order of every output element: int8 as in linear.cc for machines without VNNI, int4 and q4_1 as there, bit for bit. bf16: activations are two
+// Order of every output element: int8 as in linear.cc for machines without VNNI, weights of 4 bits as there, bit for bit. bf16: activations are two
 // bf16, the nearest and what is left of it (relative error up to 2^-18, but for the smallest and largest of f32, which become 0 and no
 // number); for every 32 k ascending, of the first and then of the second, the chains of even and of odd k from zero, k ascending, and
 // sum + (even + odd).
@@ -169,7 +169,7 @@ void matrix_panels_nibbles(Tiles& tiles, const Linear& op, int64_t first, int64_
   const Unpacking start = unpacking(first, 0);
   for (int64_t b = 0; b < start.blocks; ++b) start.one<T>(tiles, b);
   for (int64_t panel = first; panel < last; ++panel) {
-    const auto* scales = static_cast<const hwy::float16_t*>(op.w.scales) + panel * blocks * kBlockHalves<T>;
+    const auto* scales = static_cast<const BlockScale<T>*>(op.w.scales) + panel * blocks * kBlockScales<T>;
     for (int64_t b = 0; b < blocks; b += kAtOnce) {
       now = 1 - now;
       const int64_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
@@ -178,7 +178,7 @@ void matrix_panels_nibbles(Tiles& tiles, const Linear& op, int64_t first, int64_
       for (int64_t row = 0; row < m; row += height) {
         const char* rows = reinterpret_cast<const char*>(x.q) + row * row_bytes + b / 2 * tile_bytes;
         const int64_t of_rows = row * (round_up(op.w.cols, kLine) / kBlock) + b * height;
-        matrix_tile_nibbles<T>(tiles, rows, tile_bytes, x.scale + of_rows, x.block_sums + of_rows, height, codes[now], scales + b * kBlockHalves<T>,
+        matrix_tile_nibbles<T>(tiles, rows, tile_bytes, x.scale + of_rows, x.block_sums + of_rows, height, codes[now], scales + b * kBlockScales<T>,
                                n, b == 0, sums + row * kPanel, row + height < m ? Unpacking{} : next);
       }
     }
@@ -206,7 +206,8 @@ void all_matrix_panels(const Linear& op, int64_t first, int64_t last, const Pack
   if (type == DType::bf16) matrix_panels_of<Tiles, DType::bf16>(tiles, op, first, last, x, sums);
   else if (type == DType::int8) matrix_panels_of<Tiles, DType::int8>(tiles, op, first, last, x, sums);
   else if (type == DType::int4) matrix_panels_nibbles<Tiles, DType::int4>(tiles, op, first, last, x, sums);
-  else matrix_panels_nibbles<Tiles, DType::q4_1>(tiles, op, first, last, x, sums);
+  else if (type == DType::q4_1) matrix_panels_nibbles<Tiles, DType::q4_1>(tiles, op, first, last, x, sums);
+  else matrix_panels_nibbles<Tiles, DType::mxfp4>(tiles, op, first, last, x, sums);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -9,7 +9,7 @@ namespace aerie::kernels::cpu {
 constexpr int64_t kSide = 16;                  // rows of a tile
 constexpr int64_t kTileBytes = kSide * kLine;  // of one with all of them
 constexpr int64_t kLeastMatrixCols = 64;       // of bf16: below, what two bf16 lose of an activation is more than the sum's rounding
-constexpr int64_t kLeastNibbleRows = 13;       // of int4, q4_1: fewer are faster without
+constexpr int64_t kLeastNibbleRows = 13;       // of weights of 4 bits: fewer are faster without
 
 // Parts that an activation is cut into: two bf16, or the high and the low byte of a code.
 constexpr int64_t matrix_parts(DType weights) { return is_nibbles(weights) ? 1 : 2; }
@@ -49,7 +49,7 @@ constexpr int64_t matrix_row_bytes(DType weights, int64_t k) {
   return matrix_parts(weights) * round_up(weights == DType::bf16 ? 2 * k : k, kLine);
 }
 
-// Scales of packed rows: int8's, one a row; int4's and q4_1's, [tile][block][row], and some behind them that a tile of fewer rows reads.
+// Scales of packed rows: int8's, one a row; those for weights of 4 bits, [tile][block][row], and some behind them that a tile of fewer rows reads.
 // Of q4_1 as many sums of blocks lie behind them.
 constexpr int64_t matrix_row_scales(DType weights, int64_t m, int64_t k) {
   return is_nibbles(weights) ? round_up(m, tile_height(m)) * (round_up(k, kLine) / kBlock) + kSide : m;

@@ -1,4 +1,4 @@
-// Products of rounded activations with a block of int8, int4 or q4_1 weights on an x86 CPU without VNNI, whose instructions multiply
+// Products of rounded activations with a block of weights of 8 or 4 bits on an x86 CPU without VNNI, whose instructions multiply
 // bytes or words and add up pairs of products.
 #include <type_traits>
 
@@ -6,6 +6,7 @@
 #include "kernels/cpu/linear_byte_dots-inl.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_tile.h"
+#include "kernels/cpu/nibbles-inl.h"
 
 #if defined(AERIE_LINEAR_PAIRS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_LINEAR_PAIRS_INL_H_
@@ -46,13 +47,32 @@ HWY_INLINE Raw broadcast(const void* x) {  // 4 codes of 8 bits, or 2 of 16, in 
   return hn::Set(hn::RebindToSigned<D>(), codes).raw;
 }
 
+// Offsets, of the two pairs that share a lane: the even one's below.
+struct OffsetsOfPairs {
+  int32_t zero_point;
+  int32_t* at;
+  int64_t apart;  // from block to block
+  HWY_INLINE void keep(int64_t b, const void* codes, int32_t, float) const {
+    const auto* x = static_cast<const __m128i*>(codes);
+    const __m128i weights = _mm_set1_epi8(static_cast<char>(zero_point));
+    __m128i sums = _mm_add_epi16(_mm_maddubs_epi16(weights, _mm_loadu_si128(x)), _mm_maddubs_epi16(weights, _mm_loadu_si128(x + 1)));
+    sums = _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0x4e));
+    sums = _mm_add_epi16(sums, _mm_shuffle_epi32(sums, 0xb1));
+    at[b * apart] = _mm_cvtsi128_si32(_mm_sub_epi16(_mm_setzero_si128(), sums));
+  }
+};
+
 struct Pairs {
   // int8 weights: pairs of products of bytes would not fit 16 bits unless the activations had but seven, and adding them up in 32
   // takes a multiplication more. Two multiplications of words take as long, for activations of 16 bits.
   template <DType T>
   using Order = std::conditional_t<is_nibbles(T), Bytes, PairedWords>;
   template <DType T>
-  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : 0;
+  static constexpr int32_t kZeroPoint = T == DType::int4 ? 8 : T == DType::mxfp4 ? 12 : 0;
+  template <DType T>
+  static constexpr bool kOffsetsOfPairs = T == DType::mxfp4;
+  template <DType T>
+  using OffsetsOf = std::conditional_t<kOffsetsOfPairs<T>, OffsetsOfPairs, Offsets>;
   using D8 = hn::Repartition<uint8_t, D>;
   using D16 = hn::Repartition<int16_t, D>;
   using V8 = hn::Vec<D8>;
@@ -61,7 +81,7 @@ struct Pairs {
   template <DType T, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_block(const uint8_t* w, int64_t size, const typename Order<T>::Code* x, int64_t ahead, int64_t rate,
                                    VI (&sum)[M][P * kV]) {
-    if constexpr (is_nibbles(T)) add_nibbles<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
+    if constexpr (is_nibbles(T)) add_nibbles<T, kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
     else if constexpr (M == 1) add_int8_to_one<kTwoSteps, P>(w, size, x, ahead, rate, sum[0]);
     else add_int8<kTwoSteps, M, P>(w, size, x, ahead, rate, sum);
   }
@@ -94,30 +114,34 @@ struct Pairs {
     }
   }
 
-  // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. Of int4 the offsets take 8 away.
-  template <bool kTwoSteps, int M, int P>
+  // Nibbles are unsigned, and the pairs of a whole block fit 16 bits: 16 * 15 * 127 < 32768. Of int4 the offsets take 8 away. Of mxfp4
+  // they would not fit, 24 for 15; but what is left without the 12 would: with offsets of 16 bits to begin with (OffsetsOfPairs), sums
+  // that wrap around on the way are right in the end.
+  template <DType T, bool kTwoSteps, int M, int P>
   static HWY_INLINE void add_nibbles(const uint8_t* w, int64_t size, const int8_t* x, int64_t ahead, int64_t rate, VI (&sum)[M][P * kV]) {
-    const V8 low = hn::Set(D8(), 15);
+    const Nibbles<T, kZeroPoint<T>> nibbles;
     V8 codes[P * kV];
     V16 acc[M][P * kV];
-    AERIE_UNROLL for (auto& row : acc)
-      AERIE_UNROLL for (auto& a : row) a = hn::Zero(D16());
+    AERIE_UNROLL for (int m = 0; m < M; ++m)
+      AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) acc[m][i] = kOffsetsOfPairs<T> ? hn::BitCast(D16(), sum[m][i]) : hn::Zero(D16());
     AERIE_ROLLED for (int j = 0; j < 4; ++j) {
       const uint8_t* at = w + kLine * j;
       AERIE_UNROLL for (int p = 0; p < P; ++p) {
         AERIE_FETCH(kTwoSteps, at + p * size, w + p * size + ahead + j * rate);
-        AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = hn::And(load(at, size, p, v), low);
+        AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = nibbles.low(load(at, size, p, v));
       }
       add_group(codes, x + 4 * j, acc);
       if (kV > 1) asm("" : "+r"(at));  // few registers: load again rather than keep
       AERIE_UNROLL for (int p = 0; p < P; ++p)
-        AERIE_UNROLL for (size_t v = 0; v < kV; ++v)
-          codes[p * kV + v] = hn::And(hn::BitCast(D8(), hn::ShiftRight<4>(hn::BitCast(D16(), load(at, size, p, v)))), low);
+        AERIE_UNROLL for (size_t v = 0; v < kV; ++v) codes[p * kV + v] = nibbles.high(load(at, size, p, v));
       add_group(codes, x + 16 + 4 * j, acc);
     }
     const Raw ones = hn::Set(D16(), 1).raw;
     AERIE_UNROLL for (int m = 0; m < M; ++m)
-      AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) sum[m][i] = hn::Add(sum[m][i], VI{word_pairs(acc[m][i].raw, ones)});
+      AERIE_UNROLL for (size_t i = 0; i < P * kV; ++i) {
+        const VI pairs{word_pairs(acc[m][i].raw, ones)};
+        sum[m][i] = kOffsetsOfPairs<T> ? pairs : hn::Add(sum[m][i], pairs);
+      }
   }
 
   template <bool kTwoSteps, int M, int P>

@@ -13,7 +13,7 @@ namespace aerie::kernels::cpu {
 // set of the cache. Tile after tile; K (or the blocks) ascending in each; the tile's rows innermost.
 struct PackedRows {
   const float* x = nullptr;          // f32, bf16, fp8 weights: [tile][k][row of the tile]
-  const void* q = nullptr;           // int8, int4, q4_1 weights: codes, [tile][block][row] (linear_codes-inl.h), zeros behind K
+  const void* q = nullptr;           // int8 weights and those of 4 bits: codes, [tile][block][row] (linear_codes-inl.h), zeros behind K
   const int32_t* offsets = nullptr;  // [tile][block][row]: minus the zero point of unsigned codes of weights times the sum of q
   const float* scale = nullptr;      // [tile][row], or [tile][block][row]
   const float* block_sums = nullptr; // q4_1 weights: [tile][block][row]: the sum of q times its scale, what the minimum is multiplied by

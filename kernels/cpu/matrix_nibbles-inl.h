@@ -1,8 +1,9 @@
-// int4 and q4_1 weights on the matrix unit: it has no nibbles, and every block of 32 has a scale of its own.
+// Weights of 4 bits on the matrix unit: it has no nibbles, and every block of 32 has a scale of its own.
 #include "hwy/highway.h"
 #include "kernels/cpu/linear_float-inl.h"
 #include "kernels/cpu/linear_int-inl.h"
 #include "kernels/cpu/linear_matrix.h"
+#include "kernels/cpu/nibbles-inl.h"
 
 #if defined(AERIE_MATRIX_NIBBLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef AERIE_MATRIX_NIBBLES_INL_H_
@@ -16,19 +17,18 @@ namespace aerie::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block of weights as two lots of 16 k, a byte for each: the nibble, of int4 less 8.
+// A block of weights as two lots of 16 k, a byte for each: what the nibble stands for, of int4 less 8.
 template <DType T>
 HWY_INLINE void unpack_block(const uint8_t* w, uint8_t* out) {
   const hn::Repartition<uint8_t, D> d8;
-  const hn::Repartition<uint16_t, D> d16;
-  const auto low = hn::Set(d8, 15);
-  const auto put = [&](auto nibbles, uint8_t* to) HWY_ATTR {
-    hn::Store(T == DType::int4 ? hn::Sub(nibbles, hn::Set(d8, 8)) : nibbles, d8, to);
+  const Nibbles<T> nibbles;
+  const auto put = [&](auto codes, uint8_t* to) HWY_ATTR {
+    hn::Store(T == DType::int4 ? hn::Sub(codes, hn::Set(d8, 8)) : codes, d8, to);
   };
   AERIE_UNROLL for (size_t i = 0; i < 4 * kLine; i += 4 * kN) {
     const auto bytes = hn::Load(d8, w + i);
-    put(hn::And(bytes, low), out + i);
-    put(hn::And(hn::BitCast(d8, hn::ShiftRight<4>(hn::BitCast(d16, bytes))), low), out + 4 * kLine + i);
+    put(nibbles.low(bytes), out + i);
+    put(nibbles.high(bytes), out + 4 * kLine + i);
   }
 }
 
@@ -44,18 +44,17 @@ HWY_INLINE void multiply_block(Tiles& tiles, const char* x, const uint8_t* codes
 
 // row_scales, block_sums: of the block.
 template <DType T>
-HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales, const float* row_scales, const float* block_sums,
+HWY_INLINE void add_block(const int32_t* products, const BlockScale<T>* scales, const float* row_scales, const float* block_sums,
                           V (&total)[kSide][kV]) {
   const D d;
   const hn::RebindToSigned<D> di;
-  const hn::Rebind<hwy::float16_t, D> d16;
   AERIE_UNROLL for (size_t v = 0; v < kV; ++v) {
-    const V scale = hn::PromoteTo(d, hn::Load(d16, scales + v * kN));
+    const V scale = load_scales(scales + v * kN);
     AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m)
       total[m][v] = hn::MulAdd(hn::ConvertTo(d, hn::Load(di, products + m * kPanel + v * kN)), hn::Mul(scale, hn::Set(d, row_scales[m])),
                                total[m][v]);
     if constexpr (T == DType::q4_1) {
-      const V min = hn::PromoteTo(d, hn::Load(d16, scales + kPanel + v * kN));
+      const V min = load_scales(scales + kPanel + v * kN);
       AERIE_UNROLL for (int64_t m = 0; m < kSide; ++m) total[m][v] = hn::MulAdd(hn::Set(d, block_sums[m]), min, total[m][v]);
     }
   }
@@ -64,7 +63,7 @@ HWY_INLINE void add_block(const int32_t* products, const hwy::float16_t* scales,
 // What goes through memory takes long to be seen by the unit, and by the processor coming back: so many blocks are multiplied
 // before the first is added up.
 constexpr int64_t kInFlight = 4;
-// Blocks whose scales are fetched meanwhile: a line has those of two of int4, of one of q4_1.
+// Blocks whose scales are fetched meanwhile: a line has those of one, two or four.
 constexpr int64_t kScalesAhead = 64;
 
 // Blocks of weights that are unpacked, and fetched further on, in two steps (fetching.h).
@@ -91,7 +90,7 @@ struct Unpacking {
 // unpacked.
 template <DType T, class Tiles>
 HWY_NOINLINE void matrix_tile_nibbles(Tiles& tiles, const char* x, int64_t step, const float* row_scales, const float* block_sums, int64_t height,
-                                      const uint8_t* codes, const hwy::float16_t* scales, int64_t n, bool begin, float* totals,
+                                      const uint8_t* codes, const BlockScale<T>* scales, int64_t n, bool begin, float* totals,
                                       const Unpacking& next) {
   alignas(64) int32_t products[2 * kInFlight][kSide * kPanel];
   const Unpacking unpacking = next;
@@ -103,8 +102,8 @@ HWY_NOINLINE void matrix_tile_nibbles(Tiles& tiles, const char* x, int64_t step,
     AERIE_UNROLL for (size_t v = 0; v < kV; ++v) total[m][v] = begin ? hn::Zero(D()) : hn::Load(D(), totals + m * kPanel + v * kN);
   for (int64_t b = 0; b < kInFlight && b < n; ++b) multiply(b);
   for (int64_t b = 0; b < n; ++b) {
-    if (T == DType::q4_1 || b % 2 == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kBlockHalves<T>);
-    add_block<T>(products[b % (2 * kInFlight)], scales + b * kBlockHalves<T>, row_scales + b * height, block_sums + b * height, total);
+    if (b % (kLine / kBlockScaleBytes<T>) == 0) tiles.fetch_near(scales + (b + kScalesAhead) * kBlockScales<T>);
+    add_block<T>(products[b % (2 * kInFlight)], scales + b * kBlockScales<T>, row_scales + b * height, block_sums + b * height, total);
     if (b + kInFlight < n) multiply(b + kInFlight);
     unpacking.one<T>(tiles, b);
   }

@@ -83,8 +83,8 @@ inline void pack_all_matrix_rows(const Linear& op, const PackedRows& rows, int64
     const auto sums = [&](int64_t m) { return ScaledSums{block_sums + of_blocks + m, height}; };
     if (type == DType::bf16) pack_matrix_floats(x, row, end - row, height, k, to);
     else if (type == DType::int8) pack_matrix_codes(x, row, end - row, height, k, HighAndLow{height * kLine}, to, scales + row, no_sums);
-    else if (type == DType::int4) pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
-    else pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
+    else if (type == DType::q4_1) pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, sums);
+    else pack_matrix_codes(x, row, end - row, height, k, Bytes(), to, scales + of_blocks, no_sums);
     if (const int64_t had = end - tile; is_nibbles(type) && end == op.x.rows) {
       clear_matrix_rows(scales + tile * blocks + had, height - had, height, blocks);
       if (type == DType::q4_1) clear_matrix_rows(block_sums + tile * blocks + had, height - had, height, blocks);

@@ -39,7 +39,7 @@ Mxfp4Block quantise_mxfp4(const float* w, int64_t n) {
   for (int64_t i = 0; i < n; ++i) top = std::max(top, std::fabs(w[i]));
   // A power of two by which the largest is 8 to 16.
   const int fit = static_cast<int>(std::bit_cast<uint32_t>(top) >> 23) - 3;
-  if (top == 0 || fit < 0) return {};
+  if (top == 0) return {};
   constexpr int kLeast = 1, kMost = 254;
   double lost_more, lost;
   const Mxfp4Block finer = with_scale(w, n, std::clamp(fit, kLeast, kMost), &lost), coarser = with_scale(w, n, std::clamp(fit + 1, kLeast, kMost), &lost_more);

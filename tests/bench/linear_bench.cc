@@ -1,5 +1,5 @@
 // What Linear reaches: time, GB/s of weights and GMAC/s for the shapes of the demo model and a large one.
-//   linear_bench [threads] [dtype 0..6] [rounds] [ISA, such as AVX2]
+//   linear_bench [threads] [dtype 0..7] [rounds] [ISA, such as AVX2]
 // All cases are interleaved, round after round, and the best and median of the rounds are printed: on a
 // shared machine only figures of one run compare.
 #include <algorithm>
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   std::string isa;
   CLI::App app("Linear's time, GB/s of weights and GMAC/s");
   app.add_option("threads", o.threads, "0: the default")->check(CLI::Range(0, 1024));
-  app.add_option("dtype", only, "0 f32, 1 bf16, 2 int8, 3 int4, 5 fp8, 6 q4_1; -1: all")->capture_default_str()->check(CLI::Range(-1, 6));
+  app.add_option("dtype", only, "0 f32, 1 bf16, 2 int8, 3 int4, 5 fp8, 6 q4_1, 7 mxfp4; -1: all")->capture_default_str()->check(CLI::Range(-1, 7));
   app.add_option("rounds", rounds)->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("isa", isa, "such as AVX2; default: the machine's best");
   CLI11_PARSE(app, argc, argv);
@@ -55,14 +55,14 @@ int main(int argc, char** argv) {
   auto queue = std::move(*device.make_queue());
   std::printf("%s\n", device.isa());
 
-  const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1"};
+  const char* const names[] = {"f32", "bf16", "int8", "int4", "i32", "fp8", "q4_1", "mxfp4"};
   constexpr int64_t shapes[][2] = {{576, 192}, {1024, 192}, {192, 512}, {4096, 192}, {8192, 2048}};
   constexpr int64_t batch[] = {1, 2, 4, 6, 8, 16, 64};
   const float* w = floats(device, 8192 * 2048, 1);  // memory is the process's; it ends with it
   float* x = floats(device, 64 * 2048, 2);
   float* out = floats(device, 64 * 8192, 3);
   std::vector<Case> cases;
-  for (const int t : {0, 1, 2, 3, 5, 6}) {
+  for (const int t : {0, 1, 2, 3, 5, 6, 7}) {
     if (only >= 0 && t != only) continue;
     const auto type = static_cast<DType>(t);
     for (const auto& [n, k] : shapes) {

@@ -29,7 +29,8 @@ inline kernels::Tensor weights(kernels::Device& d, int64_t n, int64_t k, kernels
     const uint64_t mask = t == DType::fp8 ? 0xbfbfbfbfbfbfbfbf : ~uint64_t{0};  // below 2, and no NaN
     for (int64_t i = 0; i + 8 <= bytes; i += 8) reinterpret_cast<uint64_t*>(w.data)[i / 8] = random() & mask;
     w.scales = memory<char>(d, scales);
-    if (!is_nibbles(t)) std::fill_n(static_cast<float*>(w.scales), scales / 4, 0x1p-7f);
+    if (t == DType::mxfp4) std::fill_n(static_cast<uint8_t*>(w.scales), scales, uint8_t{120});
+    else if (!is_nibbles(t)) std::fill_n(static_cast<float*>(w.scales), scales / 4, 0x1p-7f);
     else std::fill_n(static_cast<uint16_t*>(w.scales), scales / 2, uint16_t{0x2000});  // 2^-7, of q4_1 the minima, too
   }
   return w;

@@ -13,13 +13,14 @@ PRODUCT = re.compile(r"\tv(pdpbusd|pmaddwd|pmaddubsw|fmadd\w*ps)\s")
 ON_STACK = re.compile(r"\tv\S+\s.*\(%r[sb]p[,)].*[xyz]mm|\tv\S+\s.*[xyz]mm.*\(%r[sb]p[,)]")
 NAME = re.compile(r"^([0-9a-f]+) <.*N_AVX3(?:_DL)?::(tile_(?:f32|bf16|int8|blocks)<.*>)\(aerie::kernels::cpu::LinearTile const&\)>:$")
 Q4_1 = re.compile(r"DType\)6\b")
+MXFP4_BEHIND_A_MASK = re.compile(r"N_AVX3::ByteDots.*DType\)7\b")
 tiles, code, bad = 0, None, []
 
 
 def judge(name, code):
     """The shortest loop with at least half of the products of the one with most: what runs for every k. Of q4_1 with a third, for what
-    ends a block is longer; and of 24 products one may wait in memory."""
-    parts, least = (3, 12) if Q4_1.search(name) else (2, 16)
+    ends a block is longer; and of 24 products one may wait in memory. So of mxfp4, where a mask and a table take a register each."""
+    parts, least = (3, 12) if Q4_1.search(name) else (2, 12) if MXFP4_BEHIND_A_MASK.search(name) else (2, 16)
     at = {address: i for i, (address, _) in enumerate(code)}
     loops = []
     for i, (_, line) in enumerate(code):

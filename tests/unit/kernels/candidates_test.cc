@@ -38,7 +38,7 @@ TEST(LinearRows, GivesTheBitsOfLinear) {
     for (int32_t& id : ids) id = static_cast<int32_t>(random() % static_cast<uint32_t>(v));
     ids[4] = ids[20] = -1;
     ids[7] = static_cast<int32_t>(v) - 1;
-    for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+    for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
       SCOPED_TRACE(testing::Message() << v << "x" << k << " type " << static_cast<int>(t));
       const Packed packed(values, v, k, t);
       each_isa([&] {

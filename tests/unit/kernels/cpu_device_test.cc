@@ -95,7 +95,7 @@ Floats whole_run(Device& device, int64_t rows, DType type = DType::int8) {
   return net.result();
 }
 
-const DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
+const DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 
 TEST(RunIf, OpsThatAreNotWantedArePassedOver) {
   expect_passed_over(*make_reference_device());

@@ -9,7 +9,7 @@
 namespace aerie::kernels::experts_test {
 using namespace aerie::kernels::test;
 
-constexpr DType kExpertTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kExpertTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 
 // An op over rows that lie apart, in a matrix with something beside them.
 struct ExpertOp {
@@ -18,7 +18,7 @@ struct ExpertOp {
   bool own;  // each place has a row of x of its own
   std::vector<char> memory;
   Tensor w;
-  Floats x, out;
+  Floats x, out, bias;  // empty: none
   Ints chosen;
   static constexpr int64_t kBeside = 5;
 
@@ -47,7 +47,7 @@ struct ExpertOp {
   }
   ExpertLinear op() {
     const Tensor in = columns(view(x, own ? places() : rows, cols + kBeside), 2, cols);
-    return {in, w, chosen.data(), k, columns(view(out, places(), n + kBeside), 1, n)};
+    return {in, w, chosen.data(), k, columns(view(out, places(), n + kBeside), 1, n), bias.empty() ? Tensor{} : view(bias, experts, n)};
   }
   Floats place(int64_t p) const {
     const auto at = out.begin() + p * (n + kBeside) + 1;
@@ -58,7 +58,8 @@ struct ExpertOp {
     const int64_t e = chosen[static_cast<size_t>(p)];
     Floats one(static_cast<size_t>(n));
     if (e < 0 || e >= experts) return one;
-    run_cpu(Linear{kernels::rows(op().x, own ? p : p / k, 1), panels(w, e * (n / kPanel), n / kPanel), {}, {}, view(one, 1, n)});
+    const Tensor of_expert = bias.empty() ? Tensor{} : kernels::rows(op().bias, e, 1);
+    run_cpu(Linear{kernels::rows(op().x, own ? p : p / k, 1), panels(w, e * (n / kPanel), n / kPanel), of_expert, {}, view(one, 1, n)});
     return one;
   }
   void expect_linear() {
@@ -121,10 +122,42 @@ TEST(ExpertLinear, AnExpertThatThereIsNotGivesZeros) {
   }
 }
 
+// Each expert's own, last; a row without an expert has none.
+TEST(ExpertLinear, ABiasIsTheExpertsOwn) {
+  const RoundsAsCpu rounds;
+  for (const Size& s : {Size{1, 4, 9, 80, 70}, {40, 3, 5, 48, 96}})
+    for (const DType t : kExpertTypes) {
+      SCOPED_TRACE(testing::Message() << s.rows << " rows, type " << static_cast<int>(t));
+      ExpertOp m(s.rows, s.k, s.experts, s.n, s.cols, t);
+      m.chosen[1] = -1, m.chosen.back() = static_cast<int32_t>(s.experts);
+      run_cpu(m.op());
+      const Floats plain = m.out;
+      m.bias = random_floats(static_cast<size_t>(s.experts * s.n), 9, 3.0f);
+      each_isa([&] {
+        m.forget();
+        run_cpu(m.op(), 3);
+        m.expect_linear();
+        for (const int64_t p : {int64_t{1}, m.places() - 1})
+          for (const float v : m.place(p)) EXPECT_EQ(v, 0.0f);
+      });
+      run_cpu(m.op());
+      for (int64_t p = 0; p < m.places(); ++p) {
+        const int64_t e = m.chosen[static_cast<size_t>(p)];
+        for (int64_t i = 0; e >= 0 && e < s.experts && i < s.n; ++i) {
+          const auto at = static_cast<size_t>(p * (s.n + ExpertOp::kBeside) + 1 + i);
+          ASSERT_EQ(m.out[at], m.bias[static_cast<size_t>(e * s.n + i)] + plain[at]) << "place " << p << " output " << i;
+        }
+      }
+      ExpertOp want = m;
+      run_reference(want.op());
+      expect_near(m.out, want.out, 1e-4f);
+    }
+}
+
 // On devices, where a thread keeps what it worked out for an op, and every task may be a slice: two ops of one shape whose rows and
 // experts differ, of two queues in turn.
 TEST(ExpertLinear, ThreadsAndSlicesChangeNoBits) {
-  for (const DType t : {DType::bf16, DType::int8, DType::q4_1})
+  for (const DType t : {DType::bf16, DType::int8, DType::q4_1, DType::mxfp4})
     for (const int64_t rows : {1, 90}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, type " << static_cast<int>(t));
       ExpertOp a(rows, 4, 6, 320, 96, t, false, 1), b(rows, 4, 6, 320, 96, t, false, 2);

@@ -19,7 +19,7 @@ namespace aerie::kernels::linear_matrix_test {
 using namespace aerie::kernels::test;
 using aerie::test::EmulatedTiles;
 
-constexpr DType kTypes[] = {DType::bf16, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kTypes[] = {DType::bf16, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 struct Shape {
   int64_t n, k;
 };
@@ -97,13 +97,13 @@ TEST(LinearMatrix, Bfloat16AddsUpInTheOrderThatItSays) {
   }
 }
 
-// int8 has the bits of machines without VNNI, int4 and q4_1 those of machines without the unit: there are more of these, and its texts
-// are theirs. (Of these two the emulation has the chains of the target that this file is compiled for, fused or not.)
+// int8 has the bits of machines without VNNI, weights of 4 bits those of machines without the unit: there are more of these, and its texts
+// are theirs. (Of these the emulation has the chains of the target that this file is compiled for, fused or not.)
 TEST(LinearMatrix, IntegersHaveTheBitsOfOtherInstructionSets) {
   int compared = 0;
   each_isa([&](const Isa& isa) {
     if (isa.matrix_unit) return;
-    for (const DType t : {DType::int8, DType::int4, DType::q4_1}) {
+    for (const DType t : {DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
       if (t == DType::int8 ? cpu::activation_codes(t).by_block : isa.target != HWY_TARGET) continue;
       for (const Shape& s : kShapes) {
         const Weights w(s, t, 3);
@@ -134,7 +134,7 @@ void expect_same_without_the_unit(const Weights& w, const Floats& x, int64_t row
 
 TEST(LinearMatrix, TheUnitGivesNibblesTheBitsThatTheyHaveWithout) {
   if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
-  for (const DType t : {DType::int4, DType::q4_1})
+  for (const DType t : {DType::int4, DType::q4_1, DType::mxfp4})
     for (const Shape& s : kShapes) {
       SCOPED_TRACE(static_cast<int>(t));
       const Weights w(s, t, 13);
@@ -151,12 +151,13 @@ TEST(LinearMatrix, TheUnitGivesNibblesTheBitsThatTheyHaveWithout) {
 TEST(LinearMatrix, LargeSumsOfNibblesAreAddedUpAsWithoutTheUnit) {
   if (!cpu::has_matrix_unit()) GTEST_SKIP() << "no matrix unit";
   constexpr int64_t n = 48, k = 2048, m = 16;
-  for (const DType t : {DType::int4, DType::q4_1}) {
+  for (const DType t : {DType::int4, DType::q4_1, DType::mxfp4}) {
     SCOPED_TRACE(static_cast<int>(t));
     const Weights w({n, k}, t, 11);
     for (int64_t i = 0; i < data_bytes(t, Layout::panel16, n, k); ++i) {
       auto& code = static_cast<uint8_t*>(w.tensor.data)[i];
-      code = static_cast<uint8_t>((code & 0x80 ? 0xf0 : 0x00) | (code & 8 ? 0x0f : 0x00));  // the largest and the smallest
+      const int large = t == DType::mxfp4 ? 7 : 15, small = t == DType::mxfp4 ? 15 : 0;  // the largest and the smallest
+      code = static_cast<uint8_t>((code & 0x80 ? large : small) << 4 | (code & 8 ? large : small));
     }
     Floats x(m * k);
     for (size_t i = 0; i < x.size(); ++i) x[i] = i % 97 == 0 ? 0.3f : 1.0f;
@@ -200,7 +201,7 @@ TEST(LinearMatrix, RowsMayLieAnywhere) {
 // Others than zero may take a processor a hundred times as long.
 TEST(LinearMatrix, NibblesMeetScalesOfZeroInRowsThatThereAreNot) {
   constexpr int64_t k = 160, blocks = 6, rows = 19, missing = 13;  // K in whole lines
-  for (const DType t : {DType::int4, DType::q4_1}) {
+  for (const DType t : {DType::int4, DType::q4_1, DType::mxfp4}) {
     const Weights w({16, k}, t, 17);
     Floats x = random_floats(rows * k, 18), out(rows * 16);
     const Linear op{view(x, rows, k), w.tensor, {}, {}, view(out, rows, 16)};

@@ -1,17 +1,19 @@
 // Linear and packing against scalar oracles written from ops.h and tensor.h alone, on every ISA.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
 #include <new>
 
 #include "kernels/cpu/fetching.h"
+#include "kernels/e2m1.h"
 #include "kernels/e4m3.h"
 #include "unit/kernels/e4m3_support.h"
 
 namespace aerie::kernels::linear_test {
 using namespace aerie::kernels::test;
 
-constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
@@ -89,6 +91,11 @@ float element(const Packed& p, int64_t row, int64_t col) {
       const int64_t in = col % 32, j = in % 16 / 4, i = in % 4;
       const uint8_t b = bytes[(((panel * blocks + col / 32) * 4 + j) * 16 + l) * 4 + i];
       const int q = in < 16 ? b & 15 : b >> 4;
+      if (p.type == DType::mxfp4) {
+        constexpr float kNumbers[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+        const int exponent = static_cast<uint8_t>(p.scales.data()[(panel * blocks + col / 32) * 16 + l]);
+        return (q & 8 ? -2 : 2) * kNumbers[q & 7] * (exponent > 0 ? std::ldexp(1.0f, exponent - 127) : 0.0f);
+      }
       if (p.type == DType::q4_1) {
         const Grid g = grid_of(p, row, col);
         return static_cast<float>(q) * g.scale + g.min;
@@ -197,6 +204,10 @@ TEST(Pack, KeepsTheLayoutAndRoundsToTheNearest) {
             const float steps = was > low && was < high ? 0.75f : 1.25f;
             ASSERT_LE(std::fabs(is - was), steps * (high - low) / 15 + std::fabs(was) * 0x1p-10f) << r << "," << c << " " << was;
           }
+          if (t == DType::mxfp4) {  // a bit of fraction, or halves of what is less than 1; the largest may be a quarter beyond 6
+            const float scale = std::ldexp(1.0f, static_cast<uint8_t>(p.scales.data()[(r / 16 * (k_padded(t, k) / 32) + c / 32) * 16 + r % 16]) - 127);
+            ASSERT_LE(std::fabs(is - was), std::max(0.25f * std::fabs(was), 0.5f * scale)) << r << "," << c << " " << was;
+          }
           if (t != DType::int8 && t != DType::int4) continue;
           const auto* h = reinterpret_cast<const uint16_t*>(p.scales.data());
           const float d = t == DType::int8 ? reinterpret_cast<const float*>(h)[r / 16 * 16 + r % 16]
@@ -264,12 +275,12 @@ TEST(Pack, E4m3IsTheNearestTiesToEven) {
 }
 
 TEST(Pack, ExtremeWeightsStayFinite) {
-  for (const DType t : {DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType t : {DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const float v : {1e30f, -1e30f, 1e-30f, 0.0f}) {
       const Packed p(Floats(32, v), 1, 32, t);
       const float is = panel16_at(p.tensor(), 0, 5);
       EXPECT_TRUE(std::isfinite(is)) << v;
-      EXPECT_LE(std::fabs(is), std::fabs(v)) << v;
+      EXPECT_LE(std::fabs(is), (t == DType::mxfp4 ? 1.2f : 1.0f) * std::fabs(v)) << v;  // whose scale is a power of two
     }
 }
 
@@ -425,6 +436,9 @@ TEST(Linear, BadRowsStayAlone) {
     }
 }
 
+// The code of a doubled number.
+int e2m1_of(int twice) { return static_cast<int>(std::find(kE2m1Twice, kE2m1Twice + 16, twice) - kE2m1Twice); }
+
 // The largest integers there are, with every sign: nothing may saturate, and no sum overflow. K of one block: the sum fits a float, so
 // every ISA must give the same one. Of more it is right but for floats' rounding, up to the most columns of int8 that a package may
 // have. -128 comes from no packer of ours, but a package may hold it.
@@ -432,7 +446,7 @@ TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
   constexpr int64_t n = 16, m = 7;
   constexpr std::pair<DType, int64_t> kCases[] = {{DType::int8, 32},   {DType::int4, 32},   {DType::int8, 508},         {DType::int8, 514},
                                                   {DType::int8, 1100}, {DType::int4, 1100}, {DType::int8, kMaxInt8Cols},
-                                                  {DType::q4_1, 32},   {DType::q4_1, 1100}};
+                                                  {DType::q4_1, 32},   {DType::q4_1, 1100}, {DType::mxfp4, 32},         {DType::mxfp4, 1100}};
   for (const auto& c : kCases) {
     const DType t = c.first;
     const int64_t k = c.second;
@@ -441,12 +455,14 @@ TEST(Linear, IntegerSumsAreExactAtTheExtremes) {
     if (t == DType::int8) std::fill_n(reinterpret_cast<float*>(p.scales.data()), n, 1.0f);
     auto* const halves = reinterpret_cast<uint16_t*>(p.scales.data());
     for (int64_t i = 0; t != DType::int8 && i < scale_bytes(t, n, k) / 2; ++i)
-      halves[i] = t == DType::q4_1 && i / 16 % 2 == 1 ? 0xc800 : 0x3c00;  // a scale of 1, a minimum of -8
-    const std::array<int, 4> values = t == DType::int8 ? std::array{127, -127, -128, 0} : std::array{7, -8, 1, 0};
+      halves[i] = t == DType::mxfp4 ? 0x7f7f : t == DType::q4_1 && i / 16 % 2 == 1 ? 0xc800 : 0x3c00;  // a scale of 1, a minimum of -8
+    const std::array<int, 4> values = t == DType::int8    ? std::array{127, -127, -128, 0}
+                                      : t == DType::mxfp4 ? std::array{12, -12, 1, 0}
+                                                          : std::array{7, -8, 1, 0};
     for (const int v : values)
       for (const int sign : {1, -1, 0}) {  // 0: alternating
         for (int64_t i = 0; i < data_bytes(t, Layout::panel16, n, k); ++i)
-          p.data.data()[i] = static_cast<char>(t == DType::int8 ? v : (v + 8) * 17);
+          p.data.data()[i] = static_cast<char>(t == DType::int8 ? v : (t == DType::mxfp4 ? e2m1_of(v) : v + 8) * 17);
         Floats x(static_cast<size_t>(m * k));
         for (int64_t i = 0; i < m * k; ++i) x[static_cast<size_t>(i)] = sign ? static_cast<float>(sign) * 127 : i & 1 ? -127.0f : 127.0f;
         const double sum = sign * 127.0 * v * static_cast<double>(k);  // k is even
@@ -494,7 +510,7 @@ TEST(Linear, RowsMeetInt8WithAsManyBitsAsFit) {
 // Rows of the smallest numbers: right to what rounding takes, or nothing; a zero among them takes no part.
 TEST(Linear, TinyRowsMeetIntegersAsOthersDoOrAreZeros) {
   constexpr int64_t n = 16, k = 70;
-  for (const DType t : {DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType t : {DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     const Packed p(random_floats(n * k, 15, 0.2f), n, k, t);
     for (const float tiny : {1e-33f, 2e-34f, 5e-35f, 1e-35f, 2e-36f, 1e-37f}) {
       Floats x(k);
@@ -540,6 +556,44 @@ TEST(Linear, MinimaMeetTheSumsOfBlocks) {
       for (int64_t c = 0; c < n; ++c) ASSERT_EQ(out[static_cast<size_t>(r * n + c)], want) << r << "," << c;
     }
   });
+}
+
+// Every code and powers of two, in sums of integers that fit a float: exact on every ISA, whatever the pairs of products on the way.
+TEST(Linear, E2m1NumbersAndTheirScalesAreExact) {
+  constexpr int64_t n = 48, k = 200, m = 20, blocks = 7;
+  Packed p(Floats(n * k, 0.0f), n, k, DType::mxfp4);
+  std::mt19937 rng(16);
+  for (int64_t i = 0; i < data_bytes(DType::mxfp4, Layout::panel16, n, k); ++i) p.data.data()[i] = static_cast<char>(rng());
+  for (int64_t i = 0; i < n * blocks; ++i) p.scales.data()[i] = static_cast<char>(i % 11 == 0 ? 0 : 127 + i % 5);  // 0: nothing counts
+  Floats x(m * k);
+  for (int64_t i = 0; i < m * k; ++i) x[static_cast<size_t>(i)] = i % k % 32 == 0 ? -127.0f : static_cast<float>(static_cast<int>(rng() % 255) - 127);
+  each_isa([&] {
+    for (const int64_t rows : {int64_t{1}, int64_t{6}, m}) {
+      const Floats out = run_linear(p, part(x, 0, rows, k), rows);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < n; ++c) {
+          double want = 0;
+          for (int64_t i = 0; i < k; ++i) want += static_cast<double>(element(p, c, i)) * static_cast<double>(x[static_cast<size_t>(r * k + i)]);
+          ASSERT_EQ(out[static_cast<size_t>(r * n + c)], want) << r << "," << c << " of " << rows << " rows";
+        }
+    }
+  });
+}
+
+// Of all that fuse a product with its sum: scales and sums are then rounded alike.
+TEST(Linear, NibblesHaveTheSameBitsOnEveryIsa) {
+  constexpr int64_t n = 50, k = 300, m = 9;
+  for (const DType t : {DType::int4, DType::q4_1, DType::mxfp4}) {
+    const Packed p(random_floats(n * k, 17, 0.2f), n, k, t);
+    const Floats x = random_floats(m * k, 18);
+    Floats first;
+    each_isa([&](const Isa& isa) {
+      if (!fused(isa)) return;
+      const Floats out = run_linear(p, x, m);
+      if (first.empty()) first = out;
+      EXPECT_TRUE(same_bits(out, first)) << "type " << static_cast<int>(t);
+    });
+  }
 }
 
 TEST(Linear, NoRowsNoWork) {

@@ -112,7 +112,7 @@ void check(Head& h, const Wanted& q) {
 
 TEST(LinearTopK, GivesTheBitsOfLinearAndTopK) {
   for (const auto& [rows, vocab, width] : {std::tuple<int64_t, int64_t, int64_t>{1, 5, 7}, {2, 300, 40}, {1, 1500, 700}, {7, 2100, 96}, {20, 1030, 64}})
-    for (const DType type : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+    for (const DType type : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
       SCOPED_TRACE(testing::Message() << rows << " rows " << vocab << "x" << width << " type " << static_cast<int>(type));
       Head h(rows, vocab, width, type);
       const auto keys = keys_for(rows);

@@ -107,6 +107,7 @@ Output run_all_ops(Device& device, DType kv = DType::f32) {
   plan.push_back(GatedActivate{gate_up, Activation::silu, f});
   plan.push_back(Linear{f, weight(H, F, DType::int4, 8), {}, {}, y});
   plan.push_back(Linear{f, weight(H, F, DType::q4_1, 10), {}, y, y});
+  plan.push_back(Linear{f, weight(H, F, DType::mxfp4, 11), {}, y, y});
   plan.push_back(Activate{y, Activation::gelu_tanh, y});
   plan.push_back(Add{x, y, y});
   plan.push_back(CopyRows{y, ints({4, 3, 2, 1, 0}), x, nullptr, R});

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "unit/kernels/ops_support.h"
@@ -65,12 +67,13 @@ TEST(Rows, EmbedReadsEveryTypeAndLayout) {
   std::vector<uint16_t> half(table.size());
   for (size_t i = 0; i < half.size(); ++i) half[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(table[i]) >> 16);
   check(matrix(half.data(), v, h, DType::bf16), 0.04f);
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     SCOPED_TRACE(static_cast<int>(t));
     std::vector<char> data(static_cast<size_t>(data_bytes(t, Layout::panel16, v, h)));
     std::vector<char> scales(static_cast<size_t>(scale_bytes(t, v, h)));
     pack_panel16(table.data(), v, h, t, data.data(), scales.data());
-    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, is_nibbles(t)     ? 0.5f
+    check(Tensor{data.data(), scales.data(), v, h, 0, t, Layout::panel16}, t == DType::mxfp4 ? 0.9f
+                                                                           : is_nibbles(t)   ? 0.5f
                                                                            : t == DType::fp8 ? 0.3f
                                                                            : t == DType::f32 ? 0
                                                                                              : 0.04f);
@@ -160,6 +163,47 @@ TEST(Rows, ActivationsMatchTheReferenceWithEqualBitsOnEveryIsa) {
       });
     }
   }
+}
+
+// gpt-oss's: the gate has a largest value, what it is multiplied by a smallest, too.
+TEST(Rows, GatesWithALimitMatchTheReferenceWithEqualBitsOnEveryIsa) {
+  for (const float limit : {7.0f, 0.5f})
+    for (const int64_t n : kWidths) {
+      SCOPED_TRACE(testing::Message() << "limit " << limit << ", " << n << " wide");
+      constexpr int64_t kRows = 3;
+      Floats x = random_floats(static_cast<size_t>(kRows * 2 * n), 7, 4.0f), first;
+      constexpr float kOdd[] = {7.0f, 7.000001f, 60.0f, -60.0f, 1e4f, -1e4f, 1e30f, -1e30f, -7.0f, -7.000001f, 0.0f, 0.5f, -0.5f};
+      for (size_t i = 0; n >= 33 && i < std::size(kOdd); ++i) x[i] = kOdd[i], x[static_cast<size_t>(n) + 2 * i] = kOdd[i];
+      Floats want(static_cast<size_t>(kRows * n)), clamped = x;
+      run_reference(GatedActivate{view(x, kRows, 2 * n), Activation::silu, view(want, kRows, n), limit});
+      for (size_t i = 0; i < x.size(); ++i) {
+        const bool gate = static_cast<int64_t>(i) % (2 * n) < n;
+        clamped[i] = std::min(gate ? x[i] : std::max(x[i], -limit), limit);
+      }
+      each_isa([&] {
+        Floats got(want.size()), again(want.size()), inside(want.size());
+        run_cpu(GatedActivate{view(x, kRows, 2 * n), Activation::silu, view(got, kRows, n), limit}, 9);
+        expect_near(got, want, 4e-6f);
+        if (first.empty()) first = got;
+        EXPECT_TRUE(same_bits(got, first));
+        run_cpu(GatedActivate{view(x, kRows, 2 * n), Activation::relu, view(again, kRows, n), limit}, 1);
+        EXPECT_TRUE(same_bits(again, got)) << "whatever the kind";
+        run_cpu(GatedActivate{view(clamped, kRows, 2 * n), Activation::silu, view(inside, kRows, n), limit});
+        EXPECT_TRUE(same_bits(inside, got)) << "beyond the limits is as at them";
+      });
+    }
+}
+
+TEST(Rows, ANaNStaysVisibleBesideALimit) {
+  constexpr int64_t n = 37;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  Floats x(2 * n, 1.0f);
+  x[3] = x[n + 5] = x[36] = x[n + 35] = kNaN;  // gates and what they are multiplied by, in a whole vector and behind
+  each_isa([&] {
+    Floats got(n);
+    run_cpu(GatedActivate{view(x, 1, 2 * n), Activation::silu, view(got, 1, n), 7.0f});
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(std::isnan(got[static_cast<size_t>(i)]), i == 3 || i == 5 || i == 35 || i == 36) << i;
+  });
 }
 
 TEST(Rows, ANaNStaysVisible) {
