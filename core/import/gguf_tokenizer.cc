@@ -57,9 +57,13 @@ Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
   }
   if (!file.has("tokenizer.ggml.tokens")) return {};
   AERIE_ASSIGN(const std::vector<std::string_view> tokens, file.texts("tokenizer.ggml.tokens"));
-  for (const std::string_view end :
-       {"<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>", "<|end_of_text|>", "<EOT>", "<end_of_turn>"})
+  const auto has = [&](std::string_view token) { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); };
+  const bool harmony = has("<|return|>") && has("<|call|>");  // gpt-oss's, whose <|end|> is that of one message of several
+  for (const std::string_view end : {"<|return|>", "<|call|>", "<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>",
+                                     "<|end_of_text|>", "<EOT>", "<end_of_turn>"}) {
+    if (end == (harmony ? "<|end|>" : "<|return|>") || (end == "<|call|>" && !harmony)) continue;
     if (const auto at = std::find(tokens.begin(), tokens.end(), end); at != tokens.end()) add(static_cast<int32_t>(at - tokens.begin()));
+  }
   return {};
 }
 

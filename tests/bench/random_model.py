@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Models of random weights, for measuring speed: one set of weights in every format asked for. Llama's architecture, or
-Mixtral's where a shape has experts.
+Mixtral's where a shape has experts, or gpt-oss's (in GGUF files only).
 
     python3 tests/bench/random_model.py 1b -o DIR --formats hf,F16,Q8_0,Q4_0
 
 `hf` is a Hugging Face directory (DIR/hf) that `aerie convert` reads, the others are GGUF files (DIR/F16.gguf, ...) for
 llama.cpp. Neither has a tokenizer. The weights are Gaussian, never zero: zeros would be timed wrong. They are rounded
-to bf16 first, so that f32, bf16 and F16 hold the same values. One tensor at a time is in memory.
+to bf16 first, so that f32, bf16 and F16 hold the same values. One tensor at a time is in memory. As in gpt-oss's files only experts
+are of the type MXFP4, other matrices of such a file Q8_0.
 """
 
 import argparse
@@ -58,14 +59,44 @@ class Shape:
         yield "model.norm.weight", "output_norm.weight", (h,)
         yield "lm_head.weight", "output.weight", (self.vocab, h)
 
+    def streamed_experts(self) -> int:
+        """Weights of the experts that a pass of one row takes."""
+        return sum(math.prod(s) // s[0] * self.experts_used for _, _, s in self.tensors() if len(s) == 3)
+
     def streamed_weights(self) -> int:
         """Weights that a pass of one row reads: all matrices but the embedding, of which it reads a row; and the experts it takes."""
-        every = sum(math.prod(s) for name, _, s in self.tensors() if len(s) == 2 and "embed_tokens" not in name)
-        return every + sum(math.prod(s) // s[0] * self.experts_used for _, _, s in self.tensors() if len(s) == 3)
+        every = sum(math.prod(s) for name, gguf, s in self.tensors() if is_encoded(gguf, s) and len(s) == 2 and "embed_tokens" not in name)
+        routers = sum(math.prod(s) for _, gguf, s in self.tensors() if gguf.endswith("ffn_gate_inp.weight"))
+        return every + routers + self.streamed_experts()
+
+
+@dataclass(frozen=True)
+class GptOss(Shape):
+    window: int = 128
+    original_context: int = 4096
+
+    def tensors(self):
+        h, n, q = self.hidden, self.experts, self.heads * self.head_dim
+        for hf, gguf, shape in super().tensors():
+            yield hf, gguf.replace("ffn_norm", "post_attention_norm"), shape
+            if gguf.endswith("attn_output.weight"):
+                yield "", gguf.replace("attn_output", "attn_sinks"), (self.heads,)
+            biases = {"attn_q": (q,), "attn_k": (self.kv_heads * self.head_dim,), "attn_v": (self.kv_heads * self.head_dim,),
+                      "attn_output": (h,), "ffn_gate_inp": (n,), "ffn_gate_exps": (n, self.ffn), "ffn_up_exps": (n, self.ffn),
+                      "ffn_down_exps": (n, h)}
+            if (bias := biases.get(gguf.split(".")[-2])) is not None:
+                yield "", gguf.removesuffix("weight") + "bias", bias
+
+    def metadata(self) -> dict[str, bytes]:
+        """Besides what every architecture says."""
+        return {"attention.sliding_window": u32(self.window), "expert_feed_forward_length": u32(self.ffn), "rope.scaling.type": text("yarn"),
+                "rope.scaling.factor": f32(self.context / self.original_context),
+                "rope.scaling.original_context_length": u32(self.original_context)}
 
 
 SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192),
-          "moe": Shape(1024, 12, 16, 4, 512, experts=32, experts_used=4)}
+          "moe": Shape(1024, 12, 16, 4, 512, experts=32, experts_used=4),
+          "oss": GptOss(1024, 12, 16, 4, 640, rope_theta=150000.0, experts=32, experts_used=4)}
 
 
 def to_bf16(x):
@@ -78,8 +109,10 @@ def weights(shape: Shape, seed: int):
     """(names and shape, f32 values that bf16 can hold) of every tensor, the same for any choice of formats."""
     for index, (hf, gguf, dims) in enumerate(shape.tensors()):
         w = np.random.default_rng([seed, index]).standard_normal(dims, dtype=np.float32)
-        if len(dims) == 1:
-            w = 1 + 0.1 * w  # a norm
+        if gguf.endswith(".bias"):
+            w *= 0.1
+        elif len(dims) == 1:
+            w = 1 + 0.1 * w  # a norm, or sinks
         elif "embed_tokens" not in hf:
             w /= math.sqrt(dims[-1])  # keeps the size of what passes through
         w = (to_bf16(w).astype(np.uint32) << 16).view(np.float32)
@@ -157,15 +190,31 @@ def q4_1(w):
     return np.concatenate([two, q[:, :16] | q[:, 16:] << 4], axis=1)
 
 
+def mxfp4(w):
+    """Blocks of 32: a power of two (2^(byte - 127)), 16 bytes as of q4_0; w = scale * E2M1."""
+    b = w.reshape(-1, 32)
+    power = np.floor(np.log2(np.abs(b).max(axis=1, keepdims=True))).astype(np.int32) - 2  # the largest is 4 to 8
+    ways = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5], np.float32)  # from a number to the next
+    q = np.searchsorted(ways, np.abs(np.ldexp(b, -power))).astype(np.uint8) | (b < 0).astype(np.uint8) << 3
+    return np.concatenate([(power + 127).astype(np.uint8), q[:, :16] | q[:, 16:] << 4], axis=1)
+
+
 # GGUF: name: (type id, file type id, bytes of 32 weights, encoder)
 GGUF_TYPES = {"F16": (1, 1, 64, lambda w: w.astype(np.float16)), "BF16": (30, 32, 64, to_bf16),
-              "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0), "Q4_1": (3, 3, 20, q4_1)}
+              "Q8_0": (8, 7, 34, q8_0), "Q4_0": (2, 2, 18, q4_0), "Q4_1": (3, 3, 20, q4_1), "MXFP4": (39, 38, 17, mxfp4)}
 GGUF_VECTORS = {"d2t": (27, 256)}  # 64-bit integers; all others are f32
 
 
 def is_encoded(name: str, dims: tuple[int, ...]) -> bool:
-    """Of the file's type: matrices, but for what says which experts are taken."""
-    return len(dims) > 1 and "ffn_gate_inp" not in name
+    """Of the file's type: matrices, but for what says which experts are taken. (Biases of experts are one matrix.)"""
+    return len(dims) > 1 and "ffn_gate_inp" not in name and not name.endswith(".bias")
+
+
+def type_of(kind: str, name: str, dims: tuple[int, ...]):
+    """A tensor's of a file of this kind, as in GGUF_TYPES; None: it is not encoded."""
+    if not is_encoded(name, dims):
+        return None
+    return GGUF_TYPES["Q8_0" if kind == "MXFP4" and len(dims) == 2 else kind]
 
 
 # GGUF's encoding of metadata.
@@ -194,7 +243,8 @@ class Gguf:
 
     def __init__(self, path: Path, shape: Shape, kind: str, name: str = "random weights", tokenizer: dict[str, bytes] | None = None,
                  architecture: str = "llama", more: dict[str, bytes] | None = None):
-        self.shape, (type_id, file_type, block, self.encode) = shape, GGUF_TYPES[kind]
+        self.shape, self.kind, self.architecture = shape, kind, architecture
+        file_type = GGUF_TYPES[kind][1]
         own = {"context_length": u32(shape.context), "embedding_length": u32(shape.hidden), "block_count": u32(shape.layers),
                "feed_forward_length": u32(shape.ffn), "attention.head_count": u32(shape.heads),
                "attention.head_count_kv": u32(shape.kv_heads), "attention.layer_norm_rms_epsilon": f32(shape.rms_eps),
@@ -212,7 +262,8 @@ class Gguf:
         head += b"".join(string(k) + v for k, v in meta.items())
         for _, name, dims in tensors:
             head += string(name) + struct.pack(f"<I{len(dims)}Q", len(dims), *reversed(dims))
-            this, bytes32 = (type_id, block) if is_encoded(name, dims) else GGUF_VECTORS.get(name, (0, 128))
+            encoded = type_of(kind, name, dims)
+            this, bytes32 = (encoded[0], encoded[2]) if encoded else GGUF_VECTORS.get(name, (0, 128))
             head += struct.pack("<IQ", this, at)
             at += math.prod(dims) * bytes32 // 32
             at += -at % 32
@@ -225,15 +276,19 @@ class Gguf:
 
     def add(self, _hf, gguf, w):
         heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.removesuffix(".weight").split(".")[-1])
-        if heads:  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
+        if heads and self.architecture != "gpt-oss":  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
             w = w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
-        self.file.write((self.encode(w) if is_encoded(gguf, w.shape) else w).tobytes())
+        encoded = type_of(self.kind, gguf, w.shape)
+        self.file.write((encoded[3](w) if encoded else w).tobytes())
         self.pad()
 
 
 def write(shape: Shape, seed: int, folder: Path, formats: list[str], hf_dtype: str = "bf16") -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    writers = [Safetensors(folder / "hf", shape, hf_dtype) if f == "hf" else Gguf(folder / f"{f}.gguf", shape, f)
+    oss = {"architecture": "gpt-oss", "more": shape.metadata()} if isinstance(shape, GptOss) else {}
+    if oss and "hf" in formats:
+        sys.exit("random_model.py: gpt-oss's architecture is written in GGUF files only")
+    writers = [Safetensors(folder / "hf", shape, hf_dtype) if f == "hf" else Gguf(folder / f"{f}.gguf", shape, f, **oss)
                for f in formats]
     for tensor in weights(shape, seed):
         for writer in writers:

@@ -28,9 +28,11 @@ import page  # noqa: E402
 import random_model  # noqa: E402
 
 PAIRS = {"bf16": ("bf16", "F16"), "bf16-bf16": ("bf16", "BF16"), "int8": ("int8", "Q8_0"), "int4": ("int4", "Q4_0"),
-         "q4_1": ("q4_1", "Q4_1")}
+         "q4_1": ("q4_1", "Q4_1"), "mxfp4": ("mxfp4", "MXFP4")}
 # Of a weight. Blocks of 32 have a half as their scale; our int8 has one scale a row, which counts for nothing.
-BYTES = {"bf16": 2, "int8": 1, "int4": 18 / 32, "q4_1": 20 / 32, "F16": 2, "BF16": 2, "Q8_0": 34 / 32, "Q4_0": 18 / 32, "Q4_1": 20 / 32}
+BYTES = {"bf16": 2, "int8": 1, "int4": 18 / 32, "q4_1": 20 / 32, "F16": 2, "BF16": 2, "Q8_0": 34 / 32, "Q4_0": 18 / 32, "Q4_1": 20 / 32,
+         "mxfp4": 17 / 32, "MXFP4": 17 / 32}
+BYTES_BESIDE_EXPERTS = {"mxfp4": 1, "MXFP4": 34 / 32}
 TEXT = [1, 450, 4996, 17354, 1701, 29916, 432, 17204]  # any ids
 LEAST_COSINE = 0.99  # of 16-bit logits; 8 and 4 bits are rounded differently by the two
 
@@ -68,15 +70,26 @@ def models(args, shape: str, pairs: list[str]) -> Path:
     """The folder with all files of this shape, written if they are missing."""
     folder = args.models / shape
     formats = [PAIRS[p][1] for p in pairs if not (folder / f"{PAIRS[p][1]}.gguf").exists()]
-    packages = {PAIRS[p][0] for p in pairs if not (folder / f"{PAIRS[p][0]}.aerie").exists()}
-    if packages and not (folder / "hf/model.safetensors").exists():
+    packages = {PAIRS[p][0]: source_of(shape, p) for p in pairs if not (folder / f"{PAIRS[p][0]}.aerie").exists()}
+    if "hf" in packages.values() and not (folder / "hf/model.safetensors").exists():
         formats.insert(0, "hf")
     if formats:
         random_model.write(random_model.SHAPES[shape], args.seed, folder, formats)
-    for dtype in sorted(packages):
-        subprocess.run([args.build / "bin/aerie", "convert", folder / "hf", "-o", folder / f"{dtype}.aerie",
-                        "--dtype", dtype], check=True, stdout=subprocess.DEVNULL)
+    for dtype, source in sorted(packages.items()):
+        subprocess.run([args.build / "bin/aerie", "convert", folder / source, "-o", folder / f"{dtype}.aerie",
+                        "--dtype", "stored" if dtype == "mxfp4" else dtype], check=True, stdout=subprocess.DEVNULL)
     return folder
+
+
+def source_of(shape: str, pair: str) -> str:
+    """What our package is made of: of MXFP4 the other's file, whose types it keeps, as of gpt-oss's architecture, which has no other."""
+    oss = isinstance(random_model.SHAPES[shape], random_model.GptOss)
+    return f"{PAIRS[pair][1]}.gguf" if oss or pair == "mxfp4" else "hf"
+
+
+def weight_bytes(shape: random_model.Shape, kind: str) -> float:
+    experts = shape.streamed_experts()
+    return experts * BYTES[kind] + (shape.streamed_weights() - experts) * BYTES_BESIDE_EXPERTS.get(kind, BYTES[kind])
 
 
 def agreement(a, b) -> dict:
@@ -138,8 +151,7 @@ def measure(args, shape: str, pair: str, threads: int, folder: Path) -> dict:
             for name, engine in order:
                 prefill[name].append(engine.ask("prefill", args.prefill)["ms"])
     run = {"shape": shape, "pair": pair, "formats": [ours, theirs], "threads": threads, "logits": agree,
-           "weight_bytes": {name: random_model.SHAPES[shape].streamed_weights() * BYTES[f]
-                            for name, f in zip(engines, (ours, theirs))}}
+           "weight_bytes": {name: weight_bytes(random_model.SHAPES[shape], f) for name, f in zip(engines, (ours, theirs))}}
     for name, engine in engines.items():
         run[name] = engine.about | {"ms": passes[name], "prefill_ms": prefill[name]}
         engine.close()

@@ -232,6 +232,23 @@ TEST(GgufTokenizer, SpecialTokensAreWhereTheFileSays) {
 }
 
 // Phi-3's added tokens swallow the white space behind them, which GGUF does not say.
+// gpt-oss's <|end|> is that of a message; others' is that of a text.
+TEST(GgufTokenizer, WhatEndsATextOfHarmony) {
+  const Folder folder;
+  const auto ends_of = [&](const std::vector<std::string>& tokens) {
+    Gguf g;
+    g.texts("tokenizer.ggml.tokens", tokens);
+    g.u32("tokenizer.ggml.eos_token_id", 1);
+    spit(folder / "ends.gguf", g.bytes());
+    std::vector<int32_t> ends;
+    EXPECT_TRUE(gguf_end_ids(**GgufFile::open(folder / "ends.gguf"), &ends).ok());
+    return ends;
+  };
+  EXPECT_EQ(ends_of({"<|endoftext|>", "<|return|>", "a", "<|end|>", "<|call|>"}), (Ids{1, 4, 0}));
+  EXPECT_EQ(ends_of({"<|endoftext|>", "b", "<|return|>", "<|end|>"}), (Ids{1, 0, 3}));
+  EXPECT_EQ(ends_of({"<|endoftext|>", "b", "<|call|>", "<|end|>"}), (Ids{1, 0, 3}));
+}
+
 TEST(GgufTokenizer, Phi3sTokensSwallowWhiteSpace) {
   Gguf g = pieces();
   const auto ids = [&] { return *(*read(g))->encode("<|im_start|>\n a<user> \nb<s> a", {.add_bos = false, .parse_special = true}); };
