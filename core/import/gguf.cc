@@ -19,15 +19,26 @@ Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
   bool causal = true;
   AERIE_TRY(file.boolean(g.arch + "attention.causal", &causal, true));
   if (!causal) return g.unsupported(g.arch + "attention.causal: false");
-  int32_t further = 0;
-  AERIE_TRY(file.integer(g.arch + "nextn_predict_layers", &further, 0));
-  if (further > 0) return g.unsupported(g.arch + "nextn_predict_layers: " + std::to_string(further));
   for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias",
                           "attention.layer_norm_epsilon", "attention.key_length_swa", "attention.value_length_swa",
                           "rope.dimension_count_swa"})
     if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"})
     if (file.has(g.arch + key) && !std::string_view(family.architecture).starts_with("granite")) return g.unsupported(g.arch + key + ": is set");
+  return {};
+}
+
+// Of block_count, those at the end that are for multi-token prediction.
+Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceModel* m) {
+  const std::string key = g.arch + "nextn_predict_layers";
+  int32_t more = 0;
+  AERIE_TRY(g.file.integer(key, &more, 0));
+  if (more == 0) return {};
+  if (!family.more) return g.unsupported(key + ": " + std::to_string(more));
+  if (more < 0 || more >= m->config.layers) return g.bad(key + ": " + std::to_string(more));
+  m->config.layers -= more;
+  m->config.tap_layers = default_taps(m->config.layers);
+  m->more_layers = more;
   return {};
 }
 
@@ -87,6 +98,7 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   const GgufSource keys{*file, family->architecture + std::string("."), take};
   AERIE_TRY(refuse_other_models(keys, *family));
   AERIE_TRY(read_sizes(*file, keys.arch, &m.config));
+  AERIE_TRY(read_more_layers(keys, *family, &m));
   AERIE_ASSIGN(m.config.departures.o_bias, has_output_bias(*file, kGgufNames));
   AERIE_TRY(family->read(keys, &m));
   AERIE_TRY(read_gguf_experts(keys, *family, &m));
@@ -95,6 +107,13 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   for (const std::string& note : m.notes) sink.warn(o.source + ": " + note);
   // Some files of a tied model have the embedding twice.
   m.tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
+  bool drafts = false;
+  take.ignore_if([&](const std::string& n) {
+    for (int32_t i = m.config.layers; i < m.config.layers + m.more_layers; ++i)
+      if (n.starts_with(m.names->layers + std::to_string(i) + ".")) return drafts = true;
+    return false;
+  });
+  if (drafts) sink.warn(o.source + ": its layers for multi-token prediction are left out");
   AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, *file, sink, &m.config));
   sink.finish_target(o.source, m.config);

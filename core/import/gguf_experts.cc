@@ -6,18 +6,21 @@ namespace aerie {
 namespace {
 
 // What would make the same tensors mean another model.
-Status refuse_other_mixtures(const GgufSource& g, bool normed) {
+Status refuse_other_mixtures(const GgufSource& g, const GgufFamily& family, bool normed) {
   static const struct {
     const char* key;
-    int32_t neutral;  // as is 0: not said
-  } keys[] = {{"expert_shared_count", 0},     {"expert_shared_feed_forward_length", 0}, {"leading_dense_block_count", 0},
-              {"expert_group_count", 1},      {"expert_gating_func", 1 /* softmax */},  {"interleave_moe_layer_step", 1},
-              {"moe_every_n_layers", 1},      {"expert_chunk_feed_forward_length", 0}};
+    int32_t neutral;    // as is 0: not said
+    bool more = false;  // of GgufFamily::more
+  } keys[] = {{"expert_shared_count", 0, true}, {"expert_shared_feed_forward_length", 0, true}, {"leading_dense_block_count", 0, true},
+              {"expert_group_count", 1},        {"expert_gating_func", 1 /* softmax */, true},  {"interleave_moe_layer_step", 1},
+              {"moe_every_n_layers", 1},        {"expert_chunk_feed_forward_length", 0}};
   for (const auto& k : keys) {
+    if (k.more && family.more) continue;
     int32_t value = 0;
     AERIE_TRY(g.file.integer(g.arch + k.key, &value, 0));
     if (value != 0 && value != k.neutral) return g.unsupported(g.arch + k.key + ": " + std::to_string(value));
   }
+  if (family.more) return {};
   float scale = 1;
   AERIE_TRY(g.file.number(g.arch + "expert_weights_scale", &scale, 1));
   if (scale != 1 && scale != 0) return g.unsupported(g.arch + "expert_weights_scale: " + std::to_string(scale));
@@ -39,7 +42,8 @@ Status read_gguf_experts(const GgufSource& g, const GgufFamily& family, SourceMo
   AERIE_TRY(g.file.integer(used, &d.experts_used));
   AERIE_TRY(check_experts(count, used, d).at(g.file.name()));
   d.norm_experts = family.experts == GgufFamily::Experts::normed;
-  AERIE_TRY(refuse_other_mixtures(g, d.norm_experts));
+  AERIE_TRY(refuse_other_mixtures(g, family, d.norm_experts));
+  if (family.more) return read_more_of_gguf_experts(g, family, m);
   int32_t ffn = 0;
   AERIE_TRY(g.file.integer(g.arch + "expert_feed_forward_length", &ffn, 0));
   if (ffn == 0 && family.architecture == std::string_view("qwen3moe")) ffn = m->config.ffn / d.experts_used;  // as llama.cpp has it

@@ -57,11 +57,7 @@ Status qwen3(const GgufSource& g, SourceModel* m) {
 
 // The window is that of transformers; llama.cpp has switched it off, "results might be suboptimal for some models".
 Status phi3(const GgufSource& g, SourceModel* m) {
-  SourceRope rope;
-  AERIE_TRY(read_gguf_rope(g, *m, &rope));
-  use_rope(rope, m);
-  m->rotated = rope.rotated(m->config.head_dim);
-  if (!rope.plain()) list_ropes({&rope}, {}, m);
+  AERIE_TRY(partial_gguf_rope(g, m));
   int32_t window = 0;
   AERIE_TRY(read_window(g, 0, &window));
   if (window > 0) set_windows(std::vector<bool>(static_cast<size_t>(m->config.layers), true), window, m);
@@ -164,6 +160,11 @@ const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"olmoe", false, olmoe, Experts::as_they_are},
                                     {"exaone4", false, exaone4},
                                     {"gpt-oss", false, gguf_gpt_oss, Experts::normed},
+                                    {"qwen2moe", false, llama, Experts::as_they_are, true},
+                                    {"glm4moe", false, gguf_glm4moe, Experts::as_said, true},
+                                    {"dots1", false, qwen3, Experts::as_said, true},
+                                    {"ernie4_5-moe", true, llama, Experts::normed, true},
+                                    {"minimax-m2", false, gguf_minimax_m2, Experts::normed, true},
                                     {"gemma3", false, gemma3}};
 
 }  // namespace

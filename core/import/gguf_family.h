@@ -21,8 +21,19 @@ struct GgufFamily {
   // RoPE and departures. m->config has its sizes, which are sound.
   Status (*read)(const GgufSource& s, SourceModel* m);
   // Whether it may have a mixture of them, and whether llama.cpp makes what they count add up to 1 there.
-  enum class Experts : uint8_t { none, normed, as_they_are } experts = Experts::none;
+  enum class Experts : uint8_t { none, normed, as_they_are, as_said } experts = Experts::none;
+  // Of a mixture: other scores than a softmax, an expert that every row takes, layers without experts before the others.
+  bool more = false;
 };
+
+// The norm before the MLP has a name in some of them that is another norm's elsewhere.
+constexpr DecoderNames mlp_norm_behind_attention() {
+  DecoderNames names = kGgufNames;
+  names.mlp_norm = "post_attention_norm";
+  names.attn_post_norm = names.mlp_post_norm = "";
+  return names;
+}
+inline constexpr DecoderNames kGgufMlpNormBehindAttention = mlp_norm_behind_attention();
 
 // Code::unsupported, by name, for those that are not read.
 Result<const GgufFamily*> gguf_family_of(const GgufFile& file);
@@ -36,6 +47,13 @@ Status gguf_gpt_oss(const GgufSource& g, SourceModel* m);
 
 // gguf_rope.cc. Rotary positions of layers without a window; not yet those of `m`.
 Status read_gguf_rope(const GgufSource& s, const SourceModel& m, SourceRope* rope);
+
+// gguf_shared_experts.cc. What GgufFamily::more is about, when experts are counted.
+Status read_more_of_gguf_experts(const GgufSource& s, const GgufFamily& family, SourceModel* m);
+Status gguf_glm4moe(const GgufSource& g, SourceModel* m);
+Status gguf_minimax_m2(const GgufSource& g, SourceModel* m);
+// Rotary positions of the first elements of a head, perhaps; of `m`, too.
+Status partial_gguf_rope(const GgufSource& g, SourceModel* m);
 
 // gguf_experts.cc. A mixture of experts, if there is one.
 Status read_gguf_experts(const GgufSource& s, const GgufFamily& family, SourceModel* m);

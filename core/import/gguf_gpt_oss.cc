@@ -3,18 +3,6 @@
 
 namespace aerie {
 
-namespace {
-
-constexpr DecoderNames gpt_oss_names() {
-  DecoderNames names = kGgufNames;
-  names.mlp_norm = "post_attention_norm";  // which norms nothing that attention gives
-  names.attn_post_norm = names.mlp_post_norm = "";
-  return names;
-}
-constexpr DecoderNames kGgufGptOssNames = gpt_oss_names();
-
-}  // namespace
-
 Status gguf_gpt_oss(const GgufSource& g, SourceModel* m) {
   SourceRope rope;
   // llama.cpp rounds where YaRN's ramp begins and ends; the original does not, and no file says so.
@@ -26,7 +14,7 @@ Status gguf_gpt_oss(const GgufSource& g, SourceModel* m) {
   int32_t experts = 0;
   AERIE_TRY(g.file.integer(g.arch + "expert_count", &experts));
   if (experts < 1) return g.bad(g.arch + "expert_count: " + std::to_string(experts));
-  m->names = &kGgufGptOssNames;
+  m->names = &kGgufMlpNormBehindAttention;
   Departures& d = m->config.departures;
   d.sinks = d.expert_bias = true;
   d.glu_limit = 7;

@@ -94,7 +94,7 @@ FAMILIES = {
     "dots1": dict(seed=581, kind=(Dots1Config, Dots1ForCausalLM), **MIXTURE, moe_intermediate_size=16, n_routed_experts=6, num_experts_per_tok=2,
                   n_shared_experts=1, first_k_dense_replace=1, norm_topk_prob=False, routed_scaling_factor=2.5, sliding_window=None,
                   rope_parameters={"rope_theta": 1e4}),
-    "ernie4_5_moe": dict(seed=591, kind=(Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM), **MIXTURE, moe_num_experts=6, moe_k=2,
+    "ernie4_5_moe": dict(seed=591, kind=(Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM), **MIXTURE | {"intermediate_size": 32}, moe_num_experts=6, moe_k=2,
                          moe_num_shared_experts=1, moe_intermediate_size=16, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
     "minimax_m2": dict(seed=602, kind=(MiniMaxM2Config, MiniMaxM2ForCausalLM), **MIXTURE, head_dim=16, num_local_experts=8, num_experts_per_tok=3,
                        rope_parameters={"rope_theta": 1e4, "partial_rotary_factor": 0.5}),

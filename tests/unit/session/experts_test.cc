@@ -19,6 +19,8 @@ namespace {
 using kernels::DType;
 using std::chrono::microseconds;
 
+// One of 4 bits that drafts for such a one.
+std::string drafting_for(DType dtype) { return with_experts(golden("mha"), {8, 2, true, DType::q4_1, dtype == DType::mxfp4}); }
 // What has MXFP4 has gpt-oss's layers.
 Mixture mixture_of(int32_t experts, int32_t used, DType dtype, bool normed = true) {
   return {experts, used, normed, dtype, dtype == DType::mxfp4};
@@ -54,7 +56,7 @@ class Experts : public testing::TestWithParam<DType> {};
 TEST_P(Experts, DraftsChangeNoToken) {
   const std::string path = mixture_in(GetParam());
   const auto one = open_model(path, cpu(1)), model = open_model(path, cpu(2));
-  const auto own = open_drafter(model, "small_model", mixture_in(DType::q4_1));  // a mixture that drafts
+  const auto own = open_drafter(model, "small_model", drafting_for(GetParam()));
   const auto dense = open_drafter(model, "small_model", converted(golden("mha"), "experts-dense", DType::int8));
   const auto eagle = open_drafter(model, "eagle", head_for("eagle3", path)), cascade = open_drafter(model, "fasteagle", head_for("fasteagle", path));
   const auto repeats = open_drafter(model, "ngram", "");
@@ -125,7 +127,7 @@ TEST_P(ExpertSession, IsCutForkedAndSaved) {
   const std::string path = mixture_in(GetParam());
   const auto model = open_model(path, cpu(2));
   std::mt19937 random(3);
-  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::int4)),
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", drafting_for(GetParam())),
                               open_drafter(model, "eagle", head_for("eagle3", path)), open_drafter(model, "ngram", "")})
     for (const float temperature : {0.0f, 1.0f}) {
       const std::string what = std::string(drafter ? drafter->id() : "none") + ", temperature " + std::to_string(temperature);
@@ -166,7 +168,7 @@ TEST_P(ExpertSession, OnADeviceWhoseMemoryTheHostCannotRead) {
   const auto here = open_model(path, cpu(1));
   const std::shared_ptr<kernels::Device> device = kernels::make_mock_device(must(kernels::make_cpu_device({})));
   const auto model = open_model(path, device);
-  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", mixture_in(DType::q4_1)),
+  for (const auto& drafter : {std::shared_ptr<Drafter>(), open_drafter(model, "small_model", drafting_for(GetParam())),
                               open_drafter(model, "eagle", head_for("eagle3", path))})
     for (const char* tree : {"chain", "eagle2"})
       for (const float temperature : {0.0f, 1.0f}) {
