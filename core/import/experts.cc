@@ -49,8 +49,12 @@ Status LayerImport::experts(const std::string& from, const std::string& to, cons
 Status LayerImport::shared_expert(const std::string& from, const std::string& to, const LlamaConfig& c) {
   const ExpertNames& e = expert_names(taker_, from, names_);
   const int64_t f = c.departures.shared_ffn, h = c.hidden;
-  AERIE_ASSIGN(const SourceMatrix gate_up, stack(from, {{e.shared_gate, f}, {e.shared_up, f}}, h));
-  AERIE_TRY(sink_.weight(to + "mlp.shared.gate_up", gate_up));
+  if (*e.shared_gate_up) {
+    AERIE_TRY(weight(to + "mlp.shared.gate_up", from + e.shared_gate_up + ".weight", 2 * f, h));
+  } else {
+    AERIE_ASSIGN(const SourceMatrix gate_up, stack(from, {{e.shared_gate, f}, {e.shared_up, f}}, h));
+    AERIE_TRY(sink_.weight(to + "mlp.shared.gate_up", gate_up));
+  }
   AERIE_TRY(weight(to + "mlp.shared.down", from + e.shared_down + ".weight", h, f));
   if (!c.departures.shared_gate) return {};
   AERIE_TRY(step());

@@ -14,7 +14,8 @@ struct Fixed {
   int32_t scores;     // 0: what the file says
   bool shared_alone;  // the width of the shared expert is said, else so many times that of one
 };
-constexpr Fixed kFixed[] = {{"qwen2moe", kSoftmax, true}, {"ernie4_5-moe", kSoftmax, true}, {"glm4moe", 0, false}, {"dots1", 0, false}, {"minimax-m2", 0, false}};
+constexpr Fixed kFixed[] = {{"qwen2moe", kSoftmax, true}, {"granitemoe", kSoftmax, true}, {"ernie4_5-moe", kSoftmax, true},
+                            {"glm4moe", 0, false},        {"dots1", 0, false},            {"minimax-m2", 0, false}};
 
 const Fixed& fixed(const GgufFamily& family) {
   const Fixed* f = kFixed;
@@ -48,7 +49,7 @@ Status read_more_of_gguf_experts(const GgufSource& g, const GgufFamily& family, 
   if (d.dense_layers < 0 || d.dense_layers > c.layers) return g.bad(g.arch + "leading_dense_block_count: " + std::to_string(d.dense_layers));
   const int32_t dense = c.ffn;
   d.dense_ffn = d.dense_layers > 0 ? dense : 0;
-  AERIE_TRY(g.file.integer(g.arch + "expert_feed_forward_length", &c.ffn, dense / d.experts_used));
+  AERIE_TRY(g.file.integer(g.arch + "expert_feed_forward_length", &c.ffn, std::string_view(f.architecture) == "qwen2moe" ? dense / d.experts_used : dense));
   if (c.ffn < 1) return g.bad(g.arch + "expert_feed_forward_length: " + std::to_string(c.ffn));
   AERIE_TRY(read_shared_width(g, f, dense, m));
   int32_t scores = f.scores ? f.scores : std::string_view(f.architecture) == "glm4moe" ? kSigmoid : 0;

@@ -75,4 +75,11 @@ Status read_granitemoe(const ConfigReader& j, SourceModel* m) {
   return read_experts(j, 8, 2, true, kGraniteMoeNames, m);
 }
 
+Status read_granitemoeshared(const ConfigReader& j, SourceModel* m) {
+  AERIE_TRY(read_granitemoe(j, m));
+  int32_t& shared = m->config.departures.shared_ffn;
+  AERIE_TRY(j.integer("shared_intermediate_size", &shared, 1024));
+  return shared >= 0 ? Status() : error(Code::bad_format, "shared_intermediate_size: " + std::to_string(shared));
+}
+
 }  // namespace aerie

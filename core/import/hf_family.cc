@@ -242,6 +242,7 @@ const Family kFamilies[] = {
     {"qwen3_moe", {.kv_heads = 4, .context = 32768}, read_qwen3_moe},
     {"olmoe", {.context = 4096, .eps = 1e-5f}, read_olmoe},
     {"granitemoe", {}, read_granitemoe},
+    {"granitemoeshared", {}, read_granitemoeshared},
     {"qwen2_moe", {.context = 32768}, read_qwen2_moe},
     {"glm4_moe", {.kv_heads = 8, .context = 131072, .eps = 1e-5f}, read_glm4_moe},
     {"dots1", {}, read_dots1},

@@ -40,6 +40,7 @@ Status read_qwen3_moe(const ConfigReader& j, SourceModel* m);
 Status read_olmoe(const ConfigReader& j, SourceModel* m);
 Status read_granitemoe(const ConfigReader& j, SourceModel* m);
 Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
+Status read_granitemoeshared(const ConfigReader& j, SourceModel* m);
 // hf_shared_experts.cc: and with an expert that every row takes, or other scores.
 Status read_qwen2_moe(const ConfigReader& j, SourceModel* m);
 Status read_glm4_moe(const ConfigReader& j, SourceModel* m);

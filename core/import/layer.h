@@ -22,17 +22,23 @@ struct ExpertNames {
   const char* choice = "";  // whole; (experts), or (1, experts)
   // Of the one that every row takes, and of what it counts; without .weight.
   const char *shared_gate = "", *shared_up = "", *shared_down = "", *shared_count = "";
+  const char* shared_gate_up = "";  // where they are one
 };
 // Mixtral's and Granite's under these names have other ones in the memory of transformers 5, which writes them if it is told to.
 inline constexpr ExpertNames kHuggingFaceExperts{
     "mlp.gate", "mlp.experts.", "gate_proj", "up_proj", "down_proj", "mlp.experts.gate_up_proj", "", "", "mlp.experts.down_proj"};
 inline constexpr ExpertNames kMixtralExperts{
     "block_sparse_moe.gate", "block_sparse_moe.experts.", "w1", "w3", "w2", "", "", "", "", &kHuggingFaceExperts};
-inline constexpr ExpertNames kGraniteExpertsInMemory{
-    "block_sparse_moe.router", "", "", "", "", "block_sparse_moe.experts.gate_up_proj", "", "", "block_sparse_moe.experts.down_proj"};
-inline constexpr ExpertNames kGraniteExperts{
-    "block_sparse_moe.router.layer", "", "", "", "", "block_sparse_moe.input_linear.weight", "", "", "block_sparse_moe.output_linear.weight",
-    &kGraniteExpertsInMemory};
+constexpr ExpertNames with_shared_mlp(ExpertNames e) {
+  e.shared_gate_up = "shared_mlp.input_linear";
+  e.shared_down = "shared_mlp.output_linear";
+  return e;
+}
+inline constexpr ExpertNames kGraniteExpertsInMemory = with_shared_mlp(
+    {"block_sparse_moe.router", "", "", "", "", "block_sparse_moe.experts.gate_up_proj", "", "", "block_sparse_moe.experts.down_proj"});
+inline constexpr ExpertNames kGraniteExperts = with_shared_mlp(
+    {"block_sparse_moe.router.layer", "", "", "", "", "block_sparse_moe.input_linear.weight", "", "", "block_sparse_moe.output_linear.weight",
+     &kGraniteExpertsInMemory});
 inline constexpr ExpertNames kGptOssExperts{
     "mlp.router", "", "", "", "", "mlp.experts.gate_up_proj", "", "", "mlp.experts.down_proj", nullptr, true,
     "mlp.experts.gate_up_proj_bias", "", "", "mlp.experts.down_proj_bias"};

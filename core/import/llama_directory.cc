@@ -96,7 +96,7 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
 bool ends_with_two(const ConfigReader& config) {
   if (!config.has("model_type")) return true;
   const json& type = config.at("model_type");
-  for (const char* family : {"llama", "mistral", "granite", "mixtral", "granitemoe"})
+  for (const char* family : {"llama", "mistral", "granite", "mixtral", "granitemoe", "granitemoeshared"})
     if (is_text(type, family)) return true;
   return false;
 }

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
                           Gemma3ForCausalLM, Gemma3TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
-                          GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, LlamaConfig, LlamaForCausalLM,
+                          GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, GraniteMoeSharedConfig,
+                          GraniteMoeSharedForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MiniMaxM2Config, MiniMaxM2ForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
                           Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
                           Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
@@ -53,7 +54,7 @@ CHECKPOINTS = {
 SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
-MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2")
+MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2", "granitemoeshared")
 FULL, WINDOW = "full_attention", "sliding_attention"
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
@@ -85,6 +86,9 @@ FAMILIES = {
     "granitemoe": dict(seed=530, kind=(GraniteMoeConfig, GraniteMoeForCausalLM), **MIXTURE, num_local_experts=6, num_experts_per_tok=2,
                        embedding_multiplier=6.0, residual_multiplier=0.4, attention_multiplier=0.3, logits_scaling=1.6,
                        tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    "granitemoeshared": dict(seed=610, kind=(GraniteMoeSharedConfig, GraniteMoeSharedForCausalLM), **MIXTURE, num_local_experts=4,
+                             num_experts_per_tok=2, shared_intermediate_size=20, embedding_multiplier=6.0, residual_multiplier=0.4,
+                             attention_multiplier=0.3, logits_scaling=1.6, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
     "qwen2_moe": dict(seed=561, kind=(Qwen2MoeConfig, Qwen2MoeForCausalLM), **MIXTURE, moe_intermediate_size=16, num_experts=7,
                       num_experts_per_tok=3, shared_expert_intermediate_size=28, rope_parameters={"rope_theta": 1e4}),
     # The first of three layers has no experts; 6 of a head's 12 elements are rotated.
@@ -267,6 +271,10 @@ def inverse_frequencies_of(config, layer, sequence=TOKENS):
 
 def shared(weights, config, at, h):
     """What the expert that every row takes makes of it."""
+    if at.replace("block_sparse_moe.", "") + "shared_mlp.input_linear.weight" in weights:
+        inner, down = (weights[at.replace("block_sparse_moe.", "") + f"shared_mlp.{n}_linear.weight"].to(torch.float64) for n in ("input", "output"))
+        gate, up = (h @ inner.T).chunk(2, -1)
+        return (torch.nn.functional.silu(gate) * up) @ down.T
     own = next((n for n in ("shared_expert.", "shared_experts.") if at + n + "up_proj.weight" in weights), None)
     if own is None:
         return 0
@@ -293,7 +301,7 @@ def chosen(weights, config, at, logits):
 
 def mixture(weights, config, at, h):
     """What the experts that each row takes make of it; and how far a router is from taking others."""
-    at += "block_sparse_moe." if config.model_type == "granitemoe" else "mlp."
+    at += "block_sparse_moe." if config.model_type.startswith("granitemoe") else "mlp."
     router = next(weights[at + n] for n in ("gate.weight", "router.weight") if at + n in weights).to(torch.float64)
     gate_ups, downs = (weights[f"{at}experts.{n}_proj"].to(torch.float64) for n in ("gate_up", "down"))
     scores = h @ router.T + weights.get(at + "router.bias", torch.zeros(1)).to(torch.float64)
@@ -302,7 +310,7 @@ def mixture(weights, config, at, h):
     apart = (best[:, k - 1] - best[:, k]).min().item()
     if by_choice := chosen(weights, config, at, scores):
         taken, counts, apart = by_choice
-    elif config.model_type in ("mixtral", "granitemoe", "gpt_oss") or config.norm_topk_prob:
+    elif config.model_type in ("mixtral", "granitemoe", "granitemoeshared", "gpt_oss") or config.norm_topk_prob:
         counts = best[:, :k].softmax(-1)
     else:
         counts = scores.softmax(-1).gather(1, taken[:, :k])
@@ -359,7 +367,7 @@ def forward_family(weights, config, ids):
             h = norm(h, at + "post_attention_layernorm.weight")
         x = x + residual * h
         h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
-        if at + "mlp.experts.down_proj" in weights or config.model_type == "granitemoe":
+        if at + "mlp.experts.down_proj" in weights or config.model_type.startswith("granitemoe"):
             h, apart = mixture(weights, config, at, h)
             assert apart > 1e-3, (apart, "which experts a row takes should not hang on rounding: take another seed")
             x = x + residual * h

@@ -128,8 +128,31 @@ struct FamilyFile {
                                       {".attention.scale", "attention_multiplier"}, {".logit_scale", "logits_scaling"}})
         g.f32(arch + key, config[from]);
     }
+    if (arch == "ernie4_5-moe") {
+      g.u32(arch + ".expert_count", experts());
+      g.u32(arch + ".expert_used_count", config["moe_k"]);
+      g.u32(arch + ".leading_dense_block_count", config["moe_layer_start_index"]);
+      g.u32(arch + ".interleave_moe_layer_step", 1);
+      g.u32(arch + ".expert_feed_forward_length", config["moe_intermediate_size"]);
+      g.u32(arch + ".expert_shared_count", config["moe_num_shared_experts"]);
+      g.u32(arch + ".expert_shared_feed_forward_length", config["moe_intermediate_size"]);
+    }
+    if (arch == "glm4moe" || arch == "dots1") {
+      g.u32(arch + ".leading_dense_block_count", config["first_k_dense_replace"]);
+      g.u32(arch + ".expert_feed_forward_length", config["moe_intermediate_size"]);
+      g.u32(arch + ".expert_shared_count", config["n_shared_experts"]);
+      g.f32(arch + ".expert_weights_scale", config["routed_scaling_factor"]);
+      g.boolean(arch + ".expert_weights_norm", config["norm_topk_prob"]);
+    }
+    if (arch == "qwen2moe" || arch == "granitemoe") {
+      for (const auto& [key, from] : {std::pair{".expert_shared_feed_forward_length", arch == "qwen2moe" ? "shared_expert_intermediate_size" : "shared_intermediate_size"},
+                                      {".expert_feed_forward_length", "moe_intermediate_size"}})
+        if (config.contains(from)) g.u32(arch + key, config[from]);
+    }
+    if (arch == "minimax-m2" || arch == "dots1") g.u32(arch + ".expert_gating_func", 2);
+    if (arch == "minimax-m2") g.u32(arch + ".expert_feed_forward_length", config["intermediate_size"]);
     if (config.contains("num_experts_per_tok")) {
-      g.u32(arch + ".expert_count", config.contains("num_experts") ? config["num_experts"] : config["num_local_experts"]);
+      g.u32(arch + ".expert_count", experts());
       g.u32(arch + ".expert_used_count", config["num_experts_per_tok"]);
       if (arch == "qwen3moe") g.u32(arch + ".expert_feed_forward_length", config["moe_intermediate_size"]);
       if (arch == "gpt-oss") g.u32(arch + ".expert_feed_forward_length", config["intermediate_size"]);
@@ -140,14 +163,31 @@ struct FamilyFile {
     return g;
   }
 
+  int64_t experts() const {
+    for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
+      if (config.contains(key)) return config[key];
+    return 0;
+  }
+
  private:
   std::string renamed(std::string name) const {
-    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss";
+    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss" || arch == "glm4moe";
     for (const auto& [hf, theirs] : {std::pair{"post_attention_layernorm.", after ? "post_attention_norm." : "ffn_norm."},
                                      {"pre_feedforward_layernorm.", "ffn_norm."},
                                      {"post_feedforward_layernorm.", "post_ffw_norm."},
                                      {"self_attn.qkv_proj.", "attn_qkv."},
                                      {"mlp.gate_up_proj.", "ffn_up."},
+                                     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+                                     {"mlp.moe_statics.e_score_correction_bias", "exp_probs_b.bias"},
+                                     {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias"},
+                                     {"mlp.shared_experts.gate_proj.", "ffn_gate_shexp."},
+                                     {"mlp.shared_experts.up_proj.", "ffn_up_shexp."},
+                                     {"mlp.shared_experts.down_proj.", "ffn_down_shexp."},
+                                     {"mlp.shared_expert.gate_proj.", "ffn_gate_shexp."},
+                                     {"mlp.shared_expert.up_proj.", "ffn_up_shexp."},
+                                     {"mlp.shared_expert.down_proj.", "ffn_down_shexp."},
+                                     {"mlp.shared_expert_gate.", "ffn_gate_inp_shexp."},
+                                     {"shared_mlp.output_linear.", "ffn_down_shexp."},
                                      {"mlp.gate.", "ffn_gate_inp."},
                                      {"mlp.router.", "ffn_gate_inp."},
                                      {"self_attn.sinks", "attn_sinks.weight"},
@@ -175,9 +215,15 @@ struct FamilyFile {
       };
       if (const size_t at = name.find(".experts."); at != std::string::npos) {
         const size_t number = at + std::strlen(".experts."), what = name.find('.', number) + 1;
-        const int64_t experts = config.contains("num_experts") ? config["num_experts"] : config["num_local_experts"];
         for (const auto& [hf, theirs] : kinds)
-          if (name.substr(what) == hf) put(theirs, std::stoi(name.substr(number)), experts, s.shape, s.values.data());
+          if (name.substr(what) == hf) put(theirs, std::stoi(name.substr(number)), experts(), s.shape, s.values.data());
+      } else if (name.find("shared_mlp.input_linear") != std::string::npos) {
+        const int64_t half = s.shape[0] / 2, n = half * s.shape[1];
+        for (const int64_t side : {0, 1}) {
+          Source& one = out[layer + (side ? "ffn_up_shexp.weight" : "ffn_gate_shexp.weight")];
+          one.shape = {half, s.shape[1]};
+          one.values.assign(s.values.begin() + side * n, s.values.begin() + (side + 1) * n);
+        }
       } else if (name.find("input_linear") != std::string::npos) {
         const int64_t half = s.shape[1] / 2, n = half * s.shape[2];
         for (int64_t e = 0; e < s.shape[0]; ++e)
@@ -199,6 +245,8 @@ struct FamilyFile {
       g->f32(at + "yarn_beta_fast", rope["beta_fast"]);
       g->f32(at + "yarn_beta_slow", rope["beta_slow"]);
     }
+    if (type == "default" && rope.contains("partial_rotary_factor"))
+      g->u32(arch + ".rope.dimension_count", static_cast<uint32_t>(head_dim * rope["partial_rotary_factor"].get<double>()));
     if (!rope.contains("original_max_position_embeddings")) return;
     const int32_t original = rope["original_max_position_embeddings"];
     g->u32(at + "original_context_length", static_cast<uint32_t>(original));
