@@ -1,5 +1,6 @@
 // gpt-oss in GGUF files. What llama.cpp has as constants no key says.
 #include "core/import/gguf_family.h"
+#include "core/package/validate.h"
 
 namespace aerie {
 
@@ -8,6 +9,7 @@ Status gguf_gpt_oss(const GgufSource& g, SourceModel* m) {
   // llama.cpp rounds where YaRN's ramp begins and ends; the original does not, and no file says so.
   rope.whole_waves = false;
   AERIE_TRY(plain_gguf_rope(g, m, &rope));
+  AERIE_TRY(package::check_rope_scaling(rope.scaling).at(g.file.name()));  // which no package will have
   float local = rope.theta;
   AERIE_TRY(g.file.number(g.arch + "rope.freq_base_swa", &local, rope.theta));
   if (local != rope.theta) return g.unsupported(g.arch + "rope.freq_base_swa: is not rope.freq_base");

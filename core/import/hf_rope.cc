@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/import/yarn.h"
+#include "core/package/validate.h"
 
 namespace aerie {
 
@@ -115,6 +116,7 @@ Status read_rope(const ConfigReader& j, const char* layer_type, int32_t reads, i
       return error(Code::bad_format, std::string(key) + ": a factor without a rope_type");
     if (const Status s = read_scaling(j, r, type, reads, wanted, out); !s.ok()) return s.at(key);
   }
+  if (!out->whole_waves) AERIE_TRY(package::check_rope_scaling(out->scaling));  // which no package will have
   if (!(out->partial > 0) || out->partial > 1) return error(Code::bad_format, "partial_rotary_factor: is not in (0, 1]");
   return {};
 }

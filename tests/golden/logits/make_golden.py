@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tiny random checkpoints and what they compute (README.md beside this file has the layout).
 
-  pip install torch transformers safetensors
+  pip install torch transformers safetensors accelerate
   make_golden.py
 """
 import json

@@ -72,6 +72,15 @@ TEST(ImportEagle, Head) {
   EXPECT_FALSE((*p)->has("embed"));
 }
 
+TEST(ImportEagle, AnOutputBiasMustBeZero) {
+  Head h;
+  Source& bias = h.tensors["layers.0.self_attn.o_proj.bias"] = {"F32", {8}, std::vector<float>(8)};
+  ASSERT_TRUE(h.run().ok());
+  fs::remove(h.options.output);
+  bias.values[3] = 1;
+  h.refused(Code::unsupported, {"layers.0.self_attn.o_proj.bias", "output bias"});
+}
+
 TEST(ImportEagle, AnEmbeddingThatIsTheTargetsIsNotStoredTwice) {
   Head own;
   own.tensors["embed_tokens.weight"] = source("other", {20, 8});
@@ -121,6 +130,8 @@ TEST(ImportEagle, RuleZero) {
   Head scaled;
   scaled.more = R"("bias": false, "rope_scaling": {"type": "dynamic", "factor": 2})";
   scaled.refused(Code::unsupported, {"rope_scaling", "dynamic"});
+  scaled.more = R"("bias": false, "rope_scaling": {"type": "yarn", "factor": 2, "truncate": false})";
+  scaled.refused(Code::unsupported, {"rope_scaling", "truncate"});
   scaled.more = R"("bias": false, "rope_scaling": {"type": "linear", "factor": 2})";
   ASSERT_TRUE(scaled.run().ok());
   EXPECT_EQ(param(**Package::open(scaled.options.output), "rope_scaling"), 1);

@@ -219,6 +219,7 @@ TEST(GptOss, WhatWouldBeAnotherModelIsRefused) {
   says("experts_per_token", 2, {"experts_per_token: 2", "num_experts_per_tok is 3"}, Code::unsupported);
   says("num_experts_per_tok", 7, {"num_experts_per_tok: 7 is not in [1, 6]"}, Code::bad_format);
   says("hidden_act", "gelu", {"hidden_act"}, Code::unsupported);
+  gpt_oss_refused("gpt_oss", [](FamilyFile& f) { f.config["rope_parameters"]["beta_fast"] = 0.01; }, {"rope_scaling.high_freq_factor"});
   says("layer_types", {"sliding_attention", "chunked_attention"}, {"chunked_attention"}, Code::unsupported);
   says("intermediate_size", 16, {"tensor model.layers.0.mlp.experts.gate_up_proj_bias: shape (6, 48)", "(6, 32)"}, Code::bad_format);
   gpt_oss_refused("qwen3_moe", [](FamilyFile& f) { f.config["quantization_config"] = {{"quant_method", "mxfp4"}}; }, {"quantization_config"},
@@ -265,6 +266,7 @@ TEST(GptOss, DamagedGgufFilesAreRefused) {
     oss([&](Gguf& g) { g.forget_tensor(tensor); }, {tensor, "missing"});
   oss([](Gguf& g) { g.forget("gpt-oss.attention.sliding_window"); }, {"gpt-oss.attention.sliding_window: is missing"});
   oss([](Gguf& g) { g.u32("gpt-oss.attention.sliding_window", 0); }, {"gpt-oss.attention.sliding_window: 0"});
+  oss([](Gguf& g) { g.f32("gpt-oss.rope.scaling.yarn_beta_slow", 5); }, {"rope_scaling.high_freq_factor"});
   oss([](Gguf& g) { g.f32("gpt-oss.rope.freq_base_swa", 5); }, {"rope.freq_base_swa"}, Code::unsupported);
   oss([](Gguf& g) { g.u32("gpt-oss.expert_gating_func", 2); }, {"expert_gating_func: 2"}, Code::unsupported);
   oss([](Gguf& g) { g.forget("gpt-oss.expert_count"); }, {"gpt-oss.expert_count: is missing"});

@@ -282,6 +282,20 @@ TEST(ImportLlama, Yarn) {
   absurd.refused(Code::bad_format, {"config.json", "rope_scaling.high_freq_factor"});
 }
 
+// No parameter of a package says that: its frequencies do.
+TEST(ImportLlama, YarnWithoutRoundingIsListed) {
+  for (const bool truncate : {true, false}) {
+    Checkpoint c;
+    c.more = std::string(R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 1.5, "beta_slow": 0.7, "truncate": )") +
+             (truncate ? "true}" : "false}");
+    ASSERT_TRUE(c.run().ok());
+    const auto p = c.open();
+    EXPECT_FALSE(p->target()->departs());
+    EXPECT_EQ(p->target()->rope_scaling.kind, truncate ? RopeScaling::Kind::yarn : RopeScaling::Kind::listed);
+    EXPECT_EQ(p->has("rope.frequencies"), !truncate);
+  }
+}
+
 TEST(ImportLlama, WhatItDoesNotKnowItRefusesByName) {
   const struct {
     const char* more;
