@@ -120,6 +120,7 @@ __device__ void end_experts(const ExpertEnd& task) {
   for (int64_t i = blockIdx.y; i < task.end.out.rows; i += gridDim.y) {
     const int64_t e = task.experts[i];
     LinearEnd end = task.end;
+    end.residual = {};  // there is none, and no code for it
     end.partial += i * end.columns;
     end.out.data = row(end.out, i);
     if (e < 0 || e >= task.all) {
