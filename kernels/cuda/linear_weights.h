@@ -4,7 +4,7 @@
 //
 // mxfp4's doubled numbers are halves of one byte, which is looked up (a shift would give the numbers times 2^-14, and the scale,
 // a half, would have to make up for that: none above 12 could be), and their scale is a power of two. So weights are exact, and as
-// they are from 2^-24 to 65504. Of a block whose scale is less than 2^-24 all are 0; where it is more than 2^15 none is a number.
+// they are from 2^-24 to 65504. Of a block whose scale is less than 2^-24 all are 0; where it is more than 2^15 none is finite.
 #pragma once
 
 #include "kernels/cuda/linear_stage.h"

@@ -194,7 +194,7 @@ TEST(CudaLinear, EveryE2m1NumberIsItselfTimesAPowerOfTwo) {
       ASSERT_EQ(out[static_cast<size_t>(c * n + r)], std::ldexp(static_cast<float>(kE2m1Twice[code(r, c)]), power(r, c) - 127)) << r << "," << c;
 }
 
-// Smaller powers than halves have are 0. With a weight that is more than the largest half nothing is a number.
+// Smaller powers than halves have are 0. A weight that is more than the largest half leaves no output of its row finite.
 TEST(CudaLinear, PowersThatNoHalfHasAreZeroOrSaySo) {
   constexpr int64_t n = 16, k = 32;
   const int powers[n] = {0, 1, 60, 101, 102, 103, 104, 139, 140, 141, 142, 143, 144, 200, 254, 255};
