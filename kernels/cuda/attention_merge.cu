@@ -51,6 +51,18 @@ struct Merged {
   }
 };
 
+// What makes outputs of the sums over all that a row looks at: value * keep / total.
+struct Quotient {
+  float keep = 1, total;
+  __device__ Quotient(const Merged& all, const Tensor& sinks, int64_t head) : total(all.total) {
+    if (!sinks) return;
+    const float sink = row(sinks, 0)[head], most = fmaxf(all.top, sink);
+    keep = exp_below(all.top - most);
+    total = total * keep + exp_below(sink - most);
+  }
+  __device__ float operator()(float value) const { return value * keep / total; }
+};
+
 unsigned threads_for(int64_t dim) { return static_cast<unsigned>((dim + 32 * kEach - 1) / (32 * kEach) * 32); }
 // Heads of a block. With 64 registers a thread (hence the 1024 that it is launched for) 64 rows of 32 heads run all at once.
 unsigned heads_for(int64_t rows) { return rows < 8 ? 1 : 4; }
@@ -108,10 +120,11 @@ __device__ void merge_chunks(const MergeTask& task) {
       if (me.element[e] < dim) to[2 + me.element[e]] = span.value[e];
   }
   if (op.partial) return;
+  const Quotient quotient(all, op.sinks, there ? me.head : 0);
   auto* values = shared_memory<float>() + me.at * dim;
   for (int e = 0; e < kEach; ++e) {
     if (me.element[e] >= dim) continue;
-    const float value = length == 0 ? 0.0f : all.value[e] / all.total;
+    const float value = length == 0 ? 0.0f : quotient(all.value[e]);
     if (there) row(op.out, me.r)[me.head * dim + me.element[e]] = value;
     values[me.element[e]] = value;
   }
@@ -135,8 +148,9 @@ __device__ void merge_spans(const AttentionMerge& op) {
     part.load(row(op.partial, me.r * spans + s) + me.head * (dim + 2), 0, 1, me.element, dim);
     all.add(part);
   }
+  const Quotient quotient(all, op.sinks, me.head);
   for (int e = 0; e < kEach; ++e)
-    if (me.element[e] < dim) row(op.out, me.r)[me.head * dim + me.element[e]] = seen.length == 0 ? 0.0f : all.value[e] / all.total;
+    if (me.element[e] < dim) row(op.out, me.r)[me.head * dim + me.element[e]] = seen.length == 0 ? 0.0f : quotient(all.value[e]);
 }
 
 }  // namespace

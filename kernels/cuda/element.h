@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/warp.h"
+#include "kernels/e2m1.h"
 #include "kernels/e4m3.h"
 
 namespace aerie::kernels::cuda {
@@ -24,6 +25,11 @@ __device__ inline float element(const Tensor& t, int64_t r, int64_t c) {
       const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
       const auto* scale = static_cast<const uint16_t*>(t.scales) + at.q4_1_scale();
       return static_cast<float>(c % kBlock < 16 ? byte & 15 : byte >> 4) * half_to_float(scale[0]) + half_to_float(scale[kPanel]);
+    }
+    case DType::mxfp4: {
+      const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];
+      return static_cast<float>(e2m1_twice(c % kBlock < 16 ? byte & 15 : byte >> 4)) *
+             mxfp4_scale(static_cast<const uint8_t*>(t.scales)[at.int4_scale()]);
     }
     default: {
       const uint8_t byte = static_cast<const uint8_t*>(t.data)[at.int4()];

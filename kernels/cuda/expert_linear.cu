@@ -94,7 +94,7 @@ __device__ void expert_tiles(const ExpertTask& task) {
   const int64_t first_panel = task.lists.expert[blockIdx.y] * task.shape.panels;
   LinearTask of_expert = task;
   of_expert.w += first_panel * task.panel_words * kWordBytes;
-  if (kScaleLines<kType> > 0) of_expert.scales += first_panel * task.scale_lines * kPanel;
+  if (kBlockScales<kType> > 0) of_expert.scales += first_panel * task.panel_scales;
   const int32_t begin = task.lists.begin[blockIdx.y], end = task.lists.begin[blockIdx.y + 1];
   if (end - begin > 4 * kGroupRows) of_expert.once = false;  // they pass again
   for (int32_t at = begin; at < end; at += 4 * kGroupRows) {
@@ -107,7 +107,7 @@ __device__ void expert_tiles(const ExpertTask& task) {
 }
 
 struct ExpertEnd {
-  LinearEnd end;  // of any expert
+  LinearEnd end;  // of any expert; its bias has a row for each
   const int32_t* experts;
   int32_t all, same;
 };
@@ -120,6 +120,7 @@ __device__ void end_experts(const ExpertEnd& task) {
   for (int64_t i = blockIdx.y; i < task.end.out.rows; i += gridDim.y) {
     const int64_t e = task.experts[i];
     LinearEnd end = task.end;
+    end.residual = {};  // there is none, and no code for it
     end.partial += i * end.columns;
     end.out.data = row(end.out, i);
     if (e < 0 || e >= task.all) {
@@ -128,12 +129,13 @@ __device__ void end_experts(const ExpertEnd& task) {
     }
     if (end.scales) end.scales += i / task.same;
     if (end.weights) end.weights += e * end.columns;
+    if (end.bias) end.bias.data = row(end.bias, e);
     Ending<kEndWide, 1, kPieces>().finish(end, 0, {n});
   }
 }
 
 struct PlainExpertTask {
-  Tensor x, w, out;
+  Tensor x, w, bias, out;
   const int32_t* experts;
   int32_t all, same;
 };
@@ -149,6 +151,7 @@ __device__ void expert_linear_f32(const PlainExpertTask& task) {
       const float* in = row(task.x, i / task.same);
       const float* v = static_cast<const float*>(task.w.data) + output / kPanel * kPanel * k + output % kPanel;
       for (int64_t at = 0; at < k; ++at) sum = fmaf(v[at * kPanel], in[at], sum);
+      if (task.bias) sum = row(task.bias, e)[n] + sum;
     }
     row(task.out, i)[n] = sum;
   }
@@ -169,7 +172,7 @@ void enqueue_f32(const ExpertLinear& op, const ExpertWork& k, const Place& p) {
   constexpr int kThreads = 256;
   const int64_t outputs = std::min<int64_t>(k.bucket_of_outputs(), 65535);
   launch<expert_linear_f32>(p, {(op.out.cols + kThreads - 1) / kThreads, outputs}, kThreads, 0,
-                            PlainExpertTask{op.x, op.w, op.out, op.experts, k.all, k.same});
+                            PlainExpertTask{op.x, op.w, op.bias, op.out, op.experts, k.all, k.same});
 }
 
 }  // namespace
@@ -212,9 +215,10 @@ void enqueue(const ExpertLinear& op, const Place& p) {
   if (op.w.dtype == DType::int8) put_tiles<DType::int8>(task, k, p);
   if (op.w.dtype == DType::int4) put_tiles<DType::int4>(task, k, p);
   if (op.w.dtype == DType::q4_1) put_tiles<DType::q4_1>(task, k, p);
+  if (op.w.dtype == DType::mxfp4) put_tiles<DType::mxfp4>(task, k, p);
 
   LinearEnd end{.partial = memory.partial, .columns = k.products.partial_columns(), .shape = k.products.shape, .whole = false,
-                .scales = rows.rows.to.scales, .weights = output_scales(op.w), .out = op.out};
+                .scales = rows.rows.to.scales, .weights = output_scales(op.w), .bias = op.bias, .out = op.out};
   Grid grid = end_grid(op.out.cols, op.out.rows);
   grid.y = std::min<int64_t>(k.bucket_of_outputs(), 65535);
   const ExpertEnd ending{end, op.experts, k.all, k.same};

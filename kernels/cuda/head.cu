@@ -201,6 +201,7 @@ void enqueue(const LinearTopK& op, const Place& p) {
   if (op.w.dtype == DType::int8) head<DType::int8>(task, p);
   if (op.w.dtype == DType::int4) head<DType::int4>(task, p);
   if (op.w.dtype == DType::q4_1) head<DType::q4_1>(task, p);
+  if (op.w.dtype == DType::mxfp4) head<DType::mxfp4>(task, p);
 }
 void enqueue(const MergeTopK&, const Place&) {}
 

@@ -182,6 +182,11 @@ __device__ __forceinline__ void copy_async_wait(uint32_t left) {  // the same fo
 
 __device__ __forceinline__ float half_to_float(uint16_t h) { return __half2float(__ushort_as_half(h)); }
 __device__ __forceinline__ uint16_t float_to_half(float v) { return __half_as_ushort(__float2half_rn(v)); }  // nearest even
+__device__ __forceinline__ uint32_t float_to_halves(float v) {  // the same in both halves of a word
+  uint32_t halves;
+  asm("cvt.rn.f16x2.f32 %0, %1, %1;" : "=r"(halves) : "f"(v));
+  return halves;
+}
 // Of both halves of the words, to nearest even.
 __device__ __forceinline__ uint32_t multiply_halves(uint32_t a, uint32_t b) {
   uint32_t c;

@@ -117,6 +117,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     if (k.w.dtype == DType::int8) tiles<DType::int8>(task, p);
     if (k.w.dtype == DType::int4) tiles<DType::int4>(task, p);
     if (k.w.dtype == DType::q4_1) tiles<DType::q4_1>(task, p);
+    if (k.w.dtype == DType::mxfp4) tiles<DType::mxfp4>(task, p);
   }
   if (p.chain) {
     const auto take = [&](const auto* op, const Tensor& of) {

@@ -27,7 +27,7 @@ class Products {
   __device__ float sum(int m, int n, int i) const { return sum_[m][n][i]; }
 
   // `weights` and `scales`: as WeightWords::read takes them.
-  __device__ void multiply(const uint4* weights, const uint16_t* scales, const char* rows) {
+  __device__ void multiply(const uint4* weights, const char* scales, const char* rows) {
     if constexpr (kTogether)
       if (warpgroups()) return together(weights, scales, rows);
     alone(weights, scales, rows);
@@ -42,7 +42,7 @@ class Products {
   }
 
   // While the tensor cores have one step's weights the next one's are made.
-  __device__ void together(const uint4* weights, const uint16_t* scales, const char* rows) {
+  __device__ void together(const uint4* weights, const char* scales, const char* rows) {
     WeightWords<kType> words;
     uint32_t a[2][2][4];
 #pragma unroll
@@ -65,7 +65,7 @@ class Products {
   }
 
   // Of few rows four steps are read before the first mma: there are too few warps to wait by turns.
-  __device__ void alone(const uint4* weights, const uint16_t* scales, const char* rows) {
+  __device__ void alone(const uint4* weights, const char* scales, const char* rows) {
     constexpr int kAtOnce = kGroups < 4 ? kGroups : 4, kSteps = kGroups < 4 ? 4 : WeightWords<kType>::kSteps;
 #pragma unroll
     for (int first = 0; first < S::kSteps; first += kSteps) {

@@ -8,8 +8,8 @@ namespace aerie::kernels::cuda {
 struct LinearTask {
   enum { kBlocks = 1 };
   const char* w = nullptr;
-  const uint16_t* scales = nullptr;  // int4, q4_1
-  int64_t scale_lines = 0;           // of a panel
+  const char* scales = nullptr;      // of blocks
+  int64_t panel_scales = 0;          // bytes
   int64_t panel_words = 0;           // words (kk) of a panel that exist
   int64_t n = 0, rows = 0;           // outputs, batch rows
   int64_t groups = 0;                // of 8 batch rows
@@ -30,9 +30,11 @@ struct ManyRowsTask : LinearTask {
 };
 
 constexpr int kWordBytes = kPanel * 4;
-// A line is a panel's 16 halves of one block of K: of int4 the scales; of q4_1 also the minima, behind them.
+// Bytes of a row's scale of one block of K; and of a panel's 16, with q4_1's minima behind them. Both as tensor.h has them.
 template <DType kType>
-constexpr int kScaleLines = kType == DType::q4_1 ? 2 : kType == DType::int4 ? 1 : 0;
+constexpr int kScaleSize = kType == DType::mxfp4 ? 1 : is_nibbles(kType) ? 2 : 0;
+template <DType kType>
+constexpr int kBlockScales = is_nibbles(kType) ? static_cast<int>(scale_bytes(kType, kPanel, kBlock)) : 0;
 
 // Sizes in bytes.
 template <DType kType, int kGroups_>
@@ -41,8 +43,8 @@ struct Stage {
   static constexpr int kLoads = is_nibbles(kType) ? 4 : 8;  // of 16 bytes, a thread's of a unit
   static constexpr int kUnitBytes = kLoads * 4 * kWordBytes;   // of a panel
   static constexpr int kWeights = kBlockPanels * kUnitBytes;
-  static constexpr int kLines = kSteps * kStepWidth / kBlock * kScaleLines<kType>;  // of a panel
-  static constexpr int kScales = kBlockPanels * kLines * kPanel * 2;
+  static constexpr int kPanelScales = kSteps * kStepWidth / kBlock * kBlockScales<kType>;
+  static constexpr int kScales = kBlockPanels * kPanelScales;
   static constexpr int kStepBytes = 32 * (kType == DType::bf16 ? 16 : 8), kGroupBytes = kSteps * kStepBytes;  // of eight rows
   static constexpr int kBytes = kWeights + kScales + kGroups * kGroupBytes;
   // How many there are. Bytes under way are what keeps memory busy, above all while there is no row yet to multiply; but what the
@@ -64,6 +66,7 @@ inline uint32_t stages_of(DType t, int64_t groups, uint32_t shared) {
     case DType::int8: return stages_of<DType::int8>(groups, shared);
     case DType::int4: return stages_of<DType::int4>(groups, shared);
     case DType::q4_1: return stages_of<DType::q4_1>(groups, shared);
+    case DType::mxfp4: return stages_of<DType::mxfp4>(groups, shared);
     default: return stages_of<DType::bf16>(groups, shared);
   }
 }

@@ -90,8 +90,8 @@ class LinearTile {
       copy_async_commit();
       to = to + S::kBytes == last ? first : to + S::kBytes;
       char* const now = stage(used);
-      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_, scales_of(now) + (warp_ * 2 + half_) * S::kLines * kPanel + 4 * quad_,
-                     rows_of(now));
+      sums_.multiply(reinterpret_cast<const uint4*>(now) + uses_,
+                     scales_of(now) + (warp_ * 2 + half_) * S::kPanelScales + 4 * quad_ * kScaleSize<kType>, rows_of(now));
       used = used + 1 == t_.stages ? 0 : used + 1;
       free = free + 1 == t_.stages ? 0 : free + 1;
       if (++place.unit == place.piece_end || at + 1 == end) {
@@ -161,7 +161,7 @@ class LinearTile {
   }
   __device__ int64_t first_group() const { return kIds ? first_ / kGroupRows : first_; }
   __device__ char* stage(uint32_t at) const { return shared_ + at * S::kBytes; }
-  __device__ static uint16_t* scales_of(char* stage) { return reinterpret_cast<uint16_t*>(stage + S::kWeights); }
+  __device__ static char* scales_of(char* stage) { return stage + S::kWeights; }
   __device__ static char* rows_of(char* stage) { return stage + S::kWeights + S::kScales; }
 
   // This thread's are of each four words the (lane / 4 % 4)-th, rows 4 (lane % 4) .. + 3 of its panel. `first`: where its first
@@ -180,14 +180,14 @@ class LinearTile {
       }
     }
     if constexpr (S::kScales > 0) {
-      // Each lane of a half-warp takes 8 halves of a line of its panel, of int4's 4 lines the first 8 lanes.
-      const int lane = static_cast<int>(threadIdx.x % 16), of_unit = lane / 2;
-      const int64_t line = int64_t{at.unit} * S::kLines + of_unit;
-      const bool valid = at.panel >= 0 && line < t_.scale_lines;
-      const uint16_t* from = t_.scales + (at.panel * t_.scale_lines + line) * kPanel + lane % 2 * 8;
-      uint16_t* to_scales = scales_of(stage) + ((warp_ * 2 + half_) * S::kLines + of_unit) * kPanel + lane % 2 * 8;
-      static_assert(S::kLines <= 8);
-      if (lane < 2 * S::kLines) copy_async16(to_scales, valid ? from : t_.scales, valid);
+      // Each lane of a half-warp takes 16 bytes of its panel's, if there are so many: of q4_1's all, of int4's half of the lanes.
+      const int byte = static_cast<int>(threadIdx.x % 16) * 16;
+      const int64_t of_panel = int64_t{at.unit} * S::kPanelScales + byte;
+      const bool valid = at.panel >= 0 && of_panel < t_.panel_scales;
+      const char* from = t_.scales + at.panel * t_.panel_scales + of_panel;
+      char* to_scales = scales_of(stage) + (warp_ * 2 + half_) * S::kPanelScales + byte;
+      static_assert(S::kPanelScales <= 256 && kBlockScales<kType> % 16 == 0);
+      if (byte < S::kPanelScales) copy_async16(to_scales, valid ? from : t_.scales, valid);
     }
   }
 

@@ -1,6 +1,10 @@
 // Weights as the fragments that mma takes: bf16 as they are, others as halves. fp8 and int8 are halves exactly. int4 is
 // multiplied by the scale of its block there, and q4_1's minimum is added by the same instruction, which rounds once: a weight by
 // 2^-11 of itself at most. (One beyond 65504, which no model has, is infinite.)
+//
+// mxfp4's doubled numbers are halves of one byte, which is looked up (a shift would give the numbers times 2^-14, and the scale,
+// a half, would have to make up for that: none above 12 could be), and their scale is a power of two. So weights are exact, and as
+// they are from 2^-24 to 65504. Of a block whose scale is less than 2^-24 all are 0; where it is more than 2^15 none is finite.
 #pragma once
 
 #include "kernels/cuda/linear_stage.h"
@@ -28,6 +32,20 @@ __device__ inline void halves_of_bytes(uint32_t bytes, uint32_t (&two)[2]) {
   for (int i = 0; i < 2; ++i) two[i] = subtract_halves(permute_bytes(bytes, kOf1024, i == 0 ? 0x4140 : 0x4342), k1024 + kZero * 0x00010001u);
 }
 
+// The doubled E2M1 numbers (e2m1.h) of a word's lower or upper nibbles as halves. Eight of them are found by four instructions
+// for both: what the compiler knows of one it has for the other.
+template <bool kUpper>
+__device__ inline void halves_of_e2m1(uint32_t word, uint32_t (&two)[2]) {
+  constexpr uint32_t kFirstFour = 0x42403c00u, kLastFour = 0x4a484644u;  // 0, 1, 2, 3; 4, 6, 8, 12
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t magnitudes = permute_bytes(kFirstFour, kLastFour, word >> (16 * i) & 0x7777u);
+    const uint32_t signs = permute_bytes(word << 4, word, i == 0 ? 0x5140 : 0x7362) & 0x80808080u;
+    const uint32_t lower_and_upper = magnitudes | signs;
+    two[i] = kUpper ? lower_and_upper & 0xff00ff00u : permute_bytes(lower_and_upper, 0, 0x2404);
+  }
+}
+
 // What a thread reads of a unit's weights at a time: those of one step, of nibbles two.
 template <DType kType>
 struct WeightWords {
@@ -35,16 +53,18 @@ struct WeightWords {
   uint4 first, second;  // bf16: both
   uint2 scales;         // int4, q4_1: of its four rows
   uint2 minima;         // q4_1
+  uint32_t powers;      // mxfp4: bytes of its four rows
 
   // `weights`: this thread's of the unit's first load. `of_blocks`: the scales of its rows, in the unit's first block.
-  __device__ void read(const uint4* weights, const uint16_t* of_blocks, int step) {
+  __device__ void read(const uint4* weights, const char* of_blocks, int step) {
     constexpr int kLoads = kType == DType::bf16 ? 2 : 1;
     first = weights[step / kSteps * kLoads * kPanelThreads];
     if constexpr (kType == DType::bf16) second = weights[(step * kLoads + 1) * kPanelThreads];
     if constexpr (is_nibbles(kType)) {
-      const auto* block = reinterpret_cast<const uint2*>(of_blocks + step / kSteps * kScaleLines<kType> * kPanel);
-      scales = block[0];
-      if constexpr (kType == DType::q4_1) minima = block[kPanel * sizeof(uint16_t) / sizeof(uint2)];
+      const char* block = of_blocks + step / kSteps * kBlockScales<kType>;
+      if constexpr (kType == DType::mxfp4) powers = *reinterpret_cast<const uint32_t*>(block);
+      else scales = *reinterpret_cast<const uint2*>(block);
+      if constexpr (kType == DType::q4_1) minima = *reinterpret_cast<const uint2*>(block + kPanel * kScaleSize<kType>);
     }
   }
 
@@ -70,6 +90,12 @@ struct WeightWords {
       two[0] = halves_of_e4m3(word & 0xffffu), two[1] = halves_of_e4m3(word >> 16);
     } else if constexpr (kType == DType::int8) {
       halves_of_bytes<128>(word ^ 0x80808080u, two);
+    } else if constexpr (kType == DType::mxfp4) {
+      if (step % 2) halves_of_e2m1<true>(word, two);
+      else halves_of_e2m1<false>(word, two);
+      const uint32_t scale = power(row);
+#pragma unroll
+      for (uint32_t& h : two) h = multiply_halves(h, scale);
     } else {
       halves_of_bytes<kType == DType::int4 ? 8 : 0>((step % 2 ? word >> 4 : word) & 0x0f0f0f0fu, two);
       const uint32_t scale = twice(scales, row);
@@ -78,6 +104,10 @@ struct WeightWords {
         if constexpr (kType == DType::int4) h = multiply_halves(h, scale);
         else h = multiply_add_halves(h, scale, twice(minima, row));
     }
+  }
+  // A row's power of two, whose byte is a float's exponent, as a half in both halves.
+  __device__ uint32_t power(int row) const {
+    return float_to_halves(std::bit_cast<float>((row < 3 ? powers << (23 - 8 * row) : powers >> 1) & 0x7f800000u));
   }
   // A row's half, in both halves.
   __device__ static uint32_t twice(const uint2& of_rows, int row) {

@@ -71,9 +71,9 @@ inline LinearTask task_of(const LinearWork& k, const Place& p) {
   LinearTask task;
   task.shape = k.shape;
   task.w = static_cast<const char*>(k.w.data);
-  task.scales = static_cast<const uint16_t*>(k.w.scales);
+  task.scales = static_cast<const char*>(k.w.scales);
   task.panel_words = panel_words(k.w);
-  task.scale_lines = scale_bytes(k.w.dtype, kPanel, k.w.cols) / (kPanel * 2);
+  task.panel_scales = scale_bytes(k.w.dtype, kPanel, k.w.cols);
   task.n = k.cols;
   task.rows = k.rows;
   task.groups = k.groups();

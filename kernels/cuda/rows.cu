@@ -131,6 +131,12 @@ __device__ float act(Activation kind, float x) {
   }
 }
 
+// Of GatedActivate with a limit. What is not a number stays that.
+__device__ float limited_gate(float limit, float gate, float up) {
+  const float g = gate > limit ? limit : gate, u = up > limit ? limit : up < -limit ? -limit : up;
+  return g / (1.0f + exp_own(-kLimitedGateSlope * g)) * (u + 1.0f);
+}
+
 __device__ void activate(const Activate& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
@@ -174,7 +180,8 @@ __device__ void gated_activate(const GatedTask& task) {
     float y[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      y[e] = act(op.kind, v[e / 2][e % 2]) * v[2 + e / 2][e % 2];
+      const float gate = v[e / 2][e % 2], up = v[2 + e / 2][e % 2];
+      y[e] = op.limit > 0 ? limited_gate(op.limit, gate, up) : act(op.kind, gate) * up;
       if (const int64_t c = at[e / 2] + e % 2; c < f) row(op.out, r)[c] = y[e];
     }
     if (task.fragments.to) put_word(task.fragments, r, word, y);

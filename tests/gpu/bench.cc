@@ -1,8 +1,8 @@
 // Passes of Llama-3.1-8B's shape on the GPU, random weights, against the card's measured read bandwidth: target passes of
 // 1 to 128 rows (of 1 and 64 in other ways, too: kWays), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
-//   gpu_bench [bf16|fp8|int8|int4|q4_1]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
-// --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
+//   gpu_bench [bf16|fp8|int8|int4|q4_1|mxfp4]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
+// All types but mxfp4 unless some are named. --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
 // whenever a part of it is done.
 #include <cstring>
 #include <fstream>
@@ -156,7 +156,8 @@ DType type_of(const std::string& name) {
   if (name == "int8") return DType::int8;
   if (name == "int4") return DType::int4;
   if (name == "q4_1") return DType::q4_1;
-  fail("there are bf16, fp8, int8, int4 and q4_1, not " + name);
+  if (name == "mxfp4") return DType::mxfp4;
+  fail("there are bf16, fp8, int8, int4, q4_1 and mxfp4, not " + name);
 }
 
 void save(const ordered_json& so_far, const std::string& file) {

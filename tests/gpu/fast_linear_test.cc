@@ -11,7 +11,7 @@ struct Size {
 TEST(CudaLibrary, FastLinearIsNearTheExactOne) {
   if (const Status s = cuda_device()->load_fast_linear(); !s.ok()) GTEST_SKIP() << s.message();
   for (const Size& size : {Size{150, 77, 130}, {1032, 515, 130}, {640, 1025, 512}})
-    for (const DType t : {DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+    for (const DType t : {DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
       const auto [n, k, rows] = size;
       SCOPED_TRACE(testing::Message() << rows << " rows by (" << n << ", " << k << ") of type " << static_cast<int>(t));
       const Weights w(n, k, t, 1);

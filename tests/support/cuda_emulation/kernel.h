@@ -157,6 +157,7 @@ inline uint16_t nearest_half(double v) {
   return static_cast<uint16_t>(sign | (steps + ((exponent + 14) << 10)));
 }
 inline uint16_t float_to_half(float v) { return nearest_half(double{v}); }
+inline uint32_t float_to_halves(float v) { return float_to_half(v) * 0x10001u; }
 // Of both halves of the words; `combine` of doubles, in which what it makes of halves is exact.
 template <class Combine, class... Words>
 uint32_t combine_halves(const Combine& combine, Words... words) {

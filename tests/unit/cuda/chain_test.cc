@@ -10,6 +10,7 @@ struct LayerCase {
   int32_t heads, kv_heads, dim;
   int64_t ffn, rows;
   int32_t window = 0;
+  float limit = 0;  // of gates; with one there are sinks, too
 };
 
 int64_t kernels_run() {  // 0 where nobody counts
@@ -27,7 +28,7 @@ struct WholeLayer {
   LayerCase c;
   int64_t hidden, width;
   Weights qkv_w, o_w, gate_up_w, down_w, head_w;
-  Floats x, normed, qkv, bias, angles, norm, attn, gate_up, act, partial, logp;
+  Floats x, normed, qkv, bias, angles, norm, sinks, attn, gate_up, act, partial, logp;
   Ints slots, token;
   attention_test::Cache cache;
   attention_test::Rows look;
@@ -47,6 +48,7 @@ struct WholeLayer {
         bias(random_floats(static_cast<size_t>(width), 7)),
         angles(random_floats(static_cast<size_t>(of.rows * of.dim), 8)),
         norm(random_floats(static_cast<size_t>(hidden), 9)),
+        sinks(random_floats(static_cast<size_t>(of.heads), 10)),
         attn(x.size()),
         gate_up(static_cast<size_t>(2 * of.rows * of.ffn)),
         act(static_cast<size_t>(of.rows * of.ffn)),
@@ -67,16 +69,17 @@ struct WholeLayer {
                  g = view(gate_up, n, 2 * c.ffn), h = view(act, n, c.ffn), w = view(norm, 1, hidden);
     AttentionRows seen = look.view();
     seen.window = c.window;
+    const Tensor sunk = c.limit > 0 ? view(sinks, 1, c.heads) : Tensor{};
     const LinearTopK head{y, head_w.tensor(), {}, kBest, static_cast<int32_t>(kVocab), nullptr, nullptr,
                           view(partial, n, topk_partial_cols(kVocab, kBest)), token.data(), logp.data()};
     return {RmsNorm{in, w, 1e-5f, y},
             Linear{y, qkv_w.tensor(), view(bias, 1, width), {}, of},
             RopeAndStore{of, view(angles, n, c.dim), c.heads, cache.kv, 0, slots.data()},
-            Attention{columns(of, 0, hidden), c.heads, cache.kv, 0, seen, 0.2f, a, {}},
+            Attention{columns(of, 0, hidden), c.heads, cache.kv, 0, seen, 0.2f, a, {}, sunk},
             Linear{a, o_w.tensor(), {}, in, in},
             RmsNorm{in, w, 1e-5f, y},
             Linear{y, gate_up_w.tensor(), {}, {}, g},
-            GatedActivate{g, Activation::silu, h},
+            GatedActivate{g, Activation::silu, h, c.limit},
             Linear{h, down_w.tensor(), {}, in, in},
             RmsNorm{in, w, 1e-5f, y},
             head,
@@ -92,7 +95,9 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
                         {DType::int4, DType::bf16, 2, 1, 64, 128, 2}, {DType::fp8, DType::f32, 4, 2, 32, 192, 9},
                         {DType::q4_1, DType::bf16, 2, 1, 64, 128, 2}, {DType::f32, DType::f32, 4, 2, 32, 64, 3}, {DType::bf16, DType::bf16, 5, 1, 64, 320, 4},
                         {DType::bf16, DType::bf16, 4, 2, 32, 192, 40, 20}, {DType::int8, DType::bf16, 7, 1, 64, 700, 19},
-                        {DType::bf16, DType::bf16, 2, 1, 256, 64, 2, 1}}) {  // of three K is in pieces
+                        {DType::bf16, DType::bf16, 2, 1, 256, 64, 2, 1}, {DType::mxfp4, DType::bf16, 2, 1, 64, 128, 2},
+                        {DType::bf16, DType::bf16, 4, 2, 32, 192, 9, 0, 0.5f}, {DType::bf16, DType::f32, 4, 4, 16, 100, 3, 0, 0.7f},
+                        {DType::mxfp4, DType::bf16, 4, 2, 32, 192, 19, 7, 0.5f}}) {  // of three K is in pieces
     SCOPED_TRACE("weights " + std::to_string(static_cast<int>(c.weights)) + ", " + std::to_string(c.rows) + " rows, heads of " +
                  std::to_string(c.dim));
     WholeLayer together(c), alone(c);
@@ -113,6 +118,30 @@ TEST(CudaChain, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
     EXPECT_EQ(together.token, alone.token);
     EXPECT_EQ(together.cache.bytes, alone.cache.bytes);
   }
+}
+
+// What is left for the Linear behind attention has the sinks, and what ends a Linear the limit: of either the outputs are others.
+TEST(CudaChain, SinksAndLimitsAreInWhatIsLeftForTheNext) {
+  const auto device = cuda_device();
+  LayerCase c{DType::bf16, DType::bf16, 4, 2, 32, 192, 9};
+  WholeLayer without(c);
+  c.limit = 0.5f;
+  WholeLayer with(c);
+  ASSERT_TRUE(same_bits(with.x, without.x));
+  for (WholeLayer* l : {&with, &without}) {
+    const std::vector<Op> all = l->plan();
+    run_plan(*device, std::span(all).first(5));  // to the Linear behind attention
+  }
+  EXPECT_FALSE(same_bits(with.attn, without.attn));
+  EXPECT_FALSE(same_bits(with.x, without.x));
+  without.x = with.x;
+  for (WholeLayer* l : {&with, &without}) {
+    const std::vector<Op> all = l->plan();
+    run_plan(*device, std::span(all).subspan(5, 4));
+  }
+  EXPECT_TRUE(same_bits(with.gate_up, without.gate_up));
+  EXPECT_FALSE(same_bits(with.act, without.act));
+  EXPECT_FALSE(same_bits(with.x, without.x));
 }
 
 // The page table may say anything of pages that no window reaches.

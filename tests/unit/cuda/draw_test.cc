@@ -143,7 +143,7 @@ void expect_same_best(const HeadCase& c) {
 
 TEST(CudaDraw, AHeadsBestAreTheBestOfItsLogits) {
   each_order([] { expect_same_best({DType::bf16, 700, 300, 3, 2, 8, 650, 0.7f, 1.0f, false}); });
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const int64_t rows : {1, 11, 37}) {
       SCOPED_TRACE("type " + std::to_string(static_cast<int>(t)) + ", " + std::to_string(rows) + " rows");
       expect_same_best({t, 1000, 600, rows, 1, 5, 1000, 0.7f, 1.0f, false});
@@ -157,6 +157,7 @@ TEST(CudaDraw, AHeadsBestAreTheBestOfItsLogits) {
   // Too cold for the best of a row, whatever its range, to be divided by it.
   expect_same_best({DType::int4, 600, 64, 9, 1, 5, 600, 1e-37f, 1e4f, false});
   expect_same_best({DType::q4_1, 600, 64, 9, 1, 5, 600, 1e-37f, 1e4f, false});
+  expect_same_best({DType::mxfp4, 600, 64, 9, 1, 5, 600, 1e-37f, 1e4f, false});
 }
 
 TEST(CudaDraw, AHeadThatIsNotFiniteHasNoBest) {

@@ -16,25 +16,28 @@ struct ExpertHalf {
   Weights router, gate_up, down, next;
   Floats x = random_floats(kMost * kHidden, 31), norm = random_floats(kHidden, 32), normed = lost(kHidden), logits = lost(kAll),
          weights = lost(kUsed), gates = lost(kUsed * 2 * kFfn), act = lost(kUsed * kFfn), each = lost(kUsed * kHidden), sum = lost(kHidden),
-         out = lost(kNext);
+         out = lost(kNext), gate_up_bias = random_floats(kAll * 2 * kFfn, 37), down_bias = random_floats(kAll * kHidden, 38);
   Ints experts = Ints(kMost * kUsed, -7);
+  float limit;  // of gates; with one experts have biases, too
 
-  ExpertHalf(DType of_router, DType of_experts)
+  ExpertHalf(DType of_router, DType of_experts, float of_gates = 0)
       : router(kAll, kHidden, of_router, 33),
         gate_up(kAll * 2 * kFfn, kHidden, of_experts, 34),
         down(kAll * kHidden, kFfn, of_experts, 35),
-        next(kNext, kHidden, of_router, 36) {}
+        next(kNext, kHidden, of_router, 36),
+        limit(of_gates) {}
   static Floats lost(int64_t cols) { return Floats(static_cast<size_t>(kMost * cols), std::nanf("")); }
   std::vector<Op> plan(int64_t rows, int64_t first = 0) {
     const auto v = [&](Floats& of, int64_t cols, int64_t each_row = 1) { return matrix(of.data() + first * each_row * cols, rows * each_row, cols); };
     int32_t* const chosen = experts.data() + first * kUsed;
     const Tensor in = v(x, kHidden), y = v(normed, kHidden), gain = view(norm, 1, kHidden);
+    const Tensor first_bias = limit > 0 ? view(gate_up_bias, kAll, 2 * kFfn) : Tensor{}, second_bias = limit > 0 ? view(down_bias, kAll, kHidden) : Tensor{};
     return {RmsNorm{in, gain, 1e-5f, y},
             Linear{y, router.tensor(), {}, {}, v(logits, kAll)},
             Route{v(logits, kAll), kUsed, true, chosen, v(weights, kUsed)},
-            ExpertLinear{y, gate_up.tensor(), chosen, kUsed, v(gates, 2 * kFfn, kUsed)},
-            GatedActivate{v(gates, 2 * kFfn, kUsed), Activation::silu, v(act, kFfn, kUsed)},
-            ExpertLinear{v(act, kFfn, kUsed), down.tensor(), chosen, kUsed, v(each, kHidden, kUsed)},
+            ExpertLinear{y, gate_up.tensor(), chosen, kUsed, v(gates, 2 * kFfn, kUsed), first_bias},
+            GatedActivate{v(gates, 2 * kFfn, kUsed), Activation::silu, v(act, kFfn, kUsed), limit},
+            ExpertLinear{v(act, kFfn, kUsed), down.tensor(), chosen, kUsed, v(each, kHidden, kUsed), second_bias},
             CombineExperts{v(each, kHidden, kUsed), v(weights, kUsed), v(sum, kHidden)},
             Add{in, v(sum, kHidden), in, 0.5f},
             RmsNorm{in, gain, 1e-5f, y},
@@ -51,11 +54,16 @@ struct ExpertHalf {
 // A norm leaves its rows as the router wants them; the experts behind that read what it wrote.
 TEST(CudaExpertLayers, WhatRunsTogetherHasTheBitsOfWhatRunsAlone) {
   const auto device = cuda_device();
-  for (const auto& [router, experts] :
-       {std::pair(DType::bf16, DType::bf16), {DType::bf16, DType::int4}, {DType::int8, DType::int8}, {DType::f32, DType::fp8},
-        {DType::int8, DType::bf16}, {DType::bf16, DType::q4_1}, {DType::f32, DType::f32}}) {
-    SCOPED_TRACE(testing::Message() << "router " << static_cast<int>(router) << ", experts " << static_cast<int>(experts));
-    ExpertHalf together(router, experts), alone(router, experts), row_by_row(router, experts);
+  struct Case {
+    DType router, experts;
+    float limit = 0;
+  };
+  for (const auto& [router, experts, limit] :
+       {Case{DType::bf16, DType::bf16}, {DType::bf16, DType::int4}, {DType::int8, DType::int8}, {DType::f32, DType::fp8},
+        {DType::int8, DType::bf16}, {DType::bf16, DType::q4_1}, {DType::f32, DType::f32}, {DType::bf16, DType::mxfp4},
+        {DType::bf16, DType::mxfp4, 0.7f}, {DType::f32, DType::f32, 0.7f}}) {
+    SCOPED_TRACE(testing::Message() << "router " << static_cast<int>(router) << ", experts " << static_cast<int>(experts) << ", limit " << limit);
+    ExpertHalf together(router, experts, limit), alone(router, experts, limit), row_by_row(router, experts, limit);
 #ifndef AERIE_REAL_GPU
     const int64_t begin = cuda::emulation::counts().kernels;
 #endif
@@ -122,18 +130,23 @@ struct ExpertLayer {
   static constexpr int32_t kHeads = 4, kKvHeads = 2, kDim = 32, kAll = 8, kUsed = 3;
   static constexpr int64_t kHidden = kHeads * kDim, kFfn = 64, kRows = 9;
   Weights qkv, o, router, gate_up, down;
+  // As gpt-oss has them, if asked for.
+  Floats sinks = random_floats(kHeads, 59), o_bias = random_floats(kHidden, 60), router_bias = random_floats(kAll, 61),
+         gate_up_bias = random_floats(kAll * 2 * kFfn, 62), down_bias = random_floats(kAll * kHidden, 63);
+  float limit;
   Floats norm = random_floats(kHidden, 51), angles = random_floats(kRows * kDim, 52), x = random_floats(kRows * kHidden, 53),
          out = Floats(kRows * kHidden), weights = Floats(kRows * kUsed);
   Ints slots, experts = Ints(kRows * kUsed);
   attention_test::Cache cache{{kHeads, kKvHeads, kDim, DType::f32}, 2, 1};
   attention_test::Rows look;
 
-  explicit ExpertLayer(DType t)
+  explicit ExpertLayer(DType t, float of_gates = 0)
       : qkv((kHeads + 2 * kKvHeads) * kDim, kHidden, t, 54),
         o(kHidden, kHidden, t, 55),
         router(kAll, kHidden, t, 56),
         gate_up(kAll * 2 * kFfn, kHidden, t, 57),
-        down(kAll * kHidden, kFfn, t, 58) {
+        down(kAll * kHidden, kFfn, t, 58),
+        limit(of_gates) {
     look.pages = {1};
     look.stride = 1;
     for (int32_t r = 0; r < kRows; ++r) {
@@ -151,6 +164,11 @@ struct ExpertLayer {
     layer.attn_norm = layer.mlp_norm = view(norm, 1, kHidden);
     layer.qkv = qkv.tensor(), layer.o = o.tensor();
     layer.router = router.tensor(), layer.gate_up = gate_up.tensor(), layer.down = down.tensor();
+    if (limit > 0) {
+      shape.glu_limit = limit;
+      layer.sinks = view(sinks, 1, kHeads), layer.o_bias = view(o_bias, 1, kHidden), layer.router_bias = view(router_bias, 1, kAll);
+      layer.gate_up_bias = view(gate_up_bias, kAll, 2 * kFfn), layer.down_bias = view(down_bias, kAll, kHidden);
+    }
     aerie::Rows rows;
     rows.n = kRows, rows.slot = slots.data(), rows.attention = look.view(), rows.longest = kRows;
     const Tensor at = plan->scratch(kRows, kHidden);
@@ -176,10 +194,15 @@ double off_by(const Floats& got, const Floats& want) {
 }
 
 TEST(CudaExpertLayers, AWholeLayerIsTheReferences) {
-  for (const auto& [t, bound] : {std::pair(DType::f32, 3e-6), {DType::bf16, 3e-5}, {DType::fp8, 1.5e-3},
-                                 {DType::int8, 1.5e-3}, {DType::int4, 3e-3}, {DType::q4_1, 3e-3}}) {
-    SCOPED_TRACE(static_cast<int>(t));
-    ExpertLayer got(t), want(t);
+  struct Case {
+    DType type;
+    double bound;
+    float limit = 0;
+  };
+  for (const auto& [t, bound, limit] : {Case{DType::f32, 3e-6}, {DType::bf16, 3e-5}, {DType::fp8, 1.5e-3}, {DType::int8, 1.5e-3}, {DType::int4, 3e-3},
+                                        {DType::q4_1, 3e-3}, {DType::mxfp4, 1.5e-3}, {DType::f32, 3e-6, 0.7f}, {DType::mxfp4, 1.5e-3, 0.7f}}) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(t) << ", limit " << limit);
+    ExpertLayer got(t, limit), want(t, limit);
     got.run(cuda_device());
     want.run(make_reference_device());
     EXPECT_EQ(got.experts, want.experts);

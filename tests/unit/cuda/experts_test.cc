@@ -290,6 +290,36 @@ TEST(CudaExperts, AnExpertThatIsNotThereGivesZeros) {
   }
 }
 
+// As Linear adds it: bias + sum. An output without an expert has none. Of the second case K is in many pieces; rows of biases lie apart.
+TEST(CudaExperts, AddsTheBiasOfTheExpert) {
+  struct Case {
+    int64_t n, in;
+  };
+  constexpr int64_t kAll = 4, kOutputs = 8, kApart = 7;
+  for (const Case& c : {Case{48, 70}, {32, 1300}})
+    for (const DType t : kWeightTypes) {
+      const ExpertOp m(kAll, 2, c.n, c.in, t, 20);
+      Ints experts = {2, 3, -1, 0, 1, kAll, 2, 2};
+      Floats x = random_floats(static_cast<size_t>(kOutputs / 2 * c.in), 21);
+      Floats bias = random_floats(static_cast<size_t>(kAll * (c.n + kApart)), 22);
+      const Floats sums = m.run(x, experts);
+      Floats got = m.nothing(experts), want = got;
+      for (const auto& [out, reference] : {std::pair(&got, false), {&want, true}}) {
+        ExpertLinear op = m.op(x, experts, *out);
+        op.bias = columns(view(bias, kAll, c.n + kApart), 3, c.n);
+        if (reference) run_reference(op);
+        else run_cuda(op);
+      }
+      for (size_t i = 0; i < got.size(); ++i) {
+        const int32_t e = experts[i / static_cast<size_t>(c.n)];
+        const bool there = e >= 0 && e < kAll;
+        const float of_expert = there ? bias[static_cast<size_t>(e * (c.n + kApart) + 3) + i % static_cast<size_t>(c.n)] : 0.0f;
+        ASSERT_EQ(got[i], there ? of_expert + sums[i] : 0.0f) << static_cast<int>(t) << ", " << c.in << ": " << i;
+        ASSERT_NEAR(got[i], want[i], 0.05f) << i;
+      }
+    }
+}
+
 TEST(CudaExperts, MoreThanItKnowsAreRefused) {
   const auto device = cuda_device();
   auto queue = std::move(device->make_queue()).value();

@@ -144,7 +144,7 @@ namespace {
 // As good as bf16 lets it be, with bias and residual in strided rows, among other ops of a plan.
 TEST(CudaFastLinear, IsNearTheReference) {
   constexpr int64_t n = 150, k = 77, m = 140, wide = 160;
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     SCOPED_TRACE(static_cast<int>(t));
     const Weights w(n, k, t, 1);
     Floats x = random_floats(m * k, 2), bias = random_floats(n, 3), want = random_floats(m * wide, 4), got = want;

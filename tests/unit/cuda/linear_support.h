@@ -6,17 +6,17 @@
 
 namespace aerie::kernels::cuda_test {
 
-constexpr DType kWeightTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kWeightTypes[] = {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 
 // Relative to the length of the vectors multiplied: cancelling sums have no relative precision of their own. All outputs together
 // (root of the mean square), and each.
 struct Bounds {
   double together, each;
 };
-// Halves are off by 2^-11 of themselves at most, and by 2e-4 as a rule: activations that are not two bf16, and weights of nibbles.
+// Halves are off by 2^-11 of themselves at most, and by 2e-4 as a rule: activations that are not two bf16, and weights of int4 and q4_1.
 inline Bounds bounds_of(DType t) {
   if (t == DType::f32 || t == DType::bf16) return {3e-5, 1e-4};
-  return is_nibbles(t) ? Bounds{3e-4, 1.5e-3} : Bounds{2.2e-4, 1e-3};
+  return t == DType::int4 || t == DType::q4_1 ? Bounds{3e-4, 1.5e-3} : Bounds{2.2e-4, 1e-3};
 }
 
 class Closeness {

@@ -1,5 +1,6 @@
 // Linear on the emulated device: the reference's values, and the same bits for a row whatever its company.
 #include "kernels/cuda/linear_shape.h"
+#include "kernels/e2m1.h"
 #include "kernels/narrow_floats.h"
 #include "kernels/panel16.h"
 #include "unit/cuda/linear_support.h"
@@ -8,7 +9,7 @@
 namespace aerie::kernels::cuda_test {
 namespace {
 
-constexpr DType kScaledTypes[] = {DType::fp8, DType::int8, DType::int4, DType::q4_1};
+constexpr DType kScaledTypes[] = {DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4};
 
 Floats linear(const Weights& w, Floats x, int64_t rows) {
   Floats out(static_cast<size_t>(rows * w.n), std::nanf(""));
@@ -173,6 +174,43 @@ TEST(CudaLinear, NothingBehindKIsAdded) {
   EXPECT_EQ(linear(w, Floats(3 * k, 1.0f), 3), Floats(3 * n, 33.0f));
 }
 
+void put_power(Weights& w, int64_t r, int64_t c, int byte) {
+  reinterpret_cast<uint8_t*>(w.scales.data())[Panel16Place(w.type, r, c, w.k).int4_scale()] = static_cast<uint8_t>(byte);
+}
+
+// Every code at every place of a panel, with every power of two by which all of them are halves; the last block ends before the
+// others do, and so does the last panel.
+TEST(CudaLinear, EveryE2m1NumberIsItselfTimesAPowerOfTwo) {
+  constexpr int64_t n = 20, k = 310;
+  constexpr int kLeast = 127 - 24, kMost = 127 + 12;  // 12 * 2^12 is below 65504
+  Weights w(n, k, DType::mxfp4, 1);
+  const auto code = [](int64_t r, int64_t c) { return static_cast<int>(r * 3 + c) % 16; };
+  const auto power = [](int64_t r, int64_t c) { return kLeast + static_cast<int>(r * 7 + c / kBlock) % (kMost - kLeast + 1); };
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) put_nibble(w, r, c, code(r, c)), put_power(w, r, c, power(r, c));
+  const Floats out = linear(w, picks(k), k);
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c)
+      ASSERT_EQ(out[static_cast<size_t>(c * n + r)], std::ldexp(static_cast<float>(kE2m1Twice[code(r, c)]), power(r, c) - 127)) << r << "," << c;
+}
+
+// Smaller powers than halves have are 0. A weight that is more than the largest half leaves no output of its row finite.
+TEST(CudaLinear, PowersThatNoHalfHasAreZeroOrSaySo) {
+  constexpr int64_t n = 16, k = 32;
+  const int powers[n] = {0, 1, 60, 101, 102, 103, 104, 139, 140, 141, 142, 143, 144, 200, 254, 255};
+  Weights w(n, k, DType::mxfp4, 1);
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) put_nibble(w, r, c, static_cast<int>(c) % 16), put_power(w, r, c, powers[r]);
+  const Floats out = linear(w, picks(k), k);
+  for (int64_t r = 0; r < n; ++r)
+    for (int64_t c = 0; c < k; ++c) {
+      const float is = out[static_cast<size_t>(c * n + r)];
+      if (powers[r] < 103) ASSERT_EQ(is, 0.0f) << r << "," << c;
+      else if (powers[r] < 140) ASSERT_EQ(is, std::ldexp(static_cast<float>(kE2m1Twice[c % 16]), powers[r] - 127)) << r << "," << c;
+      else ASSERT_FALSE(std::isfinite(is)) << r << "," << c;
+    }
+}
+
 TEST(CudaLinear, EveryE4m3NumberIsItself) {
   Weights w(16, 32, DType::fp8, 1);
   fill_e4m3(w.data.data(), w.scales.data());
@@ -195,7 +233,7 @@ TEST(CudaLinear, HalvesServeRowsOfAnySize) {
 
 // Their weights are under way before it is known whether they are wanted.
 TEST(CudaLinear, WhatIsNotWantedLeavesNothingBehind) {
-  for (const DType type : {DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1}) {
+  for (const DType type : {DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4}) {
     const Weights w(300, 200, type, 3);
     Floats x = random_floats(9 * 200, 4);
     Floats out(9 * 300, -7.0f), logp(9 * 5, -7.0f);

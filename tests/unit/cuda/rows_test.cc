@@ -21,7 +21,7 @@ TEST(CudaRows, EmbedReadsEveryLayout) {
   constexpr int64_t v = 37, h = 70;
   const Floats table = random_floats(v * h, 2);
   const Ints ids = {0, 36, 17, -1, 37, 16};
-  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType t : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const Layout layout : {Layout::row_major, Layout::panel16}) {
       if (layout == Layout::row_major && t != DType::f32 && t != DType::bf16) continue;
       std::vector<char> data(static_cast<size_t>(data_bytes(t, layout, v, h)));
@@ -98,6 +98,35 @@ TEST(CudaRows, ActivationsAndAdd) {
   run_cuda(Add{a, view(b, 3, 300), view(got, 3, 300)});
   run_reference(Add{a, view(b, 3, 300), view(want, 3, 300)});
   EXPECT_TRUE(same_bits(got, want));
+}
+
+// Of gpt-oss; whatever the kind. What is not a number stays that, on either side.
+TEST(CudaRows, GatesWithALimit) {
+  constexpr int64_t kRows = 3, kCols = 301;
+  Floats x = random_floats(kRows * 2 * kCols, 5, 4.0f);
+  x[7] = x[kCols + 20] = std::nanf("");
+  x[8] = -200.0f, x[9] = 200.0f;
+  x[kCols + 8] = 200.0f, x[kCols + 9] = -200.0f, x[kCols + 10] = 200.0f;
+  for (const float limit : {0.5f, 7.0f}) {
+    Floats want(kRows * kCols), without(want.size());
+    const auto op = [&](Activation kind, Floats& out, float at_most) {
+      return GatedActivate{view(x, kRows, 2 * kCols), kind, view(out, kRows, kCols), at_most};
+    };
+    run_reference(op(Activation::silu, want, limit));
+    run_cuda(op(Activation::silu, without, 0));
+    size_t others = 0;
+    for (const Activation kind : {Activation::silu, Activation::gelu_tanh, Activation::relu}) {
+      Floats got(want.size());
+      run_cuda(op(kind, got, limit));
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (std::isnan(want[i])) EXPECT_TRUE(std::isnan(got[i])) << i;
+        else ASSERT_NEAR(got[i], want[i], 2e-6f * (1 + std::fabs(want[i]))) << i;
+        others += std::fabs(got[i] - without[i]) > 0.01f;
+      }
+    }
+    EXPECT_TRUE(std::isnan(want[7]) && std::isnan(want[20]));
+    EXPECT_GT(others, want.size());
+  }
 }
 
 TEST(CudaRows, AddRoundsTheProductByItself) {

@@ -19,7 +19,7 @@ std::vector<int32_t> some_ids(int32_t n) {
 
 TEST(CudaSession, LogitsAreTheCpusAndDoNotDependOnChunks) {
   const auto ids = some_ids(40);
-  for (const DType weights : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1})
+  for (const DType weights : {DType::f32, DType::bf16, DType::fp8, DType::int8, DType::int4, DType::q4_1, DType::mxfp4})
     for (const char* name : {"mha", "gqa_tied", "odd_sizes"}) {
       if (weights != DType::int8 && std::string(name) == "odd_sizes") continue;
       SCOPED_TRACE(std::string(name) + " type " + std::to_string(static_cast<int>(weights)));
