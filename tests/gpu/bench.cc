@@ -2,8 +2,8 @@
 // 1 to 128 rows (of 1 and 64 in other ways, too: kWays), a level of an EAGLE drafter, and prefill by our kernels and by
 // cuBLASLt. Prints one JSON object.
 //   gpu_bench [bf16|fp8|int8|int4|q4_1|mxfp4]... [--context N] [--layers N] [--samples N] [--rows N]... [--parts] [--tiny] [--save FILE]
-// All types but mxfp4 unless some are named. --rows: target passes of so many rows alone. --parts: what of a pass each kind of op costs. --save: the object so far,
-// whenever a part of it is done.
+// All types but mxfp4 unless some are named. --rows: target passes of so many rows alone. --parts: what of a pass each kind of op
+// costs. --save: the object so far, whenever a part of it is done.
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -278,8 +278,10 @@ fi
 
 # Small tests: the tools slow kernels down a hundredfold.
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
-small=('CudaRows.*' 'CudaAttention.Rope*:CudaAttention.KvCopy*:CudaAttention.ANaN*:CudaSinks.WhatIs*' 'CudaLinear.Adds*:CudaLinear.Rows*:CudaLinear.Powers*' 'CudaGraphs.*'
-  'CudaDraw.TopKOf*:CudaDraw.Rescore*:CudaDraw.WalkReports*:CudaDraw.AHead*' 'CudaExperts.Routes*:CudaExperts.AnOutput*:CudaExperts.AddsThe*:CudaExpertLayers.AWhole*')
+small=('CudaRows.*' 'CudaAttention.Rope*:CudaAttention.KvCopy*:CudaAttention.ANaN*:CudaSinks.WhatIs*'
+  'CudaLinear.Adds*:CudaLinear.Rows*:CudaLinear.Powers*' 'CudaGraphs.*'
+  'CudaDraw.TopKOf*:CudaDraw.Rescore*:CudaDraw.WalkReports*:CudaDraw.AHead*'
+  'CudaExperts.Routes*:CudaExperts.AnOutput*:CudaExperts.AddsThe*:CudaExpertLayers.AWhole*')
 for tool in memcheck racecheck; do
   if [ -z "$sanitizer" ]; then skip "compute-sanitizer $tool" "not installed"; continue; fi
   apart=()
