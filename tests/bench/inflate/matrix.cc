@@ -138,7 +138,7 @@ Unit noise(DType t, const Unit& like, int32_t n, Random& random) {
       case DType::fp8: u.code[i] = kernels::to_e4m3((2 * random.uniform() - 1) * kernels::kMostE4m3); break;
       case DType::int4: u.code[i] = static_cast<uint32_t>(bits & 15); break;
       case DType::q4_1: u.code[i] = *least_code + static_cast<uint32_t>(bits % (*most_code - *least_code + 1)); break;
-      case DType::mxfp4: u.code[i] = static_cast<uint32_t>(bits & 8) | static_cast<uint32_t>((bits >> 4) % (loudest_code + 1)); break;
+      case DType::mxfp4: u.code[i] = static_cast<uint32_t>(bits & 8) | (loudest_code ? 1 + static_cast<uint32_t>((bits >> 4) % loudest_code) : 0); break;
       case DType::i32: break;
     }
   }

@@ -92,7 +92,7 @@ TEST(GgufExperts, WhatWouldBeAnotherMixtureIsRefused) {
         {"blk.0.ffn_gate_shexp.weight", "unexpected"}, Code::bad_format);
   refused("qwen3", "qwen3", [](Gguf& g) { g.u32("qwen3.expert_count", 4); }, {"qwen3.expert_count: 4"});
   refused("granitemoe", "granitemoe", [](Gguf& g) { g.u32("granitemoe.expert_shared_feed_forward_length", 16); },
-          {"expert_shared_feed_forward_length"});
+          {"blk.0.ffn_gate_shexp.weight: missing"}, Code::bad_format);
 }
 
 }  // namespace
