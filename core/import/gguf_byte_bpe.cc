@@ -56,6 +56,9 @@ constexpr Known kKnown[] = {
     {"gpt-4o", "null", {kGpt4o, kBytes}, false, false},  // Phi-4-mini's
     {"dbrx", "null", {kLlama3, kBytes}, false, false},   // OLMo 2's
     {"smaug-bpe", "null", {kLlama3, kBytes}, false, false},
+    {"chatglm-bpe", "null", {kLlama3, kBytes}, false, false},
+    {"glm4", "null", {kLlama3, kBytes}, true, false},
+    {"minimax-m2", "null", {kGpt4o, kBytes}, false, false},
 };
 
 // As JSON. Merges that are not UTF-8 become merges of what is not a token.
