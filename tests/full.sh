@@ -38,7 +38,7 @@ if [[ " $what " == *" exactness "* ]]; then
   for kv in bf16 int8; do
     check "exactness int8, $kv KV" $aerie verify --model "$tmp/int8.aerie" --kv-dtype $kv --drafter $head --drafter ngram --tokens 20000
   done
-  for name in mixtral olmoe; do  # mixtures of experts; one of 4 bits drafts for one of 8
+  for name in mixtral olmoe gpt_oss_mxfp4 glm4_moe; do  # mixtures of experts; one of 4 bits drafts for one of 8
     for dtype in int8 int4; do $aerie convert tests/golden/logits/$name -o "$tmp/$name-$dtype.aerie" --dtype $dtype || exit 1; done
     check "exactness of $name" $aerie verify --model "$tmp/$name-int8.aerie" --drafter "$tmp/$name-int4.aerie" --drafter ngram --tokens 20000
   done
@@ -107,7 +107,7 @@ if [[ " $what " == *" fuzz "* ]]; then
         >"$tmp/corpus-$name/schema"
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
-      [ "$name" != package_fuzz ] || for t in qwen3_moe gemma3; do  # what departs from Llama's architecture
+      [ "$name" != package_fuzz ] || for t in qwen3_moe gemma3 gpt_oss glm4_moe; do  # what departs from Llama's architecture
         $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
       done
     fi
