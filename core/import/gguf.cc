@@ -107,13 +107,7 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   for (const std::string& note : m.notes) sink.warn(o.source + ": " + note);
   // Some files of a tied model have the embedding twice.
   m.tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
-  bool drafts = false;
-  take.ignore_if([&](const std::string& n) {
-    for (int32_t i = m.config.layers; i < m.config.layers + m.more_layers; ++i)
-      if (n.starts_with(m.names->layers + std::to_string(i) + ".")) return drafts = true;
-    return false;
-  });
-  if (drafts) sink.warn(o.source + ": its layers for multi-token prediction are left out");
+  leave_out_more_layers(m, o, sink, &take);
   AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, *file, sink, &m.config));
   sink.finish_target(o.source, m.config);

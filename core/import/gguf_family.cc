@@ -148,23 +148,25 @@ Status gemma3(const GgufSource& g, SourceModel* m) {
 }
 
 using Experts = GgufFamily::Experts;
+constexpr GgufMixture kQwen2Mixture{GgufMixture::kSoftmax, GgufMixture::kSoftmax, true, true}, kSharing{GgufMixture::kSoftmax, GgufMixture::kSoftmax, true},
+    kGlmMixture{0, GgufMixture::kSigmoid, false}, kScored{0, 0, false};
 const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"qwen2", false, llama},
                                     {"qwen3", false, qwen3},
                                     {"qwen3moe", false, qwen3, Experts::normed},
                                     {"phi3", false, phi3},
                                     {"granite", true, granite},
-                                    {"granitemoe", true, granite, Experts::normed, true},
+                                    {"granitemoe", true, granite, Experts::normed, &kSharing},
                                     {"smollm3", true, smollm3},
                                     {"olmo2", false, olmo2},
                                     {"olmoe", false, olmoe, Experts::as_they_are},
                                     {"exaone4", false, exaone4},
                                     {"gpt-oss", false, gguf_gpt_oss, Experts::normed},
-                                    {"qwen2moe", false, llama, Experts::as_they_are, true},
-                                    {"glm4moe", false, gguf_glm4moe, Experts::as_said, true},
-                                    {"dots1", false, qwen3, Experts::as_said, true},
-                                    {"ernie4_5-moe", true, llama, Experts::normed, true},
-                                    {"minimax-m2", false, gguf_minimax_m2, Experts::normed, true},
+                                    {"qwen2moe", false, llama, Experts::as_they_are, &kQwen2Mixture},
+                                    {"glm4moe", false, gguf_glm4moe, Experts::as_said, &kGlmMixture},
+                                    {"dots1", false, qwen3, Experts::as_said, &kScored},
+                                    {"ernie4_5-moe", true, llama, Experts::normed, &kSharing},
+                                    {"minimax-m2", false, gguf_minimax_m2, Experts::normed, &kScored},
                                     {"gemma3", false, gemma3}};
 
 }  // namespace

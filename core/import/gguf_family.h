@@ -15,6 +15,16 @@ struct GgufSource {
   Status bad(const std::string& what) const { return error(Code::bad_format, file.name() + ": " + what); }
 };
 
+// A mixture with other scores than a softmax, an expert that every row takes, or layers without experts before the others: what llama.cpp
+// has in its code for an architecture. Values are expert_gating_func's.
+struct GgufMixture {
+  static constexpr int32_t kSoftmax = 1, kSigmoid = 2;
+  int32_t scores;       // 0: as the file says
+  int32_t usual;        // where it says nothing; 0: it must
+  bool own_width;       // the shared expert's is said, else it is so many times that of one
+  bool qwen2 = false;   // it counts a sigmoid, and widths follow from feed_forward_length where they are not said
+};
+
 struct GgufFamily {
   const char* architecture;
   bool neighbours;  // SourceModel's
@@ -22,8 +32,7 @@ struct GgufFamily {
   Status (*read)(const GgufSource& s, SourceModel* m);
   // Whether it may have a mixture of them, and whether llama.cpp makes what they count add up to 1 there.
   enum class Experts : uint8_t { none, normed, as_they_are, as_said } experts = Experts::none;
-  // Of a mixture: other scores than a softmax, an expert that every row takes, layers without experts before the others.
-  bool more = false;
+  const GgufMixture* more = nullptr;
 };
 
 // The norm before the MLP has a name in some of them that is another norm's elsewhere.

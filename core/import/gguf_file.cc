@@ -174,14 +174,15 @@ std::vector<uint8_t> GgufFile::raw(const std::string& prefix) const {
   return all;
 }
 
-Result<std::vector<float>> GgufFile::read(const std::string& tensor) const {
+Result<std::vector<float>> GgufFile::read(const std::string& tensor, int64_t first, int64_t n) const {
   const Located& at = located_.at(tensor);
   if (!at.type->read)
     return error(Code::unsupported, path_ + ": tensor " + tensor + ": type " + at.type->name +
                                         " (F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q5_1, Q5_0, Q4_K, Q4_1, Q4_0 and MXFP4 are read)");
-  const int64_t n = tensors_.at(tensor).elements();
+  const int64_t of_block = at.type->elements;
+  if (first % of_block || n % of_block) return bad("tensor " + tensor + ": a part of a block");
   std::vector<float> out(static_cast<size_t>(n));
-  at.type->read(at.data, n / at.type->elements, out.data());
+  at.type->read(at.data + first / of_block * at.type->bytes, n / of_block, out.data());
   if (!std::all_of(out.begin(), out.end(), [](float v) { return std::isfinite(v); }))
     return bad("tensor " + tensor + ": a value is not finite");
   return out;

@@ -19,7 +19,7 @@ class GgufFile final : public TensorSource {
 
   const std::string& name() const override { return path_; }
   const std::map<std::string, SourceTensor>& tensors() const override { return tensors_; }
-  Result<std::vector<float>> read(const std::string& tensor) const override;
+  Result<std::vector<float>> read(const std::string& tensor, int64_t first, int64_t n) const override;
   Result<std::vector<int64_t>> read_integers(const std::string& tensor) const override;
 
   // Whether two tensors are the same bytes.

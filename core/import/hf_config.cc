@@ -85,6 +85,7 @@ Status in_its_words(const Status& s) {
                {"attention_scale", "attention_multiplier"},
                {"windows", "sliding_window"},
                {"glu_limit", "swiglu_limit"},
+               {"expert_scale", "routed_scaling_factor"},
                {"tap_layers", "aerie_tap_layers"}};
   const std::string& message = s.message();
   for (const auto& n : names)
@@ -110,6 +111,7 @@ Status read_model_config(const ConfigReader& j, SourceModel* m) {
   else AERIE_TRY(j.integer("vocab_size", &c->vocab_size));
   AERIE_TRY(j.integer("vocab_used", &c->vocab_used, c->vocab_size));
   AERIE_TRY(j.integer("bos_token_id", &c->bos_id, family->defaults.bos));
+  m->usual_end = family->defaults.eos;
   AERIE_TRY(j.integers("eos_token_id", &c->eos_ids));
   AERIE_TRY(j.integers("aerie_tap_layers", &c->tap_layers));
   if (!j.has("aerie_tap_layers")) c->tap_layers = default_taps(c->layers);

@@ -30,6 +30,19 @@ Status read_experts(const ConfigReader& j, int32_t experts, int32_t used, bool n
   return check_experts(key, used_key, d);
 }
 
+Status only(const ConfigReader& j, const char* key, int32_t value) {
+  int32_t said = value;
+  AERIE_TRY(j.integer(key, &said, value));
+  return said == value ? Status() : unsupported_key(key, std::to_string(said) + " (" + std::to_string(value) + " is supported)");
+}
+
+Status refuse_dense_layers(const ConfigReader& j) {
+  std::vector<int32_t> without;
+  AERIE_TRY(only(j, "decoder_sparse_step", 1));
+  AERIE_TRY(j.integers("mlp_only_layers", &without));
+  return without.empty() ? Status() : unsupported_key("mlp_only_layers", "layers without experts");
+}
+
 Status read_mixtral(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
   AERIE_TRY(plain_rope(j, m, &rope, 1000000));
@@ -45,12 +58,7 @@ Status read_qwen3_moe(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(plain_rope(j, m, &rope));
   c.qk_norm = true;
   bool normed = false, windows = false;
-  int32_t step = 1;
-  std::vector<int32_t> without;
-  AERIE_TRY(j.integer("decoder_sparse_step", &step, 1));
-  if (step != 1) return unsupported_key("decoder_sparse_step", std::to_string(step) + ": layers without experts");
-  AERIE_TRY(j.integers("mlp_only_layers", &without));
-  if (!without.empty()) return unsupported_key("mlp_only_layers", "layers without experts");
+  AERIE_TRY(refuse_dense_layers(j));
   AERIE_TRY(j.integer("moe_intermediate_size", &c.ffn, 768));
   if (c.ffn < 1) return error(Code::bad_format, "moe_intermediate_size: " + std::to_string(c.ffn));
   AERIE_TRY(j.boolean("norm_topk_prob", &normed, false));
@@ -78,7 +86,7 @@ Status read_granitemoe(const ConfigReader& j, SourceModel* m) {
 Status read_granitemoeshared(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(read_granitemoe(j, m));
   int32_t& shared = m->config.departures.shared_ffn;
-  AERIE_TRY(j.integer("shared_intermediate_size", &shared, 1024));
+  AERIE_TRY(j.integer("shared_intermediate_size", &shared, 0));
   return shared >= 0 ? Status() : error(Code::bad_format, "shared_intermediate_size: " + std::to_string(shared));
 }
 

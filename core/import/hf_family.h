@@ -11,7 +11,7 @@ namespace aerie {
 struct FamilyDefaults {
   int32_t heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, context = 2048;
   float eps = 1e-6f;
-  int32_t bos = -1;
+  int32_t bos = -1, eos = -1;
 };
 
 struct Family {
@@ -39,8 +39,12 @@ Status read_mixtral(const ConfigReader& j, SourceModel* m);
 Status read_qwen3_moe(const ConfigReader& j, SourceModel* m);
 Status read_olmoe(const ConfigReader& j, SourceModel* m);
 Status read_granitemoe(const ConfigReader& j, SourceModel* m);
-Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
 Status read_granitemoeshared(const ConfigReader& j, SourceModel* m);
+// Code::unsupported where an integer, if it is there, is another than that one.
+Status only(const ConfigReader& j, const char* key, int32_t value);
+// Layers without experts that Qwen's files may name.
+Status refuse_dense_layers(const ConfigReader& j);
+Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
 // hf_shared_experts.cc: and with an expert that every row takes, or other scores.
 Status read_qwen2_moe(const ConfigReader& j, SourceModel* m);
 Status read_glm4_moe(const ConfigReader& j, SourceModel* m);

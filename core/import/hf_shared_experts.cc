@@ -45,7 +45,7 @@ Status read_counts(const ConfigReader& j, const Keys& keys, const Usual& usual, 
   Departures& d = c.departures;
   AERIE_TRY(j.integer(keys.count, &d.experts, usual.count));
   AERIE_TRY(j.integer(keys.used, &d.experts_used, usual.used));
-  if (dense < 0 || dense > c.layers) return error(Code::bad_format, "layers without experts: " + std::to_string(dense) + " of " + std::to_string(c.layers));
+  if (dense < 0 || dense >= c.layers) return error(Code::bad_format, "layers without experts: " + std::to_string(dense) + " of " + std::to_string(c.layers));
   d.dense_layers = dense;
   d.dense_ffn = dense > 0 ? c.ffn : 0;
   AERIE_TRY(j.integer(keys.ffn, &c.ffn, usual.ffn));
@@ -62,14 +62,24 @@ Status read_shared(const ConfigReader& j, const char* key, int32_t usual, Source
   return {};
 }
 
-Status only(const ConfigReader& j, const char* key, int32_t value) {
-  int32_t said = value;
-  AERIE_TRY(j.integer(key, &said, value));
-  return said == value ? Status() : unsupported_key(key, std::to_string(said) + " (" + std::to_string(value) + " is supported)");
+// `other`: another name that published files have for it.
+Status only_sigmoids(const ConfigReader& j, const char* other = "sigmoid") {
+  constexpr const char* key = "scoring_func";
+  if (!j.has(key) || is_text(j.at(key), "sigmoid") || is_text(j.at(key), other)) return {};
+  return unsupported_key(key, j.at(key).dump() + " (sigmoid is supported)");
+}
+
+Status read_more_layers(const ConfigReader& j, std::initializer_list<const char*> keys, int32_t usual, SourceModel* m) {
+  m->more_layers = usual;
+  for (const char* key : keys) {
+    AERIE_TRY(j.integer(key, &m->more_layers, m->more_layers));
+    if (m->more_layers < 0) return error(Code::bad_format, std::string(key) + ": " + std::to_string(m->more_layers));
+  }
+  return {};
 }
 
 // DeepSeek-V3's experts: sigmoids, chosen with a bias.
-Status read_deepseek_experts(const ConfigReader& j, const Usual& usual, int32_t shared, int32_t dense, bool normed, SourceModel* m) {
+Status read_deepseek_experts(const ConfigReader& j, const Usual& usual, int32_t shared, int32_t dense, bool normed, int32_t more, SourceModel* m) {
   int32_t first = dense;
   AERIE_TRY(j.integer("first_k_dense_replace", &first, dense));
   AERIE_TRY(read_counts(j, {"n_routed_experts", "num_experts_per_tok", "moe_intermediate_size"}, usual, first, m));
@@ -77,14 +87,13 @@ Status read_deepseek_experts(const ConfigReader& j, const Usual& usual, int32_t 
   AERIE_TRY(only(j, "n_group", 1));
   AERIE_TRY(only(j, "topk_group", 1));
   AERIE_TRY(only(j, "moe_layer_freq", 1));
-  if (j.has("scoring_func") && !is_text(j.at("scoring_func"), "sigmoid"))
-    return unsupported_key("scoring_func", j.at("scoring_func").dump() + " (sigmoid is supported)");
+  AERIE_TRY(only_sigmoids(j, "noaux_tc"));
   Departures& d = m->config.departures;
   d.expert_choice = d.sigmoid_experts = true;
   AERIE_TRY(j.boolean("norm_topk_prob", &d.norm_experts, normed));
   AERIE_TRY(j.number("routed_scaling_factor", &d.expert_scale, 1));
   if (!(d.expert_scale > 0)) return error(Code::bad_format, "routed_scaling_factor: is not above 0");
-  for (const char* key : {"num_nextn_predict_layers", "num_mtp_layers"}) AERIE_TRY(j.integer(key, &m->more_layers, m->more_layers));
+  AERIE_TRY(read_more_layers(j, {"num_nextn_predict_layers", "num_mtp_layers"}, more, m));
   m->names = &kDeepSeekMoeNames;
   return {};
 }
@@ -95,12 +104,9 @@ Status read_qwen2_moe(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
   AERIE_TRY(plain_rope(j, m, &rope));
   bool windows = false;
-  std::vector<int32_t> without;
   AERIE_TRY(j.boolean("use_sliding_window", &windows, false));
   if (windows) return unsupported_key("use_sliding_window", "true");
-  AERIE_TRY(only(j, "decoder_sparse_step", 1));
-  AERIE_TRY(j.integers("mlp_only_layers", &without));
-  if (!without.empty()) return unsupported_key("mlp_only_layers", "layers without experts");
+  AERIE_TRY(refuse_dense_layers(j));
   AERIE_TRY(read_counts(j, {"num_experts", "num_experts_per_tok", "moe_intermediate_size"}, {60, 4, 1408}, 0, m));
   Departures& d = m->config.departures;
   AERIE_TRY(j.boolean("norm_topk_prob", &d.norm_experts, false));
@@ -116,15 +122,14 @@ Status read_glm4_moe(const ConfigReader& j, SourceModel* m) {
   rope.partial = 0.5f;
   AERIE_TRY(partial_rope(j, m, &rope));
   AERIE_TRY(j.boolean("use_qk_norm", &m->config.qk_norm, false));
-  m->more_layers = 1;
-  return read_deepseek_experts(j, {128, 8, 1408}, 1, 1, true, m);
+  return read_deepseek_experts(j, {128, 8, 1408}, 1, 1, true, 1, m);
 }
 
 Status read_dots1(const ConfigReader& j, SourceModel* m) {
   SourceRope rope;
   AERIE_TRY(plain_rope(j, m, &rope));
   m->config.qk_norm = true;
-  AERIE_TRY(read_deepseek_experts(j, {0, 0, 1408}, 0, 0, false, m));
+  AERIE_TRY(read_deepseek_experts(j, {0, 0, 1408}, 0, 0, false, 0, m));
   int32_t from = 62;
   AERIE_TRY(j.integer("max_window_layers", &from, from));
   const bool windows = j.has("sliding_window") || !j.contains("sliding_window");
@@ -140,12 +145,12 @@ Status read_ernie4_5_moe(const ConfigReader& j, SourceModel* m) {
   int32_t first = 1, last = -1;
   AERIE_TRY(j.integer("moe_layer_start_index", &first, first));
   AERIE_TRY(j.integer("moe_layer_end_index", &last, last));
-  if (last != -1 && last != m->config.layers - 1) return unsupported_key("moe_layer_end_index", std::to_string(last) + ": layers without experts behind it");
+  if (last >= 0 && last < m->config.layers - 1) return unsupported_key("moe_layer_end_index", std::to_string(last) + ": layers without experts behind it");
   AERIE_TRY(only(j, "moe_layer_interval", 1));
   AERIE_TRY(read_counts(j, {"moe_num_experts", "moe_k", "moe_intermediate_size"}, {64, 6, 1536}, first, m));
   AERIE_TRY(read_shared(j, "moe_num_shared_experts", 2, m));
   m->config.departures.expert_choice = m->config.departures.norm_experts = true;
-  AERIE_TRY(j.integer("num_nextn_predict_layers", &m->more_layers, 0));
+  AERIE_TRY(read_more_layers(j, {"num_nextn_predict_layers"}, 1, m));
   m->names = &kErnieMoeNames;
   return {};
 }
@@ -153,6 +158,7 @@ Status read_ernie4_5_moe(const ConfigReader& j, SourceModel* m) {
 Status read_minimax_m2(const ConfigReader& j, SourceModel* m) {
   LlamaConfig& c = m->config;
   SourceRope rope;
+  rope.theta = 5000000;
   int32_t rotated = c.head_dim;
   AERIE_TRY(j.integer("rotary_dim", &rotated, rotated));
   rope.partial = static_cast<float>(rotated) / static_cast<float>(c.head_dim);
@@ -162,9 +168,8 @@ Status read_minimax_m2(const ConfigReader& j, SourceModel* m) {
   Departures& d = c.departures;
   d.expert_choice = d.sigmoid_experts = d.norm_experts = true;
   AERIE_TRY(only(j, "shared_intermediate_size", 0));
-  if (j.has("scoring_func") && !is_text(j.at("scoring_func"), "sigmoid"))
-    return unsupported_key("scoring_func", j.at("scoring_func").dump() + " (sigmoid is supported)");
-  AERIE_TRY(j.integer("num_mtp_modules", &m->more_layers, 0));
+  AERIE_TRY(only_sigmoids(j));
+  AERIE_TRY(read_more_layers(j, {"num_mtp_modules"}, 0, m));
   m->names = &kMiniMaxNames;
   return {};
 }

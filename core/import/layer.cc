@@ -109,7 +109,7 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
   c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
   const Departures& d = c->departures;
-  const int64_t of_experts = d.experts > 0 ? expert_steps(take, names, *c) - 2 : 0;  // in place of gate_up and down
+  const int64_t of_experts = d.experts > 0 ? expert_steps(*c) - 2 : 0;  // in place of gate_up and down
   const int64_t of_layer = (c->qk_norm ? 9 : 7) + (d.norms == Departures::Norms::both ? 2 : 0) + (d.sinks ? 1 : 0) + (d.o_bias ? 1 : 0);
   LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + 3, names);
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));

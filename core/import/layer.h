@@ -99,16 +99,10 @@ class LayerImport {
   };
   // Source tensors (`from` + name + .weight) stacked by rows.
   Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
-  // A layer's router, and the matrices of its experts stacked (experts.cc): one layer's at a time is held, once.
+  // A layer's router, and the matrices of its experts (experts.cc): one of them is held, and what a layer's become.
   Status experts(const std::string& from, const std::string& to, const LlamaConfig& c);
-  Result<SourceMatrix> gate_ups(const std::string& from, const ExpertNames& e, const LlamaConfig& c);
-  Result<SourceMatrix> each_experts(const std::string& each, std::initializer_list<Part> parts, int64_t experts, int64_t cols);
-  Result<SourceMatrix> all_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols);
-  Status shared_expert(const std::string& from, const std::string& to, const LlamaConfig& c);
-  Status expert_biases(const std::string& from, const std::string& to, const LlamaConfig& c);
-  // turned_experts.cc. `pairs`: rows of gates and of what they gate take turns.
-  Result<SourceMatrix> turned_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols, bool pairs);
-  Result<SourceMatrix> mxfp4_experts(const std::string& name, int64_t experts, int64_t rows, int64_t cols, bool pairs);
+  Status shared_expert(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
+  Status expert_biases(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
   // Their biases, joined.
   Result<std::vector<float>> join_biases(const std::string& from, std::initializer_list<Part> parts);
   Status output_bias(const std::string& from, const std::string& to, const LlamaConfig& c);
@@ -124,11 +118,8 @@ class LayerImport {
 // Whether what attention gives has a bias that is not zero, in any layer.
 Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& names);
 
-// Row of [gates; what they gate] that is row i where these take turns; 2 f rows.
-constexpr int64_t row_apart(int64_t i, int64_t f) { return i % 2 * f + i / 2; }
-
 // Steps that a layer's experts and their router are.
-int64_t expert_steps(const TensorTaker& taker, const DecoderNames& names, const LlamaConfig& c);
+int64_t expert_steps(const LlamaConfig& c);
 
 // All tensors of a target, which must be all that there are. Sets c->tied and c->qkv_bias by what there is; `tied`: what the
 // config says of the former, which may only agree.

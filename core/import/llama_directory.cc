@@ -92,29 +92,12 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 
-// LlamaConfig's, MistralConfig's and GraniteConfig's, and what is made of these, where a file says nothing.
-bool ends_with_two(const ConfigReader& config) {
-  if (!config.has("model_type")) return true;
-  const json& type = config.at("model_type");
-  for (const char* family : {"llama", "mistral", "granite", "mixtral", "granitemoe", "granitemoeshared"})
-    if (is_text(type, family)) return true;
-  return false;
-}
-
 // Gemma 3 that sees images has a model of language within, under another name in each major version of transformers.
 Result<std::unique_ptr<TensorSource>> open_model(const std::string& path) {
   AERIE_ASSIGN(auto source, open_safetensors(path));
   if (source->tensors().count("language_model.model.embed_tokens.weight")) return without_prefix(std::move(source), "language_model.");
   if (source->tensors().count("model.language_model.embed_tokens.weight")) return without_prefix(std::move(source), "model.language_model.", "model.");
   return source;
-}
-
-// model.layers.N. behind the model's own, or what ERNIE calls model.mtp_...
-bool of_more_layers(const std::string& name, int32_t layers, int32_t more) {
-  if (name.starts_with("model.mtp_")) return true;
-  for (int32_t i = layers; i < layers + more; ++i)
-    if (name.starts_with(kHuggingFaceNames.layers + std::to_string(i) + ".")) return true;
-  return false;
 }
 
 }  // namespace
@@ -132,9 +115,9 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(read_model_config(config, &m).at(config_path));
   for (const std::string& note : m.notes) sink.warn(config_path + ": " + note);
   AERIE_TRY(read_generation(directory, &c));
-  if (c.eos_ids.empty() && !config.contains("eos_token_id") && c.vocab_size > 2 && ends_with_two(config)) {
-    c.eos_ids = {2};
-    sink.warn(config_path + ": no eos_token_id: token 2 ends a text, as in transformers");
+  if (c.eos_ids.empty() && !config.contains("eos_token_id") && m.usual_end >= 0 && c.vocab_size > m.usual_end) {
+    c.eos_ids = {m.usual_end};
+    sink.warn(config_path + ": no eos_token_id: token " + std::to_string(m.usual_end) + " ends a text, as in transformers");
   }
   AERIE_TRY(in_its_words(package::check_config(c)).at(config_path));
 
@@ -149,9 +132,7 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
     return (n.find("vision_tower.") != n.npos || n.find("multi_modal_projector.") != n.npos) && (images = true);
   });
   if (images) sink.warn(o.source + ": what reads images is left out");
-  bool drafts = false;
-  take.ignore_if([&](const std::string& n) { return m.more_layers > 0 && of_more_layers(n, c.layers, m.more_layers) && (drafts = true); });
-  if (drafts) sink.warn(o.source + ": its layers for multi-token prediction are left out");
+  leave_out_more_layers(m, o, sink, &take);
   AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, directory, sink, &c));
   sink.finish_target(o.source, c);

@@ -77,11 +77,11 @@ class SafetensorsSource final : public TensorSource {
     return files_[at.file]->bytes().subspan(at.begin, static_cast<size_t>(tensors_.at(tensor).elements()));
   }
 
-  Result<std::vector<float>> read(const std::string& tensor) const override {
+  Result<std::vector<float>> read(const std::string& tensor, int64_t first, int64_t n) const override {
     const Located& at = located_.at(tensor);
-    const uint8_t* data = files_[at.file]->bytes().data() + at.begin;
+    const uint8_t* data = files_[at.file]->bytes().data() + at.begin + first * at.format->bytes;
     const std::string_view format = at.format->name;
-    std::vector<float> out(static_cast<size_t>(tensors_.at(tensor).elements()));
+    std::vector<float> out(static_cast<size_t>(n));
     if (format == "F32") {
       std::memcpy(out.data(), data, out.size() * 4);
     } else if (format == "F16" || format == "BF16") {

@@ -31,6 +31,10 @@ Sink::~Sink() { XXH3_freeState(state_); }
 // Rounded to bf16, so that a model's f32 and bf16 releases are the same model.
 void Sink::hash_values(const std::string& name, const std::vector<float>& values) {
   hash(name.data(), name.size() + 1);
+  hash_rounded(values);
+}
+
+void Sink::hash_rounded(const std::vector<float>& values) {
   uint8_t rounded[1 << 14];  // in parts: the experts of a layer are many
   size_t n = 0;
   for (const float v : values) {
@@ -53,10 +57,27 @@ Status Sink::pack(const std::string& name, const std::vector<float>& values, int
   const auto fits = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
   if ((name.ends_with(".mlp.router") || name.ends_with(".mlp.shared.gate")) && options_.dtype.of(DType::bf16) != DType::f32)
     d = std::all_of(values.begin(), values.end(), fits) ? DType::bf16 : DType::f32;
+  const kernels::Tensor t = packed(rows, cols, d);
+  kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
+  return writer_->add_tensor(name, t);
+}
+
+kernels::Tensor Sink::packed(int64_t rows, int64_t cols, DType d) {
   data_.resize(static_cast<size_t>(kernels::data_bytes(d, Layout::panel16, rows, cols)));
   scales_.resize(static_cast<size_t>(kernels::scale_bytes(d, rows, cols)));
-  kernels::Tensor t{data_.data(), scales_.empty() ? nullptr : scales_.data(), rows, cols, 0, d, Layout::panel16};
-  kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
+  return {data_.data(), scales_.empty() ? nullptr : scales_.data(), rows, cols, 0, d, Layout::panel16};
+}
+
+Status Sink::experts(const std::string& name, const Experts& all) {
+  const kernels::Tensor t = packed(all.count * all.rows, all.cols, options_.dtype_of(name, all.stored));
+  const int64_t panels = all.rows / kernels::kPanel;
+  hash(name.data(), name.size() + 1);
+  for (int64_t i = 0; i < all.count; ++i) {
+    AERIE_ASSIGN(const auto values, all.read(i));
+    hash_rounded(values);
+    const kernels::Tensor own = kernels::panels(t, i * panels, panels);
+    kernels::pack_panel16(values.data(), all.rows, all.cols, t.dtype, own.data, own.scales);
+  }
   return writer_->add_tensor(name, t);
 }
 

@@ -3,6 +3,7 @@
 
 #include <xxhash.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,13 @@ class Sink {
   PackageWriter& writer() { return *writer_; }
   // A linear weight or embedding, packed in the dtype asked for it.
   Status weight(const std::string& name, const SourceMatrix& m);
+  // One of so many experts' matrices, one after the other: (count * rows, cols), of which `read` gives one at a time.
+  struct Experts {
+    int64_t count, rows, cols;  // rows: a multiple of kernels::kPanel
+    kernels::DType stored;
+    std::function<Result<std::vector<float>>(int64_t expert)> read;
+  };
+  Status experts(const std::string& name, const Experts& all);
   // The same in a dtype of its own, but for a router (bf16 or f32), without becoming part of the fingerprint.
   Status pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, kernels::DType d);
   // What the candidate head is made of, if one is asked for: the last of a target's embedding and LM head.
@@ -50,6 +58,9 @@ class Sink {
   }
   void hash(const void* data, size_t bytes) { XXH3_128bits_update(state_, data, bytes); }
   void hash_values(const std::string& name, const std::vector<float>& values);
+  void hash_rounded(const std::vector<float>& values);
+  // Room for a packed matrix, until the next is asked for.
+  kernels::Tensor packed(int64_t rows, int64_t cols, kernels::DType d);
   void hash_departures(const Departures& d);
   std::string fingerprint() const;
 

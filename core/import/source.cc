@@ -17,7 +17,7 @@ class WithoutPrefix final : public TensorSource {
   }
   const std::string& name() const override { return source_->name(); }
   const std::map<std::string, SourceTensor>& tensors() const override { return tensors_; }
-  Result<std::vector<float>> read(const std::string& t) const override { return source_->read(names_.at(t)); }
+  Result<std::vector<float>> read(const std::string& t, int64_t first, int64_t n) const override { return source_->read(names_.at(t), first, n); }
   Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_->read_integers(names_.at(t)); }
   Result<std::span<const uint8_t>> bytes(const std::string& t) const override { return source_->bytes(names_.at(t)); }
 
@@ -32,9 +32,9 @@ class Changed final : public TensorSource {
   Changed(const TensorSource& source, ChangeTensor change) : source_(source), change_(std::move(change)) {}
   const std::string& name() const override { return source_.name(); }
   const std::map<std::string, SourceTensor>& tensors() const override { return source_.tensors(); }
-  Result<std::vector<float>> read(const std::string& t) const override {
-    auto values = source_.read(t);
-    if (values.ok()) change_(t, &*values);
+  Result<std::vector<float>> read(const std::string& t, int64_t first, int64_t n) const override {
+    auto values = source_.read(t, first, n);
+    if (values.ok() && n == source_.tensors().at(t).elements()) change_(t, &*values);
     return values;
   }
   Result<std::vector<int64_t>> read_integers(const std::string& t) const override { return source_.read_integers(t); }
@@ -105,9 +105,10 @@ Result<SourceMatrix> TensorTaker::take_matrix(const std::string& name, int64_t r
   return SourceMatrix{rows, cols, std::move(values), source_.tensors().at(name).stored};
 }
 
-Result<SourceMatrix> TensorTaker::take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols) {
-  AERIE_ASSIGN(auto values, take(name, {count, rows, cols}));
-  return SourceMatrix{count * rows, cols, std::move(values), source_.tensors().at(name).stored};
+Result<std::vector<float>> TensorTaker::part(const std::string& name, int64_t i) const {
+  const SourceTensor& t = source_.tensors().at(name);
+  const int64_t n = t.elements() / t.shape[0];
+  return source_.read(name, i * n, n);
 }
 
 Result<std::vector<int64_t>> TensorTaker::take_integers(const std::string& name, const std::vector<int64_t>& shape) {

@@ -43,7 +43,10 @@ class TensorSource {
   virtual ~TensorSource() = default;
   virtual const std::string& name() const = 0;  // for errors
   virtual const std::map<std::string, SourceTensor>& tensors() const = 0;
-  virtual Result<std::vector<float>> read(const std::string& tensor) const = 0;
+  Result<std::vector<float>> read(const std::string& tensor) const { return read(tensor, 0, tensors().at(tensor).elements()); }
+  // n of its elements, from `first` on; both multiples of what shares a scale in the file. Part of a tensor is as the file has it,
+  // whatever changed() says.
+  virtual Result<std::vector<float>> read(const std::string& tensor, int64_t first, int64_t n) const = 0;
   // Integers and booleans.
   virtual Result<std::vector<int64_t>> read_integers(const std::string& tensor) const = 0;
   // What it is a byte of each element of, where the source lies.
@@ -73,8 +76,11 @@ class TensorTaker {
   // A vector, which may be a matrix of one row.
   Result<std::vector<float>> take_row(const std::string& name, int64_t n);
   Result<SourceMatrix> take_matrix(const std::string& name, int64_t rows, int64_t cols);
-  // So many matrices in one tensor, one after the other.
-  Result<SourceMatrix> take_matrices(const std::string& name, int64_t count, int64_t rows, int64_t cols);
+  // It is there, of that shape, and not left over: for who reads it in parts. The i-th is that of its first dimension.
+  Status expect(const std::string& name, const std::vector<int64_t>& shape) { return take_shape(name, shape); }
+  kernels::DType stored(const std::string& name) const { return source_.tensors().at(name).stored; }
+  Result<std::vector<float>> part(const std::string& name, int64_t i) const;
+  const std::string& source_name() const { return source_.name(); }
   Result<std::vector<int64_t>> take_integers(const std::string& name, const std::vector<int64_t>& shape);
   Result<std::span<const uint8_t>> take_bytes(const std::string& name, const std::vector<int64_t>& shape);
   template <class F>

@@ -1,6 +1,7 @@
 #include "core/import/source_model.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/import/rotary_order.h"
 #include "core/package/rope_frequencies.h"
@@ -71,6 +72,20 @@ Status check_experts(const std::string& count_key, const std::string& used_key, 
   };
   AERIE_TRY(range(count_key, d.experts, kernels::kMaxExperts));
   return range(used_key, d.experts_used, std::min(d.experts, int32_t{kernels::kMaxExpertsUsed}));
+}
+
+void leave_out_more_layers(const SourceModel& m, const ConvertOptions& o, Sink& sink, TensorTaker* take) {
+  if (m.more_layers <= 0) return;
+  const std::string_view layers = m.names->layers;
+  bool some = false;
+  take->ignore_if([&](const std::string& name) {
+    int64_t layer = -1;
+    if (name.starts_with(layers)) std::from_chars(name.data() + layers.size(), name.data() + name.size(), layer);
+    const bool more = layer >= m.config.layers && layer - m.config.layers < m.more_layers;
+    if (!more && !name.starts_with("model.mtp_")) return false;  // ERNIE's
+    return some = true;
+  });
+  if (some) sink.warn(o.source + ": its layers for multi-token prediction are left out");
 }
 
 Status settle(const std::string& context_key, SourceModel* m) {

@@ -30,7 +30,8 @@ struct SourceModel {
   bool neighbours = false;         // rotary pairs are side by side, not halves of a head
   float norm_offset = 0;           // of norms' weights: Gemma's are 1 more than the file says
   float logits_scale = 1;          // logits are divided by it
-  int32_t more_layers = 0;         // behind config.layers, for drafting (MTP): left out
+  int32_t more_layers = 0;         // behind config.layers, for multi-token prediction: left out
+  int32_t usual_end = -1;          // ends a text where a file says nothing
   std::vector<std::string> notes;  // what a user should know
 };
 
@@ -41,6 +42,9 @@ void choose_longrope(std::vector<float> of_short, std::vector<float> of_long, in
 
 // A row of rope.frequencies: head_dim / 2 of them, in the order of partly_rotated_order() (rotary_order.h), and the scale.
 std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim);
+
+// Takes those out, and tells of them.
+void leave_out_more_layers(const SourceModel& m, const ConvertOptions& o, Sink& sink, TensorTaker* take);
 
 // Rotary positions that all layers share, or those that see everything.
 void use_rope(const SourceRope& rope, SourceModel* m);

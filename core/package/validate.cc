@@ -163,7 +163,7 @@ Status check_departures(const LlamaConfig& c) {
   if (d.expert_bias && d.experts == 0) return bad("expert_bias", "without experts");
   if (d.experts == 0 && (d.dense_layers != 0 || d.dense_ffn != 0 || d.shared_ffn != 0 || d.expert_choice))
     return bad("dense_layers, dense_ffn, shared_ffn, expert_choice", "without experts");
-  AERIE_TRY(range("dense_layers", d.dense_layers, 0, c.layers));
+  AERIE_TRY(range("dense_layers", d.dense_layers, 0, c.layers - 1));  // so that tensors say what a row takes
   AERIE_TRY(range("dense_ffn", d.dense_ffn, d.dense_layers > 0, d.dense_layers > 0 ? 1 << 20 : 0));
   AERIE_TRY(range("shared_ffn", d.shared_ffn, 0, 1 << 20));
   if (d.shared_gate && d.shared_ffn == 0) return bad("shared_gate", "without a shared expert");
@@ -172,6 +172,7 @@ Status check_departures(const LlamaConfig& c) {
   if ((d.sigmoid_experts || d.expert_scale != 1) && !d.expert_choice) return bad("sigmoid_experts, expert_scale", "without expert_choice");
   AERIE_TRY(real("expert_scale", d.expert_scale, 0, 1e6));
   if (d.glu_limit != 0) AERIE_TRY(real("glu_limit", d.glu_limit, 0, 1e6));
+  if (d.glu_limit != 0 && !d.sinks && !d.o_bias && !d.expert_bias) return bad("glu_limit", "without sinks and biases");
   const auto for_each_layer = [&](const char* field, const std::vector<int32_t>& list, int64_t most) -> Status {
     if (!list.empty()) AERIE_TRY(range((std::string(field) + " count").c_str(), static_cast<int64_t>(list.size()), c.layers, c.layers));
     for (const int32_t v : list) AERIE_TRY(range(field, v, 0, most));

@@ -130,6 +130,11 @@ struct ExpertLayer {
   static constexpr int32_t kHeads = 4, kKvHeads = 2, kDim = 32, kAll = 8, kUsed = 3;
   static constexpr int64_t kHidden = kHeads * kDim, kFfn = 64, kRows = 9;
   Weights qkv, o, router, gate_up, down;
+  // An expert that every row takes, narrower than other layers' MLPs, and what it counts.
+  static constexpr int64_t kShared = 64, kDense = 96;
+  Weights shared_gate_up, shared_down, shared_gate;
+  Floats choice = random_floats(kAll, 64, 0.2f);
+  bool shares;
   // As gpt-oss has them, if asked for.
   Floats sinks = random_floats(kHeads, 59), o_bias = random_floats(kHidden, 60), router_bias = random_floats(kAll, 61),
          gate_up_bias = random_floats(kAll * 2 * kFfn, 62), down_bias = random_floats(kAll * kHidden, 63);
@@ -140,12 +145,16 @@ struct ExpertLayer {
   attention_test::Cache cache{{kHeads, kKvHeads, kDim, DType::f32}, 2, 1};
   attention_test::Rows look;
 
-  explicit ExpertLayer(DType t, float of_gates = 0)
+  explicit ExpertLayer(DType t, float of_gates = 0, bool shared = false)
       : qkv((kHeads + 2 * kKvHeads) * kDim, kHidden, t, 54),
         o(kHidden, kHidden, t, 55),
         router(kAll, kHidden, t, 56),
         gate_up(kAll * 2 * kFfn, kHidden, t, 57),
         down(kAll * kHidden, kFfn, t, 58),
+        shared_gate_up(2 * kShared, kHidden, t, 65),
+        shared_down(kHidden, kShared, t, 66),
+        shared_gate(1, kHidden, t, 67),
+        shares(shared),
         limit(of_gates) {
     look.pages = {1};
     look.stride = 1;
@@ -168,6 +177,13 @@ struct ExpertLayer {
       shape.glu_limit = limit;
       layer.sinks = view(sinks, 1, kHeads), layer.o_bias = view(o_bias, 1, kHidden), layer.router_bias = view(router_bias, 1, kAll);
       layer.gate_up_bias = view(gate_up_bias, kAll, 2 * kFfn), layer.down_bias = view(down_bias, kAll, kHidden);
+    }
+    if (shares) {
+      shape.sigmoid_experts = shape.norm_experts = true;
+      shape.expert_scale = 1.5f;
+      shape.dense_ffn = kDense, shape.shared_ffn = kShared;
+      layer.router_choice = view(choice, 1, kAll);
+      layer.shared_gate_up = shared_gate_up.tensor(), layer.shared_down = shared_down.tensor(), layer.shared_gate = shared_gate.tensor();
     }
     aerie::Rows rows;
     rows.n = kRows, rows.slot = slots.data(), rows.attention = look.view(), rows.longest = kRows;
@@ -198,11 +214,13 @@ TEST(CudaExpertLayers, AWholeLayerIsTheReferences) {
     DType type;
     double bound;
     float limit = 0;
+    bool shared = false;
   };
-  for (const auto& [t, bound, limit] : {Case{DType::f32, 3e-6}, {DType::bf16, 3e-5}, {DType::fp8, 1.5e-3}, {DType::int8, 1.5e-3}, {DType::int4, 3e-3},
-                                        {DType::q4_1, 3e-3}, {DType::mxfp4, 1.5e-3}, {DType::f32, 3e-6, 0.7f}, {DType::mxfp4, 1.5e-3, 0.7f}}) {
-    SCOPED_TRACE(testing::Message() << static_cast<int>(t) << ", limit " << limit);
-    ExpertLayer got(t, limit), want(t, limit);
+  for (const auto& [t, bound, limit, shared] : {Case{DType::f32, 3e-6}, {DType::bf16, 3e-5}, {DType::fp8, 1.5e-3}, {DType::int8, 1.5e-3}, {DType::int4, 3e-3},
+                                        {DType::q4_1, 3e-3}, {DType::mxfp4, 1.5e-3}, {DType::f32, 3e-6, 0.7f}, {DType::mxfp4, 1.5e-3, 0.7f},
+                                        {DType::f32, 3e-6, 0, true}, {DType::bf16, 3e-5, 0, true}, {DType::int8, 1.5e-3, 0, true}}) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(t) << ", limit " << limit << (shared ? ", shared" : ""));
+    ExpertLayer got(t, limit, shared), want(t, limit, shared);
     got.run(cuda_device());
     want.run(make_reference_device());
     EXPECT_EQ(got.experts, want.experts);

@@ -10,7 +10,8 @@ std::vector<int32_t> family_ids(int32_t n) { return random_tokens(n, 70, 5); }
 TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   const auto ids = family_ids(24);  // more than any window
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe",
-                           "gpt_oss", "gpt_oss_mxfp4", "qwen2_moe", "glm4_moe", "ernie4_5_moe"}) {
+                           "gpt_oss", "gpt_oss_mxfp4", "granitemoeshared", "qwen2_moe", "glm4_moe", "dots1",
+                           "ernie4_5_moe", "minimax_m2"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
     const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});

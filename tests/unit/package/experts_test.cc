@@ -130,6 +130,58 @@ TEST(PackageOfGptOss, NothingIsMissingAndNothingLeftOver) {
     });
 }
 
+LlamaConfig config_of_sharing() {
+  LlamaConfig c = config_of_experts();
+  Departures& d = c.departures;
+  d.dense_layers = 1, d.dense_ffn = 20, d.shared_ffn = 12;
+  d.shared_gate = d.expert_choice = d.sigmoid_experts = true;
+  d.expert_scale = 2.5f;
+  return c;
+}
+
+TEST(PackageOfSharing, GivesBackFieldsAndTensors) {
+  const LlamaConfig c = config_of_sharing();
+  const auto p = Package::open_memory(package_of_experts(c), "mem.aerie", {});
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  EXPECT_EQ((*p)->target()->departures, c.departures);
+  for (const auto& [name, rows, cols] : {std::tuple{"layers.0.mlp.gate_up", 40, 32}, {"layers.0.mlp.down", 32, 20}, {"layers.1.mlp.router.choice", 1, 5},
+                                         {"layers.1.mlp.shared.gate_up", 24, 32}, {"layers.1.mlp.shared.down", 32, 12}, {"layers.1.mlp.shared.gate", 1, 32},
+                                         {"layers.1.mlp.experts.down", 160, 24}}) {
+    const auto t = (*p)->tensor(name);
+    ASSERT_TRUE(t.ok()) << t.status().message();
+    EXPECT_EQ(t->rows, rows) << name;
+    EXPECT_EQ(t->cols, cols) << name;
+  }
+  EXPECT_FALSE((*p)->has("layers.0.mlp.router"));
+  EXPECT_EQ((*p)->tensor("layers.1.mlp.shared.gate")->dtype, DType::bf16) << "as precise as a router";
+}
+
+TEST(PackageOfSharing, EveryNumberIsJudgedAndEveryTensorNeeded) {
+  const Bytes file = package_of_experts(config_of_sharing());
+  using M = package::Manifest;
+  const auto refused = [&](const std::string& names, const std::function<void(Departures&)>& change) {
+    expect_refused(file, names, [&](M& m) { change(m.target->departures); });
+  };
+  refused("dense_layers: 2 is not in [0, 1]", [](Departures& d) { d.dense_layers = 2; });
+  refused("dense_layers: -1 is not in [0, 1]", [](Departures& d) { d.dense_layers = -1; });
+  refused("dense_ffn: 0 is not in [1, 1048576]", [](Departures& d) { d.dense_ffn = 0; });
+  refused("dense_ffn: 20 is not in [0, 0]", [](Departures& d) { d.dense_layers = 0; });
+  refused("shared_ffn: 1048577 is not in [0, 1048576]", [](Departures& d) { d.shared_ffn = (1 << 20) + 1; });
+  refused("shared_gate: without a shared expert", [](Departures& d) { d.shared_ffn = 0; });
+  refused("shared_ffn: with a norm behind", [](Departures& d) { d.norms = Departures::Norms::both; });
+  refused("expert_scale: nan is not in (0, 1e+06]", [](Departures& d) { d.expert_scale = NAN; });
+  refused("expert_scale: 0 is not in (0, 1e+06]", [](Departures& d) { d.expert_scale = 0; });
+  refused("sigmoid_experts, expert_scale: without expert_choice", [](Departures& d) { d.expert_choice = false, d.expert_scale = 1; });
+  refused("sigmoid_experts, expert_scale: without expert_choice", [](Departures& d) { d.expert_choice = d.sigmoid_experts = false; });
+  refused("without experts", [](Departures& d) { d.experts = d.experts_used = 0, d.norm_experts = false; });
+  refused("glu_limit: without sinks and biases", [](Departures& d) { d.glu_limit = 7; });
+  for (const char* name : {"layers.0.mlp.gate_up", "layers.1.mlp.router.choice", "layers.1.mlp.shared.gate_up", "layers.1.mlp.shared.down",
+                           "layers.1.mlp.shared.gate"})
+    expect_refused(file, std::string(name) + ": the tensor is missing", [&](M& m) {
+      for (auto& t : m.tensors) t.name = t.name == name ? "other" : t.name;
+    });
+}
+
 TEST(PackageOfExperts, TensorsOfAnotherFormAreNotWritten) {
   const LlamaConfig c = config_of_experts();
   const auto refusal = [&](const std::string& name, const std::function<Status(PackageWriter&, const std::vector<float>&)>& add) {

@@ -62,6 +62,23 @@ TEST(SharedExpertImport, EverySettingCounts) {
   changes("qwen2_moe", "norm_topk_prob", true);
 }
 
+// transformers'.
+TEST(SharedExpertImport, WhatAFileDoesNotSay) {
+  FamilyFile minimax("minimax_m2"), ernie("ernie4_5_moe"), granite("granitemoeshared");
+  minimax.config["rope_parameters"]["rope_theta"] = 5000000.0;
+  const std::string said = minimax.hf()->fingerprint();
+  minimax.config["rope_parameters"].erase("rope_theta");
+  EXPECT_EQ(minimax.hf()->fingerprint(), said);
+  ernie.config.erase("eos_token_id");
+  EXPECT_EQ(ernie.hf()->target()->eos_ids, std::vector<int32_t>{2});
+  ernie.config["moe_layer_end_index"] = 7;  // beyond the last
+  EXPECT_EQ(ernie.hf()->target()->departures.dense_layers, 1);
+  granite.config.erase("shared_intermediate_size");
+  EXPECT_NE(granite.try_hf().status().message().find("shared_mlp"), std::string::npos) << "there is none";
+  std::erase_if(granite.tensors, [](const auto& t) { return t.first.find("shared_mlp") != std::string::npos; });
+  EXPECT_EQ(granite.hf()->target()->departures.shared_ffn, 0);
+}
+
 TEST(SharedExpertImport, LayersForMultiTokenPredictionAreLeftOut) {
   FamilyFile f("glm4_moe", "glm4moe");
   const auto before = f.hf();
@@ -82,6 +99,10 @@ TEST(SharedExpertImport, LayersForMultiTokenPredictionAreLeftOut) {
   const auto theirs = f.gguf(g);
   ASSERT_TRUE(theirs.ok()) << theirs.status().message();
   expect_same(*before, **theirs);
+  f.config["num_nextn_predict_layers"] = 2147483647;
+  expect_same(*before, *f.hf());
+  f.config["num_nextn_predict_layers"] = -1;
+  EXPECT_NE(f.try_hf().status().message().find("num_nextn_predict_layers: -1"), std::string::npos);
   f.config["num_nextn_predict_layers"] = 0;
   EXPECT_NE(f.try_hf().status().message().find("model.layers.3."), std::string::npos) << "not what the config says";
 }
@@ -126,6 +147,7 @@ TEST(SharedExpertImport, WhatWouldBeAnotherModelIsNamed) {
 TEST(SharedExpertImport, GgufFilesThatSayOtherwiseAreRefused) {
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.expert_gating_func", 3); }, {"expert_gating_func: 3"});
   refused("dots1", "dots1", [](Gguf& g) { g.forget("dots1.expert_gating_func"); }, {"expert_gating_func: 0"});
+  refused("dots1", "dots1", [](Gguf& g) { g.forget_tensor("blk.1.exp_probs_b.bias"); }, {"tensor blk.1.exp_probs_b.bias: is missing"});
   refused("ernie4_5_moe", "ernie4_5-moe", [](Gguf& g) { g.u32("ernie4_5-moe.expert_gating_func", 2); }, {"expert_gating_func: 2"});
   refused("ernie4_5_moe", "ernie4_5-moe", [](Gguf& g) { g.u32("ernie4_5-moe.interleave_moe_layer_step", 2); }, {"interleave_moe_layer_step: 2"});
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.expert_group_count", 2); }, {"expert_group_count: 2"});
