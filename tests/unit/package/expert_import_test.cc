@@ -167,17 +167,8 @@ TEST(ExpertImport, ProgressEndsWhereItSaidAndCanBeCancelledAnywhere) {
 }
 
 TEST(ExpertImport, WhatIsNotThereOrWouldBeAnotherModelIsNamed) {
-  const auto refused = [](const char* golden, auto change, std::initializer_list<const char*> words, Code code = Code::bad_format) {
-    FamilyFile f(golden);
-    change(f);
-    const auto p = f.try_hf();
-    EXPECT_EQ(p.status().code(), code) << p.status().message();
-    for (const char* w : words) EXPECT_NE(p.status().message().find(w), std::string::npos) << w << " / " << p.status().message();
-    EXPECT_EQ(p.status().message().find('\n'), std::string::npos);
-    EXPECT_FALSE(fs::exists(f.options.output));
-  };
   const auto says = [&](const char* golden, const char* key, const json& value, std::initializer_list<const char*> words, Code code) {
-    refused(golden, [&](FamilyFile& f) { f.config[key] = value; }, words, code);
+    directory_refused(golden, [&](FamilyFile& f) { f.config[key] = value; }, words, code);
   };
   constexpr Code unsupported = Code::unsupported, bad_format = Code::bad_format;
   says("qwen3_moe", "decoder_sparse_step", 2, {"config.json: decoder_sparse_step: 2"}, unsupported);
@@ -198,7 +189,7 @@ TEST(ExpertImport, WhatIsNotThereOrWouldBeAnotherModelIsNamed) {
   says("granitemoe", "num_local_experts", 4, {"block_sparse_moe.router.layer.weight: shape (6, 32)"}, bad_format);
   says("olmoe", "clip_qkv", 8.0, {"clip_qkv"}, unsupported);
   const auto lacks = [&](const char* golden, const char* tensor) {
-    refused(golden, [&](FamilyFile& f) { ASSERT_EQ(f.tensors.erase(tensor), 1u) << tensor; }, {tensor, "missing"});
+    directory_refused(golden, [&](FamilyFile& f) { ASSERT_EQ(f.tensors.erase(tensor), 1u) << tensor; }, {tensor, "missing"});
   };
   lacks("qwen3_moe", "model.layers.1.mlp.experts.6.up_proj.weight");
   lacks("qwen3_moe", "model.layers.0.mlp.experts.0.down_proj.weight");
@@ -206,11 +197,11 @@ TEST(ExpertImport, WhatIsNotThereOrWouldBeAnotherModelIsNamed) {
   lacks("mixtral", "model.layers.0.block_sparse_moe.experts.4.w2.weight");
   lacks("granitemoe", "model.layers.0.block_sparse_moe.input_linear.weight");
   lacks("granitemoe", "model.layers.1.block_sparse_moe.output_linear.weight");
-  refused("mixtral", [](FamilyFile& f) { f.tensors.at("model.layers.0.block_sparse_moe.experts.4.w2.weight").shape = {24, 32}; },
+  directory_refused("mixtral", [](FamilyFile& f) { f.tensors.at("model.layers.0.block_sparse_moe.experts.4.w2.weight").shape = {24, 32}; },
           {"experts.4.w2.weight: shape (24, 32)", "(32, 24)"});
-  refused("granitemoe", [](FamilyFile& f) { f.tensors.at("model.layers.0.block_sparse_moe.input_linear.weight").shape = {6, 32, 48}; },
+  directory_refused("granitemoe", [](FamilyFile& f) { f.tensors.at("model.layers.0.block_sparse_moe.input_linear.weight").shape = {6, 32, 48}; },
           {"input_linear.weight: shape (6, 32, 48)", "(6, 48, 32)"});
-  refused("olmoe", [](FamilyFile& f) { f.tensors["model.layers.0.mlp.shared_expert.up_proj.weight"] = {"F32", {1, 1}, {0}}; },
+  directory_refused("olmoe", [](FamilyFile& f) { f.tensors["model.layers.0.mlp.shared_expert.up_proj.weight"] = {"F32", {1, 1}, {0}}; },
           {"shared_expert", "unexpected"});
 }
 

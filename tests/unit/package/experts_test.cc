@@ -97,7 +97,8 @@ LlamaConfig config_of_gpt_oss() {
 
 TEST(PackageOfGptOss, GivesBackFieldsAndTensors) {
   const LlamaConfig c = config_of_gpt_oss();
-  const auto p = Package::open_memory(package_of_experts(c, DType::mxfp4), "mem.aerie", {});
+  const Bytes file = package_of_experts(c, DType::mxfp4);
+  const auto p = Package::open_memory(file, "mem.aerie", {});
   ASSERT_TRUE(p.ok()) << p.status().message();
   EXPECT_EQ((*p)->target()->departures, c.departures);
   for (const auto& [name, rows, cols] : {std::tuple{"layers.1.attn.sinks", 1, 2}, {"layers.0.attn.o.bias", 1, 32}, {"layers.0.mlp.router.bias", 1, 5},
@@ -141,7 +142,8 @@ LlamaConfig config_of_sharing() {
 
 TEST(PackageOfSharing, GivesBackFieldsAndTensors) {
   const LlamaConfig c = config_of_sharing();
-  const auto p = Package::open_memory(package_of_experts(c), "mem.aerie", {});
+  const Bytes file = package_of_experts(c);
+  const auto p = Package::open_memory(file, "mem.aerie", {});
   ASSERT_TRUE(p.ok()) << p.status().message();
   EXPECT_EQ((*p)->target()->departures, c.departures);
   for (const auto& [name, rows, cols] : {std::tuple{"layers.0.mlp.gate_up", 40, 32}, {"layers.0.mlp.down", 32, 20}, {"layers.1.mlp.router.choice", 1, 5},

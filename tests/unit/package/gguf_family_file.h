@@ -294,6 +294,18 @@ inline void expect_theirs(FamilyFile& f, const Gguf& g) {
 }
 inline void expect_theirs(FamilyFile& f) { expect_theirs(f, f.file()); }
 
+// A golden model's directory with a change is refused, in these words.
+template <class Change>
+void directory_refused(const char* golden, const Change& change, std::initializer_list<const char*> words, Code code = Code::bad_format) {
+  FamilyFile f(golden);
+  change(f);
+  const auto p = f.try_hf();
+  EXPECT_EQ(p.status().code(), code) << p.status().message();
+  for (const char* w : words) EXPECT_NE(p.status().message().find(w), std::string::npos) << w << " / " << p.status().message();
+  EXPECT_EQ(p.status().message().find('\n'), std::string::npos);
+  EXPECT_FALSE(fs::exists(f.options.output));
+}
+
 // A golden model's file with a change is refused, in these words.
 template <class Change>
 void refused(const char* golden, const char* arch, const Change& change, std::initializer_list<const char*> words, Code code = Code::unsupported) {

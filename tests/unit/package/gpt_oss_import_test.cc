@@ -195,20 +195,9 @@ TEST(GptOss, ProgressEndsWhereItSaid) {
   }
 }
 
-void gpt_oss_refused(const char* golden, const std::function<void(FamilyFile&)>& change, std::initializer_list<const char*> words,
-                     Code code = Code::bad_format) {
-  FamilyFile f(golden);
-  change(f);
-  const auto p = f.try_hf();
-  EXPECT_EQ(p.status().code(), code) << p.status().message();
-  for (const char* w : words) EXPECT_NE(p.status().message().find(w), std::string::npos) << w << " / " << p.status().message();
-  EXPECT_EQ(p.status().message().find('\n'), std::string::npos);
-  EXPECT_FALSE(fs::exists(f.options.output));
-}
-
 TEST(GptOss, WhatWouldBeAnotherModelIsRefused) {
   const auto says = [](const char* key, const json& value, std::initializer_list<const char*> words, Code code) {
-    gpt_oss_refused("gpt_oss", [&](FamilyFile& f) { f.config[key] = value; }, words, code);
+    directory_refused("gpt_oss", [&](FamilyFile& f) { f.config[key] = value; }, words, code);
   };
   says("quantization_config", {{"quant_method", "gptq"}}, {"config.json: quantization_config: quant_method: \"gptq\""}, Code::unsupported);
   says("quantization_config", json::object(), {"quantization_config: quant_method: is missing"}, Code::unsupported);
@@ -219,10 +208,10 @@ TEST(GptOss, WhatWouldBeAnotherModelIsRefused) {
   says("experts_per_token", 2, {"experts_per_token: 2", "num_experts_per_tok is 3"}, Code::unsupported);
   says("num_experts_per_tok", 7, {"num_experts_per_tok: 7 is not in [1, 6]"}, Code::bad_format);
   says("hidden_act", "gelu", {"hidden_act"}, Code::unsupported);
-  gpt_oss_refused("gpt_oss", [](FamilyFile& f) { f.config["rope_parameters"]["beta_fast"] = 0.01; }, {"rope_scaling.high_freq_factor"});
+  directory_refused("gpt_oss", [](FamilyFile& f) { f.config["rope_parameters"]["beta_fast"] = 0.01; }, {"rope_scaling.high_freq_factor"});
   says("layer_types", {"sliding_attention", "chunked_attention"}, {"chunked_attention"}, Code::unsupported);
   says("intermediate_size", 16, {"tensor model.layers.0.mlp.experts.gate_up_proj_bias: shape (6, 48)", "(6, 32)"}, Code::bad_format);
-  gpt_oss_refused("qwen3_moe", [](FamilyFile& f) { f.config["quantization_config"] = {{"quant_method", "mxfp4"}}; }, {"quantization_config"},
+  directory_refused("qwen3_moe", [](FamilyFile& f) { f.config["quantization_config"] = {{"quant_method", "mxfp4"}}; }, {"quantization_config"},
                   Code::unsupported);
 }
 
@@ -231,9 +220,9 @@ TEST(GptOss, DamageIsNamed) {
                              "model.layers.0.mlp.experts.down_proj_bias", "model.layers.1.self_attn.o_proj.bias",
                              "model.layers.1.mlp.experts.gate_up_proj_scales", "model.layers.1.mlp.experts.gate_up_proj_blocks",
                              "model.layers.0.mlp.experts.down_proj_scales"})
-    gpt_oss_refused("gpt_oss_mxfp4", [&](FamilyFile& f) { ASSERT_EQ(f.tensors.erase(tensor), 1u); }, {tensor, "missing"});
+    directory_refused("gpt_oss_mxfp4", [&](FamilyFile& f) { ASSERT_EQ(f.tensors.erase(tensor), 1u); }, {tensor, "missing"});
   const auto damaged = [](const char* tensor, auto change, std::initializer_list<const char*> words, Code code = Code::bad_format) {
-    gpt_oss_refused("gpt_oss_mxfp4", [&](FamilyFile& f) { change(f.tensors.at(kExperts + std::string(tensor))); }, words, code);
+    directory_refused("gpt_oss_mxfp4", [&](FamilyFile& f) { change(f.tensors.at(kExperts + std::string(tensor))); }, words, code);
   };
   const auto cut = [](Source& s) { s.shape[0] -= 1, s.values.resize(s.values.size() / 5 * 4); };
   damaged("down_proj_blocks", cut, {"experts.down_proj_blocks: shape (4, 64, 1, 16)", "(5, 64, 1, 16)"});
@@ -242,11 +231,11 @@ TEST(GptOss, DamageIsNamed) {
   damaged("gate_up_proj_scales", [](Source& s) { s.values[77] = 255; }, {"model.layers.1.mlp.experts.gate_up_proj_scales", "255"});
   damaged("down_proj_scales", [](Source& s) { s.values[9] = 254; }, {"down_proj_blocks", "finite"});
   damaged("down_proj_blocks", [](Source& s) { s.dtype = "BF16"; }, {"down_proj_blocks", "BF16", "U8"}, Code::unsupported);
-  gpt_oss_refused("gpt_oss_mxfp4", [](FamilyFile& f) { f.tensors[kExperts + std::string("down_proj")] = f.tensors.at("lm_head.weight"); },
+  directory_refused("gpt_oss_mxfp4", [](FamilyFile& f) { f.tensors[kExperts + std::string("down_proj")] = f.tensors.at("lm_head.weight"); },
                   {"mlp.experts.down_proj: unexpected"});
-  gpt_oss_refused("gpt_oss", [](FamilyFile& f) { f.tensors.at(kExperts + std::string("gate_up_proj")).shape = {6, 48, 32}; },
+  directory_refused("gpt_oss", [](FamilyFile& f) { f.tensors.at(kExperts + std::string("gate_up_proj")).shape = {6, 48, 32}; },
                   {"gate_up_proj: shape (6, 48, 32)", "(6, 32, 48)"});
-  gpt_oss_refused("gpt_oss", [](FamilyFile& f) { f.tensors[kExperts + std::string("down_proj_scales")] = {"U8", {6, 32, 1}, std::vector<float>(192)}; },
+  directory_refused("gpt_oss", [](FamilyFile& f) { f.tensors[kExperts + std::string("down_proj_scales")] = {"U8", {6, 32, 1}, std::vector<float>(192)}; },
                   {"down_proj_blocks", "rows of 24"});
   // A file that ends in the middle of its blocks.
   FamilyFile f("gpt_oss_mxfp4");
