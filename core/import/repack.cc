@@ -42,7 +42,7 @@ Status import_package(const ConvertOptions& o, Sink& sink) {
       if (o.candidate_rank > 0 && (info.name == "embed" || info.name == "lm_head"))
         sink.remember_head(info.name, unpacked(t));
     } else {
-      quantised |= kernels::has_scales(t.dtype);
+      quantised |= kernels::has_scales(t.dtype) && t.dtype != kernels::DType::mxfp4;  // which becomes only what holds it
       const SourceMatrix m = unpacked(t);
       sink.remember_head(info.name, m);
       AERIE_TRY(sink.pack(info.name, m.values, m.rows, m.cols, dtype));

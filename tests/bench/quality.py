@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE / "vs_llama_cpp")]
 import gguf_package  # noqa: E402
 from vs_llama_cpp import Driver  # noqa: E402
 
-OURS = {d: ["--dtype", d] for d in ("f32", "bf16", "fp8", "int8", "int4", "q4_1")}  # the first is the base
+OURS = {d: ["--dtype", d] for d in ("f32", "bf16", "fp8", "int8", "int4", "q4_1", "mxfp4")}  # the first is the base
 for d in ("int4", "q4_1"):
     OURS[f"{d}, head int8"] = ["--dtype", d, "--head-dtype", "int8"]
 THEIRS = ["F16", "Q8_0", "Q4_0"]

@@ -1,5 +1,6 @@
 // --dtype stored: every matrix in the dtype nearest to what its source has it in.
 #include "core/import/gguf_blocks.h"
+#include "core/import/source.h"
 #include "unit/package/conversion_fixture.h"
 #include "unit/package/gguf_fixtures.h"
 
@@ -190,6 +191,8 @@ TEST(StoredDType, OfMxfp4IsKeptOrHeldExactly) {
   ConvertOptions o;
   o.source = folder / "mx.aerie";
   o.output = folder / "out.aerie";
+  std::vector<std::string> notes;
+  o.warnings = &notes;
   const auto converted_to = [&](WeightDType dtype) {
     o.dtype = dtype;
     const Status s = convert(o);
@@ -206,6 +209,7 @@ TEST(StoredDType, OfMxfp4IsKeptOrHeldExactly) {
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t c = 0; c < a.cols; ++c) ASSERT_EQ(kernels::panel16_at(a, r, c), kernels::panel16_at(b, r, c)) << r << " " << c;
   }
+  EXPECT_TRUE(notes.empty()) << notes[0];  // nothing was lost
 }
 
 TEST(StoredDType, OfWhatBecomesOneMatrixIsTheFinest) {
