@@ -63,14 +63,19 @@ Status LayerImport::expert_biases(const std::string& from, const std::string& to
   AERIE_TRY(vector(to + "mlp.router.bias", from + e.router + ".bias", n));
   AERIE_TRY(step());
   std::vector<float> all;
-  const bool joined = *e.gate_up_biases;
-  for (const int64_t side : {0, 1}) {
-    if (joined && side == 1) continue;
-    AERIE_ASSIGN(const auto part, taker_.take(from + (joined ? e.gate_up_biases : side ? e.up_biases : e.gate_biases), {n, joined ? 2 * f : f}));
-    all.resize(static_cast<size_t>(2 * n * f));
+  // Each expert's `rows` of `name`, row r to that of `place(r)` among its 2 f.
+  const auto put = [&](const char* name, int64_t rows, const auto& place) -> Status {
+    AERIE_ASSIGN(const auto part, taker_.take(from + name, {n, rows}));
+    all.resize(static_cast<size_t>(2 * n * f));  // the file holds it: not before
     for (int64_t i = 0; i < n; ++i)
-      for (int64_t r = 0; r < (joined ? 2 * f : f); ++r)
-        all[static_cast<size_t>(2 * i * f + (joined ? row_apart(r, f) : side * f + r))] = part[static_cast<size_t>(i * (joined ? 2 * f : f) + r)];
+      for (int64_t r = 0; r < rows; ++r) all[static_cast<size_t>(2 * i * f + place(r))] = part[static_cast<size_t>(i * rows + r)];
+    return {};
+  };
+  if (*e.gate_up_biases) {
+    AERIE_TRY(put(e.gate_up_biases, 2 * f, [f](int64_t r) { return row_apart(r, f); }));
+  } else {
+    AERIE_TRY(put(e.gate_biases, f, [](int64_t r) { return r; }));
+    AERIE_TRY(put(e.up_biases, f, [f](int64_t r) { return f + r; }));
   }
   AERIE_TRY(sink_.vector(to + "mlp.experts.gate_up.bias", all, n));
   AERIE_TRY(step());

@@ -16,6 +16,15 @@ Status plain_gguf_rope(const GgufSource& g, SourceModel* m, SourceRope* rope) {
   return {};
 }
 
+Status partial_gguf_rope(const GgufSource& g, SourceModel* m) {
+  SourceRope rope;
+  AERIE_TRY(read_gguf_rope(g, *m, &rope));
+  use_rope(rope, m);
+  m->rotated = rope.rotated(m->config.head_dim);
+  if (!rope.plain()) list_ropes({&rope}, {}, m);
+  return {};
+}
+
 Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m) {
   const std::string key = g.arch + "attention.sliding_window_pattern";
   const int32_t layers = m.config.layers;

@@ -49,6 +49,8 @@ Result<const GgufFamily*> gguf_family_of(const GgufFile& file);
 
 // gguf_family.cc. Rotary positions that theta and a scaling say all of; of `m`, too.
 Status plain_gguf_rope(const GgufSource& g, SourceModel* m, SourceRope* rope);
+// Rotary positions of the first elements of a head, perhaps; of `m`, too.
+Status partial_gguf_rope(const GgufSource& g, SourceModel* m);
 // Which layers have a window: a list, or every layer but the last of so many.
 Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m);
 // gguf_gpt_oss.cc
@@ -61,8 +63,6 @@ Status read_gguf_rope(const GgufSource& s, const SourceModel& m, SourceRope* rop
 Status read_more_of_gguf_experts(const GgufSource& s, const GgufFamily& family, SourceModel* m);
 Status gguf_glm4moe(const GgufSource& g, SourceModel* m);
 Status gguf_minimax_m2(const GgufSource& g, SourceModel* m);
-// Rotary positions of the first elements of a head, perhaps; of `m`, too.
-Status partial_gguf_rope(const GgufSource& g, SourceModel* m);
 
 // gguf_experts.cc. A mixture of experts, if there is one.
 Status read_gguf_experts(const GgufSource& s, const GgufFamily& family, SourceModel* m);

@@ -48,15 +48,6 @@ Status read_more_of_gguf_experts(const GgufSource& g, const GgufFamily& family, 
   return {};
 }
 
-Status partial_gguf_rope(const GgufSource& g, SourceModel* m) {
-  SourceRope rope;
-  AERIE_TRY(read_gguf_rope(g, *m, &rope));
-  use_rope(rope, m);
-  m->rotated = rope.rotated(m->config.head_dim);
-  if (!rope.plain()) list_ropes({&rope}, {}, m);
-  return {};
-}
-
 Status gguf_glm4moe(const GgufSource& g, SourceModel* m) {
   m->names = &kGgufMlpNormBehindAttention;
   m->config.qk_norm = g.take.has("blk.0.attn_q_norm.weight");

@@ -58,10 +58,15 @@ Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
   if (!file.has("tokenizer.ggml.tokens")) return {};
   AERIE_ASSIGN(const std::vector<std::string_view> tokens, file.texts("tokenizer.ggml.tokens"));
   const auto has = [&](std::string_view token) { return std::find(tokens.begin(), tokens.end(), token) != tokens.end(); };
-  const bool harmony = has("<|return|>") && has("<|call|>");  // gpt-oss's, whose <|end|> is that of one message of several
+  // gpt-oss's, whose <|end|> is that of one message of several.
+  const bool harmony = has("<|return|>") && has("<|call|>");
+  const auto ends = [&](std::string_view token) {
+    if (token == "<|return|>" || token == "<|call|>") return harmony;
+    return token != "<|end|>" || !harmony;
+  };
   for (const std::string_view end : {"<|return|>", "<|call|>", "<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>",
                                      "<|end_of_text|>", "<EOT>", "<end_of_turn>"}) {
-    if (end == (harmony ? "<|end|>" : "<|return|>") || (end == "<|call|>" && !harmony)) continue;
+    if (!ends(end)) continue;
     if (const auto at = std::find(tokens.begin(), tokens.end(), end); at != tokens.end()) add(static_cast<int32_t>(at - tokens.begin()));
   }
   return {};

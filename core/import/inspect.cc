@@ -33,8 +33,8 @@ Description describe(const Departures& from) {
   d.add("norms", norms[static_cast<int>(from.norms)]).add("activation", from.gelu ? "gelu_tanh" : "silu");
   d.add("whole_qk_norm", from.whole_qk_norm).add("embed_scale", shortest(from.embed_scale));
   d.add("residual_scale", shortest(from.residual_scale)).add("attention_scale", shortest(from.attention_scale));
-  if (from.experts > 0) d.add("experts", from.experts).add("experts_used", from.experts_used).add("norm_experts", from.norm_experts);
   if (from.experts > 0) {
+    d.add("experts", from.experts).add("experts_used", from.experts_used).add("norm_experts", from.norm_experts);
     d.add("dense_layers", from.dense_layers).add("dense_ffn", from.dense_ffn).add("shared_ffn", from.shared_ffn).add("shared_gate", from.shared_gate);
     d.add("expert_choice", from.expert_choice).add("sigmoid_experts", from.sigmoid_experts).add("expert_scale", shortest(from.expert_scale));
   }
