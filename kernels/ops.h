@@ -77,10 +77,10 @@ constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
 // load_fast_linear). Only rows of prompts may ask for it.
 struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; bool fast = false; };
-enum class Activation : uint8_t { silu, gelu_tanh, relu };
+enum class Activation : uint8_t { silu, gelu_tanh, relu, sigmoid };
 // out[r][i] = act(x[r][i]). out may be x.
 struct Activate { Tensor x; Activation kind; Tensor out; };
-// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up. With a limit (gpt-oss; above 0), whatever the kind: g = gate or the limit if
+// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up; it may be the gate. With a limit (gpt-oss; above 0), whatever the kind: g = gate or the limit if
 // that is less, u = up brought into [-limit, limit], out = g / (1 + exp(-1.702 g)) * (u + 1).
 struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; float limit = 0; };
 constexpr float kLimitedGateSlope = 1.702f;
@@ -118,6 +118,91 @@ struct ExpertLinear {
 };
 // out[r] = sum of weights[r][i] * x[r k + i], i ascending, each product and sum rounded by itself. k = weights.cols.
 struct CombineExperts { Tensor x; Tensor weights; Tensor out; };
+
+// ---- recurrent layers -------------------------------------------------------------------------
+// Gated DeltaNet (arXiv:2412.06464) as Qwen3.5 has it: in place of keys and values a layer keeps a state, a matrix for each head, and
+// the last few rows that its convolution looks back at. Each row makes a new state of the one before it, always by itself and in the same
+// order of sums: so a state does not depend on how the text before it was cut into passes, nor on the tree around a row.
+
+struct DeltaShape {
+  int32_t key_heads = 0, heads = 0;  // heads of values; head h reads key head h / (heads / key_heads)
+  int32_t key_dim = 0, value_dim = 0;  // multiples of kPanel, at most kMaxDeltaDim
+  int32_t taps = 0;                    // of the convolution, 2 .. kMaxTaps
+
+  constexpr int64_t keys() const { return int64_t{key_heads} * key_dim; }
+  constexpr int64_t values() const { return int64_t{heads} * value_dim; }
+  constexpr int64_t channels() const { return 2 * keys() + values(); }  // [q | k | v]
+  // Of one layer: [head][value_dim / 16][key_dim][16], and behind them the rows (taps - 1, channels) that came last, oldest first.
+  constexpr int64_t head_floats() const { return int64_t{key_dim} * value_dim; }
+  constexpr int64_t floats() const { return heads * head_floats() + (taps - 1) * channels(); }
+};
+constexpr int kMaxDeltaDim = 512, kMaxTaps = 8;
+
+// States of texts, each of all layers. Memory comes as it is needed: chunk c has 4 << c of them.
+struct StateCache {
+  static constexpr int kChunks = 12;
+  float* chunk[kChunks] = {};
+  int64_t floats = 0;  // of a state
+
+  static constexpr int32_t chunk_of(int32_t state) {
+    int32_t c = 0;
+    for (int32_t n = state / 4 + 1; n > 1; n /= 2) ++c;
+    return c;
+  }
+  constexpr float* at(int32_t state) const {
+    const int32_t c = chunk_of(state);
+    return chunk[c] + (int64_t{state} - (4 * (int32_t{1} << c) - 4)) * floats;
+  }
+};
+
+// One row's turn. States on the way are in working memory, so that rows with the same row before them each have it.
+struct DeltaStep {
+  int32_t row;
+  int32_t from;  // buffer; -1: the sequence's state in the cache
+  int32_t to;    // may be `from`
+};
+struct DeltaSeq {
+  int32_t from = -1;  // its state before the pass; -1: it begins, with zeros
+  int32_t to = -1;    // where that after row `last` goes, another one than `from`; -1: none is kept
+  int32_t last = -1;
+  int32_t first_step = 0, steps = 0;
+};
+// All in device memory. Steps of a sequence come in an order in which each finds what it goes on from.
+struct DeltaRows {
+  const DeltaSeq* seqs = nullptr;
+  const DeltaStep* steps = nullptr;
+  const int32_t* seq = nullptr;     // i32[R]: of each row
+  const int32_t* parent = nullptr;  // i32[R]: the row before it, in the pass; -1: it is the first of its sequence here
+  int32_t n_seqs = 0;
+  int32_t n_steps = 0;              // of all
+  int32_t buffers = 0;
+};
+
+// out[r][c] = sum over t of weight[t][c] * x[r taken taps - 1 - t rows back][c], t ascending: rows before the pass are the state's, or zero.
+struct ShortConv {
+  Tensor x;       // (R, channels)
+  Tensor weight;  // (taps, channels) f32
+  StateCache cache;
+  int64_t at;     // of the layer, in a state: floats
+  DeltaShape shape;
+  DeltaRows rows;
+  Tensor out;     // (R, channels)
+};
+// out (R, 2 heads) = [exp(decay[0] * softplus(a + decay[1])) | sigmoid(b)] of gates (R, 2 heads) = [b | a]; decay (2, heads) f32. exp and log
+// are those of scalar_math.h.
+struct DeltaGates { Tensor gates; Tensor decay; Tensor out; };
+// For each step and head, with S what it goes on from, q, k, v of `qkv`, g and beta of `gates`: S' = g S + k (beta (v - g S^T k))^T; out = S'^T q. Sums over
+// key_dim go in four turns, ((0 + 1) + (2 + 3)). `to` of a sequence gets S' and the rows of x that came last.
+struct DeltaRule {
+  Tensor x;      // (R, channels): ShortConv's
+  Tensor qkv;    // (R, channels), q and k as they are to be multiplied
+  Tensor gates;  // (R, 2 heads): DeltaGates' out
+  StateCache cache;
+  int64_t at;
+  DeltaShape shape;
+  DeltaRows rows;
+  Tensor out;    // (R, heads * value_dim), or absent: only the states are wanted
+};
 
 // ---- attention ------------------------------------------------------------------------------
 
@@ -322,7 +407,7 @@ struct Walk {
 };
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add, Route, ExpertLinear, CombineExperts,
-                        RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
+                        ShortConv, DeltaGates, DeltaRule, RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
                         LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp, RunIf>;
 
 }  // namespace aerie::kernels

@@ -135,6 +135,9 @@ int32_t model_open(const aerie_drafter_host* host, const aerie_package* package,
   options.kv_positions = d.kv_positions();
   options.kv_dtype = d.target->pool()->cache().dtype;
   options.keep_prefixes = false;  // its pages are kept beside the target's
+  // Its texts go back all the time, which recurrent layers do not.
+  if (d.package->target() && d.package->target()->departures.recurrent())
+    return report(error(Code::unsupported, d.package->path() + ": a model with recurrent layers (delta_layers) does not draft"), err);
   auto model = Model::open(d.target->device(), d.package, options);
   if (!model.ok()) return report(model.status(), err);
   d.submodel = *model;

@@ -34,7 +34,7 @@ Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceMod
   int32_t more = 0;
   AERIE_TRY(g.file.integer(key, &more, 0));
   if (more == 0) return {};
-  if (!family.more) return g.unsupported(key + ": " + std::to_string(more));
+  if (!family.nextn) return g.unsupported(key + ": " + std::to_string(more));
   if (more < 0 || more >= m->config.layers) return g.bad(key + ": " + std::to_string(more));
   m->config.layers -= more;
   m->config.tap_layers = default_taps(m->config.layers);
@@ -45,7 +45,8 @@ Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceMod
 Status read_sizes(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
   AERIE_TRY(file.integer(arch + "embedding_length", &c->hidden));
   AERIE_TRY(file.integer(arch + "block_count", &c->layers));
-  AERIE_TRY(file.integer(arch + "feed_forward_length", &c->ffn));
+  const std::string ffn = arch + "feed_forward_length";  // where there are experts alone, theirs is said elsewhere
+  AERIE_TRY(file.has(arch + "expert_count") ? file.integer(ffn, &c->ffn, 1) : file.integer(ffn, &c->ffn));
   AERIE_TRY(file.integer(arch + "attention.head_count", &c->heads));
   AERIE_TRY(file.integer(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
   AERIE_TRY(file.integer(arch + "context_length", &c->max_context));

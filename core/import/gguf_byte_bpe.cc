@@ -21,6 +21,8 @@ constexpr const char* kGpt2 = R"({"type":"ByteLevel","add_prefix_space":false,"u
 constexpr const char* kDigits = R"({"type":"Digits","individual_digits":true},)";
 constexpr const char* kLlama3 = SPLIT(WORDS R"(\\p{N}{1,3})" REST);
 constexpr const char* kQwen2 = SPLIT(WORDS R"(\\p{N})" REST);
+constexpr const char* kQwen35 = SPLIT(
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|)" HEAD R"([\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+)");
 constexpr const char* kGpt4o = SPLIT(
     HEAD R"([\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+)" TAIL
     "|" HEAD R"([\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*)" TAIL
@@ -47,6 +49,7 @@ constexpr Known kKnown[] = {
     {"llama3", "null", {kLlama3, kBytes}, true, true},
     {"llama-v3", "null", {kLlama3, kBytes}, true, true},
     {"qwen2", kNfc, {kQwen2, kBytes}, false, false},
+    {"qwen35", kNfc, {kQwen35, kBytes}, false, false},
     {"deepseek-r1-qwen", kNfc, {kQwen2, kBytes}, false, false},
     {"smollm", "null", {kDigits, kGpt2}, false, false},
     {"starcoder", "null", {kDigits, kGpt2}, false, false},

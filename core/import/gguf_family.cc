@@ -176,6 +176,9 @@ const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"dots1", false, qwen3, Experts::as_said, &kScored},
                                     {"ernie4_5-moe", true, llama, Experts::normed, &kSharing},
                                     {"minimax-m2", false, gguf_minimax_m2, Experts::normed, &kScored},
+                                    {"qwen35", false, gguf_qwen35, Experts::none, nullptr, true},
+                                    {"qwen35moe", false, gguf_qwen35, Experts::normed, &kQwen2Mixture},
+                                    {"qwen3next", false, gguf_qwen3next, Experts::normed, &kQwen2Mixture},
                                     {"gemma3", false, gemma3}};
 
 }  // namespace

@@ -33,6 +33,7 @@ struct GgufFamily {
   // Whether it may have a mixture of them, and whether llama.cpp makes what they count add up to 1 there.
   enum class Experts : uint8_t { none, normed, as_they_are, as_said } experts = Experts::none;
   const GgufMixture* more = nullptr;
+  bool nextn = more != nullptr;  // it may have layers for multi-token prediction
 };
 
 // The norm before the MLP has a name in some of them that is another norm's elsewhere.
@@ -53,6 +54,9 @@ Status plain_gguf_rope(const GgufSource& g, SourceModel* m, SourceRope* rope);
 Status partial_gguf_rope(const GgufSource& g, SourceModel* m);
 // Which layers have a window: a list, or every layer but the last of so many.
 Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallback, const SourceModel& m);
+// gguf_delta.cc
+Status gguf_qwen35(const GgufSource& g, SourceModel* m);
+Status gguf_qwen3next(const GgufSource& g, SourceModel* m);
 // gguf_gpt_oss.cc
 Status gguf_gpt_oss(const GgufSource& g, SourceModel* m);
 

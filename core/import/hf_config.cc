@@ -14,7 +14,7 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
   static const struct {
     const char *key, *of;
     double neutral;
-  } factors[] = {{"partial_rotary_factor", "phi3 glm4_moe minimax_m2", 1}, {"embedding_multiplier", "granite", 1}, {"residual_multiplier", "granite", 1},
+  } factors[] = {{"partial_rotary_factor", "phi3 glm4_moe minimax_m2 qwen3_5 qwen3_next", 1}, {"embedding_multiplier", "granite", 1}, {"residual_multiplier", "granite", 1},
                  {"logits_scaling", "granite", 1},     {"logit_scale", "", 1},                 {"scale_emb", "", 1}};
   // Of families that begin so.
   const auto of = [&](std::string_view families) {
@@ -37,7 +37,8 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
 
 Status read_sizes(const ConfigReader& j, const FamilyDefaults& defaults, LlamaConfig* c) {
   AERIE_TRY(j.integer("hidden_size", &c->hidden));
-  AERIE_TRY(j.integer("intermediate_size", &c->ffn));
+  if (defaults.no_ffn) AERIE_TRY(j.integer("intermediate_size", &c->ffn, 1));
+  else AERIE_TRY(j.integer("intermediate_size", &c->ffn));
   if (defaults.heads) AERIE_TRY(j.integer("num_attention_heads", &c->heads, defaults.heads));
   else AERIE_TRY(j.integer("num_attention_heads", &c->heads));
   AERIE_TRY(j.integer("num_key_value_heads", &c->kv_heads, defaults.kv_heads ? defaults.kv_heads : c->heads));

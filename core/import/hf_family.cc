@@ -249,6 +249,11 @@ const Family kFamilies[] = {
     {"ernie4_5_moe", {.kv_heads = 4, .context = 131072, .eps = 1e-5f, .bos = 1, .eos = 2}, read_ernie4_5_moe},
     {"minimax_m2", {.kv_heads = 8, .head_dim = 128, .context = 196608, .bos = 200034, .eos = 200020}, read_minimax_m2},
     {"gpt_oss", {64, 8, 64, 201088, 131072, 1e-5f}, read_gpt_oss},
+    {"qwen3_5", {.kv_heads = 4, .head_dim = 256, .context = 32768}, read_qwen3_5},
+    {"qwen3_5_text", {.kv_heads = 4, .head_dim = 256, .context = 32768}, read_qwen3_5},
+    {"qwen3_5_moe", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
+    {"qwen3_5_moe_text", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
+    {"qwen3_next", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_next},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
 };

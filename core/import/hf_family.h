@@ -12,6 +12,7 @@ struct FamilyDefaults {
   int32_t heads = 0, kv_heads = 0, head_dim = 0, vocab = 0, context = 2048;
   float eps = 1e-6f;
   int32_t bos = -1, eos = -1;
+  bool no_ffn = false;  // intermediate_size is not said: all layers have experts
 };
 
 struct Family {
@@ -47,10 +48,18 @@ Status refuse_dense_layers(const ConfigReader& j);
 Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
 // hf_shared_experts.cc: and with an expert that every row takes, or other scores.
 Status read_qwen2_moe(const ConfigReader& j, SourceModel* m);
+// Experts of Qwen's, with one for every row and a gate of it; numbers where a file says nothing.
+Status read_qwen2_experts(const ConfigReader& j, int32_t count, int32_t used, int32_t ffn, int32_t shared, bool normed, SourceModel* m);
+const ExpertNames& qwen2_expert_names();
 Status read_glm4_moe(const ConfigReader& j, SourceModel* m);
 Status read_dots1(const ConfigReader& j, SourceModel* m);
 Status read_ernie4_5_moe(const ConfigReader& j, SourceModel* m);
 Status read_minimax_m2(const ConfigReader& j, SourceModel* m);
+
+// hf_delta.cc: families with recurrent layers.
+Status read_qwen3_5(const ConfigReader& j, SourceModel* m);
+Status read_qwen3_5_moe(const ConfigReader& j, SourceModel* m);
+Status read_qwen3_next(const ConfigReader& j, SourceModel* m);
 
 // Code::unsupported, by name, for those that are not read.
 Result<const Family*> family_of(const ConfigReader& j);

@@ -39,7 +39,11 @@ Description describe(const Departures& from) {
     d.add("expert_choice", from.expert_choice).add("sigmoid_experts", from.sigmoid_experts).add("expert_scale", shortest(from.expert_scale));
   }
   d.add("o_bias", from.o_bias).add("sinks", from.sinks).add("expert_bias", from.expert_bias).add("glu_limit", shortest(from.glu_limit));
-  d.add("windows", from.windows).add("layer_rope", from.layer_rope);
+  d.add("windows", from.windows).add("layer_rope", from.layer_rope).add("output_gate", from.output_gate);
+  if (from.recurrent()) {
+    d.add("delta_layers", from.delta_layers).add("delta_key_heads", from.delta_key_heads).add("delta_heads", from.delta_heads);
+    d.add("delta_key_dim", from.delta_key_dim).add("delta_value_dim", from.delta_value_dim).add("delta_taps", from.delta_taps);
+  }
   return d;
 }
 

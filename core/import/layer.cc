@@ -1,6 +1,8 @@
 #include "core/import/layer.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 namespace aerie {
 
@@ -56,10 +58,29 @@ Status LayerImport::output_bias(const std::string& from, const std::string& to, 
   return error(Code::unsupported, options_.source + ": tensor " + from + ": an output bias that is not zero");
 }
 
-Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
-  const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, f = c.ffn, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+// q and its gate lie together, head by head.
+Status LayerImport::gated_queries(const std::string& from, const std::string& to, const LlamaConfig& c) {
   const DecoderNames& n = names_;
-  if (taker_.has(from + n.qkv + ".weight")) {
+  const int64_t q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim, size = c.head_dim * int64_t{c.hidden};
+  AERIE_ASSIGN(const SourceMatrix both, stack(from, {{n.q, 2 * q}}, c.hidden));
+  SourceMatrix qkv = no_rows(c.hidden), gate = no_rows(c.hidden);
+  for (int64_t h = 0; h < c.heads; ++h) {
+    const auto at = both.values.begin() + 2 * h * size;
+    append(&qkv, {c.head_dim, c.hidden, {at, at + size}, both.stored});
+    append(&gate, {c.head_dim, c.hidden, {at + size, at + 2 * size}, both.stored});
+  }
+  AERIE_ASSIGN(const SourceMatrix keys, stack(from, {{n.k, kv}, {n.v, kv}}, c.hidden));
+  append(&qkv, keys);
+  AERIE_TRY(sink_.weight(to + "attn.qkv", qkv));
+  return sink_.weight(to + "attn.gate", gate);
+}
+
+Status LayerImport::attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
+  const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+  const DecoderNames& n = names_;
+  if (c.departures.output_gate) {
+    AERIE_TRY(gated_queries(from, to, c));
+  } else if (taker_.has(from + n.qkv + ".weight")) {
     AERIE_TRY(weight(to + "attn.qkv", from + n.qkv + ".weight", q + 2 * kv, in));
   } else {
     AERIE_ASSIGN(const SourceMatrix qkv, stack(from, {{n.q, q}, {n.k, kv}, {n.v, kv}}, in));
@@ -76,7 +97,13 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   }
   if (c.departures.sinks) AERIE_TRY(vector(to + "attn.sinks", from + n.sinks, c.heads));
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
-  AERIE_TRY(output_bias(from + n.o + ".bias", to, c));
+  return output_bias(from + n.o + ".bias", to, c);
+}
+
+Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool recurrent) {
+  const int64_t h = c.hidden, f = c.ffn;
+  const DecoderNames& n = names_;
+  AERIE_TRY(recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols));
   using Norms = Departures::Norms;
   if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   if (c.departures.norms != Norms::before) {
@@ -93,6 +120,13 @@ Status LayerImport::layer(const std::string& from, const std::string& to, const 
   return weight(to + "mlp.down", from + n.down + ".weight", h, f);
 }
 
+int64_t layer_of(const std::string& tensor, const DecoderNames& names) {
+  const std::string_view layers = names.layers;
+  int64_t layer = -1;
+  if (tensor.starts_with(layers)) std::from_chars(tensor.data() + layers.size(), tensor.data() + tensor.size(), layer);
+  return layer;
+}
+
 Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& names) {
   for (const auto& [name, tensor] : source.tensors()) {
     if (!name.starts_with(names.layers) || !name.ends_with('.' + std::string(names.o) + ".bias")) continue;
@@ -107,8 +141,11 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   c->tied = !take.has(head_name);
   if (c->tied && !tied)
     return error(Code::bad_format, o.source + ": tensor " + head_name + ": missing (tie_word_embeddings is not true)");
-  c->qkv_bias = take.has(names.layers + std::string("0.") + names.q + ".bias");
   const Departures& d = c->departures;
+  int32_t attends = 0;  // the first layer that has attention
+  while (d.recurrent(attends)) ++attends;
+  c->qkv_bias = take.has(names.layers + std::to_string(attends) + "." + names.q + ".bias");
+  if (c->qkv_bias && d.output_gate) return error(Code::unsupported, o.source + ": biases of q, k and v beside a gate of what attention gives");
   const int64_t of_experts = d.experts > 0 ? expert_steps(*c) - 2 : 0;  // in place of gate_up and down
   const int64_t of_layer = (c->qk_norm ? 9 : 7) + (d.norms == Departures::Norms::both ? 2 : 0) + (d.sinks ? 1 : 0) + (d.o_bias ? 1 : 0);
   LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + 3, names);
@@ -121,7 +158,7 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
     if (c->departures.norms != Departures::Norms::after)
       AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
-    AERIE_TRY(import.layer(from, to, i < d.dense_layers ? dense : *c));
+    AERIE_TRY(import.layer(from, to, i < d.dense_layers ? dense : *c, 0, d.recurrent(i)));
   }
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
   if (!c->tied) {

@@ -47,6 +47,26 @@ inline constexpr ExpertNames kGgufExperts{
     "", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias", "exp_probs_b.bias", "ffn_gate_shexp", "ffn_up_shexp",
     "ffn_down_shexp", "ffn_gate_inp_shexp"};
 
+// A recurrent layer (gated delta rule) in place of attention. Without .weight but for what is whole.
+struct DeltaNames {
+  const char *qkv, *z, *b, *a;
+  const char *qkvz, *ba;                // where they are one, by key heads: [q; k; v; z] and [b; a] of each; or empty
+  const char *conv, *norm, *out;
+  const char *decay, *dt_bias;          // whole
+  bool original;                        // decay is the log of what is multiplied by -1, and conv (channels, 1, taps); else llama.cpp's
+  bool tiled = false;                   // heads of values by turns of key heads, as llama.cpp has them, not those of each key head together
+};
+inline constexpr DeltaNames kHuggingFaceDelta{
+    "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a", "linear_attn.in_proj_qkvz",
+    "linear_attn.in_proj_ba", "linear_attn.conv1d", "linear_attn.norm", "linear_attn.out_proj", "linear_attn.A_log", "linear_attn.dt_bias", true};
+inline constexpr DeltaNames kGgufDelta{
+    "attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha", "", "ssm_ba", "ssm_conv1d", "ssm_norm", "ssm_out", "ssm_a", "ssm_dt.bias", false};
+constexpr DeltaNames tiled(DeltaNames names) {
+  names.tiled = true;
+  return names;
+}
+inline constexpr DeltaNames kGgufTiledDelta = tiled(kGgufDelta);
+
 // Without .weight and .bias.
 struct DecoderNames {
   const char *embed, *norm, *lm_head, *layers;                              // layers: what the layers' names begin with
@@ -55,7 +75,12 @@ struct DecoderNames {
   const char *qkv, *gate_up;                   // where they are one tensor
   const ExpertNames* experts = nullptr;        // of models that may have them
   const char* sinks = "";                      // whole
+  const DeltaNames* delta = nullptr;           // of models that may have them
 };
+constexpr DecoderNames with_delta(DecoderNames names, const DeltaNames* delta) {
+  names.delta = delta;
+  return names;
+}
 constexpr DecoderNames with_experts(DecoderNames names, const ExpertNames* experts, const char* sinks = "") {
   names.experts = experts;
   names.sinks = sinks;
@@ -89,8 +114,8 @@ class LayerImport {
   Status vector(const std::string& to, const std::string& from, int64_t n);
   // qkv (bias when c.qkv_bias, norms when c.qk_norm), o, norms as c.departures says, gate_up, down: from names that begin with
   // `from` to `to`attn.qkv... qkv and gate_up may be one tensor each.
-  // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
-  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0);
+  // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that). recurrent: such a layer, in place of attention.
+  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0, bool recurrent = false);
 
  private:
   struct Part {
@@ -99,6 +124,11 @@ class LayerImport {
   };
   // Source tensors (`from` + name + .weight) stacked by rows.
   Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
+  Status attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols);
+  Status gated_queries(const std::string& from, const std::string& to, const LlamaConfig& c);
+  Status delta(const std::string& from, const std::string& to, const LlamaConfig& c);  // delta_layer.cc
+  Result<SourceMatrix> delta_rows(const std::string& from, const LlamaConfig& c);
+  Result<SourceMatrix> delta_gates(const std::string& from, const LlamaConfig& c);
   // A layer's router, and the matrices of its experts (experts.cc): one of them is held, and what a layer's become.
   Status experts(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status shared_expert(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
@@ -117,6 +147,9 @@ class LayerImport {
 
 // Whether what attention gives has a bias that is not zero, in any layer.
 Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& names);
+
+// The layer that a tensor is of, by its name; -1: none.
+int64_t layer_of(const std::string& tensor, const DecoderNames& names);
 
 // Steps that a layer's experts and their router are.
 int64_t expert_steps(const LlamaConfig& c);

@@ -53,9 +53,11 @@ Status Sink::weight(const std::string& name, const SourceMatrix& m) {
 }
 
 Status Sink::pack(const std::string& name, const std::vector<float>& values, int64_t rows, int64_t cols, DType d) {
-  // A router that is rounded sends rows to other experts, and is small: it keeps its values, in f32 where bf16 does not hold them.
+  // A router that is rounded sends rows to other experts, what says how fast a state is forgotten is in an exponent, and both are small: they
+  // keep their values, in f32 where bf16 does not hold them.
   const auto fits = [](float v) { return kernels::from_bf16(kernels::to_bf16(v)) == v; };
-  if ((name.ends_with(".mlp.router") || name.ends_with(".mlp.shared.gate")) && options_.dtype.of(DType::bf16) != DType::f32)
+  const bool precise = name.ends_with(".mlp.router") || name.ends_with(".mlp.shared.gate") || name.ends_with(".delta.gates");
+  if (precise && options_.dtype.of(DType::bf16) != DType::f32)
     d = std::all_of(values.begin(), values.end(), fits) ? DType::bf16 : DType::f32;
   const kernels::Tensor t = packed(rows, cols, d);
   kernels::pack_panel16(values.data(), rows, cols, d, t.data, t.scales);
@@ -172,7 +174,12 @@ void Sink::hash_departures(const Departures& d) {
     const int m = std::snprintf(text, sizeof text, " limit %.9g", static_cast<double>(d.glu_limit));
     hash(text, static_cast<size_t>(m));
   }
-  for (const auto* list : {&d.windows, &d.layer_rope}) hash(list->data(), list->size() * sizeof(int32_t));
+  if (d.recurrent()) {  // and a gate of what attention gives is a tensor
+    const int m = std::snprintf(text, sizeof text, " delta %d x %d of %d x %d taps %d", d.delta_heads, d.delta_value_dim, d.delta_key_heads,
+                                d.delta_key_dim, d.delta_taps);
+    hash(text, static_cast<size_t>(m));
+  }
+  for (const auto* list : {&d.windows, &d.layer_rope, &d.delta_layers}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 
 void Sink::finish_target(const std::string& path, const LlamaConfig& c) {

@@ -1,7 +1,6 @@
 #include "core/import/source_model.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/import/rotary_order.h"
 #include "core/package/rope_frequencies.h"
@@ -76,13 +75,11 @@ Status check_experts(const std::string& count_key, const std::string& used_key, 
 
 void leave_out_more_layers(const SourceModel& m, const ConvertOptions& o, Sink& sink, TensorTaker* take) {
   if (m.more_layers <= 0) return;
-  const std::string_view layers = m.names->layers;
   bool some = false;
   take->ignore_if([&](const std::string& name) {
-    int64_t layer = -1;
-    if (name.starts_with(layers)) std::from_chars(name.data() + layers.size(), name.data() + name.size(), layer);
+    const int64_t layer = layer_of(name, *m.names);
     const bool more = layer >= m.config.layers && layer - m.config.layers < m.more_layers;
-    if (!more && !name.starts_with("model.mtp_")) return false;  // ERNIE's
+    if (!more && !name.starts_with("model.mtp_") && !name.starts_with("mtp.")) return false;  // ERNIE's, and Qwen's
     return some = true;
   });
   if (some) sink.warn(o.source + ": its layers for multi-token prediction are left out");
@@ -108,16 +105,29 @@ Status settle(const std::string& context_key, SourceModel* m) {
 
 namespace {
 
+// q's rows, where those of its gate follow each head's.
+void order_gated_heads(const SourceModel& m, std::vector<float>* values) {
+  const LlamaConfig& c = m.config;
+  const int64_t cols = static_cast<int64_t>(values->size()) / (2 * int64_t{c.heads} * c.head_dim), size = c.head_dim * cols;
+  for (int64_t h = 0; h < c.heads; ++h) {
+    const auto at = values->begin() + 2 * h * size;
+    const auto ordered = partly_rotated_order({at, at + size}, 1, c.head_dim, m.rotated, cols);
+    std::copy(ordered.begin(), ordered.end(), at);
+  }
+}
+
 // q's and k's rows of a tensor that has them (they come first) as ours are.
 void order_heads(const std::string& name, const SourceModel& m, std::vector<float>* values) {
   const LlamaConfig& c = m.config;
   const auto is = [&](const char* what) { return name.find('.' + std::string(what) + '.') != name.npos; };
+  if (c.departures.recurrent() && c.departures.recurrent(static_cast<int32_t>(std::clamp<int64_t>(layer_of(name, *m.names), 0, c.layers - 1)))) return;
   const bool all = is(m.names->qkv);
   int64_t heads = all ? int64_t{c.heads} + c.kv_heads : is(m.names->q) ? c.heads : is(m.names->k) ? c.kv_heads : 0;
   // Norms, of each head or of all, go with what they norm.
   if (is(m.names->q_norm)) heads = c.departures.whole_qk_norm ? c.heads : 1;
   if (is(m.names->k_norm)) heads = c.departures.whole_qk_norm ? c.kv_heads : 1;
   if (heads == 0) return;
+  if (c.departures.output_gate && is(m.names->q)) return order_gated_heads(m, values);
   const int64_t cols = static_cast<int64_t>(values->size()) / ((heads + (all ? c.kv_heads : 0)) * c.head_dim);
   const std::vector<float> rows(values->begin(), values->begin() + heads * c.head_dim * cols);
   const auto ordered = m.neighbours ? rotate_half_order(rows, heads, c.head_dim, cols)
@@ -129,7 +139,7 @@ void order_heads(const std::string& name, const SourceModel& m, std::vector<floa
 
 std::unique_ptr<TensorSource> as_ours(const TensorSource& source, const SourceModel& m) {
   return changed(source, [&m](const std::string& name, std::vector<float>* values) {
-    if (m.norm_offset != 0 && name.ends_with("norm.weight"))
+    if (m.norm_offset != 0 && name.ends_with("norm.weight") && !(m.names->delta && name.ends_with(m.names->delta->norm + std::string(".weight"))))
       for (float& v : *values) v += m.norm_offset;
     const bool head = name == m.names->lm_head + std::string(".weight");
     if (m.logits_scale != 1 && (head || (m.tied && name == m.names->embed + std::string(".weight"))))

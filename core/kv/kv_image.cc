@@ -53,17 +53,38 @@ void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector
   });
 }
 
+namespace {
+
+constexpr int64_t kMostCopied = int64_t{4} << 20;
+
+// f(device address, offset in the image, bytes)
+template <class F>
+void each_piece(StatePool& pool, int32_t number, F&& f) {
+  auto* const data = reinterpret_cast<char*>(pool.cache().at(number));
+  const int64_t bytes = pool.floats() * int64_t{sizeof(float)};
+  for (int64_t at = 0; at < bytes; at += kMostCopied) f(data + at, at, std::min(kMostCopied, bytes - at));
+}
+
+}  // namespace
+
+void download_state(StatePool& pool, int32_t number, uint8_t* host, std::vector<kernels::Op>* ops) {
+  each_piece(pool, number, [&](char* device, int64_t at, int64_t bytes) { ops->push_back(kernels::Download{host + at, device, bytes}); });
+}
+
+void upload_state(StatePool& pool, int32_t number, const uint8_t* host, std::vector<kernels::Op>* ops) {
+  each_piece(pool, number, [&](char* device, int64_t at, int64_t bytes) { ops->push_back(kernels::Upload{device, host + at, bytes}); });
+}
+
 // Some megabytes at a time: a far device has memory of its own for what a plan copies.
 Status transfer(kernels::Device& device, std::span<const kernels::Op> ops) {
   constexpr size_t kMostOps = 1024;
-  constexpr int64_t kMostBytes = int64_t{4} << 20;
   if (ops.empty()) return {};
   AERIE_ASSIGN(auto queue, device.make_queue());
   while (!ops.empty()) {
     size_t n = 0;
     for (int64_t bytes = 0; n < std::min(ops.size(), kMostOps); ++n) {
       bytes += std::visit([](const auto& op) { return copied_bytes(op); }, ops[n]);
-      if (n > 0 && bytes > kMostBytes) break;
+      if (n > 0 && bytes > kMostCopied) break;
     }
     AERIE_TRY(queue->submit(ops.first(n)));
     AERIE_ASSIGN(const auto state, queue->advance(kernels::kNoDeadline));

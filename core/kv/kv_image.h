@@ -15,6 +15,10 @@ KvShape kv_shape(const kernels::KvCache& cache);
 void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<kernels::Op>* ops);
 void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector<kernels::Op>* ops);
 
+// A state of recurrent layers by its number; the pool's floats() at `host`.
+void download_state(StatePool& pool, int32_t number, uint8_t* host, std::vector<kernels::Op>* ops);
+void upload_state(StatePool& pool, int32_t number, const uint8_t* host, std::vector<kernels::Op>* ops);
+
 // Run ops to their end.
 Status transfer(kernels::Device& device, std::span<const kernels::Op> ops);
 

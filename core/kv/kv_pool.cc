@@ -17,7 +17,7 @@ using DeviceMemory = std::unique_ptr<void, Release>;
 }  // namespace
 
 Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> device, const KvShape& shape,
-                                               int64_t positions) {
+                                               int64_t positions, int64_t state_floats) {
   if (positions <= 0 || positions > (int64_t{1} << 31) - kPageSlots)
     return error(Code::invalid_argument, "KV budget of " + std::to_string(positions) + " positions: there are from 1 to " +
                                              std::to_string((int64_t{1} << 31) - kPageSlots));
@@ -36,8 +36,9 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   cache.data = memory.get();
   if (shape.dtype == kernels::DType::int8)  // behind the codes, of whole pages: aligned
     cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + cache.slots * shape.data_per_slot());
-  std::unique_ptr<KvPool> pool(new KvPool(std::move(device), cache));
+  std::unique_ptr<KvPool> pool(new KvPool(device, cache));
   (void)memory.release();  // the pool's
+  if (state_floats > 0) pool->states_ = std::make_shared<StatePool>(std::move(device), state_floats);
   return std::shared_ptr<KvPool>(std::move(pool));
 }
 

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/kv/state_pool.h"
 #include "kernels/device.h"
 #include "kernels/status.h"
 
@@ -29,15 +30,16 @@ struct KvShape {
 // Thread-safe.
 class KvPool {
  public:
-  // Room for `positions` positions (rounded up to pages), taken from the device at once.
+  // Room for `positions` positions (rounded up to pages), taken from the device at once. state_floats: of a text's recurrent layers.
   static Result<std::shared_ptr<KvPool>> create(std::shared_ptr<kernels::Device> device, const KvShape& shape,
-                                                int64_t positions);
+                                                int64_t positions, int64_t state_floats = 0);
   ~KvPool();
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
 
   const kernels::KvCache& cache() const { return cache_; }
   int64_t positions() const { return cache_.slots; }
+  const std::shared_ptr<StatePool>& states() const { return states_; }  // null: no layer is recurrent
   // Kept prefixes count as free: they go when their room is wanted.
   int64_t free_positions();
   // Takes `n` pages or none; appends their ids to `pages`. Each has one holder, the caller.
@@ -61,6 +63,7 @@ class KvPool {
   Status copy_slots(int32_t from, int32_t to, int32_t n);
   std::shared_ptr<kernels::Device> device_;
   kernels::KvCache cache_;
+  std::shared_ptr<StatePool> states_;
   std::mutex mutex_;
   std::vector<int32_t> free_;     // last in, first out: recently used pages are warm
   std::vector<int32_t> holders_;  // by page, the keeper included
@@ -101,14 +104,14 @@ class KvSequence {
   KvSequence(const KvSequence&) = delete;
   KvSequence& operator=(const KvSequence&) = delete;
 
-  // Pages for positions [0, n) and the scratch slots; those that hold positions from `from` on are this sequence's own
+  // Pages for positions [0, n), the scratch slots and the next state; those that hold positions from `from` on are this sequence's own
   // then, what stood below `from` copied. On failure nothing changes.
   Status reserve(int64_t n, int64_t from = 0);
   // Pages that the same call would take from the pool.
   int32_t missing(int64_t n, int64_t from = 0) const;
   // Positions there are pages for.
   int64_t room() const { return static_cast<int64_t>(pages_.size()) * kernels::kPageSlots; }
-  // In place of its own: the pages of another sequence's first n positions, or such as hold the same.
+  // In place of its own: the pages of another sequence's first n positions, or such as hold the same; of a sequence the state, too.
   void share(const KvSequence& other, int64_t n);
   void share(const KvPages& pages, int64_t n);
   // Give back pages that hold no position below n.
@@ -121,6 +124,8 @@ class KvSequence {
     return scratch_[static_cast<size_t>(i / kernels::kPageSlots)] * kernels::kPageSlots + i % kernels::kPageSlots;
   }
   const std::vector<int32_t>& pages() const { return pages_; }
+  StateSequence& state() { return state_; }
+  const StateSequence& state() const { return state_; }
   const kernels::KvCache& cache() const { return pool_->cache(); }
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
 
@@ -129,6 +134,7 @@ class KvSequence {
   template <class F>
   void each_shared(int64_t from, F&& f) const;  // indices of pages that others hold too
   std::shared_ptr<KvPool> pool_;
+  StateSequence state_;
   int32_t scratch_pages_;
   std::vector<int32_t> pages_, scratch_, taken_;
 };

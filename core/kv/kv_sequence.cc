@@ -11,7 +11,7 @@ int32_t pages_of(int64_t positions) { return static_cast<int32_t>((positions + k
 }  // namespace
 
 KvSequence::KvSequence(std::shared_ptr<KvPool> pool, int64_t max_positions, int32_t scratch_slots)
-    : pool_(std::move(pool)), scratch_pages_(pages_of(scratch_slots)) {
+    : pool_(std::move(pool)), state_(pool_->states()), scratch_pages_(pages_of(scratch_slots)) {
   const auto most = static_cast<size_t>(max_positions / kPageSlots + 1);
   pages_.reserve(most);
   scratch_.reserve(static_cast<size_t>(scratch_pages_));
@@ -38,6 +38,7 @@ int32_t KvSequence::missing(int64_t n, int64_t from) const {
 }
 
 Status KvSequence::reserve(int64_t n, int64_t from) {
+  AERIE_TRY(state_.reserve());
   taken_.clear();
   const int32_t wanted = missing(n, from);
   if (wanted == 0) return {};
@@ -81,7 +82,10 @@ void KvSequence::share(std::span<const int32_t> pages, int64_t n) {
   pages_.assign(first.begin(), first.end());
 }
 
-void KvSequence::share(const KvSequence& other, int64_t n) { share(std::span<const int32_t>(other.pages_), n); }
+void KvSequence::share(const KvSequence& other, int64_t n) {
+  share(std::span<const int32_t>(other.pages_), n);
+  state_.share(other.state_);
+}
 void KvSequence::share(const KvPages& pages, int64_t n) { share(std::span<const int32_t>(pages.ids()), n); }
 
 }  // namespace aerie

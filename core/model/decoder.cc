@@ -14,7 +14,13 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
                                int64_t ffn)
     : norm(plan.scratch(n, hidden)),
       qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
-      attn(plan.scratch(n, int64_t{s.heads} * s.head_dim)) {
+      attn(s.output_gate ? kernels::Tensor() : plan.scratch(n, int64_t{s.heads} * s.head_dim)) {
+  if (s.output_gate) {
+    const int64_t width = int64_t{s.heads} * s.head_dim;
+    gated = plan.scratch(n, 2 * width);
+    attn = kernels::columns(gated, width, width);
+  }
+  if (s.delta) delta = DeltaScratch(plan, n, s.delta->shape);
   const int64_t of_all = s.experts > 0 ? std::max(s.dense_ffn, s.shared_ffn) : ffn;
   if (of_all > 0) gate_up = plan.scratch(n, 2 * of_all), act = plan.scratch(n, of_all);
   if (s.experts > 0) {
@@ -95,47 +101,66 @@ void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, D
   add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
 }
 
-}  // namespace
-
-void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
-                          int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
-                          const Tensor& out) {
-  Tensor attn_in = x;
-  if (w.attn_norm) {
-    plan.add(kernels::RmsNorm{x, w.attn_norm, shape.rms_eps, s.norm});
-    attn_in = s.norm;
+// x += what the layer's second half makes of it.
+void add_mlp(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& x, bool fast) {
+  Tensor in = x;
+  if (w.mlp_norm) {
+    plan.add(kernels::RmsNorm{x, w.mlp_norm, shape.rms_eps, s.norm});
+    in = s.norm;
   }
-  record_decoder_layer_from(plan, w, shape, cache, layer, rows, angles, s, attn_in, x, out);
+  if (w.router) return add_experts(plan, w, shape, s, in, x);
+  const Tensor act = add_gated(plan, shape, in, w.gate_up, s, fast);
+  add_half(plan, shape, act, w.down, {}, w.mlp_post_norm, s.norm, x, x, fast);
 }
 
-void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
-                               const kernels::KvCache& cache, int32_t layer, const Rows& rows, const Tensor& angles,
-                               DecoderScratch& s, const Tensor& attn_in, const Tensor& x, const Tensor& out) {
-  plan.add(kernels::Linear{attn_in, w.qkv, w.qkv_bias, {}, s.qkv, rows.fast});
+// out = x + what attention makes of `in`. out may be x.
+void add_attention(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache, int32_t layer, const Rows& rows,
+                   const Tensor& angles, DecoderScratch& s, const Tensor& in, const Tensor& x, const Tensor& out) {
+  const int64_t width = int64_t{shape.heads} * shape.head_dim;
+  plan.add(kernels::Linear{in, w.qkv, w.qkv_bias, {}, s.qkv, rows.fast});
   if (w.q_norm) {
-    const int64_t q_cols = int64_t{shape.heads} * shape.head_dim, k_cols = int64_t{shape.kv_heads} * shape.head_dim;
-    const Tensor heads = kernels::columns(s.qkv, 0, q_cols), keys = kernels::columns(s.qkv, q_cols, k_cols);
+    const int64_t k_cols = int64_t{shape.kv_heads} * shape.head_dim;
+    const Tensor heads = kernels::columns(s.qkv, 0, width), keys = kernels::columns(s.qkv, width, k_cols);
     const bool whole = w.q_norm.cols != shape.head_dim;
     plan.add(kernels::RmsNorm{heads, w.q_norm, shape.rms_eps, heads, whole ? 1 : shape.heads});
     plan.add(kernels::RmsNorm{keys, w.k_norm, shape.rms_eps, keys, whole ? 1 : shape.kv_heads});
   }
   plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
-  const Tensor q = kernels::columns(s.qkv, 0, int64_t{shape.heads} * shape.head_dim);
   kernels::AttentionRows seen = rows.attention;
   seen.window = w.window;
   // A window of a span or less is too little work to be divided.
   const Tensor partial = w.window > 0 && w.window <= kernels::kSpanSlots ? Tensor{} : s.partial;
-  plan.add(kernels::Attention{q, shape.heads, cache, layer, seen, attention_scale(shape), s.attn, partial, w.sinks});
+  plan.add(kernels::Attention{kernels::columns(s.qkv, 0, width), shape.heads, cache, layer, seen, attention_scale(shape), s.attn, partial, w.sinks});
   if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, s.attn, w.sinks});
-  add_half(plan, shape, s.attn, w.o, w.o_bias, w.attn_post_norm, s.norm, x, out, rows.fast);
-  Tensor mlp_in = out;
-  if (w.mlp_norm) {
-    plan.add(kernels::RmsNorm{out, w.mlp_norm, shape.rms_eps, s.norm});
-    mlp_in = s.norm;
+  Tensor attended = s.attn;
+  if (w.gate) {
+    attended = kernels::columns(s.gated, 0, width);
+    plan.add(kernels::Linear{in, w.gate, {}, {}, attended, rows.fast});
+    plan.add(kernels::GatedActivate{s.gated, kernels::Activation::sigmoid, attended});
   }
-  if (w.router) return add_experts(plan, w, shape, s, mlp_in, out);
-  const Tensor act = add_gated(plan, shape, mlp_in, w.gate_up, s, rows.fast);
-  add_half(plan, shape, act, w.down, {}, w.mlp_post_norm, s.norm, out, out, rows.fast);
+  add_half(plan, shape, attended, w.o, w.o_bias, w.attn_post_norm, s.norm, x, out, rows.fast);
+}
+
+}  // namespace
+
+void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
+                          int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
+                          const Tensor& out, const DeltaInputs* kept) {
+  Tensor in = x;
+  if (w.attn_norm) {
+    plan.add(kernels::RmsNorm{x, w.attn_norm, shape.rms_eps, s.norm});
+    in = s.norm;
+  }
+  if (!w.delta) return record_decoder_layer_from(plan, w, shape, cache, layer, rows, angles, s, in, x, out);
+  record_delta(plan, w.delta, *shape.delta, layer * shape.delta->shape.floats(), rows.delta, shape.rms_eps, s.delta, kept, in, x, out);
+  add_mlp(plan, w, shape, s, out, rows.fast);
+}
+
+void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
+                               const kernels::KvCache& cache, int32_t layer, const Rows& rows, const Tensor& angles,
+                               DecoderScratch& s, const Tensor& attn_in, const Tensor& x, const Tensor& out) {
+  add_attention(plan, w, shape, cache, layer, rows, angles, s, attn_in, x, out);
+  add_mlp(plan, w, shape, s, out, rows.fast);
 }
 
 }  // namespace aerie

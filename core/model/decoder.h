@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/model/delta.h"
 #include "core/model/plan.h"
 #include "core/model/rows.h"
 #include "core/package/config.h"
@@ -17,6 +18,7 @@ struct DecoderLayer {
   kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated; or of all heads
   kernels::Tensor k_norm;     // both or none
   kernels::Tensor sinks;      // (1, heads): kernels::Attention's
+  kernels::Tensor gate;       // (heads * head_dim, H): sigmoids that what attention gives is multiplied by
   kernels::Tensor o;          // (H, heads * head_dim)
   kernels::Tensor o_bias;     // (1, H)
   kernels::Tensor attn_post_norm;  // (1, H): of what attention adds
@@ -28,6 +30,7 @@ struct DecoderLayer {
   kernels::Tensor router_bias, gate_up_bias, down_bias;  // (1, experts), (experts, 2F), (experts, H)
   kernels::Tensor router_choice;                         // (1, experts): kernels::Route's
   kernels::Tensor shared_gate_up, shared_down, shared_gate;  // of the expert that every row takes, and (1, H) what it counts
+  DeltaWeights delta;         // in place of attention
   int32_t window = 0;         // positions that a row looks at; 0: all
 };
 
@@ -42,6 +45,8 @@ struct DecoderShape {
   float expert_scale = 1;
   int32_t dense_ffn = 0, shared_ffn = 0;  // of layers without experts among others, and of what every row takes beside experts
   float glu_limit = 0;        // kernels::GatedActivate's
+  bool output_gate = false;   // there is a DecoderLayer::gate
+  const DeltaLayers* delta = nullptr;  // of layers with DecoderLayer::delta
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
@@ -50,13 +55,16 @@ struct DecoderScratch {
   kernels::Tensor expert_gate_up, expert_act;     // a row for each expert that a row takes
   kernels::Tensor router_logits, expert, counts, down;  // of experts: i32 numbers, what each counts, what each gives
   kernels::Tensor partial;  // Attention's, for contexts of more than a span
+  kernels::Tensor gated;    // (n, 2 heads * head_dim), of which `attn` is the second half: behind what its gate is made of
+  DeltaScratch delta;       // of recurrent layers
   DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& shape, int64_t ffn);
 };
 
-// out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions.
+// out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions. layer: its number among those of the cache, or of
+// the states. kept: where a recurrent one's inputs go, for record_delta_states; null: to working memory.
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch,
-                          const kernels::Tensor& x, const kernels::Tensor& out);
+                          const kernels::Tensor& x, const kernels::Tensor& out, const DeltaInputs* kept = nullptr);
 
 // The same with the attention's input attn_in (n, K) in place of attn_norm(x).
 void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,

@@ -47,16 +47,17 @@ Status evaluate(const Model& model, std::span<const int32_t> tokens, const Evalu
   const auto n = static_cast<int64_t>(tokens.size());
   if (n == 0) return {};
   KvSequence kv(model.pool(), n, 0);
-  AERIE_TRY(kv.reserve(n));
   AERIE_ASSIGN(const auto plan, Plan::create(model.device(), (size_t{1} << 20) + static_cast<size_t>(n)));
   AERIE_ASSIGN(const auto queue, model.device()->make_queue());
   for (int64_t begin = 0; begin < n; begin += kRows) {
     if (options.keep_going && !options.keep_going(begin)) return error(Code::cancelled, "evaluate: cancelled");
+    AERIE_TRY(kv.reserve(n));
     plan->clear();
     record(model, *plan, kv, tokens, begin, std::min(begin + kRows, n), options);
     AERIE_TRY(plan->submit(*queue));
     AERIE_ASSIGN(const kernels::RunState state, queue->advance(kernels::kNoDeadline));
     if (state != kernels::RunState::done) return error(Code::internal, "evaluate: a pass did not finish");
+    kv.state().advance(std::min(begin + kRows, n));
   }
   if (options.keep_going) (void)options.keep_going(n);
   return {};

@@ -25,6 +25,16 @@ Status record_pass(const Model& model, const Sequences& sequences, int32_t conte
   return {};
 }
 
+Status fill_state(KvSequence& kv, int64_t position, PassTimer& timer) {
+  StateSequence& state = kv.state();
+  if (!state) return {};
+  const std::vector<float> zeros(static_cast<size_t>(state.pool()->floats()));
+  const kernels::Upload upload{state.pool()->cache().at(state.next()), zeros.data(), static_cast<int64_t>(zeros.size() * sizeof(float))};
+  AERIE_TRY(timer.time([&](Plan& plan) { return plan.add(upload), Status(); }).status());
+  state.advance(position);
+  return state.reserve();
+}
+
 // Zeros for all positions, first in one, then in copies of it. Memory that nobody has written yet may be no memory at all, and is
 // then read in no time.
 Status fill(const Model& model, const Sequences& sequences, int32_t context, PassTimer& timer) {
@@ -39,6 +49,7 @@ Status fill(const Model& model, const Sequences& sequences, int32_t context, Pas
     return Status();
   };
   AERIE_TRY(timer.time(one).status());
+  for (const auto& kv : sequences) AERIE_TRY(fill_state(*kv, context - 1, timer));
   std::vector<int32_t> to;
   for (const auto& kv : sequences)
     for (int64_t at = 0; at < context; ++at)

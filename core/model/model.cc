@@ -76,7 +76,8 @@ Status Model::load(const ModelOptions& options) {
   const Departures& departures = c.departures;
   shape_ = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, departures.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
             departures.attention_scale, departures.residual_scale, departures.experts, departures.experts_used, departures.norm_experts,
-            departures.sigmoid_experts, departures.expert_scale, departures.dense_ffn, departures.shared_ffn, departures.glu_limit};
+            departures.sigmoid_experts, departures.expert_scale, departures.dense_ffn, departures.shared_ffn, departures.glu_limit,
+            departures.output_gate, departures.recurrent() ? &delta_ : nullptr};
   const auto get = [&](const std::string& name, Tensor* out) -> Status {
     AERIE_ASSIGN(*out, weights_.tensor(name));
     return {};
@@ -90,18 +91,47 @@ Status Model::load(const ModelOptions& options) {
     AERIE_TRY(get("candidate.up", &candidate_head_.up));
   }
   layers_.resize(static_cast<size_t>(c.layers));
-  for (int32_t i = 0; i < c.layers; ++i) {
-    DecoderLayer& w = layers_[static_cast<size_t>(i)];
-    const std::string at = "layers." + std::to_string(i) + ".";
-    if (departures.norms != Departures::Norms::after) {
-      AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
-      AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
-    }
-    if (departures.norms != Departures::Norms::before) {
-      AERIE_TRY(get(at + "attn_post_norm", &w.attn_post_norm));
-      AERIE_TRY(get(at + "mlp_post_norm", &w.mlp_post_norm));
-    }
-    if (!departures.windows.empty()) w.window = departures.windows[static_cast<size_t>(i)];
+  for (int32_t i = 0; i < c.layers; ++i) AERIE_TRY(load_layer(i));
+  if (departures.recurrent()) AERIE_TRY(load_delta());
+  AERIE_TRY(load_ropes());
+  vocab_hash_ = vocabulary_hash(*package_);
+  // Four whole texts of a model that reads 131,072 tokens would be more than most machines have.
+  const int64_t positions =
+      options.kv_positions > 0 ? options.kv_positions : std::clamp<int64_t>(int64_t{4} * c.max_context, 4096, 32768);
+  const int64_t state_floats = (c.layers - c.attention_layers()) * delta_.shape.floats();
+  AERIE_ASSIGN(pool_, KvPool::create(device_, {c.attention_layers(), c.kv_heads, c.head_dim, options.kv_dtype}, positions, state_floats));
+  delta_.states = pool_->states();
+  kv_full_ = options.kv_full;
+  if (!options.keep_prefixes || recurrent()) return {};  // keys and values alone are no beginning
+  prefixes_ = std::make_unique<PrefixIndex>(pool_);
+  pool_->on_shortage([this] { return prefixes_->drop_one(*pool_); });
+  return {};
+}
+
+Status Model::load_layer(int32_t i) {
+  const LlamaConfig& c = config();
+  const Departures& departures = c.departures;
+  const auto get = [&](const std::string& name, Tensor* out) -> Status {
+    AERIE_ASSIGN(*out, weights_.tensor(name));
+    return {};
+  };
+  DecoderLayer& w = layers_[static_cast<size_t>(i)];
+  const std::string at = "layers." + std::to_string(i) + ".";
+  if (departures.norms != Departures::Norms::after) {
+    AERIE_TRY(get(at + "attn_norm", &w.attn_norm));
+    AERIE_TRY(get(at + "mlp_norm", &w.mlp_norm));
+  }
+  if (departures.norms != Departures::Norms::before) {
+    AERIE_TRY(get(at + "attn_post_norm", &w.attn_post_norm));
+    AERIE_TRY(get(at + "mlp_post_norm", &w.mlp_post_norm));
+  }
+  if (!departures.windows.empty()) w.window = departures.windows[static_cast<size_t>(i)];
+  if (departures.recurrent(i)) {
+    DeltaWeights& d = w.delta;
+    const std::pair<const char*, Tensor*> of_delta[] = {{"in", &d.in}, {"gates", &d.gates}, {"conv", &d.conv}, {"decay", &d.decay}, {"norm", &d.norm}, {"out", &d.out}};
+    for (const auto& [name, tensor] : of_delta) AERIE_TRY(get(at + "delta." + name, tensor));
+    delta_convs_.push_back(d.conv);
+  } else {
     AERIE_TRY(get(at + "attn.qkv", &w.qkv));
     if (c.qkv_bias) AERIE_TRY(get(at + "attn.qkv.bias", &w.qkv_bias));
     if (c.qk_norm) {
@@ -109,35 +139,37 @@ Status Model::load(const ModelOptions& options) {
       AERIE_TRY(get(at + "attn.k_norm", &w.k_norm));
     }
     if (departures.sinks) AERIE_TRY(get(at + "attn.sinks", &w.sinks));
+    if (departures.output_gate) AERIE_TRY(get(at + "attn.gate", &w.gate));
     AERIE_TRY(get(at + "attn.o", &w.o));
     if (departures.o_bias) AERIE_TRY(get(at + "attn.o.bias", &w.o_bias));
-    const bool dense = departures.experts == 0 || i < departures.dense_layers;
-    const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");
-    if (!dense) AERIE_TRY(get(at + "mlp.router", &w.router));
-    AERIE_TRY(get(mlp + "gate_up", &w.gate_up));
-    AERIE_TRY(get(mlp + "down", &w.down));
-    if (dense) continue;
-    if (departures.expert_choice) AERIE_TRY(get(at + "mlp.router.choice", &w.router_choice));
-    if (departures.shared_ffn > 0) {
-      AERIE_TRY(get(at + "mlp.shared.gate_up", &w.shared_gate_up));
-      AERIE_TRY(get(at + "mlp.shared.down", &w.shared_down));
-    }
-    if (departures.shared_gate) AERIE_TRY(get(at + "mlp.shared.gate", &w.shared_gate));
-    if (!departures.expert_bias) continue;
-    AERIE_TRY(get(at + "mlp.router.bias", &w.router_bias));
-    AERIE_TRY(get(mlp + "gate_up.bias", &w.gate_up_bias));
-    AERIE_TRY(get(mlp + "down.bias", &w.down_bias));
   }
-  AERIE_TRY(load_ropes());
-  vocab_hash_ = vocabulary_hash(*package_);
-  // Four whole texts of a model that reads 131,072 tokens would be more than most machines have.
-  const int64_t positions =
-      options.kv_positions > 0 ? options.kv_positions : std::clamp<int64_t>(int64_t{4} * c.max_context, 4096, 32768);
-  AERIE_ASSIGN(pool_, KvPool::create(device_, {c.layers, c.kv_heads, c.head_dim, options.kv_dtype}, positions));
-  kv_full_ = options.kv_full;
-  if (!options.keep_prefixes) return {};
-  prefixes_ = std::make_unique<PrefixIndex>(pool_);
-  pool_->on_shortage([this] { return prefixes_->drop_one(*pool_); });
+  const bool dense = departures.experts == 0 || i < departures.dense_layers;
+  const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");
+  if (!dense) AERIE_TRY(get(at + "mlp.router", &w.router));
+  AERIE_TRY(get(mlp + "gate_up", &w.gate_up));
+  AERIE_TRY(get(mlp + "down", &w.down));
+  if (dense) return {};
+  if (departures.expert_choice) AERIE_TRY(get(at + "mlp.router.choice", &w.router_choice));
+  if (departures.shared_ffn > 0) {
+    AERIE_TRY(get(at + "mlp.shared.gate_up", &w.shared_gate_up));
+    AERIE_TRY(get(at + "mlp.shared.down", &w.shared_down));
+  }
+  if (departures.shared_gate) AERIE_TRY(get(at + "mlp.shared.gate", &w.shared_gate));
+  if (!departures.expert_bias) return {};
+  AERIE_TRY(get(at + "mlp.router.bias", &w.router_bias));
+  AERIE_TRY(get(mlp + "gate_up.bias", &w.gate_up_bias));
+  AERIE_TRY(get(mlp + "down.bias", &w.down_bias));
+  return {};
+}
+
+// Vectors as DeltaRule wants them are x / |x|, those of queries over sqrt(key_dim); what RmsNorm makes is sqrt(key_dim) times as long.
+Status Model::load_delta() {
+  const Departures& d = config().departures;
+  delta_.shape = {d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps};
+  const kernels::FpEnv env;
+  const auto dim = static_cast<size_t>(d.delta_key_dim);
+  AERIE_ASSIGN(delta_.q_scale, weights_.upload(std::vector<float>(dim, 1.0f / static_cast<float>(d.delta_key_dim))));
+  AERIE_ASSIGN(delta_.k_scale, weights_.upload(std::vector<float>(dim, static_cast<float>(1 / std::sqrt(static_cast<double>(d.delta_key_dim))))));
   return {};
 }
 
@@ -166,7 +198,7 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const int32_t> tap
   return forward(plan, rows, features ? std::span<const TappedRows>(&all, 1) : std::span<const TappedRows>());
 }
 
-Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped) const {
+Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped, std::vector<DeltaInputs>* kept) const {
   const LlamaConfig& c = config();
   const int64_t n = rows.n, hidden = c.hidden;
   const Tensor x = plan.scratch(n, hidden), final = plan.scratch(n, hidden);
@@ -185,11 +217,16 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
     angles[i] = plan.scratch(n, c.head_dim);
     plan.add(kernels::RopeAngles{rows.position, ropes_[i].frequencies, ropes_[i].scale, angles[i]});
   }
+  if (kept) kept->clear();
+  int32_t attended = 0, recurrent = 0;
   for (int32_t i = 0; i < c.layers; ++i) {
     const auto l = static_cast<size_t>(i);
     const auto turn = c.departures.layer_rope.empty() ? size_t{0} : static_cast<size_t>(c.departures.layer_rope[l]);
     tap(i, x);
-    record_decoder_layer(plan, layers_[l], shape_, pool_->cache(), i, rows, angles[turn], scratch, x, x);
+    const bool is_recurrent = c.departures.recurrent(i);
+    if (kept && is_recurrent) kept->emplace_back(plan, n, delta_.shape);
+    record_decoder_layer(plan, layers_[l], shape_, pool_->cache(), is_recurrent ? recurrent++ : attended++, rows, angles[turn], scratch, x, x,
+                         kept && is_recurrent ? &kept->back() : nullptr);
   }
   tap(c.layers, x);
   plan.add(kernels::RmsNorm{x, norm_, c.rms_eps, final});

@@ -85,8 +85,15 @@ class Model {
   const CandidateHead& candidate_head() const { return candidate_head_; }  // absent in most packages
   uint64_t vocab_hash() const { return vocab_hash_; }
 
-  // Embedding, all layers, final norm: (n, H) scratch.
-  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped) const;
+  // Embedding, all layers, final norm: (n, H) scratch. kept: where recurrent layers' inputs lie from then on, in scratch, for
+  // record_states(); null: they need not last.
+  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped, std::vector<DeltaInputs>* kept = nullptr) const;
+  // Some layers are recurrent: what they know of a text is where it has been read to, and goes no way back.
+  bool recurrent() const { return delta_.states != nullptr; }
+  // The states behind rows of a pass that are kept, by what forward() left of it in `kept`.
+  void record_states(Plan& plan, const KeptRows& rows, std::span<const DeltaInputs> kept) const {
+    record_delta_states(plan, delta_, rows, delta_convs_, kept);
+  }
   // The same with features (n, taps * H) of all rows; `features` may have no data.
   kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps,
                           const kernels::Tensor& features) const;
@@ -102,6 +109,8 @@ class Model {
  private:
   Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
   Status load(const ModelOptions& options);
+  Status load_layer(int32_t i);
+  Status load_delta();
   Status load_ropes();
 
   std::shared_ptr<kernels::Device> device_;
@@ -113,6 +122,8 @@ class Model {
   std::function<bool(int32_t)> kv_full_;
   bool fast_prefill_ = false;
   DecoderShape shape_;
+  DeltaLayers delta_;
+  std::vector<kernels::Tensor> delta_convs_;
   std::vector<DecoderLayer> layers_;
   kernels::Tensor embed_, norm_, lm_head_;
   struct Rope {

@@ -31,9 +31,14 @@ Plan::~Plan() {
 }
 
 void Plan::clear() {
+  clear_ops();
+  block_ = used_ = 0;
+}
+
+void Plan::clear_ops() {
   ops_.clear();
   ops_.push_back(kernels::Upload{nullptr, nullptr, 0});  // filled in by submit
-  block_ = used_ = staged_ = 0;
+  staged_ = 0;
   status_ = {};
 }
 

@@ -22,6 +22,8 @@ class Plan {
 
   // Forget the ops and reuse the memory. Only when no queue runs the plan.
   void clear();
+  // Forget the ops, and keep what scratch() has given. Only when no queue runs the plan.
+  void clear_ops();
   void add(kernels::Op op);
   // What is added between these two runs only where *wanted, on the device, is not 0 by then.
   void begin_if(const int32_t* wanted);

@@ -6,16 +6,38 @@ namespace aerie {
 
 void RowsBuilder::clear() {
   kv_ = nullptr;
-  for (auto* v : {&token_, &position_, &slot_, &seq_, &ctx_len_, &tail_offset_, &tail_len_, &tail_slots_}) v->clear();
+  for (auto* v : {&token_, &position_, &slot_, &seq_, &ctx_len_, &tail_offset_, &tail_len_, &tail_slots_, &first_row_, &last_plain_, &parent_})
+    v->clear();
   sequences_.clear();
+  branches_.clear();
+  paths_.clear();
+  path_rows_.clear();
 }
 
 void RowsBuilder::sequence(const KvSequence& kv) {
   kv_ = &kv;
   sequences_.push_back(&kv);
+  if (!kv.state()) return;
+  first_row_.push_back(size());
+  last_plain_.push_back(-1);
+  branches_.push_back(0);
+}
+
+bool RowsBuilder::any_branches() const { return std::find(branches_.begin(), branches_.end(), 1) != branches_.end(); }
+
+// Ancestors are told by where their keys and values go.
+int32_t RowsBuilder::parent_of(std::span<const int32_t> tail) const {
+  if (tail.size() == 1) return last_plain_.back();
+  int32_t row = size() - 1;
+  while (row > first_row_.back() && slot_[static_cast<size_t>(row)] != tail[tail.size() - 2]) --row;
+  return row;
 }
 
 void RowsBuilder::plain(int32_t token, int64_t position) {
+  if (kv_->state()) {
+    parent_.push_back(last_plain_.back());
+    last_plain_.back() = size();
+  }
   token_.push_back(token);
   position_.push_back(static_cast<int32_t>(position));
   slot_.push_back(kv_->slot(position));
@@ -26,6 +48,10 @@ void RowsBuilder::plain(int32_t token, int64_t position) {
 }
 
 void RowsBuilder::tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail) {
+  if (kv_->state()) {
+    parent_.push_back(parent_of(tail));
+    branches_.back() = 1;
+  }
   token_.push_back(token);
   position_.push_back(static_cast<int32_t>(ctx_len + static_cast<int64_t>(tail.size()) - 1));
   slot_.push_back(tail.back());
@@ -57,7 +83,61 @@ Rows RowsBuilder::stage(Plan& plan) const {
   r.attention.tail_len = put(tail_len_);
   r.attention.tail_slots = put(tail_slots_);
   r.attention.sequences = static_cast<int32_t>(sequences_.size());
+  if (!first_row_.empty()) r.delta = stage_delta(plan, r.attention.seq);
   return r;
+}
+
+// A pass that ends in a tree leaves no state: which rows are kept is not known yet.
+kernels::DeltaRows RowsBuilder::stage_delta(Plan& plan, const int32_t* seq) const {
+  kernels::DeltaRows d;
+  seqs_.clear();
+  steps_.clear();
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    const StateSequence& state = sequences_[i]->state();
+    const int32_t first = first_row_[i], end = i + 1 < sequences_.size() ? first_row_[i + 1] : size();
+    kernels::DeltaSeq& s = seqs_.emplace_back();
+    s.from = state.now();
+    if (branches_[i] == 0) s.to = state.next(), s.last = last_plain_[i];
+    s.first_step = static_cast<int32_t>(steps_.size());
+    d.buffers = std::max(d.buffers, order_delta_steps(first, std::span(parent_).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first)), &steps_));
+    s.steps = static_cast<int32_t>(steps_.size()) - s.first_step;
+  }
+  d.seqs = plan.stage(std::span<const kernels::DeltaSeq>(seqs_));
+  d.steps = plan.stage(std::span<const kernels::DeltaStep>(steps_));
+  d.seq = seq;
+  d.parent = plan.stage(std::span<const int32_t>(parent_));
+  d.n_seqs = static_cast<int32_t>(seqs_.size());
+  d.n_steps = static_cast<int32_t>(steps_.size());
+  return d;
+}
+
+void RowsBuilder::keep_path(const KvSequence& kv, std::span<const int32_t> rows) {
+  const auto first = static_cast<int32_t>(path_rows_.size()), n = static_cast<int32_t>(rows.size());
+  path_rows_.insert(path_rows_.end(), rows.begin(), rows.end());
+  paths_.push_back({kv.state().now(), kv.state().next(), first + n - 1, first, n});
+}
+
+KeptRows RowsBuilder::stage_states(Plan& plan) const {
+  std::vector<int32_t> parent, seq;
+  steps_.clear();
+  for (size_t s = 0; s < paths_.size(); ++s)
+    for (int32_t i = 0; i < paths_[s].steps; ++i) {
+      const int32_t row = paths_[s].first_step + i;
+      parent.push_back(i == 0 ? -1 : row - 1);
+      seq.push_back(static_cast<int32_t>(s));
+      steps_.push_back({row, i == 0 ? -1 : 0, 0});
+    }
+  KeptRows kept;
+  kept.index = plan.stage(std::span<const int32_t>(path_rows_));
+  kept.n = static_cast<int64_t>(path_rows_.size());
+  kept.rows.seqs = plan.stage(std::span<const kernels::DeltaSeq>(paths_));
+  kept.rows.steps = plan.stage(std::span<const kernels::DeltaStep>(steps_));
+  kept.rows.seq = plan.stage(std::span<const int32_t>(seq));
+  kept.rows.parent = plan.stage(std::span<const int32_t>(parent));
+  kept.rows.n_seqs = static_cast<int32_t>(paths_.size());
+  kept.rows.n_steps = static_cast<int32_t>(steps_.size());
+  kept.rows.buffers = 1;
+  return kept;
 }
 
 }  // namespace aerie

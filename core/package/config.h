@@ -47,7 +47,13 @@ struct Departures {
   float expert_scale = 1;        // times this
   std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
   std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
+  bool output_gate = false;         // what attention gives, before attn.o, is multiplied by sigmoids
+  // Recurrent layers in place of attention (kernels::DeltaShape): for each layer 1 where it is one. Empty: none.
+  std::vector<int32_t> delta_layers;
+  int32_t delta_key_heads = 0, delta_heads = 0, delta_key_dim = 0, delta_value_dim = 0, delta_taps = 0;
   bool operator==(const Departures&) const = default;
+  bool recurrent() const { return !delta_layers.empty(); }
+  bool recurrent(int32_t layer) const { return recurrent() && delta_layers[static_cast<size_t>(layer)] != 0; }
   int32_t rope_rows() const {
     return layer_rope.empty() ? 1 : 1 + *std::max_element(layer_rope.begin(), layer_rope.end());
   }
@@ -62,6 +68,11 @@ struct Departures {
 //     (1, heads * head_dim) and (1, kv_heads * head_dim))
 //   layers.L.attn.sinks (1, heads), layers.L.attn.o.bias (1, H), where there are any
 //   layers.L.attn.o (H, heads * head_dim)
+//   layers.L.attn.gate (heads * head_dim, H), where what attention gives has a gate
+//   in place of all of attn.*, in recurrent layers, with C = 2 key_heads * key_dim + heads * value_dim and V = heads * value_dim of delta_*:
+//     layers.L.delta.in (C + V, H) = [q; k; v; z]    layers.L.delta.gates (2 heads, H) = [b; a], bf16 or f32
+//     layers.L.delta.conv (taps, C)    layers.L.delta.decay (2, heads) = [-exp(A_log); dt_bias]    layers.L.delta.norm (1, value_dim)
+//     layers.L.delta.out (H, V)
 //   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
 //   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
@@ -92,6 +103,10 @@ struct LlamaConfig {
   std::vector<int32_t> eos_ids;
   Departures departures;
   bool departs() const { return departures != Departures(); }
+  // Layers that have keys and values.
+  int32_t attention_layers() const {
+    return layers - static_cast<int32_t>(std::count_if(departures.delta_layers.begin(), departures.delta_layers.end(), [](int32_t v) { return v != 0; }));
+  }
   std::vector<int32_t> tap_layers;  // residual stream at the INPUT of these layers, pre-norm
 };
 

@@ -34,10 +34,13 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
   if (c.departs()) {
     const Departures& d = c.departures;
     const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
+    flatbuffers::Offset<flatbuffers::Vector<int32_t>> delta_layers;
+    if (d.recurrent()) delta_layers = b.CreateVector(d.delta_layers);
     departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
                                        d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts,
                                        d.o_bias, d.sinks, d.expert_bias, d.glu_limit, d.dense_layers, d.dense_ffn, d.shared_ffn,
-                                       d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale);
+                                       d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale, d.output_gate, delta_layers,
+                                       d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -101,9 +104,11 @@ Status decode(const fbs::Departures& from, Departures* d) {
   *d = {static_cast<Departures::Norms>(from.norms()), from.gelu(), from.whole_qk_norm(), from.embed_scale(), from.residual_scale(),
         from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), from.o_bias(), from.sinks(), from.expert_bias(),
         from.glu_limit(), from.dense_layers(), from.dense_ffn(), from.shared_ffn(), from.shared_gate(), from.expert_choice(),
-        from.sigmoid_experts(), from.expert_scale(), {}, {}};
+        from.sigmoid_experts(), from.expert_scale(), {}, {}, from.output_gate(), {}, from.delta_key_heads(), from.delta_heads(),
+        from.delta_key_dim(), from.delta_value_dim(), from.delta_taps()};
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
   if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
+  if (from.delta_layers()) d->delta_layers.assign(from.delta_layers()->begin(), from.delta_layers()->end());
   return {};
 }
 

@@ -145,6 +145,22 @@ Status check_rope_scaling(const RopeScaling& r) {
 
 namespace {
 
+Status check_delta(const LlamaConfig& c) {
+  const Departures& d = c.departures;
+  AERIE_TRY(range("delta_heads", d.delta_heads, 1, 1024));
+  AERIE_TRY(range("delta_key_heads", d.delta_key_heads, 1, d.delta_heads));
+  if (d.delta_heads % d.delta_key_heads)
+    return bad("delta_key_heads", std::to_string(d.delta_key_heads) + " does not divide delta_heads " + std::to_string(d.delta_heads));
+  for (const auto& [field, dim] : {std::pair<const char*, int32_t>{"delta_key_dim", d.delta_key_dim}, {"delta_value_dim", d.delta_value_dim}}) {
+    AERIE_TRY(range(field, dim, kernels::kPanel, kernels::kMaxDeltaDim));
+    if (dim % kernels::kPanel) return bad(field, std::to_string(dim) + " is no multiple of 16");
+  }
+  AERIE_TRY(range("delta_taps", d.delta_taps, 2, kernels::kMaxTaps));
+  if (d.delta_layers.size() == static_cast<size_t>(c.layers) && c.attention_layers() == 0) return bad("delta_layers", "no layer has attention");
+  if (d.norms != Departures::Norms::before || d.residual_scale != 1) return bad("delta_layers", "with a norm or a scale of what they add");
+  return {};
+}
+
 Status check_departures(const LlamaConfig& c) {
   if (!c.departs()) return {};
   const Departures& d = c.departures;
@@ -178,6 +194,10 @@ Status check_departures(const LlamaConfig& c) {
     for (const int32_t v : list) AERIE_TRY(range(field, v, 0, most));
     return {};
   };
+  if (d.recurrent()) AERIE_TRY(check_delta(c));
+  else if (d.delta_key_heads != 0 || d.delta_heads != 0 || d.delta_key_dim != 0 || d.delta_value_dim != 0 || d.delta_taps != 0)
+    return bad("delta_key_heads, delta_heads, delta_key_dim, delta_value_dim, delta_taps", "without delta_layers");
+  AERIE_TRY(for_each_layer("delta_layers", d.delta_layers, 1));
   AERIE_TRY(for_each_layer("windows", d.windows, 1 << 24));
   return for_each_layer("layer_rope", d.layer_rope, kMostRopeRows - 1);
 }
@@ -240,15 +260,26 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
       for (const char* name : {"attn_norm", "mlp_norm"}) all.push_back({at + name, 1, h, false});
     if (d.norms != Departures::Norms::before)
       for (const char* name : {"attn_post_norm", "mlp_post_norm"}) all.push_back({at + name, 1, h, false});
-    all.push_back({at + "attn.qkv", qkv, h, true});
-    if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
-    if (c.qk_norm) {
-      all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : c.head_dim, false});
-      all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
+    if (d.recurrent(i)) {
+      const int64_t keys = int64_t{d.delta_key_heads} * d.delta_key_dim, values = int64_t{d.delta_heads} * d.delta_value_dim;
+      all.push_back({at + "delta.in", 2 * keys + 2 * values, h, true});
+      all.push_back({at + "delta.gates", 2 * int64_t{d.delta_heads}, h, true, true});
+      all.push_back({at + "delta.conv", d.delta_taps, 2 * keys + values, false});
+      all.push_back({at + "delta.decay", 2, d.delta_heads, false});
+      all.push_back({at + "delta.norm", 1, d.delta_value_dim, false});
+      all.push_back({at + "delta.out", h, values, true});
+    } else {
+      all.push_back({at + "attn.qkv", qkv, h, true});
+      if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
+      if (c.qk_norm) {
+        all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : c.head_dim, false});
+        all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
+      }
+      if (d.sinks) all.push_back({at + "attn.sinks", 1, c.heads, false});
+      if (d.output_gate) all.push_back({at + "attn.gate", heads, h, true});
+      all.push_back({at + "attn.o", h, heads, true});
+      if (d.o_bias) all.push_back({at + "attn.o.bias", 1, h, false});
     }
-    if (d.sinks) all.push_back({at + "attn.sinks", 1, c.heads, false});
-    all.push_back({at + "attn.o", h, heads, true});
-    if (d.o_bias) all.push_back({at + "attn.o.bias", 1, h, false});
     const bool dense = d.experts == 0 || i < d.dense_layers;
     const int64_t mlps = dense ? 1 : d.experts, ffn = i < d.dense_layers ? d.dense_ffn : c.ffn;
     const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");

@@ -35,7 +35,7 @@ bool Session::align_drafters() {
   if (from == kv_len_) return true;
   // Features for tokens from + 1 .. kv_len_ are gone: the target reads those rows again. They come out
   // bit for bit the same, so nothing but time is spent.
-  kv_len_ = from;
+  go_back(from);
   return false;
 }
 

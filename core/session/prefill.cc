@@ -76,6 +76,8 @@ Status Session::add_read(Plan& plan, DraftCalls* calls, Drafter** failed) {
 void Session::finish_prefill() {
   stats_.prefill_tokens += static_cast<uint64_t>(prefill_end_ - kv_len_);
   kv_len_ = prefill_end_;
+  kv_.state().advance(kv_len_);
+  if (has_read()) kv_.state().keep();  // where one comes back to, to have it go on otherwise
   for (const auto& side : sides_) side->pass_ended();
   phase_ = Phase::idle;
 }

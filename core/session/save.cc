@@ -56,6 +56,16 @@ const char* name_of(kernels::DType t) {
 
 }  // namespace
 
+// A drafter that reads features, of which none wait, is shown the newest row again: the target reads that once more, and recurrent layers do
+// so from before it.
+Session::SavedState Session::saved_state() const {
+  const StateSequence& state = kv_.state();
+  if (!state) return {-1, kv_len_};
+  const bool again = std::any_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->usable() && side->features() && side->waiting() == 0; });
+  if (again && state.before() >= 0) return {state.before(), state.position_before()};
+  return {state.now(), kv_len_};
+}
+
 Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
   Snapshot s;
   s.key = snapshot_key(*model_);
@@ -70,7 +80,10 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
     case Finish::context: break;  // a longer context may be there to restore into
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
-  s.kv = {kv_shape(kv_.cache()), kv_len_};
+  const SavedState state = saved_state();
+  const int64_t read = state.positions;
+  s.kv = {kv_shape(kv_.cache()), read};
+  if (state.number >= 0) s.state_floats = kv_.state().pool()->floats();
   if (choosing_) {
     s.cycle_tokens = chooser_.rate().tokens;
     s.cycle_passes = chooser_.rate().ms;
@@ -86,11 +99,11 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
     d.weights = std::move(key.weights);
     // Who is not followed may be behind, or have more waiting than whoever restores it takes: it is shown the text again.
     const bool too_many = side->waiting() > kMaxSavedWaiting;
-    d.waiting = side->next() == kv_len_ + 1 && !too_many ? side->waiting() : 0;
+    d.waiting = side->next() == read + 1 && !too_many ? side->waiting() : 0;
     d.feature_cols = d.waiting > 0 ? side->store().cols : 0;
     // The newest row answers for the root, from memory of the plugin's own: unless its features wait, it is shown again.
     // And no row is ahead of the target's: those that it reads again, for another drafter, come after.
-    const int64_t most = d.waiting > 0 ? sequence.observed() : std::min(static_cast<int64_t>(text_.size()) - 1, kv_len_ + 1);
+    const int64_t most = d.waiting > 0 ? sequence.observed() : std::min(static_cast<int64_t>(text_.size()) - 1, read + 1);
     // One that has missed something begins anew with what waits.
     DraftSequence::Seen seen = side->whole() && !too_many ? sequence.resumable(std::min(sequence.observed(), most)) : sequence.nothing();
     if (seen.end > most) seen = sequence.nothing();  // it began where the target has not been yet
@@ -121,6 +134,7 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   const SnapshotRooms rooms = encode_snapshot(s, out);
   std::vector<kernels::Op> ops;
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
+  if (s.state_floats > 0) download_state(*kv_.state().pool(), saved_state().number, rooms.state, &ops);
   for (size_t i = 0; i < sides.size(); ++i) download_drafter(*sides[i], s.drafters[i], rooms.drafters[i], &ops);
   AERIE_TRY(transfer(*model_->device(), ops).at("save"));
   seal_snapshot(out);
@@ -156,9 +170,13 @@ Status Session::take_over(const Snapshot& s) {
     if (t < 0 || t >= model_->config().vocab_size)
       return error(Code::bad_format, "token: " + std::to_string(t) + " is not in the vocabulary of " +
                                          std::to_string(model_->config().vocab_size));
+  const int64_t state = kv_.state() && s.kv.positions > 0 ? kv_.state().pool()->floats() : 0;
+  if (s.state_floats != state)
+    return error(Code::bad_format, "state: " + std::to_string(s.state_floats) + " numbers, the model has " + std::to_string(state));
   std::vector<kernels::Op> ops;
   if (s.kv.positions > 0) AERIE_TRY(kv_.reserve(s.kv.positions));
   upload_kv(kv_, s.kv.positions, s.kv.data, &ops);
+  if (state > 0) upload_state(*kv_.state().pool(), kv_.state().next(), s.state, &ops);
   for (const auto& side : sides_) {
     if (!side->usable()) continue;
     const Status begun = side->sequence().begin();
@@ -170,6 +188,7 @@ Status Session::take_over(const Snapshot& s) {
   text_.assign(s.text.begin(), s.text.end());
   from_image_ = true;
   kv_len_ = s.kv.positions;
+  if (state > 0) kv_.state().advance(kv_len_);
   generated_from_ = static_cast<size_t>(s.generated_from);
   take_over_end(s);
   return take_over_memory(s);

@@ -53,7 +53,8 @@ Status Session::start() {
   use_policies(&policies);
   prepare_costs();
   draft_rows_.reserve(sides_.size());
-  drafts_on_device_ = options_.drafts_on_device.value_or(model_->device()->far());
+  // A tree that the device draws has ancestors which the host does not know: recurrent layers take their rows in an order of the host's.
+  drafts_on_device_ = !model_->recurrent() && options_.drafts_on_device.value_or(model_->device()->far());
   // A commit allocates nothing: it is whole or it has not begun.
   text_.reserve(static_cast<size_t>(max_context_));
   frontier_.reserve(kMaxTreeNodes);
@@ -128,7 +129,7 @@ Status Session::rewind(size_t length) {
     leave_prefix();
     text_.resize(length);
     const auto n = static_cast<int64_t>(length);
-    kv_len_ = std::min(kv_len_, std::max<int64_t>(0, n - 1));
+    go_back(std::min(kv_len_, std::max<int64_t>(0, n - 1)));
     for (const auto& side : sides_) {
       if (const Status s = side->rewind(n); !s.ok()) drafter_failed(*side, s, true);
     }
@@ -140,6 +141,8 @@ Status Session::rewind(size_t length) {
   stops_stale_ = true;
   return {};
 }
+
+void Session::go_back(int64_t position) { kv_len_ = kv_.state() ? kv_.state().rewind(position) : position; }
 
 void Session::rescan_stops() {
   if (!stops_stale_) return;
@@ -287,9 +290,9 @@ void Session::pass_without(const Drafter& drafter, const Status& why, bool strik
   if (side == side_) device_.end();
 }
 
-Status Session::finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
+Status Session::finish_pass(const Walks& walks, RowsBuilder* pass, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
   if (phase_ == Phase::draft) return finish_draft();
-  if (phase_ == Phase::verify) return finish_verify(walks, copy_src, copy_dst);
+  if (phase_ == Phase::verify) return finish_verify(walks, pass, copy_src, copy_dst);
   finish_prefill();
   return {};
 }

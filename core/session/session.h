@@ -150,7 +150,8 @@ class Session {
   void in_flight(Stepper* stepper);
   void landed() { flight_ = nullptr; }
   int32_t pass_rows() const;          // this session's part of the pass
-  Status finish_pass(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  Status finish_pass(const Walks& walks, RowsBuilder* pass, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  void go_back(int64_t position);  // that many positions have been read, or fewer where recurrent layers cannot go back to them
   void count_time(uint64_t ns);
   // What drafters on the host have taken since it was last asked for; and, of all that step together, it is counted for each.
   uint64_t take_proposing() { return std::exchange(proposing_ns_, 0); }
@@ -249,6 +250,11 @@ class Session {
   void draft_pass_done(double ms, int32_t own_rows, int32_t rows, bool root);
   void tell_outcome();
   // save.cc
+  struct SavedState {
+    int32_t number;     // -1: there is none
+    int64_t positions;  // that have been read by then
+  };
+  SavedState saved_state() const;
   Snapshot describe(std::vector<const DraftSide*>* saved) const;  // all but what is on the device, of these drafters
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
@@ -274,7 +280,7 @@ class Session {
   Status add_missed(Plan& plan, DraftCalls* calls, Drafter** failed);
   void stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRows>* tapped);
   void record_download(Plan& plan, const kernels::Tensor& logits);
-  Status finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
+  Status finish_verify(const Walks& walks, RowsBuilder* pass, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst);
   bool walks_on_host() const { return options_.sampled_rule || rules_.active(); }
   std::span<const float> target_row(int32_t row) const;
   Status not_finite() const;
@@ -353,6 +359,7 @@ class Session {
   bool recorded_ = false;  // rows of this phase may have reached the device
   int64_t prefill_end_ = 0;  // what the pass in flight will have done
   int32_t first_row_ = 0, walk_ = 0, extra_walk_ = 0;  // its rows in the pass, its walks
+  bool branches_ = false;      // there are more than the root among them: the pass leaves no state
   DraftTree tree_;
   TreeRows rows_;
   bool drafts_on_device_ = false;

@@ -12,7 +12,7 @@ namespace aerie {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
-constexpr uint32_t kVersion = 8;
+constexpr uint32_t kVersion = 9;
 constexpr size_t kHeader = 24, kHash = 8;
 constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
@@ -68,6 +68,8 @@ SnapshotRooms write(Writer& w, const Snapshot& s, size_t size) {
   w.u32(static_cast<uint32_t>(s.finish));
   w.u32(static_cast<uint32_t>(s.stop_bytes));
   rooms.kv = write_kv(w, s.kv);
+  w.u64(s.state_floats);
+  rooms.state = w.room(static_cast<size_t>(s.state_floats) * sizeof(float));
   w.f64(s.cycle_tokens);
   w.f64(s.cycle_passes);
   w.u32(s.drafters.size());
@@ -216,6 +218,9 @@ Status read_body(Reader& r, Snapshot* s) {
     return bad("stop bytes", std::to_string(s->stop_bytes) + " of a text that " + (s->stop_bytes > 0 ? "has met no" : "ended with a") + " stop string");
   AERIE_TRY(read_kv(r, "kv", &s->kv));
   if (s->kv.positions > std::max<int64_t>(0, n - 1)) return bad("kv positions", "more than the text has");
+  AERIE_TRY(r.i64("state", static_cast<int64_t>(r.left() / sizeof(float)), &s->state_floats));
+  if (s->state_floats > 0 && s->kv.positions == 0) return bad("state", "of nothing");
+  AERIE_ASSIGN(s->state, r.take("state", static_cast<uint64_t>(s->state_floats) * sizeof(float)));
   for (double* rate : {&s->cycle_tokens, &s->cycle_passes}) {
     AERIE_TRY(r.f64("cycle rate", rate));
     if (*rate < 0) return bad("cycle rate", "is negative");

@@ -50,6 +50,8 @@ struct Snapshot {
   SavedFinish finish = SavedFinish::none;
   int32_t stop_bytes = 0;      // 1 .. kMaxStopBytes of a stop string, else 0
   SavedKv kv;
+  int64_t state_floats = 0;          // of recurrent layers, after kv.positions rows; 0: none is kept
+  const uint8_t* state = nullptr;    // decoded: in the snapshot's bytes, not aligned
   double cycle_tokens = 0, cycle_passes = 0;  // lately, where several drafters are chosen from
   std::vector<SavedDrafter> drafters;
 };
@@ -59,7 +61,7 @@ struct SnapshotRooms {
   struct Draft {
     uint8_t *kv = nullptr, *features = nullptr;
   };
-  uint8_t* kv = nullptr;
+  uint8_t *kv = nullptr, *state = nullptr;
   std::vector<Draft> drafters;
 };
 

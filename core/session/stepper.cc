@@ -217,7 +217,7 @@ bool Stepper::try_target() {
   const StagedWalks& walks = walks_.stage(*plan_);
   for (Session* s : flight_)
     if (verifies(s)) s->select_on_device(*plan_, rows_, rows, walks);
-  const kernels::Tensor hidden = model_->forward(*plan_, rows, tapped_);
+  const kernels::Tensor hidden = model_->forward(*plan_, rows, tapped_, rows_.any_branches() ? &kept_ : nullptr);
   if (!show(false)) return false;
   if (walks_.rows() == 0) return true;
   const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
@@ -258,7 +258,7 @@ Status Stepper::take_results(Session& session) noexcept {
   const size_t copies = copy_dst_.size();
   Status failed;
   try {
-    return session.finish_pass(walks_, &copy_src_, &copy_dst_);
+    return session.finish_pass(walks_, &rows_, &copy_src_, &copy_dst_);
   } catch (const std::bad_alloc&) {
     failed = out_of_memory();
   } catch (const std::exception& e) {
@@ -271,14 +271,18 @@ Status Stepper::take_results(Session& session) noexcept {
   return failed;
 }
 
-// What the sampled rule accepted, in one go; walks on the device have kept theirs. The tokens are decided; a copy of a few rows is not worth giving the frame back for.
+// What the sampled rule accepted, in one go, as walks on the device have kept theirs; and the states behind what was accepted. The tokens are
+// decided; this is not worth giving the frame back for.
 void Stepper::commit() {
   Status status;
-  if (!copy_src_.empty()) {
-    plan_->clear();
-    const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
-    const int32_t* dst = plan_->stage(std::span<const int32_t>(copy_dst_));
-    plan_->add(kernels::KvCopy{model_->pool()->cache(), src, dst, static_cast<int32_t>(copy_src_.size())});
+  if (!copy_src_.empty() || rows_.keeps_paths()) {
+    plan_->clear_ops();
+    if (!copy_src_.empty()) {
+      const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
+      const int32_t* dst = plan_->stage(std::span<const int32_t>(copy_dst_));
+      plan_->add(kernels::KvCopy{model_->pool()->cache(), src, dst, static_cast<int32_t>(copy_src_.size())});
+    }
+    if (rows_.keeps_paths()) model_->record_states(*plan_, rows_.stage_states(*plan_), kept_);
     status = plan_->submit(*queue_);
     if (status.ok()) {
       const auto state = queue_->advance(kernels::kNoDeadline);

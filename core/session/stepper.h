@@ -92,6 +92,7 @@ class Stepper {
   std::vector<Session*> flight_, timed_;
   bool drafting_ = false;
   RowsBuilder rows_;
+  std::vector<DeltaInputs> kept_;  // of its rows, where recurrent layers' states are made from those that are kept
   Walks walks_;
   DraftCalls calls_;
   // What recording stumbled over: sessions that must go on without their drafter, and why.

@@ -111,6 +111,7 @@ void Session::stage_verify(RowsBuilder* rows, Walks* walks, std::vector<TappedRo
     for (int32_t i = 1; i <= deepest(); ++i) walks->keep(walk_, i, kv_.slot(size - 1 + i));
   }
   stage_extra_rows(rows, walks);
+  branches_ = rows->branches();
   for (const auto& side : followed())
     if (side->usable() && side->features()) tapped->push_back({side->drafter().taps(), first_row_, side->tap(n)});
 }
@@ -208,7 +209,7 @@ void Session::count_cycle() {
   stats_.full_emitted += n;
 }
 
-Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
+Status Session::finish_verify(const Walks& walks, RowsBuilder* pass, std::vector<int32_t>* copy_src, std::vector<int32_t>* copy_dst) {
   if (device_.on()) take_device_draft();
   AERIE_TRY(options_.sampled_rule ? sampled_result() : rules_.active() ? ruled_result() : walk_result(walks));
   if (!extra_token_.empty()) tell_choices(walks);
@@ -221,6 +222,11 @@ Status Session::finish_verify(const Walks& walks, std::vector<int32_t>* copy_src
   emitted_.clear();
   for (size_t i = 0; i < steps_.size(); ++i)
     emitted_.push_back({steps_[i].token, steps_[i].logprob, i < drafted});
+  if (branches_) {
+    path_.clear();
+    for (const kernels::WalkStep& s : steps_) path_.push_back(first_row_ + s.row);
+    pass->keep_path(kv_, path_);
+  }
   if (!walks_on_host()) return {};  // the pass has kept what it walked through
   const auto size = static_cast<int64_t>(text_.size());
   for (size_t i = 1; i < steps_.size(); ++i) {
@@ -241,6 +247,7 @@ void Session::commit() {
   for (const kernels::WalkStep& s : steps_) text_.push_back(s.token);
   if (!cut_ && walked_) rules_.commit(text_.size());
   kv_len_ += static_cast<int64_t>(steps_.size());
+  kv_.state().advance(kv_len_);
   phase_ = Phase::idle;
 }
 

@@ -59,7 +59,8 @@ HWY_INLINE void act(VF (&x)[N]) {
       }
     }
     Exp(e);
-    AERIE_UNROLL for (size_t i = 0; i < N; ++i) x[i] = hn::Div(x[i], hn::Add(hn::Set(d, 1.0f), e[i]));
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i)
+      x[i] = hn::Div(k == Activation::sigmoid ? hn::Set(d, 1.0f) : x[i], hn::Add(hn::Set(d, 1.0f), e[i]));
   }
 }
 
@@ -125,6 +126,7 @@ void activate_row(int kind, const float* x, const float* up, int64_t n, float* o
     case Activation::silu: return each_vector(Activated<Activation::silu>(), x, up, n, out);
     case Activation::gelu_tanh: return each_vector(Activated<Activation::gelu_tanh>(), x, up, n, out);
     case Activation::relu: return each_vector(Activated<Activation::relu>(), x, up, n, out);
+    case Activation::sigmoid: return each_vector(Activated<Activation::sigmoid>(), x, up, n, out);
   }
 }
 

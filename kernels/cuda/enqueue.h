@@ -60,6 +60,10 @@ void enqueue(const Add&, const Place&);
 // experts.cu
 void enqueue(const Route&, const Place&);
 void enqueue(const CombineExperts&, const Place&);
+// delta.cu
+void enqueue(const ShortConv&, const Place&);
+void enqueue(const DeltaGates&, const Place&);
+void enqueue(const DeltaRule&, const Place&);
 // expert_linear.cu
 void enqueue(const ExpertLinear&, const Place&);
 // rope.cu
@@ -98,6 +102,8 @@ template <>
 size_t workspace(const LinearRows&);
 template <>
 size_t workspace(const ExpertLinear&);
+template <>
+size_t workspace(const DeltaRule&);
 template <>
 size_t workspace(const TopK&);
 template <>

@@ -126,6 +126,8 @@ __device__ float act(Activation kind, float x) {
       const float u = 0.7978845608f * (x + 0.044715f * (x * (x * x)));
       return x / (1.0f + exp_own(-2.0f * u));
     }
+    case Activation::sigmoid:
+      return 1.0f / (1.0f + exp_own(-x));
     default:
       return x / (1.0f + exp_own(-x));
   }

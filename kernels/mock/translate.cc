@@ -120,6 +120,33 @@ class Translator {
     tensor(o.weights, "weights");
     tensor(o.out, "out");
   }
+  void delta(StateCache& c, DeltaRows& rows, int64_t r) {
+    for (int32_t i = 0; i < StateCache::kChunks; ++i) device(c.chunk[i], (4 << i) * c.floats * 4, "cache");
+    required(rows.seqs, "seqs");
+    required(rows.steps, "steps");
+    device(rows.seqs, rows.n_seqs * static_cast<int64_t>(sizeof(DeltaSeq)), "seqs");
+    device(rows.steps, rows.n_steps * static_cast<int64_t>(sizeof(DeltaStep)), "steps");
+    ints(rows.seq, r, "seq");
+    ints(rows.parent, r, "parent");
+  }
+  void operator()(ShortConv& o) {
+    tensor(o.x, "x");
+    tensor(o.weight, "weight");
+    delta(o.cache, o.rows, o.out.rows);
+    tensor(o.out, "out");
+  }
+  void operator()(DeltaGates& o) {
+    tensor(o.gates, "gates");
+    tensor(o.decay, "decay");
+    tensor(o.out, "out");
+  }
+  void operator()(DeltaRule& o) {
+    tensor(o.x, "x");
+    tensor(o.qkv, "qkv");
+    tensor(o.gates, "gates");
+    delta(o.cache, o.rows, o.x.rows);
+    tensor(o.out, "out");
+  }
   void operator()(RopeAngles& o) {
     ints(o.positions, o.angles.rows, "positions");
     tensor(o.inv_freq, "inv_freq");
@@ -246,7 +273,7 @@ class Translator {
 
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "Route",
-                                  "ExpertLinear", "CombineExperts", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
+                                  "ExpertLinear", "CombineExperts", "ShortConv", "DeltaGates", "DeltaRule", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
                                   "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);

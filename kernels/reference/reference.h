@@ -30,6 +30,10 @@ void round_as(const std::optional<ActivationCodes>& int8, const std::optional<Ac
 void run(const Route&);
 void run(const ExpertLinear&);
 void run(const CombineExperts&);
+// delta.cc
+void run(const ShortConv&);
+void run(const DeltaGates&);
+void run(const DeltaRule&);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

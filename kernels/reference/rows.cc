@@ -17,6 +17,8 @@ double activation(Activation kind, double x) {
       return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case Activation::relu:
       return x > 0 ? x : (std::isnan(x) ? x : 0);
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
   }
   return 0;
 }

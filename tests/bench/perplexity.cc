@@ -69,6 +69,7 @@ std::vector<double> windows(const std::string& path, const std::string& text, co
   std::vector<double> found;
   for (int64_t w = 0; w < n; ++w) {
     const int32_t* window = ids.data() + w * fit / n * *length;
+    kv.state().rewind(0);  // of recurrent layers: each window is a text of its own
     RowsBuilder rows;
     rows.sequence(kv);
     for (int64_t i = 0; i + 1 < *length; ++i) {

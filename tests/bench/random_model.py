@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of random weights, for measuring speed: one set of weights in every format asked for. Llama's architecture, or
-Mixtral's where a shape has experts, or gpt-oss's (in GGUF files only).
+Mixtral's where a shape has experts, or gpt-oss's or Qwen3.5's (in GGUF files only).
 
     python3 tests/bench/random_model.py 1b -o DIR --formats hf,F16,Q8_0,Q4_0
 
@@ -94,9 +94,41 @@ class GptOss(Shape):
                 "rope.scaling.original_context_length": u32(self.original_context)}
 
 
+@dataclass(frozen=True)
+class Qwen35(Shape):
+    """Three layers of four are recurrent (gated delta rule), of as many heads of keys as of values."""
+    delta_heads: int = 16
+    delta_dim: int = 128
+    taps: int = 4
+
+    def tensors(self):
+        h, q, kv, d = self.hidden, self.heads * self.head_dim, self.kv_heads * self.head_dim, self.delta_heads * self.delta_dim
+        yield "model.embed_tokens.weight", "token_embd.weight", (self.vocab, h)
+        recurrent = (("attn_qkv.weight", (3 * d, h)), ("attn_gate.weight", (d, h)), ("ssm_conv1d.weight", (3 * d, self.taps)),
+                     ("ssm_dt.bias", (self.delta_heads,)), ("ssm_a", (self.delta_heads,)), ("ssm_beta.weight", (self.delta_heads, h)),
+                     ("ssm_alpha.weight", (self.delta_heads, h)), ("ssm_norm.weight", (self.delta_dim,)), ("ssm_out.weight", (h, d)))
+        attention = (("attn_q.weight", (2 * q, h)), ("attn_k.weight", (kv, h)), ("attn_v.weight", (kv, h)), ("attn_output.weight", (h, q)),
+                     ("attn_q_norm.weight", (self.head_dim,)), ("attn_k_norm.weight", (self.head_dim,)))
+        both = (("attn_norm.weight", (h,)), ("post_attention_norm.weight", (h,)), ("ffn_gate.weight", (self.ffn, h)),
+                ("ffn_up.weight", (self.ffn, h)), ("ffn_down.weight", (h, self.ffn)))
+        for i in range(self.layers):
+            for gguf, shape in (attention if i % 4 == 3 else recurrent) + both:
+                yield "", f"blk.{i}.{gguf}", shape
+        yield "model.norm.weight", "output_norm.weight", (h,)
+        yield "lm_head.weight", "output.weight", (self.vocab, h)
+
+    def metadata(self) -> dict[str, bytes]:
+        """Besides what every architecture says."""
+        return {"ssm.conv_kernel": u32(self.taps), "ssm.state_size": u32(self.delta_dim), "ssm.group_count": u32(self.delta_heads),
+                "ssm.time_step_rank": u32(self.delta_heads), "ssm.inner_size": u32(self.delta_heads * self.delta_dim),
+                "full_attention_interval": u32(4), "rope.dimension_count": u32(self.head_dim // 4),
+                "rope.dimension_sections": array(5, [struct.pack("<i", v) for v in (11, 11, 10, 0)])}
+
+
 SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192),
           "moe": Shape(1024, 12, 16, 4, 512, experts=32, experts_used=4),
-          "oss": GptOss(1024, 12, 16, 4, 640, rope_theta=150000.0, experts=32, experts_used=4)}
+          "oss": GptOss(1024, 12, 16, 4, 640, rope_theta=150000.0, experts=32, experts_used=4),
+          "qwen35": Qwen35(1024, 24, 8, 2, 3584, rope_theta=10000000.0, head_size=256)}
 
 
 def to_bf16(x):
@@ -111,6 +143,8 @@ def weights(shape: Shape, seed: int):
         w = np.random.default_rng([seed, index]).standard_normal(dims, dtype=np.float32)
         if gguf.endswith(".bias"):
             w *= 0.1
+        elif gguf.endswith("ssm_a"):
+            w = -np.abs(w)  # how fast a state is forgotten
         elif len(dims) == 1:
             w = 1 + 0.1 * w  # a norm, or sinks
         elif "embed_tokens" not in hf:
@@ -206,8 +240,9 @@ GGUF_VECTORS = {"d2t": (27, 256)}  # 64-bit integers; all others are f32
 
 
 def is_encoded(name: str, dims: tuple[int, ...]) -> bool:
-    """Of the file's type: matrices, but for what says which experts are taken. (Biases of experts are one matrix.)"""
-    return len(dims) > 1 and "ffn_gate_inp" not in name and not name.endswith(".bias")
+    """Of the file's type: matrices, but for what says which experts are taken, or how fast a state is forgotten. (Biases of experts are
+    one matrix.)"""
+    return len(dims) > 1 and not any(n in name for n in ("ffn_gate_inp", "ssm_alpha", "ssm_beta", "ssm_conv1d")) and not name.endswith(".bias")
 
 
 def type_of(kind: str, name: str, dims: tuple[int, ...]):
@@ -276,7 +311,7 @@ class Gguf:
 
     def add(self, _hf, gguf, w):
         heads = {"attn_q": self.shape.heads, "attn_k": self.shape.kv_heads}.get(gguf.removesuffix(".weight").split(".")[-1])
-        if heads and self.architecture != "gpt-oss":  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
+        if heads and self.architecture == "llama":  # llama.cpp rotates neighbours, Hugging Face's layout the halves of a head
             w = w.reshape(heads, 2, -1, w.shape[1]).swapaxes(1, 2).reshape(w.shape)
         encoded = type_of(self.kind, gguf, w.shape)
         self.file.write((encoded[3](w) if encoded else w).tobytes())
@@ -285,10 +320,11 @@ class Gguf:
 
 def write(shape: Shape, seed: int, folder: Path, formats: list[str], hf_dtype: str = "bf16") -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    oss = {"architecture": "gpt-oss", "more": shape.metadata()} if isinstance(shape, GptOss) else {}
-    if oss and "hf" in formats:
-        sys.exit("random_model.py: gpt-oss's architecture is written in GGUF files only")
-    writers = [Safetensors(folder / "hf", shape, hf_dtype) if f == "hf" else Gguf(folder / f"{f}.gguf", shape, f, **oss)
+    names = {GptOss: "gpt-oss", Qwen35: "qwen35"}
+    own = {"architecture": names[type(shape)], "more": shape.metadata()} if type(shape) in names else {}
+    if own and "hf" in formats:
+        sys.exit(f"random_model.py: {own['architecture']}'s architecture is written in GGUF files only")
+    writers = [Safetensors(folder / "hf", shape, hf_dtype) if f == "hf" else Gguf(folder / f"{f}.gguf", shape, f, **own)
                for f in formats]
     for tensor in weights(shape, seed):
         for writer in writers:

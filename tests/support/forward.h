@@ -45,6 +45,8 @@ struct Forward {
       plan->add(kernels::Download{features.data() + at * t * h, f.data, n * t * h * 4});
       must(plan->submit(*queue));
       EXPECT_EQ(must(queue->advance(kernels::kNoDeadline)), kernels::RunState::done);
+      kv.state().advance(at + n);
+      must(kv.state().reserve());
     }
   }
 };

@@ -76,7 +76,7 @@ int32_t aerie_model_info_get(const aerie_model* model, aerie_model_info* out, ae
     AERIE_TRY(check_result(out, "aerie_model_info"));
     const LlamaConfig& c = model->model->config();
     const Package& package = model->model->package();
-    const KvShape kv{c.layers, c.kv_heads, c.head_dim, model->model->pool()->cache().dtype};
+    const KvShape kv{c.attention_layers(), c.kv_heads, c.head_dim, model->model->pool()->cache().dtype};
     aerie_model_info info{};
     info.vocab_size = c.vocab_size;
     info.hidden_size = c.hidden;

@@ -53,6 +53,7 @@ class Engine {
     return ms;
   }
   std::vector<float> logits(const std::vector<int32_t>& ids) {
+    begin();
     RowsBuilder rows;
     rows.sequence(*kv_);
     for (size_t i = 0; i < ids.size(); ++i) rows.plain(ids[i], static_cast<int64_t>(i));
@@ -69,6 +70,7 @@ class Engine {
   }
 
  private:
+  void begin() { kv_->state().rewind(0); }  // of recurrent layers: the next pass is of a text's first rows
   int32_t token(int64_t position) const { return bench::token(position, model_->config().vocab_size); }
   void run() {
     check(plan_->submit(*queue_));
@@ -92,6 +94,7 @@ class Engine {
   // In the session's chunks.
   double prefill(int64_t n) {
     if (n > std::max<int64_t>(context_, kMaxRows)) bench::fail("too many rows");
+    begin();
     const auto start = bench::Clock::now();
     const int64_t rows_each = prefill_rows(*model_, n);
     for (int64_t first = 0; first < n; first += rows_each) {
@@ -107,6 +110,8 @@ class Engine {
         model_->logits(*plan_, last);
       }
       run();
+      kv_->state().advance(end);
+      check(kv_->state().reserve());
     }
     return bench::ms_since(start);
   }

@@ -19,6 +19,9 @@ class Engine {
     llama_context_params p = llama_context_default_params();
     p.n_ctx = static_cast<uint32_t>(context + kMaxRows);
     p.n_threads = p.n_threads_batch = threads;
+    // A recurrent state goes no way back: the context's is kept as another sequence's.
+    twice_ = llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_);
+    if (twice_) p.n_seq_max = 2, p.kv_unified = true;
     ctx_ = llama_init_from_model(model_, p);
     if (!ctx_) bench::fail("llama.cpp cannot make a context");
     vocab_ = llama_vocab_n_tokens(llama_model_get_vocab(model_));
@@ -61,13 +64,19 @@ class Engine {
   void fill() {
     forget(0);
     for (int first = 0; first < context_ - 1; first += kMaxRows) decode(first, std::min(kMaxRows, context_ - 1 - first), false);
+    if (twice_) copy(0, 1);
   }
   double pass(int n) {
     const double ms = decode(context_ - 1, n, true);
-    forget(context_ - 1);
+    if (twice_) copy(1, 0);
+    else forget(context_ - 1);
     return ms;
   }
   void forget(int from) { llama_memory_seq_rm(llama_get_memory(ctx_), 0, from, -1); }
+  void copy(int from, int to) {
+    llama_memory_seq_rm(llama_get_memory(ctx_), to, -1, -1);
+    llama_memory_seq_cp(llama_get_memory(ctx_), from, to, -1, -1);
+  }
   // Tokens at positions [first, first + n); logits of all of them or the last.
   double decode(int first, int n, bool all_logits, const int32_t* ids = nullptr) {
     if (n > kMaxRows) bench::fail("too many rows");
@@ -86,6 +95,7 @@ class Engine {
   }
 
   int context_;
+  bool twice_ = false;
   int32_t vocab_ = 0;
   llama_model* model_ = nullptr;
   llama_context* ctx_ = nullptr;

@@ -16,7 +16,8 @@ from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ern
                           GraniteMoeSharedForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MiniMaxM2Config, MiniMaxM2ForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
                           Olmo3ForCausalLM, OlmoeConfig, OlmoeForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2MoeConfig, Qwen2MoeForCausalLM, Qwen3Config,
-                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, SmolLM3Config, SmolLM3ForCausalLM)
+                          Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM, Qwen3NextConfig, Qwen3NextForCausalLM, Qwen3_5ForCausalLM,
+                          Qwen3_5MoeForCausalLM, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SmolLM3Config, SmolLM3ForCausalLM)
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOKENS = 48
@@ -54,8 +55,13 @@ CHECKPOINTS = {
 SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2)
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
-MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2", "granitemoeshared")
-FULL, WINDOW = "full_attention", "sliding_attention"
+MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2", "granitemoeshared",
+            "qwen3_5_moe_text", "qwen3_next")
+# Layers with a gated delta rule beside those with attention; norms whose weights lie around 0.
+HYBRIDS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
+FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+HYBRID_MIXTURE = dict(vocab_size=72, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+                      shared_expert_intermediate_size=20, linear_key_head_dim=16, linear_value_head_dim=16)
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
     "gemma3": dict(kind=(Gemma3TextConfig, Gemma3ForCausalLM), **SMALL, head_dim=32, sliding_window=10, layer_types=[WINDOW, FULL, WINDOW],
@@ -111,6 +117,19 @@ FAMILIES = {
     "gpt_oss_mxfp4": dict(seed=550, kind=(GptOssConfig, GptOssForCausalLM), mxfp4=True,
                           **MIXTURE | {"hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 3}, head_dim=16, num_local_experts=5,
                           num_experts_per_tok=2, sliding_window=9, rope=UNROUNDED, rope_parameters={}),
+    # Values wider than keys; 4 of a head's 16 elements are rotated.
+    "qwen3_5": dict(seed=620, kind=(Qwen3_5TextConfig, Qwen3_5ForCausalLM), **SMALL | {"hidden_size": 32}, head_dim=16,
+                    layer_types=[LINEAR, FULL, LINEAR], linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16,
+                    linear_value_head_dim=32, tie_word_embeddings=True,
+                    rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25, "mrope_interleaved": True,
+                                     "mrope_section": [1, 1, 0]}),
+    "qwen3_5_moe": dict(seed=633, kind=(Qwen3_5MoeTextConfig, Qwen3_5MoeForCausalLM), **HYBRID_MIXTURE, head_dim=12, moe_intermediate_size=16,
+                        num_experts=5, num_experts_per_tok=2, linear_num_key_heads=2, linear_num_value_heads=6, linear_conv_kernel_dim=3,
+                        rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_interleaved": True,
+                                         "mrope_section": [1, 1, 1]}),
+    "qwen3_next": dict(seed=667, kind=(Qwen3NextConfig, Qwen3NextForCausalLM), **HYBRID_MIXTURE, head_dim=16, moe_intermediate_size=8,
+                       intermediate_size=24, num_experts=7, num_experts_per_tok=3, linear_num_key_heads=3, linear_num_value_heads=6,
+                       rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}),
 }
 
 
@@ -123,7 +142,10 @@ def initialize(model, generator):
     for name, p in model.named_parameters():
         fan_in = p.shape[-1]
         if "norm" in name:
-            value = (0 if "Gemma" in type(model).__name__ else 1) + normal(p.shape, 0.2, generator)
+            around_0 = "Gemma" in type(model).__name__ or model.config.model_type in HYBRIDS and "linear_attn" not in name
+            value = (0 if around_0 else 1) + normal(p.shape, 0.2, generator)
+        elif "A_log" in name:  # of a state, 0.4 to 0.98 stays
+            value = -1.5 + normal(p.shape, 1, generator)
         elif "o_proj.bias" in name and "GptOss" not in type(model).__name__:
             value = torch.zeros(p.shape)  # the model without
         elif "sinks" in name:
@@ -201,7 +223,7 @@ def rotate(x, positions, inv, scale):
 
 
 def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, attention_scale=None, window=None):
-    """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None."""
+    """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None (gate_proj: of what counts its output)."""
     def project(which, n):
         y = x @ w(f"{which}_proj.weight").T
         bias = w(f"{which}_proj.bias")
@@ -217,10 +239,11 @@ def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, a
     scores = q @ k.transpose(1, 2) * (attention_scale or 1 / math.sqrt(head_dim))
     distance = positions[:, None] - positions[None, :]
     scores = scores.masked_fill((distance < 0) | (distance >= (window or math.inf)), -math.inf)
-    sinks, bias = w("sinks"), w("o_proj.bias")
+    sinks, bias, gate = w("sinks"), w("o_proj.bias"), w("gate_proj.weight")
     if sinks is not None:  # a score more, without a value
         scores = torch.cat([scores, sinks[:, None, None].expand(-1, len(x), 1)], -1)
-    out = (scores.softmax(-1)[..., :len(x)] @ v).transpose(0, 1).reshape(x.shape[0], -1) @ w("o_proj.weight").T
+    out = (scores.softmax(-1)[..., :len(x)] @ v).transpose(0, 1).reshape(x.shape[0], -1)
+    out = (out if gate is None else out * torch.sigmoid(x @ gate.T)) @ w("o_proj.weight").T
     return out if bias is None else out + bias
 
 
@@ -310,7 +333,7 @@ def mixture(weights, config, at, h):
     apart = (best[:, k - 1] - best[:, k]).min().item()
     if by_choice := chosen(weights, config, at, scores):
         taken, counts, apart = by_choice
-    elif config.model_type in ("mixtral", "granitemoe", "granitemoeshared", "gpt_oss") or config.norm_topk_prob:
+    elif config.model_type in ("mixtral", "granitemoe", "granitemoeshared", "gpt_oss", "qwen3_5_moe_text") or config.norm_topk_prob:
         counts = best[:, :k].softmax(-1)
     else:
         counts = scores.softmax(-1).gather(1, taken[:, :k])
@@ -330,15 +353,45 @@ def mixture(weights, config, at, h):
     return torch.stack(out) + shared(weights, config, at, h), apart
 
 
+def delta_net(w, config, x):
+    """The gated delta rule, one row of x (rows, H) after another; w(name) is a weight of linear_attn."""
+    heads, key_heads = config.linear_num_value_heads, config.linear_num_key_heads
+    key_dim, dim, each = config.linear_key_head_dim, config.linear_value_head_dim, heads // key_heads  # values of a key
+    if config.model_type == "qwen3_next":  # what belongs to a key lies together
+        def project(name, sizes):
+            return [y.flatten(1) for y in (x @ w(name).T).unflatten(1, (key_heads, -1)).split(sizes, -1)]
+        q, k, v, z = project("in_proj_qkvz.weight", [key_dim, key_dim, each * dim, each * dim])
+        b, a = project("in_proj_ba.weight", [each, each])
+        qkv = torch.cat([q, k, v], -1)
+    else:
+        qkv, z, b, a = (x @ w(f"in_proj_{n}.weight").T for n in ("qkv", "z", "b", "a"))
+    kernel = w("conv1d.weight")[:, 0]
+    before = torch.cat([torch.zeros(kernel.shape[1] - 1, qkv.shape[1], dtype=qkv.dtype), qkv])
+    qkv = torch.nn.functional.silu(sum(before[i:i + len(x)] * kernel[:, i] for i in range(kernel.shape[1])))
+    q, k, v = (y.unflatten(1, (n, -1)) for y, n in zip(qkv.split([key_heads * key_dim, key_heads * key_dim, heads * dim], -1),
+                                                      (key_heads, key_heads, heads)))
+    q, k = ((y / (y.pow(2).sum(-1, keepdim=True) + 1e-6).sqrt()).repeat_interleave(each, 1) for y in (q, k))
+    q, decay, beta = q / math.sqrt(key_dim), (-w("A_log").exp() * torch.nn.functional.softplus(a + w("dt_bias"))).exp(), b.sigmoid()
+    state, out = torch.zeros(heads, key_dim, dim, dtype=torch.float64), []
+    for t in range(len(x)):
+        state = state * decay[t, :, None, None]
+        change = beta[t, :, None] * (v[t] - (k[t, :, None] @ state)[:, 0])
+        state = state + k[t, :, :, None] * change[:, None]
+        out.append((q[t, :, None] @ state)[:, 0])
+    out = rms_norm(torch.stack(out), w("norm.weight"), config.rms_norm_eps).flatten(1) * torch.nn.functional.silu(z)
+    return out @ w("out_proj.weight").T
+
+
 def forward_family(weights, config, ids):
     gemma, norms_after = config.model_type.startswith("gemma"), config.model_type in ("olmo2", "olmo3", "exaone4")
+    around_0 = gemma or config.model_type in HYBRIDS
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
     eps, positions, f64 = config.rms_norm_eps, torch.arange(len(ids)), torch.float64
 
     def norm(x, name):
         w = weights[name].to(f64)
-        return rms_norm(x, 1 + w if gemma else w, eps)
+        return rms_norm(x, 1 + w if around_0 else w, eps)
 
     x = weights["model.embed_tokens.weight"].to(f64)[ids]
     x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))
@@ -355,14 +408,19 @@ def forward_family(weights, config, ids):
                 t = weights[at + "self_attn.qkv_proj.weight"].split(sizes)["qkv".index(name[0])]
             if config.model_type == "ernie4_5_moe" and name in ("q_proj.weight", "k_proj.weight"):  # rotary pairs are neighbours
                 t = t.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flatten(0, 2)
-            return None if t is None else t.to(f64) + (1 if gemma and "norm" in name else 0)
+            if config.model_type in HYBRIDS and name in ("q_proj.weight", "gate_proj.weight"):  # in turns, a head of each
+                t = weights[at + "self_attn.q_proj.weight"].unflatten(0, (heads, 2, head_dim))[:, int(name[0] == "g")].flatten(0, 1)
+            return None if t is None else t.to(f64) + (1 if around_0 and "norm" in name else 0)
 
         kinds = getattr(config, "layer_types", None)
         window = getattr(config, "sliding_window", None) if not kinds or kinds[i] == WINDOW else None
         inv, scale = inverse_frequencies_of(config, i)
         taps.append(x)
         h = x if norms_after else norm(x, at + "input_layernorm.weight")
-        h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
+        if kinds and kinds[i] == LINEAR:
+            h = delta_net(lambda name: weights[at + "linear_attn." + name].to(f64), config, h)
+        else:
+            h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
         if gemma or norms_after:
             h = norm(h, at + "post_attention_layernorm.weight")
         x = x + residual * h
@@ -444,7 +502,7 @@ def make_target(name, seed, fields):
     with torch.no_grad():
         out = model(ids[None], output_hidden_states=True)
         taps, feature, logits = forward_family(weights, model.config, ids) if family else forward(weights, model.config, rope, ids)
-    # Even of a float64 model transformers computes norms, softmax, cos and sin in float32. The golden
+    # Even of a float64 model transformers computes norms, softmax, cos, sin and the delta rule in float32. The golden
     # is ours, float64 all through, and transformers has to agree with every number of it.
     theirs = [h[0] for h in out.hidden_states] + [out.logits[0]]
     worst = max((a - b).abs().max().item() for a, b in zip(theirs, taps + [feature, logits], strict=True))

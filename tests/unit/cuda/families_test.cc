@@ -1,5 +1,7 @@
 // Families that depart from Llama's architecture, on the emulated device: their layers' ops follow one another otherwise, and what
 // looks at a window takes other kernels than what sees everything.
+#include "core/session/batch.h"
+#include "tests/support/remade.h"
 #include "unit/cuda/session_support.h"
 
 namespace aerie::test {
@@ -11,7 +13,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   const auto ids = family_ids(24);  // more than any window
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe",
                            "gpt_oss", "gpt_oss_mxfp4", "granitemoeshared", "qwen2_moe", "glm4_moe", "dots1",
-                           "ernie4_5_moe", "minimax_m2"}) {
+                           "ernie4_5_moe", "minimax_m2", "qwen3_5", "qwen3_5_moe", "qwen3_next"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
     const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});
@@ -37,6 +39,46 @@ TEST(CudaFamilies, DraftsChangeNoToken) {
     must(session->append(prompt));
     EXPECT_EQ(generate(*session, 12), want) << name;
     EXPECT_GT(session->statistics().accepted, 0u);
+  }
+}
+
+// States behind what was accepted, forked, and of two sessions in a pass.
+TEST(CudaFamilies, RecurrentLayersDraftedFor) {
+  const std::string path = recurrent_model(DType::int8);
+  const auto model = open_model(path, checked_cuda(), with_kv(DType::bf16));
+  const auto prompt = random_tokens(15, 160, 5);
+  SessionOptions o = sampled(0.8f);
+  o.max_context = 64;
+  o.sampling.stream = 5;
+  auto plain = must(Session::create(model, o));
+  must(plain->append(prompt));
+  const auto want = generate(*plain, 16);
+  o.drafter = open_drafter(model, "small_model", converted(golden("mha"), "cuda-recurrent-small", DType::int8));
+  o.tree.name = "static";
+  auto session = must(Session::create(model, o));
+  must(session->append(prompt));
+  EXPECT_EQ(generate(*session, 6), std::vector<int32_t>(want.begin(), want.begin() + 6));
+  const auto fork = must(session->fork(static_cast<uint32_t>(o.sampling.stream)));
+  const std::vector<int32_t> rest(want.begin() + 6, want.end());
+  EXPECT_EQ(generate(*session, 10), rest);
+  EXPECT_EQ(generate(*fork, 10), rest);
+  EXPECT_GT(session->statistics().accepted, 0u);
+  auto batch = must(Batch::create(model));
+  std::vector<std::unique_ptr<Session>> both;
+  std::vector<std::vector<int32_t>> got(2);
+  for (int i = 0; i < 2; ++i) {
+    both.push_back(must(Session::create(model, o)));
+    must(both.back()->append(prompt));
+    must(batch->add(*both.back()));
+  }
+  while (got[0].size() < 8 || got[1].size() < 8) {
+    must(batch->step(0, std::chrono::microseconds(0)));
+    for (size_t i = 0; i < 2; ++i)
+      for (const EmittedToken& t : both[i]->result().tokens) got[i].push_back(t.id);
+  }
+  for (auto& text : got) {
+    text.resize(8);
+    EXPECT_EQ(text, std::vector<int32_t>(want.begin(), want.begin() + 8));
   }
 }
 
