@@ -138,20 +138,20 @@ struct DeltaShape {
 };
 constexpr int kMaxDeltaDim = 512, kMaxTaps = 8;
 
-// States of texts, each of all layers. Memory comes as it is needed: chunk c has 4 << c of them.
+// States of texts, each of all layers. Memory comes as it is needed: chunk c has 1 << c of them.
 struct StateCache {
-  static constexpr int kChunks = 12;
+  static constexpr int kChunks = 14;
   float* chunk[kChunks] = {};
   int64_t floats = 0;  // of a state
 
   static constexpr int32_t chunk_of(int32_t state) {
     int32_t c = 0;
-    for (int32_t n = state / 4 + 1; n > 1; n /= 2) ++c;
+    for (int32_t n = state + 1; n > 1; n /= 2) ++c;
     return c;
   }
   constexpr float* at(int32_t state) const {
     const int32_t c = chunk_of(state);
-    return chunk[c] + (int64_t{state} - (4 * (int32_t{1} << c) - 4)) * floats;
+    return chunk[c] + (int64_t{state} - ((int32_t{1} << c) - 1)) * floats;
   }
 };
 

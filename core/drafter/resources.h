@@ -24,6 +24,9 @@ struct aerie_kv {
 struct aerie_submodel {
   aerie::DrafterResources* own;
 };
+struct aerie_layers {
+  aerie::DrafterResources* own;
+};
 struct aerie_plan {
   aerie::Plan* plan;
   aerie::DrafterResources* own;
@@ -62,8 +65,9 @@ struct DrafterResources {
   std::shared_ptr<Model> target;
   std::shared_ptr<const Package> package;  // null: the drafter needs none
   DeviceWeights weights;
-  std::shared_ptr<KvPool> pool;     // kv_create or model open
+  std::shared_ptr<KvPool> pool;     // kv_create, or model's or layers' open
   std::shared_ptr<Model> submodel;  // aerie.model/1
+  std::unique_ptr<DecoderStack> stack;  // aerie.layers/1
   kernels::Tensor inv_freq;
   float angle_scale = 1;            // of cos and sin
   std::vector<void*> tensors;       // device memory made by tensor_create
@@ -75,6 +79,7 @@ struct DrafterResources {
   aerie_package package_handle{this};
   aerie_kv kv_handle{this};
   aerie_submodel submodel_handle{this};
+  aerie_layers layers_handle{this};
 };
 
 // What a propose call brought back, in host memory once its plan has run.

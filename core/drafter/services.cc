@@ -13,11 +13,7 @@ DrafterResources::~DrafterResources() {
   for (void* p : tensors) target->device()->release(p);
 }
 
-namespace {
-
-DrafterResources& of(const aerie_drafter_host* host) { return *static_cast<DrafterResources*>(host->context); }
-
-int32_t report(const Status& status, aerie_drafter_error* err) {
+int32_t report_to(aerie_drafter_error* err, const Status& status) {
   const int32_t code = status.code() == Code::out_of_memory ? AERIE_D_NO_MEMORY : AERIE_D_INVALID;
   if (err && err->struct_size >= sizeof(aerie_drafter_error)) {
     err->code = code;
@@ -27,6 +23,12 @@ int32_t report(const Status& status, aerie_drafter_error* err) {
   }
   return code;
 }
+
+namespace {
+
+DrafterResources& of(const aerie_drafter_host* host) { return *static_cast<DrafterResources*>(host->context); }
+
+int32_t report(const Status& status, aerie_drafter_error* err) { return report_to(err, status); }
 
 // ---- log, alloc ----
 
@@ -185,6 +187,7 @@ const void* drafter_service(const aerie_drafter_host*, const char* id) {
   if (!std::strcmp(id, AERIE_SERVICE_PACKAGE)) return &package_table;
   if (!std::strcmp(id, AERIE_SERVICE_MODEL)) return &model_table;
   if (!std::strcmp(id, AERIE_SERVICE_COMPUTE)) return compute_service();
+  if (!std::strcmp(id, AERIE_SERVICE_LAYERS)) return layers_service();
   return nullptr;
 }
 

@@ -33,7 +33,9 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
   // Names and shapes, not the config's claims (official EAGLE-3 heads say LlamaForCausalLM).
   const bool medusa = t.count("0.0.linear.weight") || t.count("medusa_head.0.0.linear.weight") ||
                       t.count("medusa_heads.0.0.linear.weight") || t.count("blocks.0.layers.0.weight");
-  if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};  // Medusa-1.0: in one file with the model
+  // In one file with the model: Medusa-1.0's, and layers for multi-token prediction.
+  if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};
+  if (!o.drafter_for.empty() && has_mtp(*source)) return Importer{import_mtp};
   const auto head = [&](const std::string& at) -> Importer {  // of EAGLE's kinds
     if (any((at + "midlayer.").c_str()) || t.count("d2t") || t.count(at + "layers.0.hidden_norm.weight")) return import_eagle3;
     return t.count(at + "fc.weight") ? import_eagle : nullptr;
@@ -62,7 +64,7 @@ Result<Importer> recognise(const ConvertOptions& o) {
     return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
   };
   if (begins("AERIE")) return Importer{import_package};
-  if (begins("GGUF")) return Importer{import_gguf};
+  if (begins("GGUF")) return Importer{o.drafter_for.empty() ? import_gguf : import_gguf_mtp};
   if (begins("PK\x03\x04") || begins("\x80\x02"))
     return refuse_pickles({o.source});
   AERIE_TRY(refuse_lfs_pointer(bytes).at(o.source));

@@ -97,7 +97,10 @@ Status LayerImport::delta(const std::string& from, const std::string& to, const 
   AERIE_ASSIGN(const auto bias, taker_.take(from + n.dt_bias, {heads}));
   const kernels::WholeFpEnv env;
   if (n.original)
-    for (float& v : decay) v = -static_cast<float>(std::exp(static_cast<double>(v)));
+    for (float& v : decay) {
+      v = -static_cast<float>(std::exp(static_cast<double>(v)));
+      if (!std::isfinite(v)) return error(Code::bad_format, taker_.source_name() + ": tensor " + from + n.decay + ": its exponential is not finite");
+    }
   decay.insert(decay.end(), bias.begin(), bias.end());
   if (n.tiled)
     for (const int64_t first : {int64_t{0}, heads}) gather_heads(h, 1, decay.data() + first);

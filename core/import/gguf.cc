@@ -3,6 +3,7 @@
 
 #include "core/import/gguf_family.h"
 #include "core/import/gguf_tokenizer.h"
+#include "core/import/mtp.h"
 #include "core/import/taps.h"
 #include "core/package/validate.h"
 
@@ -85,6 +86,18 @@ Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, Llama
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 
+// What the keys say, and tensors that are parameters. m->names are the usual ones.
+Status read_model(const GgufSource& g, const GgufFamily& family, SourceModel* m) {
+  AERIE_TRY(refuse_other_models(g, family));
+  AERIE_TRY(read_sizes(g.file, g.arch, &m->config));
+  AERIE_TRY(read_more_layers(g, family, m));
+  AERIE_ASSIGN(m->config.departures.o_bias, has_output_bias(g.file, kGgufNames));
+  AERIE_TRY(family.read(g, m));
+  AERIE_TRY(read_gguf_experts(g, family, m));
+  AERIE_TRY(settle(g.arch + "context_length", m).at(g.file.name()));
+  return package::check_config(m->config).at(g.file.name());
+}
+
 }  // namespace
 
 Status import_gguf(const ConvertOptions& o, Sink& sink) {
@@ -96,15 +109,7 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   m.neighbours = family->neighbours;
   const std::unique_ptr<TensorSource> source = as_ours(*file, m);
   TensorTaker take(*source);
-  const GgufSource keys{*file, family->architecture + std::string("."), take};
-  AERIE_TRY(refuse_other_models(keys, *family));
-  AERIE_TRY(read_sizes(*file, keys.arch, &m.config));
-  AERIE_TRY(read_more_layers(keys, *family, &m));
-  AERIE_ASSIGN(m.config.departures.o_bias, has_output_bias(*file, kGgufNames));
-  AERIE_TRY(family->read(keys, &m));
-  AERIE_TRY(read_gguf_experts(keys, *family, &m));
-  AERIE_TRY(settle(keys.arch + "context_length", &m).at(file->name()));
-  AERIE_TRY(package::check_config(m.config).at(file->name()));
+  AERIE_TRY(read_model({*file, family->architecture + std::string("."), take}, *family, &m));
   for (const std::string& note : m.notes) sink.warn(o.source + ": " + note);
   // Some files of a tied model have the embedding twice.
   m.tied = !take.has("output.weight") || file->same("output.weight", "token_embd.weight");
@@ -113,6 +118,31 @@ Status import_gguf(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(add_text(o, *file, sink, &m.config));
   sink.finish_target(o.source, m.config);
   return {};
+}
+
+Status import_gguf_mtp(const ConvertOptions& o, Sink& sink) {
+  AERIE_ASSIGN(auto file, GgufFile::open(o.source));
+  AERIE_ASSIGN(const GgufFamily* const family, gguf_family_of(*file));
+  SourceModel m;
+  m.names = &kGgufNames;
+  m.neighbours = family->neighbours;
+  const std::unique_ptr<TensorSource> source = as_ours(*file, m);
+  TensorTaker take(*source);
+  AERIE_TRY(read_model({*file, family->architecture + std::string("."), take}, *family, &m));
+  if (m.more_layers == 0) return error(Code::mismatch, o.source + ": a target model, not a drafter for " + o.drafter_for);
+  const std::string at = m.names->layers + std::to_string(m.config.layers) + ".", of = at + "nextn.";
+  if (!take.has(of + "eh_proj.weight")) return error(Code::unsupported, o.source + ": tensor " + of + "eh_proj.weight: missing; no other layer for multi-token prediction is read");
+  HeadSource head;
+  head.config_path = o.source;
+  head.hidden = m.config.hidden;
+  AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
+  if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
+  head.source = std::move(file);
+  // As llama.cpp has it: Qwen's drafted rows read what is normed.
+  return import_mtp_layers(o, sink, head, *source,
+                           {at, of + "eh_proj.weight", of + "enorm.weight", of + "hnorm.weight", of + "shared_head_norm.weight", at,
+                            of + "embed_tokens.weight", of + "shared_head_head.weight", std::string_view(family->architecture).starts_with("qwen")},
+                           &m);
 }
 
 }  // namespace aerie

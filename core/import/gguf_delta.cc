@@ -17,7 +17,7 @@ Status read_recurrent_layers(const GgufSource& g, SourceModel* m) {
   const std::string key = g.arch + "attention.recurrent_layers", interval_key = g.arch + "full_attention_interval";
   if (g.file.is_list(key)) {
     AERIE_ASSIGN(const auto list, g.file.booleans(key));
-    if (list.size() < layers) return g.bad(key + ": not a list of " + std::to_string(layers));
+    if (list.size() != layers && list.size() != layers + static_cast<size_t>(m->more_layers)) return g.bad(key + ": not a list of " + std::to_string(layers));
     recurrent.assign(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(layers));
   } else {
     int32_t interval = 4;
@@ -42,7 +42,8 @@ Status read_delta(const GgufSource& g, const DecoderNames& names, SourceModel* m
   AERIE_TRY(g.file.integer(g.arch + "ssm.group_count", &d.delta_key_heads));
   AERIE_TRY(g.file.integer(g.arch + "ssm.time_step_rank", &d.delta_heads));
   AERIE_TRY(g.file.integer(g.arch + "ssm.inner_size", &inner));
-  if (d.delta_heads < 1 || inner < 1 || inner % d.delta_heads) return g.bad(g.arch + "ssm.inner_size: " + std::to_string(inner));
+  if (d.delta_heads < 1) return g.bad(g.arch + "ssm.time_step_rank: " + std::to_string(d.delta_heads));
+  if (inner < 1 || inner % d.delta_heads) return g.bad(g.arch + "ssm.inner_size: " + std::to_string(inner));
   d.delta_value_dim = inner / d.delta_heads;
   return {};
 }

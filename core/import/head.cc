@@ -85,8 +85,8 @@ float step(kernels::DType dtype, float value, float most) {
 }
 
 // Published heads carry a copy of the target's embedding, often in another dtype. A second one in memory would be waste.
-Result<bool> is_targets_own(const Package& target, const SourceMatrix& embed) {
-  AERIE_ASSIGN(const kernels::Tensor t, target.tensor("embed"));
+Result<bool> is_targets_own(const Package& target, const SourceMatrix& embed, const char* as = "embed") {
+  AERIE_ASSIGN(const kernels::Tensor t, target.tensor(as));
   const int64_t cols = embed.cols;
   for (int64_t r = 0; r < embed.rows; ++r) {
     const float* const row = embed.values.data() + r * cols;
@@ -117,6 +117,24 @@ Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorT
   sink.warn(head.source->name() + ": tensor " + name + ": differs from the target's embedding and is kept: " +
             std::to_string(embed.values.size()) + " weights more");
   return sink.weight("embed", embed);
+}
+
+Status import_own_head(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink, const std::string& name) {
+  const LlamaConfig& t = head.target_config();
+  if (!take.has(name)) return {};
+  AERIE_ASSIGN(const SourceMatrix own, import.take(name, t.vocab_size, t.hidden));
+  AERIE_ASSIGN(const bool same, is_targets_own(*head.target, own, t.tied ? "embed" : "lm_head"));
+  if (same) return {};
+  sink.warn(head.source->name() + ": tensor " + name + ": differs from the target's LM head and is kept: " + std::to_string(own.values.size()) +
+            " weights more");
+  return sink.weight("lm_head", own);
+}
+
+Status expect_targets_embedding(const HeadSource& head, LayerImport& import, const std::string& name) {
+  const LlamaConfig& t = head.target_config();
+  AERIE_ASSIGN(const SourceMatrix embed, import.take(name, t.vocab_size, t.hidden));
+  AERIE_ASSIGN(const bool same, is_targets_own(*head.target, embed));
+  return same ? Status() : error(Code::mismatch, head.source->name() + ": tensor " + name + ": is not the embedding of the target, which was made of another model");
 }
 
 HeadParams layer_params(const LlamaConfig& c) {

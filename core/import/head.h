@@ -40,6 +40,11 @@ Status read_taps(const HeadSource& head, std::vector<int32_t>* taps);
 Status import_own_embedding(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink,
                             const std::string& name = "embed_tokens.weight");
 
+// The same of an LM head that should be the target's.
+Status import_own_head(const HeadSource& head, LayerImport& import, TensorTaker& take, Sink& sink, const std::string& name);
+// Code::mismatch where the model's embedding, `name`, which lies beside what is converted, is not the target's.
+Status expect_targets_embedding(const HeadSource& head, LayerImport& import, const std::string& name);
+
 using HeadParams = std::vector<std::pair<std::string, double>>;
 HeadParams layer_params(const LlamaConfig& c);
 HeadParams tap_params(const std::vector<int32_t>& taps);

@@ -87,7 +87,13 @@ Status in_its_words(const Status& s) {
                {"windows", "sliding_window"},
                {"glu_limit", "swiglu_limit"},
                {"expert_scale", "routed_scaling_factor"},
-               {"tap_layers", "aerie_tap_layers"}};
+               {"tap_layers", "aerie_tap_layers"},
+               {"delta_layers", "layer_types"},
+               {"delta_key_heads", "linear_num_key_heads"},
+               {"delta_heads", "linear_num_value_heads"},
+               {"delta_key_dim", "linear_key_head_dim"},
+               {"delta_value_dim", "linear_value_head_dim"},
+               {"delta_taps", "linear_conv_kernel_dim"}};
   const std::string& message = s.message();
   for (const auto& n : names)
     if (message.starts_with(n.ours) && message.compare(n.ours.size(), 2, ": ") == 0)

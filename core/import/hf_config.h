@@ -15,4 +15,7 @@ Status in_its_words(const Status& s);
 // The parts an EAGLE head's config shares: heads, sizes, eps, rope, activation.
 Status read_layer_config(const ConfigReader& j, LlamaConfig* c);
 
+// Safetensors of a model, or of the model of language within one that sees images, under the names of the former.
+Result<std::unique_ptr<TensorSource>> open_language_model(const std::string& path);
+
 }  // namespace aerie

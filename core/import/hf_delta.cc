@@ -42,7 +42,8 @@ Status read_delta(const ConfigReader& j, SourceModel* m) {
   bool gate = true;
   AERIE_TRY(j.boolean("attn_output_gate", &gate, true));
   if (!gate) return unsupported_key("attn_output_gate", "false");
-  if (j.has("output_gate_type") && !is_text(j.at("output_gate_type"), "sigmoid")) return unsupported_key("output_gate_type", j.at("output_gate_type").dump());
+  // Of recurrent layers' norm.
+  if (const char* key = "output_gate_type"; j.has(key) && !is_text(j.at(key), "swish") && !is_text(j.at(key), "silu")) return unsupported_key(key, j.at(key).dump());
   AERIE_TRY(read_layer_types(j, m));
   if (!d.recurrent()) return {};
   const struct {

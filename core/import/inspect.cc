@@ -93,6 +93,7 @@ Description describe_package(const std::string& path, const package::Described& 
     for (const auto& p : m.drafter->params) params.add(p.name, p.value);
     all.add("plugin", m.drafter->plugin_id).add("target_fingerprint", m.drafter->target_fingerprint);
     all.add("params", std::move(params));
+    if (m.drafter->decoder) all.add("decoder", describe_config(*m.drafter->decoder));
   }
   int64_t parameters = 0;
   uint64_t stored = 0, raw = 0;

@@ -148,7 +148,8 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   if (c->qkv_bias && d.output_gate) return error(Code::unsupported, o.source + ": biases of q, k and v beside a gate of what attention gives");
   const int64_t of_experts = d.experts > 0 ? expert_steps(*c) - 2 : 0;  // in place of gate_up and down
   const int64_t of_layer = (c->qk_norm ? 9 : 7) + (d.norms == Departures::Norms::both ? 2 : 0) + (d.sinks ? 1 : 0) + (d.o_bias ? 1 : 0);
-  LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + 3, names);
+  const int64_t of_recurrent = c->layers - c->attention_layers();  // each a step more than one that attends
+  LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + of_recurrent + 3, names);
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later

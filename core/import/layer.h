@@ -60,7 +60,7 @@ inline constexpr DeltaNames kHuggingFaceDelta{
     "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a", "linear_attn.in_proj_qkvz",
     "linear_attn.in_proj_ba", "linear_attn.conv1d", "linear_attn.norm", "linear_attn.out_proj", "linear_attn.A_log", "linear_attn.dt_bias", true};
 inline constexpr DeltaNames kGgufDelta{
-    "attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha", "", "ssm_ba", "ssm_conv1d", "ssm_norm", "ssm_out", "ssm_a", "ssm_dt.bias", false};
+    "attn_qkv", "attn_gate", "ssm_beta", "ssm_alpha", "ssm_in", "ssm_ba", "ssm_conv1d", "ssm_norm", "ssm_out", "ssm_a", "ssm_dt.bias", false};
 constexpr DeltaNames tiled(DeltaNames names) {
   names.tiled = true;
   return names;

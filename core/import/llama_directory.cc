@@ -92,21 +92,21 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
   return sink.writer().add_blob("chat_template", {reinterpret_cast<const uint8_t*>(chat.data()), chat.size()});
 }
 
+}  // namespace
+
 // Gemma 3 or Qwen 3.5 that sees images has a model of language within, under another name in each major version of transformers.
-Result<std::unique_ptr<TensorSource>> open_model(const std::string& path) {
+Result<std::unique_ptr<TensorSource>> open_language_model(const std::string& path) {
   AERIE_ASSIGN(auto source, open_safetensors(path));
   if (source->tensors().count("language_model.model.embed_tokens.weight")) return without_prefix(std::move(source), "language_model.");
   if (source->tensors().count("model.language_model.embed_tokens.weight")) return without_prefix(std::move(source), "model.language_model.", "model.");
   return source;
 }
 
-}  // namespace
-
 Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   const std::string directory = checkpoint_directory(o.source);
   const std::string config_path = platform::join_path(directory, "config.json");
   AERIE_ASSIGN(const auto document, read_json(config_path));
-  AERIE_ASSIGN(const auto file, open_model(o.source));
+  AERIE_ASSIGN(const auto file, open_language_model(o.source));
   SourceModel m;
   m.wanted = o.context;
   LlamaConfig& c = m.config;

@@ -182,7 +182,7 @@ void Sink::hash_departures(const Departures& d) {
   for (const auto* list : {&d.windows, &d.layer_rope, &d.delta_layers}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 
-void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
+void Sink::hash_config(const LlamaConfig& c) {
   const RopeScaling& r = c.rope_scaling;
   char text[512];
   int n =
@@ -197,6 +197,10 @@ void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
     n += std::snprintf(text + n, sizeof text - static_cast<size_t>(n), " attention %.9g", static_cast<double>(r.attention_factor));
   hash(text, static_cast<size_t>(n));
   if (c.departs()) hash_departures(c.departures);
+}
+
+void Sink::finish_target(const std::string& path, const LlamaConfig& c) {
+  hash_config(c);
   writer_->set_name(name_from_path(path));
   writer_->set_fingerprint(fingerprint());
   writer_->set_target(c);
@@ -210,6 +214,7 @@ void Sink::finish_drafter(const std::string& name, const DrafterConfig& c) {
     text += " " + p.name + value;
   }
   hash(text.data(), text.size());
+  if (c.decoder) hash_config(*c.decoder);
   writer_->set_name(name);
   writer_->set_fingerprint(fingerprint());
   writer_->set_drafter(c);

@@ -61,6 +61,7 @@ class Sink {
   void hash_rounded(const std::vector<float>& values);
   // Room for a packed matrix, until the next is asked for.
   kernels::Tensor packed(int64_t rows, int64_t cols, kernels::DType d);
+  void hash_config(const LlamaConfig& c);
   void hash_departures(const Departures& d);
   std::string fingerprint() const;
 
@@ -86,6 +87,9 @@ Status import_eagle3(const ConvertOptions& options, Sink& sink);
 Status import_fasteagle(const ConvertOptions& options, Sink& sink);
 Status import_medusa(const ConvertOptions& options, Sink& sink);
 Status import_hydra(const ConvertOptions& options, Sink& sink);
+Status import_mtp(const ConvertOptions& options, Sink& sink);
+bool has_mtp(const TensorSource& source);  // mtp.cc
+Status import_gguf_mtp(const ConvertOptions& options, Sink& sink);
 Status import_package(const ConvertOptions& options, Sink& sink);
 
 }  // namespace aerie

@@ -82,7 +82,7 @@ void leave_out_more_layers(const SourceModel& m, const ConvertOptions& o, Sink& 
     if (!more && !name.starts_with("model.mtp_") && !name.starts_with("mtp.")) return false;  // ERNIE's, and Qwen's
     return some = true;
   });
-  if (some) sink.warn(o.source + ": its layers for multi-token prediction are left out");
+  if (some) sink.warn(o.source + ": its layers for multi-token prediction are left out; with --drafter-for a package is made of them, of some families");
 }
 
 Status settle(const std::string& context_key, SourceModel* m) {
@@ -120,7 +120,7 @@ void order_gated_heads(const SourceModel& m, std::vector<float>* values) {
 void order_heads(const std::string& name, const SourceModel& m, std::vector<float>* values) {
   const LlamaConfig& c = m.config;
   const auto is = [&](const char* what) { return name.find('.' + std::string(what) + '.') != name.npos; };
-  if (c.departures.recurrent() && c.departures.recurrent(static_cast<int32_t>(std::clamp<int64_t>(layer_of(name, *m.names), 0, c.layers - 1)))) return;
+  if (const int64_t layer = layer_of(name, *m.names); layer >= 0 && layer < c.layers && c.departures.recurrent(static_cast<int32_t>(layer))) return;
   const bool all = is(m.names->qkv);
   int64_t heads = all ? int64_t{c.heads} + c.kv_heads : is(m.names->q) ? c.heads : is(m.names->k) ? c.kv_heads : 0;
   // Norms, of each head or of all, go with what they norm.
@@ -139,7 +139,8 @@ void order_heads(const std::string& name, const SourceModel& m, std::vector<floa
 
 std::unique_ptr<TensorSource> as_ours(const TensorSource& source, const SourceModel& m) {
   return changed(source, [&m](const std::string& name, std::vector<float>* values) {
-    if (m.norm_offset != 0 && name.ends_with("norm.weight") && !(m.names->delta && name.ends_with(m.names->delta->norm + std::string(".weight"))))
+    const bool norm = name.ends_with("norm.weight") || name.starts_with("mtp.pre_fc_norm_");
+    if (m.norm_offset != 0 && norm && !(m.names->delta && name.ends_with(m.names->delta->norm + std::string(".weight"))))
       for (float& v : *values) v += m.norm_offset;
     const bool head = name == m.names->lm_head + std::string(".weight");
     if (m.logits_scale != 1 && (head || (m.tied && name == m.names->embed + std::string(".weight"))))

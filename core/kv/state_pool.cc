@@ -18,7 +18,7 @@ kernels::StateCache StatePool::cache() {
 
 Status StatePool::grow() {
   const auto made = static_cast<int32_t>(holders_.size());
-  const int32_t c = kernels::StateCache::chunk_of(made), count = 4 << c;
+  const int32_t c = kernels::StateCache::chunk_of(made), count = 1 << c;
   if (c >= kernels::StateCache::kChunks) return error(Code::out_of_memory, "states of recurrent layers: " + std::to_string(made) + " are the most there are");
   const int64_t bytes = count * cache_.floats * int64_t{sizeof(float)};
   holders_.reserve(static_cast<size_t>(made + count));  // what may throw comes before what would be lost

@@ -61,7 +61,7 @@ struct DecoderScratch {
 };
 
 // out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions. layer: its number among those of the cache, or of
-// the states. kept: where a recurrent one's inputs go, for record_delta_states; null: to working memory.
+// the states. kept: where a recurrent one's inputs go, for record_delta_states; null: none last.
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch,
                           const kernels::Tensor& x, const kernels::Tensor& out, const DeltaInputs* kept = nullptr);

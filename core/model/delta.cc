@@ -83,7 +83,8 @@ void record_delta(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, 
   const DeltaShape& s = layers.shape;
   const int64_t c = s.channels(), v = s.values(), panels = c / kernels::kPanel;
   const kernels::StateCache cache = layers.states->cache();
-  const DeltaInputs& inputs = kept ? *kept : scratch.inputs;
+  const bool lasts = kept && kept->x.rows == in.rows;
+  const DeltaInputs& inputs = lasts ? *kept : scratch.inputs;
   const Tensor qkv = scratch.qkv, z = kernels::columns(scratch.z_out, 0, v), made = kernels::columns(scratch.z_out, v, v);
   plan.add(kernels::Linear{in, kernels::panels(w.in, 0, panels), {}, {}, inputs.x});
   plan.add(kernels::Linear{in, kernels::panels(w.in, panels, v / kernels::kPanel), {}, {}, z});
@@ -93,6 +94,10 @@ void record_delta(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, 
   add_unit_heads(plan, s, kernels::columns(qkv, 0, s.keys()), layers.q_scale);
   add_unit_heads(plan, s, kernels::columns(qkv, s.keys(), s.keys()), layers.k_scale);
   plan.add(kernels::DeltaGates{scratch.raw_gates, w.decay, inputs.gates});
+  if (kept && !lasts) {
+    plan.add(kernels::CopyRows{inputs.x, nullptr, kept->x, nullptr, kept->x.rows});
+    plan.add(kernels::CopyRows{inputs.gates, nullptr, kept->gates, nullptr, kept->x.rows});
+  }
   plan.add(kernels::DeltaRule{inputs.x, qkv, inputs.gates, cache, at, s, rows, made});
   plan.add(kernels::RmsNorm{made, w.norm, eps, made, s.heads});
   plan.add(kernels::GatedActivate{scratch.z_out, kernels::Activation::silu, z});

@@ -28,7 +28,7 @@ struct DeltaLayers {
   kernels::Tensor q_scale, k_scale;  // (1, key_dim)
 };
 
-// What a layer has of a pass's rows that the states of those which are kept can be made from.
+// What a layer has of a pass's first rows that the states of those which are kept can be made from.
 struct DeltaInputs {
   kernels::Tensor x;      // (n, C): [q | k | v] before the convolution
   kernels::Tensor gates;  // (n, 2 heads): kernels::DeltaGates'
@@ -50,7 +50,7 @@ struct DeltaScratch {
 // -1. Appends to `steps`; the number of buffers they take.
 int32_t order_delta_steps(int32_t first, std::span<const int32_t> parents, std::vector<kernels::DeltaStep>* steps);
 
-// out = x + what the layer makes of `in`. `at`: of the layer in a state. kept: where its inputs go; null: to working memory.
+// out = x + what the layer makes of `in`. `at`: of the layer in a state. kept: where its inputs go, of the first rows or all; null: none last.
 void record_delta(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, int64_t at, const kernels::DeltaRows& rows, float eps,
                   const DeltaScratch& scratch, const DeltaInputs* kept, const kernels::Tensor& in, const kernels::Tensor& x,
                   const kernels::Tensor& out);

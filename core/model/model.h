@@ -10,7 +10,7 @@
 
 #include "core/cost/cost_table.h"
 #include "core/kv/prefix_index.h"
-#include "core/model/decoder.h"
+#include "core/model/decoder_stack.h"
 #include "core/model/plan.h"
 #include "core/model/rows.h"
 #include "core/package/package.h"
@@ -31,24 +31,6 @@ struct ModelOptions {
   // The budget is spent and nothing kept is left to drop. True: some of it may be free now. Called by the stepping
   // thread, which holds no lock.
   std::function<bool(int32_t positions_wanted)> kv_full;
-};
-
-// Weights of a package on a device; give them back when the last user is gone.
-class DeviceWeights {
- public:
-  DeviceWeights(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
-  ~DeviceWeights();
-  DeviceWeights(const DeviceWeights&) = delete;
-  DeviceWeights& operator=(const DeviceWeights&) = delete;
-  Result<kernels::Tensor> tensor(std::string_view name);
-  // A device copy of host floats.
-  Result<kernels::Tensor> upload(std::span<const float> values);
-  const Package& package() const { return *package_; }
-
- private:
-  std::shared_ptr<kernels::Device> device_;
-  std::shared_ptr<const Package> package_;
-  std::vector<void*> mapped_, owned_;
 };
 
 // A low-rank stand-in for the LM head, lm_head ~ up * down: finds candidates to be scored exactly, verifies nothing.
@@ -85,14 +67,15 @@ class Model {
   const CandidateHead& candidate_head() const { return candidate_head_; }  // absent in most packages
   uint64_t vocab_hash() const { return vocab_hash_; }
 
-  // Embedding, all layers, final norm: (n, H) scratch. kept: where recurrent layers' inputs lie from then on, in scratch, for
-  // record_states(); null: they need not last.
-  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped, std::vector<DeltaInputs>* kept = nullptr) const;
+  // Embedding, all layers, final norm: (n, H) scratch. kept: where recurrent layers' inputs of the first kept_rows rows lie from then on, in
+  // scratch, for record_states(); null: they need not last.
+  kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const TappedRows> tapped, std::vector<DeltaInputs>* kept = nullptr,
+                         int64_t kept_rows = 0) const;
   // Some layers are recurrent: what they know of a text is where it has been read to, and goes no way back.
-  bool recurrent() const { return delta_.states != nullptr; }
+  bool recurrent() const { return stack_.delta.states != nullptr; }
   // The states behind rows of a pass that are kept, by what forward() left of it in `kept`.
   void record_states(Plan& plan, const KeptRows& rows, std::span<const DeltaInputs> kept) const {
-    record_delta_states(plan, delta_, rows, delta_convs_, kept);
+    record_delta_states(plan, stack_.delta, rows, stack_.delta_convs, kept);
   }
   // The same with features (n, taps * H) of all rows; `features` may have no data.
   kernels::Tensor forward(Plan& plan, const Rows& rows, std::span<const int32_t> taps,
@@ -109,9 +92,6 @@ class Model {
  private:
   Model(std::shared_ptr<kernels::Device> device, std::shared_ptr<const Package> package);
   Status load(const ModelOptions& options);
-  Status load_layer(int32_t i);
-  Status load_delta();
-  Status load_ropes();
 
   std::shared_ptr<kernels::Device> device_;
   std::shared_ptr<const Package> package_;
@@ -121,16 +101,8 @@ class Model {
   Successors successors_;
   std::function<bool(int32_t)> kv_full_;
   bool fast_prefill_ = false;
-  DecoderShape shape_;
-  DeltaLayers delta_;
-  std::vector<kernels::Tensor> delta_convs_;
-  std::vector<DecoderLayer> layers_;
+  DecoderStack stack_;
   kernels::Tensor embed_, norm_, lm_head_;
-  struct Rope {
-    kernels::Tensor frequencies;  // (1, head_dim / 2)
-    float scale;                  // of cos and sin
-  };
-  std::vector<Rope> ropes_;
   CandidateHead candidate_head_;
   uint64_t vocab_hash_ = 0;
   mutable std::mutex cost_mutex_;

@@ -112,6 +112,7 @@ kernels::DeltaRows RowsBuilder::stage_delta(Plan& plan, const int32_t* seq) cons
 }
 
 void RowsBuilder::keep_path(const KvSequence& kv, std::span<const int32_t> rows) {
+  paths_.reserve(paths_.size() + 1);  // both or neither
   const auto first = static_cast<int32_t>(path_rows_.size()), n = static_cast<int32_t>(rows.size());
   path_rows_.insert(path_rows_.end(), rows.begin(), rows.end());
   paths_.push_back({kv.state().now(), kv.state().next(), first + n - 1, first, n});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,8 @@ struct DrafterConfig {
   std::string target_fingerprint;  // hex; of the target it was made for; survives requantising
   struct Param { std::string name; double value; };
   std::vector<Param> params;       // hidden, heads, kv_heads, head_dim, ffn, rms_eps, rope_theta, ...
+  // What its layers are, where params do not say it (mtp): tensors layers.L.* and rope.frequencies as a target's, and no others of one.
+  std::optional<LlamaConfig> decoder;
 };
 
 }  // namespace aerie

@@ -52,9 +52,11 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
 flatbuffers::Offset<fbs::Drafter> encode(Builder& b, const DrafterConfig& c) {
   std::vector<flatbuffers::Offset<fbs::Param>> params;
   for (const auto& p : c.params) params.push_back(fbs::CreateParam(b, b.CreateString(p.name), p.value));
+  flatbuffers::Offset<fbs::Target> decoder;
+  if (c.decoder) decoder = encode(b, *c.decoder);
   const auto plugin = b.CreateString(c.plugin_id);
   const auto fingerprint = b.CreateString(c.target_fingerprint);
-  return fbs::CreateDrafter(b, plugin, fingerprint, b.CreateVector(params));
+  return fbs::CreateDrafter(b, plugin, fingerprint, b.CreateVector(params), decoder);
 }
 
 // What a manifest says may be no more than its bytes: FlatBuffers may refer to one string or vector from many places, and
@@ -186,6 +188,7 @@ Result<Manifest> decode_manifest(std::span<const uint8_t> bytes) {
     DrafterConfig& d = m.drafter.emplace();
     AERIE_TRY(copied.text(f.drafter()->plugin_id(), &d.plugin_id));
     AERIE_TRY(copied.text(f.drafter()->target_fingerprint(), &d.target_fingerprint));
+    if (f.drafter()->decoder()) AERIE_TRY(decode(*f.drafter()->decoder(), &d.decoder.emplace()));
     if (f.drafter()->params())
       for (const fbs::Param* p : *f.drafter()->params())
         AERIE_TRY(copied.text(p->name(), &d.params.emplace_back(DrafterConfig::Param{{}, p->value()}).name));

@@ -92,20 +92,26 @@ Status take_candidate_head(const LlamaConfig& c, TensorsByName* found) {
   return {};
 }
 
-Status check_target_tensors(const Manifest& m) {
-  TensorsByName found;
-  for (const TensorRow& t : m.tensors) found.emplace(t.name, &t);
-  for (const ExpectedTensor& e : expected_tensors(*m.target)) {
-    const auto it = found.find(e.name);
-    if (it == found.end()) return bad(e.name, "the tensor is missing");
+// Those that are there are as they are to be; what is left is nobody's.
+Status take_expected(const std::vector<ExpectedTensor>& expected, TensorsByName* found) {
+  for (const ExpectedTensor& e : expected) {
+    const auto it = found->find(e.name);
+    if (it == found->end()) return bad(e.name, "the tensor is missing");
     const TensorRow& t = *it->second;
     if (t.rows != e.rows || t.cols != e.cols)
       return bad(e.name, "shape " + shape(t.rows, t.cols) + ", the config needs " + shape(e.rows, e.cols));
     if (e.weight ? t.layout != Layout::panel16 : t.layout != Layout::row_major || t.dtype != DType::f32)
       return bad(e.name, e.weight ? "must be in the panel16 layout" : "must be f32, row_major");
     if (e.precise && t.dtype != DType::bf16 && t.dtype != DType::f32) return bad(e.name, "must be bf16 or f32");
-    found.erase(it);
+    found->erase(it);
   }
+  return {};
+}
+
+Status check_target_tensors(const Manifest& m) {
+  TensorsByName found;
+  for (const TensorRow& t : m.tensors) found.emplace(t.name, &t);
+  AERIE_TRY(take_expected(expected_tensors(*m.target), &found));
   AERIE_TRY(take_candidate_head(*m.target, &found));
   if (!found.empty()) {
     const auto first =
@@ -243,16 +249,19 @@ Status check_config(const DrafterConfig& c) {
     if (!names.insert(p.name).second) return bad(p.name, "parameter given twice");
     if (!std::isfinite(p.value)) return bad(p.name, "parameter is not finite");
   }
-  return read_rope_scaling(c).status();
+  AERIE_TRY(read_rope_scaling(c).status());
+  if (!c.decoder) return {};
+  if (const Status s = check_config(*c.decoder); !s.ok()) return s.at("decoder");
+  if (c.decoder->departures.recurrent()) return bad("decoder", "has recurrent layers, which do not draft");
+  return c.decoder->layers <= 64 ? Status() : bad("decoder", "layers: " + std::to_string(c.decoder->layers) + ", the most is 64");
 }
 
-std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
+std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
   const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
   std::vector<ExpectedTensor> all;
   all.reserve(static_cast<size_t>(c.layers) * 21 + 4);
   const Departures& d = c.departures;
-  all.push_back({"embed", c.vocab_size, h, true});
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
   for (int32_t i = 0; i < c.layers; ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
@@ -298,8 +307,14 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
     all.push_back({mlp + "gate_up.bias", d.experts, 2 * c.ffn, false});
     all.push_back({mlp + "down.bias", d.experts, h, false});
   }
-  all.push_back({"norm", 1, h, false});
-  if (!c.tied) all.push_back({"lm_head", c.vocab_size, h, true});
+  return all;
+}
+
+std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
+  std::vector<ExpectedTensor> all = expected_layer_tensors(c);
+  all.insert(all.begin(), {"embed", c.vocab_size, c.hidden, true});
+  all.push_back({"norm", 1, c.hidden, false});
+  if (!c.tied) all.push_back({"lm_head", c.vocab_size, c.hidden, true});
   return all;
 }
 
@@ -341,6 +356,11 @@ Status check_manifest(const Manifest& m, uint64_t data_bytes) {
     stored.emplace_back(&b.stored, &b.name);
   }
   if (m.kind == PackageKind::target) AERIE_TRY(check_target_tensors(m));
+  else if (m.drafter->decoder) {  // a plugin has more of its own
+    TensorsByName found;
+    for (const TensorRow& t : m.tensors) found.emplace(t.name, &t);
+    AERIE_TRY(take_expected(expected_layer_tensors(*m.drafter->decoder), &found));
+  }
 
   // Every blob begins at the first aligned byte after the one before: no overlap, no hiding place.
   std::sort(stored.begin(), stored.end(),

@@ -30,6 +30,8 @@ struct ExpectedTensor {
 };
 // In the order packages store them. `c` has passed check_config.
 std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c);
+// Of a drafter's decoder: those of its layers alone.
+std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c);
 
 // Raw bytes of a tensor and where its scales begin in them (0: none). False: no such tensor can be.
 bool tensor_extent(kernels::DType dtype, kernels::Layout layout, int64_t rows, int64_t cols, uint64_t* raw_bytes,

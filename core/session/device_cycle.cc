@@ -11,7 +11,8 @@ namespace aerie {
 // Nothing but the tree stands between the drafter and the target's pass.
 bool Session::begin_device_draft() {
   TreeShape shape;
-  if (!drafts_on_device_ || walks_on_host() || !policy_->shape(&shape)) return false;
+  // Recurrent layers take their rows in an order of the host's, who would not know this tree's ancestors.
+  if (!drafts_on_device_ || model_->recurrent() || walks_on_host() || !policy_->shape(&shape)) return false;
   const auto size = static_cast<int64_t>(text_.size());
   shape.width = side_->sequence().width(shape.width);
   if (one_pass() && policy_->best_nodes() > 0) shape.levels = most_levels();

@@ -29,9 +29,18 @@ int32_t prefill_rows(const Model& model, int64_t positions, bool alone) {
   return static_cast<int32_t>(std::max<int64_t>(kPrefillRows, std::min<int64_t>(rows, kMostPrefillRows) / spans));
 }
 
+// Where one comes back to, to have the text behind a prompt go on otherwise. -1: no state is kept. A drafter that reads features is shown the
+// newest row once more.
+int64_t Session::state_kept_at() const {
+  if (!kv_.state()) return -1;
+  const bool again = std::any_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->usable() && side->features(); });
+  return static_cast<int64_t>(generated_from_) - (again ? 2 : 1);
+}
+
 Status Session::start_prefill() {
   const auto size = static_cast<int64_t>(text_.size());
   prefill_end_ = std::min(kv_len_ + prefill_rows(*model_, size, by_itself_), size - 1);
+  if (const int64_t end = state_kept_at(); kv_len_ < end && end < prefill_end_) prefill_end_ = end;
   AERIE_TRY(reserve(size));
   for (const auto& side : sides_) side->shows = false;
   for (const auto& side : followed()) {
@@ -77,7 +86,7 @@ void Session::finish_prefill() {
   stats_.prefill_tokens += static_cast<uint64_t>(prefill_end_ - kv_len_);
   kv_len_ = prefill_end_;
   kv_.state().advance(kv_len_);
-  if (has_read()) kv_.state().keep();  // where one comes back to, to have it go on otherwise
+  if (kv_len_ == state_kept_at()) kv_.state().keep();
   for (const auto& side : sides_) side->pass_ended();
   phase_ = Phase::idle;
 }

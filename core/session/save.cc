@@ -61,12 +61,12 @@ const char* name_of(kernels::DType t) {
 Session::SavedState Session::saved_state() const {
   const StateSequence& state = kv_.state();
   if (!state) return {-1, kv_len_};
-  const bool again = std::any_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->usable() && side->features() && side->waiting() == 0; });
+  const bool again = has_read() && std::any_of(sides_.begin(), sides_.end(), [](const auto& side) { return side->usable() && side->features() && side->waiting() == 0; });
   if (again && state.before() >= 0) return {state.before(), state.position_before()};
   return {state.now(), kv_len_};
 }
 
-Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
+Snapshot Session::describe(std::vector<const DraftSide*>* saved, const SavedState& state) const {
   Snapshot s;
   s.key = snapshot_key(*model_);
   s.text = text_;
@@ -80,7 +80,6 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
     case Finish::context: break;  // a longer context may be there to restore into
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
-  const SavedState state = saved_state();
   const int64_t read = state.positions;
   s.kv = {kv_shape(kv_.cache()), read};
   if (state.number >= 0) s.state_floats = kv_.state().pool()->floats();
@@ -121,8 +120,10 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved) const {
 
 Status Session::save(std::span<uint8_t> out, size_t* size) {
   discard();
-  std::vector<const DraftSide*> sides;  // another thread's session may find a drafter unusable meanwhile
-  const Snapshot s = describe(&sides);
+  // What depends on which drafters can be used is decided once: another thread's session may find one that cannot meanwhile.
+  std::vector<const DraftSide*> sides;
+  const SavedState state = saved_state();
+  const Snapshot s = describe(&sides, state);
   if (s.stop_bytes > kMaxStopBytes)
     return error(Code::limit, "save: stop bytes: " + std::to_string(s.stop_bytes) + ", the most is " + std::to_string(kMaxStopBytes));
   *size = encoded_size(s);
@@ -134,7 +135,7 @@ Status Session::save(std::span<uint8_t> out, size_t* size) {
   const SnapshotRooms rooms = encode_snapshot(s, out);
   std::vector<kernels::Op> ops;
   download_kv(kv_, s.kv.positions, rooms.kv, &ops);
-  if (s.state_floats > 0) download_state(*kv_.state().pool(), saved_state().number, rooms.state, &ops);
+  if (s.state_floats > 0) download_state(*kv_.state().pool(), state.number, rooms.state, &ops);
   for (size_t i = 0; i < sides.size(); ++i) download_drafter(*sides[i], s.drafters[i], rooms.drafters[i], &ops);
   AERIE_TRY(transfer(*model_->device(), ops).at("save"));
   seal_snapshot(out);

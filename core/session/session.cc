@@ -53,8 +53,7 @@ Status Session::start() {
   use_policies(&policies);
   prepare_costs();
   draft_rows_.reserve(sides_.size());
-  // A tree that the device draws has ancestors which the host does not know: recurrent layers take their rows in an order of the host's.
-  drafts_on_device_ = !model_->recurrent() && options_.drafts_on_device.value_or(model_->device()->far());
+  drafts_on_device_ = options_.drafts_on_device.value_or(model_->device()->far());
   // A commit allocates nothing: it is whole or it has not begun.
   text_.reserve(static_cast<size_t>(max_context_));
   frontier_.reserve(kMaxTreeNodes);

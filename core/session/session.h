@@ -174,6 +174,7 @@ class Session {
   Status reserve(int64_t positions);
   bool ask_for_room();  // of the model's host, which must leave this session alone meanwhile
   Status start_prefill();
+  int64_t state_kept_at() const;
   void stage_prefill(Plan& plan, RowsBuilder* rows, std::vector<TappedRows>* tapped);
   Status add_read(Plan& plan, DraftCalls* calls, Drafter** failed);  // show drafters what the pass reads
   void finish_prefill();
@@ -255,7 +256,7 @@ class Session {
     int64_t positions;  // that have been read by then
   };
   SavedState saved_state() const;
-  Snapshot describe(std::vector<const DraftSide*>* saved) const;  // all but what is on the device, of these drafters
+  Snapshot describe(std::vector<const DraftSide*>* saved, const SavedState& state) const;  // all but what is on the device, of these drafters
   Status take_over(const Snapshot& s);
   void take_over_end(const Snapshot& s);
   Status take_over_memory(const Snapshot& s);

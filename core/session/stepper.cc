@@ -35,6 +35,7 @@ Status Stepper::reserve(size_t sessions, int64_t longest_context) {
     const size_t size = std::max(bytes, index_bytes_ * 2);
     AERIE_ASSIGN(auto plan, Plan::create(model_->device(), size));
     if (!flight_.empty()) settle();
+    if (!flight_.empty() && !settled_) settled_ = std::move(plan_);
     plan_ = std::move(plan);
     index_bytes_ = size;
   }
@@ -217,7 +218,7 @@ bool Stepper::try_target() {
   const StagedWalks& walks = walks_.stage(*plan_);
   for (Session* s : flight_)
     if (verifies(s)) s->select_on_device(*plan_, rows_, rows, walks);
-  const kernels::Tensor hidden = model_->forward(*plan_, rows, tapped_, rows_.any_branches() ? &kept_ : nullptr);
+  const kernels::Tensor hidden = model_->forward(*plan_, rows, tapped_, rows_.any_branches() ? &kept_ : nullptr, walks_.rows());
   if (!show(false)) return false;
   if (walks_.rows() == 0) return true;
   const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
@@ -238,7 +239,8 @@ void Stepper::pass_ended() {
   for (const Session* s : flight_) rows += s->pass_rows();
   clock_.stop(pass_ms_);
   count_device_drafts();
-  for (Session* s : flight_) s->pass_done(clock_.rest(), rows);
+  const double behind = !drafting_ && rows_.any_branches() ? states_ms_ : 0;  // as long as the last time
+  for (Session* s : flight_) s->pass_done(clock_.rest() + behind, rows);
   copy_src_.clear();
   copy_dst_.clear();
   if (drafting_)
@@ -250,7 +252,12 @@ void Stepper::pass_ended() {
     if (!status.ok()) s->give_up(status);
   }
   if (!drafting_) commit();
+  flight_over();
+}
+
+void Stepper::flight_over() noexcept {
   flight_.clear();
+  settled_.reset();
 }
 
 // What one session's hooks throw, or its want of memory, is not the others' failure.
@@ -276,6 +283,7 @@ Status Stepper::take_results(Session& session) noexcept {
 void Stepper::commit() {
   Status status;
   if (!copy_src_.empty() || rows_.keeps_paths()) {
+    const auto begin = kernels::Clock::now();
     plan_->clear_ops();
     if (!copy_src_.empty()) {
       const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
@@ -289,6 +297,7 @@ void Stepper::commit() {
       if (!state.ok()) status = state.status();
       else if (*state != kernels::RunState::done) status = error(Code::device, "commit did not finish");
     }
+    if (rows_.keeps_paths()) states_ms_ = std::chrono::duration<double, std::milli>(kernels::Clock::now() - begin).count();
   }
   for (Session* s : flight_) {
     if (s->phase_ != Session::Phase::verify) continue;
@@ -302,8 +311,12 @@ void Stepper::withdraw(Session& session) noexcept {
   session.landed();
   for (const auto& side : session.sides_)
     for (const auto& call : calls_.all()) call->propose.forget(&side->sequence().candidates());
-  if (flight_.empty()) queue_->abandon();
-  else settle();  // the plan reads and writes what is the session's until it has run
+  if (flight_.empty()) {
+    queue_->abandon();
+    flight_over();
+  } else {
+    settle();  // the plan reads and writes what is the session's until it has run
+  }
 }
 
 // Run the pass in flight to its end; the next step takes the results. For its sessions nothing is lost.
@@ -319,7 +332,7 @@ void Stepper::drop_pass() noexcept {
   queue_->abandon();
   for (Session* s : flight_) s->landed();
   for (Session* s : flight_) s->discard();
-  flight_.clear();
+  flight_over();
 }
 
 void Stepper::all_failed(const std::vector<Session*>& sessions, const Status& why) noexcept {
@@ -328,7 +341,7 @@ void Stepper::all_failed(const std::vector<Session*>& sessions, const Status& wh
   for (Session* s : sessions)
     if (s->in_doubt()) s->give_up(why);
   for (Session* s : flight_) s->discard();
-  flight_.clear();
+  flight_over();
 }
 
 }  // namespace aerie

@@ -74,6 +74,7 @@ class Stepper {
   Status take_results(Session& session) noexcept;
   void commit();
   void settle() noexcept;
+  void flight_over() noexcept;
   void all_failed(const std::vector<Session*>& sessions, const Status& why) noexcept;
 
   std::shared_ptr<Model> model_;
@@ -85,6 +86,7 @@ class Stepper {
   std::vector<std::pair<double, Session*>> nodes_;
   std::vector<double> worth_;
   std::unique_ptr<Plan> plan_;
+  std::unique_ptr<Plan> settled_;  // a pass that has run in a plan since outgrown: its results, until they are taken
   size_t index_bytes_ = 0;
   std::unique_ptr<kernels::Queue> queue_;
 
@@ -104,6 +106,7 @@ class Stepper {
   } failed_;
   std::vector<TappedRows> tapped_;
   double pass_ms_ = 0;
+  double states_ms_ = 0;  // behind the last pass, for what it accepted
   std::vector<int32_t> level_rows_;
   PassClock clock_;  // of it, the draft passes of device-drawn trees
   std::vector<int32_t> copy_src_, copy_dst_;

@@ -62,10 +62,11 @@ __device__ void keep_delta_window(const DeltaRule& op, const DeltaSeq& seq) {
   }
 }
 
-// Grid (pairs of blocks of columns, sequences).
+// Grid (pairs of blocks of columns, a bucket of sequences).
 __device__ void delta_rule(const DeltaTask& task) {
   const DeltaRule& op = task.op;
   const DeltaShape& s = op.shape;
+  if (blockIdx.y >= static_cast<unsigned>(op.rows.n_seqs)) return;
   const DeltaSeq seq = op.rows.seqs[blockIdx.y];
   auto* const known_parts = shared_memory<float>();  // (2, kDeltaTurns, 16), and as many of what comes out
   float* const out_parts = known_parts + kDeltaThreads;
@@ -124,7 +125,7 @@ void enqueue(const DeltaGates& op, const Place& p) {
   launch<delta_gates, kDeltaRowThreads>(p, {(op.out.cols / 2 + kDeltaRowThreads - 1) / kDeltaRowThreads, many_rows(op.out.rows)}, kDeltaRowThreads, 0, op);
 }
 void enqueue(const DeltaRule& op, const Place& p) {
-  launch<delta_rule, kDeltaThreads>(p, {(delta_blocks(op.shape) + 1) / 2, op.rows.n_seqs}, kDeltaThreads, 2 * kDeltaThreads * sizeof(float),
+  launch<delta_rule, kDeltaThreads>(p, {(delta_blocks(op.shape) + 1) / 2, bucket(op.rows.n_seqs)}, kDeltaThreads, 2 * kDeltaThreads * sizeof(float),
                                {op, reinterpret_cast<float*>(p.workspace)});
 }
 

@@ -121,7 +121,7 @@ class Translator {
     tensor(o.out, "out");
   }
   void delta(StateCache& c, DeltaRows& rows, int64_t r) {
-    for (int32_t i = 0; i < StateCache::kChunks; ++i) device(c.chunk[i], (4 << i) * c.floats * 4, "cache");
+    for (int32_t i = 0; i < StateCache::kChunks; ++i) device(c.chunk[i], (int64_t{1} << i) * c.floats * 4, "cache");
     required(rows.seqs, "seqs");
     required(rows.steps, "steps");
     device(rows.seqs, rows.n_seqs * static_cast<int64_t>(sizeof(DeltaSeq)), "seqs");

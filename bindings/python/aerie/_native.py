@@ -65,6 +65,7 @@ AERIE_SERVICE_ALLOC = 'aerie.alloc/1'
 AERIE_SERVICE_PACKAGE = 'aerie.package/1'
 AERIE_SERVICE_COMPUTE = 'aerie.compute/1'  # Recording functions return AERIE_D_OK or a code; the first failure also sticks to the plan, so a plugin may ignore the codes inside observe and propose. Shapes are checked. R = rows; what stands as (R, N) is f32 row-major. An out may have more rows than are written, and is no input of its op unless that is said.
 AERIE_SERVICE_MODEL = 'aerie.model/1'  # Run any packaged target as a draft model.
+AERIE_SERVICE_LAYERS = 'aerie.layers/1'  # The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.
 AERIE_EXTENSION_EXTRA_ROWS = 'aerie.extra_rows/1'  # An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's Jacobi window).
 AERIE_EXTENSION_FORK = 'aerie.fork/1'  # An extension for drafters that keep state of their own in a sequence, beyond host-managed KV and what the newest row left: a forked session's sequence goes on where the other is. Without it, a drafter that has `rollback` is shown the text of a fork from its beginning, and one that has not is taken to keep no such state: its KV is shared, and its newest row shown again. The same holds where a text's beginning is found in KV memory: only drafters with neither are spared it.
 AERIE_D_OK = 0

@@ -291,6 +291,21 @@ typedef struct aerie_service_model { /* frozen */
   int32_t (*propose)(aerie_plan *plan, aerie_submodel *model, const aerie_tensor *hidden, aerie_candidates *out);
 } aerie_service_model;
 
+/* The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have. */
+#define AERIE_SERVICE_LAYERS "aerie.layers/1"
+typedef struct aerie_layers aerie_layers;
+typedef struct aerie_service_layers { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* The package's layers, with a KV cache for them, which is the drafter's one. Fails where the package has none, and for HOST_TOKENS
+   * drafters. [open only] */
+  int32_t (*open)(const aerie_drafter_host *host, const aerie_package *package, aerie_layers **out, aerie_drafter_error *err);
+  int32_t (*hidden_size)(const aerie_layers *layers); /* H; like rms_eps, while the drafter lives */
+  float (*rms_eps)(const aerie_layers *layers);
+  /* All of them, one after the other: out (rows->n, H) of x (rows->n, H). out may be x. */
+  int32_t (*forward)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
+} aerie_service_layers;
+
 /* ---- the plugin --------------------------------------------------------------------------------- */
 
 enum {

@@ -28,7 +28,7 @@
 namespace aerie {
 
 /* Services a drafter cannot do without (DrafterAbout::services). */
-enum : uint32_t { kDrafterCompute = 1, kDrafterPackage = 2, kDrafterModel = 4 };
+enum : uint32_t { kDrafterCompute = 1, kDrafterPackage = 2, kDrafterModel = 4, kDrafterLayers = 8 };
 
 /* What describe answers, and the services that create insists on. */
 struct DrafterAbout {
@@ -52,6 +52,7 @@ struct Drafter {
   const aerie_service_compute* compute = nullptr;
   const aerie_service_package* package = nullptr;
   const aerie_service_model* model = nullptr;
+  const aerie_service_layers* layers = nullptr;
 
   int32_t begin(int32_t /*seq*/) { return AERIE_D_OK; }
   void end(int32_t /*seq*/) {}
@@ -81,7 +82,8 @@ struct Drafter {
     };
     const bool lacks = missing(kDrafterCompute, compute, AERIE_SERVICE_COMPUTE) ||
                        missing(kDrafterPackage, package, AERIE_SERVICE_PACKAGE) ||
-                       missing(kDrafterModel, model, AERIE_SERVICE_MODEL);
+                       missing(kDrafterModel, model, AERIE_SERVICE_MODEL) ||
+                       missing(kDrafterLayers, layers, AERIE_SERVICE_LAYERS);
     return lacks ? AERIE_D_UNSUPPORTED : AERIE_D_OK;
   }
 };

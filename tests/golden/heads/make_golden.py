@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random drafter heads of every kind for ../logits/mha, and what they draft (README.md beside this file).
+"""Random drafter heads of every kind for targets of ../logits, and what they draft (README.md beside this file).
 
   pip install torch safetensors transformers
   PYTHONPATH=bindings/python make_golden.py
@@ -10,7 +10,8 @@ import math
 import pathlib
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from aerie.train import heads
 from aerie.train.draft import drafter
@@ -319,29 +320,170 @@ def top(logits):
     return ids[:TOP].tolist(), log_p[:TOP]
 
 
-def make(kind, target):
-    weights, draft, levels, seed = KINDS[kind]
-    tensors, config = weights(torch.Generator().manual_seed(seed))
-    folder = HERE / kind
-    files.write(tensors, config, folder)
-    (folder / "model.safetensors").chmod(0o644)
-    w = {k: v.double() for k, v in load_file(str(folder / "model.safetensors")).items()}
-    head, rows, worst = None if kind in NOT_TRAINED else heads.load(folder), [], 0.0
+# Layers for multi-token prediction, which lie behind the last of a target of their own family. Its folder, the key that counts them,
+# and the seed: as above, no router is nearer than 1e-3 to other experts, and every expert is taken by a row whose output is read.
+MTP = {"mtp_qwen3_5": ("qwen3_5", "mtp_num_hidden_layers", 1300), "mtp_qwen3_5_moe": ("qwen3_5_moe", "mtp_num_hidden_layers", 1400),
+       "mtp_glm4_moe": ("glm4_moe", "num_nextn_predict_layers", 1509)}
+MTP_LEVELS = 4
+
+
+def stacked(tensors):
+    """Experts' matrices in one tensor, as the decoder and transformers' modules have them."""
+    out = {name: t for name, t in tensors.items() if ".experts." not in name}
+    for at in {name.partition(".experts.")[0] + ".experts." for name in tensors if ".experts." in name}:
+        count = sum(name.startswith(at) and name.endswith(".down_proj.weight") for name in tensors)
+        gate, up, down = (torch.stack([tensors[f"{at}{e}.{n}_proj.weight"] for e in range(count)]) for n in ("gate", "up", "down"))
+        out |= {at + "gate_up_proj": torch.cat([gate, up], 1), at + "down_proj": down}
+    return out
+
+
+def published(tensors):
+    """The other way round: a tensor for each matrix of each expert, as files have them."""
+    out = {}
+    for name, t in tensors.items():
+        at, of_experts, which = name.partition(".experts.")
+        if not of_experts:
+            out[name] = t
+            continue
+        parts = {"gate_up_proj": ("gate", "up"), "down_proj": ("down",)}[which]
+        for e, matrices in enumerate(t):
+            out |= {f"{at}.experts.{e}.{n}_proj.weight": m for n, m in zip(parts, matrices.chunk(len(parts)))}
+    return out
+
+
+class MtpTarget:
+    """A target of ../logits in float64, and what the tensors behind its last layer are called."""
+
+    def __init__(self, name):
+        self.folder = HERE.parent / "logits" / name
+        golden, tensors = json.loads((self.folder / "golden.json").read_text()), load_file(str(self.folder / "model.safetensors"))
+        self.config = AutoConfig.from_pretrained(self.folder)
+        self.layers, self.qwen = self.config.num_hidden_layers, self.config.model_type in plain.HYBRIDS
+        ids = torch.tensor(golden["ids"])
+        _, features, logits = plain.forward_family(stacked(tensors), self.config, ids)
+        assert (logits - torch.tensor(golden["logits"])).abs().max() < 1e-6, name
+        self.ids, self.features = ids[:TOKENS], features[:TOKENS]
+        self.embed = tensors["model.embed_tokens.weight"]
+        self.lm_head = tensors.get("lm_head.weight", self.embed)
+        at = f"model.layers.{self.layers}."
+        self.fc, self.input_norm, self.hidden_norm, self.norm, self.layer = (
+            f"mtp.{n}" for n in ("fc.weight", "pre_fc_norm_embedding.weight", "pre_fc_norm_hidden.weight", "norm.weight", "layers.0.")
+        ) if self.qwen else (f"{at}{n}" for n in ("eh_proj.weight", "enorm.weight", "hnorm.weight", "shared_head.norm.weight", ""))
+        if self.qwen:
+            self.config.layer_types = [*self.config.layer_types, plain.FULL]
+
+    def alone(self):
+        """transformers' model of one layer, which is as the one behind the last."""
+        changes = {"num_hidden_layers": 1, **({"layer_types": [plain.FULL]} if self.qwen else {"first_k_dense_replace": 0})}
+        config = AutoConfig.from_pretrained(self.folder, attn_implementation="eager", experts_implementation="eager", **changes)
+        return AutoModelForCausalLM.from_config(config).eval()
+
+
+def mtp_weights(g, t):
+    model = t.alone()
+    plain.initialize(model, g)
+    own = "model.layers.0."
+    w = {t.layer + name.removeprefix(own): x for name, x in model.state_dict().items() if name.startswith(own)}
+    h, around = t.config.hidden_size, 0 if t.qwen else 1
+    w |= {t.fc: matrix(h, 2 * h, g, 1.4), **{n: around + plain.normal((h,), 0.2, g) for n in (t.input_norm, t.hidden_norm, t.norm)}}
+    if not t.qwen:
+        w |= {t.layer + "embed_tokens.weight": t.embed, t.layer + "shared_head.head.weight": t.lm_head}
+    return published(w) | {"model.embed_tokens.weight": t.embed}
+
+
+def mtp_draft(w, t, row, path):
+    features, tokens = t.features[:row + 1], t.ids[1:row + 2]
+    behind = f"model.layers.{t.layers}."
+    layer = stacked({behind + name.removeprefix(t.layer): x for name, x in w.items() if name.startswith(t.layer)})
+    for token in [*path, None]:
+        x = torch.cat([plain.family_norm(w, t.config, t.input_norm, t.embed.double()[tokens]),
+                       plain.family_norm(w, t.config, t.hidden_norm, features)], -1) @ w[t.fc].T
+        out = plain.family_layer(layer, t.config, t.layers, x)
+        normed = plain.family_norm(w, t.config, t.norm, out)
+        if token is not None:  # Qwen's drafted rows read what the LM head reads
+            features = torch.cat([features, (normed if t.qwen else out)[-1:]])
+            tokens = torch.cat([tokens, torch.tensor([token])])
+    return normed[-1] @ t.lm_head.double().T
+
+
+def mtp_twin(w, t):
+    """(row, path) -> [levels][V] by transformers' modules, drafted rows one at a time over cached keys and values."""
+    model = t.alone()
+    inner = model.model
+    layer = stacked({name.removeprefix(t.layer): x for name, x in w.items() if name.startswith(t.layer)})
+    inner.layers[0].load_state_dict({name: layer[name] for name in inner.layers[0].state_dict()})
+    inner.norm.load_state_dict({"weight": w[t.norm]})
+    inner.embed_tokens.load_state_dict({"weight": t.embed})
+    model.lm_head.load_state_dict({"weight": t.lm_head})
+    model.double()
+    norms = [type(inner.norm)(t.config.hidden_size, eps=t.config.rms_norm_eps).double() for _ in range(2)]
+    for norm, name in zip(norms, (t.input_norm, t.hidden_norm)):
+        norm.load_state_dict({"weight": w[name]})
+    raw = []
+    inner.layers[0].register_forward_hook(lambda _, __, out: raw.append(out))
+
+    def levels(row, path):
+        features, tokens, kept, out = t.features[None, :row + 1], t.ids[None, 1:row + 2], None, []
+        for token in [*path, None]:
+            x = torch.nn.functional.linear(torch.cat([norms[0](inner.embed_tokens(tokens)), norms[1](features)], -1), w[t.fc])
+            result = inner(inputs_embeds=x, cache=kept, use_cache=True)
+            kept = result.cache
+            out.append(model.lm_head(result.last_hidden_state)[0, -1])
+            features = (result.last_hidden_state if t.qwen else raw[-1])[:, -1:]
+            tokens = torch.tensor([[token or 0]])
+        return out
+    return levels
+
+
+def drafts(draft, levels, twin, allowed):
+    """Golden rows of draft(row, path), and how far twin(row, path) is from them."""
+    rows, worst = [], 0.0
     for row in ROWS:
         path, levels_out = [], []
         for level in range(levels):
-            ids, log_p = top(draft(w, target, row, path))
+            ids, log_p = top(draft(row, path))
             levels_out.append({"ids": ids, "log_p": plain.rounded(log_p)})
             path.append(ids[1 if level == 0 else 0])  # not only the likeliest: a path that depends on its tokens
         path.pop()
-        for logits, mine in [] if head is None else zip(twin_levels(target, head, row, path), levels_out, strict=True):
+        for logits, mine in [] if twin is None else zip(twin(row, path), levels_out, strict=True):
             got = logits.log_softmax(-1)[mine["ids"]]
             worst = max(worst, (got - torch.tensor(mine["log_p"])).abs().max().item())
         rows.append({"row": row, "path": path, "levels": levels_out})
-    assert worst < 2e-4, (kind, worst)
-    plain.write_json(folder / "golden.json", {"target": "../../logits/mha", "ids": target.ids.tolist(), "rows": rows})
-    beside = "no PyTorch head" if head is None else f"PyTorch heads differ by {worst:.1e}"
-    print(f"{kind}: {(folder / 'model.safetensors').stat().st_size} bytes, {beside}")
+    assert worst < allowed, worst
+    return rows, worst
+
+
+def finish(kind, target, ids, rows, beside):
+    plain.write_json(HERE / kind / "golden.json", {"target": f"../../logits/{target}", "ids": ids.tolist(), "rows": rows})
+    print(f"{kind}: {(HERE / kind / 'model.safetensors').stat().st_size} bytes, {beside}")
+
+
+def read(kind):
+    return {k: v.double() for k, v in load_file(str(HERE / kind / "model.safetensors")).items()}
+
+
+def make(kind, target):
+    weights, draft, levels, seed = KINDS[kind]
+    tensors, config = weights(torch.Generator().manual_seed(seed))
+    files.write(tensors, config, HERE / kind)
+    w, head = read(kind), None if kind in NOT_TRAINED else heads.load(HERE / kind)
+    twin = None if head is None else lambda row, path: twin_levels(target, head, row, path)
+    rows, worst = drafts(lambda row, path: draft(w, target, row, path), levels, twin, 2e-4)
+    finish(kind, "mha", target.ids, rows, "no PyTorch head" if head is None else f"PyTorch heads differ by {worst:.1e}")
+
+
+def make_mtp(kind):
+    name, count, seed = MTP[kind]
+    t, folder = MtpTarget(name), HERE / kind
+    folder.mkdir(exist_ok=True)
+    tensors = mtp_weights(torch.Generator().manual_seed(seed), t)
+    save_file({n: x.clone().contiguous() for n, x in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").chmod(0o644)
+    config = json.loads((t.folder / "config.json").read_text()) | {count: 1}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    w = read(kind)
+    rows, worst = drafts(lambda row, path: mtp_draft(w, t, row, path), MTP_LEVELS, mtp_twin(w, t), 2e-5)
+    finish(kind, name, t.ids, rows, f"transformers differs by {worst:.1e}")
 
 
 def main():
@@ -349,6 +491,8 @@ def main():
     with torch.no_grad():
         for kind in KINDS:
             make(kind, target)
+        for kind in MTP:
+            make_mtp(kind)
 
 
 if __name__ == "__main__":

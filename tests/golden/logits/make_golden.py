@@ -382,64 +382,72 @@ def delta_net(w, config, x):
     return out @ w("out_proj.weight").T
 
 
-def forward_family(weights, config, ids):
+def family_norm(weights, config, name, x):
+    around_0 = config.model_type.startswith("gemma") or config.model_type in HYBRIDS
+    w = weights[name].to(torch.float64)
+    return rms_norm(x, 1 + w if around_0 else w, config.rms_norm_eps)
+
+
+def family_layer(weights, config, i, x):
     gemma, norms_after = config.model_type.startswith("gemma"), config.model_type in ("olmo2", "olmo3", "exaone4")
     around_0 = gemma or config.model_type in HYBRIDS
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    eps, positions, f64 = config.rms_norm_eps, torch.arange(len(ids)), torch.float64
-
-    def norm(x, name):
-        w = weights[name].to(f64)
-        return rms_norm(x, 1 + w if around_0 else w, eps)
-
-    x = weights["model.embed_tokens.weight"].to(f64)[ids]
-    x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))
+    eps, positions, f64 = config.rms_norm_eps, torch.arange(len(x)), torch.float64
     residual = getattr(config, "residual_multiplier", 1.0)
     attention_scale = config.query_pre_attn_scalar ** -0.5 if gemma else getattr(config, "attention_multiplier", None)
+    at = f"model.layers.{i}."
+
+    def norm(x, name):
+        return family_norm(weights, config, name, x)
+
+    def w(name):
+        t = weights.get(at + "self_attn." + name)
+        if t is None and name[1:] == "_proj.weight" and name[0] in "qkv":  # Phi-3's are one
+            sizes = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
+            t = weights[at + "self_attn.qkv_proj.weight"].split(sizes)["qkv".index(name[0])]
+        if config.model_type == "ernie4_5_moe" and name in ("q_proj.weight", "k_proj.weight"):  # rotary pairs are neighbours
+            t = t.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flatten(0, 2)
+        if config.model_type in HYBRIDS and name in ("q_proj.weight", "gate_proj.weight"):  # in turns, a head of each
+            t = weights[at + "self_attn.q_proj.weight"].unflatten(0, (heads, 2, head_dim))[:, int(name[0] == "g")].flatten(0, 1)
+        return None if t is None else t.to(f64) + (1 if around_0 and "norm" in name else 0)
+
+    kinds = getattr(config, "layer_types", None)
+    window = getattr(config, "sliding_window", None) if not kinds or kinds[i] == WINDOW else None
+    inv, scale = inverse_frequencies_of(config, i)
+    h = x if norms_after else norm(x, at + "input_layernorm.weight")
+    if kinds and kinds[i] == LINEAR:
+        h = delta_net(lambda name: weights[at + "linear_attn." + name].to(f64), config, h)
+    else:
+        h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
+    if gemma or norms_after:
+        h = norm(h, at + "post_attention_layernorm.weight")
+    x = x + residual * h
+    h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
+    if at + "mlp.experts.down_proj" in weights or config.model_type.startswith("granitemoe"):
+        h, apart = mixture(weights, config, at, h)
+        assert apart > 1e-3, (apart, "which experts a row takes should not hang on rounding: take another seed")
+        return x + residual * h
+    gate_up = weights.get(at + "mlp.gate_up_proj.weight")
+    gate, up = gate_up.chunk(2) if gate_up is not None else (weights[at + f"mlp.{n}_proj.weight"] for n in ("gate", "up"))
+    gate = h @ gate.to(f64).T
+    gate = torch.nn.functional.gelu(gate, approximate="tanh") if gemma else torch.nn.functional.silu(gate)
+    h = (gate * (h @ up.to(f64).T)) @ weights[at + "mlp.down_proj.weight"].to(f64).T
+    if gemma or norms_after:
+        h = norm(h, at + "post_feedforward_layernorm.weight")
+    return x + residual * h
+
+
+def forward_family(weights, config, ids):
+    x = weights["model.embed_tokens.weight"].to(torch.float64)[ids]
+    gemma = config.model_type.startswith("gemma")
+    x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))
     taps = []
     for i in range(config.num_hidden_layers):
-        at = f"model.layers.{i}."
-
-        def w(name):
-            t = weights.get(at + "self_attn." + name)
-            if t is None and name[1:] == "_proj.weight" and name[0] in "qkv":  # Phi-3's are one
-                sizes = [heads * head_dim, kv_heads * head_dim, kv_heads * head_dim]
-                t = weights[at + "self_attn.qkv_proj.weight"].split(sizes)["qkv".index(name[0])]
-            if config.model_type == "ernie4_5_moe" and name in ("q_proj.weight", "k_proj.weight"):  # rotary pairs are neighbours
-                t = t.unflatten(0, (-1, head_dim // 2, 2)).transpose(1, 2).flatten(0, 2)
-            if config.model_type in HYBRIDS and name in ("q_proj.weight", "gate_proj.weight"):  # in turns, a head of each
-                t = weights[at + "self_attn.q_proj.weight"].unflatten(0, (heads, 2, head_dim))[:, int(name[0] == "g")].flatten(0, 1)
-            return None if t is None else t.to(f64) + (1 if around_0 and "norm" in name else 0)
-
-        kinds = getattr(config, "layer_types", None)
-        window = getattr(config, "sliding_window", None) if not kinds or kinds[i] == WINDOW else None
-        inv, scale = inverse_frequencies_of(config, i)
         taps.append(x)
-        h = x if norms_after else norm(x, at + "input_layernorm.weight")
-        if kinds and kinds[i] == LINEAR:
-            h = delta_net(lambda name: weights[at + "linear_attn." + name].to(f64), config, h)
-        else:
-            h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
-        if gemma or norms_after:
-            h = norm(h, at + "post_attention_layernorm.weight")
-        x = x + residual * h
-        h = x if norms_after else norm(x, at + ("pre_feedforward" if gemma else "post_attention") + "_layernorm.weight")
-        if at + "mlp.experts.down_proj" in weights or config.model_type.startswith("granitemoe"):
-            h, apart = mixture(weights, config, at, h)
-            assert apart > 1e-3, (apart, "which experts a row takes should not hang on rounding: take another seed")
-            x = x + residual * h
-            continue
-        gate_up = weights.get(at + "mlp.gate_up_proj.weight")
-        gate, up = gate_up.chunk(2) if gate_up is not None else (weights[at + f"mlp.{n}_proj.weight"] for n in ("gate", "up"))
-        gate = h @ gate.to(f64).T
-        gate = torch.nn.functional.gelu(gate, approximate="tanh") if gemma else torch.nn.functional.silu(gate)
-        h = (gate * (h @ up.to(f64).T)) @ weights[at + "mlp.down_proj.weight"].to(f64).T
-        if gemma or norms_after:
-            h = norm(h, at + "post_feedforward_layernorm.weight")
-        x = x + residual * h
-    feature = norm(x, "model.norm.weight")
-    head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(f64)
+        x = family_layer(weights, config, i, x)
+    feature = family_norm(weights, config, "model.norm.weight", x)
+    head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(torch.float64)
     return taps, feature, feature @ head.T / getattr(config, "logits_scaling", 1.0)
 
 

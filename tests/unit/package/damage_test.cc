@@ -298,7 +298,7 @@ Bytes with_frame(const Bytes& frame, uint64_t raw_bytes, uint32_t chunk_raw) {
   parts.data = frame;
   parts.manifest.kind = PackageKind::drafter;
   parts.manifest.fingerprint = kFingerprint;
-  parts.manifest.drafter = DrafterConfig{"x", kFingerprint, {}};
+  parts.manifest.drafter = DrafterConfig{"x", kFingerprint, {}, {}};
   package::BlobRow row{"tokenizer", {0, frame.size(), raw_bytes, package::Codec::zstd, {}, 0}};
   row.stored.chunks.push_back({XXH64(frame.data(), frame.size(), 0), static_cast<uint32_t>(frame.size()), chunk_raw});
   parts.manifest.blobs.push_back(row);

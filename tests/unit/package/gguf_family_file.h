@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/import/convert.h"
+#include "unit/package/gguf_delta_file.h"
 #include "unit/package/gguf_fixtures.h"
 #include "unit/package/gpt_oss_experts.h"
 
@@ -98,7 +99,7 @@ struct FamilyFile {
     LlamaConfig c;
     c.hidden = config["hidden_size"];
     c.layers = config["num_hidden_layers"];
-    c.ffn = config["intermediate_size"];
+    c.ffn = config.value("intermediate_size", 0);
     c.heads = config["num_attention_heads"];
     c.kv_heads = config["num_key_value_heads"];
     const bool own_heads = config.contains("head_dim") && !config["head_dim"].is_null();
@@ -110,12 +111,14 @@ struct FamilyFile {
     const json rope = ropes.value("full_attention", ropes);
     c.rope_theta = rope["rope_theta"];
     Sources theirs;
-    for (const auto& [name, s] : with_stacked_experts()) theirs[renamed(name)] = s;
-    if (arch == "gemma3")
+    for (const auto& [name, s] : with_gguf_delta(with_stacked_experts(), config, arch)) theirs[renamed(name)] = s;
+    if (arch == "gemma3" || has_recurrent_layers(arch))
       for (auto& [name, s] : theirs)
-        if (name.find("norm.") != std::string::npos)
+        if (name.find("norm.") != std::string::npos && name.find("ssm_norm.") == std::string::npos)
           for (float& v : s.values) v += 1;
     Gguf g = gguf_of(theirs, c, arch);
+    if (c.ffn == 0) g.forget(arch + ".feed_forward_length");
+    if (has_recurrent_layers(arch)) add_delta_keys(&g, config, arch);
     if (arch == "gpt-oss") add_gpt_oss_experts(tensors, &g);
     g.u32("tokenizer.ggml.bos_token_id", 1);
     g.u32("tokenizer.ggml.eos_token_id", 2);
@@ -144,8 +147,9 @@ struct FamilyFile {
       g.f32(arch + ".expert_weights_scale", config["routed_scaling_factor"]);
       g.boolean(arch + ".expert_weights_norm", config["norm_topk_prob"]);
     }
-    if (arch == "qwen2moe" || arch == "granitemoe") {
-      for (const auto& [key, from] : {std::pair{".expert_shared_feed_forward_length", arch == "qwen2moe" ? "shared_expert_intermediate_size" : "shared_intermediate_size"},
+    if (arch == "qwen2moe" || arch == "granitemoe" || has_recurrent_layers(arch)) {
+      const char* const shared = arch == "granitemoe" ? "shared_intermediate_size" : "shared_expert_intermediate_size";
+      for (const auto& [key, from] : {std::pair{".expert_shared_feed_forward_length", shared},
                                       {".expert_feed_forward_length", "moe_intermediate_size"}})
         if (config.contains(from)) g.u32(arch + key, config[from]);
     }
@@ -171,7 +175,8 @@ struct FamilyFile {
 
  private:
   std::string renamed(std::string name) const {
-    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss" || arch == "glm4moe";
+    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss" || arch == "glm4moe" ||
+                       has_recurrent_layers(arch);
     for (const auto& [hf, theirs] : {std::pair{"post_attention_layernorm.", after ? "post_attention_norm." : "ffn_norm."},
                                      {"pre_feedforward_layernorm.", "ffn_norm."},
                                      {"post_feedforward_layernorm.", "post_ffw_norm."},

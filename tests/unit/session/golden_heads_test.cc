@@ -13,15 +13,16 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string kind = GetParam(), library = library_of(kind);
-    const std::string target = converted(golden("mha"), "heads-target-" + kind, kernels::DType::f32);
+    std::ifstream in(head(kind) + "/golden.json");
+    golden_ = nlohmann::json::parse(in);
+    ids_ = golden_["ids"].get<std::vector<int32_t>>();
+    const std::filesystem::path of = golden_["target"].get<std::string>();
+    const std::string target = converted(golden(of.filename().string()), "heads-target-" + kind, kernels::DType::f32);
     model_ = open_model(target, cpu(2));
     drafter_ = open_drafter(model_, library, converted(head(kind), "heads-" + kind, kernels::DType::f32, target));
     ASSERT_EQ(drafter_->id(), drafter_of(kind));
     queue_ = must(model_->device()->make_queue());
     plan_ = must(Plan::create(model_->device(), 1 << 20));
-    std::ifstream in(head(kind) + "/golden.json");
-    golden_ = nlohmann::json::parse(in);
-    ids_ = golden_["ids"].get<std::vector<int32_t>>();
   }
   void run() {
     must(plan_->submit(*queue_));
@@ -43,6 +44,8 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
       model_->forward(*plan_, rows.stage(*plan_), drafter_->taps(), features);
       if (at >= first) must(draft.observe(*plan_, ids_, until + 1, features));
       run();
+      kv.state().advance(until);
+      must(kv.state().reserve());
       if (at >= first) draft.observed_to(until + 1);
       at = until;
     }
@@ -114,7 +117,9 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"),
+INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads,
+                         testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow",
+                                         "eagle3_deep", "mtp_qwen3_5", "mtp_qwen3_5_moe", "mtp_glm4_moe"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -92,6 +92,8 @@ namespace Aerie.Native
         internal const string AERIE_SERVICE_COMPUTE = "aerie.compute/1";
         /// <summary>Run any packaged target as a draft model.</summary>
         internal const string AERIE_SERVICE_MODEL = "aerie.model/1";
+        /// <summary>The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.</summary>
+        internal const string AERIE_SERVICE_LAYERS = "aerie.layers/1";
         /// <summary>
         /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
         /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's

@@ -376,6 +376,13 @@ fn drafter() {
     at!(aerie_service_model, hidden_size, 24);
     at!(aerie_service_model, forward, 32);
     at!(aerie_service_model, propose, 40);
+    assert_eq!(size_of::<aerie_service_layers>(), 40);
+    at!(aerie_service_layers, struct_size, 0);
+    at!(aerie_service_layers, reserved, 4);
+    at!(aerie_service_layers, open, 8);
+    at!(aerie_service_layers, hidden_size, 16);
+    at!(aerie_service_layers, rms_eps, 24);
+    at!(aerie_service_layers, forward, 32);
     assert_eq!(size_of::<aerie_drafter_desc>(), 200);
     at!(aerie_drafter_desc, struct_size, 0);
     at!(aerie_drafter_desc, flags, 4);

@@ -20,6 +20,8 @@ pub const AERIE_SERVICE_PACKAGE: &[u8; 16] = b"aerie.package/1\0";
 pub const AERIE_SERVICE_COMPUTE: &[u8; 16] = b"aerie.compute/1\0";
 /// Run any packaged target as a draft model.
 pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
+/// The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.
+pub const AERIE_SERVICE_LAYERS: &[u8; 15] = b"aerie.layers/1\0";
 /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
 /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
 /// Jacobi window).
@@ -115,6 +117,13 @@ pub struct aerie_submodel {
 /// Propose: where candidates go. The plugin passes it to propose_hidden or one of its kin.
 #[repr(C)]
 pub struct aerie_candidates {
+    _opaque: [u8; 0],
+    _not_send: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `struct aerie_layers`
+#[repr(C)]
+pub struct aerie_layers {
     _opaque: [u8; 0],
     _not_send: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -442,6 +451,26 @@ pub struct aerie_service_model {
     pub propose: Option<unsafe extern "C" fn(plan: *mut aerie_plan, model: *mut aerie_submodel, hidden: *const aerie_tensor, out: *mut aerie_candidates) -> i32>,
 }
 default_is_zero!(aerie_service_model);
+
+/// frozen
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_service_layers {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `uint32_t reserved`
+    pub reserved: u32,
+    /// The package's layers, with a KV cache for them, which is the drafter's one. Fails where the package has none, and for HOST_TOKENS
+    /// drafters. \[open only\]
+    pub open: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, package: *const aerie_package, out: *mut *mut aerie_layers, err: *mut aerie_drafter_error) -> i32>,
+    /// H; like rms_eps, while the drafter lives
+    pub hidden_size: Option<unsafe extern "C" fn(layers: *const aerie_layers) -> i32>,
+    /// `float (*rms_eps)(const aerie_layers *layers)`
+    pub rms_eps: Option<unsafe extern "C" fn(layers: *const aerie_layers) -> f32>,
+    /// All of them, one after the other: out (rows-\>n, H) of x (rows-\>n, H). out may be x.
+    pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
+}
+default_is_zero!(aerie_service_layers);
 
 /// frozen
 #[repr(C)]

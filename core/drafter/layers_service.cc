@@ -1,0 +1,62 @@
+// aerie.layers/1: decoder layers of a drafter's package that are as a target's may be.
+#include "core/drafter/services.h"
+#include "core/drafter/shapes.h"
+
+namespace aerie {
+
+namespace {
+
+int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package, aerie_layers** out, aerie_drafter_error* err) {
+  DrafterResources& d = *static_cast<DrafterResources*>(host->context);
+  if (!package || !out || !d.opening) return AERIE_D_INVALID;
+  if (!d.shown_rows) return report_to(err, error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no layers"));
+  if (d.pool) return report_to(err, error(Code::invalid_argument, "a drafter has one KV cache"));
+  const DrafterConfig* const config = d.package->drafter();
+  if (!config || !config->decoder) return report_to(err, error(Code::bad_format, d.package->path() + ": decoder: there is none"));
+  const LlamaConfig& c = *config->decoder;
+  auto stack = std::make_unique<DecoderStack>();
+  if (const Status s = stack->load(d.weights, c); !s.ok()) return report_to(err, s);
+  auto pool = KvPool::create(d.target->device(), {c.layers, c.kv_heads, c.head_dim, d.target->pool()->cache().dtype}, d.kv_positions());
+  if (!pool.ok()) return report_to(err, pool.status());
+  d.stack = std::move(stack);
+  d.pool = *pool;
+  *out = &d.layers_handle;
+  return AERIE_D_OK;
+}
+
+const LlamaConfig& config_of(const aerie_layers* layers) { return *layers->own->package->drafter()->decoder; }
+int32_t layers_hidden(const aerie_layers* layers) { return config_of(layers).hidden; }
+float layers_eps(const aerie_layers* layers) { return config_of(layers).rms_eps; }
+
+int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft_rows* rows, const aerie_tensor* x, const aerie_tensor* out) {
+  if (!layers || layers->own != plan->own || !rows) return compute_fail(plan, "layers forward: missing argument, or another drafter's layers");
+  const LlamaConfig& c = config_of(layers);
+  if (!is_activation(x, rows->n, c.hidden) || !is_activation(out, rows->n, c.hidden))
+    return compute_fail(plan, "layers forward: shapes do not fit: " + shapes({{"x", x}, {"out", out}}) + " for " + std::to_string(rows->n) +
+                                  " rows, the layers are " + std::to_string(c.hidden) + " wide");
+  if (!rows_attend(*rows)) return compute_fail(plan, "layers forward: rows of level 0 attend to nothing");
+  const DecoderStack& stack = *layers->own->stack;
+  const Rows& at = rows->attention->rows;
+  Plan& p = *plan->plan;
+  kernels::Tensor angles[kMostRopeRows];
+  stack.add_angles(p, at, angles);
+  DecoderScratch working(p, at.n, at.longest, c.hidden, stack.shape, c.ffn);
+  kernels::Tensor from = kernels::rows(from_abi(*x), 0, at.n);
+  const kernels::Tensor to = kernels::rows(from_abi(*out), 0, at.n);
+  for (int32_t i = 0; i < c.layers; ++i) {
+    const auto l = static_cast<size_t>(i);
+    const auto turn = c.departures.layer_rope.empty() ? size_t{0} : static_cast<size_t>(c.departures.layer_rope[l]);
+    record_decoder_layer(p, stack.layers[l], stack.shape, layers->own->pool->cache(), i, at, angles[turn], working, from, to);
+    from = to;
+  }
+  return AERIE_D_OK;
+}
+
+}  // namespace
+
+const aerie_service_layers* layers_service() {
+  static const aerie_service_layers table{sizeof table, 0, Walled<layers_open>::call, layers_hidden, layers_eps, Walled<layers_forward>::call};
+  return &table;
+}
+
+}  // namespace aerie

@@ -1,0 +1,36 @@
+// Decoder layers of a package on a device, as a config describes them: a target's, or those that a drafter runs.
+#pragma once
+
+#include <vector>
+
+#include "core/model/decoder.h"
+#include "core/model/device_weights.h"
+#include "core/model/rows.h"
+
+namespace aerie {
+
+struct DecoderStack {
+  struct Rope {
+    kernels::Tensor frequencies;  // (1, head_dim / 2)
+    float scale;                  // of cos and sin
+  };
+  DecoderShape shape;
+  std::vector<DecoderLayer> layers;
+  std::vector<Rope> ropes;  // rows of rope.frequencies, or the one that there is
+  DeltaLayers delta;        // of recurrent ones, `states` but for its owner to say
+  std::vector<kernels::Tensor> delta_convs;
+
+  DecoderStack() = default;
+  DecoderStack(const DecoderStack&) = delete;  // `shape` leads to `delta`
+  DecoderStack& operator=(const DecoderStack&) = delete;
+  Status load(DeviceWeights& weights, const LlamaConfig& c);
+  // Of the rows' positions, for each of `ropes`.
+  void add_angles(Plan& plan, const Rows& rows, kernels::Tensor (&angles)[kMostRopeRows]) const;
+
+ private:
+  Status load_layer(DeviceWeights& weights, const LlamaConfig& c, int32_t i);
+  Status load_delta(DeviceWeights& weights, const Departures& d);
+  Status load_ropes(DeviceWeights& weights, const LlamaConfig& c);
+};
+
+}  // namespace aerie

@@ -1,0 +1,153 @@
+// Drafters whose layers are of a family of their own (decoder, aerie.layers/1), as multi-token prediction's are: whatever they guess, the text is
+// the target's; what does not fit is refused by name. What they compute is held against the reference in golden_heads_test.cc.
+#include <functional>
+
+#include "core/session/batch.h"
+#include "tests/support/remade.h"
+#include "tests/unit/session/save_support.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+struct MtpHead {
+  std::function<void(LlamaConfig*)> layers = {};  // how its decoder departs from the target's
+  std::string without = {};                       // this tensor is not there
+  std::function<void(DrafterConfig*)> change = {};
+  bool own_embed = false, own_head = false;
+};
+
+// A random head for a package; its path, or why there is none.
+Result<std::string> mtp_head(const std::string& target, const MtpHead& h) {
+  static std::atomic<int> made{0};
+  const auto of = must(Package::open(target));
+  const std::string path = scratch_dir() + "/mtp-" + std::to_string(made++) + ".aerie";
+  LlamaConfig c = *of->target();
+  c.layers = 1;
+  c.tap_layers.clear(), c.eos_ids.clear();
+  c.departures = {};
+  std::vector<float> frequencies = rope_inverse_frequencies(c.head_dim, c.rope_theta, {});
+  frequencies.push_back(1);
+  c.rope_scaling = {};
+  c.rope_scaling.kind = RopeScaling::Kind::listed;
+  if (h.layers) h.layers(&c);
+  DrafterConfig d;
+  d.plugin_id = "mtp";
+  d.target_fingerprint = of->fingerprint();
+  d.params = {{"norm_output", h.own_head ? 0.0 : 1.0}};
+  d.decoder = c;
+  if (h.change) h.change(&d);
+  std::vector<package::ExpectedTensor> tensors = package::expected_layer_tensors(c);
+  const int64_t wide = c.hidden, vocab = of->target()->vocab_size;
+  tensors.push_back({"fc", wide, 2 * wide, true});
+  for (const char* name : {"input_norm", "hidden_norm", "norm"}) tensors.push_back({name, 1, wide, false});
+  if (h.own_embed) tensors.push_back({"embed", vocab, wide, true});
+  if (h.own_head) tensors.push_back({"lm_head", vocab, wide, true});
+  auto writer = must(PackageWriter::create(path));
+  writer->set_name("mtp");
+  writer->set_fingerprint("fedcba9876543210");
+  writer->set_drafter(d);
+  std::mt19937 random(7);
+  for (const package::ExpectedTensor& e : tensors) {
+    if (e.name == h.without) continue;
+    std::vector<float> values(static_cast<size_t>(e.rows * e.cols));
+    const float width = 2 / std::sqrt(static_cast<float>(e.cols));
+    for (float& v : values) v = std::uniform_real_distribution<float>(-width, width)(random);
+    if (e.name.ends_with("norm"))
+      for (float& v : values) v += 1;
+    if (e.name == "rope.frequencies") values = frequencies;
+    if (!e.weight) {
+      AERIE_TRY(writer->add_tensor(e.name, kernels::matrix(values.data(), e.rows, e.cols)));
+      continue;
+    }
+    std::vector<char> data(static_cast<size_t>(kernels::data_bytes(DType::f32, kernels::Layout::panel16, e.rows, e.cols)));
+    const kernels::Tensor t{data.data(), nullptr, e.rows, e.cols, 0, DType::f32, kernels::Layout::panel16};
+    kernels::pack_panel16(values.data(), e.rows, e.cols, t.dtype, t.data, t.scales);
+    AERIE_TRY(writer->add_tensor(e.name, t));
+  }
+  AERIE_TRY(writer->finish());
+  return path;
+}
+
+std::unique_ptr<Session> begun_mtp(const std::shared_ptr<Model>& model, const SessionOptions& o) {
+  auto session = must(Session::create(model, o));
+  must(session->append(kSavedPrompt));
+  return session;
+}
+
+TEST(Mtp, DraftsChangeNoToken) {
+  const MtpHead heads[] = {
+      {},
+      {[](LlamaConfig* c) { c->qk_norm = true, c->kv_heads = 2, c->departures.output_gate = true; }, "", {}, true, true},
+      {[](LlamaConfig* c) {
+         c->departures.experts = 4, c->departures.experts_used = 2, c->departures.shared_ffn = 16, c->departures.shared_gate = true;
+         c->departures.windows = {5};
+       }}};
+  uint64_t accepted = 0;
+  for (const std::string& target : {converted(golden("mha"), "mtp-target", DType::int8), recurrent_model(DType::int8)}) {
+    const auto model = open_model(target, cpu(2));
+    for (const float temperature : {0.0f, 1.0f}) {
+      for (const MtpHead& h : heads) {
+        const auto drafter = open_drafter(model, "mtp", must(mtp_head(target, h)));
+        for (const char* tree : {"chain", "eagle2", "static", "cast", "auto"}) {
+          const std::string what = tree + std::string(", head ") + std::to_string(&h - heads) + ", temperature " + std::to_string(temperature);
+          SessionOptions o = options_for(drafter, tree, temperature);
+          o.sampling.stream = 5;
+          o.pass_ms = steady_ms;
+          SessionOptions plain = o;
+          plain.drafter = nullptr;
+          const auto own = generate(*begun_mtp(model, plain), 60);
+          auto session = begun_mtp(model, o);
+          EXPECT_EQ(generate(*session, 25), std::vector<int32_t>(own.begin(), own.begin() + 25)) << what;
+          const Bytes bytes = saved(*session);
+          const std::vector<int32_t> rest(own.begin() + 25, own.end());
+          EXPECT_EQ(generate(*must(session->fork(5)), 35), rest) << what << ": the fork";
+          EXPECT_EQ(generate(*session, 35), rest) << what;
+          must(session->rewind(kSavedPrompt.size() + 25));
+          EXPECT_EQ(generate(*session, 35), rest) << what << ": again";
+          EXPECT_EQ(session->statistics().drafter_failures, 0u) << what;
+          accepted += session->statistics().accepted;
+          EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 35), rest) << what << ": restored";
+        }
+      }
+    }
+  }
+  EXPECT_GT(accepted, 20u) << "nothing was accepted, nothing compared";
+}
+
+TEST(Mtp, WhatDoesNotFitIsRefusedByName) {
+  const std::string target = converted(golden("mha"), "mtp-refused", DType::f32);
+  const auto model = open_model(target, cpu(1));
+  const auto says = [&](const MtpHead& h, const std::string& words) {
+    SCOPED_TRACE(words);
+    const Result<std::string> path = mtp_head(target, h);
+    Status s = path.status();
+    if (path.ok()) {
+      const auto package = Package::open(*path);
+      s = package.status();
+      if (package.ok()) s = Drafter::open(model, must(load_plugin(drafter_library("mtp")))[0], *package, {}).status();
+    }
+    ASSERT_FALSE(s.ok());
+    EXPECT_NE(s.message().find(words), std::string::npos) << s.message();
+  };
+  says({{}, "fc", {}}, "fc");
+  says({{}, "hidden_norm", {}}, "hidden_norm");
+  says({{}, "layers.0.attn.o", {}}, "layers.0.attn.o");
+  says({{}, "rope.frequencies", {}}, "rope.frequencies");
+  says({{}, "", [](DrafterConfig* d) { d->decoder.reset(); }}, "decoder");
+  says({{}, "", [](DrafterConfig* d) { d->decoder->layers = 65; }}, "layers");
+  says({{}, "", [](DrafterConfig* d) { d->decoder->heads = 8; }}, "layers.0.attn.qkv");
+  says({{}, "", [](DrafterConfig* d) { d->decoder->kv_heads = 3; }}, "kv_heads");
+  says({{}, "", [](DrafterConfig* d) {
+          d->decoder->layers = 2;
+          d->decoder->departures.delta_layers = {1, 0};
+          d->decoder->departures.delta_key_heads = d->decoder->departures.delta_heads = 1;
+          d->decoder->departures.delta_key_dim = d->decoder->departures.delta_value_dim = 16, d->decoder->departures.delta_taps = 4;
+        }},
+       "recurrent");
+  says({[](LlamaConfig* c) { c->hidden = 64; }}, "as wide as the target");
+}
+
+}  // namespace
+}  // namespace aerie::test
