@@ -13,13 +13,13 @@ using namespace test;
 inline constexpr DeltaShape kShapes[] = {{1, 1, 16, 16, 2}, {2, 6, 32, 48, 4}, {3, 3, 144, 16, 8}, {2, 4, 128, 128, 4}};
 inline constexpr int32_t kLayers = 2;
 
-// States 0 .. 3 of two layers.
+// States 0 .. 3 of two layers, one behind another.
 struct States {
   Floats floats;
   StateCache cache;
   explicit States(const DeltaShape& s) : floats(random_floats(static_cast<size_t>(4 * kLayers * s.floats()), 5)) {
     cache.floats = kLayers * s.floats();
-    cache.chunk[0] = floats.data();
+    for (int c = 0; c < 3; ++c) cache.chunk[c] = floats.data() + ((1 << c) - 1) * cache.floats;
   }
   Floats of(int32_t state) const { return {cache.at(state), cache.at(state) + cache.floats}; }
 };

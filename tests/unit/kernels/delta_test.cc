@@ -113,9 +113,9 @@ TEST(DeltaGates, StayInRangeForAnyLogit) {
 TEST(StateCache, FindsStatesInChunksThatDouble) {
   StateCache cache;
   cache.floats = 3;
-  Floats memory(3 * 4 * 7);
-  for (int c = 0, at = 0; c < 3; at += 3 * (4 << c), ++c) cache.chunk[c] = memory.data() + at;
-  for (int32_t i = 0; i < 28; ++i) EXPECT_EQ(cache.at(i), memory.data() + 3 * i) << i;
+  Floats memory(3 * 31);
+  for (int c = 0, at = 0; c < 5; at += 3 << c, ++c) cache.chunk[c] = memory.data() + at;
+  for (int32_t i = 0; i < 31; ++i) EXPECT_EQ(cache.at(i), memory.data() + 3 * i) << i;
 }
 
 }  // namespace
