@@ -193,11 +193,14 @@ Status DraftSequence::propose_blank(ProposeCall* call, int32_t root_token, int32
   return {};
 }
 
-const int32_t* DraftSequence::stage_slots(Plan& plan, int32_t n) {
-  if (!kv_) return nullptr;
+Status DraftSequence::stage_slots(Plan& plan, int32_t n, const int32_t** out) {
+  *out = nullptr;
+  if (!kv_) return {};
+  AERIE_TRY(kv_->reserve(text_size_ - first_, kv_->room()));  // a fork has none of its own yet
   slots_.clear();
   for (int32_t i = 0; i < n; ++i) slots_.push_back(kv_->scratch_slot(i));
-  return plan.stage(std::span<const int32_t>(slots_));
+  *out = plan.stage(std::span<const int32_t>(slots_));
+  return {};
 }
 
 Status DraftSequence::propose(Plan& plan, const DraftTree& tree, std::span<const int32_t> frontier, int32_t width,

@@ -89,8 +89,8 @@ class DraftSequence {
     n_fed_ = std::max(n_fed_, row + 1);
   }
   int32_t node_base() const { return seq_ * kMaxFedNodes; }
-  // Where such rows have their keys and values; null without a KV.
-  const int32_t* stage_slots(Plan& plan, int32_t n);
+  // Where such rows have their keys and values; out: null without a KV.
+  Status stage_slots(Plan& plan, int32_t n, const int32_t** out);
   // What it brought, once the plan has run. Fails when it is nonsense.
   Status check_candidates(int32_t vocab_used) const;
   const Candidates& candidates() const { return candidates_; }

@@ -47,7 +47,7 @@ Status Session::ask_on_device(Plan& plan, DraftCalls* calls, int32_t level) {
   const auto size = static_cast<int64_t>(text_.size());
   int64_t unseen = 0;  // in a target's pass it is shown already
   if (level == 0) {
-    device_.start(plan, sequence);
+    AERIE_TRY(device_.start(plan, sequence));
     if (phase_ == Phase::draft) {
       side_->pass_begins();
       side_->root_rows = unseen = size - sequence.observed();

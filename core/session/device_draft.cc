@@ -32,17 +32,19 @@ bool DeviceDraft::begin(const TreeShape& shape, bool one_pass, int64_t text_size
   return true;
 }
 
-void DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
+Status DeviceDraft::start(Plan& plan, DraftSequence& sequence) {
   sequence_ = &sequence;
   place_ = static_cast<kernels::TreePlace*>(plan.scratch(layout_.places, sizeof(kernels::TreePlace) / 4).data);
   out_ = static_cast<kernels::TreeOut*>(plan.scratch(1, kernels::tree_out_bytes(verified()) / 4).data);
   frontier_ = static_cast<int32_t*>(plan.scratch(1, layout_.stride).data);
-  fed_slots_ = passes() > 1 ? sequence.stage_slots(plan, 1 + (passes() - 1) * layout_.stride) : nullptr;
+  fed_slots_ = nullptr;
+  if (passes() > 1) AERIE_TRY(sequence.stage_slots(plan, 1 + (passes() - 1) * layout_.stride, &fed_slots_));
   if (const TreeWeighing* w = shape_.weighing) {
     beliefs_ = w->beliefs ? plan.stage(std::span(w->beliefs, 1)) : nullptr;
     gain_by_best_ = w->beliefs ? plan.stage(std::span(w->gain_by_best)) : nullptr;
   }
   asked_.clear();
+  return {};
 }
 
 Status DeviceDraft::ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw) {

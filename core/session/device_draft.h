@@ -31,7 +31,7 @@ class DeviceDraft {
 
   // Recording, in this order: what each draft pass asks; once all that is staged, each pass' own ops with expand()
   // behind them; select() before the target's pass; download() in the end.
-  void start(Plan& plan, DraftSequence& sequence);
+  Status start(Plan& plan, DraftSequence& sequence);
   int32_t draft_rows(int32_t level) const { return layout_.rows[static_cast<size_t>(level)]; }
   Status ask(int32_t root_token, int32_t level, ProposeCall* call, const DraftDraw& draw);
   // wanted: set by it where the next level has a node to draft from.
