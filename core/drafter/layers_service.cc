@@ -9,15 +9,15 @@ namespace {
 int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package, aerie_layers** out, aerie_drafter_error* err) {
   DrafterResources& d = *static_cast<DrafterResources*>(host->context);
   if (!package || !out || !d.opening) return AERIE_D_INVALID;
-  if (!d.shown_rows) return report_to(err, error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no layers"));
-  if (d.pool) return report_to(err, error(Code::invalid_argument, "a drafter has one KV cache"));
+  if (!d.shown_rows) return report(error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no layers"), err);
+  if (d.pool) return report(error(Code::invalid_argument, "a drafter has one KV cache"), err);
   const DrafterConfig* const config = d.package->drafter();
-  if (!config || !config->decoder) return report_to(err, error(Code::bad_format, d.package->path() + ": decoder: there is none"));
+  if (!config || !config->decoder) return report(error(Code::bad_format, d.package->path() + ": decoder: there is none"), err);
   const LlamaConfig& c = *config->decoder;
   auto stack = std::make_unique<DecoderStack>();
-  if (const Status s = stack->load(d.weights, c); !s.ok()) return report_to(err, s);
+  if (const Status s = stack->load(d.weights, c); !s.ok()) return report(s, err);
   auto pool = KvPool::create(d.target->device(), {c.layers, c.kv_heads, c.head_dim, d.target->pool()->cache().dtype}, d.kv_positions());
-  if (!pool.ok()) return report_to(err, pool.status());
+  if (!pool.ok()) return report(pool.status(), err);
   d.stack = std::move(stack);
   d.pool = *pool;
   *out = &d.layers_handle;
@@ -44,9 +44,8 @@ int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft
   kernels::Tensor from = kernels::rows(from_abi(*x), 0, at.n);
   const kernels::Tensor to = kernels::rows(from_abi(*out), 0, at.n);
   for (int32_t i = 0; i < c.layers; ++i) {
-    const auto l = static_cast<size_t>(i);
-    const auto turn = c.departures.layer_rope.empty() ? size_t{0} : static_cast<size_t>(c.departures.layer_rope[l]);
-    record_decoder_layer(p, stack.layers[l], stack.shape, layers->own->pool->cache(), i, at, angles[turn], working, from, to);
+    const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
+    record_decoder_layer(p, layer, stack.shape, layers->own->pool->cache(), i, at, angles[layer.rope], working, from, to);
     from = to;
   }
   return AERIE_D_OK;

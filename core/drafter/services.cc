@@ -13,7 +13,7 @@ DrafterResources::~DrafterResources() {
   for (void* p : tensors) target->device()->release(p);
 }
 
-int32_t report_to(aerie_drafter_error* err, const Status& status) {
+int32_t report(const Status& status, aerie_drafter_error* err) {
   const int32_t code = status.code() == Code::out_of_memory ? AERIE_D_NO_MEMORY : AERIE_D_INVALID;
   if (err && err->struct_size >= sizeof(aerie_drafter_error)) {
     err->code = code;
@@ -27,8 +27,6 @@ int32_t report_to(aerie_drafter_error* err, const Status& status) {
 namespace {
 
 DrafterResources& of(const aerie_drafter_host* host) { return *static_cast<DrafterResources*>(host->context); }
-
-int32_t report(const Status& status, aerie_drafter_error* err) { return report_to(err, status); }
 
 // ---- log, alloc ----
 

@@ -45,7 +45,7 @@ const void* drafter_service(const aerie_drafter_host* host, const char* id);
 const aerie_service_compute* compute_service();  // compute_service.cc
 const aerie_service_layers* layers_service();    // layers_service.cc
 // Writes a failure into err, if there is one; its AERIE_D_* code.
-int32_t report_to(aerie_drafter_error* err, const Status& status);
+int32_t report(const Status& status, aerie_drafter_error* err);
 
 // Poison the plan and return AERIE_D_INVALID.
 int32_t compute_fail(aerie_plan* plan, const std::string& what);

@@ -135,8 +135,7 @@ Status import_gguf_mtp(const ConvertOptions& o, Sink& sink) {
   HeadSource head;
   head.config_path = o.source;
   head.hidden = m.config.hidden;
-  AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
-  if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
+  AERIE_ASSIGN(head.target, open_target(o));
   head.source = std::move(file);
   // As llama.cpp has it: Qwen's drafted rows read what is normed.
   return import_mtp_layers(o, sink, head, *source,

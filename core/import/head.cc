@@ -19,6 +19,12 @@ Status HeadSource::differs(const std::string& drafter_for, const char* key, int6
                                    " has " + std::to_string(theirs));
 }
 
+Result<std::shared_ptr<const Package>> open_target(const ConvertOptions& o) {
+  AERIE_ASSIGN(auto target, Package::open(o.drafter_for));
+  if (!target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
+  return target;
+}
+
 Result<HeadSource> open_head(const ConvertOptions& o, bool own_width) {
   HeadSource head;
   head.config_path = platform::join_path(checkpoint_directory(o.source), "config.json");
@@ -27,8 +33,7 @@ Result<HeadSource> open_head(const ConvertOptions& o, bool own_width) {
     return error(Code::unsupported, head.config_path + ": speculators_model_type: only eagle3 is read");
   AERIE_ASSIGN(head.source, open_safetensors(o.source));
   if (head.source->tensors().count("model.fc.weight")) head.source = without_prefix(std::move(head.source), "model.");
-  AERIE_ASSIGN(head.target, Package::open(o.drafter_for));
-  if (!head.target->target()) return error(Code::mismatch, o.drafter_for + ": not a target package");
+  AERIE_ASSIGN(head.target, open_target(o));
   const LlamaConfig& t = head.target_config();
   int32_t reads = 0, vocab = 0;
   AERIE_TRY(head.reader().integer("hidden_size", &head.hidden, t.hidden).at(head.config_path));

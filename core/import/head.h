@@ -24,6 +24,8 @@ struct HeadSource {
   Status differs(const std::string& drafter_for, const char* key, int64_t ours, int64_t theirs) const;
 };
 
+Result<std::shared_ptr<const Package>> open_target(const ConvertOptions& o);  // of --drafter-for
+
 // Opens config.json, the tensors and the target package; hidden_size and vocab_size, where given, must be its. A head that
 // may have a width of its own has one where target_hidden_size is the target's.
 Result<HeadSource> open_head(const ConvertOptions& o, bool own_width = false);

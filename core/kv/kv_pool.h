@@ -105,7 +105,8 @@ class KvSequence {
   KvSequence& operator=(const KvSequence&) = delete;
 
   // Pages for positions [0, n), the scratch slots and the next state; those that hold positions from `from` on are this sequence's own
-  // then, what stood below `from` copied. On failure nothing changes.
+  // then, what stood below `from` copied. On failure nothing changes, but that there
+  // may be room for the next state.
   Status reserve(int64_t n, int64_t from = 0);
   // Pages that the same call would take from the pool.
   int32_t missing(int64_t n, int64_t from = 0) const;

@@ -32,6 +32,7 @@ struct DecoderLayer {
   kernels::Tensor shared_gate_up, shared_down, shared_gate;  // of the expert that every row takes, and (1, H) what it counts
   DeltaWeights delta;         // in place of attention
   int32_t window = 0;         // positions that a row looks at; 0: all
+  int32_t rope = 0;           // which of the angles its rows are turned by
 };
 
 struct DecoderShape {

@@ -38,6 +38,7 @@ Status DecoderStack::load_layer(DeviceWeights& weights, const LlamaConfig& c, in
     AERIE_TRY(get(at + "mlp_post_norm", &w.mlp_post_norm));
   }
   if (!departures.windows.empty()) w.window = departures.windows[static_cast<size_t>(i)];
+  if (!departures.layer_rope.empty()) w.rope = departures.layer_rope[static_cast<size_t>(i)];
   if (departures.recurrent(i)) {
     DeltaWeights& d = w.delta;
     const std::pair<const char*, Tensor*> of_delta[] = {{"in", &d.in}, {"gates", &d.gates}, {"conv", &d.conv}, {"decay", &d.decay}, {"norm", &d.norm}, {"out", &d.out}};

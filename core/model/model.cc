@@ -83,12 +83,11 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
   if (kept) kept->clear();
   int32_t attended = 0, recurrent = 0;
   for (int32_t i = 0; i < c.layers; ++i) {
-    const auto l = static_cast<size_t>(i);
-    const auto turn = c.departures.layer_rope.empty() ? size_t{0} : static_cast<size_t>(c.departures.layer_rope[l]);
+    const DecoderLayer& layer = stack_.layers[static_cast<size_t>(i)];
     tap(i, x);
     const bool is_recurrent = c.departures.recurrent(i);
     if (kept && is_recurrent) kept->emplace_back(plan, kept_rows, stack_.delta.shape);
-    record_decoder_layer(plan, stack_.layers[l], stack_.shape, pool_->cache(), is_recurrent ? recurrent++ : attended++, rows, angles[turn], scratch, x, x,
+    record_decoder_layer(plan, layer, stack_.shape, pool_->cache(), is_recurrent ? recurrent++ : attended++, rows, angles[layer.rope], scratch, x, x,
                          kept && is_recurrent ? &kept->back() : nullptr);
   }
   tap(c.layers, x);

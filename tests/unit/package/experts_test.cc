@@ -227,16 +227,11 @@ TEST(PackageOfExperts, OthersAreWrittenAsBefore) {
   m.name = "tiny";
   m.fingerprint = kFingerprint;
   m.target = config_of_experts();
-  const auto table_bytes = [&] {
-    const Bytes manifest = package::encode_manifest(m);
-    const auto* table = reinterpret_cast<const uint8_t*>(fbs::GetManifest(manifest.data())->target()->departures());
-    return flatbuffers::ReadScalar<flatbuffers::voffset_t>(table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table));
-  };
-  EXPECT_EQ(table_bytes(), fbs::Departures::VT_NORM_EXPERTS + 2);
+  EXPECT_EQ(departures_bytes(m), fbs::Departures::VT_NORM_EXPERTS + 2);
   m.target->departures = {};
   m.target->departures.norms = Departures::Norms::both;
   m.target->departures.windows = {4, 0};
-  EXPECT_EQ(table_bytes(), fbs::Departures::VT_LAYER_ROPE + 2);
+  EXPECT_EQ(departures_bytes(m), fbs::Departures::VT_LAYER_ROPE + 2);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/package/validate.h"
 #include "core/package/writer.h"
 #include "kernels/cpu/cpu_device.h"
+#include "manifest_generated.h"
 #include "tests/support/temporary_folder.h"
 
 namespace aerie::test {
@@ -31,6 +32,13 @@ struct Folder : TemporaryFolder {
     return all;
   }
 };
+
+// How long the table of a target's departures is in a manifest: fields that older readers do not know make it longer.
+inline int departures_bytes(const package::Manifest& m) {
+  const Bytes manifest = package::encode_manifest(m);
+  const auto* table = reinterpret_cast<const uint8_t*>(fbs::GetManifest(manifest.data())->target()->departures());
+  return flatbuffers::ReadScalar<flatbuffers::voffset_t>(table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table));
+}
 
 inline Bytes slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -162,18 +162,13 @@ TEST(RecurrentPackage, OthersHaveTheManifestTheyHad) {
   m.name = "tiny";
   m.fingerprint = kFingerprint;
   m.target = config_of_recurrent();
-  const auto table_bytes = [&] {
-    const Bytes manifest = package::encode_manifest(m);
-    const auto* table = reinterpret_cast<const uint8_t*>(fbs::GetManifest(manifest.data())->target()->departures());
-    return flatbuffers::ReadScalar<flatbuffers::voffset_t>(table - flatbuffers::ReadScalar<flatbuffers::soffset_t>(table));
-  };
-  EXPECT_EQ(table_bytes(), fbs::Departures::VT_DELTA_TAPS + 2);
+  EXPECT_EQ(departures_bytes(m), fbs::Departures::VT_DELTA_TAPS + 2);
   m.target->departures = {};
   m.target->departures.output_gate = true;
-  EXPECT_EQ(table_bytes(), fbs::Departures::VT_OUTPUT_GATE + 2);
+  EXPECT_EQ(departures_bytes(m), fbs::Departures::VT_OUTPUT_GATE + 2);
   m.target->departures.output_gate = false;
   m.target->departures.expert_scale = 2;
-  EXPECT_EQ(table_bytes(), fbs::Departures::VT_EXPERT_SCALE + 2);
+  EXPECT_EQ(departures_bytes(m), fbs::Departures::VT_EXPERT_SCALE + 2);
 }
 
 }  // namespace

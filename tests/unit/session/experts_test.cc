@@ -137,21 +137,8 @@ TEST_P(ExpertSession, IsCutForkedAndSaved) {
       plain.drafter = nullptr;
       const auto want = generate(*begun_mixture(model, plain), 60);
       auto session = must(Session::create(model, o));
-      for (size_t at = 0; at < kSavedPrompt.size();) {
-        const size_t n = std::min<size_t>(1 + random() % 9, kSavedPrompt.size() - at);
-        must(session->append({kSavedPrompt.data() + at, n}));
-        at += n;
-        StepResult r;
-        if (at < kSavedPrompt.size()) must(session->step(0, microseconds(1), &r));  // part of what is there
-        must(session->rewind(at));
-      }
-      std::vector<int32_t> got;
-      while (got.size() < 20) {  // a slice at a time
-        StepResult r;
-        must(session->step(static_cast<int32_t>(20 - got.size()), microseconds(1), &r));
-        for (const EmittedToken& t : r.tokens) got.push_back(t.id);
-      }
-      EXPECT_EQ(got, std::vector<int32_t>(want.begin(), want.begin() + 20)) << what;
+      append_in_pieces(*session, random);
+      EXPECT_EQ(generate_in_slices(*session, 20), std::vector<int32_t>(want.begin(), want.begin() + 20)) << what;
       const std::vector<int32_t> rest(want.begin() + 20, want.end());
       const Bytes bytes = saved(*session);
       auto fork = must(session->fork(5));

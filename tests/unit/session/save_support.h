@@ -1,6 +1,8 @@
 // Saved sessions in memory, for tests.
 #pragma once
 
+#include <random>
+
 #include "core/session/snapshot.h"
 #include "tests/support/models.h"
 
@@ -19,6 +21,29 @@ inline Bytes saved(Session& s) {
   must(s.save(bytes, &size));
   EXPECT_EQ(size, bytes.size());
   return bytes;
+}
+
+// The prompt in pieces, some of them read in part before the next one comes and the text is cut to where it ends.
+inline void append_in_pieces(Session& s, std::mt19937& random) {
+  for (size_t at = 0; at < kSavedPrompt.size();) {
+    const size_t n = std::min<size_t>(1 + random() % 9, kSavedPrompt.size() - at);
+    must(s.append({kSavedPrompt.data() + at, n}));
+    at += n;
+    StepResult r;
+    if (at < kSavedPrompt.size()) must(s.step(0, std::chrono::microseconds(1), &r));
+    must(s.rewind(at));
+  }
+}
+
+// n tokens, a slice of work at a time.
+inline std::vector<int32_t> generate_in_slices(Session& s, size_t n) {
+  std::vector<int32_t> got;
+  while (got.size() < n) {
+    StepResult r;
+    must(s.step(static_cast<int32_t>(n - got.size()), std::chrono::microseconds(1), &r));
+    for (const EmittedToken& t : r.tokens) got.push_back(t.id);
+  }
+  return got;
 }
 
 // The tokens of each of `n` cycles: where a drafter's state differs, so do their lengths.
