@@ -42,6 +42,15 @@ if [[ " $what " == *" exactness "* ]]; then
     for dtype in int8 int4; do $aerie convert tests/golden/logits/$name -o "$tmp/$name-$dtype.aerie" --dtype $dtype || exit 1; done
     check "exactness of $name" $aerie verify --model "$tmp/$name-int8.aerie" --drafter "$tmp/$name-int4.aerie" --drafter ngram --tokens 20000
   done
+  for name in qwen3_5 qwen3_5_moe qwen3_next glm4_moe; do  # targets with recurrent layers, and layers for multi-token prediction
+    $aerie convert "tests/golden/logits/$name" -o "$tmp/target.aerie" --dtype int8 || exit 1
+    drafters=(--drafter ngram --drafter lookahead)
+    if [ -d "tests/golden/heads/mtp_$name" ]; then
+      $aerie convert "tests/golden/heads/mtp_$name" -o "$tmp/mtp.aerie" --drafter-for "$tmp/target.aerie" --dtype int8 || exit 1
+      drafters+=(--drafter "$tmp/mtp.aerie")
+    fi
+    check "exactness of $name, its own layers drafting" $aerie verify --model "$tmp/target.aerie" "${drafters[@]}" --tokens 20000
+  done
   for id in random token confidence device_shape; do
     check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/hostile.so" \
       --drafter $id --tokens 5000
@@ -52,13 +61,9 @@ if [[ " $what " == *" exactness "* ]]; then
   done
 fi
 if [[ " $what " == *" sanitize "* ]]; then
-  # All targets, whatever tests/run.sh left out.
-  if cmake --preset sanitize -DCMAKE_CXX_FLAGS="${CXXFLAGS:-}" >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
-    for t in build/sanitize/bin/test_{inflate,gpu_report,kernels}; do check "sanitized $(basename "$t")" "$t" --gtest_brief=1; done
-    for t in build/sanitize/bin/test_{capi,session,cuda,tree}; do
-      check "sanitized $(basename "$t")" env AERIE_EVERY_ALLOCATION=1 "$t" --gtest_brief=1 \
-        --gtest_filter="$(paste -sd: tests/long_sanitized.txt):Calls/OutOfMemoryIn.*"
-    done
+  # All targets and checks, whatever tests/run.sh left out.
+  if cmake --preset sanitize -DAERIE_SANITIZE_ACCESSES=ON -DCMAKE_CXX_FLAGS="${CXXFLAGS:-}" >/dev/null && cmake --build --preset sanitize -- -j2 >"$tmp/sanitize.log"; then
+    for t in build/sanitize/bin/test_*; do check "sanitized $(basename "$t")" env AERIE_EVERY_ALLOCATION=1 "$t" --gtest_brief=1; done
   else
     tail -n 40 "$tmp/sanitize.log"
     failed=$((failed + 1))
@@ -107,9 +112,13 @@ if [[ " $what " == *" fuzz "* ]]; then
         >"$tmp/corpus-$name/schema"
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
-      [ "$name" != package_fuzz ] || for t in qwen3_moe gemma3 gpt_oss glm4_moe; do  # what departs from Llama's architecture
-        $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
-      done
+      if [ "$name" = package_fuzz ]; then
+        for t in qwen3_moe gemma3 gpt_oss glm4_moe qwen3_5_moe; do  # what departs from Llama's architecture
+          $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
+        done
+        $aerie convert tests/golden/heads/mtp_qwen3_5_moe -o "$tmp/corpus-$name/mtp.aerie" --drafter-for "$tmp/corpus-$name/qwen3_5_moe.aerie" \
+          --dtype int4 || failed=$((failed + 1))
+      fi
     fi
     check "fuzz $name" bash -c "${build//BUILD/build/tests} -o $tmp/$name && cd $tmp && ./$name -max_total_time=${FUZZ_SECONDS:-120} -max_len=65536 corpus-$name"
   done

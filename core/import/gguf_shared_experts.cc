@@ -30,7 +30,7 @@ Status read_more_of_gguf_experts(const GgufSource& g, const GgufFamily& family, 
   AERIE_TRY(g.file.integer(g.arch + "leading_dense_block_count", &d.dense_layers, 0));
   if (d.dense_layers < 0 || d.dense_layers >= c.layers) return g.bad(g.arch + "leading_dense_block_count: " + std::to_string(d.dense_layers));
   const int32_t dense = c.ffn;
-  d.dense_ffn = d.dense_layers > 0 ? dense : 0;
+  if (d.dense_layers > 0) AERIE_TRY(g.file.integer(g.arch + "feed_forward_length", &d.dense_ffn));
   AERIE_TRY(g.file.integer(g.arch + "expert_feed_forward_length", &c.ffn, fixed.qwen2 ? dense / d.experts_used : dense));
   if (c.ffn < 1) return g.bad(g.arch + "expert_feed_forward_length: " + std::to_string(c.ffn));
   AERIE_TRY(read_shared_width(g, fixed, dense, m));

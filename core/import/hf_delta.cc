@@ -78,14 +78,18 @@ Status read_qwen3_5(const ConfigReader& j, SourceModel* m) {
 
 Status read_qwen3_5_moe(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(read_delta(j, m));
-  AERIE_TRY(read_qwen2_experts(j, 256, 8, 512, 512, true, m));
+  bool& normed = m->config.departures.norm_experts = true;
+  AERIE_TRY(j.boolean("norm_topk_prob", &normed, true));
+  if (!normed) return unsupported_key("norm_topk_prob", "false (that family's are always normed)");
+  AERIE_TRY(read_qwen2_experts(j, 256, 8, 512, 512, m));
   m->names = mixture_names();
   return read_mtp(j, m);
 }
 
 Status read_qwen3_next(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(read_delta(j, m));
-  AERIE_TRY(read_qwen2_experts(j, 512, 10, 512, 512, true, m));
+  AERIE_TRY(j.boolean("norm_topk_prob", &m->config.departures.norm_experts, true));
+  AERIE_TRY(read_qwen2_experts(j, 512, 10, 512, 512, m));
   m->names = mixture_names();
   return read_mtp(j, m);
 }

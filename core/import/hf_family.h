@@ -48,8 +48,8 @@ Status refuse_dense_layers(const ConfigReader& j);
 Status read_gpt_oss(const ConfigReader& j, SourceModel* m);  // hf_gpt_oss.cc
 // hf_shared_experts.cc: and with an expert that every row takes, or other scores.
 Status read_qwen2_moe(const ConfigReader& j, SourceModel* m);
-// Experts of Qwen's, with one for every row and a gate of it; numbers where a file says nothing.
-Status read_qwen2_experts(const ConfigReader& j, int32_t count, int32_t used, int32_t ffn, int32_t shared, bool normed, SourceModel* m);
+// Experts of Qwen's, with one for every row and a gate of it, but for whether they are normed; numbers where a file says nothing.
+Status read_qwen2_experts(const ConfigReader& j, int32_t count, int32_t used, int32_t ffn, int32_t shared, SourceModel* m);
 const ExpertNames& qwen2_expert_names();
 Status read_glm4_moe(const ConfigReader& j, SourceModel* m);
 Status read_dots1(const ConfigReader& j, SourceModel* m);

@@ -102,11 +102,10 @@ Status read_deepseek_experts(const ConfigReader& j, const Usual& usual, int32_t 
 
 const ExpertNames& qwen2_expert_names() { return kQwen2Experts; }
 
-Status read_qwen2_experts(const ConfigReader& j, int32_t count, int32_t used, int32_t ffn, int32_t shared, bool normed, SourceModel* m) {
+Status read_qwen2_experts(const ConfigReader& j, int32_t count, int32_t used, int32_t ffn, int32_t shared, SourceModel* m) {
   AERIE_TRY(refuse_dense_layers(j));
   AERIE_TRY(read_counts(j, {"num_experts", "num_experts_per_tok", "moe_intermediate_size"}, {count, used, ffn}, 0, m));
   Departures& d = m->config.departures;
-  AERIE_TRY(j.boolean("norm_topk_prob", &d.norm_experts, normed));
   AERIE_TRY(j.integer("shared_expert_intermediate_size", &d.shared_ffn, shared));
   if (d.shared_ffn < 1) return error(Code::bad_format, "shared_expert_intermediate_size: " + std::to_string(d.shared_ffn));
   d.shared_gate = true;
@@ -120,7 +119,8 @@ Status read_qwen2_moe(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(j.boolean("use_sliding_window", &windows, false));
   if (windows) return unsupported_key("use_sliding_window", "true");
   m->names = &kQwen2MoeNames;
-  return read_qwen2_experts(j, 60, 4, 1408, 5632, false, m);
+  AERIE_TRY(j.boolean("norm_topk_prob", &m->config.departures.norm_experts, false));
+  return read_qwen2_experts(j, 60, 4, 1408, 5632, m);
 }
 
 Status read_glm4_moe(const ConfigReader& j, SourceModel* m) {

@@ -91,23 +91,23 @@ void round_as(const std::optional<ActivationCodes>& int8, const std::optional<Ac
 void run(const Linear& op) {
   const int64_t K = op.w.cols, N = op.w.rows;
   const auto codes = op.w.dtype == DType::int8 ? codes_for_int8 : is_nibbles(op.w.dtype) ? codes_for_nibbles : std::nullopt;
-  std::vector<float> out(static_cast<size_t>(N));  // out may be the residual, or x
-  for (int64_t r = 0; r < op.out.rows; ++r) {
-    std::optional<Quantised> quantised;
-    if (codes) quantised.emplace(op.x, r, K, *codes);
-    for (int64_t n = 0; n < N; ++n) {
-      double sum = 0;
-      if (quantised)
-        sum = dot_quantised(op.w, n, *quantised);
-      else
-        for (int64_t k = 0; k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * panel16_at(op.w, n, k);
+  std::vector<Quantised> quantised;
+  for (int64_t r = 0; codes && r < op.out.rows; ++r) quantised.emplace_back(op.x, r, K, *codes);
+  std::vector<float> out;  // op.out may be the residual, or x
+  std::vector<double> weights(static_cast<size_t>(K));
+  for (int64_t n = 0; n < N; ++n) {
+    for (int64_t k = 0; !codes && k < K; ++k) weights[static_cast<size_t>(k)] = panel16_at(op.w, n, k);
+    for (int64_t r = 0; r < op.out.rows; ++r) {
+      double sum = codes ? dot_quantised(op.w, n, quantised[static_cast<size_t>(r)]) : 0;
+      for (int64_t k = 0; !codes && k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * weights[static_cast<size_t>(k)];
       auto v = static_cast<float>(sum);
       if (op.bias) v = at(op.bias, 0, n) + v;
       if (op.residual) v = at(op.residual, r, n) + v;
-      out[static_cast<size_t>(n)] = v;
+      out.push_back(v);
     }
-    for (int64_t n = 0; n < N; ++n) at(op.out, r, n) = out[static_cast<size_t>(n)];
   }
+  for (int64_t n = 0, i = 0; n < N; ++n)
+    for (int64_t r = 0; r < op.out.rows; ++r) at(op.out, r, n) = out[static_cast<size_t>(i++)];
 }
 
 }  // namespace aerie::kernels::reference

@@ -187,23 +187,23 @@ void mma_16(const char* name, float (&c)[4], const uint32_t (&a)[4], const uint3
     const uint32_t *a, *b;
   } arg{c, a, b};
   emulation::meet(name, &arg, [](void* const* args) {
-    float A[16][16], B[16][8];
+    double A[16][16], B[16][8], C[16][8];
     for (int l = 0; l < 32; ++l) {
       const auto* x = static_cast<const Arg*>(args[l]);
       const int g = l / 4, t = l % 4;
-      for (int r = 0; r < 4; ++r)
+      for (int r = 0; r < 4; ++r) {
         for (int h = 0; h < 2; ++h) A[g + r % 2 * 8][2 * t + r / 2 * 8 + h] = kElement(x->a[r], h);
+        C[g + r / 2 * 8][2 * t + r % 2] = x->c[r];
+      }
       for (int r = 0; r < 2; ++r)
         for (int h = 0; h < 2; ++h) B[2 * t + r * 8 + h][g] = kElement(x->b[r], h);
     }
+    for (int i = 0; i < 16; ++i)
+      for (int k = 0; k < 16; ++k)
+        for (int j = 0; j < 8; ++j) C[i][j] += A[i][k] * B[k][j];
     for (int l = 0; l < 32; ++l) {
       const int g = l / 4, t = l % 4;
-      for (int r = 0; r < 4; ++r) {
-        float& to = static_cast<Arg*>(args[l])->c[r];
-        double sum = to;
-        for (int k = 0; k < 16; ++k) sum += double{A[g + r / 2 * 8][k]} * B[k][2 * t + r % 2];
-        to = static_cast<float>(sum);
-      }
+      for (int r = 0; r < 4; ++r) static_cast<Arg*>(args[l])->c[r] = static_cast<float>(C[g + r / 2 * 8][2 * t + r % 2]);
     }
   });
 }

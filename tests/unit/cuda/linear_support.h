@@ -24,15 +24,18 @@ class Closeness {
   explicit Closeness(const Bounds& bounds) : bounds_(bounds) {}
   // Rows of outputs, those that they should be, and the rows that weights were multiplied by.
   void add(const Floats& got, const Floats& want, const Tensor& w, const Floats& x) {
+    std::vector<double> of_outputs, of_rows;  // squares of what is multiplied
+    for (int64_t n = 0; n < w.rows; ++n) {
+      double& a = of_outputs.emplace_back();
+      for (int64_t k = 0; k < w.cols; ++k) a += std::pow(panel16_at(w, n, k), 2.0);
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (i % static_cast<size_t>(w.cols) == 0) of_rows.emplace_back();
+      of_rows.back() += double{x[i]} * x[i];
+    }
     for (size_t i = 0; i < got.size(); ++i) {
-      const auto r = static_cast<int64_t>(i) / w.rows, n = static_cast<int64_t>(i) % w.rows;
-      double a = 0, b = 0;
-      for (int64_t k = 0; k < w.cols; ++k) {
-        const double v = panel16_at(w, n, k), y = x[static_cast<size_t>(r * w.cols + k)];
-        a += v * v;
-        b += y * y;
-      }
-      const double size = std::sqrt(a * b / static_cast<double>(w.cols)) + 1e-30, error = (got[i] - want[i]) / size;
+      const size_t r = i / static_cast<size_t>(w.rows), n = i % static_cast<size_t>(w.rows);
+      const double size = std::sqrt(of_outputs[n] * of_rows[r] / static_cast<double>(w.cols)) + 1e-30, error = (got[i] - want[i]) / size;
       squares_ += error * error;
       ++outputs_;
       ASSERT_LE(std::fabs(error), bounds_.each) << "row " << r << " output " << n;

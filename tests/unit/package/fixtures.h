@@ -41,8 +41,11 @@ inline int departures_bytes(const package::Manifest& m) {
 }
 
 inline Bytes slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return Bytes(std::istreambuf_iterator<char>(in), {});
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  Bytes all(in ? static_cast<size_t>(in.tellg()) : 0);
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(all.size()));
+  return all;
 }
 
 inline void spit(const std::string& path, const void* data, size_t n) {

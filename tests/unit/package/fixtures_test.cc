@@ -41,15 +41,15 @@ Bytes safetensors(const Sources& tensors) {
   nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};
   Bytes data;
   for (const auto& [name, t] : tensors) {
-    const size_t begin = data.size();
+    const size_t begin = data.size(), bytes = t.dtype == "U8" ? 1 : t.dtype == "F32" ? 4 : 2;
+    const bool halves = t.dtype != "BF16" && bytes == 2;
+    data.resize(begin + t.values.size() * bytes);
+    uint8_t* to = data.data() + begin;
     for (const float v : t.values) {
-      if (t.dtype == "U8") {
-        data.push_back(static_cast<uint8_t>(v));
-        continue;
-      }
       const auto u = std::bit_cast<uint32_t>(v);
-      const uint32_t bits = t.dtype == "F32" ? u : t.dtype == "BF16" ? u >> 16 : test_half(v);
-      for (int i = 0; i < (t.dtype == "F32" ? 4 : 2); ++i) data.push_back(static_cast<uint8_t>(bits >> (8 * i)));
+      const uint32_t bits = bytes == 1 ? static_cast<uint8_t>(v) : bytes == 4 ? u : halves ? test_half(v) : u >> 16;
+      std::memcpy(to, &bits, bytes);  // the lower ones
+      to += bytes;
     }
     header[name] = {{"dtype", t.dtype}, {"shape", t.shape}, {"data_offsets", {begin, data.size()}}};
   }

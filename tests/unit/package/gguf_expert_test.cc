@@ -81,6 +81,8 @@ TEST(GgufExperts, WhatWouldBeAnotherMixtureIsRefused) {
   olmoe([](Gguf& g) { g.u32("olmoe.expert_count", 5000); }, {"olmoe.expert_count: 5000 is not in [1, 1024]"}, Code::bad_format);
   olmoe([](Gguf& g) { g.u32("olmoe.expert_count", 0xffffffffu); }, {"olmoe.expert_count"}, Code::bad_format);
   olmoe([](Gguf& g) { g.forget("olmoe.expert_used_count"); }, {"olmoe.expert_used_count: is missing"}, Code::bad_format);
+  olmoe([](Gguf& g) { g.forget("olmoe.feed_forward_length"), g.forget("olmoe.expert_feed_forward_length"); },
+        {"olmoe.expert_feed_forward_length: is missing"}, Code::bad_format);
   olmoe([](Gguf& g) { g.forget("olmoe.expert_count"); }, {"blk.0.ffn_gate.weight: missing"}, Code::bad_format);
   olmoe([](Gguf& g) { g.u32("olmoe.expert_count", 6); }, {"blk.0.ffn_gate_inp.weight: shape (7, 32)", "(6, 32)"}, Code::bad_format);
   olmoe([](Gguf& g) { g.u32("olmoe.expert_feed_forward_length", 16); }, {"blk.0.ffn_gate_exps.weight: shape (7, 24, 32)", "(7, 16, 32)"},

@@ -37,6 +37,7 @@ struct FamilyFile {
       s.dtype = t["dtype"];
       const auto begin = t["data_offsets"][0].get<size_t>(), end = t["data_offsets"][1].get<size_t>();
       const size_t bytes = s.dtype == "F32" ? 4 : s.dtype == "BF16" ? 2 : 1;
+      s.values.reserve((end - begin) / bytes);
       for (size_t at = begin; at < end; at += bytes) {
         const uint8_t* from = file.data() + 8 + header + at;
         float value = *from;

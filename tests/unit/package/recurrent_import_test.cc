@@ -443,6 +443,7 @@ TEST(RecurrentImport, WhatWouldBeAnotherModelIsNamed) {
   says("qwen3_5", {{"num_local_experts", 4}}, {"config.json: num_local_experts"}, Code::unsupported);
   says("qwen3_next", {{"mlp_only_layers", {0}}}, {"config.json: mlp_only_layers"}, Code::unsupported);
   says("qwen3_next", {{"decoder_sparse_step", 2}}, {"config.json: decoder_sparse_step: 2"}, Code::unsupported);
+  says("qwen3_5_moe", {{"norm_topk_prob", false}}, {"config.json: norm_topk_prob: false"}, Code::unsupported);
   says("qwen3_5_moe", {{"shared_expert_intermediate_size", 0}}, {"config.json: shared_expert_intermediate_size: 0"});
   // Of another family, whose tensors go by other names.
   says("qwen3_5_moe", {{"model_type", "qwen3_5"}, {"intermediate_size", 40}}, {"model.layers.0.mlp.gate_proj.weight: missing"});

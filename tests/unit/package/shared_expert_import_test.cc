@@ -142,6 +142,8 @@ TEST(SharedExpertImport, GgufFilesThatSayOtherwiseAreRefused) {
   refused("ernie4_5_moe", "ernie4_5-moe", [](Gguf& g) { g.u32("ernie4_5-moe.interleave_moe_layer_step", 2); }, {"interleave_moe_layer_step: 2"});
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.expert_group_count", 2); }, {"expert_group_count: 2"});
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.leading_dense_block_count", 9); }, {"leading_dense_block_count: 9"}, Code::bad_format);
+  refused("glm4_moe", "glm4moe", [](Gguf& g) { g.forget("glm4moe.feed_forward_length"); }, {"glm4moe.feed_forward_length: is missing"},
+          Code::bad_format);
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.expert_shared_count", 1u << 30); }, {"expert_shared_count"}, Code::bad_format);
   refused("glm4_moe", "glm4moe", [](Gguf& g) { g.u32("glm4moe.nextn_predict_layers", 3); }, {"nextn_predict_layers: 3"}, Code::bad_format);
 }
