@@ -49,7 +49,7 @@ if [[ " $what " == *" exactness "* ]]; then
       $aerie convert "tests/golden/heads/mtp_$name" -o "$tmp/mtp.aerie" --drafter-for "$tmp/target.aerie" --dtype int8 || exit 1
       drafters+=(--drafter "$tmp/mtp.aerie")
     fi
-    check "exactness of $name, its own layers drafting" $aerie verify --model "$tmp/target.aerie" "${drafters[@]}" --tokens 20000
+    check "exactness of $name, all its drafters" $aerie verify --model "$tmp/target.aerie" "${drafters[@]}" --tokens 20000
   done
   for id in random token confidence device_shape; do
     check "exactness with drafter $id" $aerie verify --model $model --plugin "$root/build/tests/lib/test-plugins/hostile.so" \

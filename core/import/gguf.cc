@@ -46,8 +46,9 @@ Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceMod
 Status read_sizes(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
   AERIE_TRY(file.integer(arch + "embedding_length", &c->hidden));
   AERIE_TRY(file.integer(arch + "block_count", &c->layers));
-  const std::string ffn = arch + "feed_forward_length";  // where there are experts alone, theirs is said elsewhere
-  AERIE_TRY(file.has(arch + "expert_count") ? file.integer(ffn, &c->ffn, 1) : file.integer(ffn, &c->ffn));
+  const std::string ffn = arch + "feed_forward_length";
+  const bool experts_alone = file.has(arch + "expert_count") && !file.has(ffn);
+  AERIE_TRY(file.integer(experts_alone ? arch + "expert_feed_forward_length" : ffn, &c->ffn));
   AERIE_TRY(file.integer(arch + "attention.head_count", &c->heads));
   AERIE_TRY(file.integer(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
   AERIE_TRY(file.integer(arch + "context_length", &c->max_context));

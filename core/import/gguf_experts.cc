@@ -41,8 +41,6 @@ Status read_gguf_experts(const GgufSource& g, const GgufFamily& family, SourceMo
     return g.unsupported("tensor blk.0.ffn_gate.0.weight: experts in tensors of their own, as converters wrote them until 2024");
   AERIE_TRY(g.file.integer(used, &d.experts_used));
   AERIE_TRY(check_experts(count, used, d).at(g.file.name()));
-  const std::string width = g.arch + "expert_feed_forward_length";
-  if (!g.file.has(width) && !g.file.has(g.arch + "feed_forward_length")) return g.bad(width + ": is missing, and so is feed_forward_length");
   d.norm_experts = family.experts == GgufFamily::Experts::normed;
   AERIE_TRY(refuse_other_mixtures(g, family, d.norm_experts));
   if (family.more) return read_more_of_gguf_experts(g, family, m);

@@ -78,7 +78,7 @@ Status read_qwen3_5(const ConfigReader& j, SourceModel* m) {
 
 Status read_qwen3_5_moe(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(read_delta(j, m));
-  bool& normed = m->config.departures.norm_experts = true;
+  bool& normed = m->config.departures.norm_experts;
   AERIE_TRY(j.boolean("norm_topk_prob", &normed, true));
   if (!normed) return unsupported_key("norm_topk_prob", "false (that family's are always normed)");
   AERIE_TRY(read_qwen2_experts(j, 256, 8, 512, 512, m));

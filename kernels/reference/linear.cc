@@ -96,10 +96,13 @@ void run(const Linear& op) {
   std::vector<float> out;  // op.out may be the residual, or x
   std::vector<double> weights(static_cast<size_t>(K));
   for (int64_t n = 0; n < N; ++n) {
-    for (int64_t k = 0; !codes && k < K; ++k) weights[static_cast<size_t>(k)] = panel16_at(op.w, n, k);
+    for (int64_t k = 0; k < K; ++k) weights[static_cast<size_t>(k)] = panel16_at(op.w, n, k);
     for (int64_t r = 0; r < op.out.rows; ++r) {
-      double sum = codes ? dot_quantised(op.w, n, quantised[static_cast<size_t>(r)]) : 0;
-      for (int64_t k = 0; !codes && k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * weights[static_cast<size_t>(k)];
+      double sum = 0;
+      if (codes)
+        sum = dot_quantised(op.w, n, quantised[static_cast<size_t>(r)]);
+      else
+        for (int64_t k = 0; k < K; ++k) sum += static_cast<double>(at(op.x, r, k)) * weights[static_cast<size_t>(k)];
       auto v = static_cast<float>(sum);
       if (op.bias) v = at(op.bias, 0, n) + v;
       if (op.residual) v = at(op.residual, r, n) + v;
