@@ -80,12 +80,14 @@ struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; bo
 enum class Activation : uint8_t { silu, gelu_tanh, relu, sigmoid };
 // out[r][i] = act(x[r][i]). out may be x.
 struct Activate { Tensor x; Activation kind; Tensor out; };
-// gate_up: (R, 2F), gate first. out (R, F) = act(gate) * up; it may be the gate. With a limit (gpt-oss; above 0), whatever the kind: g = gate or the limit if
-// that is less, u = up brought into [-limit, limit], out = g / (1 + exp(-1.702 g)) * (u + 1).
-struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; float limit = 0; };
+// gate_up: (R, 2F), gate first; or, where there is an `up` (R, F) of its own, (R, F). out (R, F) = act(gate) * up; it may be the gate. With a limit (gpt-oss;
+// above 0), whatever the kind: g = gate or the limit if that is less, u = up brought into [-limit, limit], out = g / (1 + exp(-1.702 g)) * (u + 1).
+struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; float limit = 0; Tensor up = {}; };
 constexpr float kLimitedGateSlope = 1.702f;
-// out = a + b * scale, elementwise (R, N), the product rounded by itself. out may be a.
-struct Add { Tensor a; Tensor b; Tensor out; float scale = 1; };
+// out = (a + b * scale) * times, elementwise (R, N), each product and the sum rounded by itself. out may be a.
+struct Add { Tensor a; Tensor b; Tensor out; float scale = 1, times = 1; };
+// out = cap * tanh(x / cap), elementwise, with tanh(u) = 1 - 2 / (1 + exp(2 u)); cap > 0. out may be x.
+struct SoftCap { Tensor x; float cap; Tensor out; };
 
 // ---- mixtures of experts ----------------------------------------------------------------------
 
@@ -255,7 +257,7 @@ struct AttentionRows {
 // scale: such a pair is not rotated.
 struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tensor angles; };
 // qkv: (R, (heads + 2 kv_heads) * head_dim) as [q | k | v]. Rotates q in place (rotate-half pairs
-// i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`.
+// i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`. Of q alone, (R, heads * head_dim): nothing is written.
 struct RopeAndStore { Tensor qkv; Tensor angles; int32_t heads; KvCache cache; int32_t layer; const int32_t* slots; };
 // q: (R, heads * head_dim), out likewise; softmax(q k^T * scale) v over AttentionRows. Query head h
 // reads kv head h / (heads / kv_heads).
@@ -406,7 +408,7 @@ struct Walk {
   void* out;                    // n_seqs * walk_out_bytes(max_steps)
 };
 
-using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add, Route, ExpertLinear, CombineExperts,
+using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add, SoftCap, Route, ExpertLinear, CombineExperts,
                         ShortConv, DeltaGates, DeltaRule, RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
                         LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp, RunIf>;
 

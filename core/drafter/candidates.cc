@@ -146,6 +146,7 @@ int32_t record_candidates(aerie_plan* handle, const Model& model, const Tensor& 
   Plan& plan = *handle->plan;
   Candidates& c = *out->result;
   const LlamaConfig& target = handle->own->target->config();
+  if (model.config().departures.logit_cap > 0) return record_candidates(handle, model.logits(plan, hidden), Tensor{}, out);
   const CandidateHead& head = model.candidate_head();
   const int32_t n = std::max(kLeastRetrieved, kRetrievedFor1 * c.width);
   // Very wide trees want most of the best tokens.

@@ -27,6 +27,7 @@ Status plain_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope, float
 Status partial_rope(const ConfigReader& j, SourceModel* m, SourceRope* rope) {
   AERIE_TRY(read_rope(j, nullptr, m->config.max_context, m->wanted, rope));
   use_rope(*rope, m);
+  if (rope->whole_head && rope->partial != 1) return unsupported_key("rope_type", "proportional");
   m->rotated = rope->rotated(m->config.head_dim);
   if (m->rotated < 2 || m->rotated % 2) return unsupported_key("partial_rotary_factor", std::to_string(m->rotated) + " of a head's elements");
   if (!rope->divisors.empty() && rope->divisors.size() != static_cast<size_t>(m->rotated / 2))
@@ -42,6 +43,13 @@ Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int
   if (window < 1) return error(Code::bad_format, "sliding_window: " + std::to_string(window) + ", but layers have one");
   set_windows(sliding, window, m);
   return {};
+}
+
+float embed_scale_of(const ConfigReader& j, int32_t hidden) {
+  const float scale = std::sqrt(static_cast<float>(hidden));
+  for (const char* key : {"torch_dtype", "dtype"})
+    if (j.has(key) && is_text(j.at(key), "bfloat16")) return kernels::from_bf16(kernels::to_bf16(scale));
+  return scale;
 }
 
 Status read_granite(const ConfigReader& j, SourceModel* m) {
@@ -220,10 +228,7 @@ Status read_gemma3(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(j.number("query_pre_attn_scalar", &query, query));
   if (!(query > 0)) return error(Code::bad_format, "query_pre_attn_scalar: is not above 0");
   d.attention_scale = 1 / std::sqrt(query);
-  // transformers rounds it to the type that the weights are trained in.
-  d.embed_scale = std::sqrt(static_cast<float>(m->config.hidden));
-  for (const char* key : {"torch_dtype", "dtype"})
-    if (j.has(key) && is_text(j.at(key), "bfloat16")) d.embed_scale = kernels::from_bf16(kernels::to_bf16(d.embed_scale));
+  d.embed_scale = embed_scale_of(j, m->config.hidden);
   return read_windows(j, sliding, 4096, m);
 }
 
@@ -256,6 +261,8 @@ const Family kFamilies[] = {
     {"qwen3_next", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_next},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
+    {"gemma4_text", {8, 4, 256, 262144, 131072, 1e-6f, 2, 1}, read_gemma4},
+    {"gemma4", {8, 4, 256, 262144, 131072, 1e-6f, 2, 1}, read_gemma4},
 };
 
 }  // namespace

@@ -31,6 +31,8 @@ Result<std::vector<bool>> sliding_layers(const ConfigReader& j, const SourceMode
 // Layers for which `sliding` is true look at config.json's sliding_window, at `fallback` where it has none.
 Status read_windows(const ConfigReader& j, const std::vector<bool>& sliding, int32_t fallback, SourceModel* m);
 Status read_granite(const ConfigReader& j, SourceModel* m);
+// Of Gemma's embedding: the square root of its width, rounded to the type that the weights are trained in, as transformers does.
+float embed_scale_of(const ConfigReader& j, int32_t hidden);
 
 // hf_experts.cc: families with a mixture of experts.
 // How many there are and, under `used_key`, how many a row takes, else these.
@@ -55,6 +57,8 @@ Status read_glm4_moe(const ConfigReader& j, SourceModel* m);
 Status read_dots1(const ConfigReader& j, SourceModel* m);
 Status read_ernie4_5_moe(const ConfigReader& j, SourceModel* m);
 Status read_minimax_m2(const ConfigReader& j, SourceModel* m);
+
+Status read_gemma4(const ConfigReader& j, SourceModel* m);  // hf_gemma4.cc
 
 // hf_delta.cc: families with recurrent layers.
 Status read_qwen3_5(const ConfigReader& j, SourceModel* m);

@@ -66,9 +66,14 @@ Status read_scaling(const ConfigReader& j, const ConfigReader& r, const std::str
     const char* name;
     RopeScaling::Kind kind;
   } kinds[] = {{"default", RopeScaling::Kind::none}, {"linear", RopeScaling::Kind::linear}, {"llama3", RopeScaling::Kind::llama3},
-               {"yarn", RopeScaling::Kind::yarn}};
+               {"yarn", RopeScaling::Kind::yarn}, {"proportional", RopeScaling::Kind::none}};
   const auto known = std::find_if(std::begin(kinds), std::end(kinds), [&](const auto& k) { return type == k.name; });
-  if (known == std::end(kinds)) return unsupported_key("type " + type, "not supported (default, linear, llama3, yarn and longrope are)");
+  if (known == std::end(kinds)) return unsupported_key("type " + type, "not supported (default, linear, llama3, yarn, longrope and proportional are)");
+  rope->whole_head = type == "proportional";
+  if (rope->whole_head && r.has("factor")) {
+    s->kind = RopeScaling::Kind::linear;
+    return r.number("factor", &s->factor, 1);
+  }
   if (known->kind == RopeScaling::Kind::none) return {};  // beside an older key that says more
   s->kind = known->kind;
   if (!r.has("factor")) return error(Code::bad_format, "factor: is missing");

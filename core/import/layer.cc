@@ -75,11 +75,24 @@ Status LayerImport::gated_queries(const std::string& from, const std::string& to
   return sink_.weight(to + "attn.gate", gate);
 }
 
-Status LayerImport::attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols) {
+// [q; k; v], v the same as k before its norm and positions.
+Result<SourceMatrix> LayerImport::keys_as_values(const std::string& from, const LlamaConfig& c) {
+  const int64_t q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
+  AERIE_ASSIGN(SourceMatrix all, stack(from, {{names_.q, q}, {names_.k, kv}}, c.hidden));
+  append(&all, {kv, all.cols, {all.values.begin() + q * all.cols, all.values.end()}, all.stored});
+  return all;
+}
+
+Status LayerImport::attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool reads) {
   const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   const DecoderNames& n = names_;
   if (c.departures.output_gate) {
     AERIE_TRY(gated_queries(from, to, c));
+  } else if (reads) {
+    AERIE_TRY(weight(to + "attn.qkv", from + n.q + ".weight", q, in));
+  } else if (c.departures.v_norm && taker_.has(from + n.k + ".weight") && !taker_.has(from + n.v + ".weight")) {
+    AERIE_ASSIGN(const SourceMatrix qkv, keys_as_values(from, c));
+    AERIE_TRY(sink_.weight(to + "attn.qkv", qkv));
   } else if (taker_.has(from + n.qkv + ".weight")) {
     AERIE_TRY(weight(to + "attn.qkv", from + n.qkv + ".weight", q + 2 * kv, in));
   } else {
@@ -93,22 +106,27 @@ Status LayerImport::attention(const std::string& from, const std::string& to, co
   if (c.qk_norm) {
     const bool whole = c.departures.whole_qk_norm;
     AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", whole ? q : c.head_dim));
-    AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
+    if (!reads) AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
   }
   if (c.departures.sinks) AERIE_TRY(vector(to + "attn.sinks", from + n.sinks, c.heads));
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
   return output_bias(from + n.o + ".bias", to, c);
 }
 
-Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool recurrent) {
+Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, Kind kind) {
   const int64_t h = c.hidden, f = c.ffn;
   const DecoderNames& n = names_;
-  AERIE_TRY(recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols));
+  AERIE_TRY(kind == Kind::recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols, kind == Kind::reads));
   using Norms = Departures::Norms;
   if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   if (c.departures.norms != Norms::before) {
     AERIE_TRY(vector(to + "attn_post_norm", from + n.attn_post_norm + ".weight", h));
     AERIE_TRY(vector(to + "mlp_post_norm", from + n.mlp_post_norm + ".weight", h));
+  }
+  if (const int64_t inputs = c.departures.layer_inputs; inputs > 0) {
+    AERIE_TRY(weight(to + "inputs.gate", from + n.inputs->gate + ".weight", inputs, h));
+    AERIE_TRY(weight(to + "inputs.out", from + n.inputs->out + ".weight", h, inputs));
+    AERIE_TRY(vector(to + "inputs.post_norm", from + n.inputs->post_norm + ".weight", h));
   }
   if (c.departures.experts > 0) return experts(from, to, c);
   if (!taker_.has(from + n.gate + ".weight") && taker_.has(from + n.gate_up + ".weight")) {
@@ -136,6 +154,57 @@ Result<bool> has_output_bias(const TensorSource& source, const DecoderNames& nam
   return false;
 }
 
+namespace {
+
+// As if all layers were as layer i is.
+LlamaConfig config_of(const LlamaConfig& c, int32_t i) {
+  LlamaConfig own = c;
+  own.head_dim = c.head_dim_of(i);
+  own.kv_heads = c.kv_heads_of(i);
+  own.ffn = c.ffn_of(i);
+  if (i < c.departures.dense_layers) own.departures.experts = 0;
+  return own;
+}
+
+// The table of what layers have of tokens may be several times the rest of a model, and is held in parts.
+Status import_inputs(Sink& sink, LayerImport& import, TensorTaker& take, const InputNames& names, const LlamaConfig& c) {
+  const int64_t inputs = c.departures.layer_inputs, cols = inputs * c.layers;
+  const std::string table = names.embed + std::string(".weight");
+  constexpr int64_t kRows = 16 * kernels::kPanel;
+  if (c.vocab_size % kRows == 0) {
+    AERIE_TRY(take.expect(table, {c.vocab_size, cols}));
+    const auto rows = [&](int64_t i) -> Result<std::vector<float>> {
+      std::vector<float> all;
+      all.reserve(static_cast<size_t>(kRows * cols));
+      for (int64_t r = i * kRows; r < (i + 1) * kRows; ++r) {
+        AERIE_ASSIGN(const auto row, take.part(table, r));
+        all.insert(all.end(), row.begin(), row.end());
+      }
+      return all;
+    };
+    AERIE_TRY(sink.experts("layer_inputs.embed", {c.vocab_size / kRows, kRows, cols, take.stored(table), rows}));
+  } else {
+    AERIE_TRY(import.weight("layer_inputs.embed", table, c.vocab_size, cols));
+  }
+  AERIE_TRY(import.weight("layer_inputs.project", names.project + std::string(".weight"), cols, c.hidden));
+  return import.vector("layer_inputs.norm", names.norm + std::string(".weight"), inputs);
+}
+
+// What layers give is scaled where the first one's is.
+Status import_scales(Sink& sink, TensorTaker& take, const DecoderNames& names, LlamaConfig* c) {
+  const auto name = [&](int32_t i) { return names.layers + std::to_string(i) + "." + names.scale; };
+  if (!*names.scale || !take.has(name(0))) return {};
+  std::vector<float> scales;
+  for (int32_t i = 0; i < c->layers; ++i) {
+    AERIE_ASSIGN(const auto scale, take.take_row(name(i), 1));
+    scales.push_back(scale[0]);
+  }
+  c->departures.layer_scales = true;
+  return sink.vector("layer_scales", scales);
+}
+
+}  // namespace
+
 Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, const DecoderNames& names, bool tied, LlamaConfig* c) {
   const std::string embed_name = names.embed + std::string(".weight"), head_name = names.lm_head + std::string(".weight");
   c->tied = !take.has(head_name);
@@ -149,17 +218,23 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   const int64_t of_experts = d.experts > 0 ? expert_steps(*c) - 2 : 0;  // in place of gate_up and down
   const int64_t of_layer = (c->qk_norm ? 9 : 7) + (d.norms == Departures::Norms::both ? 2 : 0) + (d.sinks ? 1 : 0) + (d.o_bias ? 1 : 0);
   const int64_t of_recurrent = c->layers - c->attention_layers();  // each a step more than one that attends
-  LayerImport import(o, sink, take, c->layers * (of_layer + of_experts) + of_recurrent + 3, names);
+  const int64_t of_inputs = d.layer_inputs > 0 ? 3 : 0;
+  for (int32_t i = 0; i < c->layers; ++i) {  // files may have them all the same
+    const std::string at = names.layers + std::to_string(i) + ".";
+    if (d.reads(i)) take.ignore_if([&](const std::string& n) { return n == at + names.k + ".weight" || n == at + names.v + ".weight" || n == at + names.k_norm + ".weight"; });
+  }
+  LayerImport import(o, sink, take, c->layers * (of_layer + of_experts + of_inputs) + of_recurrent + of_inputs + 3, names);
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later
-  LlamaConfig dense = *c;  // of layers without experts
-  dense.ffn = d.dense_ffn, dense.departures.experts = 0;
+  AERIE_TRY(import_scales(sink, take, names, c));
+  if (d.layer_inputs > 0) AERIE_TRY(import_inputs(sink, import, take, *names.inputs, *c));
   for (int32_t i = 0; i < c->layers; ++i) {
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
     if (c->departures.norms != Departures::Norms::after)
       AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
-    AERIE_TRY(import.layer(from, to, i < d.dense_layers ? dense : *c, 0, d.recurrent(i)));
+    using Kind = LayerImport::Kind;
+    AERIE_TRY(import.layer(from, to, config_of(*c, i), 0, d.recurrent(i) ? Kind::recurrent : d.reads(i) ? Kind::reads : Kind::attends));
   }
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
   if (!c->tied) {

@@ -67,6 +67,17 @@ constexpr DeltaNames tiled(DeltaNames names) {
 }
 inline constexpr DeltaNames kGgufTiledDelta = tiled(kGgufDelta);
 
+// What layers add of a row's token at their end. Without .weight.
+struct InputNames {
+  const char *embed, *project, *norm;
+  const char *gate, *out, *post_norm;  // in a layer
+};
+inline constexpr InputNames kHuggingFaceInputs{
+    "model.embed_tokens_per_layer", "model.per_layer_model_projection", "model.per_layer_projection_norm", "per_layer_input_gate",
+    "per_layer_projection", "post_per_layer_input_norm"};
+inline constexpr InputNames kGgufInputs{
+    "per_layer_token_embd", "per_layer_model_proj", "per_layer_proj_norm", "inp_gate", "proj", "post_norm"};
+
 // Without .weight and .bias.
 struct DecoderNames {
   const char *embed, *norm, *lm_head, *layers;                              // layers: what the layers' names begin with
@@ -76,7 +87,14 @@ struct DecoderNames {
   const ExpertNames* experts = nullptr;        // of models that may have them
   const char* sinks = "";                      // whole
   const DeltaNames* delta = nullptr;           // of models that may have them
+  const InputNames* inputs = nullptr;          // of models that may have them
+  const char* scale = "";                      // whole: of what a layer gives
 };
+constexpr DecoderNames with_inputs(DecoderNames names, const InputNames* inputs, const char* scale) {
+  names.inputs = inputs;
+  names.scale = scale;
+  return names;
+}
 constexpr DecoderNames with_delta(DecoderNames names, const DeltaNames* delta) {
   names.delta = delta;
   return names;
@@ -114,8 +132,9 @@ class LayerImport {
   Status vector(const std::string& to, const std::string& from, int64_t n);
   // qkv (bias when c.qkv_bias, norms when c.qk_norm), o, norms as c.departures says, gate_up, down: from names that begin with
   // `from` to `to`attn.qkv... qkv and gate_up may be one tensor each.
-  // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that). recurrent: such a layer, in place of attention.
-  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0, bool recurrent = false);
+  // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
+  enum class Kind : uint8_t { attends, recurrent, reads };  // in place of attention; with another layer's keys and values
+  Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0, Kind kind = Kind::attends);
 
  private:
   struct Part {
@@ -124,7 +143,8 @@ class LayerImport {
   };
   // Source tensors (`from` + name + .weight) stacked by rows.
   Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
-  Status attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols);
+  Status attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool reads);
+  Result<SourceMatrix> keys_as_values(const std::string& from, const LlamaConfig& c);
   Status gated_queries(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status delta(const std::string& from, const std::string& to, const LlamaConfig& c);  // delta_layer.cc
   Result<SourceMatrix> delta_rows(const std::string& from, const LlamaConfig& c);

@@ -94,7 +94,7 @@ Status add_text(const ConvertOptions& o, const std::string& directory, Sink& sin
 
 }  // namespace
 
-// Gemma 3 or Qwen 3.5 that sees images has a model of language within, under another name in each major version of transformers.
+// Gemma 3 and 4 or Qwen 3.5 that sees images has a model of language within, under another name in each major version of transformers.
 Result<std::unique_ptr<TensorSource>> open_language_model(const std::string& path) {
   AERIE_ASSIGN(auto source, open_safetensors(path));
   if (source->tensors().count("language_model.model.embed_tokens.weight")) return without_prefix(std::move(source), "language_model.");
@@ -129,9 +129,11 @@ Status import_llama_directory(const ConvertOptions& o, Sink& sink) {
   take.ignore_if([&](const std::string& n) { return n.starts_with("medusa_head.") && (heads = true); });  // Medusa-1.0: both in one file
   if (heads) sink.warn(o.source + ": its Medusa heads are left out; with --drafter-for a package is made of them");
   take.ignore_if([&](const std::string& n) {
-    return (n.find("vision_tower.") != n.npos || n.find("multi_modal_projector.") != n.npos || n.starts_with("model.visual.")) && (images = true);
+    static constexpr const char* kOthers[] = {"vision_tower.", "multi_modal_projector.", "embed_vision.", "audio_tower.", "embed_audio."};
+    return (n.starts_with("model.visual.") || std::any_of(std::begin(kOthers), std::end(kOthers), [&](const char* s) { return n.find(s) != n.npos; })) &&
+           (images = true);
   });
-  if (images) sink.warn(o.source + ": what reads images is left out");
+  if (images) sink.warn(o.source + ": what reads images or sounds is left out");
   leave_out_more_layers(m, o, sink, &take);
   AERIE_TRY(import_model(o, sink, take, &m));
   AERIE_TRY(add_text(o, directory, sink, &c));

@@ -179,7 +179,12 @@ void Sink::hash_departures(const Departures& d) {
                                 d.delta_key_dim, d.delta_taps);
     hash(text, static_cast<size_t>(m));
   }
-  for (const auto* list : {&d.windows, &d.layer_rope, &d.delta_layers}) hash(list->data(), list->size() * sizeof(int32_t));
+  if (!d.wide_layers.empty() || !d.kv_layers.empty() || d.v_norm || d.logit_cap != 0) {
+    const int m = std::snprintf(text, sizeof text, " wide %d x %d readers' ffn %d v_norm %d cap %.9g", d.wide_kv_heads, d.wide_head_dim, d.reader_ffn,
+                                d.v_norm, static_cast<double>(d.logit_cap));
+    hash(text, static_cast<size_t>(m));
+  }
+  for (const auto* list : {&d.windows, &d.layer_rope, &d.delta_layers, &d.wide_layers, &d.kv_layers}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 
 void Sink::hash_config(const LlamaConfig& c) {

@@ -22,10 +22,10 @@ void choose_longrope(std::vector<float> of_short, std::vector<float> of_long, in
 
 std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim) {
   const int32_t rotated = rope.rotated(head_dim);
-  std::vector<float> f = rope_inverse_frequencies(rotated, double{rope.theta}, rope.scaling, rope.whole_waves);
+  std::vector<float> f = rope_inverse_frequencies(rope.whole_head ? head_dim : rotated, double{rope.theta}, rope.scaling, rope.whole_waves);
   for (size_t i = 0; i < rope.divisors.size() && i < f.size(); ++i) f[i] /= rope.divisors[i];
+  f.resize(static_cast<size_t>(rotated / 2));
   f.resize(static_cast<size_t>(head_dim / 2), 0.0f);
-  f.push_back(rope.scaling.attention_factor);
   return f;
 }
 
@@ -40,14 +40,18 @@ void use_rope(const SourceRope& rope, SourceModel* m) {
 void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<int32_t>& layers, SourceModel* m) {
   LlamaConfig& c = m->config;
   m->frequencies.clear();
+  int32_t number = 0;
   for (const SourceRope* rope : of) {
-    const std::vector<float> row = listed_frequencies(*rope, c.head_dim);
+    const auto its = std::find(layers.begin(), layers.end(), number++);
+    std::vector<float> row = listed_frequencies(*rope, its == layers.end() ? c.head_dim : c.head_dim_of(static_cast<int32_t>(its - layers.begin())));
+    row.resize(static_cast<size_t>(c.widest_head() / 2), 0.0f);
+    row.push_back(rope->scaling.attention_factor);
     m->frequencies.insert(m->frequencies.end(), row.begin(), row.end());
   }
   c.rope_scaling = {};
   c.rope_scaling.kind = RopeScaling::Kind::listed;
   if (std::any_of(layers.begin(), layers.end(), [](int32_t row) { return row != 0; })) c.departures.layer_rope = layers;
-  m->frequencies.resize(static_cast<size_t>(c.departures.rope_rows()) * static_cast<size_t>(c.head_dim / 2 + 1));
+  m->frequencies.resize(static_cast<size_t>(c.departures.rope_rows()) * static_cast<size_t>(c.widest_head() / 2 + 1));
 }
 
 void list_turning(const SourceRope& rope, const std::vector<bool>& turns, SourceModel* m) {

@@ -12,6 +12,7 @@ struct SourceRope {
   RopeScaling scaling;
   float partial = 1;            // of a head's elements, the first so many are rotated
   bool whole_waves = true;      // YaRN: rope_inverse_frequencies(). If not, frequencies are listed: no parameter of a package says it
+  bool whole_head = false;      // those rotated turn as slowly as if all were (Gemma 4's proportional RoPE), and are the first of each half
   std::vector<float> divisors;  // LongRoPE: of each frequency
   int32_t context = 0;          // positions that it is for, if it says so; 0: not
   std::string note;             // what a user should know
@@ -40,7 +41,7 @@ struct SourceModel {
 void choose_longrope(std::vector<float> of_short, std::vector<float> of_long, int32_t original, int32_t reads, int32_t wanted,
                      SourceRope* rope);
 
-// A row of rope.frequencies: head_dim / 2 of them, in the order of partly_rotated_order() (rotary_order.h), and the scale.
+// Of a head of head_dim elements, half as many, in the order of partly_rotated_order() (rotary_order.h) or as `whole_head` has it.
 std::vector<float> listed_frequencies(const SourceRope& rope, int32_t head_dim);
 
 // Takes those out, and tells of them.

@@ -16,9 +16,8 @@ int64_t run_end(const KvSequence& kv, int64_t first, int64_t n) {
 // f(device address, offset in the image, bytes)
 template <class F>
 void each_run(const KvSequence& kv, int64_t n, F&& f) {
-  const kernels::KvCache& c = kv.cache();
   int64_t at = 0;
-  const auto heads = [&](void* base, int64_t row_bytes) {
+  const auto heads = [&](const kernels::KvCache& c, void* base, int64_t row_bytes) {
     for (int64_t head = 0; head < int64_t{2} * c.layers * c.kv_heads; ++head)
       for (int64_t first = 0, end; first < n; first = end) {
         end = run_end(kv, first, n);
@@ -27,8 +26,9 @@ void each_run(const KvSequence& kv, int64_t n, F&& f) {
         at += bytes;
       }
   };
-  heads(c.data, c.head_dim * kernels::kv_element_bytes(c.dtype));
-  if (c.scales) heads(c.scales, sizeof(float));
+  for (const kernels::KvCache& c : kv.pool()->caches()) heads(c, c.data, c.head_dim * kernels::kv_element_bytes(c.dtype));
+  for (const kernels::KvCache& c : kv.pool()->caches())
+    if (c.scales) heads(c, c.scales, sizeof(float));
 }
 
 template <class O>
@@ -38,8 +38,6 @@ int64_t copied_bytes(const O& op) {
 }
 
 }  // namespace
-
-KvShape kv_shape(const kernels::KvCache& c) { return {c.layers, c.kv_heads, c.head_dim, c.dtype}; }
 
 void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<kernels::Op>* ops) {
   each_run(kv, n, [&](char* device, int64_t at, int64_t bytes) {

@@ -1,5 +1,6 @@
 // Keys and values of a text's positions as one piece of host memory, independent of pages: for each layer, first K then
-// V, (kv_heads, positions, head_dim); behind them, for int8, the scales, (kv_heads, positions) of each layer's K and V.
+// V, (kv_heads, positions, head_dim); behind them, for int8, the scales, (kv_heads, positions) of each layer's K and V. Wide layers
+// come behind the others, of elements as of scales.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,7 @@
 
 namespace aerie {
 
-KvShape kv_shape(const kernels::KvCache& cache);
-// Positions [0, n), n * kv_shape().bytes_per_slot() bytes at `host`, which need not be aligned.
+// Positions [0, n), n * KvPool::shape().bytes_per_slot() bytes at `host`, which need not be aligned.
 void download_kv(const KvSequence& kv, int64_t n, uint8_t* host, std::vector<kernels::Op>* ops);
 void upload_kv(const KvSequence& kv, int64_t n, const uint8_t* host, std::vector<kernels::Op>* ops);
 

@@ -21,30 +21,31 @@ Result<std::shared_ptr<KvPool>> KvPool::create(std::shared_ptr<kernels::Device> 
   if (positions <= 0 || positions > (int64_t{1} << 31) - kPageSlots)
     return error(Code::invalid_argument, "KV budget of " + std::to_string(positions) + " positions: there are from 1 to " +
                                              std::to_string((int64_t{1} << 31) - kPageSlots));
-  kernels::KvCache cache;
-  cache.slots = kernels::round_up(positions, kPageSlots);
-  cache.layers = shape.layers;
-  cache.kv_heads = shape.kv_heads;
-  cache.head_dim = shape.head_dim;
-  cache.dtype = shape.dtype;
-  if (shape.bytes_per_slot() > INT64_MAX / cache.slots)
+  const int64_t slots = kernels::round_up(positions, kPageSlots);
+  if (shape.bytes_per_slot() > INT64_MAX / slots)
     return error(Code::out_of_memory, "KV cache of " + std::to_string(positions) + " positions is past what can be counted");
-  const int64_t bytes = cache.slots * shape.bytes_per_slot();
+  const int64_t bytes = slots * shape.bytes_per_slot();
   DeviceMemory memory(device->allocate(static_cast<size_t>(bytes)), {device.get()});
   if (!memory)
     return device->no_memory("KV cache of " + std::to_string(positions) + " positions, " + std::to_string(bytes) + " bytes");
-  cache.data = memory.get();
-  if (shape.dtype == kernels::DType::int8)  // behind the codes, of whole pages: aligned
-    cache.scales = reinterpret_cast<float*>(static_cast<char*>(cache.data) + cache.slots * shape.data_per_slot());
-  std::unique_ptr<KvPool> pool(new KvPool(device, cache));
+  std::unique_ptr<KvPool> pool(new KvPool(device, shape, slots, memory.get()));
   (void)memory.release();  // the pool's
   if (state_floats > 0) pool->states_ = std::make_shared<StatePool>(std::move(device), state_floats);
   return std::shared_ptr<KvPool>(std::move(pool));
 }
 
-KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
-    : device_(std::move(device)), cache_(cache) {
-  const auto pages = static_cast<int32_t>(cache_.slots / kPageSlots);
+KvPool::KvPool(std::shared_ptr<kernels::Device> device, const KvShape& shape, int64_t slots, void* memory)
+    : device_(std::move(device)), shape_(shape), memory_(memory) {
+  auto* data = static_cast<char*>(memory);
+  auto* scales = reinterpret_cast<float*>(data + slots * shape.data_per_slot());  // of whole pages: aligned
+  for (const bool wide : {false, true}) {
+    const KvLayers& l = wide ? shape.wide : shape.most();
+    kernels::KvCache& c = caches_[wide];
+    c = {data, slots, l.layers, l.kv_heads, l.head_dim, shape.dtype, shape.dtype == kernels::DType::int8 ? scales : nullptr};
+    data += slots * l.elements_per_slot() * kernels::kv_element_bytes(shape.dtype);
+    scales += slots * l.rows_per_slot();
+  }
+  const auto pages = static_cast<int32_t>(slots / kPageSlots);
   holders_.assign(static_cast<size_t>(pages), 0);
   kept_.assign(static_cast<size_t>(pages), 0);
   free_.reserve(static_cast<size_t>(pages));
@@ -53,7 +54,7 @@ KvPool::KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache)
 
 KvPool::~KvPool() {
   device_->release(index_);
-  device_->release(cache_.data);
+  device_->release(memory_);
 }
 
 Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
@@ -68,7 +69,7 @@ Status KvPool::take(int32_t n, std::vector<int32_t>* pages) {
       }
     }
     if (spare_ && spare_()) continue;
-    return error(Code::limit, "KV budget (kv_positions) of " + std::to_string(cache_.slots) + " positions does not suffice (" +
+    return error(Code::limit, "KV budget (kv_positions) of " + std::to_string(positions()) + " positions does not suffice (" +
                                   std::to_string(free_positions()) + " free, " + std::to_string(n * kPageSlots) +
                                   " wanted)");
   }
@@ -138,8 +139,8 @@ Status KvPool::copy_slots(int32_t from, int32_t to, int32_t n) {
   if (!index_) index_ = device_->allocate(sizeof slots);
   if (!index_) return device_->no_memory("KV cache: copying a page");
   const auto* at = static_cast<const int32_t*>(index_);
-  const kernels::Op ops[] = {kernels::Upload{index_, slots, static_cast<int64_t>(sizeof slots)},
-                             kernels::KvCopy{cache_, at, at + n, n}};
+  std::vector<kernels::Op> ops = {kernels::Upload{index_, slots, static_cast<int64_t>(sizeof slots)}};
+  for (const kernels::KvCache& c : caches()) ops.push_back(kernels::KvCopy{c, at, at + n, n});
   if (!queue_) {
     AERIE_ASSIGN(queue_, device_->make_queue());
   }

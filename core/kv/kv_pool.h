@@ -16,15 +16,27 @@
 
 namespace aerie {
 
+// Layers whose keys and values have heads alike.
+struct KvLayers {
+  int32_t layers = 0, kv_heads = 0, head_dim = 0;
+  // Keys and values of one position, one for each layer and head.
+  int64_t rows_per_slot() const { return int64_t{2} * layers * kv_heads; }
+  int64_t elements_per_slot() const { return rows_per_slot() * head_dim; }
+  bool operator==(const KvLayers&) const = default;
+};
+
 struct KvShape {
   int32_t layers = 0, kv_heads = 0, head_dim = 0;
   kernels::DType dtype = kernels::DType::f32;  // f32, bf16 or int8
-  // Keys and values of one position, one for each layer and head, as (head_dim) elements and, for int8, a scale.
-  int64_t rows_per_slot() const { return int64_t{2} * layers * kv_heads; }
-  int64_t data_per_slot() const { return rows_per_slot() * head_dim * kernels::kv_element_bytes(dtype); }
+  KvLayers wide = {};                          // layers with other heads than most
+  KvLayers most() const { return {layers, kv_heads, head_dim}; }
+  // Of one position: elements, and for int8 a scale of each row of head_dim.
+  int64_t data_per_slot() const { return (most().elements_per_slot() + wide.elements_per_slot()) * kernels::kv_element_bytes(dtype); }
   int64_t bytes_per_slot() const {
-    return data_per_slot() + (dtype == kernels::DType::int8 ? rows_per_slot() * int64_t{sizeof(float)} : 0);
+    const int64_t rows = most().rows_per_slot() + wide.rows_per_slot();
+    return data_per_slot() + (dtype == kernels::DType::int8 ? rows * int64_t{sizeof(float)} : 0);
   }
+  bool operator==(const KvShape&) const = default;
 };
 
 // Thread-safe.
@@ -37,8 +49,11 @@ class KvPool {
   KvPool(const KvPool&) = delete;
   KvPool& operator=(const KvPool&) = delete;
 
-  const kernels::KvCache& cache() const { return cache_; }
-  int64_t positions() const { return cache_.slots; }
+  // One for each kind of layers that there is, with the same slots: that of most, and behind it that of wide ones.
+  std::span<const kernels::KvCache> caches() const { return {caches_, caches_[1].layers > 0 ? size_t{2} : size_t{1}}; }
+  const kernels::KvCache& cache(bool wide = false) const { return caches_[wide]; }
+  const KvShape& shape() const { return shape_; }
+  int64_t positions() const { return caches_[0].slots; }
   const std::shared_ptr<StatePool>& states() const { return states_; }  // null: no layer is recurrent
   // Kept prefixes count as free: they go when their room is wanted.
   int64_t free_positions();
@@ -58,11 +73,13 @@ class KvPool {
   Status copy(int32_t from, int32_t to, int32_t n) noexcept;
 
  private:
-  KvPool(std::shared_ptr<kernels::Device> device, kernels::KvCache cache);
+  KvPool(std::shared_ptr<kernels::Device> device, const KvShape& shape, int64_t slots, void* memory);
   void drop(int32_t page);  // under mutex_
   Status copy_slots(int32_t from, int32_t to, int32_t n);
   std::shared_ptr<kernels::Device> device_;
-  kernels::KvCache cache_;
+  KvShape shape_;
+  void* memory_;
+  kernels::KvCache caches_[2];  // in memory_: keys and values of both, then for int8 their scales
   std::shared_ptr<StatePool> states_;
   std::mutex mutex_;
   std::vector<int32_t> free_;     // last in, first out: recently used pages are warm
@@ -127,7 +144,6 @@ class KvSequence {
   const std::vector<int32_t>& pages() const { return pages_; }
   StateSequence& state() { return state_; }
   const StateSequence& state() const { return state_; }
-  const kernels::KvCache& cache() const { return pool_->cache(); }
   const std::shared_ptr<KvPool>& pool() const { return pool_; }
 
  private:

@@ -13,15 +13,15 @@ using kernels::Tensor;
 DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t hidden, const DecoderShape& s,
                                int64_t ffn)
     : norm(plan.scratch(n, hidden)),
-      qkv(plan.scratch(n, int64_t{s.heads + 2 * s.kv_heads} * s.head_dim)),
-      attn(s.output_gate ? kernels::Tensor() : plan.scratch(n, int64_t{s.heads} * s.head_dim)) {
+      qkv(plan.scratch(n, std::max(int64_t{s.heads + 2 * s.kv_heads} * s.head_dim, int64_t{s.heads + 2 * s.wide_kv_heads} * s.wide_head_dim))),
+      attn(s.output_gate ? kernels::Tensor() : plan.scratch(n, int64_t{s.heads} * s.widest_head())) {
   if (s.output_gate) {
     const int64_t width = int64_t{s.heads} * s.head_dim;
     gated = plan.scratch(n, 2 * width);
     attn = kernels::columns(gated, width, width);
   }
   if (s.delta) delta = DeltaScratch(plan, n, s.delta->shape);
-  const int64_t of_all = s.experts > 0 ? std::max(s.dense_ffn, s.shared_ffn) : ffn;
+  const int64_t of_all = std::max<int64_t>(s.experts > 0 ? std::max(s.dense_ffn, s.shared_ffn) : std::max<int64_t>(ffn, s.reader_ffn), s.layer_inputs);
   if (of_all > 0) gate_up = plan.scratch(n, 2 * of_all), act = plan.scratch(n, of_all);
   if (s.experts > 0) {
     expert_gate_up = plan.scratch(n * s.experts_used, 2 * ffn);
@@ -35,7 +35,7 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
   if (longest <= kernels::kSpanSlots) return;
   // A power of two: a growing text rarely asks for more.
   const auto spans = std::bit_ceil(static_cast<uint64_t>((longest + kernels::kSpanSlots - 1) / kernels::kSpanSlots));
-  partial = plan.scratch(n * static_cast<int64_t>(spans), int64_t{s.heads} * (s.head_dim + 2));
+  partial = plan.scratch(n * static_cast<int64_t>(spans), int64_t{s.heads} * (s.widest_head() + 2));
 }
 
 // Of the scores, rounded as everywhere else: the host's rounding may be another.
@@ -47,21 +47,21 @@ static float attention_scale(const DecoderShape& shape) {
 
 namespace {
 
-// out = x + scale * norm(tmp), and tmp is lost. out may be x.
-void add_scaled(Plan& plan, const DecoderShape& shape, const Tensor& norm, const Tensor& tmp, const Tensor& x, const Tensor& out) {
+// out = (x + scale * norm(tmp)) * times, and tmp is lost. out may be x.
+void add_scaled(Plan& plan, const DecoderShape& shape, const Tensor& norm, const Tensor& tmp, const Tensor& x, const Tensor& out, float times = 1) {
   if (norm) plan.add(kernels::RmsNorm{tmp, norm, shape.rms_eps, tmp});
-  plan.add(kernels::Add{x, tmp, out, shape.residual_scale});
+  plan.add(kernels::Add{x, tmp, out, shape.residual_scale, times});
 }
 
-// out = x + scale * norm(in w^T + bias). out may be x; `tmp` is used where the sum is not all there is to it.
+// out = (x + scale * norm(in w^T + bias)) * times. out may be x; `tmp` is used where the sum is not all there is to it.
 void add_half(Plan& plan, const DecoderShape& shape, const Tensor& in, const Tensor& w, const Tensor& bias, const Tensor& norm,
-              const Tensor& tmp, const Tensor& x, const Tensor& out, bool fast) {
-  if (!norm && shape.residual_scale == 1) {
+              const Tensor& tmp, const Tensor& x, const Tensor& out, bool fast, float times = 1) {
+  if (!norm && shape.residual_scale == 1 && times == 1) {
     plan.add(kernels::Linear{in, w, bias, x, out, fast});
     return;
   }
   plan.add(kernels::Linear{in, w, bias, {}, tmp, fast});
-  add_scaled(plan, shape, norm, tmp, x, out);
+  add_scaled(plan, shape, norm, tmp, x, out, times);
 }
 
 // What an MLP's gates let through, (n, F): its input to `down`.
@@ -98,7 +98,7 @@ void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, D
   plan.add(kernels::GatedActivate{s.expert_gate_up, shape.activation, s.expert_act, shape.glu_limit});
   plan.add(kernels::ExpertLinear{s.expert_act, w.down, chosen, k, s.down, w.down_bias});
   plan.add(kernels::CombineExperts{s.down, s.counts, s.norm});
-  add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x);
+  add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x, w.input_gate ? 1 : w.scale);
 }
 
 // x += what the layer's second half makes of it.
@@ -110,29 +110,41 @@ void add_mlp(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, Decod
   }
   if (w.router) return add_experts(plan, w, shape, s, in, x);
   const Tensor act = add_gated(plan, shape, in, w.gate_up, s, fast);
-  add_half(plan, shape, act, w.down, {}, w.mlp_post_norm, s.norm, x, x, fast);
+  add_half(plan, shape, act, w.down, {}, w.mlp_post_norm, s.norm, x, x, fast, w.input_gate ? 1 : w.scale);
+}
+
+// x = (x + norm(out of (the gate of x times what the row's token gives))) * scale
+void add_input(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& input, const Tensor& x, bool fast) {
+  const Tensor act = kernels::columns(s.act, 0, input.cols);
+  plan.add(kernels::Linear{x, w.input_gate, {}, {}, act, fast});
+  plan.add(kernels::GatedActivate{act, shape.activation, act, 0, input});
+  add_half(plan, shape, act, w.input_out, {}, w.input_post_norm, s.norm, x, x, fast, w.scale);
 }
 
 // out = x + what attention makes of `in`. out may be x.
 void add_attention(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache, int32_t layer, const Rows& rows,
                    const Tensor& angles, DecoderScratch& s, const Tensor& in, const Tensor& x, const Tensor& out) {
-  const int64_t width = int64_t{shape.heads} * shape.head_dim;
-  plan.add(kernels::Linear{in, w.qkv, w.qkv_bias, {}, s.qkv, rows.fast});
+  const int64_t width = int64_t{shape.heads} * cache.head_dim, k_cols = int64_t{cache.kv_heads} * cache.head_dim;
+  const Tensor qkv = kernels::columns(s.qkv, 0, w.reads ? width : width + 2 * k_cols), attn = kernels::columns(s.attn, 0, width);
+  plan.add(kernels::Linear{in, w.qkv, w.qkv_bias, {}, qkv, rows.fast});
   if (w.q_norm) {
-    const int64_t k_cols = int64_t{shape.kv_heads} * shape.head_dim;
-    const Tensor heads = kernels::columns(s.qkv, 0, width), keys = kernels::columns(s.qkv, width, k_cols);
-    const bool whole = w.q_norm.cols != shape.head_dim;
+    const Tensor heads = kernels::columns(qkv, 0, width);
+    const bool whole = w.q_norm.cols != cache.head_dim;
     plan.add(kernels::RmsNorm{heads, w.q_norm, shape.rms_eps, heads, whole ? 1 : shape.heads});
-    plan.add(kernels::RmsNorm{keys, w.k_norm, shape.rms_eps, keys, whole ? 1 : shape.kv_heads});
+    if (!w.reads) {
+      const Tensor keys = kernels::columns(qkv, width, k_cols), values = kernels::columns(qkv, width + k_cols, k_cols);
+      plan.add(kernels::RmsNorm{keys, w.k_norm, shape.rms_eps, keys, whole ? 1 : cache.kv_heads});
+      if (w.v_norm) plan.add(kernels::RmsNorm{values, w.v_norm, shape.rms_eps, values, cache.kv_heads});
+    }
   }
-  plan.add(kernels::RopeAndStore{s.qkv, angles, shape.heads, cache, layer, rows.slot});
+  plan.add(kernels::RopeAndStore{qkv, angles, shape.heads, cache, layer, rows.slot});
   kernels::AttentionRows seen = rows.attention;
   seen.window = w.window;
   // A window of a span or less is too little work to be divided.
   const Tensor partial = w.window > 0 && w.window <= kernels::kSpanSlots ? Tensor{} : s.partial;
-  plan.add(kernels::Attention{kernels::columns(s.qkv, 0, width), shape.heads, cache, layer, seen, attention_scale(shape), s.attn, partial, w.sinks});
-  if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, s.attn, w.sinks});
-  Tensor attended = s.attn;
+  plan.add(kernels::Attention{kernels::columns(qkv, 0, width), shape.heads, cache, layer, seen, attention_scale(shape), attn, partial, w.sinks});
+  if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, attn, w.sinks});
+  Tensor attended = attn;
   if (w.gate) {
     attended = kernels::columns(s.gated, 0, width);
     plan.add(kernels::Linear{in, w.gate, {}, {}, attended, rows.fast});
@@ -145,15 +157,16 @@ void add_attention(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
 
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& x,
-                          const Tensor& out, const DeltaInputs* kept) {
+                          const Tensor& out, const DeltaInputs* kept, const Tensor& input) {
   Tensor in = x;
   if (w.attn_norm) {
     plan.add(kernels::RmsNorm{x, w.attn_norm, shape.rms_eps, s.norm});
     in = s.norm;
   }
-  if (!w.delta) return record_decoder_layer_from(plan, w, shape, cache, layer, rows, angles, s, in, x, out);
-  record_delta(plan, w.delta, *shape.delta, layer * shape.delta->shape.floats(), rows.delta, shape.rms_eps, s.delta, kept, in, x, out);
+  if (w.delta) record_delta(plan, w.delta, *shape.delta, layer * shape.delta->shape.floats(), rows.delta, shape.rms_eps, s.delta, kept, in, x, out);
+  else add_attention(plan, w, shape, cache, layer, rows, angles, s, in, x, out);
   add_mlp(plan, w, shape, s, out, rows.fast);
+  if (w.input_gate) add_input(plan, w, shape, s, input, out, rows.fast);
 }
 
 void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,

@@ -16,7 +16,8 @@ struct DecoderLayer {
   kernels::Tensor qkv;        // ((heads + 2 kv_heads) * head_dim, H)
   kernels::Tensor qkv_bias;   // (1, ...)
   kernels::Tensor q_norm;     // (1, head_dim), as Qwen3 has it: every head of q is normed before it is rotated; or of all heads
-  kernels::Tensor k_norm;     // both or none
+  kernels::Tensor k_norm;     // both or none, but where `reads`
+  kernels::Tensor v_norm;     // (1, head_dim): ones
   kernels::Tensor sinks;      // (1, heads): kernels::Attention's
   kernels::Tensor gate;       // (heads * head_dim, H): sigmoids that what attention gives is multiplied by
   kernels::Tensor o;          // (H, heads * head_dim)
@@ -30,13 +31,18 @@ struct DecoderLayer {
   kernels::Tensor router_bias, gate_up_bias, down_bias;  // (1, experts), (experts, 2F), (experts, H)
   kernels::Tensor router_choice;                         // (1, experts): kernels::Route's
   kernels::Tensor shared_gate_up, shared_down, shared_gate;  // of the expert that every row takes, and (1, H) what it counts
+  kernels::Tensor input_gate, input_out, input_post_norm;  // (P, H), (H, P), (1, H): of what it adds of the row's token at its end
   DeltaWeights delta;         // in place of attention
   int32_t window = 0;         // positions that a row looks at; 0: all
   int32_t rope = 0;           // which of the angles its rows are turned by
+  bool wide = false;          // it has the cache of wide layers
+  bool reads = false;         // keys and values are another layer's: qkv is q
+  int32_t number = 0;         // of its keys and values among those of its cache, or of its state
+  float scale = 1;            // of what it gives
 };
 
 struct DecoderShape {
-  int32_t heads = 0, kv_heads = 0, head_dim = 0;
+  int32_t heads = 0, kv_heads = 0, head_dim = 0;  // of most layers; what a layer has its cache says
   float rms_eps = 1e-5f;
   kernels::Activation activation = kernels::Activation::silu;
   float attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
@@ -48,6 +54,10 @@ struct DecoderShape {
   float glu_limit = 0;        // kernels::GatedActivate's
   bool output_gate = false;   // there is a DecoderLayer::gate
   const DeltaLayers* delta = nullptr;  // of layers with DecoderLayer::delta
+  int32_t wide_kv_heads = 0, wide_head_dim = 0;
+  int32_t reader_ffn = 0;     // of layers that read another's keys and values; 0: as wide as others'
+  int32_t layer_inputs = 0;   // columns of what layers add of a row's token
+  int32_t widest_head() const { return head_dim > wide_head_dim ? head_dim : wide_head_dim; }
 };
 
 // Working memory of a layer for n rows that look at up to `longest` positions; one set serves all layers of a pass.
@@ -62,10 +72,11 @@ struct DecoderScratch {
 };
 
 // out (n, H) = layer(x (n, H)); out may be x. angles: RopeAngles of the rows' positions. layer: its number among those of the cache, or of
-// the states. kept: where a recurrent one's inputs go, for record_delta_states; null: none last.
+// the states. kept: where a recurrent one's inputs go, for record_delta_states; null: none last. input: of layers that have one, (n, P).
 void record_decoder_layer(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache,
                           int32_t layer, const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch,
-                          const kernels::Tensor& x, const kernels::Tensor& out, const DeltaInputs* kept = nullptr);
+                          const kernels::Tensor& x, const kernels::Tensor& out, const DeltaInputs* kept = nullptr,
+                          const kernels::Tensor& input = {});
 
 // The same with the attention's input attn_in (n, K) in place of attn_norm(x).
 void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,

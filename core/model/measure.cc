@@ -39,8 +39,7 @@ Status fill_state(KvSequence& kv, int64_t position, PassTimer& timer) {
 // then read in no time.
 Status fill(const Model& model, const Sequences& sequences, int32_t context, PassTimer& timer) {
   constexpr size_t kAtOnce = 4096;  // copies
-  const kernels::KvCache& cache = model.pool()->cache();
-  const std::vector<uint8_t> zeros(static_cast<size_t>(kv_shape(cache).bytes_per_slot()));
+  const std::vector<uint8_t> zeros(static_cast<size_t>(model.pool()->shape().bytes_per_slot()));
   const int32_t from = sequences[0]->slot(0);
   std::vector<kernels::Op> uploads;
   upload_kv(*sequences[0], 1, zeros.data(), &uploads);
@@ -59,7 +58,8 @@ Status fill(const Model& model, const Sequences& sequences, int32_t context, Pas
     const std::span<const int32_t> some = std::span<const int32_t>(to).subspan(i, std::min(kAtOnce, to.size() - i));
     AERIE_TRY(timer.time([&](Plan& plan) {
       const int32_t* const src = plan.stage(std::span<const int32_t>(source).first(some.size()));
-      plan.add(kernels::KvCopy{cache, src, plan.stage(some), static_cast<int32_t>(some.size())});
+      const int32_t* const dst = plan.stage(some);
+      for (const kernels::KvCache& cache : model.pool()->caches()) plan.add(kernels::KvCopy{cache, src, dst, static_cast<int32_t>(some.size())});
       return Status();
     }).status());
   }

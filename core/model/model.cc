@@ -49,8 +49,9 @@ Status Model::load(const ModelOptions& options) {
   // Four whole texts of a model that reads 131,072 tokens would be more than most machines have.
   const int64_t positions =
       options.kv_positions > 0 ? options.kv_positions : std::clamp<int64_t>(int64_t{4} * c.max_context, 4096, 32768);
-  const int64_t state_floats = (c.layers - c.attention_layers()) * stack_.delta.shape.floats();
-  AERIE_ASSIGN(pool_, KvPool::create(device_, {c.attention_layers(), c.kv_heads, c.head_dim, options.kv_dtype}, positions, state_floats));
+  const int64_t state_floats = c.recurrent_layers() * stack_.delta.shape.floats();
+  const KvLayers wide{c.kv_layers(true), c.departures.wide_kv_heads, c.departures.wide_head_dim};
+  AERIE_ASSIGN(pool_, KvPool::create(device_, {c.kv_layers(false), c.kv_heads, c.head_dim, options.kv_dtype, wide}, positions, state_floats));
   stack_.delta.states = pool_->states();
   kv_full_ = options.kv_full;
   if (!options.keep_prefixes || recurrent()) return {};  // keys and values alone are no beginning
@@ -80,15 +81,16 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
   plan.add(kernels::Embed{embed_, rows.token, x, c.departures.embed_scale});
   Tensor angles[kMostRopeRows];
   stack_.add_angles(plan, rows, angles);
+  const Tensor inputs = stack_.add_inputs(plan, rows, x);
+  const int64_t width = c.departures.layer_inputs;
   if (kept) kept->clear();
-  int32_t attended = 0, recurrent = 0;
   for (int32_t i = 0; i < c.layers; ++i) {
     const DecoderLayer& layer = stack_.layers[static_cast<size_t>(i)];
     tap(i, x);
     const bool is_recurrent = c.departures.recurrent(i);
     if (kept && is_recurrent) kept->emplace_back(plan, kept_rows, stack_.delta.shape);
-    record_decoder_layer(plan, layer, stack_.shape, pool_->cache(), is_recurrent ? recurrent++ : attended++, rows, angles[layer.rope], scratch, x, x,
-                         kept && is_recurrent ? &kept->back() : nullptr);
+    record_decoder_layer(plan, layer, stack_.shape, pool_->cache(layer.wide), layer.number, rows, angles[layer.rope], scratch, x, x,
+                         kept && is_recurrent ? &kept->back() : nullptr, inputs ? kernels::columns(inputs, i * width, width) : Tensor{});
   }
   tap(c.layers, x);
   plan.add(kernels::RmsNorm{x, norm_, c.rms_eps, final});
@@ -99,6 +101,7 @@ Tensor Model::forward(Plan& plan, const Rows& rows, std::span<const TappedRows> 
 Tensor Model::logits(Plan& plan, const Tensor& hidden) const {
   const Tensor out = plan.scratch(hidden.rows, config().vocab_size);
   plan.add(kernels::Linear{hidden, lm_head_, {}, {}, out});
+  if (const float cap = config().departures.logit_cap; cap > 0) plan.add(kernels::SoftCap{out, cap, out});
   return out;
 }
 

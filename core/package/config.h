@@ -52,7 +52,20 @@ struct Departures {
   // Recurrent layers in place of attention (kernels::DeltaShape): for each layer 1 where it is one. Empty: none.
   std::vector<int32_t> delta_layers;
   int32_t delta_key_heads = 0, delta_heads = 0, delta_key_dim = 0, delta_value_dim = 0, delta_taps = 0;
+  // Layers with wider heads than most (as many of queries): for each layer 1 where it is one. Empty: none.
+  std::vector<int32_t> wide_layers;
+  int32_t wide_kv_heads = 0, wide_head_dim = 0;
+  // For each layer: the one whose keys and values it reads, itself or one before it with heads alike. Empty: each its own.
+  std::vector<int32_t> kv_layers;
+  int32_t reader_ffn = 0;           // of layers that read another's; 0: as wide as the others'
+  bool v_norm = false;              // values are normed by heads, without a weight
+  int32_t layer_inputs = 0;         // columns of what each layer adds of the row's token at its end (Gemma's per-layer embeddings); 0: nothing
+  bool layer_scales = false;        // what a layer gives the next is scaled
+  float logit_cap = 0;              // kernels::SoftCap of logits; 0: none
   bool operator==(const Departures&) const = default;
+  bool wide(int32_t layer) const { return !wide_layers.empty() && wide_layers[static_cast<size_t>(layer)] != 0; }
+  int32_t kv_layer(int32_t layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<size_t>(layer)]; }
+  bool reads(int32_t layer) const { return kv_layer(layer) != layer; }  // another's keys and values
   bool recurrent() const { return !delta_layers.empty(); }
   bool recurrent(int32_t layer) const { return recurrent() && delta_layers[static_cast<size_t>(layer)] != 0; }
   int32_t rope_rows() const {
@@ -69,19 +82,24 @@ struct Departures {
 //     (1, heads * head_dim) and (1, kv_heads * head_dim))
 //   layers.L.attn.sinks (1, heads), layers.L.attn.o.bias (1, H), where there are any
 //   layers.L.attn.o (H, heads * head_dim)
+//     In a wide layer head_dim and kv_heads are wide_*; in one that reads another's keys and values qkv is q alone, and there is no k_norm
 //   layers.L.attn.gate (heads * head_dim, H), where what attention gives has a gate
 //   in place of all of attn.*, in recurrent layers, with C = 2 key_heads * key_dim + heads * value_dim and V = heads * value_dim of delta_*:
 //     layers.L.delta.in (C + V, H) = [q; k; v; z]    layers.L.delta.gates (2 heads, H) = [b; a], bf16 or f32
 //     layers.L.delta.conv (taps, C)    layers.L.delta.decay (2, heads) = [-exp(A_log); dt_bias]    layers.L.delta.norm (1, value_dim)
 //     layers.L.delta.out (H, V)
 //   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
-//   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated
+//   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated. With
+//     wide layers as long as theirs are; a row of the others' has zeros behind its frequencies
 //   layers.L.mlp_norm (1, H)       layers.L.mlp.gate_up (2 F, H) = [gate; up]   layers.L.mlp.down (H, F)
 //   in place of these two, with experts: layers.L.mlp.router (experts, H), bf16 or f32; layers.L.mlp.experts.gate_up
 //     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F); with biases
 //     layers.L.mlp.router.bias (1, experts), layers.L.mlp.experts.gate_up.bias (experts, 2 F), layers.L.mlp.experts.down.bias (experts, H)
 //     layers.L.mlp.router.choice (1, experts), where they are chosen by more than what they count
 //     layers.L.mlp.shared.gate_up (2 shared_ffn, H), .down (H, shared_ffn), .gate (1, H), where there is a shared one and a gate of it
+//   with layer_inputs P: layer_inputs.embed (V, layers * P), layer_inputs.project (layers * P, H), layer_inputs.norm (1, P), and
+//     layers.L.inputs.gate (P, H), layers.L.inputs.out (H, P), layers.L.inputs.post_norm (1, H)
+//   layer_scales (1, layers), where there are any
 //   candidate.down (R, H), candidate.up (V, R): optional low-rank lm_head, for finding drafts
 // q and k rows are in rotate-half order (Hugging Face's), whatever the source used.
 struct LlamaConfig {
@@ -104,10 +122,23 @@ struct LlamaConfig {
   std::vector<int32_t> eos_ids;
   Departures departures;
   bool departs() const { return departures != Departures(); }
-  // Layers that have keys and values.
-  int32_t attention_layers() const {
-    return layers - static_cast<int32_t>(std::count_if(departures.delta_layers.begin(), departures.delta_layers.end(), [](int32_t v) { return v != 0; }));
+  int32_t recurrent_layers() const {
+    return static_cast<int32_t>(std::count_if(departures.delta_layers.begin(), departures.delta_layers.end(), [](int32_t v) { return v != 0; }));
   }
+  int32_t attention_layers() const { return layers - recurrent_layers(); }
+  // Layers that have keys and values of their own, those with wide heads or the others.
+  int32_t kv_layers(bool wide) const {
+    int32_t n = 0;
+    for (int32_t i = 0; i < layers; ++i) n += !departures.recurrent(i) && !departures.reads(i) && departures.wide(i) == wide;
+    return n;
+  }
+  int32_t head_dim_of(int32_t layer) const { return departures.wide(layer) ? departures.wide_head_dim : head_dim; }
+  int32_t kv_heads_of(int32_t layer) const { return departures.wide(layer) ? departures.wide_kv_heads : kv_heads; }
+  int32_t ffn_of(int32_t layer) const {
+    if (layer < departures.dense_layers) return departures.dense_ffn;
+    return departures.reader_ffn > 0 && departures.reads(layer) ? departures.reader_ffn : ffn;
+  }
+  int32_t widest_head() const { return std::max(head_dim, departures.wide_head_dim); }
   std::vector<int32_t> tap_layers;  // residual stream at the INPUT of these layers, pre-norm
 };
 

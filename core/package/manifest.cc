@@ -34,13 +34,16 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
   if (c.departs()) {
     const Departures& d = c.departures;
     const auto windows = b.CreateVector(d.windows), layer_rope = b.CreateVector(d.layer_rope);
-    flatbuffers::Offset<flatbuffers::Vector<int32_t>> delta_layers;
-    if (d.recurrent()) delta_layers = b.CreateVector(d.delta_layers);
+    const auto listed = [&b](const std::vector<int32_t>& values) {
+      return values.empty() ? flatbuffers::Offset<flatbuffers::Vector<int32_t>>() : b.CreateVector(values);
+    };
+    const auto delta_layers = listed(d.delta_layers), wide_layers = listed(d.wide_layers), kv_layers = listed(d.kv_layers);
     departures = fbs::CreateDepartures(b, static_cast<fbs::Norms>(d.norms), d.gelu, d.whole_qk_norm, d.embed_scale, d.residual_scale,
                                        d.attention_scale, windows, layer_rope, d.experts, d.experts_used, d.norm_experts,
                                        d.o_bias, d.sinks, d.expert_bias, d.glu_limit, d.dense_layers, d.dense_ffn, d.shared_ffn,
                                        d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale, d.output_gate, delta_layers,
-                                       d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps);
+                                       d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps, wide_layers,
+                                       d.wide_kv_heads, d.wide_head_dim, kv_layers, d.reader_ffn, d.v_norm, d.layer_inputs, d.layer_scales, d.logit_cap);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -107,7 +110,10 @@ Status decode(const fbs::Departures& from, Departures* d) {
         from.attention_scale(), from.experts(), from.experts_used(), from.norm_experts(), from.o_bias(), from.sinks(), from.expert_bias(),
         from.glu_limit(), from.dense_layers(), from.dense_ffn(), from.shared_ffn(), from.shared_gate(), from.expert_choice(),
         from.sigmoid_experts(), from.expert_scale(), {}, {}, from.output_gate(), {}, from.delta_key_heads(), from.delta_heads(),
-        from.delta_key_dim(), from.delta_value_dim(), from.delta_taps()};
+        from.delta_key_dim(), from.delta_value_dim(), from.delta_taps(), {}, from.wide_kv_heads(), from.wide_head_dim(), {}, from.reader_ffn(),
+        from.v_norm(), from.layer_inputs(), from.layer_scales(), from.logit_cap()};
+  if (from.wide_layers()) d->wide_layers.assign(from.wide_layers()->begin(), from.wide_layers()->end());
+  if (from.kv_layers()) d->kv_layers.assign(from.kv_layers()->begin(), from.kv_layers()->end());
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());
   if (from.layer_rope()) d->layer_rope.assign(from.layer_rope()->begin(), from.layer_rope()->end());
   if (from.delta_layers()) d->delta_layers.assign(from.delta_layers()->begin(), from.delta_layers()->end());

@@ -77,6 +77,7 @@ Status take_candidate_head(const LlamaConfig& c, TensorsByName* found) {
   const std::string down = "candidate.down", up = "candidate.up";
   const auto d = found->find(down), u = found->find(up);
   if (d == found->end() && u == found->end()) return {};
+  if (c.departures.logit_cap > 0) return bad(down, "beside logit_cap");
   if (d == found->end()) return bad(down, "the tensor is missing, " + up + " is there");
   if (u == found->end()) return bad(up, "the tensor is missing, " + down + " is there");
   const TensorRow &a = *d->second, &b = *u->second;
@@ -167,6 +168,44 @@ Status check_delta(const LlamaConfig& c) {
   return {};
 }
 
+// Heads of two kinds, layers that read another's keys and values, what a layer adds of the token, and what it is scaled by.
+Status check_layer_kinds(const LlamaConfig& c) {
+  const Departures& d = c.departures;
+  const auto count = [&](const char* field, size_t n) { return n == 0 ? Status() : range((std::string(field) + " count").c_str(), static_cast<int64_t>(n), c.layers, c.layers); };
+  AERIE_TRY(count("wide_layers", d.wide_layers.size()));
+  AERIE_TRY(count("kv_layers", d.kv_layers.size()));
+  for (const int32_t v : d.wide_layers) AERIE_TRY(range("wide_layers", v, 0, 1));
+  if (d.wide_layers.empty() && (d.wide_head_dim != 0 || d.wide_kv_heads != 0)) return bad("wide_kv_heads, wide_head_dim", "without wide_layers");
+  if (!d.wide_layers.empty()) {
+    AERIE_TRY(check_wide_heads(c));
+    if (d.attention_scale == 0) return bad("attention_scale", "must be said where heads differ");
+    if (d.whole_qk_norm || d.output_gate || d.recurrent()) return bad("wide_layers", "with whole_qk_norm, output_gate or delta_layers");
+    for (int32_t a = 0; a < c.layers; ++a)  // a row of frequencies is as long as the heads that it turns
+      for (int32_t b = 0; b < a && !d.layer_rope.empty() && a < static_cast<int32_t>(d.layer_rope.size()); ++b)
+        if (d.wide(a) != d.wide(b) && d.layer_rope[static_cast<size_t>(a)] == d.layer_rope[static_cast<size_t>(b)])
+          return bad("layer_rope", "layers " + std::to_string(b) + " and " + std::to_string(a) + " share a row and have other heads");
+    if (d.layer_rope.empty() && std::find(d.wide_layers.begin(), d.wide_layers.end(), 0) != d.wide_layers.end())
+      return bad("layer_rope", "must be said where heads differ");
+  }
+  for (int32_t i = 0; i < c.layers && !d.kv_layers.empty(); ++i) {
+    const int32_t of = d.kv_layer(i);
+    AERIE_TRY(range("kv_layers", of, 0, i));
+    if (d.kv_layer(of) != of) return bad("kv_layers", "layer " + std::to_string(i) + " reads layer " + std::to_string(of) + "'s, which has none of its own");
+    if (d.wide(of) != d.wide(i)) return bad("kv_layers", "layer " + std::to_string(i) + " and layer " + std::to_string(of) + " have other heads");
+  }
+  if (!d.kv_layers.empty() && (c.qkv_bias || d.whole_qk_norm || d.output_gate || d.recurrent()))
+    return bad("kv_layers", "with qkv_bias, whole_qk_norm, output_gate or delta_layers");
+  AERIE_TRY(range("reader_ffn", d.reader_ffn, 0, d.kv_layers.empty() ? 0 : 1 << 20));
+  if (d.reader_ffn > 0 && d.experts > 0) return bad("reader_ffn", "with experts");
+  if (d.v_norm && !c.qk_norm) return bad("v_norm", "without qk_norm");
+  AERIE_TRY(range("layer_inputs", d.layer_inputs, 0, 1 << 16));
+  AERIE_TRY(range("layer_inputs of all layers", int64_t{d.layer_inputs} * c.layers, 0, kMaxCols));
+  if ((d.layer_inputs > 0 || d.layer_scales) && (d.norms != Departures::Norms::both || d.residual_scale != 1))
+    return bad("layer_inputs, layer_scales", "without norms of what a layer's halves add, or with a scale of them");
+  if (d.logit_cap != 0) AERIE_TRY(real("logit_cap", d.logit_cap, 0, 1e6));
+  return {};
+}
+
 Status check_departures(const LlamaConfig& c) {
   if (!c.departs()) return {};
   const Departures& d = c.departures;
@@ -205,10 +244,19 @@ Status check_departures(const LlamaConfig& c) {
     return bad("delta_key_heads, delta_heads, delta_key_dim, delta_value_dim, delta_taps", "without delta_layers");
   AERIE_TRY(for_each_layer("delta_layers", d.delta_layers, 1));
   AERIE_TRY(for_each_layer("windows", d.windows, 1 << 24));
-  return for_each_layer("layer_rope", d.layer_rope, kMostRopeRows - 1);
+  AERIE_TRY(for_each_layer("layer_rope", d.layer_rope, kMostRopeRows - 1));
+  return check_layer_kinds(c);
 }
 
 }  // namespace
+
+Status check_wide_heads(const LlamaConfig& c) {
+  const Departures& d = c.departures;
+  AERIE_TRY(range("wide_head_dim", d.wide_head_dim, c.head_dim, 1024));
+  if (d.wide_head_dim % 2) return bad("wide_head_dim", std::to_string(d.wide_head_dim) + " is odd");
+  AERIE_TRY(range("wide_kv_heads", d.wide_kv_heads, 1, c.heads));
+  return c.heads % d.wide_kv_heads == 0 ? Status() : bad("wide_kv_heads", std::to_string(d.wide_kv_heads) + " does not divide heads " + std::to_string(c.heads));
+}
 
 Status check_config(const LlamaConfig& c) {
   AERIE_TRY(range("vocab_size", c.vocab_size, 1, 1 << 22));
@@ -252,28 +300,32 @@ Status check_config(const DrafterConfig& c) {
   AERIE_TRY(read_rope_scaling(c).status());
   if (!c.decoder) return {};
   if (const Status s = check_config(*c.decoder); !s.ok()) return s.at("decoder");
-  if (c.decoder->departures.recurrent()) return bad("decoder", "has recurrent layers, which do not draft");
+  const Departures& d = c.decoder->departures;
+  if (d.recurrent()) return bad("decoder", "has recurrent layers, which do not draft");
+  if (!d.wide_layers.empty() || !d.kv_layers.empty() || d.layer_inputs > 0 || d.logit_cap != 0)
+    return bad("decoder", "wide_layers, kv_layers, layer_inputs and logit_cap are of targets");
   return c.decoder->layers <= 64 ? Status() : bad("decoder", "layers: " + std::to_string(c.decoder->layers) + ", the most is 64");
 }
 
 std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
-  const int64_t h = c.hidden, heads = int64_t{c.heads} * c.head_dim;
-  const int64_t qkv = (int64_t{c.heads} + 2 * int64_t{c.kv_heads}) * c.head_dim;
+  const int64_t h = c.hidden;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 21 + 4);
+  all.reserve(static_cast<size_t>(c.layers) * 24 + 7);
   const Departures& d = c.departures;
-  if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.head_dim / 2 + 1, false});
+  if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.widest_head() / 2 + 1, false});
   for (int32_t i = 0; i < c.layers; ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
+    const int64_t head_dim = c.head_dim_of(i), heads = c.heads * head_dim, keys = c.kv_heads_of(i) * head_dim;
+    const int64_t qkv = heads + (d.reads(i) ? 0 : 2 * keys);
     if (d.norms != Departures::Norms::after)
       for (const char* name : {"attn_norm", "mlp_norm"}) all.push_back({at + name, 1, h, false});
     if (d.norms != Departures::Norms::before)
       for (const char* name : {"attn_post_norm", "mlp_post_norm"}) all.push_back({at + name, 1, h, false});
     if (d.recurrent(i)) {
-      const int64_t keys = int64_t{d.delta_key_heads} * d.delta_key_dim, values = int64_t{d.delta_heads} * d.delta_value_dim;
-      all.push_back({at + "delta.in", 2 * keys + 2 * values, h, true});
+      const int64_t delta_keys = int64_t{d.delta_key_heads} * d.delta_key_dim, values = int64_t{d.delta_heads} * d.delta_value_dim;
+      all.push_back({at + "delta.in", 2 * delta_keys + 2 * values, h, true});
       all.push_back({at + "delta.gates", 2 * int64_t{d.delta_heads}, h, true, true});
-      all.push_back({at + "delta.conv", d.delta_taps, 2 * keys + values, false});
+      all.push_back({at + "delta.conv", d.delta_taps, 2 * delta_keys + values, false});
       all.push_back({at + "delta.decay", 2, d.delta_heads, false});
       all.push_back({at + "delta.norm", 1, d.delta_value_dim, false});
       all.push_back({at + "delta.out", h, values, true});
@@ -281,16 +333,21 @@ std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
       all.push_back({at + "attn.qkv", qkv, h, true});
       if (c.qkv_bias) all.push_back({at + "attn.qkv.bias", 1, qkv, false});
       if (c.qk_norm) {
-        all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : c.head_dim, false});
-        all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? int64_t{c.kv_heads} * c.head_dim : c.head_dim, false});
+        all.push_back({at + "attn.q_norm", 1, d.whole_qk_norm ? heads : head_dim, false});
+        if (!d.reads(i)) all.push_back({at + "attn.k_norm", 1, d.whole_qk_norm ? keys : head_dim, false});
       }
       if (d.sinks) all.push_back({at + "attn.sinks", 1, c.heads, false});
       if (d.output_gate) all.push_back({at + "attn.gate", heads, h, true});
       all.push_back({at + "attn.o", h, heads, true});
       if (d.o_bias) all.push_back({at + "attn.o.bias", 1, h, false});
     }
+    if (d.layer_inputs > 0) {
+      all.push_back({at + "inputs.gate", d.layer_inputs, h, true});
+      all.push_back({at + "inputs.out", h, d.layer_inputs, true});
+      all.push_back({at + "inputs.post_norm", 1, h, false});
+    }
     const bool dense = d.experts == 0 || i < d.dense_layers;
-    const int64_t mlps = dense ? 1 : d.experts, ffn = i < d.dense_layers ? d.dense_ffn : c.ffn;
+    const int64_t mlps = dense ? 1 : d.experts, ffn = c.ffn_of(i);
     const std::string mlp = at + (dense ? "mlp." : "mlp.experts.");
     if (!dense) all.push_back({at + "mlp.router", d.experts, h, true, true});
     all.push_back({mlp + "gate_up", mlps * 2 * ffn, h, true});
@@ -314,6 +371,12 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   std::vector<ExpectedTensor> all = expected_layer_tensors(c);
   all.insert(all.begin(), {"embed", c.vocab_size, c.hidden, true});
   all.push_back({"norm", 1, c.hidden, false});
+  if (c.departures.layer_scales) all.push_back({"layer_scales", 1, c.layers, false});
+  if (const int64_t inputs = c.departures.layer_inputs; inputs > 0) {
+    all.push_back({"layer_inputs.embed", c.vocab_size, c.layers * inputs, true});
+    all.push_back({"layer_inputs.project", c.layers * inputs, c.hidden, true});
+    all.push_back({"layer_inputs.norm", 1, inputs, false});
+  }
   if (!c.tied) all.push_back({"lm_head", c.vocab_size, c.hidden, true});
   return all;
 }

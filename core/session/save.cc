@@ -34,13 +34,10 @@ Status check_key(const SnapshotKey& saved, const SnapshotKey& here) {
   return check("version of the build", &SnapshotKey::version);
 }
 
-bool same(const KvShape& a, const KvShape& b) {
-  return a.layers == b.layers && a.kv_heads == b.kv_heads && a.head_dim == b.head_dim && a.dtype == b.dtype;
+std::string text_of(const KvLayers& l) {
+  return std::to_string(l.layers) + " layers of " + std::to_string(l.kv_heads) + " heads of " + std::to_string(l.head_dim);
 }
-
-std::string text_of(const KvShape& s) {
-  return std::to_string(s.layers) + " layers of " + std::to_string(s.kv_heads) + " heads of " + std::to_string(s.head_dim);
-}
+std::string text_of(const KvShape& s) { return text_of(s.most()) + (s.wide.layers > 0 ? " and " + text_of(s.wide) : ""); }
 
 const SavedDrafter* saved_of(const Snapshot& s, Drafter& drafter) {
   const DrafterKey key = drafter_key(drafter);
@@ -81,7 +78,7 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved, const SavedStat
   }
   s.stop_bytes = finish_ == Finish::stop_string ? stop_bytes_ : 0;
   const int64_t read = state.positions;
-  s.kv = {kv_shape(kv_.cache()), read};
+  s.kv = {kv_.pool()->shape(), read};
   if (state.number >= 0) s.state_floats = kv_.state().pool()->floats();
   if (choosing_) {
     s.cycle_tokens = chooser_.rate().tokens;
@@ -109,7 +106,7 @@ Snapshot Session::describe(std::vector<const DraftSide*>* saved, const SavedStat
     d.first = seen.begin;
     d.observed = seen.end;
     if (side->whole() && !too_many && d.observed != sequence.observed()) d.waiting = d.feature_cols = 0;  // they would not follow on
-    if (const KvSequence* kv = sequence.kv()) d.kv = {kv_shape(kv->cache()), seen.rows()};
+    if (const KvSequence* kv = sequence.kv()) d.kv = {kv->pool()->shape(), seen.rows()};
     d.away = side->away;
     d.memory = side->policy->memory();
     if (!std::all_of(d.memory.begin(), d.memory.end(), [](double v) { return std::isfinite(v); })) d.memory.clear();
@@ -162,9 +159,9 @@ Result<std::unique_ptr<Session>> Session::restore(std::shared_ptr<Model> model, 
 }
 
 Status Session::take_over(const Snapshot& s) {
-  const KvShape here = kv_shape(kv_.cache());
+  const KvShape here = kv_.pool()->shape();
   if (s.kv.shape.dtype != here.dtype) return mismatch("kv dtype", name_of(s.kv.shape.dtype), name_of(here.dtype));
-  if (!same(s.kv.shape, here)) return error(Code::bad_format, "kv: its shape is not the model's: " + text_of(s.kv.shape) + " instead of " + text_of(here));
+  if (!(s.kv.shape == here)) return error(Code::bad_format, "kv: its shape is not the model's: " + text_of(s.kv.shape) + " instead of " + text_of(here));
   if (s.text.size() > static_cast<size_t>(max_context_))
     return error(Code::limit, "tokens: " + std::to_string(s.text.size()) + ", the context is " + std::to_string(max_context_));
   for (const int32_t t : s.text)
@@ -229,7 +226,7 @@ void Session::resume_drafter(DraftSide& side, const Snapshot& s, std::vector<ker
   if (!found) return;
   const SavedDrafter& d = *found;
   const KvSequence* kv = side.sequence().kv();
-  const bool fits = kv ? same(d.kv.shape, kv_shape(kv->cache())) && d.kv.positions == d.observed - d.first
+  const bool fits = kv ? d.kv.shape == kv->pool()->shape() && d.kv.positions == d.observed - d.first
                        : d.kv.positions == 0;
   if (!fits) return;
   if (d.waiting > 0 && (!side.features() || d.feature_cols != side.store().cols)) return;

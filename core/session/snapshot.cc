@@ -12,7 +12,7 @@ namespace aerie {
 namespace {
 
 constexpr uint8_t kMagic[8] = {'A', 'E', 'R', 'I', 'E', 'S', '\n', 0x1A};
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 10;
 constexpr size_t kHeader = 24, kHash = 8;
 constexpr uint32_t kMaxString = 1024, kMaxDimension = 1u << 12, kMaxDrafters = 64, kMaxMemory = 1u << 16;
 constexpr int64_t kMaxTokens = int64_t{1} << 31;
@@ -48,8 +48,9 @@ class Writer {
 };
 
 uint8_t* write_kv(Writer& w, const SavedKv& kv) {
-  for (const int32_t n : {kv.shape.layers, kv.shape.kv_heads, kv.shape.head_dim, static_cast<int32_t>(kv.shape.dtype)})
-    w.u32(static_cast<uint32_t>(n));
+  for (const KvLayers& l : {kv.shape.most(), kv.shape.wide})
+    for (const int32_t n : {l.layers, l.kv_heads, l.head_dim}) w.u32(static_cast<uint32_t>(n));
+  w.u32(static_cast<uint32_t>(kv.shape.dtype));
   w.u64(kv.positions);
   return w.room(static_cast<size_t>(kv.bytes()));
 }
@@ -150,13 +151,18 @@ class Reader {
 Status read_kv(Reader& r, const char* field, SavedKv* kv) {
   const std::string in = field;
   uint32_t dtype = 0;
-  AERIE_TRY(r.i32((in + " layers").c_str(), kMaxDimension, &kv->shape.layers));
-  AERIE_TRY(r.i32((in + " heads").c_str(), kMaxDimension, &kv->shape.kv_heads));
-  AERIE_TRY(r.i32((in + " head_dim").c_str(), kMaxDimension, &kv->shape.head_dim));
+  KvShape& s = kv->shape;
+  const auto layers = [&](const std::string& kind, int32_t* count, int32_t* heads, int32_t* dim) -> Status {
+    AERIE_TRY(r.i32((in + kind + " layers").c_str(), kMaxDimension, count));
+    AERIE_TRY(r.i32((in + kind + " heads").c_str(), kMaxDimension, heads));
+    return r.i32((in + kind + " head_dim").c_str(), kMaxDimension, dim);
+  };
+  AERIE_TRY(layers("", &s.layers, &s.kv_heads, &s.head_dim));
+  AERIE_TRY(layers(" wide", &s.wide.layers, &s.wide.kv_heads, &s.wide.head_dim));
   AERIE_TRY(r.u32((in + " dtype").c_str(), static_cast<uint32_t>(kernels::DType::int8), &dtype));
-  kv->shape.dtype = static_cast<kernels::DType>(dtype);
+  s.dtype = static_cast<kernels::DType>(dtype);
   AERIE_TRY(r.i64((in + " positions").c_str(), kMaxTokens, &kv->positions));
-  const int64_t each = kv->shape.bytes_per_slot();
+  const int64_t each = s.bytes_per_slot();
   if (kv->positions > 0 && each == 0) return bad(in + " positions", "of nothing");
   if (kv->positions > 0 && static_cast<uint64_t>(kv->positions) > r.left() / static_cast<uint64_t>(each))
     return bad(in + " positions", std::to_string(kv->positions) + ", more than the file holds");

@@ -224,7 +224,7 @@ bool Stepper::try_target() {
   const kernels::Tensor logits = model_->logits(*plan_, kernels::rows(hidden, 0, walks_.rows()));
   for (Session* s : flight_)
     if (verifies(s)) s->record_download(*plan_, logits);
-  walks_.record(*plan_, logits, model_->config().vocab_used, model_->pool()->cache(), rows.slot);
+  walks_.record(*plan_, logits, model_->config().vocab_used, model_->pool()->caches(), rows.slot);
   clock_.end(*plan_);
   return true;
 }
@@ -288,7 +288,8 @@ void Stepper::commit() {
     if (!copy_src_.empty()) {
       const int32_t* src = plan_->stage(std::span<const int32_t>(copy_src_));
       const int32_t* dst = plan_->stage(std::span<const int32_t>(copy_dst_));
-      plan_->add(kernels::KvCopy{model_->pool()->cache(), src, dst, static_cast<int32_t>(copy_src_.size())});
+      for (const kernels::KvCache& cache : model_->pool()->caches())
+        plan_->add(kernels::KvCopy{cache, src, dst, static_cast<int32_t>(copy_src_.size())});
     }
     if (rows_.keeps_paths()) model_->record_states(*plan_, rows_.stage_states(*plan_), kept_);
     status = plan_->submit(*queue_);

@@ -45,7 +45,7 @@ const StagedWalks& Walks::stage(Plan& plan) {
   return staged_ = {put(token_), put(first_child_), put(next_sibling_)};
 }
 
-void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, const kernels::KvCache& cache,
+void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, std::span<const kernels::KvCache> caches,
                    const int32_t* slot) {
   if (seqs_.empty()) return;
   kernels::Walk walk;
@@ -67,7 +67,8 @@ void Walks::record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used
   const auto put = [&](const std::vector<int32_t>& v) { return plan.stage(std::span<const int32_t>(v)); };
   auto* from = static_cast<int32_t*>(plan.scratch(1, n).data);
   plan.add(kernels::PathSlots{walk.out, max_steps_, put(kept_walk_), put(kept_step_), slot, n, from});
-  plan.add(kernels::KvCopy{cache, from, put(kept_slot_), n});
+  const int32_t* const to = put(kept_slot_);
+  for (const kernels::KvCache& cache : caches) plan.add(kernels::KvCopy{cache, from, to, n});
 }
 
 std::span<const kernels::WalkStep> Walks::result(int32_t walk) const {

@@ -30,7 +30,7 @@ class Walks {
 
   const StagedWalks& stage(Plan& plan);
   // slot: of the pass's rows.
-  void record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, const kernels::KvCache& cache, const int32_t* slot);
+  void record(Plan& plan, const kernels::Tensor& logits, int32_t vocab_used, std::span<const kernels::KvCache> caches, const int32_t* slot);
   // Once the plan has run: the steps of a walk; none where a logit was not finite.
   std::span<const kernels::WalkStep> result(int32_t walk) const;
 

@@ -117,8 +117,9 @@ void run(const RopeAndStore& op, int32_t task, int, Scratch&) {
   for (int64_t r = task * kTaskRows; r < std::min(op.qkv.rows, (task + 1) * kTaskRows); ++r) {
     float* q = static_cast<float*>(op.qkv.data) + r * op.qkv.stride;
     const float* angles = static_cast<const float*>(op.angles.data) + r * op.angles.stride;
-    AERIE_DISPATCH(rotate_heads)(q, op.heads + c.kv_heads, dim / 2, angles);
-    if (op.slots[r] < 0) continue;
+    const bool alone = op.qkv.cols == op.heads * dim;
+    AERIE_DISPATCH(rotate_heads)(q, op.heads + (alone ? 0 : c.kv_heads), dim / 2, angles);
+    if (alone || op.slots[r] < 0) continue;
     const float* k = q + op.heads * dim;  // keys, then values behind them
     for (int64_t head = 0; head < 2 * c.kv_heads; ++head)
       store(c, kv_row(c, op.layer, 0, head, op.slots[r]), k + head * dim);

@@ -61,6 +61,7 @@ int32_t tasks(const RmsNorm&, int threads);
 int32_t tasks(const Activate&, int threads);
 int32_t tasks(const GatedActivate&, int threads);
 int32_t tasks(const Add&, int threads);
+int32_t tasks(const SoftCap&, int threads);
 void run(const Upload&, int32_t task, int threads, Scratch&);
 void run(const Download&, int32_t task, int threads, Scratch&);
 void run(const Timestamp&, int32_t task, int threads, Scratch&);
@@ -71,6 +72,7 @@ void run(const RmsNorm&, int32_t task, int threads, Scratch&);
 void run(const Activate&, int32_t task, int threads, Scratch&);
 void run(const GatedActivate&, int32_t task, int threads, Scratch&);
 void run(const Add&, int32_t task, int threads, Scratch&);
+void run(const SoftCap&, int32_t task, int threads, Scratch&);
 // kernels/cpu/experts.cc
 int32_t tasks(const Route&, int threads);
 int32_t tasks(const ExpertLinear&, int threads);

@@ -104,6 +104,20 @@ struct Limited {
   }
 };
 
+struct Capped {
+  float cap;
+  template <size_t N>
+  HWY_INLINE void operator()(const float* x, const float*, float* out) const {
+    const F d;
+    const VF most = hn::Set(d, cap), one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
+    VF e[N];
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) e[i] = hn::Mul(hn::Div(hn::LoadU(d, x + i * kLanes), most), two);
+    Exp(e);
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i)
+      hn::StoreU(hn::Mul(hn::Sub(one, hn::Div(two, hn::Add(one, e[i]))), most), d, out + i * kLanes);
+  }
+};
+
 template <class Fn>
 void each_vector(const Fn& fn, const float* x, const float* up, int64_t n, float* out) {
   constexpr auto lanes = static_cast<int64_t>(kLanes);
@@ -132,6 +146,8 @@ void activate_row(int kind, const float* x, const float* up, int64_t n, float* o
 
 void limited_row(float limit, const float* x, const float* up, int64_t n, float* out) { each_vector(Limited{limit}, x, up, n, out); }
 
+void capped_row(float cap, const float* x, int64_t n, float* out) { each_vector(Capped{cap}, x, nullptr, n, out); }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace aerie::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -142,6 +158,7 @@ namespace aerie::kernels::cpu {
 HWY_EXPORT(rms_norm_row);
 HWY_EXPORT(activate_row);
 HWY_EXPORT(limited_row);
+HWY_EXPORT(capped_row);
 
 namespace {
 
@@ -234,7 +251,7 @@ int32_t tasks(const GatedActivate& op, int threads) { return row_tasks(op.out.ro
 void run(const GatedActivate& op, int32_t task, int threads, Scratch&) {
   const int64_t n = op.out.cols;
   each_row(op.out.rows, n * 4, threads, task, [&](int64_t r) {
-    const float *gate = row(op.gate_up, r), *up = gate + n;
+    const float *gate = row(op.gate_up, r), *up = op.up ? row(op.up, r) : gate + n;
     if (op.limit > 0) AERIE_DISPATCH(limited_row)(op.limit, gate, up, n, row(op.out, r));
     else AERIE_DISPATCH(activate_row)(static_cast<int>(op.kind), gate, up, n, row(op.out, r));
   });
@@ -245,8 +262,18 @@ void run(const Add& op, int32_t task, int threads, Scratch&) {
   each_row(op.out.rows, op.a.cols, threads, task, [&](int64_t r) {
     const float *a = row(op.a, r), *b = row(op.b, r);
     float* out = row(op.out, r);
-    for (int64_t i = 0; i < op.a.cols; ++i) out[i] = a[i] + b[i] * op.scale;
+    for (int64_t i = 0; i < op.a.cols; ++i) out[i] = (a[i] + b[i] * op.scale) * op.times;
   });
+}
+
+int32_t tasks(const SoftCap& op, int threads) {
+  const int64_t n = op.out.rows * op.out.cols;  // few rows, and each a vocabulary long
+  return static_cast<int32_t>(std::clamp<int64_t>(n / 16384, 1, int64_t{threads} * 4));
+}
+void run(const SoftCap& op, int32_t task, int threads, Scratch&) {
+  const int64_t n = op.out.cols, of = tasks(op, threads);
+  const int64_t begin = n * task / of, end = n * (task + 1) / of;
+  for (int64_t r = 0; r < op.out.rows; ++r) AERIE_DISPATCH(capped_row)(op.cap, row(op.x, r) + begin, end - begin, row(op.out, r) + begin);
 }
 
 }  // namespace aerie::kernels::cpu

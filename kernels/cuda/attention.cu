@@ -14,33 +14,45 @@
 namespace aerie::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4, kWarpQueries = 4, kQueries = kWarps * kWarpQueries;
+constexpr int kWarps = 4;
+
+// How many queries a block has, by how many elements of a head a lane has. Where heads are wide keys and values take turns in one place.
+template <int kElements>
+struct TileOf {
+  static constexpr bool kTurns = kElements * 32 > kUsualDim;
+  static constexpr int kWarpQueries = kTurns ? 2 : 4, kQueries = kWarps * kWarpQueries;
+};
 
 __device__ int64_t padded(int64_t dim) { return (dim + 3) / 4 * 4; }
 
-// One page's keys and values as floats, and 16 queries.
+// One page's keys and values as floats, and a tile's queries.
+template <class Tile>
 struct Page {
   float* keys;     // (32, padded + 4): lanes read different rows at once, without bank conflicts
   float* values;   // (32, padded)
-  float* queries;  // (16, padded)
+  float* queries;  // (queries, padded)
   float* scales;   // (32, 2): of a key and a value, int8 alone
   char* raw;       // keys and values as the cache has them, of two bytes or one
   int64_t stride;
   __device__ Page(float* shared, int64_t dim) : stride(padded(dim)) {
     keys = shared;
-    values = keys + kPageSlots * (stride + 4);
-    queries = values + kPageSlots * stride;
-    scales = queries + kQueries * stride;
+    values = Tile::kTurns ? keys : keys + kPageSlots * (stride + 4);
+    queries = Tile::kTurns ? keys + kPageSlots * (stride + 4) : values + kPageSlots * stride;
+    scales = queries + Tile::kQueries * stride;
     raw = reinterpret_cast<char*>(scales + kPageSlots * 2);
   }
 };
 // Of a page's 64 keys and values, so many are raw at a time: all stay below kMostShared.
-AERIE_HOST_DEVICE constexpr int raw_lines(int64_t line_bytes) { return (line_bytes <= 256 ? 2 : 1) * kPageSlots; }
-size_t page_bytes(int64_t dim, DType t) {
-  const int64_t p = (dim + 3) / 4 * 4, line = dim * kv_element_bytes(t), raw = t == DType::f32 ? 0 : raw_lines(line) * line;
-  return static_cast<size_t>((kPageSlots * (2 * p + 4 + 2) + kQueries * p) * 4 + raw);
+template <class Tile>
+AERIE_HOST_DEVICE constexpr int raw_lines(int64_t line_bytes) {
+  return Tile::kTurns ? kPageSlots / 2 : (line_bytes <= 256 ? 2 : 1) * kPageSlots;
 }
-static_assert((kPageSlots * (2 * kMostDim + 6) + kQueries * kMostDim) * 4 + raw_lines(2 * kMostDim) * 2 * kMostDim <= kMostShared);
+template <class Tile>
+constexpr size_t page_bytes(int64_t dim, DType t) {
+  const int64_t p = (dim + 3) / 4 * 4, line = dim * kv_element_bytes(t), raw = t == DType::f32 ? 0 : raw_lines<Tile>(line) * line;
+  return static_cast<size_t>((kPageSlots * ((Tile::kTurns ? 1 : 2) * p + 4 + 2) + Tile::kQueries * p) * 4 + raw);
+}
+static_assert(page_bytes<TileOf<8>>(kUsualDim, DType::bf16) <= kMostShared && page_bytes<TileOf<16>>(kMostDim, DType::bf16) <= kMostShared);
 
 // Row r of the op and what it looks at.
 struct Row : Seen {
@@ -74,27 +86,29 @@ struct Slots {
   __device__ int64_t operator()(int64_t j) const { return first >= 0 ? first + j : row.slot(begin + j); }
 };
 
+enum class Which : uint8_t { keys, values, both };
+
 // n positions to the page; what it has behind them is left alone. Ends without a barrier.
 //
 // Copies of 16 bytes are under way all at once; whoever asked for one makes floats of it.
-template <class T>
-__device__ void load_pieces(const Attention& op, int64_t kv_head, const Page& page, const Slots& slots, int n) {
+template <class T, class Tile>
+__device__ void load_pieces(const Attention& op, int64_t kv_head, const Page<Tile>& page, const Slots& slots, int n, Which which) {
   constexpr int kSize = 16 / static_cast<int>(sizeof(T));
   const KvCache& c = op.cache;
-  const auto row_of = [&](int line) {  // of the keys' and values' lines in turn
-    return kv_row(c, op.layer, line % 2, kv_head, slots(line / 2));
-  };
+  const int each = which == Which::both ? 2 : 1, lines = each * n;  // of the keys' and values' in turn
+  const auto is_value = [&](int line) { return which == Which::both ? line % 2 : static_cast<int>(which); };
+  const auto row_of = [&](int line) { return kv_row(c, op.layer, is_value(line), kv_head, slots(line / each)); };
   const auto place_of = [&](int line) {
-    return line % 2 ? page.values + line / 2 * page.stride : page.keys + line / 2 * (page.stride + 4);
+    return is_value(line) ? page.values + line / each * page.stride : page.keys + line / each * (page.stride + 4);
   };
   const int me = static_cast<int>(threadIdx.x), line_pieces = c.head_dim / kSize;
   if (sizeof(T) == 1) {
-    if (me < 2 * n) page.scales[me] = c.scales[row_of(me)];
+    if (me < lines) page.scales[me] = c.scales[row_of(me)];
     sync_block();
   }
-  const int most = raw_lines(c.head_dim * static_cast<int>(sizeof(T)));
-  for (int done = 0; done < 2 * n; done += most) {  // a thread finds in `raw` what it has brought there itself
-    const int pieces = (2 * n - done < most ? 2 * n - done : most) * line_pieces;
+  const int most = raw_lines<Tile>(c.head_dim * static_cast<int>(sizeof(T)));
+  for (int done = 0; done < lines; done += most) {  // a thread finds in `raw` what it has brought there itself
+    const int pieces = (lines - done < most ? lines - done : most) * line_pieces;
 #pragma unroll 1
     for (int p = me; p < pieces; p += kWarps * 32) {
       const int line = done + p / line_pieces, i = p % line_pieces * kSize;
@@ -113,21 +127,22 @@ __device__ void load_pieces(const Attention& op, int64_t kv_head, const Page& pa
     }
   }
 }
-__device__ void load_page(const Attention& op, int64_t kv_head, const Page& page, const Slots& slots, int64_t n) {
+template <class Tile>
+__device__ void load_page(const Attention& op, int64_t kv_head, const Page<Tile>& page, const Slots& slots, int64_t n, Which which) {
   const KvCache& c = op.cache;
   const int64_t dim = c.head_dim;
   if (dim * kv_element_bytes(c.dtype) % 16 == 0) {
     const int count = static_cast<int>(n);
-    if (c.dtype == DType::int8) return load_pieces<int8_t>(op, kv_head, page, slots, count);
-    if (c.dtype == DType::bf16) return load_pieces<uint16_t>(op, kv_head, page, slots, count);
-    return load_pieces<float>(op, kv_head, page, slots, count);
+    if (c.dtype == DType::int8) return load_pieces<int8_t>(op, kv_head, page, slots, count, which);
+    if (c.dtype == DType::bf16) return load_pieces<uint16_t>(op, kv_head, page, slots, count, which);
+    return load_pieces<float>(op, kv_head, page, slots, count, which);
   }
   for (int64_t j = threadIdx.x / 32; j < n; j += kWarps) {
     const int64_t s = slots(j);
     const int64_t key = kv_row(c, op.layer, 0, kv_head, s), value = kv_row(c, op.layer, 1, kv_head, s);
     for (int64_t i = threadIdx.x % 32; i < page.stride; i += 32) {
-      page.keys[j * (page.stride + 4) + i] = i < dim ? load_element(c, key, i) : 0.0f;
-      page.values[j * page.stride + i] = i < dim ? load_element(c, value, i) : 0.0f;
+      if (which != Which::values) page.keys[j * (page.stride + 4) + i] = i < dim ? load_element(c, key, i) : 0.0f;
+      if (which != Which::keys) page.values[j * page.stride + i] = i < dim ? load_element(c, value, i) : 0.0f;
     }
   }
 }
@@ -137,8 +152,8 @@ template <int kElements>
 struct State {
   float top = -kInf, total = 0, values[kElements] = {};
 
-  // Positions [skipped, n) of a page.
-  __device__ void page(const Page& page, const float* query, int skipped, int64_t n, float scale) {
+  // Of positions [skipped, n) of a page: what this lane's counts, and `keep`, what the values so far do.
+  __device__ float weigh(const Page<TileOf<kElements>>& page, const float* query, int skipped, int64_t n, float scale, float* keep) {
     const int lane = static_cast<int>(threadIdx.x % 32);
     const bool seen = lane >= skipped && lane < n;
     float score = -kInf;
@@ -157,8 +172,13 @@ struct State {
     }
     const float before = top;
     top = fmaxf(top, warp_max(score));
-    const float weight = seen ? exp_own(score - top) : 0.0f, keep = exp_own(before - top);
-    total = total * keep + warp_sum(weight);
+    const float weight = seen ? exp_own(score - top) : 0.0f;
+    *keep = exp_own(before - top);
+    total = total * *keep + warp_sum(weight);
+    return weight;
+  }
+  __device__ void add(const Page<TileOf<kElements>>& page, float weight, float keep, int skipped, int64_t n) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
 #pragma unroll
     for (int e = 0; e < kElements; ++e) values[e] = values[e] * keep;
 #pragma unroll 4
@@ -171,9 +191,11 @@ struct State {
   }
 };
 
-// Grid (tiles of 16 queries of a kv head, kv heads, chunks). Query i of a kv head is row i / group, head i % group of it.
+// Grid (tiles of queries of a kv head, kv heads, chunks). Query i of a kv head is row i / group, head i % group of it.
 template <int kElements>
 __device__ void attention_chunk(const AttentionTask& task) {
+  constexpr int kWarpQueries = TileOf<kElements>::kWarpQueries, kQueries = TileOf<kElements>::kQueries;
+  constexpr bool kTurns = TileOf<kElements>::kTurns;
   const Attention& op = task.op;
   const int64_t dim = op.cache.head_dim, group = op.heads / op.cache.kv_heads, kv_head = blockIdx.y, chunk = blockIdx.z;
   const int64_t all = op.out.rows * group, first_query = static_cast<int64_t>(blockIdx.x) * kQueries;
@@ -182,7 +204,7 @@ __device__ void attention_chunk(const AttentionTask& task) {
   const int64_t first_row = first_query / group, last_row = (last_query - 1) / group;
   const int64_t begin = chunk_begin(chunk), end = chunk_begin(chunk + 1);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  const Page page(shared_memory<float>(), dim);
+  const Page<TileOf<kElements>> page(shared_memory<float>(), dim);
   int64_t earliest = end, longest = 0;
   for (int64_t r = first_row; r <= last_row; ++r) {
     const Seen x(op.rows, r);
@@ -224,15 +246,30 @@ __device__ void attention_chunk(const AttentionTask& task) {
       if (n == 0) continue;
       sync_block();  // the last page has been used; at first, the queries are there
       const bool plain = all_of_them || x.plain(first);
-      load_page(op, kv_head, page, {plain ? int64_t{x.pages[first / kPageSlots]} * kPageSlots : -1, first, x}, n);
+      const Slots slots{plain ? int64_t{x.pages[first / kPageSlots]} * kPageSlots : -1, first, x};
+      load_page(op, kv_head, page, slots, n, kTurns ? Which::keys : Which::both);
       sync_block();
+      int64_t seen[kWarpQueries];
+      int skipped[kWarpQueries];
+      float weight[kWarpQueries], keep[kWarpQueries];
 #pragma unroll
       for (int i = 0; i < kWarpQueries; ++i) {
+        seen[i] = 0;
         if (row_of[i] < 0 || (!all_of_them && row_of[i] != r)) continue;
         const Row mine(op.rows, row_of[i]);
-        const int64_t seen = mine.count(first);
-        if (seen == 0 || (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first)))) continue;
-        state[i].page(page, query_of(i), static_cast<int>(mine.skipped(first)), seen, op.scale);
+        if (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first))) continue;
+        seen[i] = mine.count(first), skipped[i] = static_cast<int>(mine.skipped(first));
+        if (seen[i] == 0) continue;
+        weight[i] = state[i].weigh(page, query_of(i), skipped[i], seen[i], op.scale, &keep[i]);
+        if constexpr (!kTurns) state[i].add(page, weight[i], keep[i], skipped[i], seen[i]);
+      }
+      if constexpr (kTurns) {
+        sync_block();  // the keys have been used
+        load_page(op, kv_head, page, slots, n, Which::values);
+        sync_block();
+#pragma unroll
+        for (int i = 0; i < kWarpQueries; ++i)
+          if (seen[i] > 0) state[i].add(page, weight[i], keep[i], skipped[i], seen[i]);
       }
     }
   }
@@ -257,8 +294,9 @@ template <int kElements>
 void chunks(const AttentionTask& task, const Place& p) {
   const Attention& op = task.op;
   const int64_t queries = bucket(op.out.rows) * (op.heads / op.cache.kv_heads);
+  constexpr int kQueries = TileOf<kElements>::kQueries;
   launch<attention_chunk<kElements>, kWarps * 32>(p, {(queries + kQueries - 1) / kQueries, op.cache.kv_heads, task.chunks},
-                                     kWarps * 32, page_bytes(op.cache.head_dim, op.cache.dtype), task);
+                                     kWarps * 32, page_bytes<TileOf<kElements>>(op.cache.head_dim, op.cache.dtype), task);
 }
 
 void all_chunks(const AttentionTask& task, const Place& p) {
@@ -266,14 +304,15 @@ void all_chunks(const AttentionTask& task, const Place& p) {
   if (dim <= 32) chunks<1>(task, p);
   else if (dim <= 64) chunks<2>(task, p);
   else if (dim <= 128) chunks<4>(task, p);
-  else chunks<8>(task, p);
+  else if (dim <= kUsualDim) chunks<8>(task, p);
+  else chunks<16>(task, p);
 }
 
 }  // namespace
 
 template <>
 const char* refuse(const Attention& op) {
-  return op.cache.head_dim > kMostDim ? "heads of more than 256 elements" : nullptr;
+  return op.cache.head_dim > kMostDim ? "heads of more than 512 elements" : nullptr;
 }
 template <>
 size_t workspace(const Attention& op) {

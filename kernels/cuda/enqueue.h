@@ -57,6 +57,7 @@ void enqueue(const RmsNorm&, const Place&);
 void enqueue(const Activate&, const Place&);
 void enqueue(const GatedActivate&, const Place&);
 void enqueue(const Add&, const Place&);
+void enqueue(const SoftCap&, const Place&);
 // experts.cu
 void enqueue(const Route&, const Place&);
 void enqueue(const CombineExperts&, const Place&);

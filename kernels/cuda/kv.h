@@ -5,8 +5,7 @@
 
 namespace aerie::kernels::cuda {
 
-constexpr int kMostDim = 256;
-constexpr int kMostElements = kMostDim / 32;  // of a row, a lane
+constexpr int kMostDim = 512, kUsualDim = 256;
 
 __device__ inline float load_element(const KvCache& c, int64_t r, int64_t i) {
   const int64_t at = r * c.head_dim + i;
@@ -30,7 +29,8 @@ __device__ inline void widen(const uint4& bits, float scale, float* to) {
 }
 
 // A warp stores a row of which lane l has elements l, l + 32, ... (zeros behind the end).
-__device__ inline void store_row(const KvCache& c, int64_t r, const float (&x)[kMostElements]) {
+template <int kElements>
+__device__ inline void store_row(const KvCache& c, int64_t r, const float (&x)[kElements]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   float top = 0;
   bool good = true;
@@ -43,7 +43,7 @@ __device__ inline void store_row(const KvCache& c, int64_t r, const float (&x)[k
   if (c.dtype == DType::int8 && lane == 0)
     c.scales[r] = fine ? top / 127.0f : std::numeric_limits<float>::quiet_NaN();
   const float inverse = fine && top > 1e-36f ? 127.0f / top : 0.0f;  // no overflow
-  for (int e = 0; e < kMostElements; ++e) {
+  for (int e = 0; e < kElements; ++e) {
     const int64_t i = lane + 32 * e, at = r * c.head_dim + i;
     if (i >= c.head_dim) continue;
     if (c.dtype == DType::int8)

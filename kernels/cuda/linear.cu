@@ -128,7 +128,7 @@ void run(const LinearWork& k, LinearEnd end, const Place& p) {
     };
     const auto* act = p.chain->next<GatedActivate>();
     const auto* rope = p.chain->next<RopeAndStore>();
-    if (act && act->out.cols % 2 == 0 && end.residual.data != act->out.data && take(act, act->gate_up)) return;  // two at a time
+    if (act && !act->up && act->out.cols % 2 == 0 && end.residual.data != act->out.data && take(act, act->gate_up)) return;  // two at a time
     if (rope && rope->cache.head_dim % 4 == 0 && take(rope, rope->qkv)) return;  // four
   }
   if (k.ids) launch<add_pieces_of_ids, kEndThreads>(p, end_grid(k.cols, k.rows), kEndThreads, 0, end);

@@ -37,7 +37,8 @@ __device__ void rope_ahead(const RopeTask& task) {
     for (int64_t i = threadIdx.x * 32; i < task.op.cache.head_dim; i += 32 * 32) scales_ahead(task.end, blockIdx.y * int64_t{task.op.cache.head_dim} + i);
 }
 
-// One warp for each head of q, k and v of a row. Lane l has elements l, l + 32, ...
+// One warp for each head of q, k and v, or of q alone, of a row. Lane l has elements l, l + 32, ...
+template <int kElements>
 __device__ void rope_and_store(const RopeTask& task) {
   const RopeAndStore& op = task.op;
   const int64_t r = blockIdx.x;
@@ -46,12 +47,12 @@ __device__ void rope_and_store(const RopeTask& task) {
   const int lane = static_cast<int>(threadIdx.x);
   float* x = row(op.qkv, r) + head * d;
   const float* angles = row(op.angles, r);
-  float turned[kMostElements], by[kMostElements][2];  // and cosines and sines
+  float turned[kElements], by[kElements][2];  // and cosines and sines
   const bool turn = head < op.heads + kv;
   const int64_t slot = op.slots[r];
   // What is known before is asked for first.
 #pragma unroll
-  for (int e = 0; e < kMostElements; ++e)
+  for (int e = 0; e < kElements; ++e)
     if (const int i = lane + 32 * e; i < d && turn) by[e][0] = angles[i < h ? i : i - h], by[e][1] = angles[i < h ? i + h : i];
   auto* before = shared_memory<float>();
   if (task.ends) {
@@ -64,12 +65,12 @@ __device__ void rope_and_store(const RopeTask& task) {
     }
   } else {
 #pragma unroll
-    for (int e = 0; e < kMostElements; ++e)
+    for (int e = 0; e < kElements; ++e)
       if (lane + 32 * e < d) before[lane + 32 * e] = x[lane + 32 * e];
   }
   sync_warp();
 #pragma unroll
-  for (int e = 0; e < kMostElements; ++e) {
+  for (int e = 0; e < kElements; ++e) {
     const int i = lane + 32 * e;
     turned[e] = 0;
     if (i >= d) continue;
@@ -79,7 +80,7 @@ __device__ void rope_and_store(const RopeTask& task) {
   }
   if (head < op.heads) {
 #pragma unroll
-    for (int e = 0; e < kMostElements; ++e)
+    for (int e = 0; e < kElements; ++e)
       if (lane + 32 * e < d) x[lane + 32 * e] = turned[e];
     return;
   }
@@ -105,15 +106,20 @@ __device__ void kv_copy(const KvCopy& op) {
     for (int64_t i = threadIdx.x; i < c.kv_heads; i += blockDim.x) c.scales[to + i * c.slots] = c.scales[from + i * c.slots];
 }
 
+template <int kDim>
+void put_heads(const RopeTask& task, const Place& p) {
+  launch<rope_and_store<kDim / 32>, 32, rope_ahead>(p, {bucket(task.op.qkv.rows), task.op.qkv.cols / task.op.cache.head_dim}, 32, kDim * sizeof(float), task);
+}
 void put(const RopeTask& task, const Place& p) {
-  launch<rope_and_store, 32, rope_ahead>(p, {bucket(task.op.qkv.rows), task.op.heads + 2 * task.op.cache.kv_heads}, 32, kMostDim * sizeof(float), task);
+  if (task.op.cache.head_dim <= kUsualDim) put_heads<kUsualDim>(task, p);
+  else put_heads<kMostDim>(task, p);
 }
 
 }  // namespace
 
 template <>
 const char* refuse(const RopeAndStore& op) {
-  return op.cache.head_dim > kMostDim ? "heads of more than 256 elements" : nullptr;
+  return op.cache.head_dim > kMostDim ? "heads of more than 512 elements" : nullptr;
 }
 
 void enqueue(const RopeAngles& op, const Place& p) { launch<rope_angles>(p, {bucket(op.angles.rows)}, 64, 0, op); }

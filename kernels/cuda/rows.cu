@@ -176,7 +176,8 @@ __device__ void gated_activate(const GatedTask& task) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
         const int64_t c = at[i / 2 % 2] + i % 2;
-        gate_up.v[i / 2][i % 2] = c < f ? row(op.gate_up, r)[i / 4 * f + c] : 0.0f;
+        const float* from = i < 4 || !op.up ? row(op.gate_up, r) + i / 4 * f : row(op.up, r);
+        gate_up.v[i / 2][i % 2] = c < f ? from[c] : 0.0f;
       }
     }
     float y[4];
@@ -193,7 +194,13 @@ __device__ void gated_activate(const GatedTask& task) {
 __device__ void add(const Add& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
-    if (c < op.a.cols) row(op.out, r)[c] = row(op.a, r)[c] + row(op.b, r)[c] * op.scale;
+    if (c < op.a.cols) row(op.out, r)[c] = (row(op.a, r)[c] + row(op.b, r)[c] * op.scale) * op.times;
+}
+
+__device__ void soft_cap(const SoftCap& op) {
+  const int64_t c = column();
+  for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
+    if (c < op.out.cols) row(op.out, r)[c] = (1.0f - 2.0f / (1.0f + exp_own(row(op.x, r)[c] / op.cap * 2.0f))) * op.cap;
 }
 
 void put(NormTask task, const Place& p) {
@@ -215,6 +222,7 @@ void enqueue(const RmsNorm& op, const Place& p) { put(NormTask{op, op.heads == 1
 void enqueue(const Activate& op, const Place& p) { launch<activate>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
 void enqueue(const GatedActivate& op, const Place& p) { put(GatedTask{op, {}, false, fragments_for(op.out, 0, p)}, p); }
 void enqueue(const Add& op, const Place& p) { launch<add>(p, cells(op.a.cols, op.out.rows), kCellThreads, 0, op); }
+void enqueue(const SoftCap& op, const Place& p) { launch<soft_cap>(p, cells(op.out.cols, op.out.rows), kCellThreads, 0, op); }
 
 void enqueue_after(const LinearEnd& end, const GatedActivate& op, const Place& p) {
   // Fragments would lie where the scales may be that this still reads.

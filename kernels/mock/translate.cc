@@ -96,10 +96,15 @@ class Translator {
   void operator()(GatedActivate& o) {
     tensor(o.gate_up, "gate_up");
     tensor(o.out, "out");
+    tensor(o.up, "up");
   }
   void operator()(Add& o) {
     tensor(o.a, "a");
     tensor(o.b, "b");
+    tensor(o.out, "out");
+  }
+  void operator()(SoftCap& o) {
+    tensor(o.x, "x");
     tensor(o.out, "out");
   }
   void operator()(Route& o) {
@@ -272,7 +277,7 @@ class Translator {
 };
 
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
-                                  "Linear",       "Activate",  "GatedActivate",  "Add",        "Route",
+                                  "Linear",       "Activate",  "GatedActivate",  "Add",        "SoftCap",    "Route",
                                   "ExpertLinear", "CombineExperts", "ShortConv", "DeltaGates", "DeltaRule", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
                                   "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};

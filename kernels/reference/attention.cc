@@ -128,7 +128,7 @@ void run(const RopeAndStore& op) {
   const int64_t d = op.cache.head_dim, kv = op.cache.kv_heads;
   for (int64_t r = 0; r < op.qkv.rows; ++r) {
     for (int64_t head = 0; head < op.heads; ++head) rotate(&at(op.qkv, r, head * d), &at(op.angles, r, 0), d / 2);
-    for (int64_t head = 0; head < kv; ++head) {
+    for (int64_t head = 0; head < kv && op.qkv.cols > op.heads * d; ++head) {
       std::vector<float> k(&at(op.qkv, r, (op.heads + head) * d), &at(op.qkv, r, (op.heads + head) * d) + d);
       const float* v = &at(op.qkv, r, (op.heads + kv + head) * d);
       rotate(k.data(), &at(op.angles, r, 0), d / 2);

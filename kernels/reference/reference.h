@@ -22,6 +22,7 @@ void run(const RmsNorm&);
 void run(const Activate&);
 void run(const GatedActivate&);
 void run(const Add&);
+void run(const SoftCap&);
 // linear.cc
 void run(const Linear&);
 // Activations that meet int8 weights, and int4 or q4_1, as the device does that this one is held against; at first not at all.

@@ -83,7 +83,7 @@ void run(const GatedActivate& op) {
   const int64_t f = op.out.cols;
   for (int64_t r = 0; r < op.out.rows; ++r)
     for (int64_t c = 0; c < f; ++c) {
-      double gate = at(op.gate_up, r, c), up = at(op.gate_up, r, f + c);
+      double gate = at(op.gate_up, r, c), up = op.up ? at(op.up, r, c) : at(op.gate_up, r, f + c);
       if (op.limit > 0) {
         const double limit = op.limit;
         gate = gate > limit ? limit : gate, up = up > limit ? limit : up < -limit ? -limit : up;
@@ -98,8 +98,13 @@ void run(const Add& op) {
   for (int64_t r = 0; r < op.out.rows; ++r)
     for (int64_t c = 0; c < op.out.cols; ++c) {
       const float scaled = at(op.b, r, c) * op.scale;
-      at(op.out, r, c) = at(op.a, r, c) + scaled;
+      at(op.out, r, c) = (at(op.a, r, c) + scaled) * op.times;
     }
+}
+
+void run(const SoftCap& op) {
+  for (int64_t r = 0; r < op.out.rows; ++r)
+    for (int64_t c = 0; c < op.out.cols; ++c) at(op.out, r, c) = static_cast<float>(op.cap * std::tanh(at(op.x, r, c) / double{op.cap}));
 }
 
 }  // namespace aerie::kernels::reference

@@ -76,7 +76,6 @@ int32_t aerie_model_info_get(const aerie_model* model, aerie_model_info* out, ae
     AERIE_TRY(check_result(out, "aerie_model_info"));
     const LlamaConfig& c = model->model->config();
     const Package& package = model->model->package();
-    const KvShape kv{c.attention_layers(), c.kv_heads, c.head_dim, model->model->pool()->cache().dtype};
     aerie_model_info info{};
     info.vocab_size = c.vocab_size;
     info.hidden_size = c.hidden;
@@ -92,7 +91,7 @@ int32_t aerie_model_info_get(const aerie_model* model, aerie_model_info* out, ae
     info.name = package.name().c_str();
     info.fingerprint = package.fingerprint().c_str();
     for (const TensorInfo& t : package.tensors()) info.weight_bytes += static_cast<uint64_t>(t.raw_bytes);
-    info.kv_bytes_per_token = static_cast<uint64_t>(kv.bytes_per_slot());
+    info.kv_bytes_per_token = static_cast<uint64_t>(model->model->pool()->shape().bytes_per_slot());
     info.prefill = model->model->fast_prefill() ? AERIE_PREFILL_FAST : AERIE_PREFILL_EXACT;
     write_result(info, out);
     return {};

@@ -11,7 +11,7 @@ import pathlib
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
-                          Gemma3ForCausalLM, Gemma3TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
+                          Gemma3ForCausalLM, Gemma3TextConfig, Gemma4ForCausalLM, Gemma4TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
                           GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, GraniteMoeSharedConfig,
                           GraniteMoeSharedForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MiniMaxM2Config, MiniMaxM2ForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
@@ -62,12 +62,22 @@ HYBRIDS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
 FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 HYBRID_MIXTURE = dict(vocab_size=72, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
                       shared_expert_intermediate_size=20, linear_key_head_dim=16, linear_value_head_dim=16)
+GEMMA4 = dict(vocab_size=97, hidden_size=24, intermediate_size=32, num_hidden_layers=5, num_attention_heads=4, head_dim=8, global_head_dim=16,
+              layer_types=[WINDOW, WINDOW, FULL, WINDOW, FULL], sliding_window=10, tie_word_embeddings=True,
+              rope_parameters={FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1e4},
+                               WINDOW: {"rope_type": "default", "rope_theta": 1e3}})
 FAMILIES = {
     "mistral_window": dict(kind=(MistralConfig, MistralForCausalLM), **SMALL, head_dim=8, sliding_window=11, rope_parameters={"rope_theta": 1e4}),
     "gemma3": dict(kind=(Gemma3TextConfig, Gemma3ForCausalLM), **SMALL, head_dim=32, sliding_window=10, layer_types=[WINDOW, FULL, WINDOW],
                    query_pre_attn_scalar=24, tie_word_embeddings=True,
                    rope_parameters={FULL: {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6},
                                     WINDOW: {"rope_type": "default", "rope_theta": 1e4}}),
+    # Two layers read the keys and values of the last of their kind before them; a cap that logits reach.
+    "gemma4": dict(seed=700, kind=(Gemma4TextConfig, Gemma4ForCausalLM), **GEMMA4, num_key_value_heads=1, num_kv_shared_layers=2, use_double_wide_mlp=True,
+                   hidden_size_per_layer_input=8, vocab_size_per_layer_input=97, final_logit_softcapping=4.0),
+    # Values are the keys' projections in layers that see everything, which have another number of heads.
+    "gemma4_keys": dict(seed=710, kind=(Gemma4TextConfig, Gemma4ForCausalLM), **GEMMA4, num_key_value_heads=2, num_global_key_value_heads=1,
+                        attention_k_eq_v=True, hidden_size_per_layer_input=0, final_logit_softcapping=30.0),
     # 6 of a head's 8 elements are rotated; the context is short enough for the short factors.
     "phi3": dict(kind=(Phi3Config, Phi3ForCausalLM), **SMALL | {"hidden_size": 32}, sliding_window=20, original_max_position_embeddings=64,
                  rope_parameters={"rope_type": "longrope", "rope_theta": 1e4, "partial_rotary_factor": 0.75,
@@ -142,8 +152,9 @@ def initialize(model, generator):
     for name, p in model.named_parameters():
         fan_in = p.shape[-1]
         if "norm" in name:
-            around_0 = "Gemma" in type(model).__name__ or model.config.model_type in HYBRIDS and "linear_attn" not in name
-            value = (0 if around_0 else 1) + normal(p.shape, 0.2, generator)
+            around_0 = "Gemma3" in type(model).__name__ or model.config.model_type in HYBRIDS and "linear_attn" not in name
+            middle = 0 if around_0 else 0.4 if "q_norm" in name and "Gemma4" in type(model).__name__ else 1  # scores are not scaled there
+            value = middle + normal(p.shape, 0.2 if middle != 0.4 else 0.1, generator)
         elif "A_log" in name:  # of a state, 0.4 to 0.98 stays
             value = -1.5 + normal(p.shape, 1, generator)
         elif "o_proj.bias" in name and "GptOss" not in type(model).__name__:
@@ -165,6 +176,8 @@ def initialize(model, generator):
     for name, b in model.named_buffers():
         if "correction_bias" in name:
             b.copy_(normal(b.shape, 0.2, generator))
+        if "layer_scalar" in name:
+            b.copy_(0.8 + normal(b.shape, 0.1, generator))
 
 
 def rounded(t):
@@ -439,6 +452,8 @@ def family_layer(weights, config, i, x):
 
 
 def forward_family(weights, config, ids):
+    if config.model_type == "gemma4_text":
+        return forward_gemma4(weights, config, ids)
     x = weights["model.embed_tokens.weight"].to(torch.float64)[ids]
     gemma = config.model_type.startswith("gemma")
     x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))
@@ -449,6 +464,70 @@ def forward_family(weights, config, ids):
     feature = family_norm(weights, config, "model.norm.weight", x)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(torch.float64)
     return taps, feature, feature @ head.T / getattr(config, "logits_scaling", 1.0)
+
+
+def gemma4_attention(weights, config, i, h, kept):
+    """kept: keys and values of the last layer of each kind so far."""
+    own = config.per_layer_config[i]
+    kind, heads, kv_heads, head_dim, eps = config.layer_types[i], config.num_attention_heads, own.num_key_value_heads, own.head_dim, config.rms_norm_eps
+    rope, positions, at = config.rope_parameters[kind], torch.arange(len(h)), f"model.layers.{i}.self_attn."
+    inv = rope["rope_theta"] ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+    inv[int(rope.get("partial_rotary_factor", 1.0) * head_dim) // 2:] = 0
+    angle = positions[:, None] * inv
+    cos, sin = (torch.cat([f(angle), f(angle)], -1)[:, None] for f in (torch.cos, torch.sin))
+
+    def projected(name, n):
+        return (h @ weights[at + name + "_proj.weight"].to(torch.float64).T).unflatten(1, (n, head_dim))
+
+    def normed(x, name):
+        return rms_norm(x, weights[at + name + "_norm.weight"].to(torch.float64), eps)
+
+    def turned(x):
+        return x * cos + torch.cat([-x[..., head_dim // 2:], x[..., :head_dim // 2]], -1) * sin
+
+    if i < config.num_hidden_layers - config.num_kv_shared_layers:
+        k = projected("k", kv_heads)
+        v = k if config.attention_k_eq_v and kind == FULL else projected("v", kv_heads)
+        kept[kind] = turned(normed(k, "k")), rms_norm(v, 1, eps)
+    q = turned(normed(projected("q", heads), "q"))
+    k, v = (x.repeat_interleave(heads // kv_heads, 1) for x in kept[kind])
+    scores = torch.einsum("qhd,khd->hqk", q, k)
+    away = positions[:, None] - positions
+    hidden = (away < 0) | ((away >= config.sliding_window) & (kind == WINDOW))
+    out = torch.einsum("hqk,khd->qhd", scores.masked_fill(hidden, -math.inf).softmax(-1), v)
+    return out.flatten(1) @ weights[at + "o_proj.weight"].to(torch.float64).T
+
+
+def forward_gemma4(weights, config, ids):
+    def w(name):
+        return weights["model." + name].to(torch.float64)
+
+    def norm(x, name):
+        return rms_norm(x, w(name + ".weight"), config.rms_norm_eps)
+
+    def gelu(x):
+        return torch.nn.functional.gelu(x, approximate="tanh")
+
+    x, width = w("embed_tokens.weight")[ids] * float(torch.tensor(config.hidden_size ** 0.5)), config.hidden_size_per_layer_input
+    if width:
+        said = (x @ w("per_layer_model_projection.weight").T * config.hidden_size ** -0.5).unflatten(1, (-1, width))
+        own = w("embed_tokens_per_layer.weight")[ids].unflatten(1, (-1, width)) * float(torch.tensor(width ** 0.5))
+        inputs = (norm(said, "per_layer_projection_norm") + own) * 2 ** -0.5
+    taps, kept = [], {}
+    for i in range(config.num_hidden_layers):
+        taps.append(x)
+        at = f"layers.{i}."
+        x = x + norm(gemma4_attention(weights, config, i, norm(x, at + "input_layernorm"), kept), at + "post_attention_layernorm")
+        h = norm(x, at + "pre_feedforward_layernorm")
+        h = (gelu(h @ w(at + "mlp.gate_proj.weight").T) * (h @ w(at + "mlp.up_proj.weight").T)) @ w(at + "mlp.down_proj.weight").T
+        x = x + norm(h, at + "post_feedforward_layernorm")
+        if width:
+            h = gelu(x @ w(at + "per_layer_input_gate.weight").T) * inputs[:, i]
+            x = x + norm(h @ w(at + "per_layer_projection.weight").T, at + "post_per_layer_input_norm")
+        x = x * w(at + "layer_scalar")
+    feature = norm(x, "norm")
+    logits = feature @ w("embed_tokens.weight").T / config.final_logit_softcapping
+    return taps, feature, logits.tanh() * config.final_logit_softcapping
 
 
 def as_mxfp4(w):

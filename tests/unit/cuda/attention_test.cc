@@ -8,7 +8,7 @@ const Shape kShapes[] = {{4, 4, 8},  {8, 2, 64},           {3, 1, 80},          
                          {2, 1, 256}, {4, 2, 64, DType::bf16}, {4, 2, 32, DType::int8}, {3, 1, 6, DType::int8},
                          {2, 1, 256, DType::bf16}, {2, 1, 256, DType::int8}, {3, 1, 12, DType::bf16},
                          {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 3, 96, DType::bf16},
-                         {20, 1, 32, DType::bf16}};
+                         {20, 1, 32, DType::bf16}, {2, 1, 512, DType::bf16}, {3, 1, 512}, {4, 2, 512, DType::int8}, {2, 1, 260, DType::bf16}};
 
 TEST(CudaAttention, RopeIsTheReferences) {
   Ints positions = {0, 1, 77, 131071};
@@ -32,6 +32,23 @@ TEST(CudaAttention, RopeIsTheReferences) {
     EXPECT_EQ(a.bytes, b.bytes);
     for (int64_t r = 0; r < 9; ++r)
       EXPECT_TRUE(same_bits(qkv.data() + r * width, other.data() + r * width, static_cast<size_t>(s.heads * s.dim) * 4));
+  }
+}
+
+// Of queries alone nothing is stored, and they turn as among others.
+TEST(CudaAttention, RopeOfQueriesAlone) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(s.dim);
+    constexpr int64_t kRows = 9;
+    const int64_t all = (s.heads + 2 * s.kv_heads) * s.dim, own = s.heads * s.dim;
+    Floats qkv = random_floats(static_cast<size_t>(kRows * all), 1), q = qkv, angles = random_floats(static_cast<size_t>(kRows * s.dim), 2);
+    const Ints slots = {11, 12, 13, 3, -1, 30, 31, 0, 1};
+    Cache a(s, 1), b(s, 1);
+    const auto before = b.bytes;
+    run_cuda(RopeAndStore{view(qkv, kRows, all), view(angles, kRows, s.dim), s.heads, a.kv, 1, slots.data()});
+    run_cuda(RopeAndStore{columns(view(q, kRows, all), 0, own), view(angles, kRows, s.dim), s.heads, b.kv, 1, slots.data()});
+    EXPECT_EQ(b.bytes, before);
+    for (int64_t r = 0; r < kRows; ++r) EXPECT_TRUE(same_bits(q.data() + r * all, qkv.data() + r * all, static_cast<size_t>(own) * 4));
   }
 }
 

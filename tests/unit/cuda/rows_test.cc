@@ -129,13 +129,37 @@ TEST(CudaRows, GatesWithALimit) {
   }
 }
 
+// Gates apart from what they gate, and logits with a cap.
+TEST(CudaRows, GatesApartAndSoftCap) {
+  constexpr int64_t kRows = 3, kCols = 301;
+  Floats x = random_floats(kRows * 2 * kCols, 5, 4.0f), up = random_floats(kRows * kCols, 6, 4.0f), want(kRows * kCols);
+  const Tensor gates = columns(view(x, kRows, 2 * kCols), 0, kCols);
+  const auto gated = [&](Floats& out) { return GatedActivate{gates, Activation::gelu_tanh, view(out, kRows, kCols), 0, view(up, kRows, kCols)}; };
+  run_reference(gated(want));
+  each_order([&] {
+    Floats got(want.size());
+    run_cuda(gated(got));
+    expect_near(got, want, 4e-6f);
+  });
+  Floats logits = random_floats(kRows * kCols, 8, 20.0f);
+  logits[0] = 1e30f, logits[1] = -1e30f, logits[2] = 0;
+  run_reference(SoftCap{view(logits, kRows, kCols), 4.0f, view(want, kRows, kCols)});
+  Floats got = logits;
+  run_cuda(SoftCap{view(got, kRows, kCols), 4.0f, view(got, kRows, kCols)});
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 2e-6f) << logits[i];
+  EXPECT_TRUE(got[0] == 4.0f && got[1] == -4.0f);
+}
+
 TEST(CudaRows, AddRoundsTheProductByItself) {
   Floats a = random_floats(3 * 300, 5), b = random_floats(3 * 300, 6);
   int fused_otherwise = 0;
   for (const float scale : {1.0f, 0.22f, -1.7f}) {
     Floats got = a;
     run_cuda(Add{view(got, 3, 300), view(b, 3, 300), view(got, 3, 300), scale});  // in place
+    Floats shrunk(a.size());
+    run_cuda(Add{view(a, 3, 300), view(b, 3, 300), view(shrunk, 3, 300), scale, 0.7f});
     for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_EQ(shrunk[i], got[i] * 0.7f) << i;
       const volatile float product = b[i] * scale;
       ASSERT_EQ(got[i], a[i] + product) << i << " times " << scale;
       fused_otherwise += got[i] != std::fma(b[i], scale, a[i]);

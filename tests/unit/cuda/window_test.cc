@@ -6,7 +6,7 @@ namespace aerie::kernels::cuda_test {
 namespace {
 
 const Shape kWindowShapes[] = {{8, 2, 64}, {3, 1, 10}, {2, 1, 256}, {4, 2, 32, DType::int8}, {2, 1, 256, DType::int8}, {2, 1, 256, DType::bf16},
-                               {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 1, 12, DType::bf16}};
+                               {8, 2, 128, DType::bf16}, {5, 1, 32, DType::bf16}, {3, 1, 12, DType::bf16}, {2, 1, 512, DType::bf16}};
 
 std::string name_of(const Shape& s) {
   return std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + " x " + std::to_string(s.dim) + ", dtype " +

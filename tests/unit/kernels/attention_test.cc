@@ -17,7 +17,8 @@ const Shape kShapes[] = {{4, 4, 8},
                          {5, 1, 10, DType::bf16},
                          {8, 2, 64, DType::int8},
                          {3, 1, 80, DType::int8},
-                         {4, 1, 6, DType::int8}};
+                         {4, 1, 6, DType::int8},
+                         {2, 1, 512, DType::bf16}};
 
 TEST(Attention, RopeAnglesAreExact) {
   Ints positions = {0, 1, 77, 131071};
@@ -38,6 +39,23 @@ TEST(Attention, RopeAnglesAreExact) {
     run_reference(op);
     EXPECT_TRUE(same_bits(got, want));
     for (size_t r = 0; r < 4; ++r) EXPECT_TRUE(got[r * 80 + i] == 1.0f && got[r * 80 + 40 + i] == 0.0f);
+  }
+}
+
+// Of queries alone nothing is stored, and they turn as among others.
+TEST(Attention, RopeOfQueriesAlone) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(s.dim);
+    constexpr int64_t kRows = 9;
+    const int64_t all = (s.heads + 2 * s.kv_heads) * s.dim, own = s.heads * s.dim;
+    Floats qkv = random_floats(static_cast<size_t>(kRows * all), 1), q = qkv, angles = random_floats(static_cast<size_t>(kRows * s.dim), 2);
+    const Ints slots = {11, 12, 13, 3, -1, 30, 31, 0, 1};
+    Cache a(s, 1), b(s, 1);
+    const auto before = b.bytes;
+    run_cpu(RopeAndStore{view(qkv, kRows, all), view(angles, kRows, s.dim), s.heads, a.kv, 1, slots.data()});
+    run_cpu(RopeAndStore{columns(view(q, kRows, all), 0, own), view(angles, kRows, s.dim), s.heads, b.kv, 1, slots.data()});
+    EXPECT_EQ(b.bytes, before);
+    for (int64_t r = 0; r < kRows; ++r) EXPECT_TRUE(same_bits(q.data() + r * all, qkv.data() + r * all, static_cast<size_t>(own) * 4));
   }
 }
 

@@ -220,6 +220,44 @@ TEST(Rows, ANaNStaysVisible) {
   }
 }
 
+// What gates let through may lie elsewhere than behind them.
+TEST(Rows, GatesApartFromWhatTheyGateGiveTheSameBits) {
+  for (const int64_t n : kWidths) {
+    Floats x = random_floats(static_cast<size_t>(3 * 2 * n), 7, 4.0f), up(static_cast<size_t>(3 * n)), together(up.size()), apart(up.size()), want(up.size());
+    for (int64_t r = 0; r < 3; ++r) std::copy_n(x.begin() + (2 * r + 1) * n, n, up.begin() + r * n);
+    const Tensor gates = columns(view(x, 3, 2 * n), 0, n);
+    run_cpu(GatedActivate{view(x, 3, 2 * n), Activation::gelu_tanh, view(together, 3, n)});
+    run_cpu(GatedActivate{gates, Activation::gelu_tanh, view(apart, 3, n), 0, view(up, 3, n)});
+    EXPECT_TRUE(same_bits(apart, together)) << n;
+    run_reference(GatedActivate{gates, Activation::gelu_tanh, view(want, 3, n), 0, view(up, 3, n)});
+    expect_near(apart, want, 4e-6f);
+    run_cpu(GatedActivate{gates, Activation::gelu_tanh, gates, 0, view(up, 3, n)});  // in place
+    for (int64_t r = 0; r < 3; ++r) EXPECT_TRUE(same_bits(x.data() + 2 * r * n, together.data() + r * n, static_cast<size_t>(n) * 4));
+  }
+}
+
+TEST(Rows, SoftCapMatchesTheReferenceWithEqualBitsOnEveryIsa) {
+  for (const float cap : {30.0f, 4.0f})
+    for (const int64_t n : {int64_t{5}, int64_t{300}, int64_t{40001}}) {
+      SCOPED_TRACE(testing::Message() << "cap " << cap << ", " << n << " wide");
+      Floats x = random_floats(static_cast<size_t>(3 * n), 7, 20.0f), want(x.size()), first;
+      x[0] = 1e30f, x[1] = -1e30f, x[2] = 0, x[3] = std::numeric_limits<float>::infinity(), x[4] = -200.0f;
+      run_reference(SoftCap{view(x, 3, n), cap, view(want, 3, n)});
+      each_isa([&] {
+        Floats got = x;
+        run_cpu(SoftCap{view(got, 3, n), cap, view(got, 3, n)}, 3);  // in place
+        for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], want[i], 4e-7f * cap) << x[i];
+        EXPECT_EQ(got[0], cap);
+        EXPECT_EQ(got[1], -cap);
+        if (first.empty()) first = got;
+        EXPECT_TRUE(same_bits(got, first));
+        Floats nan(1, std::nanf(""));  // stays one: whoever samples sees it
+        run_cpu(SoftCap{view(nan, 1, 1), cap, view(nan, 1, 1)});
+        EXPECT_TRUE(std::isnan(nan[0]));
+      });
+    }
+}
+
 TEST(Rows, AddTakesStridedRowsAndRunsInPlace) {
   Floats a = random_floats(4 * 50, 8), b = random_floats(4 * 30, 9), want(4 * 30);
   const Tensor wide = columns(view(a, 4, 50), 20, 30);
@@ -230,6 +268,10 @@ TEST(Rows, AddTakesStridedRowsAndRunsInPlace) {
     run_cpu(Add{wide, view(b, 4, 30), wide, scale});
     for (size_t r = 0; r < 4; ++r) EXPECT_TRUE(same_bits(a.data() + r * 50 + 20, want.data() + r * 30, 30 * 4));
     EXPECT_EQ(want[31], before[50 + 21] + b[31] * scale);
+    a = before;
+    run_cpu(Add{wide, view(b, 4, 30), wide, scale, 0.7f});
+    for (size_t r = 0; r < 4; ++r)
+      for (size_t c = 0; c < 30; ++c) EXPECT_EQ(a[r * 50 + 20 + c], want[r * 30 + c] * 0.7f);
   }
 }
 

@@ -177,7 +177,7 @@ TEST(RecurrentImport, AModelThatSeesImagesHasOneOfLanguageWithin) {
     const auto nested = f.hf();
     ASSERT_TRUE(nested);
     expect_same(*flat, *nested);
-    EXPECT_TRUE(warns_of(f, "what reads images is left out"));
+    EXPECT_TRUE(warns_of(f, "what reads images or sounds is left out"));
     EXPECT_TRUE(warns_of(f, "layers for multi-token prediction are left out"));
     f.config["text_config"].erase("mtp_num_hidden_layers");
     expect_still(*flat, f);
