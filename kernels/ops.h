@@ -94,7 +94,7 @@ struct SoftCap { Tensor x; float cap; Tensor out; };
 constexpr int kMaxExperts = 1024, kMaxExpertsUsed = 32;
 // Which experts each row takes, and how much each counts. Scores are the softmax over all logits, or each logit's sigmoid. The k of the
 // largest score + choice are taken, in descending order, ties to the lower number. They count their scores; if `normed`, over the sum of
-// those of the k (of a softmax without choice that is the softmax over the k); times `scale`. Sums go in the order of experts taken, or of
+// those of the k (of a softmax without choice that is the softmax over the k); times `scale`, and their own gain. Sums go in the order of experts taken, or of
 // all; exp is exp_own, of a softmax of the difference to the largest logit; all in f32. A row with a logit that is not finite takes
 // experts 0 .. k-1, with weights NaN.
 struct Route {
@@ -106,6 +106,7 @@ struct Route {
   bool sigmoid = false;
   Tensor choice = {};  // absent, or (1, experts) f32
   float scale = 1;
+  Tensor gain = {};    // absent, or (1, experts) f32
 };
 // Linear of the expert that a row takes: out[r k + i] = w_e x[x.rows == R ? r : r k + i] with e = experts[r k + i], whose outputs are rows
 // [e N, (e + 1) N) of w, N = out.cols, a multiple of kPanel (+ row e of bias). Each output has the bits that an order of sums of its own gives it

@@ -34,6 +34,9 @@ inline void take_experts(const float* keys, int64_t n, int32_t k, int32_t* exper
   }
 }
 
+// What an expert counts besides.
+AERIE_HOST_DEVICE inline float gain_of(const Route& op, int32_t expert) { return op.gain ? static_cast<const float*>(op.gain.data)[expert] : 1.0f; }
+
 // Row r. A softmax without choice takes by logits, of which no two become one number.
 inline void route_row(const Route& op, int64_t r) {
   const float* logits = static_cast<const float*>(op.logits.data) + r * op.logits.stride;
@@ -56,7 +59,7 @@ inline void route_row(const Route& op, int64_t r) {
     } else {
       for (int64_t e = 0; e < n; ++e) sum += exp_own(logits[e] - top);
     }
-    for (int32_t i = 0; i < k; ++i) weights[i] = exp_own(logits[experts[i]] - top) / sum * op.scale;
+    for (int32_t i = 0; i < k; ++i) weights[i] = exp_own(logits[experts[i]] - top) / sum * op.scale * gain_of(op, experts[i]);
     return;
   }
   float scores[kMaxExperts], keys[kMaxExperts];
@@ -72,7 +75,7 @@ inline void route_row(const Route& op, int64_t r) {
   take_experts(keys, n, k, experts);
   float sum = 0;
   for (int32_t i = 0; i < k; ++i) sum += scores[experts[i]];
-  for (int32_t i = 0; i < k; ++i) weights[i] = (op.normed ? scores[experts[i]] / (sum + kLeastScores) : scores[experts[i]]) * op.scale;
+  for (int32_t i = 0; i < k; ++i) weights[i] = (op.normed ? scores[experts[i]] / (sum + kLeastScores) : scores[experts[i]]) * op.scale * gain_of(op, experts[i]);
 }
 
 }  // namespace aerie::kernels

@@ -1,4 +1,5 @@
 // Mixtures of experts on their way into a package: the matrices of all experts of a layer become one, in the order of their numbers.
+#include <cmath>
 #include <utility>
 
 #include "core/import/expert_matrices.h"
@@ -16,7 +17,7 @@ const ExpertNames& expert_names(const TensorTaker& take, const std::string& laye
 
 int64_t expert_steps(const LlamaConfig& c) {
   const Departures& d = c.departures;
-  return 1 + 2 * d.experts + (d.expert_bias ? 3 : 0) + (d.expert_choice ? 1 : 0) + (d.shared_ffn > 0 ? 2 : 0) + (d.shared_gate ? 1 : 0);
+  return 1 + 2 * d.experts + (d.expert_bias ? 3 : 0) + (d.expert_choice ? 1 : 0) + (d.shared_ffn > 0 ? 2 : 0) + (d.shared_gate ? 1 : 0) + (d.normed_experts ? 5 : 0);
 }
 
 Status LayerImport::experts(const std::string& from, const std::string& to, const LlamaConfig& c) {
@@ -30,6 +31,7 @@ Status LayerImport::experts(const std::string& from, const std::string& to, cons
     AERIE_TRY(sink_.vector(to + "mlp.router.choice", choice));
   }
   if (c.departures.shared_ffn > 0) AERIE_TRY(shared_expert(from, to, e, c));
+  if (c.departures.normed_experts) AERIE_TRY(expert_norms(from, to, e, c));
   // Each expert is a step of what a user sees of the conversion.
   const auto counted = [this](Sink::Experts all) {
     all.read = [this, read = std::move(all.read)](int64_t i) -> Result<std::vector<float>> {
@@ -56,6 +58,18 @@ Status LayerImport::shared_expert(const std::string& from, const std::string& to
   AERIE_TRY(step());
   AERIE_ASSIGN(auto counts, taker_.take_row(from + e.shared_count + ".weight", h));
   return sink_.weight(to + "mlp.shared.gate", {1, h, std::move(counts)});
+}
+
+// The router's is scaled as its rows are.
+Status LayerImport::expert_norms(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c) {
+  AERIE_TRY(step());
+  AERIE_ASSIGN(auto scale, taker_.take(from + e.router_norm, {c.hidden}));
+  for (float& v : scale) v = static_cast<float>(v / std::sqrt(static_cast<double>(c.hidden)));
+  AERIE_TRY(sink_.vector(to + "mlp.router.norm", scale));
+  AERIE_TRY(vector(to + "mlp.router.gain", from + e.router_gain, c.departures.experts));
+  AERIE_TRY(vector(to + "mlp.experts.norm", from + e.norm + ".weight", c.hidden));
+  AERIE_TRY(vector(to + "mlp.experts.post_norm", from + e.post_norm + ".weight", c.hidden));
+  return vector(to + "mlp.shared.post_norm", from + e.shared_post_norm + ".weight", c.hidden);
 }
 
 Status LayerImport::expert_biases(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c) {

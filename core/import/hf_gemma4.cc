@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr DecoderNames kNames = with_inputs(kHuggingFacePostNormNames, &kHuggingFaceInputs, "layer_scalar");
+constexpr DecoderNames kNames = with_experts(with_inputs(kHuggingFacePostNormNames, &kHuggingFaceInputs, "layer_scalar"), &kGemmaExperts);
 
 // Heads of layers that see everything. transformers names them for each such layer, files before that for all.
 Status read_wide(const ConfigReader& j, const std::vector<bool>& sliding, bool keys_are_values, SourceModel* m) {
@@ -74,12 +74,24 @@ Status read_shared(const ConfigReader& j, const std::vector<bool>& sliding, Sour
 Status refuse_others(const ConfigReader& j) {
   if (j.has("use_bidirectional_attention") && is_text(j.at("use_bidirectional_attention"), "all"))
     return unsupported_key("use_bidirectional_attention", "\"all\": no language model");
-  for (const char* key : {"enable_moe_block", "attention_bias"}) {
-    bool on = false;
-    AERIE_TRY(j.boolean(key, &on, false));
-    if (on) return unsupported_key(key, "true");
-  }
-  return {};
+  bool biased = false;
+  AERIE_TRY(j.boolean("attention_bias", &biased, false));
+  return biased ? unsupported_key("attention_bias", "true") : Status();
+}
+
+// A mixture beside the MLP of each layer, which is then the expert that every row takes.
+Status read_mixture(const ConfigReader& j, SourceModel* m) {
+  LlamaConfig& c = m->config;
+  Departures& d = c.departures;
+  bool on = false;
+  AERIE_TRY(j.boolean("enable_moe_block", &on, false));
+  if (!on) return {};
+  AERIE_TRY(j.integer("num_experts", &d.experts));
+  AERIE_TRY(j.integer("top_k_experts", &d.experts_used));
+  AERIE_TRY(check_experts("num_experts", "top_k_experts", d));
+  d.norm_experts = d.normed_experts = true;
+  d.shared_ffn = c.ffn;
+  return j.integer("moe_intermediate_size", &c.ffn);
 }
 
 }  // namespace
@@ -110,6 +122,7 @@ Status read_gemma4(const ConfigReader& j, SourceModel* m) {
   if (d.wide_layers.empty()) list_ropes({&full}, {}, m);
   else list_ropes({&full, &local}, {sliding.begin(), sliding.end()}, m);
   AERIE_TRY(read_shared(j, sliding, m));
+  AERIE_TRY(read_mixture(j, m));
   AERIE_TRY(j.number("final_logit_softcapping", &d.logit_cap, 0));
   AERIE_TRY(j.integer("hidden_size_per_layer_input", &d.layer_inputs, j.contains("hidden_size_per_layer_input") ? 0 : 256));
   int32_t vocabulary = 0, of_inputs = 0;

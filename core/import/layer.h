@@ -23,6 +23,8 @@ struct ExpertNames {
   // Of the one that every row takes, and of what it counts; without .weight.
   const char *shared_gate = "", *shared_up = "", *shared_down = "", *shared_count = "";
   const char* shared_gate_up = "";  // where they are one
+  // Gemma's. Norms of what the router and experts read, and of what experts and the shared one give; the first two whole.
+  const char *router_norm = "", *router_gain = "", *norm = "", *post_norm = "", *shared_post_norm = "";
 };
 // Mixtral's and Granite's under these names have other ones in the memory of transformers 5, which writes them if it is told to.
 inline constexpr ExpertNames kHuggingFaceExperts{
@@ -39,6 +41,14 @@ inline constexpr ExpertNames kGraniteExpertsInMemory = with_shared_mlp(
 inline constexpr ExpertNames kGraniteExperts = with_shared_mlp(
     {"block_sparse_moe.router.layer", "", "", "", "", "block_sparse_moe.input_linear.weight", "", "", "block_sparse_moe.output_linear.weight",
      &kGraniteExpertsInMemory});
+constexpr ExpertNames gemma_experts() {
+  ExpertNames e{"router.proj", "", "", "", "", "experts.gate_up_proj", "", "", "experts.down_proj"};
+  e.shared_gate = "mlp.gate_proj", e.shared_up = "mlp.up_proj", e.shared_down = "mlp.down_proj";
+  e.router_norm = "router.scale", e.router_gain = "router.per_expert_scale";
+  e.norm = "pre_feedforward_layernorm_2", e.post_norm = "post_feedforward_layernorm_2", e.shared_post_norm = "post_feedforward_layernorm_1";
+  return e;
+}
+inline constexpr ExpertNames kGemmaExperts = gemma_experts();
 inline constexpr ExpertNames kGptOssExperts{
     "mlp.router", "", "", "", "", "mlp.experts.gate_up_proj", "", "", "mlp.experts.down_proj", nullptr, true,
     "mlp.experts.gate_up_proj_bias", "", "", "mlp.experts.down_proj_bias"};
@@ -152,6 +162,7 @@ class LayerImport {
   // A layer's router, and the matrices of its experts (experts.cc): one of them is held, and what a layer's become.
   Status experts(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status shared_expert(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
+  Status expert_norms(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
   Status expert_biases(const std::string& from, const std::string& to, const ExpertNames& e, const LlamaConfig& c);
   // Their biases, joined.
   Result<std::vector<float>> join_biases(const std::string& from, std::initializer_list<Part> parts);

@@ -165,6 +165,7 @@ void Sink::hash_departures(const Departures& d) {
     const int m = std::snprintf(text, sizeof text, " experts %d of %d norm %d", d.experts_used, d.experts, d.norm_experts);
     hash(text, static_cast<size_t>(m));
   }
+  if (d.normed_experts) hash(" normed", 7);
   if (d.dense_layers > 0 || d.shared_ffn > 0 || d.expert_choice) {
     const int m = std::snprintf(text, sizeof text, " dense %d of %d shared %d gate %d choice %d sigmoid %d scale %.9g", d.dense_layers, d.dense_ffn,
                                 d.shared_ffn, d.shared_gate, d.expert_choice, d.sigmoid_experts, static_cast<double>(d.expert_scale));

@@ -31,6 +31,7 @@ DecoderScratch::DecoderScratch(Plan& plan, int64_t n, int64_t longest, int64_t h
     expert.dtype = kernels::DType::i32;
     counts = plan.scratch(n, s.experts_used);
     down = plan.scratch(n * s.experts_used, hidden);
+    if (s.normed_experts) shared = plan.scratch(n, hidden);
   }
   if (longest <= kernels::kSpanSlots) return;
   // A power of two: a growing text rarely asks for more.
@@ -87,17 +88,44 @@ void add_shared(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, co
   add_half(plan, shape, act, w.shared_down, {}, {}, kernels::rows(s.down, 0, x.rows), x, x, false);
 }
 
-// x += scale * norm(what the experts that each row takes make of `in`).
-void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
-  auto* const chosen = static_cast<int32_t*>(s.expert.data);
-  const int32_t k = shape.experts_used;
-  if (w.shared_gate_up) add_shared(plan, w, shape, s, in, x);
+// Which experts each row of `in` takes.
+void add_router(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const DecoderScratch& s, const Tensor& in) {
   plan.add(kernels::Linear{in, w.router, w.router_bias, {}, s.router_logits});
-  plan.add(kernels::Route{s.router_logits, k, shape.norm_experts, chosen, s.counts, shape.sigmoid_experts, w.router_choice, shape.expert_scale});
+  plan.add(kernels::Route{s.router_logits, shape.experts_used, shape.norm_experts, static_cast<int32_t*>(s.expert.data), s.counts, shape.sigmoid_experts,
+                          w.router_choice, shape.expert_scale, w.router_gain});
+}
+
+// out = what these make of `in`, which it may be.
+void add_chosen(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const DecoderScratch& s, const Tensor& in, const Tensor& out) {
+  const auto* const chosen = static_cast<const int32_t*>(s.expert.data);
+  const int32_t k = shape.experts_used;
   plan.add(kernels::ExpertLinear{in, w.gate_up, chosen, k, s.expert_gate_up, w.gate_up_bias});
   plan.add(kernels::GatedActivate{s.expert_gate_up, shape.activation, s.expert_act, shape.glu_limit});
   plan.add(kernels::ExpertLinear{s.expert_act, w.down, chosen, k, s.down, w.down_bias});
-  plan.add(kernels::CombineExperts{s.down, s.counts, s.norm});
+  plan.add(kernels::CombineExperts{s.down, s.counts, out});
+}
+
+// x = (x + norm(norm(what the expert that every row takes makes of `in`) + norm(what the chosen ones make of norm(x)))) * scale. `in` is working memory.
+void add_normed_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const DecoderScratch& s, const Tensor& in, const Tensor& x) {
+  const auto norm = [&](const Tensor& of, const Tensor& weight, const Tensor& out) { plan.add(kernels::RmsNorm{of, weight, shape.rms_eps, out}); };
+  const Tensor act = add_gated(plan, shape, in, w.shared_gate_up, s, false);
+  plan.add(kernels::Linear{act, w.shared_down, {}, {}, s.shared});
+  norm(s.shared, w.shared_post_norm, s.shared);
+  norm(x, w.router_norm, in);
+  add_router(plan, w, shape, s, in);
+  norm(x, w.experts_norm, in);
+  add_chosen(plan, w, shape, s, in, in);
+  norm(in, w.experts_post_norm, in);
+  plan.add(kernels::Add{s.shared, in, in});
+  add_scaled(plan, shape, w.mlp_post_norm, in, x, x, w.scale);
+}
+
+// x += scale * norm(what the experts that each row takes make of `in`).
+void add_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, DecoderScratch& s, const Tensor& in, const Tensor& x) {
+  if (w.router_norm) return add_normed_experts(plan, w, shape, s, in, x);
+  if (w.shared_gate_up) add_shared(plan, w, shape, s, in, x);
+  add_router(plan, w, shape, s, in);
+  add_chosen(plan, w, shape, s, in, s.norm);
   add_scaled(plan, shape, w.mlp_post_norm, s.norm, x, x, w.input_gate ? 1 : w.scale);
 }
 

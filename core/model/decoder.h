@@ -30,6 +30,8 @@ struct DecoderLayer {
   kernels::Tensor router;     // (experts, H): gate_up and down are then those of all experts, one after the other
   kernels::Tensor router_bias, gate_up_bias, down_bias;  // (1, experts), (experts, 2F), (experts, H)
   kernels::Tensor router_choice;                         // (1, experts): kernels::Route's
+  kernels::Tensor router_norm, experts_norm, experts_post_norm, shared_post_norm;  // (1, H) each, all or none; and
+  kernels::Tensor router_gain;                           // (1, experts): kernels::Route's
   kernels::Tensor shared_gate_up, shared_down, shared_gate;  // of the expert that every row takes, and (1, H) what it counts
   kernels::Tensor input_gate, input_out, input_post_norm;  // (P, H), (H, P), (1, H): of what it adds of the row's token at its end
   DeltaWeights delta;         // in place of attention
@@ -56,6 +58,7 @@ struct DecoderShape {
   const DeltaLayers* delta = nullptr;  // of layers with DecoderLayer::delta
   int32_t wide_kv_heads = 0, wide_head_dim = 0;
   int32_t reader_ffn = 0;     // of layers that read another's keys and values; 0: as wide as others'
+  bool normed_experts = false;  // there is a DecoderLayer::router_norm
   int32_t layer_inputs = 0;   // columns of what layers add of a row's token
   int32_t widest_head() const { return head_dim > wide_head_dim ? head_dim : wide_head_dim; }
 };
@@ -65,6 +68,7 @@ struct DecoderScratch {
   kernels::Tensor norm, qkv, attn, gate_up, act;  // of an MLP that all rows go through, as wide as the widest
   kernels::Tensor expert_gate_up, expert_act;     // a row for each expert that a row takes
   kernels::Tensor router_logits, expert, counts, down;  // of experts: i32 numbers, what each counts, what each gives
+  kernels::Tensor shared;   // what the expert that every row takes gives, where that is normed
   kernels::Tensor partial;  // Attention's, for contexts of more than a span
   kernels::Tensor gated;    // (n, 2 heads * head_dim), of which `attn` is the second half: behind what its gate is made of
   DeltaScratch delta;       // of recurrent layers

@@ -15,7 +15,7 @@ Status DecoderStack::load(DeviceWeights& weights, const LlamaConfig& c) {
   shape = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, d.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
            d.attention_scale, d.residual_scale, d.experts, d.experts_used, d.norm_experts, d.sigmoid_experts, d.expert_scale, d.dense_ffn,
            d.shared_ffn, d.glu_limit, d.output_gate, d.recurrent() ? &delta : nullptr, d.wide_kv_heads, d.wide_head_dim,
-           d.reader_ffn, d.layer_inputs};
+           d.reader_ffn, d.normed_experts, d.layer_inputs};
   layers.resize(static_cast<size_t>(c.layers));
   for (int32_t i = 0; i < c.layers; ++i) AERIE_TRY(load_layer(weights, c, i));
   AERIE_TRY(load_kinds(weights, c));
@@ -73,6 +73,13 @@ Status DecoderStack::load_layer(DeviceWeights& weights, const LlamaConfig& c, in
   if (departures.shared_ffn > 0) {
     AERIE_TRY(get(at + "mlp.shared.gate_up", &w.shared_gate_up));
     AERIE_TRY(get(at + "mlp.shared.down", &w.shared_down));
+  }
+  if (departures.normed_experts) {
+    AERIE_TRY(get(at + "mlp.router.norm", &w.router_norm));
+    AERIE_TRY(get(at + "mlp.router.gain", &w.router_gain));
+    AERIE_TRY(get(at + "mlp.experts.norm", &w.experts_norm));
+    AERIE_TRY(get(at + "mlp.experts.post_norm", &w.experts_post_norm));
+    AERIE_TRY(get(at + "mlp.shared.post_norm", &w.shared_post_norm));
   }
   if (departures.shared_gate) AERIE_TRY(get(at + "mlp.shared.gate", &w.shared_gate));
   if (!departures.expert_bias) return {};

@@ -62,6 +62,7 @@ struct Departures {
   int32_t layer_inputs = 0;         // columns of what each layer adds of the row's token at its end (Gemma's per-layer embeddings); 0: nothing
   bool layer_scales = false;        // what a layer gives the next is scaled
   float logit_cap = 0;              // kernels::SoftCap of logits; 0: none
+  bool normed_experts = false;      // router and experts each norm what they read, experts and the shared one what they give; experts have gains
   bool operator==(const Departures&) const = default;
   bool wide(int32_t layer) const { return !wide_layers.empty() && wide_layers[static_cast<size_t>(layer)] != 0; }
   int32_t kv_layer(int32_t layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<size_t>(layer)]; }
@@ -96,6 +97,7 @@ struct Departures {
 //     (experts * 2 F, H) = [gate; up] of each in turn; layers.L.mlp.experts.down (experts * H, F); with biases
 //     layers.L.mlp.router.bias (1, experts), layers.L.mlp.experts.gate_up.bias (experts, 2 F), layers.L.mlp.experts.down.bias (experts, H)
 //     layers.L.mlp.router.choice (1, experts), where they are chosen by more than what they count
+//     with normed_experts layers.L.mlp.router.norm, .shared.post_norm, .experts.norm, .experts.post_norm (1, H) and .router.gain (1, experts)
 //     layers.L.mlp.shared.gate_up (2 shared_ffn, H), .down (H, shared_ffn), .gate (1, H), where there is a shared one and a gate of it
 //   with layer_inputs P: layer_inputs.embed (V, layers * P), layer_inputs.project (layers * P, H), layer_inputs.norm (1, P), and
 //     layers.L.inputs.gate (P, H), layers.L.inputs.out (H, P), layers.L.inputs.post_norm (1, H)

@@ -228,7 +228,9 @@ Status check_departures(const LlamaConfig& c) {
   AERIE_TRY(range("dense_ffn", d.dense_ffn, d.dense_layers > 0, d.dense_layers > 0 ? 1 << 20 : 0));
   AERIE_TRY(range("shared_ffn", d.shared_ffn, 0, 1 << 20));
   if (d.shared_gate && d.shared_ffn == 0) return bad("shared_gate", "without a shared expert");
-  if (d.shared_ffn > 0 && d.norms != Departures::Norms::before) return bad("shared_ffn", "with a norm behind the experts");
+  if (d.normed_experts && (d.shared_ffn == 0 || d.shared_gate || d.dense_layers > 0 || d.norms != Departures::Norms::both || d.residual_scale != 1))
+    return bad("normed_experts", "without a shared expert and norms before and after, or with a gate, dense_layers or residual_scale");
+  if (d.shared_ffn > 0 && !d.normed_experts && d.norms != Departures::Norms::before) return bad("shared_ffn", "with a norm behind the experts");
   // So that who does not know of these meets a tensor that it does not expect.
   if ((d.sigmoid_experts || d.expert_scale != 1) && !d.expert_choice) return bad("sigmoid_experts, expert_scale", "without expert_choice");
   AERIE_TRY(real("expert_scale", d.expert_scale, 0, 1e6));
@@ -310,7 +312,7 @@ Status check_config(const DrafterConfig& c) {
 std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
   const int64_t h = c.hidden;
   std::vector<ExpectedTensor> all;
-  all.reserve(static_cast<size_t>(c.layers) * 24 + 7);
+  all.reserve(static_cast<size_t>(c.layers) * 29 + 7);
   const Departures& d = c.departures;
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.widest_head() / 2 + 1, false});
   for (int32_t i = 0; i < c.layers; ++i) {
@@ -359,6 +361,10 @@ std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
       all.push_back({at + "mlp.shared.down", h, d.shared_ffn, true});
     }
     if (d.shared_gate) all.push_back({at + "mlp.shared.gate", 1, h, true, true});
+    if (d.normed_experts) {
+      for (const char* name : {"router.norm", "shared.post_norm", "experts.norm", "experts.post_norm"}) all.push_back({at + "mlp." + name, 1, h, false});
+      all.push_back({at + "mlp.router.gain", 1, d.experts, false});
+    }
     if (!d.expert_bias) continue;
     all.push_back({at + "mlp.router.bias", 1, d.experts, false});
     all.push_back({mlp + "gate_up.bias", d.experts, 2 * c.ffn, false});

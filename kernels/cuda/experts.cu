@@ -87,7 +87,7 @@ __device__ void route(const Route& op) {
     }
   }
   if (lane >= op.k) return;
-  const float weight = (by_scores && !op.normed ? own : own / sum) * op.scale;
+  const float weight = (by_scores && !op.normed ? own : own / sum) * op.scale * (mine.expert >= 0 ? gain_of(op, mine.expert) : 1.0f);
   op.experts[r * op.k + lane] = all_fine ? mine.expert : lane;
   row(op.weights, r)[lane] = all_fine ? weight : std::numeric_limits<float>::quiet_NaN();
 }

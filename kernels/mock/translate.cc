@@ -112,6 +112,7 @@ class Translator {
     device(o.experts, o.logits.rows * o.k * 4, "experts");
     tensor(o.weights, "weights");
     tensor(o.choice, "choice");
+    tensor(o.gain, "gain");
   }
   void operator()(ExpertLinear& o) {
     tensor(o.x, "x");

@@ -56,7 +56,7 @@ SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_lay
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
 MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2", "granitemoeshared",
-            "qwen3_5_moe_text", "qwen3_next")
+            "qwen3_5_moe_text", "qwen3_next", "gemma4_text")
 # Layers with a gated delta rule beside those with attention; norms whose weights lie around 0.
 HYBRIDS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
 FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
@@ -78,6 +78,10 @@ FAMILIES = {
     # Values are the keys' projections in layers that see everything, which have another number of heads.
     "gemma4_keys": dict(seed=710, kind=(Gemma4TextConfig, Gemma4ForCausalLM), **GEMMA4, num_key_value_heads=2, num_global_key_value_heads=1,
                         attention_k_eq_v=True, hidden_size_per_layer_input=0, final_logit_softcapping=30.0),
+    "gemma4_moe": dict(seed=724, kind=(Gemma4TextConfig, Gemma4ForCausalLM), **GEMMA4 | {"hidden_size": 32, "num_hidden_layers": 3,
+                       "layer_types": [WINDOW, WINDOW, FULL]}, num_key_value_heads=2, num_global_key_value_heads=1, attention_k_eq_v=True,
+                       hidden_size_per_layer_input=0, final_logit_softcapping=30.0, enable_moe_block=True, num_experts=6, top_k_experts=2,
+                       moe_intermediate_size=16),
     # 6 of a head's 8 elements are rotated; the context is short enough for the short factors.
     "phi3": dict(kind=(Phi3Config, Phi3ForCausalLM), **SMALL | {"hidden_size": 32}, sliding_window=20, original_max_position_embeddings=64,
                  rope_parameters={"rope_type": "longrope", "rope_theta": 1e4, "partial_rotary_factor": 0.75,
@@ -155,6 +159,8 @@ def initialize(model, generator):
             around_0 = "Gemma3" in type(model).__name__ or model.config.model_type in HYBRIDS and "linear_attn" not in name
             middle = 0 if around_0 else 0.4 if "q_norm" in name and "Gemma4" in type(model).__name__ else 1  # scores are not scaled there
             value = middle + normal(p.shape, 0.2 if middle != 0.4 else 0.1, generator)
+        elif "router.scale" in name or "per_expert_scale" in name:
+            value = 1 + normal(p.shape, 0.2, generator)
         elif "A_log" in name:  # of a state, 0.4 to 0.98 stays
             value = -1.5 + normal(p.shape, 1, generator)
         elif "o_proj.bias" in name and "GptOss" not in type(model).__name__:
@@ -169,6 +175,8 @@ def initialize(model, generator):
             value = normal(p.shape, 0.3, generator)
         else:
             gain = 1.5 if "q_proj" in name or "qkv_proj" in name or "k_proj" in name or "lm_head" in name else 1.0
+            if "router.proj" in name:  # of a norm over the square root of its width
+                gain = math.sqrt(fan_in)
             if "experts" in name and "GptOss" in type(model).__name__:  # (in, out), and gates that reach their limit
                 fan_in, gain = p.shape[-2], 3.0 if "gate_up" in name else 1.0
             value = normal(p.shape, gain / math.sqrt(fan_in), generator)
@@ -520,6 +528,19 @@ def forward_gemma4(weights, config, ids):
         x = x + norm(gemma4_attention(weights, config, i, norm(x, at + "input_layernorm"), kept), at + "post_attention_layernorm")
         h = norm(x, at + "pre_feedforward_layernorm")
         h = (gelu(h @ w(at + "mlp.gate_proj.weight").T) * (h @ w(at + "mlp.up_proj.weight").T)) @ w(at + "mlp.down_proj.weight").T
+        if config.enable_moe_block:
+            h = norm(h, at + "post_feedforward_layernorm_1")
+            read = rms_norm(x, w(at + "router.scale") * config.hidden_size ** -0.5, config.rms_norm_eps)
+            best, taken = (read @ w(at + "router.proj.weight").T).softmax(-1).sort(-1, descending=True)
+            k = config.top_k_experts
+            assert (best[:, k - 1] - best[:, k]).min() > 1e-3, "which experts a row takes should not hang on rounding: take another seed"
+            counts = best[:, :k] / best[:, :k].sum(-1, keepdim=True) * w(at + "router.per_expert_scale")[taken[:, :k]]
+            gate_ups, downs = w(at + "experts.gate_up_proj"), w(at + "experts.down_proj")
+            given = []
+            for row, experts, count in zip(norm(x, at + "pre_feedforward_layernorm_2"), taken[:, :k], counts):
+                gate, up = torch.stack([gate_ups[e] @ row for e in experts]).chunk(2, -1)
+                given.append(count @ torch.stack([downs[e] @ a for e, a in zip(experts, gelu(gate) * up)]))
+            h = h + norm(torch.stack(given), at + "post_feedforward_layernorm_2")
         x = x + norm(h, at + "post_feedforward_layernorm")
         if width:
             h = gelu(x @ w(at + "per_layer_input_gate.weight").T) * inputs[:, i]

@@ -14,7 +14,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe",
                            "gpt_oss", "gpt_oss_mxfp4", "granitemoeshared", "qwen2_moe", "glm4_moe", "dots1",
                            "ernie4_5_moe", "minimax_m2", "qwen3_5", "qwen3_5_moe", "qwen3_next",
-                           "gemma4", "gemma4_keys"}) {
+                           "gemma4", "gemma4_keys", "gemma4_moe"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
     const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});
