@@ -1,5 +1,6 @@
 // GGUF files of Llama-like models (llama.cpp). Quantised values become f32 on the way to the dtype that was asked for.
 #include <algorithm>
+#include <optional>
 
 #include "core/import/gguf_family.h"
 #include "core/import/gguf_tokenizer.h"
@@ -20,10 +21,11 @@ Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
   bool causal = true;
   AERIE_TRY(file.boolean(g.arch + "attention.causal", &causal, true));
   if (!causal) return g.unsupported(g.arch + "attention.causal: false");
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias",
-                          "attention.layer_norm_epsilon", "attention.key_length_swa", "attention.value_length_swa",
-                          "rope.dimension_count_swa"})
+  for (const char* key : {"attn_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"})
     if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
+  for (const char* key : {"final_logit_softcapping", "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa",
+                          "attention.shared_kv_layers", "embedding_length_per_layer_input"})
+    if (file.has(g.arch + key) && !family.by_layer) return g.unsupported(g.arch + key + ": is set");
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"})
     if (file.has(g.arch + key) && !std::string_view(family.architecture).starts_with("granite")) return g.unsupported(g.arch + key + ": is set");
   return {};
@@ -43,14 +45,22 @@ Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceMod
   return {};
 }
 
-Status read_sizes(const GgufFile& file, const std::string& arch, LlamaConfig* c) {
+// Where sizes may be lists, those of the first layer.
+Status read_sizes(const GgufFile& file, const std::string& arch, bool by_layer, LlamaConfig* c) {
+  const auto first = [&](const std::string& key, int32_t* out, std::optional<int32_t> fallback = {}) -> Status {
+    if (!by_layer || !file.is_list(key)) return fallback ? file.integer(key, out, *fallback) : file.integer(key, out);
+    AERIE_ASSIGN(const auto list, file.integers(key));
+    if (list.empty()) return error(Code::bad_format, file.name() + ": " + key + ": an empty list");
+    *out = list[0];
+    return {};
+  };
   AERIE_TRY(file.integer(arch + "embedding_length", &c->hidden));
   AERIE_TRY(file.integer(arch + "block_count", &c->layers));
   const std::string ffn = arch + "feed_forward_length";
   const bool experts_alone = file.has(arch + "expert_count") && !file.has(ffn);
-  AERIE_TRY(file.integer(experts_alone ? arch + "expert_feed_forward_length" : ffn, &c->ffn));
+  AERIE_TRY(first(experts_alone ? arch + "expert_feed_forward_length" : ffn, &c->ffn));
   AERIE_TRY(file.integer(arch + "attention.head_count", &c->heads));
-  AERIE_TRY(file.integer(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
+  AERIE_TRY(first(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
   AERIE_TRY(file.integer(arch + "context_length", &c->max_context));
   AERIE_TRY(file.number(arch + "attention.layer_norm_rms_epsilon", &c->rms_eps));
   const std::string heads = file.name() + ": " + arch + "attention.head_count: ";
@@ -90,7 +100,7 @@ Status add_text(const ConvertOptions& o, const GgufFile& file, Sink& sink, Llama
 // What the keys say, and tensors that are parameters. m->names are the usual ones.
 Status read_model(const GgufSource& g, const GgufFamily& family, SourceModel* m) {
   AERIE_TRY(refuse_other_models(g, family));
-  AERIE_TRY(read_sizes(g.file, g.arch, &m->config));
+  AERIE_TRY(read_sizes(g.file, g.arch, family.by_layer, &m->config));
   AERIE_TRY(read_more_layers(g, family, m));
   AERIE_ASSIGN(m->config.departures.o_bias, has_output_bias(g.file, kGgufNames));
   AERIE_TRY(family.read(g, m));

@@ -1,10 +1,8 @@
 // The byte-level BPE of GGUF files.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "core/import/gguf_vocabulary.h"
-#include "core/text/pair_table.h"
 
 namespace aerie {
 namespace {
@@ -64,11 +62,6 @@ constexpr Known kKnown[] = {
     {"minimax-m2", "null", {kGpt4o, kBytes}, false, false},
 };
 
-// As JSON. Merges that are not UTF-8 become merges of what is not a token.
-std::string quoted(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 }  // namespace
 
 // By way of the tokenizer.json that the file was made of: what is known of those is known here.
@@ -78,10 +71,8 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_byte_bpe(const GgufFile& fil
   const auto known = std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.name == pre; });
   if (known == std::end(kKnown)) return refuse_tokenizer(file, "tokenizer.ggml.pre: \"" + std::string(pre) + "\" is not supported");
   AERIE_ASSIGN(const GgufVocabulary v, read_gguf_vocabulary(file));
-  AERIE_ASSIGN(const std::vector<std::string_view> merges, file.texts("tokenizer.ggml.merges"));
-  if (merges.size() > text::kMaxMerges) return bad_tokenizer(file, "tokenizer.ggml.merges: " + std::to_string(merges.size()) + " of them");
-
-  std::string vocab, added, pairs;
+  AERIE_ASSIGN(const std::string merges, gguf_merges(file));
+  std::string vocab, added;
   std::unordered_set<std::string_view> seen;
   for (size_t id = 0; id < v.tokens.size(); ++id) {
     const int32_t type = v.types[id];
@@ -89,29 +80,21 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_byte_bpe(const GgufFile& fil
     if (!seen.insert(v.tokens[id]).second)
       return bad_tokenizer(file, "tokenizer.ggml.tokens: token " + std::to_string(id) + ": is there twice");
     if (type == GgufVocabulary::kNormal) {
-      vocab += (vocab.empty() ? "" : ",") + quoted(v.tokens[id]) + ":" + std::to_string(id);
+      vocab += (vocab.empty() ? "" : ",") + gguf_quoted(v.tokens[id]) + ":" + std::to_string(id);
     } else if (type == GgufVocabulary::kControl || type == GgufVocabulary::kUserDefined || type == GgufVocabulary::kUnknown) {
-      added += (added.empty() ? "" : ",") + std::string("{\"id\":") + std::to_string(id) + ",\"content\":" + quoted(v.tokens[id]) +
-               ",\"normalized\":false,\"special\":" + (type == GgufVocabulary::kUserDefined ? "false}" : "true}");
+      added += (added.empty() ? "" : ",") + gguf_added_token(v, id);
     } else {
       return bad_tokenizer(file, "tokenizer.ggml.token_type: " + std::to_string(type) + " of token " + std::to_string(id));
     }
   }
-  for (const std::string_view merge : merges) pairs += (pairs.empty() ? "" : ",") + quoted(merge);
-  std::string post = "null";
   bool add_bos = known->bos;
   AERIE_TRY(file.boolean("tokenizer.ggml.add_bos_token", &add_bos, known->bos));
   int32_t bos = -1;
   if (add_bos) AERIE_TRY(file.integer("tokenizer.ggml.bos_token_id", &bos));
-  if (bos >= 0) {
-    post = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"bos","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],)"
-           R"("pair":[],"special_tokens":{"bos":{"id":"bos","ids":[)" +
-           std::to_string(bos) + R"(],"tokens":["bos"]}}})";
-  }
   const std::string json = std::string(R"({"model":{"type":"BPE","ignore_merges":)") + (known->ignore_merges ? "true" : "false") +
-                           ",\"vocab\":{" + vocab + "},\"merges\":[" + pairs + "]},\"added_tokens\":[" + added +
+                           ",\"vocab\":{" + vocab + "},\"merges\":[" + merges + "]},\"added_tokens\":[" + added +
                            "],\"normalizer\":" + known->normalizer + R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[)" +
-                           known->steps.first + known->steps.last + "]},\"post_processor\":" + post +
+                           known->steps.first + known->steps.last + "]},\"post_processor\":" + gguf_bos_template(bos) +
                            R"(,"decoder":{"type":"ByteLevel"}})";
   auto made = text::Tokenizer::from_hf_json(json);
   if (!made.ok()) return made.status().at(file.name() + ": tokenizer.ggml.*, read as a");

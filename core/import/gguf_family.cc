@@ -179,7 +179,8 @@ const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"qwen35", false, gguf_qwen35, Experts::none, nullptr, true},
                                     {"qwen35moe", false, gguf_qwen35, Experts::normed, &kQwen2Mixture},
                                     {"qwen3next", false, gguf_qwen3next, Experts::normed, &kQwen2Mixture},
-                                    {"gemma3", false, gemma3}};
+                                    {"gemma3", false, gemma3},
+                                    {"gemma4", false, gguf_gemma4, Experts::normed, nullptr, false, true}};
 
 }  // namespace
 

@@ -34,6 +34,7 @@ struct GgufFamily {
   enum class Experts : uint8_t { none, normed, as_they_are, as_said } experts = Experts::none;
   const GgufMixture* more = nullptr;
   bool nextn = more != nullptr;  // it may have layers for multi-token prediction
+  bool by_layer = false;         // sizes may differ from layer to layer; `read` reads them
 };
 
 // The norm before the MLP has a name in some of them that is another norm's elsewhere.
@@ -57,6 +58,8 @@ Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallbac
 // gguf_delta.cc
 Status gguf_qwen35(const GgufSource& g, SourceModel* m);
 Status gguf_qwen3next(const GgufSource& g, SourceModel* m);
+// gguf_gemma4.cc
+Status gguf_gemma4(const GgufSource& g, SourceModel* m);
 // gguf_gpt_oss.cc
 Status gguf_gpt_oss(const GgufSource& g, SourceModel* m);
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "core/import/gguf_vocabulary.h"
 #include "core/platform/utf8.h"
 #include "core/text/blob.h"
+#include "core/text/pair_table.h"
 
 namespace aerie {
 
@@ -36,6 +39,30 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file) {
   return v;
 }
 
+std::string gguf_quoted(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string gguf_added_token(const GgufVocabulary& v, size_t id) {
+  return "{\"id\":" + std::to_string(id) + ",\"content\":" + gguf_quoted(v.tokens[id]) + ",\"normalized\":false,\"special\":" +
+         (v.types[id] == GgufVocabulary::kUserDefined ? "false}" : "true}");
+}
+
+Result<std::string> gguf_merges(const GgufFile& file) {
+  AERIE_ASSIGN(const std::vector<std::string_view> merges, file.texts("tokenizer.ggml.merges"));
+  if (merges.size() > text::kMaxMerges) return bad_tokenizer(file, "tokenizer.ggml.merges: " + std::to_string(merges.size()) + " of them");
+  std::string pairs;
+  for (const std::string_view merge : merges) pairs += (pairs.empty() ? "" : ",") + gguf_quoted(merge);
+  return pairs;
+}
+
+std::string gguf_bos_template(int32_t bos) {
+  if (bos < 0) return "null";
+  return R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"bos","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],)"
+         R"("pair":[],"special_tokens":{"bos":{"id":"bos","ids":[)" +
+         std::to_string(bos) + R"(],"tokens":["bos"]}}})";
+}
+
 Result<std::shared_ptr<const text::Tokenizer>> gguf_tokenizer(const GgufFile& file) {
   if (!file.has("tokenizer.ggml.model")) return std::shared_ptr<const text::Tokenizer>();
   std::string_view model;
@@ -43,6 +70,7 @@ Result<std::shared_ptr<const text::Tokenizer>> gguf_tokenizer(const GgufFile& fi
   if (model == "no_vocab" || model == "none") return std::shared_ptr<const text::Tokenizer>();
   if (model == "gpt2") return gguf_byte_bpe(file);
   if (model == "llama") return gguf_sentencepiece(file);
+  if (model == "gemma4") return gguf_gemma_bpe(file);
   return refuse_tokenizer(file, "tokenizer.ggml.model: \"" + std::string(model) + "\" is not supported");
 }
 
@@ -65,7 +93,7 @@ Status gguf_end_ids(const GgufFile& file, std::vector<int32_t>* ids) {
     return token != "<|end|>" || !harmony;
   };
   for (const std::string_view end : {"<|return|>", "<|call|>", "<|eot_id|>", "<|im_end|>", "<|endoftext|>", "<|eom_id|>", "<|end|>",
-                                     "<|end_of_text|>", "<EOT>", "<end_of_turn>"}) {
+                                     "<|end_of_text|>", "<EOT>", "<end_of_turn>", "<turn|>", "<|tool_response>"}) {
     if (!ends(end)) continue;
     if (const auto at = std::find(tokens.begin(), tokens.end(), end); at != tokens.end()) add(static_cast<int32_t>(at - tokens.begin()));
   }

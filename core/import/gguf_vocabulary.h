@@ -21,7 +21,14 @@ Result<GgufVocabulary> read_gguf_vocabulary(const GgufFile& file);
 Status bad_tokenizer(const GgufFile& file, const std::string& what);
 Status refuse_tokenizer(const GgufFile& file, const std::string& what);  // and says what to do
 
+// Parts of a tokenizer.json. Texts that are not UTF-8 become others: merges of what is not a token.
+std::string gguf_quoted(std::string_view text);
+std::string gguf_added_token(const GgufVocabulary& v, size_t id);
+Result<std::string> gguf_merges(const GgufFile& file);
+std::string gguf_bos_template(int32_t bos);  // negative: none
+
 // By tokenizer.ggml.model.
+Result<std::shared_ptr<const text::Tokenizer>> gguf_gemma_bpe(const GgufFile& file);
 Result<std::shared_ptr<const text::Tokenizer>> gguf_byte_bpe(const GgufFile& file);
 Result<std::shared_ptr<const text::Tokenizer>> gguf_sentencepiece(const GgufFile& file);
 

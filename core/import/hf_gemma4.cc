@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr DecoderNames kNames = with_experts(with_inputs(kHuggingFacePostNormNames, &kHuggingFaceInputs, "layer_scalar"), &kGemmaExperts);
+constexpr DecoderNames kGemmaNames = with_experts(with_inputs(kHuggingFacePostNormNames, &kHuggingFaceInputs, "layer_scalar"), &kGemmaExperts);
 
 // Heads of layers that see everything. transformers names them for each such layer, files before that for all.
 Status read_wide(const ConfigReader& j, const std::vector<bool>& sliding, bool keys_are_values, SourceModel* m) {
@@ -47,7 +47,7 @@ Status read_wide(const ConfigReader& j, const std::vector<bool>& sliding, bool k
   for (const bool s : sliding) d.wide_layers.push_back(!s);
   d.wide_head_dim = dim;
   d.wide_kv_heads = heads;
-  return package::check_wide_heads(c);
+  return in_its_words(package::check_wide_heads(c));
 }
 
 // The last layers read what the last one of their kind before them has.
@@ -56,15 +56,9 @@ Status read_shared(const ConfigReader& j, const std::vector<bool>& sliding, Sour
   int32_t shared = 0;
   AERIE_TRY(j.integer("num_kv_shared_layers", &shared, 0));
   if (shared < 0 || shared >= c.layers) return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + " of " + std::to_string(c.layers));
+  if (!share_last_layers(shared, sliding, &c))
+    return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + ", with no layer of their kind before them");
   if (shared == 0) return {};
-  int32_t last[2] = {-1, -1};  // of each kind
-  for (int32_t i = 0; i < c.layers; ++i) {
-    int32_t& own = last[sliding[static_cast<size_t>(i)]];
-    if (i < c.layers - shared) own = i;
-    if (own < 0) return error(Code::bad_format, "num_kv_shared_layers: layer " + std::to_string(i) + " has none of its kind to read from");
-    c.departures.kv_layers.push_back(own);
-  }
-  for (int32_t i = 0; i < c.layers - shared; ++i) c.departures.kv_layers[static_cast<size_t>(i)] = i;
   bool wider = false;
   AERIE_TRY(j.boolean("use_double_wide_mlp", &wider, false));
   if (wider) c.departures.reader_ffn = 2 * c.ffn;
@@ -100,7 +94,7 @@ Status read_gemma4(const ConfigReader& j, SourceModel* m) {
   AERIE_TRY(refuse_others(j));
   LlamaConfig& c = m->config;
   Departures& d = c.departures;
-  m->names = &kNames;
+  m->names = &kGemmaNames;
   m->tied = true;
   c.qk_norm = d.v_norm = d.gelu = true;
   d.norms = Departures::Norms::both;

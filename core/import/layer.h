@@ -57,6 +57,15 @@ inline constexpr ExpertNames kGgufExperts{
     "", "ffn_gate_exps.bias", "ffn_up_exps.bias", "ffn_down_exps.bias", "exp_probs_b.bias", "ffn_gate_shexp", "ffn_up_shexp",
     "ffn_down_shexp", "ffn_gate_inp_shexp"};
 
+constexpr ExpertNames gguf_gemma_experts(bool apart) {
+  ExpertNames e{"ffn_gate_inp", "", "", "", "", apart ? "" : "ffn_gate_up_exps.weight", "ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"};
+  e.shared_gate = "ffn_gate", e.shared_up = "ffn_up", e.shared_down = "ffn_down";
+  e.router_norm = "ffn_gate_inp.scale", e.router_gain = "ffn_down_exps.scale";
+  e.norm = "pre_ffw_norm_2", e.post_norm = "post_ffw_norm_2", e.shared_post_norm = "post_ffw_norm_1";
+  return e;
+}
+inline constexpr ExpertNames kGgufGemmaExperts = gguf_gemma_experts(false), kGgufGemmaExpertsApart = gguf_gemma_experts(true);
+
 // A recurrent layer (gated delta rule) in place of attention. Without .weight but for what is whole.
 struct DeltaNames {
   const char *qkv, *z, *b, *a;

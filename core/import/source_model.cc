@@ -62,6 +62,19 @@ void list_turning(const SourceRope& rope, const std::vector<bool>& turns, Source
   list_ropes({&rope, &none}, layers, m);
 }
 
+bool share_last_layers(int32_t shared, const std::vector<bool>& sliding, LlamaConfig* c) {
+  int32_t last[2] = {-1, -1};  // of each kind
+  std::vector<int32_t> from;
+  for (int32_t i = 0; i < c->layers; ++i) {
+    int32_t& own = last[sliding[static_cast<size_t>(i)]];
+    if (i < c->layers - shared) own = i;
+    if (own < 0) return false;
+    from.push_back(own);
+  }
+  if (shared > 0) c->departures.kv_layers = std::move(from);
+  return true;
+}
+
 void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m) {
   const int32_t longest = m->wanted > 0 ? std::min(m->wanted, m->config.max_context) : m->config.max_context;
   if (window >= longest || std::find(sliding.begin(), sliding.end(), true) == sliding.end()) return;  // nothing is out of sight

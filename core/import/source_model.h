@@ -53,6 +53,8 @@ void use_rope(const SourceRope& rope, SourceModel* m);
 void list_ropes(std::initializer_list<const SourceRope*> of, const std::vector<int32_t>& layers, SourceModel* m);
 // The same where some layers have no positions at all (NoPE): turns[l] says whether layer l has any.
 void list_turning(const SourceRope& rope, const std::vector<bool>& turns, SourceModel* m);
+// The last `shared` layers read the keys and values of the last one of their kind before them. False: there is none.
+bool share_last_layers(int32_t shared, const std::vector<bool>& sliding, LlamaConfig* c);
 // Layers that slide look at `window` positions, the row's own among them. After use_rope(), which may change the context.
 void set_windows(const std::vector<bool>& sliding, int32_t window, SourceModel* m);
 // A mixture of experts as it was read: how many there are and how many a row takes, under the file's own keys. Messages are "KEY: what".

@@ -7,6 +7,7 @@
 #include "core/import/convert.h"
 #include "unit/package/gguf_delta_file.h"
 #include "unit/package/gguf_fixtures.h"
+#include "unit/package/gguf_gemma4_file.h"
 #include "unit/package/gpt_oss_experts.h"
 
 namespace aerie::test {
@@ -112,13 +113,15 @@ struct FamilyFile {
     const json rope = ropes.value("full_attention", ropes);
     c.rope_theta = rope["rope_theta"];
     Sources theirs;
-    for (const auto& [name, s] : with_gguf_delta(with_stacked_experts(), config, arch)) theirs[renamed(name)] = s;
+    for (const auto& [name, s] : with_gguf_delta(arch == "gemma4" ? tensors : with_stacked_experts(), config, arch))
+      theirs[arch == "gemma4" ? gemma4_name(name) : renamed(name)] = s;
     if (arch == "gemma3" || has_recurrent_layers(arch))
       for (auto& [name, s] : theirs)
         if (name.find("norm.") != std::string::npos && name.find("ssm_norm.") == std::string::npos)
           for (float& v : s.values) v += 1;
     Gguf g = gguf_of(theirs, c, arch);
     if (c.ffn == 0) g.forget(arch + ".feed_forward_length");
+    if (arch == "gemma4") add_gemma4_keys(&g, config);
     if (has_recurrent_layers(arch)) add_delta_keys(&g, config, arch);
     if (arch == "gpt-oss") add_gpt_oss_experts(tensors, &g);
     g.u32("tokenizer.ggml.bos_token_id", 1);

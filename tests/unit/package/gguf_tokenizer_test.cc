@@ -87,6 +87,27 @@ TEST(GgufTokenizer, GivesTheIdsOfItsTokenizerJson) {
   }
 }
 
+// Gemma 4's: SentencePiece's pieces with merges.
+TEST(GgufTokenizer, OfGemmaGivesTheIdsOfItsTokenizerJson) {
+  Gguf g = of_tokenizer_json("gemma", "");
+  g.text("tokenizer.ggml.model", "gemma4");
+  g.forget("tokenizer.ggml.pre");
+  g.u32("tokenizer.ggml.bos_token_id", 2);
+  const auto t = read(g);
+  ASSERT_TRUE(t.ok()) << t.status().message();
+  EXPECT_EQ((*t)->bos_id(), 2);
+  int compared = 0;
+  for (const auto& row : golden("gemma/golden.json")) {
+    const auto text = row["text"].get<std::string>();
+    EXPECT_EQ(*(*t)->encode(text, {.add_bos = true, .parse_special = false}), row["plain"].get<Ids>()) << text;
+    EXPECT_EQ(*(*t)->encode(text, {.add_bos = true, .parse_special = true}), row["special"].get<Ids>()) << text;
+    ++compared;
+  }
+  EXPECT_GT(compared, 50);
+  g.forget("tokenizer.ggml.merges");
+  EXPECT_EQ(read(g).status().code(), Code::bad_format);
+}
+
 // OLMoE's differs from GPT-2's in that alone.
 TEST(GgufTokenizer, OlmosTextIsComposedFirst) {
   const auto olmo = read(of_tokenizer_json("gpt2", "olmo")), gpt2 = read(of_tokenizer_json("gpt2", "gpt-2"));
@@ -101,7 +122,7 @@ TEST(GgufTokenizer, OlmosTextIsComposedFirst) {
 TEST(GgufTokenizer, GivesLlamaCppsIds) {
   const char* folder = std::getenv("AERIE_LLAMA_CPP_MODELS");
   if (!folder) GTEST_SKIP() << "AERIE_LLAMA_CPP_MODELS: llama.cpp's folder models (tests/full.sh vocabularies gets it)";
-  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "refact", "starcoder"}) {
+  for (const char* name : {"gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "refact", "starcoder", "gemma-4"}) {
     SCOPED_TRACE(name);
     const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".gguf", between = "\n__ggml_vocab_test__\n";
     const auto file = GgufFile::open(path);
