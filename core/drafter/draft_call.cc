@@ -38,9 +38,13 @@ void ObserveCall::begin(Drafter& drafter) {
   attention_.clear();
   for (auto* v : {&token_, &position_, &last_, &root_, &sequence_}) v->clear();
   features_.clear();
+  targets_.clear();
+  newest_.clear();
 }
 
-void ObserveCall::sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features) {
+void ObserveCall::sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features, const KvSequence* target) {
+  if (target) targets_.push_back(target);
+  newest_.push_back(0);
   sequence_.push_back(seq);
   root_.push_back(seq * kMaxFedNodes);
   last_.push_back(rows());
@@ -49,8 +53,9 @@ void ObserveCall::sequence(int32_t seq, const KvSequence* kv, const kernels::Ten
   has_kv_ = kv != nullptr;
 }
 
-void ObserveCall::row(int32_t token, int64_t position) {
+void ObserveCall::row(int32_t token, int64_t position, int64_t at) {
   last_.back() = rows();
+  newest_.back() = at;
   token_.push_back(token);
   position_.push_back(static_cast<int32_t>(position));
   if (has_kv_) attention_.plain(token, position);
@@ -71,6 +76,12 @@ Status ObserveCall::record(Plan& plan) {
   }
   aerie_attention attention;
   if (has_kv_) attention.rows = attention_.stage(plan);
+  target_.clear();
+  for (size_t s = 0; s < targets_.size(); ++s) {
+    target_.sequence(*targets_[s]);
+    target_.beside(token_[static_cast<size_t>(last_[s])], newest_[s]);
+  }
+  if (!targets_.empty()) attention.target = target_.stage(plan);
   aerie_draft_rows rows{};
   rows.struct_size = sizeof rows;
   rows.n = this->rows();
@@ -93,17 +104,21 @@ void ProposeCall::begin(Drafter& drafter, int32_t level, int32_t width, bool wan
   level_ = level;
   width_ = width;
   want_logits_ = want_logits;
-  has_kv_ = noise_ = stay_ = staged_ = false;
+  has_kv_ = reads_target_ = noise_ = stay_ = staged_ = false;
   attention_.clear();
+  target_.clear();
   for (auto* v : {&token_, &position_, &node_, &parent_, &sequence_}) v->clear();
   keys_.clear();
   shares_.clear();
 }
 
-void ProposeCall::sequence(int32_t seq, const KvSequence* kv, Candidates* out) {
+void ProposeCall::sequence(int32_t seq, const KvSequence* kv, Candidates* out, const KvSequence* target, int64_t root) {
   shares_.push_back({out, rows(), 0});
   if (kv) attention_.sequence(*kv);
   has_kv_ = kv != nullptr;
+  if (target) target_.sequence(*target);
+  reads_target_ = target != nullptr;
+  root_ = root;
   current_ = seq;
 }
 
@@ -116,6 +131,7 @@ void ProposeCall::row(int32_t token, int64_t position, int32_t node, int32_t par
   parent_.push_back(parent);
   sequence_.push_back(current_);
   if (has_kv_ && level_ > 0) attention_.tree(token, committed, tail);
+  if (reads_target_ && level_ > 0) target_.beside(token, root_);
 }
 
 void ProposeCall::key(const kernels::DrawKey& key) {
@@ -127,6 +143,7 @@ void ProposeCall::stage(Plan& plan) {
   staged_ = true;
   staged_attention_ = {};
   if (has_kv_ && level_ > 0) staged_attention_.rows = attention_.stage(plan);
+  if (reads_target_ && level_ > 0) staged_attention_.target = target_.stage(plan);
   aerie_draft_rows& rows = staged_rows_;
   rows = {};
   rows.struct_size = sizeof rows;

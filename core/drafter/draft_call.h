@@ -13,16 +13,19 @@ class ObserveCall {
  public:
   void begin(Drafter& drafter);
   int32_t rows() const { return static_cast<int32_t>(token_.size()); }
-  // Rows of this sequence follow; `kv` may be null, `features` (its rows, taps * H) absent.
-  void sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features);
-  void row(int32_t token, int64_t position);
+  // Rows of this sequence follow; `kv` may be null, `features` (its rows, taps * H) absent. target: its KV, for a drafter that reads that.
+  void sequence(int32_t seq, const KvSequence* kv, const kernels::Tensor& features, const KvSequence* target);
+  // position: among its rows. The token is the text's `at`th.
+  void row(int32_t token, int64_t position, int64_t at);
   Status record(Plan& plan);
 
  private:
   Drafter* drafter_ = nullptr;
   bool has_kv_ = false;
-  RowsBuilder attention_;
+  RowsBuilder attention_, target_;
   std::vector<int32_t> token_, position_, last_, root_, sequence_;
+  std::vector<const KvSequence*> targets_;  // of the sequences, if they are wanted, and where their newest token is
+  std::vector<int64_t> newest_;
   std::vector<kernels::Tensor> features_;
 };
 
@@ -31,8 +34,8 @@ class ProposeCall {
  public:
   void begin(Drafter& drafter, int32_t level, int32_t width, bool want_logits);
   int32_t rows() const { return static_cast<int32_t>(token_.size()); }
-  // Rows of this sequence follow; its candidates come to `out`.
-  void sequence(int32_t seq, const KvSequence* kv, Candidates* out);
+  // Rows of this sequence follow; its candidates come to `out`. target: as in ObserveCall, and the root is the text's `root`th token.
+  void sequence(int32_t seq, const KvSequence* kv, Candidates* out, const KvSequence* target, int64_t root);
   // committed: what the drafter's KV holds of the sequence; tail: slots of the node's ancestors and its own.
   void row(int32_t token, int64_t position, int32_t node, int32_t parent, int64_t committed,
            std::span<const int32_t> tail);
@@ -56,8 +59,9 @@ class ProposeCall {
   Drafter* drafter_ = nullptr;
   int32_t level_ = 0, width_ = 0, current_ = 0;
   bool want_logits_ = false;
-  bool has_kv_ = false, noise_ = false;
-  RowsBuilder attention_;
+  bool has_kv_ = false, reads_target_ = false, noise_ = false;
+  int64_t root_ = 0;
+  RowsBuilder attention_, target_;
   std::vector<int32_t> token_, position_, node_, parent_, sequence_;
   std::vector<kernels::DrawKey> keys_;
   std::vector<Share> shares_;

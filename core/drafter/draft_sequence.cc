@@ -12,14 +12,14 @@ constexpr int32_t kHostCapacity = 512;
 constexpr int64_t kMissed = 64;  // tokens that are read again for a sequence that began behind where the text now ends
 }  // namespace
 
-Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
-  std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), max_context));
+Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target) {
+  std::unique_ptr<DraftSequence> s(new DraftSequence(std::move(drafter), max_context, target));
   AERIE_ASSIGN(s->seq_, s->drafter_->take_sequence());
   return s;
 }
 
-DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context)
-    : drafter_(std::move(drafter)), least_(drafter_->wants_features() ? 1 : 0), first_(least_), observed_(least_), fed_(kTreeCapacity, -1) {
+DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target)
+    : drafter_(std::move(drafter)), target_(drafter_->resources().reads_target ? target : nullptr), least_(drafter_->wants_features() ? 1 : 0), first_(least_), observed_(least_), fed_(kTreeCapacity, -1) {
   if (drafter_->resources().pool)
     kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
   if (drafter_->host_tokens()) {
@@ -125,8 +125,8 @@ Status DraftSequence::observe(ObserveCall* call, std::span<const int32_t> text, 
   if (end <= begin || drafter_->host_tokens()) return {};
   AERIE_TRY(this->begin());
   if (kv_) AERIE_TRY(kv_->reserve(end - first_, begin - first_));
-  call->sequence(seq_, kv_.get(), features);
-  for (int64_t i = begin; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_);
+  call->sequence(seq_, kv_.get(), features, target_);
+  for (int64_t i = begin; i < end; ++i) call->row(text[static_cast<size_t>(i)], i - first_, i);
   return {};
 }
 
@@ -158,7 +158,7 @@ Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::spa
   // Rows of the drafter, the root's included: it is observed by now, or in this pass.
   const int64_t committed = text_size_ - first_;
   if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
-  call->sequence(seq_, kv_.get(), &candidates_);
+  call->sequence(seq_, kv_.get(), &candidates_, target_, text_size_ - 1);
   for (const int32_t at : frontier) {
     const DraftNode& node = tree[at];
     if (level > 0 && !again) fed_[static_cast<size_t>(at)] = n_fed_++;
@@ -183,7 +183,7 @@ Status DraftSequence::propose_blank(ProposeCall* call, int32_t root_token, int32
                                     const DraftDraw& draw) {
   const int64_t committed = text_size_ - first_;
   if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
-  call->sequence(seq_, kv_.get(), &candidates_);
+  call->sequence(seq_, kv_.get(), &candidates_, target_, text_size_ - 1);
   for (int32_t r = 0; r < n; ++r) {
     const int32_t row = level > 0 ? first + r : 0;
     tail_.assign(static_cast<size_t>(level), kv_ && level > 0 ? kv_->scratch_slot(row) : 0);

@@ -23,7 +23,9 @@ struct DraftDraw {
 // Not thread-safe; belongs to one session.
 class DraftSequence {
  public:
-  static Result<std::unique_ptr<DraftSequence>> create(std::shared_ptr<Drafter> drafter, int64_t max_context);
+  // target: the KV of the text that it follows, which outlives it; a drafter that reads the target's wants one.
+  static Result<std::unique_ptr<DraftSequence>> create(std::shared_ptr<Drafter> drafter, int64_t max_context,
+                                                       const KvSequence* target = nullptr);
   ~DraftSequence();
   DraftSequence(const DraftSequence&) = delete;
   DraftSequence& operator=(const DraftSequence&) = delete;
@@ -104,11 +106,12 @@ class DraftSequence {
   Status chosen(std::span<const int32_t> choice);
 
  private:
-  DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context);
+  DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target);
   Status forget_from(int64_t row);
   void add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const;
 
   std::shared_ptr<Drafter> drafter_;
+  const KvSequence* target_;  // null: it does not look
   int32_t seq_ = -1;       // not taken yet
   int64_t least_;          // first token that makes a row: 1 with features, else 0
   int64_t first_;          // the one that this sequence begins with

@@ -6,6 +6,22 @@ namespace aerie {
 
 namespace {
 
+// Heads of those that read the target's keys and values are as its own.
+Status fits_target(const LlamaConfig& c, const LlamaConfig& target) {
+  const Departures& d = c.departures;
+  if (!d.reads_target) return {};
+  for (int32_t i = 0; i < c.layers; ++i) {
+    const bool wide = d.wide(i);
+    const KvLayers theirs = wide ? KvLayers{target.kv_layers(true), target.departures.wide_kv_heads, target.departures.wide_head_dim}
+                                 : KvLayers{target.kv_layers(false), target.kv_heads, target.head_dim};
+    if (theirs.layers == 0 || theirs.kv_heads != c.kv_heads_of(i) || theirs.head_dim != c.head_dim_of(i))
+      return error(Code::mismatch, "layer " + std::to_string(i) + " reads keys and values of " + std::to_string(c.kv_heads_of(i)) + " heads of " +
+                                       std::to_string(c.head_dim_of(i)) + ", the target has " + std::to_string(theirs.layers) + " such layers of " +
+                                       std::to_string(theirs.kv_heads) + " heads of " + std::to_string(theirs.head_dim));
+  }
+  return {};
+}
+
 int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package, aerie_layers** out, aerie_drafter_error* err) {
   DrafterResources& d = *static_cast<DrafterResources*>(host->context);
   if (!package || !out || !d.opening) return AERIE_D_INVALID;
@@ -14,8 +30,15 @@ int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package
   const DrafterConfig* const config = d.package->drafter();
   if (!config || !config->decoder) return report(error(Code::bad_format, d.package->path() + ": decoder: there is none"), err);
   const LlamaConfig& c = *config->decoder;
+  if (const Status s = fits_target(c, d.target->config()); !s.ok()) return report(s.at(d.package->path() + ": decoder"), err);
   auto stack = std::make_unique<DecoderStack>();
   if (const Status s = stack->load(d.weights, c); !s.ok()) return report(s, err);
+  if (c.departures.reads_target) {
+    d.stack = std::move(stack);
+    d.reads_target = true;
+    *out = &d.layers_handle;
+    return AERIE_D_OK;
+  }
   auto pool = KvPool::create(d.target->device(), {c.layers, c.kv_heads, c.head_dim, d.target->pool()->cache().dtype}, d.kv_positions());
   if (!pool.ok()) return report(pool.status(), err);
   d.stack = std::move(stack);
@@ -31,12 +54,15 @@ float layers_eps(const aerie_layers* layers) { return config_of(layers).rms_eps;
 int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft_rows* rows, const aerie_tensor* x, const aerie_tensor* out) {
   if (!layers || layers->own != plan->own || !rows) return compute_fail(plan, "layers forward: missing argument, or another drafter's layers");
   const LlamaConfig& c = config_of(layers);
-  if (!is_activation(x, rows->n, c.hidden) || !is_activation(out, rows->n, c.hidden))
-    return compute_fail(plan, "layers forward: shapes do not fit: " + shapes({{"x", x}, {"out", out}}) + " for " + std::to_string(rows->n) +
+  const bool of_target = c.departures.reads_target;
+  if (!rows->attention) return compute_fail(plan, "layers forward: rows that attend to nothing");
+  const Rows& at = of_target ? rows->attention->target : rows->attention->rows;
+  if (at.n == 0 || (!of_target && at.n != rows->n)) return compute_fail(plan, "layers forward: rows of level 0 attend to nothing");
+  if (!is_activation(x, at.n, c.hidden) || !is_activation(out, at.n, c.hidden))
+    return compute_fail(plan, "layers forward: shapes do not fit: " + shapes({{"x", x}, {"out", out}}) + " for " + std::to_string(at.n) +
                                   " rows, the layers are " + std::to_string(c.hidden) + " wide");
-  if (!rows_attend(*rows)) return compute_fail(plan, "layers forward: rows of level 0 attend to nothing");
   const DecoderStack& stack = *layers->own->stack;
-  const Rows& at = rows->attention->rows;
+  const Model& target = *layers->own->target;
   Plan& p = *plan->plan;
   kernels::Tensor angles[kMostRopeRows];
   stack.add_angles(p, at, angles);
@@ -45,7 +71,8 @@ int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft
   const kernels::Tensor to = kernels::rows(from_abi(*out), 0, at.n);
   for (int32_t i = 0; i < c.layers; ++i) {
     const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
-    record_decoder_layer(p, layer, stack.shape, layers->own->pool->cache(), i, at, angles[layer.rope], working, from, to);
+    const kernels::KvCache& cache = of_target ? target.pool()->cache(layer.wide) : layers->own->pool->cache();
+    record_decoder_layer(p, layer, stack.shape, cache, of_target ? cache.layers - 1 : i, at, angles[layer.rope], working, from, to);
     from = to;
   }
   return AERIE_D_OK;

@@ -29,14 +29,25 @@ class Reader {
   }
 
   Status start(const std::shared_ptr<Drafter>& drafter, int64_t longest) {
-    AERIE_ASSIGN(sequence_, DraftSequence::create(drafter, longest));
+    if (drafter->resources().reads_target) target_.push_back(std::make_unique<KvSequence>(drafter->target()->pool(), longest, 0));
+    AERIE_ASSIGN(sequence_, DraftSequence::create(drafter, longest, target_.empty() ? nullptr : target_[0].get()));
     AERIE_TRY(sequence_->begin());
     const size_t index_bytes = (size_t{2} << 20) + static_cast<size_t>(longest) * 4;
     AERIE_ASSIGN(timer_, PassTimer::create(drafter_.target()->device(), options_, index_bytes));
     return {};
   }
 
+  // The target's keys and values before it are there.
+  Status target_to(int64_t end) {
+    if (target_.empty() || end <= target_end_) return {};
+    AERIE_TRY(target_[0]->reserve(end));
+    AERIE_TRY(fill_context(*drafter_.target(), target_, static_cast<int32_t>(end), *timer_));
+    target_end_ = end;
+    return {};
+  }
+
   Status read_to(int64_t end) {
+    AERIE_TRY(target_to(end));
     while (sequence_->observed() < end) {
       const int64_t to = std::min(end, sequence_->observed() + kChunk);
       const Result<double> ms = timer_->time([&](Plan& plan) { return observe(plan, to); });
@@ -49,6 +60,7 @@ class Reader {
   // The first pass of a cycle: n tokens are observed, and the newest is the root.
   Result<double> root_pass(int64_t size, int32_t n) {
     if (sequence_->observed() > size - n) AERIE_TRY(sequence_->rollback(size - n + 1));
+    AERIE_TRY(target_to(size));
     AERIE_TRY(read_to(size - n));
     tree_.reset(text_[static_cast<size_t>(size) - 1]);
     const int32_t root = 0;
@@ -115,6 +127,8 @@ class Reader {
   std::vector<int32_t> text_;
   int64_t cols_ = 0;
   std::vector<float> zeros_;
+  std::vector<std::unique_ptr<KvSequence>> target_;  // a text of the target's, for a drafter that reads that; or none
+  int64_t target_end_ = 0;
   std::unique_ptr<DraftSequence> sequence_;
   std::unique_ptr<PassTimer> timer_;
   DraftTree tree_;

@@ -33,6 +33,7 @@ struct aerie_plan {
 };
 struct aerie_attention {
   aerie::Rows rows;                         // slots and masks in the drafter's own cache
+  aerie::Rows target;                       // what rows look at in the target's: of an observe, each sequence's newest
   mutable aerie::kernels::Tensor angles{};  // rotary angles, recorded at first use
 };
 struct aerie_candidates {
@@ -75,6 +76,7 @@ struct DrafterResources {
   LogSink log;
   int32_t max_sequences = 0;
   bool opening = false;  // [open only] services work now
+  bool reads_target = false;  // its layers look at the target's keys and values
   bool shown_rows = false;  // it observes: what has no rows (HOST_TOKENS) has no keys and values
   aerie_package package_handle{this};
   aerie_kv kv_handle{this};

@@ -36,6 +36,7 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
   // In one file with the model: Medusa-1.0's, and layers for multi-token prediction.
   if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};
   if (!o.drafter_for.empty() && has_mtp(*source)) return Importer{import_mtp};
+  if (t.count("pre_projection.weight") && t.count("post_projection.weight")) return Importer{import_gemma_assistant};
   const auto head = [&](const std::string& at) -> Importer {  // of EAGLE's kinds
     if (any((at + "midlayer.").c_str()) || t.count("d2t") || t.count(at + "layers.0.hidden_norm.weight")) return import_eagle3;
     return t.count(at + "fc.weight") ? import_eagle : nullptr;

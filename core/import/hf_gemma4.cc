@@ -55,6 +55,10 @@ Status read_shared(const ConfigReader& j, const std::vector<bool>& sliding, Sour
   LlamaConfig& c = m->config;
   int32_t shared = 0;
   AERIE_TRY(j.integer("num_kv_shared_layers", &shared, 0));
+  if (m->reads_target) {
+    c.departures.reads_target = true;
+    return shared == 0 || shared == c.layers ? Status() : unsupported_key("num_kv_shared_layers", std::to_string(shared) + " of an assistant's " + std::to_string(c.layers));
+  }
   if (shared < 0 || shared >= c.layers) return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + " of " + std::to_string(c.layers));
   if (!share_last_layers(shared, sliding, &c))
     return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + ", with no layer of their kind before them");

@@ -205,6 +205,19 @@ Status import_scales(Sink& sink, TensorTaker& take, const DecoderNames& names, L
 
 }  // namespace
 
+Status import_layers(Sink& sink, LayerImport& import, TensorTaker& take, const DecoderNames& names, LlamaConfig* c) {
+  const Departures& d = c->departures;
+  AERIE_TRY(import_scales(sink, take, names, c));
+  for (int32_t i = 0; i < c->layers; ++i) {
+    const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
+    if (c->departures.norms != Departures::Norms::after)
+      AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
+    using Kind = LayerImport::Kind;
+    AERIE_TRY(import.layer(from, to, config_of(*c, i), 0, d.recurrent(i) ? Kind::recurrent : d.reads(i) ? Kind::reads : Kind::attends));
+  }
+  return {};
+}
+
 Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, const DecoderNames& names, bool tied, LlamaConfig* c) {
   const std::string embed_name = names.embed + std::string(".weight"), head_name = names.lm_head + std::string(".weight");
   c->tied = !take.has(head_name);
@@ -227,15 +240,8 @@ Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, co
   AERIE_ASSIGN(SourceMatrix embed, import.take(embed_name, c->vocab_size, c->hidden));
   AERIE_TRY(sink.weight("embed", embed));
   if (c->tied || !tied) embed = {};  // nothing to compare it with later
-  AERIE_TRY(import_scales(sink, take, names, c));
   if (d.layer_inputs > 0) AERIE_TRY(import_inputs(sink, import, take, *names.inputs, *c));
-  for (int32_t i = 0; i < c->layers; ++i) {
-    const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
-    if (c->departures.norms != Departures::Norms::after)
-      AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
-    using Kind = LayerImport::Kind;
-    AERIE_TRY(import.layer(from, to, config_of(*c, i), 0, d.recurrent(i) ? Kind::recurrent : d.reads(i) ? Kind::reads : Kind::attends));
-  }
+  AERIE_TRY(import_layers(sink, import, take, names, c));
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c->hidden));
   if (!c->tied) {
     AERIE_ASSIGN(const SourceMatrix head, import.take(head_name, c->vocab_size, c->hidden));

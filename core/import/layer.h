@@ -194,6 +194,9 @@ int64_t layer_of(const std::string& tensor, const DecoderNames& names);
 // Steps that a layer's experts and their router are.
 int64_t expert_steps(const LlamaConfig& c);
 
+// All decoder layers, and what they are scaled by; c->qkv_bias and layer_scales are set by what there is.
+Status import_layers(Sink& sink, LayerImport& import, TensorTaker& take, const DecoderNames& names, LlamaConfig* c);
+
 // All tensors of a target, which must be all that there are. Sets c->tied and c->qkv_bias by what there is; `tied`: what the
 // config says of the former, which may only agree.
 Status import_decoder(const ConvertOptions& options, Sink& sink, TensorTaker& taker, const DecoderNames& names, bool tied,

@@ -31,6 +31,7 @@ struct SourceModel {
   bool neighbours = false;         // rotary pairs are side by side, not halves of a head
   float norm_offset = 0;           // of norms' weights: Gemma's are 1 more than the file says
   float logits_scale = 1;          // logits are divided by it
+  bool reads_target = false;       // asked for: a drafter whose layers all read the target's keys and values
   int32_t more_layers = 0;         // behind config.layers, for multi-token prediction: left out
   int32_t usual_end = -1;          // ends a text where a file says nothing
   std::vector<std::string> notes;  // what a user should know

@@ -35,9 +35,10 @@ Status fill_state(KvSequence& kv, int64_t position, PassTimer& timer) {
   return state.reserve();
 }
 
-// Zeros for all positions, first in one, then in copies of it. Memory that nobody has written yet may be no memory at all, and is
-// then read in no time.
-Status fill(const Model& model, const Sequences& sequences, int32_t context, PassTimer& timer) {
+}  // namespace
+
+// First in one position, then in copies of it.
+Status fill_context(const Model& model, const Sequences& sequences, int32_t context, PassTimer& timer) {
   constexpr size_t kAtOnce = 4096;  // copies
   const std::vector<uint8_t> zeros(static_cast<size_t>(model.pool()->shape().bytes_per_slot()));
   const int32_t from = sequences[0]->slot(0);
@@ -66,8 +67,6 @@ Status fill(const Model& model, const Sequences& sequences, int32_t context, Pas
   return {};
 }
 
-}  // namespace
-
 Result<CostGrid> measure_target(const Model& model, const MeasureOptions& options) {
   const int64_t longest = model.config().max_context - 1;
   std::vector<int32_t> contexts = options.contexts.empty() ? default_contexts(longest) : options.contexts;
@@ -89,7 +88,7 @@ Result<CostGrid> measure_target(const Model& model, const MeasureOptions& option
       if (!room.ok()) break;
       const size_t index_bytes = static_cast<size_t>(batch) * (size_t{64 << 10} + static_cast<size_t>(context)) + (size_t{1} << 20);
       AERIE_ASSIGN(const auto timer, PassTimer::create(model.device(), options, index_bytes));
-      const Status filled = context > 1 ? fill(model, sequences, context, *timer) : Status();  // of one the pass itself writes
+      const Status filled = context > 1 ? fill_context(model, sequences, context, *timer) : Status();  // of one the pass itself writes
       if (filled.code() == Code::limit && !first) break;
       AERIE_TRY(filled);
       Result<std::vector<CostPoint>> some = sample_row_counts(*model.device(), batch, context, counts, options, [&](int32_t n) {

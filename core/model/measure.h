@@ -11,4 +11,8 @@ namespace aerie {
 // one of the first batch: Code::limit), and so are row counts and contexts that the deadline cuts off.
 Result<CostGrid> measure_target(const Model& model, const MeasureOptions& options);
 
+// Zeros for positions [0, context), at least one, of sequences that have room for them. Memory that nobody has written yet may be no memory
+// at all, and is then read in no time.
+Status fill_context(const Model& model, const std::vector<std::unique_ptr<KvSequence>>& sequences, int32_t context, PassTimer& timer);
+
 }  // namespace aerie

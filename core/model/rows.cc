@@ -47,6 +47,16 @@ void RowsBuilder::plain(int32_t token, int64_t position) {
   tail_len_.push_back(0);
 }
 
+void RowsBuilder::beside(int32_t token, int64_t position) {
+  token_.push_back(token);
+  position_.push_back(static_cast<int32_t>(position));
+  slot_.push_back(-1);
+  seq_.push_back(static_cast<int32_t>(sequences_.size()) - 1);
+  ctx_len_.push_back(static_cast<int32_t>(position));
+  tail_offset_.push_back(static_cast<int32_t>(tail_slots_.size()));
+  tail_len_.push_back(0);
+}
+
 void RowsBuilder::tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail) {
   if (kv_->state()) {
     parent_.push_back(parent_of(tail));

@@ -30,6 +30,8 @@ class RowsBuilder {
   void sequence(const KvSequence& kv);
   // A committed row: sees positions [0, position].
   void plain(int32_t token, int64_t position);
+  // A row that leaves no key or value: sees the positions before `position`.
+  void beside(int32_t token, int64_t position);
   // A tree row in `slot`: sees [0, ctx_len), then `tail` (its ancestors' slots by depth, itself last).
   void tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail);
   // Of the sequence whose rows are added now, rows of a tree: its next state is not made in the pass, but by stage_states().

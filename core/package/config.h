@@ -62,11 +62,12 @@ struct Departures {
   int32_t layer_inputs = 0;         // columns of what each layer adds of the row's token at its end (Gemma's per-layer embeddings); 0: nothing
   bool layer_scales = false;        // what a layer gives the next is scaled
   float logit_cap = 0;              // kernels::SoftCap of logits; 0: none
+  bool reads_target = false;        // of a drafter: all layers read keys and values of the target's, those of its last layer with such heads and its own
   bool normed_experts = false;      // router and experts each norm what they read, experts and the shared one what they give; experts have gains
   bool operator==(const Departures&) const = default;
   bool wide(int32_t layer) const { return !wide_layers.empty() && wide_layers[static_cast<size_t>(layer)] != 0; }
   int32_t kv_layer(int32_t layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<size_t>(layer)]; }
-  bool reads(int32_t layer) const { return kv_layer(layer) != layer; }  // another's keys and values
+  bool reads(int32_t layer) const { return reads_target || kv_layer(layer) != layer; }  // another's keys and values
   bool recurrent() const { return !delta_layers.empty(); }
   bool recurrent(int32_t layer) const { return recurrent() && delta_layers[static_cast<size_t>(layer)] != 0; }
   int32_t rope_rows() const {

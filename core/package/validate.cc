@@ -193,8 +193,9 @@ Status check_layer_kinds(const LlamaConfig& c) {
     if (d.kv_layer(of) != of) return bad("kv_layers", "layer " + std::to_string(i) + " reads layer " + std::to_string(of) + "'s, which has none of its own");
     if (d.wide(of) != d.wide(i)) return bad("kv_layers", "layer " + std::to_string(i) + " and layer " + std::to_string(of) + " have other heads");
   }
-  if (!d.kv_layers.empty() && (c.qkv_bias || d.whole_qk_norm || d.output_gate || d.recurrent()))
-    return bad("kv_layers", "with qkv_bias, whole_qk_norm, output_gate or delta_layers");
+  if ((!d.kv_layers.empty() || d.reads_target) && (c.qkv_bias || d.whole_qk_norm || d.output_gate || d.recurrent()))
+    return bad("kv_layers, reads_target", "with qkv_bias, whole_qk_norm, output_gate or delta_layers");
+  if (d.reads_target && !d.kv_layers.empty()) return bad("reads_target", "with kv_layers");
   AERIE_TRY(range("reader_ffn", d.reader_ffn, 0, d.kv_layers.empty() ? 0 : 1 << 20));
   if (d.reader_ffn > 0 && d.experts > 0) return bad("reader_ffn", "with experts");
   if (d.v_norm && !c.qk_norm) return bad("v_norm", "without qk_norm");
@@ -304,8 +305,8 @@ Status check_config(const DrafterConfig& c) {
   if (const Status s = check_config(*c.decoder); !s.ok()) return s.at("decoder");
   const Departures& d = c.decoder->departures;
   if (d.recurrent()) return bad("decoder", "has recurrent layers, which do not draft");
-  if (!d.wide_layers.empty() || !d.kv_layers.empty() || d.layer_inputs > 0 || d.logit_cap != 0)
-    return bad("decoder", "wide_layers, kv_layers, layer_inputs and logit_cap are of targets");
+  if ((!d.wide_layers.empty() && !d.reads_target) || !d.kv_layers.empty() || d.layer_inputs > 0 || d.logit_cap != 0)
+    return bad("decoder", "kv_layers, layer_inputs and logit_cap are of targets, and wide_layers, too, but with reads_target");
   return c.decoder->layers <= 64 ? Status() : bad("decoder", "layers: " + std::to_string(c.decoder->layers) + ", the most is 64");
 }
 
@@ -315,6 +316,7 @@ std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
   all.reserve(static_cast<size_t>(c.layers) * 29 + 7);
   const Departures& d = c.departures;
   if (c.rope_scaling.kind == RopeScaling::Kind::listed) all.push_back({"rope.frequencies", d.rope_rows(), c.widest_head() / 2 + 1, false});
+  if (d.layer_scales) all.push_back({"layer_scales", 1, c.layers, false});
   for (int32_t i = 0; i < c.layers; ++i) {
     const std::string at = "layers." + std::to_string(i) + ".";
     const int64_t head_dim = c.head_dim_of(i), heads = c.heads * head_dim, keys = c.kv_heads_of(i) * head_dim;
@@ -377,7 +379,6 @@ std::vector<ExpectedTensor> expected_tensors(const LlamaConfig& c) {
   std::vector<ExpectedTensor> all = expected_layer_tensors(c);
   all.insert(all.begin(), {"embed", c.vocab_size, c.hidden, true});
   all.push_back({"norm", 1, c.hidden, false});
-  if (c.departures.layer_scales) all.push_back({"layer_scales", 1, c.layers, false});
   if (const int64_t inputs = c.departures.layer_inputs; inputs > 0) {
     all.push_back({"layer_inputs.embed", c.vocab_size, c.layers * inputs, true});
     all.push_back({"layer_inputs.project", c.layers * inputs, c.hidden, true});
@@ -404,6 +405,7 @@ Status check_manifest(const Manifest& m, uint64_t data_bytes) {
   AERIE_TRY(check_fingerprint(m.fingerprint));
   if (m.kind == PackageKind::target) {
     if (!m.target || m.drafter) return bad("kind", "a target package has a target config and no drafter config");
+    if (m.target->departures.reads_target) return bad("config: reads_target", "is of drafters");
     if (const Status s = check_config(*m.target); !s.ok()) return s.at("config");
   } else {
     if (!m.drafter || m.target) return bad("kind", "a drafter package has a drafter config and no target config");

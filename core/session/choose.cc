@@ -18,7 +18,7 @@ Status Session::open_sides() {
     if (all[i]->target() != model_) return error(Code::mismatch, "the drafter was opened for another model");
     if (std::find(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i), all[i]) != all.begin() + static_cast<std::ptrdiff_t>(i))
       return error(Code::invalid_argument, std::string("more_drafters: drafter ") + all[i]->id() + " is listed twice");
-    AERIE_ASSIGN(auto side, DraftSide::create(all[i], max_context_));
+    AERIE_ASSIGN(auto side, DraftSide::create(all[i], max_context_, &kv_));
     sides_.push_back(std::move(side));
   }
   return {};

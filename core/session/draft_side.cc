@@ -6,15 +6,15 @@
 
 namespace aerie {
 
-Result<std::unique_ptr<DraftSide>> DraftSide::create(std::shared_ptr<Drafter> drafter, int64_t max_context) {
+Result<std::unique_ptr<DraftSide>> DraftSide::create(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target) {
   std::unique_ptr<DraftSide> s(new DraftSide(std::move(drafter)));
-  AERIE_ASSIGN(s->sequence_, DraftSequence::create(s->drafter_, max_context));
+  AERIE_ASSIGN(s->sequence_, DraftSequence::create(s->drafter_, max_context, target));
   if (s->drafter_->wants_features()) {
-    const Model& target = *s->drafter_->target();
-    const int64_t cols = static_cast<int64_t>(s->drafter_->taps().size()) * target.config().hidden;
+    const Model& model = *s->drafter_->target();
+    const int64_t cols = static_cast<int64_t>(s->drafter_->taps().size()) * model.config().hidden;
     constexpr int64_t kRows = kWaitingRows + kMaxTreeRows;
-    void* store = target.device()->allocate(static_cast<size_t>(kRows * cols) * 4);
-    if (!store) return target.device()->no_memory("session: features");
+    void* store = model.device()->allocate(static_cast<size_t>(kRows * cols) * 4);
+    if (!store) return model.device()->no_memory("session: features");
     s->store_ = kernels::matrix(store, kRows, cols);
   }
   if (s->host_tokens()) s->peek = DraftTree();

@@ -27,7 +27,7 @@ using NextCall = std::function<ObserveCall*(int64_t rows)>;
 
 class DraftSide {
  public:
-  static Result<std::unique_ptr<DraftSide>> create(std::shared_ptr<Drafter> drafter, int64_t max_context);
+  static Result<std::unique_ptr<DraftSide>> create(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target);
   ~DraftSide();
   DraftSide(const DraftSide&) = delete;
   DraftSide& operator=(const DraftSide&) = delete;

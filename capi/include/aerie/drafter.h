@@ -291,7 +291,9 @@ typedef struct aerie_service_model { /* frozen */
   int32_t (*propose)(aerie_plan *plan, aerie_submodel *model, const aerie_tensor *hidden, aerie_candidates *out);
 } aerie_service_model;
 
-/* The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have. */
+/* The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.
+ * Some read the target's keys and values in place of their own, of the text before a sequence's newest token, and take its position for
+ * all nodes of a tree. Such layers are given each sequence's newest row alone when rows are observed. */
 #define AERIE_SERVICE_LAYERS "aerie.layers/1"
 typedef struct aerie_layers aerie_layers;
 typedef struct aerie_service_layers { /* frozen */
@@ -302,7 +304,8 @@ typedef struct aerie_service_layers { /* frozen */
   int32_t (*open)(const aerie_drafter_host *host, const aerie_package *package, aerie_layers **out, aerie_drafter_error *err);
   int32_t (*hidden_size)(const aerie_layers *layers); /* H; like rms_eps, while the drafter lives */
   float (*rms_eps)(const aerie_layers *layers);
-  /* All of them, one after the other: out (rows->n, H) of x (rows->n, H). out may be x. */
+  /* All of them, one after the other: out (rows->n, H) of x (rows->n, H). out may be x. Of layers that read the target's, in observe
+   * (rows->n_seqs, H): of the rows of rows->last_row. */
   int32_t (*forward)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
 } aerie_service_layers;
 

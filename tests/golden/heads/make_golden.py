@@ -11,7 +11,7 @@ import pathlib
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, Gemma4AssistantConfig, Gemma4AssistantForCausalLM, Gemma4TextConfig
 
 from aerie.train import heads
 from aerie.train.draft import drafter
@@ -435,6 +435,97 @@ def mtp_twin(w, t):
     return levels
 
 
+# Gemma 4's assistant: its folder, the target and the seed.
+ASSISTANTS = {"assistant_gemma4": ("gemma4", 1600)}
+
+
+class AssistantTarget:
+    def __init__(self, name):
+        folder = HERE.parent / "logits" / name
+        golden, self.weights = json.loads((folder / "golden.json").read_text()), load_file(str(folder / "model.safetensors"))
+        self.config, self.kept = AutoConfig.from_pretrained(folder), {}
+        ids = torch.tensor(golden["ids"])
+        _, features, _ = plain.forward_gemma4(self.weights, self.config, ids, self.kept)
+        self.ids, self.features = ids[:TOKENS], features[:TOKENS]
+        self.embed = self.weights["model.embed_tokens.weight"].double() * float(torch.tensor(self.config.hidden_size ** 0.5))
+
+
+def new_assistant(target):
+    t = target.config
+    text = Gemma4TextConfig(vocab_size=t.vocab_size, hidden_size=16, intermediate_size=24, num_hidden_layers=3, num_attention_heads=2,
+                            num_key_value_heads=1, head_dim=t.per_layer_config[0].head_dim, global_head_dim=16, num_kv_shared_layers=3,
+                            layer_types=[plain.WINDOW, plain.WINDOW, plain.FULL], sliding_window=t.sliding_window, hidden_size_per_layer_input=0,
+                            vocab_size_per_layer_input=0, rope_parameters=t.rope_parameters, max_position_embeddings=128, rms_norm_eps=1e-5)
+    config = Gemma4AssistantConfig(text_config=text, backbone_hidden_size=t.hidden_size)
+    config._attn_implementation = "eager"
+    return Gemma4AssistantForCausalLM(config).eval()
+
+
+def assistant_draft(w, target, config, row, path):
+    root = row + 1  # a position: what is before it is read
+    inv = {}
+    for kind, dim in ((plain.WINDOW, config.per_layer_config[0].head_dim), (plain.FULL, config.per_layer_config[2].head_dim)):
+        rope = config.rope_parameters[kind]
+        inv[kind] = rope["rope_theta"] ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+        inv[kind][int(rope.get("partial_rotary_factor", 1.0) * dim) // 2:] = 0
+    gelu = torch.nn.functional.gelu
+
+    def norm(x, name):
+        return plain.rms_norm(x, w[f"model.{name}.weight"], config.rms_norm_eps)
+
+    feature, token = target.features[row], target.ids[root]
+    for after in [*path, None]:
+        x = w["pre_projection.weight"] @ torch.cat([target.embed[token], feature])
+        for i, kind in enumerate(config.layer_types):
+            at = f"layers.{i}."
+            k, v = (y[:root, 0] for y in target.kept[kind])
+            if kind == plain.WINDOW:
+                k, v = k[-config.sliding_window - 1:], v[-config.sliding_window - 1:]
+            dim = k.shape[1]
+            q = (w[f"model.{at}self_attn.q_proj.weight"] @ norm(x, at + "input_layernorm")).unflatten(0, (-1, dim))
+            q, angle = norm(q, at + "self_attn.q_norm"), root * inv[kind]
+            cos, sin = (torch.cat([f(angle), f(angle)]) for f in (torch.cos, torch.sin))
+            q = q * cos + torch.cat([-q[:, dim // 2:], q[:, :dim // 2]], -1) * sin
+            out = ((q @ k.T).softmax(-1) @ v).flatten()
+            x = x + norm(w[f"model.{at}self_attn.o_proj.weight"] @ out, at + "post_attention_layernorm")
+            h = norm(x, at + "pre_feedforward_layernorm")
+            h = gelu(w[f"model.{at}mlp.gate_proj.weight"] @ h, approximate="tanh") * (w[f"model.{at}mlp.up_proj.weight"] @ h)
+            x = x + norm(w[f"model.{at}mlp.down_proj.weight"] @ h, at + "post_feedforward_layernorm")
+            x = x * w[f"model.{at}layer_scalar"]
+        x = norm(x, "norm")
+        feature, token = w["post_projection.weight"] @ x, after
+    return w["model.embed_tokens.weight"] @ x
+
+
+def assistant_twin(model, target):
+    model.double()
+
+    def levels(row, path):
+        root, out = row + 1, []
+        shared = {kind: tuple(y[:root].transpose(0, 1)[None] for y in kv) for kind, kv in target.kept.items()}
+        feature, token = target.features[row], target.ids[root]
+        for after in [*path, None]:
+            result = model(inputs_embeds=torch.cat([target.embed[token], feature])[None, None], position_ids=torch.tensor([[root]]),
+                           attention_mask=None, shared_kv_states=shared)
+            out.append(result.logits[0, 0])
+            feature, token = result.last_hidden_state[0, 0], after
+        return out
+    return levels
+
+
+def make_assistant(kind):
+    name, seed = ASSISTANTS[kind]
+    target = AssistantTarget(name)
+    model = new_assistant(target)
+    plain.initialize(model, torch.Generator().manual_seed(seed))
+    model.save_pretrained(HERE / kind)
+    (HERE / kind / "generation_config.json").unlink(missing_ok=True)
+    (HERE / kind / "model.safetensors").chmod(0o644)
+    w, config = read(kind), model.config.text_config
+    rows, worst = drafts(lambda row, path: assistant_draft(w, target, config, row, path), MTP_LEVELS, assistant_twin(model, target), 2e-5)
+    finish(kind, name, target.ids, rows, f"transformers differs by {worst:.1e}")
+
+
 def drafts(draft, levels, twin, allowed):
     """Golden rows of draft(row, path), and how far twin(row, path) is from them."""
     rows, worst = [], 0.0
@@ -493,6 +584,8 @@ def main():
             make(kind, target)
         for kind in MTP:
             make_mtp(kind)
+        for kind in ASSISTANTS:
+            make_assistant(kind)
 
 
 if __name__ == "__main__":

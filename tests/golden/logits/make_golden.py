@@ -506,7 +506,8 @@ def gemma4_attention(weights, config, i, h, kept):
     return out.flatten(1) @ weights[at + "o_proj.weight"].to(torch.float64).T
 
 
-def forward_gemma4(weights, config, ids):
+def forward_gemma4(weights, config, ids, kept=None):
+    """kept: a dictionary for the keys and values that the last layers of each kind read."""
     def w(name):
         return weights["model." + name].to(torch.float64)
 
@@ -521,7 +522,7 @@ def forward_gemma4(weights, config, ids):
         said = (x @ w("per_layer_model_projection.weight").T * config.hidden_size ** -0.5).unflatten(1, (-1, width))
         own = w("embed_tokens_per_layer.weight")[ids].unflatten(1, (-1, width)) * float(torch.tensor(width ** 0.5))
         inputs = (norm(said, "per_layer_projection_norm") + own) * 2 ** -0.5
-    taps, kept = [], {}
+    taps, kept = [], {} if kept is None else kept
     for i in range(config.num_hidden_layers):
         taps.append(x)
         at = f"layers.{i}."

@@ -43,6 +43,27 @@ TEST(CudaFamilies, DraftsChangeNoToken) {
   }
 }
 
+// A drafter that reads the target's keys and values, its trees drawn on the device and on the host.
+TEST(CudaFamilies, AssistantReadsTheTargetsKeysAndValues) {
+  const std::string path = converted(golden("gemma4"), "cuda-assisted", DType::int8);
+  const auto model = open_model(path, checked_cuda(), with_kv(DType::bf16));
+  const auto prompt = family_ids(25);
+  SessionOptions o = sampled(0.8f);
+  o.max_context = 64;
+  auto plain = must(Session::create(model, o));
+  must(plain->append(prompt));
+  const auto want = generate(*plain, 16);
+  o.drafter = open_drafter(model, "assistant", converted(source_dir() + "/tests/golden/heads/assistant_gemma4", "cuda-assistant", DType::int8, path));
+  for (const char* tree : {"static", "eagle2", "chain"}) {
+    o.tree.name = tree;
+    auto session = must(Session::create(model, o));
+    must(session->append(prompt));
+    EXPECT_EQ(generate(*session, 16), want) << tree;
+    EXPECT_EQ(session->statistics().drafter_failures, 0u) << tree;
+    EXPECT_GT(session->statistics().proposed, 0u) << tree;
+  }
+}
+
 // States behind what was accepted, forked, and of two sessions in a pass.
 TEST(CudaFamilies, RecurrentLayersDraftedFor) {
   const std::string path = recurrent_model(DType::int8);

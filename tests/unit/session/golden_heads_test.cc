@@ -23,6 +23,7 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
     ASSERT_EQ(drafter_->id(), drafter_of(kind));
     queue_ = must(model_->device()->make_queue());
     plan_ = must(Plan::create(model_->device(), 1 << 20));
+    target_ = std::make_unique<KvSequence>(model_->pool(), 128, 0);
   }
   void run() {
     must(plan_->submit(*queue_));
@@ -30,7 +31,8 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
   }
   // Tokens observed() .. end are shown to `draft`, with the target's own features, `chunk` rows at a time.
   void show(DraftSequence& draft, int64_t end, int64_t chunk) {
-    KvSequence kv(model_->pool(), 128, 0);
+    KvSequence own(model_->pool(), 128, 0);  // a state goes no way back
+    KvSequence& kv = model_->recurrent() ? own : *target_;
     must(kv.reserve(end));
     const auto taps = static_cast<int64_t>(drafter_->taps().size());
     const int64_t first = draft.observed() - 1;  // row j pairs feature j with token j + 1
@@ -87,6 +89,7 @@ class GoldenHeads : public testing::TestWithParam<const char*> {
   std::shared_ptr<Drafter> drafter_;
   std::unique_ptr<kernels::Queue> queue_;
   std::unique_ptr<Plan> plan_;
+  std::unique_ptr<KvSequence> target_;  // the text's keys and values, for drafters that read them
   nlohmann::json golden_;
   std::vector<int32_t> ids_;
 };
@@ -96,7 +99,7 @@ TEST_P(GoldenHeads, CandidatesEqualTheReference) {
     ASSERT_EQ(golden_["rows"].size(), 3u);
     for (const auto& row : golden_["rows"]) {
       const int64_t end = row["row"].get<int64_t>() + 2;  // row j pairs feature j with token j + 1
-      auto fresh = must(DraftSequence::create(drafter_, 128));
+      auto fresh = must(DraftSequence::create(drafter_, 128, target_.get()));
       show(*fresh, end, chunk);
       expect_levels(*fresh, end, row);
     }
@@ -105,7 +108,7 @@ TEST_P(GoldenHeads, CandidatesEqualTheReference) {
 
 // After a rewind the drafter is what a fresh one would be.
 TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
-  auto draft = must(DraftSequence::create(drafter_, 128));
+  auto draft = must(DraftSequence::create(drafter_, 128, target_.get()));
   const auto& rows = golden_["rows"];
   const int64_t last = rows[2]["row"].get<int64_t>() + 2;
   show(*draft, last, 7);
@@ -119,7 +122,7 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads,
                          testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow",
-                                         "eagle3_deep", "mtp_qwen3_5", "mtp_qwen3_5_moe", "mtp_glm4_moe"),
+                                         "eagle3_deep", "mtp_qwen3_5", "mtp_qwen3_5_moe", "mtp_glm4_moe", "assistant_gemma4"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

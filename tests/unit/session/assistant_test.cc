@@ -1,0 +1,111 @@
+// Gemma 4's assistant, which reads the target's keys and values: whatever it guesses, the text is the target's. What it computes is held against
+// the reference in golden_heads_test.cc.
+#include <functional>
+
+#include "core/session/batch.h"
+#include "core/package/validate.h"
+#include "tests/support/forward.h"
+#include "tests/unit/session/save_support.h"
+
+namespace aerie::test {
+namespace {
+
+using kernels::DType;
+
+std::string assistant_head() { return source_dir() + "/tests/golden/heads/assistant_gemma4"; }
+std::vector<int32_t> assistant_prompt() { return random_tokens(30, 90, 5); }  // several times as long as a window
+
+class Assistant : public testing::Test {
+ protected:
+  const std::string target_ = converted(golden("gemma4"), "assistant-target", DType::int8);
+  const std::string head_ = converted(assistant_head(), "assistant", DType::int8, target_);
+};
+
+TEST_F(Assistant, DraftsChangeNoToken) {
+  const auto model = open_model(target_, cpu(2));
+  const auto drafter = open_drafter(model, "assistant", head_);
+  uint64_t accepted = 0;
+  for (const float temperature : {0.0f, 1.0f})
+    for (const char* tree : {"chain", "eagle2", "static", "cast", "auto"}) {
+      const std::string what = tree + std::string(", temperature ") + std::to_string(temperature);
+      SessionOptions o = options_for(drafter, tree, temperature);
+      o.sampling.stream = 5;
+      o.pass_ms = steady_ms;
+      SessionOptions plain = o;
+      plain.drafter = nullptr;
+      const auto begun = [&](const SessionOptions& options) {
+        auto session = must(Session::create(model, options));
+        must(session->append(assistant_prompt()));
+        return session;
+      };
+      const auto own = generate(*begun(plain), 60);
+      auto session = begun(o);
+      EXPECT_EQ(generate(*session, 25), std::vector<int32_t>(own.begin(), own.begin() + 25)) << what;
+      const Bytes bytes = saved(*session);
+      const std::vector<int32_t> rest(own.begin() + 25, own.end());
+      EXPECT_EQ(generate(*must(session->fork(5)), 35), rest) << what << ": the fork";
+      EXPECT_EQ(generate(*session, 35), rest) << what;
+      must(session->rewind(assistant_prompt().size() + 25));
+      EXPECT_EQ(generate(*session, 35), rest) << what << ": again";
+      EXPECT_EQ(session->statistics().drafter_failures, 0u) << what;
+      accepted += session->statistics().accepted;
+      EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 35), rest) << what << ": restored";
+    }
+  EXPECT_GT(accepted, 20u) << "nothing was accepted, nothing compared";
+}
+
+// Sessions of a batch share its calls, each with a text of its own; what a session drafts is what it drafts alone.
+TEST_F(Assistant, SessionsOfABatchReadTheirOwnTexts) {
+  const auto model = open_model(target_, cpu(2));
+  const auto drafter = open_drafter(model, "assistant", head_);
+  std::vector<std::unique_ptr<Session>> alone, together;
+  for (uint64_t stream = 0; stream < 3; ++stream)
+    for (auto* all : {&alone, &together}) {
+      SessionOptions o = options_for(drafter, "static", 0.9f);
+      o.sampling.stream = stream;
+      auto session = must(Session::create(model, o));
+      const auto prompt = random_tokens(12 + 9 * static_cast<int32_t>(stream), 90, 7 + static_cast<uint32_t>(stream));
+      must(session->append(prompt));
+      all->push_back(std::move(session));
+    }
+  auto batch = must(Batch::create(model));
+  for (const auto& s : together) must(batch->add(*s));
+  std::vector<std::vector<int32_t>> got(3);
+  for (int step = 0; step < 400 && std::any_of(got.begin(), got.end(), [](const auto& t) { return t.size() < 40; }); ++step) {
+    must(batch->step(0, std::chrono::microseconds{0}));
+    for (size_t i = 0; i < 3; ++i)
+      for (const EmittedToken& t : together[i]->result().tokens) got[i].push_back(t.id);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const auto want = generate(*alone[i], got[i].size());
+    EXPECT_EQ(got[i], want) << i;
+    EXPECT_EQ(together[i]->statistics().accepted, alone[i]->statistics().accepted) << i;
+    EXPECT_EQ(together[i]->statistics().drafter_failures, 0u);
+  }
+}
+
+TEST_F(Assistant, WhatDoesNotFitIsRefusedByName) {
+  // Its layers want heads that this target does not have.
+  const std::string other = converted(golden("gemma4_keys"), "assistant-other", DType::f32);
+  const auto model = open_model(other, cpu(1));
+  const auto package = must(Package::open(converted(assistant_head(), "assistant-of-another", DType::f32, other)));
+  const Status s = Drafter::open(model, must(load_plugin(drafter_library("assistant")))[0], package, {}).status();
+  EXPECT_EQ(s.code(), Code::mismatch) << s.message();
+  for (const char* word : {"layer 0", "1 heads of 8", "2 heads of 8"}) EXPECT_NE(s.message().find(word), std::string::npos) << s.message();
+
+  ASSERT_TRUE(package::check_config(*package->drafter()).ok());
+  const auto bad = [&](const std::function<void(LlamaConfig*)>& change, const char* word) {
+    DrafterConfig d = *package->drafter();
+    change(&*d.decoder);
+    const Status refused = package::check_config(d);
+    EXPECT_EQ(refused.code(), Code::bad_format) << word;
+    EXPECT_NE(refused.message().find(word), std::string::npos) << refused.message();
+  };
+  bad([](LlamaConfig* c) { c->departures.reads_target = false; }, "reads_target");
+  bad([](LlamaConfig* c) { c->departures.kv_layers = {0, 1, 2}; }, "kv_layers");
+  bad([](LlamaConfig* c) { c->departures.wide_layers = {0, 1, 1}; }, "layer_rope");
+  bad([](LlamaConfig* c) { c->qkv_bias = true; }, "qkv_bias");
+}
+
+}  // namespace
+}  // namespace aerie::test
