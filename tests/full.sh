@@ -42,13 +42,14 @@ if [[ " $what " == *" exactness "* ]]; then
     for dtype in int8 int4; do $aerie convert tests/golden/logits/$name -o "$tmp/$name-$dtype.aerie" --dtype $dtype || exit 1; done
     check "exactness of $name" $aerie verify --model "$tmp/$name-int8.aerie" --drafter "$tmp/$name-int4.aerie" --drafter ngram --tokens 20000
   done
-  for name in qwen3_5 qwen3_5_moe qwen3_next glm4_moe; do  # targets with recurrent layers, and layers for multi-token prediction
+  for name in qwen3_5 qwen3_5_moe qwen3_next glm4_moe gemma4 gemma4_keys gemma4_moe; do  # recurrent layers, layers for multi-token prediction, layers that differ
     $aerie convert "tests/golden/logits/$name" -o "$tmp/target.aerie" --dtype int8 || exit 1
     drafters=(--drafter ngram --drafter lookahead)
-    if [ -d "tests/golden/heads/mtp_$name" ]; then
-      $aerie convert "tests/golden/heads/mtp_$name" -o "$tmp/mtp.aerie" --drafter-for "$tmp/target.aerie" --dtype int8 || exit 1
-      drafters+=(--drafter "$tmp/mtp.aerie")
-    fi
+    for kind in mtp assistant; do
+      [ -d "tests/golden/heads/${kind}_$name" ] || continue
+      $aerie convert "tests/golden/heads/${kind}_$name" -o "$tmp/$kind.aerie" --drafter-for "$tmp/target.aerie" --dtype int8 || exit 1
+      drafters+=(--drafter "$tmp/$kind.aerie")
+    done
     check "exactness of $name, all its drafters" $aerie verify --model "$tmp/target.aerie" "${drafters[@]}" --tokens 20000
   done
   for id in random token confidence device_shape; do
@@ -113,10 +114,12 @@ if [[ " $what " == *" fuzz "* ]]; then
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
       if [ "$name" = package_fuzz ]; then
-        for t in qwen3_moe gemma3 gpt_oss glm4_moe qwen3_5_moe; do  # what departs from Llama's architecture
+        for t in qwen3_moe gemma3 gpt_oss glm4_moe qwen3_5_moe gemma4 gemma4_moe; do  # what departs from Llama's architecture
           $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
         done
         $aerie convert tests/golden/heads/mtp_qwen3_5_moe -o "$tmp/corpus-$name/mtp.aerie" --drafter-for "$tmp/corpus-$name/qwen3_5_moe.aerie" \
+          --dtype int4 || failed=$((failed + 1))
+        $aerie convert tests/golden/heads/assistant_gemma4 -o "$tmp/corpus-$name/assistant.aerie" --drafter-for "$tmp/corpus-$name/gemma4.aerie" \
           --dtype int4 || failed=$((failed + 1))
       fi
     fi

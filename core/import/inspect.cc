@@ -40,6 +40,12 @@ Description describe(const Departures& from) {
   }
   d.add("o_bias", from.o_bias).add("sinks", from.sinks).add("expert_bias", from.expert_bias).add("glu_limit", shortest(from.glu_limit));
   d.add("windows", from.windows).add("layer_rope", from.layer_rope).add("output_gate", from.output_gate);
+  if (!from.wide_layers.empty()) d.add("wide_layers", from.wide_layers).add("wide_kv_heads", from.wide_kv_heads).add("wide_head_dim", from.wide_head_dim);
+  if (!from.kv_layers.empty()) d.add("kv_layers", from.kv_layers).add("reader_ffn", from.reader_ffn);
+  if (from.v_norm || from.logit_cap != 0) d.add("v_norm", from.v_norm).add("logit_cap", shortest(from.logit_cap));
+  if (from.layer_inputs > 0 || from.layer_scales) d.add("layer_inputs", from.layer_inputs).add("layer_scales", from.layer_scales);
+  if (from.normed_experts) d.add("normed_experts", true);
+  if (from.reads_target) d.add("reads_target", true);
   if (from.recurrent()) {
     d.add("delta_layers", from.delta_layers).add("delta_key_heads", from.delta_key_heads).add("delta_heads", from.delta_heads);
     d.add("delta_key_dim", from.delta_key_dim).add("delta_value_dim", from.delta_value_dim).add("delta_taps", from.delta_taps);

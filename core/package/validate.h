@@ -19,6 +19,8 @@ Status check_name(const std::string& name);
 Status check_config(const LlamaConfig& c);
 Status check_config(const DrafterConfig& c);
 Status check_rope_scaling(const RopeScaling& r);
+// Where it departs from Llama's architecture; its sizes are sound.
+Status check_departures(const LlamaConfig& c);
 // Of layers with wider heads than most, where there are any; c has its other sizes.
 Status check_wide_heads(const LlamaConfig& c);
 Status check_fingerprint(const std::string& hex);
