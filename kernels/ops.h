@@ -86,7 +86,8 @@ struct GatedActivate { Tensor gate_up; Activation kind; Tensor out; float limit 
 constexpr float kLimitedGateSlope = 1.702f;
 // out = (a + b * scale) * times, elementwise (R, N), each product and the sum rounded by itself. out may be a.
 struct Add { Tensor a; Tensor b; Tensor out; float scale = 1, times = 1; };
-// out = cap * tanh(x / cap), elementwise, with tanh(u) = 1 - 2 / (1 + exp(2 u)); cap > 0. out may be x.
+// out = cap * tanh(x / cap), elementwise, with tanh(u) = 1 - 2 / (1 + exp(2 u)); cap > 0. out may be x. Of what is not finite: NaN, lest an
+// overflow be hidden.
 struct SoftCap { Tensor x; float cap; Tensor out; };
 
 // ---- mixtures of experts ----------------------------------------------------------------------
@@ -94,9 +95,9 @@ struct SoftCap { Tensor x; float cap; Tensor out; };
 constexpr int kMaxExperts = 1024, kMaxExpertsUsed = 32;
 // Which experts each row takes, and how much each counts. Scores are the softmax over all logits, or each logit's sigmoid. The k of the
 // largest score + choice are taken, in descending order, ties to the lower number. They count their scores; if `normed`, over the sum of
-// those of the k (of a softmax without choice that is the softmax over the k); times `scale`, and their own gain. Sums go in the order of experts taken, or of
-// all; exp is exp_own, of a softmax of the difference to the largest logit; all in f32. A row with a logit that is not finite takes
-// experts 0 .. k-1, with weights NaN.
+// those of the k (of a softmax without choice that is the softmax over the k); times `scale`, and their own gain. Sums go in the order of
+// experts taken, or of all; exp is exp_own, of a softmax of the difference to the largest logit; all in f32. A row with a logit that is not
+// finite takes experts 0 .. k-1, with weights NaN.
 struct Route {
   Tensor logits;     // (R, experts) f32, at most kMaxExperts
   int32_t k;         // <= kMaxExpertsUsed, <= experts

@@ -10,6 +10,7 @@ namespace {
 Status fits_target(const LlamaConfig& c, const LlamaConfig& target) {
   const Departures& d = c.departures;
   if (!d.reads_target) return {};
+  if (target.departures.recurrent()) return error(Code::mismatch, "reads_target: the target has recurrent layers");
   for (int32_t i = 0; i < c.layers; ++i) {
     const bool wide = d.wide(i);
     const KvLayers theirs = wide ? KvLayers{target.kv_layers(true), target.departures.wide_kv_heads, target.departures.wide_head_dim}
@@ -58,7 +59,7 @@ int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft
   if (!rows->attention) return compute_fail(plan, "layers forward: rows that attend to nothing");
   const Rows& at = of_target ? rows->attention->target : rows->attention->rows;
   if (at.n == 0 || (!of_target && at.n != rows->n)) return compute_fail(plan, "layers forward: rows of level 0 attend to nothing");
-  if (!is_activation(x, at.n, c.hidden) || !is_activation(out, at.n, c.hidden))
+  if (!is_activation(x, at.n, c.hidden) || !is_activation(out, at.n, c.hidden) || (of_target && x->rows != at.n))
     return compute_fail(plan, "layers forward: shapes do not fit: " + shapes({{"x", x}, {"out", out}}) + " for " + std::to_string(at.n) +
                                   " rows, the layers are " + std::to_string(c.hidden) + " wide");
   const DecoderStack& stack = *layers->own->stack;

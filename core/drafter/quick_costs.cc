@@ -46,8 +46,9 @@ std::shared_ptr<const DrafterCosts> Drafter::quick_costs(const std::function<Res
       own_.log(1, "drafter " + own_.id + ": what its passes cost could not be measured (" + why +
                       "): a guess until its first pass tells");
   };
-  // It takes a sequence and its keys meanwhile, but none that others may want.
-  const bool room = !own_.pool || own_.pool->free_positions() / 2 >= kContext + kMaxFedNodes;
+  // It takes a sequence and its keys meanwhile, the target's among them if it reads those, but none that others may want.
+  const auto fits = [](KvPool* pool) { return !pool || pool->free_positions() / 2 >= kContext + kMaxFedNodes; };
+  const bool room = fits(own_.pool.get()) && (!own_.reads_target || fits(own_.target->pool().get()));
   if (!room || !sequence_left()) {
     say(room ? "all its sequences are taken" : "no room for keys and values");
     return nullptr;

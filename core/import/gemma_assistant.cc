@@ -13,12 +13,11 @@ namespace {
 bool is_index(const std::string& name) { return name.starts_with("masked_embedding."); }
 
 // [embedding; feature], of which the model scales the former and a package's table does not.
-Status import_pre(const ConvertOptions& o, const HeadSource& head, LayerImport& import, Sink& sink, int64_t width) {
+Status import_pre(const HeadSource& head, LayerImport& import, Sink& sink, int64_t width) {
   const LlamaConfig& t = head.target_config();
   AERIE_ASSIGN(SourceMatrix pre, import.take("pre_projection.weight", width, 2 * int64_t{t.hidden}));
   for (int64_t r = 0; r < width; ++r)
     for (int64_t c = 0; c < t.hidden; ++c) pre.values[static_cast<size_t>(r * pre.cols + c)] *= t.departures.embed_scale;
-  (void)o;
   return sink.weight("pre", pre);
 }
 
@@ -39,6 +38,7 @@ Status import_gemma_assistant(const ConvertOptions& o, Sink& sink) {
   SourceModel m;
   m.reads_target = true;
   AERIE_TRY(read_model_config(ConfigReader(root.at("text_config")), &m).at(head.config_path + ": text_config"));
+  if (!m.config.departures.reads_target) return error(Code::unsupported, head.config_path + ": text_config: model_type: only assistants of Gemma 4 are read");
   LlamaConfig c = m.config;
   if (c.vocab_size != t.vocab_size) return head.differs(o.drafter_for, "vocab_size", c.vocab_size, t.vocab_size);
   c.bos_id = -1;
@@ -57,7 +57,7 @@ Status import_gemma_assistant(const ConvertOptions& o, Sink& sink) {
   AERIE_TRY(in_its_words(package::check_config(c)).at(head.config_path));
   AERIE_TRY(import_layers(sink, import, take, names, &c));
   AERIE_TRY(sink.vector("rope.frequencies", m.frequencies, c.departures.rope_rows()));
-  AERIE_TRY(import_pre(o, head, import, sink, c.hidden));
+  AERIE_TRY(import_pre(head, import, sink, c.hidden));
   AERIE_TRY(import.weight("post", "post_projection.weight", t.hidden, c.hidden));
   AERIE_TRY(import.vector("norm", names.norm + std::string(".weight"), c.hidden));
   const bool own = take.has("lm_head.weight");

@@ -9,7 +9,8 @@ namespace aerie {
 
 namespace {
 
-constexpr DecoderNames kGgufGemmaNames = with_inputs(kGgufNames, &kGgufInputs, "layer_output_scale.weight");
+constexpr DecoderNames kGgufGemmaNames =
+    with_values(with_inputs(kGgufNames, &kGgufInputs, "layer_output_scale.weight"), DecoderNames::Values::keys_if_missing);
 constexpr DecoderNames kTogether = with_experts(kGgufGemmaNames, &kGgufGemmaExperts), kApart = with_experts(kGgufGemmaNames, &kGgufGemmaExpertsApart);
 
 // Of each layer; a file says one number where all have it.

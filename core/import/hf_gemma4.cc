@@ -13,6 +13,7 @@ using nlohmann::json;
 namespace {
 
 constexpr DecoderNames kGemmaNames = with_experts(with_inputs(kHuggingFacePostNormNames, &kHuggingFaceInputs, "layer_scalar"), &kGemmaExperts);
+constexpr DecoderNames kGemmaKeysNames = with_values(kGemmaNames, DecoderNames::Values::keys);
 
 // Heads of layers that see everything. transformers names them for each such layer, files before that for all.
 Status read_wide(const ConfigReader& j, const std::vector<bool>& sliding, bool keys_are_values, SourceModel* m) {
@@ -54,17 +55,19 @@ Status read_wide(const ConfigReader& j, const std::vector<bool>& sliding, bool k
 Status read_shared(const ConfigReader& j, const std::vector<bool>& sliding, SourceModel* m) {
   LlamaConfig& c = m->config;
   int32_t shared = 0;
+  bool wider = false;
   AERIE_TRY(j.integer("num_kv_shared_layers", &shared, 0));
+  AERIE_TRY(j.boolean("use_double_wide_mlp", &wider, false));
+  if (c.ffn < 1 || c.ffn > 1 << 20) return error(Code::bad_format, "intermediate_size: " + std::to_string(c.ffn));
   if (m->reads_target) {
     c.departures.reads_target = true;
+    if (wider) c.ffn *= 2;
     return shared == 0 || shared == c.layers ? Status() : unsupported_key("num_kv_shared_layers", std::to_string(shared) + " of an assistant's " + std::to_string(c.layers));
   }
   if (shared < 0 || shared >= c.layers) return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + " of " + std::to_string(c.layers));
   if (!share_last_layers(shared, sliding, &c))
     return error(Code::bad_format, "num_kv_shared_layers: " + std::to_string(shared) + ", with no layer of their kind before them");
   if (shared == 0) return {};
-  bool wider = false;
-  AERIE_TRY(j.boolean("use_double_wide_mlp", &wider, false));
   if (wider) c.departures.reader_ffn = 2 * c.ffn;
   return {};
 }
@@ -108,6 +111,7 @@ Status read_gemma4(const ConfigReader& j, SourceModel* m) {
   sliding.back() = false;  // whatever the file says, as in transformers
   bool keys_are_values = false;
   AERIE_TRY(j.boolean("attention_k_eq_v", &keys_are_values, false));
+  if (keys_are_values) m->names = &kGemmaKeysNames;
   AERIE_TRY(read_wide(j, sliding, keys_are_values, m));
   SourceRope full, local;
   full.theta = 1000000;

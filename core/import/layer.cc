@@ -83,14 +83,14 @@ Result<SourceMatrix> LayerImport::keys_as_values(const std::string& from, const 
   return all;
 }
 
-Status LayerImport::attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool reads) {
+Status LayerImport::attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, Kind kind) {
   const int64_t h = c.hidden, in = qkv_cols ? qkv_cols : h, q = int64_t{c.heads} * c.head_dim, kv = int64_t{c.kv_heads} * c.head_dim;
   const DecoderNames& n = names_;
   if (c.departures.output_gate) {
     AERIE_TRY(gated_queries(from, to, c));
-  } else if (reads) {
+  } else if (kind == Kind::reads) {
     AERIE_TRY(weight(to + "attn.qkv", from + n.q + ".weight", q, in));
-  } else if (c.departures.v_norm && taker_.has(from + n.k + ".weight") && !taker_.has(from + n.v + ".weight")) {
+  } else if (kind == Kind::keys_as_values) {
     AERIE_ASSIGN(const SourceMatrix qkv, keys_as_values(from, c));
     AERIE_TRY(sink_.weight(to + "attn.qkv", qkv));
   } else if (taker_.has(from + n.qkv + ".weight")) {
@@ -106,7 +106,7 @@ Status LayerImport::attention(const std::string& from, const std::string& to, co
   if (c.qk_norm) {
     const bool whole = c.departures.whole_qk_norm;
     AERIE_TRY(vector(to + "attn.q_norm", from + n.q_norm + ".weight", whole ? q : c.head_dim));
-    if (!reads) AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
+    if (kind != Kind::reads) AERIE_TRY(vector(to + "attn.k_norm", from + n.k_norm + ".weight", whole ? kv : c.head_dim));
   }
   if (c.departures.sinks) AERIE_TRY(vector(to + "attn.sinks", from + n.sinks, c.heads));
   AERIE_TRY(weight(to + "attn.o", from + n.o + ".weight", h, q));
@@ -116,7 +116,7 @@ Status LayerImport::attention(const std::string& from, const std::string& to, co
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, Kind kind) {
   const int64_t h = c.hidden, f = c.ffn;
   const DecoderNames& n = names_;
-  AERIE_TRY(kind == Kind::recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols, kind == Kind::reads));
+  AERIE_TRY(kind == Kind::recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols, kind));
   using Norms = Departures::Norms;
   if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   if (c.departures.norms != Norms::before) {
@@ -166,6 +166,19 @@ LlamaConfig config_of(const LlamaConfig& c, int32_t i) {
   return own;
 }
 
+LayerImport::Kind kind_of(const LlamaConfig& c, int32_t i, TensorTaker& take, const DecoderNames& names) {
+  using Kind = LayerImport::Kind;
+  using Values = DecoderNames::Values;
+  const Departures& d = c.departures;
+  if (d.recurrent(i)) return Kind::recurrent;
+  if (d.reads(i)) return Kind::reads;
+  if (names.values == Values::own || (!d.wide_layers.empty() && !d.wide(i))) return Kind::attends;
+  const std::string own = names.layers + std::to_string(i) + "." + names.v + ".weight";
+  if (names.values == Values::keys_if_missing && take.has(own)) return Kind::attends;
+  take.ignore_if([&](const std::string& n) { return n == own; });
+  return Kind::keys_as_values;
+}
+
 // The table of what layers have of tokens may be several times the rest of a model, and is held in parts.
 Status import_inputs(Sink& sink, LayerImport& import, TensorTaker& take, const InputNames& names, const LlamaConfig& c) {
   const int64_t inputs = c.departures.layer_inputs, cols = inputs * c.layers;
@@ -206,19 +219,18 @@ Status import_scales(Sink& sink, TensorTaker& take, const DecoderNames& names, L
 }  // namespace
 
 Status import_layers(Sink& sink, LayerImport& import, TensorTaker& take, const DecoderNames& names, LlamaConfig* c) {
-  const Departures& d = c->departures;
   AERIE_TRY(import_scales(sink, take, names, c));
   for (int32_t i = 0; i < c->layers; ++i) {
     const std::string to = "layers." + std::to_string(i) + ".", from = names.layers + std::to_string(i) + ".";
     if (c->departures.norms != Departures::Norms::after)
       AERIE_TRY(import.vector(to + "attn_norm", from + names.attn_norm + ".weight", c->hidden));
-    using Kind = LayerImport::Kind;
-    AERIE_TRY(import.layer(from, to, config_of(*c, i), 0, d.recurrent(i) ? Kind::recurrent : d.reads(i) ? Kind::reads : Kind::attends));
+    AERIE_TRY(import.layer(from, to, config_of(*c, i), 0, kind_of(*c, i, take, names)));
   }
   return {};
 }
 
 Status import_decoder(const ConvertOptions& o, Sink& sink, TensorTaker& take, const DecoderNames& names, bool tied, LlamaConfig* c) {
+  if (o.candidate_rank > 0 && c->departures.logit_cap > 0) return error(Code::unsupported, o.source + ": a candidate head, for a model that caps its logits");
   const std::string embed_name = names.embed + std::string(".weight"), head_name = names.lm_head + std::string(".weight");
   c->tied = !take.has(head_name);
   if (c->tied && !tied)

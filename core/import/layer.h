@@ -108,7 +108,13 @@ struct DecoderNames {
   const DeltaNames* delta = nullptr;           // of models that may have them
   const InputNames* inputs = nullptr;          // of models that may have them
   const char* scale = "";                      // whole: of what a layer gives
+  // Of values, in layers that see everything: projections of their own, what keys are projected to, or that where there are none.
+  enum class Values : uint8_t { own, keys, keys_if_missing } values = Values::own;
 };
+constexpr DecoderNames with_values(DecoderNames names, DecoderNames::Values values) {
+  names.values = values;
+  return names;
+}
 constexpr DecoderNames with_inputs(DecoderNames names, const InputNames* inputs, const char* scale) {
   names.inputs = inputs;
   names.scale = scale;
@@ -152,7 +158,8 @@ class LayerImport {
   // qkv (bias when c.qkv_bias, norms when c.qk_norm), o, norms as c.departures says, gate_up, down: from names that begin with
   // `from` to `to`attn.qkv... qkv and gate_up may be one tensor each.
   // qkv reads qkv_cols columns, c.hidden unless told (EAGLE-3: twice that).
-  enum class Kind : uint8_t { attends, recurrent, reads };  // in place of attention; with another layer's keys and values
+  // In place of attention; with another layer's keys and values; with values that are projected as keys are.
+  enum class Kind : uint8_t { attends, recurrent, reads, keys_as_values };
   Status layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols = 0, Kind kind = Kind::attends);
 
  private:
@@ -162,7 +169,7 @@ class LayerImport {
   };
   // Source tensors (`from` + name + .weight) stacked by rows.
   Result<SourceMatrix> stack(const std::string& from, std::initializer_list<Part> parts, int64_t cols);
-  Status attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, bool reads);
+  Status attention(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, Kind kind);
   Result<SourceMatrix> keys_as_values(const std::string& from, const LlamaConfig& c);
   Status gated_queries(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status delta(const std::string& from, const std::string& to, const LlamaConfig& c);  // delta_layer.cc

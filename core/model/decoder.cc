@@ -116,8 +116,8 @@ void add_normed_experts(Plan& plan, const DecoderLayer& w, const DecoderShape& s
   norm(x, w.experts_norm, in);
   add_chosen(plan, w, shape, s, in, in);
   norm(in, w.experts_post_norm, in);
-  plan.add(kernels::Add{s.shared, in, in});
-  add_scaled(plan, shape, w.mlp_post_norm, in, x, x, w.scale);
+  plan.add(kernels::Add{in, s.shared, in});
+  add_scaled(plan, shape, w.mlp_post_norm, in, x, x, w.input_gate ? 1 : w.scale);
 }
 
 // x += scale * norm(what the experts that each row takes make of `in`).

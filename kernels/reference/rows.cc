@@ -104,7 +104,10 @@ void run(const Add& op) {
 
 void run(const SoftCap& op) {
   for (int64_t r = 0; r < op.out.rows; ++r)
-    for (int64_t c = 0; c < op.out.cols; ++c) at(op.out, r, c) = static_cast<float>(op.cap * std::tanh(at(op.x, r, c) / double{op.cap}));
+    for (int64_t c = 0; c < op.out.cols; ++c) {
+      const float x = at(op.x, r, c);
+      at(op.out, r, c) = std::isfinite(x) ? static_cast<float>(op.cap * std::tanh(x / double{op.cap})) : NAN;
+    }
 }
 
 }  // namespace aerie::kernels::reference

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of random weights, for measuring speed: one set of weights in every format asked for. Llama's architecture, or
-Mixtral's where a shape has experts, or gpt-oss's or Qwen3.5's (in GGUF files only).
+Mixtral's where a shape has experts, or gpt-oss's, Qwen3.5's or Gemma 4's (in GGUF files only).
 
     python3 tests/bench/random_model.py 1b -o DIR --formats hf,F16,Q8_0,Q4_0
 
@@ -125,9 +125,53 @@ class Qwen35(Shape):
                 "rope.dimension_sections": array(5, [struct.pack("<i", v) for v in (11, 11, 10, 0)])}
 
 
+@dataclass(frozen=True)
+class Gemma4(Shape):
+    """As E2B and E4B: one layer of five sees everything, with heads twice as wide; the last half of the layers read the keys and values of those before
+    them and have an MLP twice as wide; each layer has an input of its own."""
+    window: int = 512
+    inputs: int = 128
+
+    def sees_all(self, i: int) -> bool:
+        return i % 5 == 4
+
+    @property
+    def readers(self) -> int:
+        return self.layers // 2
+
+    def tensors(self):
+        h, p = self.hidden, self.inputs
+        yield "model.embed_tokens.weight", "token_embd.weight", (self.vocab, h)
+        yield "model.embed_tokens_per_layer.weight", "per_layer_token_embd.weight", (self.vocab, self.layers * p)
+        yield "", "per_layer_model_proj.weight", (self.layers * p, h)
+        yield "", "per_layer_proj_norm.weight", (p,)
+        yield "", "rope_freqs.weight", (self.head_dim,)
+        for i in range(self.layers):
+            reads, d = i >= self.layers - self.readers, 2 * self.head_dim if self.sees_all(i) else self.head_dim
+            f, q, kv = 2 * self.ffn if reads else self.ffn, self.heads * d, self.kv_heads * d
+            own = () if reads else (("attn_k", (kv, h)), ("attn_v", (kv, h)), ("attn_k_norm", (d,)))
+            for gguf, shape in (("attn_norm", (h,)), ("attn_q", (q, h)), ("attn_q_norm", (d,)), *own, ("attn_output", (h, q)), ("post_attention_norm", (h,)),
+                                ("ffn_norm", (h,)), ("ffn_gate", (f, h)), ("ffn_up", (f, h)), ("ffn_down", (h, f)), ("post_ffw_norm", (h,)),
+                                ("inp_gate", (p, h)), ("proj", (h, p)), ("post_norm", (h,)), ("layer_output_scale", (1,))):
+                yield "", f"blk.{i}.{gguf}.weight", shape
+        yield "model.norm.weight", "output_norm.weight", (h,)
+        yield "lm_head.weight", "output.weight", (self.vocab, h)
+
+    def metadata(self) -> dict[str, bytes]:
+        """Besides, or in place of, what every architecture says."""
+        wide, readers = u32(2 * self.head_dim), self.layers - self.readers
+        own = {f"{key}_swa": u32(self.head_dim) for key in ("attention.key_length", "attention.value_length", "rope.dimension_count")}
+        return {**{key.removesuffix("_swa"): wide for key in own}, **own, "rope.freq_base_swa": f32(10000.0),
+                "attention.sliding_window": u32(self.window), "attention.shared_kv_layers": u32(self.readers),
+                "attention.sliding_window_pattern": array(7, [bytes([not self.sees_all(i)]) for i in range(self.layers)]),
+                "feed_forward_length": array(4, [struct.pack("<I", self.ffn * (1 + (i >= readers))) for i in range(self.layers)]),
+                "embedding_length_per_layer_input": u32(self.inputs), "final_logit_softcapping": f32(30.0)}
+
+
 SHAPES = {"110m": Shape(768, 12, 12, 12, 2048), "1b": Shape(2048, 16, 32, 8, 8192),
           "moe": Shape(1024, 12, 16, 4, 512, experts=32, experts_used=4),
           "oss": GptOss(1024, 12, 16, 4, 640, rope_theta=150000.0, experts=32, experts_used=4),
+          "gemma4": Gemma4(1024, 30, 8, 1, 3072, rms_eps=1e-6, rope_theta=1000000.0, head_size=256),
           "qwen35": Qwen35(1024, 24, 8, 2, 3584, rope_theta=10000000.0, head_size=256)}
 
 
@@ -145,8 +189,12 @@ def weights(shape: Shape, seed: int):
             w *= 0.1
         elif gguf.endswith("ssm_a"):
             w = -np.abs(w)  # how fast a state is forgotten
+        elif gguf == "rope_freqs.weight":  # divisors: the first quarter of the pairs is rotated
+            w = np.where(np.arange(dims[0]) < dims[0] // 4, np.float32(1), np.float32(1e30))
         elif len(dims) == 1:
             w = 1 + 0.1 * w  # a norm, or sinks
+            if isinstance(shape, Gemma4) and gguf.endswith("attn_q_norm.weight"):
+                w /= math.sqrt(dims[0])  # scores are not divided there
         elif "embed_tokens" not in hf:
             w /= math.sqrt(dims[-1])  # keeps the size of what passes through
         w = (to_bf16(w).astype(np.uint32) << 16).view(np.float32)
@@ -320,7 +368,7 @@ class Gguf:
 
 def write(shape: Shape, seed: int, folder: Path, formats: list[str], hf_dtype: str = "bf16") -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    names = {GptOss: "gpt-oss", Qwen35: "qwen35"}
+    names = {GptOss: "gpt-oss", Qwen35: "qwen35", Gemma4: "gemma4"}
     own = {"architecture": names[type(shape)], "more": shape.metadata()} if type(shape) in names else {}
     if own and "hf" in formats:
         sys.exit(f"random_model.py: {own['architecture']}'s architecture is written in GGUF files only")

@@ -83,7 +83,7 @@ def models(args, shape: str, pairs: list[str]) -> Path:
 
 def source_of(shape: str, pair: str) -> str:
     """What our package is made of: of MXFP4 the other's file, whose types it keeps, as of architectures that have no other."""
-    alone = isinstance(random_model.SHAPES[shape], random_model.GptOss | random_model.Qwen35)
+    alone = isinstance(random_model.SHAPES[shape], random_model.GptOss | random_model.Qwen35 | random_model.Gemma4)
     return f"{PAIRS[pair][1]}.gguf" if alone or pair == "mxfp4" else "hf"
 
 

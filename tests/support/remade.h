@@ -10,8 +10,10 @@
 
 namespace aerie::test {
 
-// The package of `dense`, a source in f32, as `change` has its config; dtype: of all matrices but those that are precise.
-inline std::string remade(const std::string& dense, const std::string& fingerprint, kernels::DType own, const std::function<void(LlamaConfig*)>& change) {
+// The package of `dense`, a source in f32, as `change` has its config; dtype: of all matrices but those that are precise. fill: of tensors that
+// `dense` has not.
+inline std::string remade(const std::string& dense, const std::string& fingerprint, kernels::DType own, const std::function<void(LlamaConfig*)>& change,
+                          const std::function<void(const std::string& name, std::vector<float>*)>& fill = {}) {
   const auto from = must(Package::open(converted(dense, "dense", kernels::DType::f32)));
   static std::atomic<int> made{0};
   const std::string path = scratch_dir() + "/remade-" + std::to_string(made++) + ".aerie";
@@ -33,6 +35,8 @@ inline std::string remade(const std::string& dense, const std::string& fingerpri
       const kernels::Tensor t = must(from->tensor(e.name));
       for (int64_t i = 0; i < e.rows * e.cols; ++i)
         values[static_cast<size_t>(i)] = e.weight ? kernels::panel16_at(t, i / e.cols, i % e.cols) : static_cast<const float*>(t.data)[i];
+    } else if (fill) {
+      fill(e.name, &values);
     } else {  // wide enough for experts to matter, and for rows to disagree on them
       const float width = 2 / std::sqrt(static_cast<float>(e.cols));
       for (float& v : values) v = std::uniform_real_distribution<float>(-width, width)(random);

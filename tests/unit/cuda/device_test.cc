@@ -80,14 +80,14 @@ TEST(CudaDevice, WhatCannotBeHadIsSaid) {
   EXPECT_NE(message({.old_driver = true}).find("driver"), std::string::npos);
   EXPECT_EQ(make_cuda_device({.device = 3}).status().code(), Code::not_found);
   const auto device = cuda_device();
-  KvCache wide{nullptr, 32, 1, 1, 512, DType::f32, nullptr};
+  KvCache wide{nullptr, 32, 1, 1, 1024, DType::f32, nullptr};
   Attention op{};
   op.cache = wide;
   auto queue = std::move(device->make_queue()).value();
   const Op plan[] = {op};
   const Status s = queue->submit(plan);
   EXPECT_EQ(s.code(), Code::unsupported);
-  EXPECT_NE(s.message().find("256"), std::string::npos);
+  EXPECT_NE(s.message().find("512"), std::string::npos);
 }
 
 TEST(CudaDevice, RunsOutOfMemoryAndGoesOn) {

@@ -20,10 +20,11 @@ Routes none(int64_t rows, int32_t k) { return {Ints(static_cast<size_t>(rows * k
 struct Scores {
   bool sigmoid = false;
   float scale = 1;
-  Floats choice;  // empty: none
+  Floats choice, gain = {};  // empty: none
   Route op(const Tensor& logits, int32_t k, bool normed, Routes& r) {
     const Tensor of_choice = choice.empty() ? Tensor{} : view(choice, 1, logits.cols);
-    return {logits, k, normed, r.experts.data(), view(r.weights, logits.rows, k), sigmoid, of_choice, scale};
+    const Tensor of_gain = gain.empty() ? Tensor{} : view(gain, 1, logits.cols);
+    return {logits, k, normed, r.experts.data(), view(r.weights, logits.rows, k), sigmoid, of_choice, scale, of_gain};
   }
 };
 Routes route(Floats logits, int64_t rows, int32_t k, bool normed, Scores scores = {}) {
@@ -70,6 +71,8 @@ TEST(CudaExperts, RoutesByScoresAreTheHostsBitForBit) {
           for (float& x : logits) x = std::round(x);
           for (float& x : s.choice) x = std::round(4 * x) / 4;
           EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s)) << "ties";
+          s.gain = random_floats(static_cast<size_t>(n), 7);
+          EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s)) << "gains";
           logits.front() = kNan;
           EXPECT_EQ(route(logits, rows, k, normed, s), host_routes(logits, rows, k, normed, s)) << "not a number";
         }

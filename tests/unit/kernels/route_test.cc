@@ -98,7 +98,7 @@ TEST(Route, OddLogits) {
 struct Scored {
   bool sigmoid, normed;
   float scale;
-  Floats choice;  // empty: none
+  Floats choice, gain = {};  // empty: none
 };
 void expect_scored(const Floats& logits, const Scored& s, int32_t k, const int32_t* experts, const float* weights) {
   const size_t n = logits.size();
@@ -118,7 +118,7 @@ void expect_scored(const Floats& logits, const Scored& s, int32_t k, const int32
   for (int32_t i = 0; i < k; ++i) {
     ASSERT_EQ(experts[i], order[static_cast<size_t>(i)]) << i;
     const float score = scores[static_cast<size_t>(experts[i])];
-    ASSERT_EQ(weights[i], (s.normed ? score / (taken + 1e-20f) : score) * s.scale) << i;
+    ASSERT_EQ(weights[i], (s.normed ? score / (taken + 1e-20f) : score) * s.scale * (s.gain.empty() ? 1 : s.gain[static_cast<size_t>(experts[i])])) << i;
   }
 }
 
@@ -126,7 +126,7 @@ TEST(Route, TakesTheLargestScoresAndChoices) {
   constexpr int64_t rows = 7;
   for (const auto& [n, k] : {std::pair<int64_t, int32_t>{1, 1}, {8, 2}, {7, 7}, {128, 8}, {1024, 32}})
     for (const Scored& kind : {Scored{true, false, 1, {}}, {true, true, 2.5f, random_floats(static_cast<size_t>(n), 41, 0.3f)},
-                               {false, true, 1, random_floats(static_cast<size_t>(n), 42, 0.1f)}, {false, false, 0.5f, Floats(static_cast<size_t>(n), 3.0f)}})
+                               {false, true, 1, random_floats(static_cast<size_t>(n), 42, 0.1f), random_floats(static_cast<size_t>(n), 45)}, {false, false, 0.5f, Floats(static_cast<size_t>(n), 3.0f)}})
       for (const bool coarse : {false, true}) {
         SCOPED_TRACE(testing::Message() << k << " of " << n << (kind.sigmoid ? " sigmoids" : "") << (coarse ? " with ties" : ""));
         Scored s = kind;
@@ -137,10 +137,25 @@ TEST(Route, TakesTheLargestScoresAndChoices) {
         }
         Ints experts(static_cast<size_t>(rows * k));
         const Tensor choice = s.choice.empty() ? Tensor{} : view(s.choice, 1, n);
-        run_cpu(Route{view(logits, rows, n), k, s.normed, experts.data(), view(weights, rows, k), s.sigmoid, choice, s.scale});
+        const Tensor gain = s.gain.empty() ? Tensor{} : view(s.gain, 1, n);
+        run_cpu(Route{view(logits, rows, n), k, s.normed, experts.data(), view(weights, rows, k), s.sigmoid, choice, s.scale, gain});
         for (int64_t r = 0; r < rows; ++r)
           expect_scored(Floats(logits.begin() + r * n, logits.begin() + (r + 1) * n), s, k, experts.data() + r * k, weights.data() + r * k);
       }
+}
+
+// Gains change what experts count, not which are taken.
+TEST(Route, Gains) {
+  constexpr int64_t rows = 5, n = 12;
+  constexpr int32_t k = 4;
+  Floats logits = random_floats(rows * n, 46), gain = random_floats(n, 47), weights(rows * k), plain(rows * k);
+  Ints experts(rows * k), same(rows * k);
+  for (const bool normed : {false, true}) {
+    run_cpu(Route{view(logits, rows, n), k, normed, same.data(), view(plain, rows, k)});
+    run_cpu(Route{view(logits, rows, n), k, normed, experts.data(), view(weights, rows, k), false, {}, 1, view(gain, 1, n)});
+    EXPECT_EQ(experts, same);
+    for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(weights[i], plain[i] * gain[static_cast<size_t>(experts[i])]);
+  }
 }
 
 // A gate of one expert is a sigmoid; sigmoids of nothing but zero do not divide by it; what is no number is told as everywhere.

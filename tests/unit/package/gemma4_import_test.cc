@@ -70,6 +70,26 @@ TEST(Gemma4, WhatNobodyReadsIsLeftOut) {
   EXPECT_TRUE(std::any_of(f.warnings.begin(), f.warnings.end(), [](const std::string& w) { return w.find("images or sounds") != w.npos; }));
 }
 
+// Where values are said to be what keys are projected to, tensors for them count as little as in transformers; where not, one that is missing
+// is missing.
+TEST(Gemma4, ValuesAreKeysWhereTheConfigSaysSo) {
+  FamilyFile keys("gemma4_keys");
+  const auto want = keys.hf();
+  const std::string k = "model.layers.2.self_attn.k_proj.weight", v = "model.layers.2.self_attn.v_proj.weight";
+  ASSERT_EQ(keys.config["layer_types"][2], "full_attention");
+  ASSERT_FALSE(keys.tensors.contains(v));
+  keys.tensors[v] = keys.tensors[k];
+  for (float& x : keys.tensors[v].values) x *= 2;
+  const auto got = keys.hf();
+  ASSERT_TRUE(want && got);
+  expect_same(*want, *got);
+  directory_refused("gemma4", [&](FamilyFile& f) { f.tensors.erase(v); }, {v.c_str(), "missing"}, Code::bad_format);
+}
+
+TEST(Gemma4, ACandidateHeadKnowsNoCapsOfLogits) {
+  directory_refused("gemma4", [](FamilyFile& f) { f.options.candidate_rank = 8; }, {"candidate head", "caps its logits"}, Code::unsupported);
+}
+
 TEST(Gemma4, DirectoriesThatAreRefused) {
   const auto refused = [](const char* golden, const std::function<void(json&)>& change, std::initializer_list<const char*> words, Code code) {
     directory_refused(golden, [&](FamilyFile& f) { change(f.config); }, words, code);
@@ -77,6 +97,7 @@ TEST(Gemma4, DirectoriesThatAreRefused) {
   refused("gemma4", [](json& c) { c["use_bidirectional_attention"] = "all"; }, {"use_bidirectional_attention"}, Code::unsupported);
   refused("gemma4", [](json& c) { c["attention_bias"] = true; }, {"attention_bias"}, Code::unsupported);
   refused("gemma4", [](json& c) { c["vocab_size_per_layer_input"] = 50; }, {"vocab_size_per_layer_input", "50"}, Code::unsupported);
+  refused("gemma4", [](json& c) { c["intermediate_size"] = 2147483647; }, {"intermediate_size", "2147483647"}, Code::bad_format);
   refused("gemma4", [](json& c) { c["num_kv_shared_layers"] = 5; }, {"num_kv_shared_layers", "5 of 5"}, Code::bad_format);
   refused("gemma4", [](json& c) { c["num_kv_shared_layers"] = 3; }, {"num_kv_shared_layers", "no layer of their kind"}, Code::bad_format);
   refused("gemma4", [](json& c) { c["per_layer_config"]["0"] = {{"head_dim", 16}}; }, {"per_layer_config"}, Code::unsupported);

@@ -5,6 +5,8 @@
 #include "core/session/batch.h"
 #include "core/package/validate.h"
 #include "tests/support/forward.h"
+#include "tests/support/remade.h"
+#include "tests/unit/package/edited_head.h"
 #include "tests/unit/session/save_support.h"
 
 namespace aerie::test {
@@ -105,6 +107,23 @@ TEST_F(Assistant, WhatDoesNotFitIsRefusedByName) {
   bad([](LlamaConfig* c) { c->departures.kv_layers = {0, 1, 2}; }, "kv_layers");
   bad([](LlamaConfig* c) { c->departures.wide_layers = {0, 1, 1}; }, "layer_rope");
   bad([](LlamaConfig* c) { c->qkv_bias = true; }, "qkv_bias");
+}
+
+// Such a target keeps a state per text, which rows beside it would have no part of.
+TEST_F(Assistant, TargetsWithRecurrentLayersAreRefused) {
+  const std::string target = recurrent_model();
+  EditedHead head("assistant_gemma4");
+  head.options.drafter_for = target;
+  const int64_t hidden = 32, vocab = 160, width = 16;  // golden mha's
+  head.config["backbone_hidden_size"] = hidden;
+  head.config["text_config"]["vocab_size"] = vocab;
+  head.add("model.embed_tokens.weight", "F32", {vocab, width});
+  head.add("pre_projection.weight", "F32", {width, 2 * hidden});
+  head.add("post_projection.weight", "F32", {hidden, width});
+  const auto package = head.package();
+  const Status s = Drafter::open(open_model(target, cpu(1)), must(load_plugin(drafter_library("assistant")))[0], package, {}).status();
+  EXPECT_EQ(s.code(), Code::mismatch) << s.message();
+  EXPECT_NE(s.message().find("reads_target: the target has recurrent layers"), std::string::npos) << s.message();
 }
 
 }  // namespace

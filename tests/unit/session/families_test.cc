@@ -1,5 +1,6 @@
 // Families that depart from Llama's architecture: windows, other norms, other turns. The promise is the same.
 #include "tests/support/forward.h"
+#include "tests/support/remade.h"
 
 namespace aerie::test {
 namespace {
@@ -49,6 +50,28 @@ TEST_P(Families, BitsOfALongTextDoNotDependOnChunks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Families, testing::ValuesIn(kFamilyNames), [](const auto& info) { return std::string(info.param); });
+
+// Gemma 4's mixture with inputs of each layer's own, which no published model has: inputs whose norm is 0 add nothing, and what a layer gives is
+// scaled once, after them.
+TEST(FamilyInputs, ThatAddNothingChangeNothing) {
+  const auto ids = tokens_of_family(40);
+  const auto logits = [&](int32_t inputs, float norm) {
+    const auto values = [&](const std::string& name, std::vector<float>* v) {  // the same whatever else there is
+      std::mt19937 random(static_cast<uint32_t>(name.size() * 131 + static_cast<unsigned char>(name.back())));
+      for (float& x : *v) x = std::uniform_real_distribution<float>(0.1f, 0.5f)(random) * (name.ends_with("inputs.post_norm") ? norm : 1);
+    };
+    const std::string path = remade(golden("mha"), "0000000000000019", DType::f32, [&](LlamaConfig* c) {
+      Departures& d = c->departures;
+      d.norms = Departures::Norms::both;
+      d.layer_scales = d.norm_experts = d.normed_experts = true;
+      d.experts = 4, d.experts_used = 2, d.shared_ffn = 24, d.layer_inputs = inputs;
+    }, values);
+    return Forward(*open_model(path, cpu(1)), ids, 40, {}).logits;
+  };
+  const auto without = logits(0, 0);
+  EXPECT_TRUE(logits(8, 0) == without);
+  EXPECT_FALSE(logits(8, 1) == without);
+}
 
 // A window as long as the text is none; a shorter one is another model.
 TEST(FamilyWindow, EndsWhereTheConfigSays) {

@@ -92,7 +92,11 @@ namespace Aerie.Native
         internal const string AERIE_SERVICE_COMPUTE = "aerie.compute/1";
         /// <summary>Run any packaged target as a draft model.</summary>
         internal const string AERIE_SERVICE_MODEL = "aerie.model/1";
-        /// <summary>The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.</summary>
+        /// <summary>
+        /// The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.
+        /// Some read the target's keys and values in place of their own, of the text before a sequence's newest token, and take its position for
+        /// all nodes of a tree. Such layers are given each sequence's newest row alone when rows are observed.
+        /// </summary>
         internal const string AERIE_SERVICE_LAYERS = "aerie.layers/1";
         /// <summary>
         /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They

@@ -21,6 +21,8 @@ pub const AERIE_SERVICE_COMPUTE: &[u8; 16] = b"aerie.compute/1\0";
 /// Run any packaged target as a draft model.
 pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
 /// The decoder layers of a package that describes them as a target's are (docs/package-format.md), of any family that targets have.
+/// Some read the target's keys and values in place of their own, of the text before a sequence's newest token, and take its position for
+/// all nodes of a tree. Such layers are given each sequence's newest row alone when rows are observed.
 pub const AERIE_SERVICE_LAYERS: &[u8; 15] = b"aerie.layers/1\0";
 /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
 /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
@@ -467,7 +469,8 @@ pub struct aerie_service_layers {
     pub hidden_size: Option<unsafe extern "C" fn(layers: *const aerie_layers) -> i32>,
     /// `float (*rms_eps)(const aerie_layers *layers)`
     pub rms_eps: Option<unsafe extern "C" fn(layers: *const aerie_layers) -> f32>,
-    /// All of them, one after the other: out (rows-\>n, H) of x (rows-\>n, H). out may be x.
+    /// All of them, one after the other: out (rows-\>n, H) of x (rows-\>n, H). out may be x. Of layers that read the target's, in observe
+    /// (rows-\>n_seqs, H): of the rows of rows-\>last_row.
     pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
 }
 default_is_zero!(aerie_service_layers);
