@@ -1,12 +1,6 @@
 // Grammars that ask for too much: an error, or a text that stays within the limits.
-#include <algorithm>
-
-#if !defined(_WIN32)
-#include <limits.h>
-#include <pthread.h>
-#endif
-
 #include "unit/text/grammar_fixtures.h"
+#include "unit/text/small_stack.h"
 
 namespace aerie::text::test {
 namespace {
@@ -52,18 +46,7 @@ TEST(GrammarLimits, WhatIsDeepIsReadOnASmallStack) {
                            {true, times(60, "{\"items\":") + "{}" + times(60, "}")},
                            {false, "root ::= " + times(64, "(\"a\" | ") + "\"b\"" + times(64, ")")}};
   for (Read& read : all) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, std::max<size_t>(64 << 10, static_cast<size_t>(PTHREAD_STACK_MIN))), 0);  // 128 KiB on 64-bit ARM
-    const auto on_thread = [](void* argument) -> void* {
-      auto& r = *static_cast<Read*>(argument);
-      r.code = (r.schema ? grammar::program_of_json_schema(r.text) : grammar::program_of_gbnf(r.text)).status().code();
-      return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, on_thread, &read), 0);
-    pthread_join(thread, nullptr);
-    pthread_attr_destroy(&attributes);
+    on_small_stack([&] { read.code = (read.schema ? grammar::program_of_json_schema(read.text) : grammar::program_of_gbnf(read.text)).status().code(); });
     EXPECT_EQ(read.code, Code::ok) << read.text.substr(0, 60);
   }
 }

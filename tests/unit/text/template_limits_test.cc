@@ -1,9 +1,6 @@
 // No template, and no conversation, takes more than what docs/chat.md says.
+#include "unit/text/small_stack.h"
 #include "unit/text/template_fixtures.h"
-
-#if !defined(_WIN32)
-#include <pthread.h>
-#endif
 
 namespace aerie::text::test {
 namespace {
@@ -95,20 +92,11 @@ TEST(TemplateLimits, ASmallStackIsEnough) {
        "{\"x\": " + repeated(58, "{\"a\":") + "1" + repeated(58, "}") + ", \"y\": " + repeated(58, "{\"a\":") + "2" + repeated(58, "}") + "}"},
   };
   for (Render& render : all) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
-    const auto on_thread = [](void* argument) -> void* {
-      auto& r = *static_cast<Render*>(argument);
+    on_small_stack([&] {
       Conversation c;
-      c.variables_json = r.json;
-      r.code = rendered(r.text, c).status().code();
-      return nullptr;
-    };
-    ASSERT_EQ(pthread_create(&thread, &attributes, on_thread, &render), 0);
-    pthread_join(thread, nullptr);
-    pthread_attr_destroy(&attributes);
+      c.variables_json = render.json;
+      render.code = rendered(render.text, c).status().code();
+    });
     EXPECT_EQ(render.code, Code::ok) << render.text.substr(0, 60);
   }
 }
