@@ -4,6 +4,7 @@
 #include "core/import/head.h"
 #include "core/import/source_model.h"
 #include "core/package/validate.h"
+#include "core/platform/file.h"
 
 namespace aerie {
 
