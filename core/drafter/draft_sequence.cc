@@ -19,7 +19,12 @@ Result<std::unique_ptr<DraftSequence>> DraftSequence::create(std::shared_ptr<Dra
 }
 
 DraftSequence::DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target)
-    : drafter_(std::move(drafter)), target_(drafter_->resources().reads_target ? target : nullptr), least_(drafter_->wants_features() ? 1 : 0), first_(least_), observed_(least_), fed_(kTreeCapacity, -1) {
+    : drafter_(std::move(drafter)),
+      target_(drafter_->resources().reads_target ? target : nullptr),
+      least_(drafter_->wants_features() ? 1 : 0),
+      first_(least_),
+      observed_(least_),
+      fed_(kTreeCapacity, -1) {
   if (drafter_->resources().pool)
     kv_ = std::make_unique<KvSequence>(drafter_->resources().pool, max_context + 1, kMaxFedNodes);
   if (drafter_->host_tokens()) {
