@@ -131,6 +131,7 @@ void ProposeCall::row(int32_t token, int64_t position, int32_t node, int32_t par
   parent_.push_back(parent);
   sequence_.push_back(current_);
   if (has_kv_ && level_ > 0) attention_.tree(token, committed, tail);
+  else if (in_blocks()) attention_.block(token, drafter_->resources().block_filler, committed, tail);
   if (reads_target_ && level_ > 0) target_.beside(token, root_);
 }
 
@@ -143,6 +144,7 @@ void ProposeCall::stage(Plan& plan) {
   staged_ = true;
   staged_attention_ = {};
   if (has_kv_ && level_ > 0) staged_attention_.rows = attention_.stage(plan);
+  else if (in_blocks()) staged_attention_.block = attention_.stage(plan);
   if (reads_target_ && level_ > 0) staged_attention_.target = target_.stage(plan);
   aerie_draft_rows& rows = staged_rows_;
   rows = {};

@@ -36,7 +36,7 @@ class ProposeCall {
   int32_t rows() const { return static_cast<int32_t>(token_.size()); }
   // Rows of this sequence follow; its candidates come to `out`. target: as in ObserveCall, and the root is the text's `root`th token.
   void sequence(int32_t seq, const KvSequence* kv, Candidates* out, const KvSequence* target, int64_t root);
-  // committed: what the drafter's KV holds of the sequence; tail: slots of the node's ancestors and its own.
+  // committed: what the drafter's KV holds of the sequence; tail: slots of the node's ancestors and its own, or of the root's block.
   void row(int32_t token, int64_t position, int32_t node, int32_t parent, int64_t committed,
            std::span<const int32_t> tail);
   void key(const kernels::DrawKey& key);  // levels a row; temperature 0: no shared noise
@@ -56,6 +56,8 @@ class ProposeCall {
     Candidates* out;
     int32_t first, n;
   };
+  bool in_blocks() const { return has_kv_ && level_ == 0 && drafter_->resources().block_rows > 0; }
+
   Drafter* drafter_ = nullptr;
   int32_t level_ = 0, width_ = 0, current_ = 0;
   bool want_logits_ = false;

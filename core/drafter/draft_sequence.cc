@@ -162,12 +162,13 @@ Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::spa
   if (n > kMaxDraftRows || (!again && n_fed_ + n > kMaxFedNodes)) return error(Code::limit, "too many nodes in one draft");
   // Rows of the drafter, the root's included: it is observed by now, or in this pass.
   const int64_t committed = text_size_ - first_;
-  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
+  if (kv_ && (level > 0 || has_block())) AERIE_TRY(kv_->reserve(committed, kv_->room()));
   call->sequence(seq_, kv_.get(), &candidates_, target_, text_size_ - 1);
   for (const int32_t at : frontier) {
     const DraftNode& node = tree[at];
     if (level > 0 && !again) fed_[static_cast<size_t>(at)] = n_fed_++;
-    tail_.assign(static_cast<size_t>(level), 0);
+    if (level == 0) block_slots();
+    else tail_.assign(static_cast<size_t>(level), 0);
     if (kv_)
       for (int32_t a = at, d = level; d > 0; a = tree[a].parent, --d)
         tail_[static_cast<size_t>(d) - 1] = kv_->scratch_slot(fed_[static_cast<size_t>(a)]);
@@ -176,6 +177,12 @@ Status DraftSequence::propose(ProposeCall* call, const DraftTree& tree, std::spa
     add_keys(call, level, draw);
   }
   return {};
+}
+
+// Where the root's block goes: into tail_, which is empty without one.
+void DraftSequence::block_slots() {
+  tail_.clear();
+  for (int32_t i = 0; i < drafter_->resources().block_rows; ++i) tail_.push_back(kv_->scratch_slot(i));
 }
 
 // For the token after a text of text_size_ + level, and for further levels.
@@ -187,11 +194,12 @@ void DraftSequence::add_keys(ProposeCall* call, int32_t level, const DraftDraw& 
 Status DraftSequence::propose_blank(ProposeCall* call, int32_t root_token, int32_t level, int32_t n, int32_t first,
                                     const DraftDraw& draw) {
   const int64_t committed = text_size_ - first_;
-  if (kv_ && level > 0) AERIE_TRY(kv_->reserve(committed, kv_->room()));
+  if (kv_ && (level > 0 || has_block())) AERIE_TRY(kv_->reserve(committed, kv_->room()));
   call->sequence(seq_, kv_.get(), &candidates_, target_, text_size_ - 1);
   for (int32_t r = 0; r < n; ++r) {
     const int32_t row = level > 0 ? first + r : 0;
-    tail_.assign(static_cast<size_t>(level), kv_ && level > 0 ? kv_->scratch_slot(row) : 0);
+    if (level == 0) block_slots();
+    else tail_.assign(static_cast<size_t>(level), kv_ ? kv_->scratch_slot(row) : 0);
     call->row(root_token, committed - 1 + level, node_base() + row, level > 0 ? node_base() : -1, committed, tail_);
     add_keys(call, level, draw);
   }

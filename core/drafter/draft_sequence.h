@@ -108,6 +108,8 @@ class DraftSequence {
  private:
   DraftSequence(std::shared_ptr<Drafter> drafter, int64_t max_context, const KvSequence* target);
   Status forget_from(int64_t row);
+  bool has_block() const { return drafter_->resources().block_rows > 0; }
+  void block_slots();
   void add_keys(ProposeCall* call, int32_t level, const DraftDraw& draw) const;
 
   std::shared_ptr<Drafter> drafter_;

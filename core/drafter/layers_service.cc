@@ -26,24 +26,7 @@ Status fits_target(const LlamaConfig& c, const LlamaConfig& target) {
 int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package, aerie_layers** out, aerie_drafter_error* err) {
   DrafterResources& d = *static_cast<DrafterResources*>(host->context);
   if (!package || !out || !d.opening) return AERIE_D_INVALID;
-  if (!d.shown_rows) return report(error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no layers"), err);
-  if (d.pool) return report(error(Code::invalid_argument, "a drafter has one KV cache"), err);
-  const DrafterConfig* const config = d.package->drafter();
-  if (!config || !config->decoder) return report(error(Code::bad_format, d.package->path() + ": decoder: there is none"), err);
-  const LlamaConfig& c = *config->decoder;
-  if (const Status s = fits_target(c, d.target->config()); !s.ok()) return report(s.at(d.package->path() + ": decoder"), err);
-  auto stack = std::make_unique<DecoderStack>();
-  if (const Status s = stack->load(d.weights, c); !s.ok()) return report(s, err);
-  if (c.departures.reads_target) {
-    d.stack = std::move(stack);
-    d.reads_target = true;
-    *out = &d.layers_handle;
-    return AERIE_D_OK;
-  }
-  auto pool = KvPool::create(d.target->device(), {c.layers, c.kv_heads, c.head_dim, d.target->pool()->cache().dtype}, d.kv_positions());
-  if (!pool.ok()) return report(pool.status(), err);
-  d.stack = std::move(stack);
-  d.pool = *pool;
+  if (const Status s = open_layers(d); !s.ok()) return report(s, err);
   *out = &d.layers_handle;
   return AERIE_D_OK;
 }
@@ -80,6 +63,23 @@ int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft
 }
 
 }  // namespace
+
+Status open_layers(DrafterResources& d) {
+  if (!d.shown_rows) return error(Code::invalid_argument, "a drafter of HOST_TOKENS is shown no rows and runs no layers");
+  if (d.pool || d.stack) return error(Code::invalid_argument, "a drafter has one KV cache");
+  const DrafterConfig* const config = d.package->drafter();
+  if (!config || !config->decoder) return error(Code::bad_format, d.package->path() + ": decoder: there is none");
+  const LlamaConfig& c = *config->decoder;
+  if (const Status s = fits_target(c, d.target->config()); !s.ok()) return s.at(d.package->path() + ": decoder");
+  auto stack = std::make_unique<DecoderStack>();
+  AERIE_TRY(stack->load(d.weights, c));
+  d.reads_target = c.departures.reads_target;
+  if (!d.reads_target) {
+    AERIE_ASSIGN(d.pool, KvPool::create(d.target->device(), {c.layers, c.kv_heads, c.head_dim, d.target->pool()->cache().dtype}, d.kv_positions()));
+  }
+  d.stack = std::move(stack);
+  return {};
+}
 
 const aerie_service_layers* layers_service() {
   static const aerie_service_layers table{sizeof table, 0, Walled<layers_open>::call, layers_hidden, layers_eps, Walled<layers_forward>::call};

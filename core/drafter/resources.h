@@ -33,6 +33,7 @@ struct aerie_plan {
 };
 struct aerie_attention {
   aerie::Rows rows;                         // slots and masks in the drafter's own cache
+  aerie::Rows block;                        // of aerie.block/1, in a propose
   aerie::Rows target;                       // what rows look at in the target's: of an observe, each sequence's newest
   mutable aerie::kernels::Tensor angles{};  // rotary angles, recorded at first use
 };
@@ -68,7 +69,8 @@ struct DrafterResources {
   DeviceWeights weights;
   std::shared_ptr<KvPool> pool;     // kv_create, or model's or layers' open
   std::shared_ptr<Model> submodel;  // aerie.model/1
-  std::unique_ptr<DecoderStack> stack;  // aerie.layers/1
+  std::unique_ptr<DecoderStack> stack;  // aerie.layers/1, aerie.block/1
+  int32_t block_rows = 0, block_filler = 0;  // aerie.block/1; 0: it has none
   kernels::Tensor inv_freq;
   float angle_scale = 1;            // of cos and sin
   std::vector<void*> tensors;       // device memory made by tensor_create

@@ -186,6 +186,7 @@ const void* drafter_service(const aerie_drafter_host*, const char* id) {
   if (!std::strcmp(id, AERIE_SERVICE_MODEL)) return &model_table;
   if (!std::strcmp(id, AERIE_SERVICE_COMPUTE)) return compute_service();
   if (!std::strcmp(id, AERIE_SERVICE_LAYERS)) return layers_service();
+  if (!std::strcmp(id, AERIE_SERVICE_BLOCK)) return block_service();
   return nullptr;
 }
 

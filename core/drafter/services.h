@@ -44,6 +44,9 @@ const void* drafter_service(const aerie_drafter_host* host, const char* id);
 
 const aerie_service_compute* compute_service();  // compute_service.cc
 const aerie_service_layers* layers_service();    // layers_service.cc
+const aerie_service_block* block_service();      // block_service.cc
+// The package's decoder, for aerie.layers/1 and aerie.block/1.
+Status open_layers(DrafterResources& drafter);
 // Writes a failure into err, if there is one; its AERIE_D_* code.
 int32_t report(const Status& status, aerie_drafter_error* err);
 

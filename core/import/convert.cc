@@ -37,6 +37,7 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
   if (medusa && !o.drafter_for.empty()) return Importer{import_medusa};
   if (!o.drafter_for.empty() && has_mtp(*source)) return Importer{import_mtp};
   if (t.count("pre_projection.weight") && t.count("post_projection.weight")) return Importer{import_gemma_assistant};
+  if (t.count("hidden_norm.weight") && t.count("fc.weight") && t.count("layers.0.input_layernorm.weight")) return Importer{import_dflash};
   const auto head = [&](const std::string& at) -> Importer {  // of EAGLE's kinds
     if (any((at + "midlayer.").c_str()) || t.count("d2t") || t.count(at + "layers.0.hidden_norm.weight")) return import_eagle3;
     return t.count(at + "fc.weight") ? import_eagle : nullptr;

@@ -89,6 +89,7 @@ Status import_medusa(const ConvertOptions& options, Sink& sink);
 Status import_hydra(const ConvertOptions& options, Sink& sink);
 Status import_mtp(const ConvertOptions& options, Sink& sink);
 Status import_gemma_assistant(const ConvertOptions& options, Sink& sink);
+Status import_dflash(const ConvertOptions& options, Sink& sink);
 bool has_mtp(const TensorSource& source);  // mtp.cc
 Status import_gguf_mtp(const ConvertOptions& options, Sink& sink);
 Status import_package(const ConvertOptions& options, Sink& sink);

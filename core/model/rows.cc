@@ -72,6 +72,20 @@ void RowsBuilder::tree(int32_t token, int64_t ctx_len, std::span<const int32_t> 
   tail_slots_.insert(tail_slots_.end(), tail.begin(), tail.end());
 }
 
+void RowsBuilder::block(int32_t token, int32_t filler, int64_t ctx_len, std::span<const int32_t> slots) {
+  const auto offset = static_cast<int32_t>(tail_slots_.size());
+  tail_slots_.insert(tail_slots_.end(), slots.begin(), slots.end());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    token_.push_back(i == 0 ? token : filler);
+    position_.push_back(static_cast<int32_t>(ctx_len + static_cast<int64_t>(i)));
+    slot_.push_back(slots[i]);
+    seq_.push_back(static_cast<int32_t>(sequences_.size()) - 1);
+    ctx_len_.push_back(static_cast<int32_t>(ctx_len));
+    tail_offset_.push_back(offset);
+    tail_len_.push_back(static_cast<int32_t>(slots.size()));
+  }
+}
+
 Rows RowsBuilder::stage(Plan& plan) const {
   size_t stride = 1;
   for (const KvSequence* s : sequences_) stride = std::max(stride, s->pages().size());

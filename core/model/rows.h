@@ -34,6 +34,8 @@ class RowsBuilder {
   void beside(int32_t token, int64_t position);
   // A tree row in `slot`: sees [0, ctx_len), then `tail` (its ancestors' slots by depth, itself last).
   void tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail);
+  // Rows in `slots`, behind [0, ctx_len), which they see, and all of each other: `token`, then fillers.
+  void block(int32_t token, int32_t filler, int64_t ctx_len, std::span<const int32_t> slots);
   // Of the sequence whose rows are added now, rows of a tree: its next state is not made in the pass, but by stage_states().
   bool branches() const { return !branches_.empty() && branches_.back() != 0; }
   bool any_branches() const;

@@ -309,6 +309,24 @@ typedef struct aerie_service_layers { /* frozen */
   int32_t (*forward)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *x, const aerie_tensor *out);
 } aerie_service_layers;
 
+/* The same layers over a block of rows that see each other, those behind as well as those before (DFlash's block diffusion): what the drafter
+ * knows of the text is keys and values made of what it is shown, and every cycle a block of a sequence's newest token and fillers behind it
+ * goes through the layers once. A block leaves nothing behind. */
+#define AERIE_SERVICE_BLOCK "aerie.block/1"
+typedef struct aerie_service_block { /* frozen */
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* In place of aerie.layers/1's open, whose hidden_size and rms_eps answer for these, too. rows: of a block, 2 .. 33; filler: a token of the
+   * target. [open only] */
+  int32_t (*open)(const aerie_drafter_host *host, const aerie_package *package, int32_t rows, int32_t filler, aerie_layers **out,
+                  aerie_drafter_error *err);
+  /* In observe: each layer's keys and values of x (rows->n, H), as they are, at the rows' positions. */
+  int32_t (*feed)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *x);
+  /* In propose, at level 0: the target's embedding of [row r's token, filler, filler, ...] at the positions behind all that r's sequence was
+   * fed, through all layers. out (rows->n * block, H): row r's block is rows r * block on. */
+  int32_t (*forward)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *out);
+} aerie_service_block;
+
 /* ---- the plugin --------------------------------------------------------------------------------- */
 
 enum {

@@ -28,7 +28,7 @@
 namespace aerie {
 
 /* Services a drafter cannot do without (DrafterAbout::services). */
-enum : uint32_t { kDrafterCompute = 1, kDrafterPackage = 2, kDrafterModel = 4, kDrafterLayers = 8 };
+enum : uint32_t { kDrafterCompute = 1, kDrafterPackage = 2, kDrafterModel = 4, kDrafterLayers = 8, kDrafterBlock = 16 };
 
 /* What describe answers, and the services that create insists on. */
 struct DrafterAbout {
@@ -53,6 +53,7 @@ struct Drafter {
   const aerie_service_package* package = nullptr;
   const aerie_service_model* model = nullptr;
   const aerie_service_layers* layers = nullptr;
+  const aerie_service_block* block = nullptr;
 
   int32_t begin(int32_t /*seq*/) { return AERIE_D_OK; }
   void end(int32_t /*seq*/) {}
@@ -83,7 +84,8 @@ struct Drafter {
     const bool lacks = missing(kDrafterCompute, compute, AERIE_SERVICE_COMPUTE) ||
                        missing(kDrafterPackage, package, AERIE_SERVICE_PACKAGE) ||
                        missing(kDrafterModel, model, AERIE_SERVICE_MODEL) ||
-                       missing(kDrafterLayers, layers, AERIE_SERVICE_LAYERS);
+                       missing(kDrafterLayers, layers, AERIE_SERVICE_LAYERS) ||
+                       missing(kDrafterBlock, block, AERIE_SERVICE_BLOCK);
     return lacks ? AERIE_D_UNSUPPORTED : AERIE_D_OK;
   }
 };

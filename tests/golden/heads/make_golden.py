@@ -227,6 +227,44 @@ def fasteagle_draft(w, t, row, path):
     return x[-1] @ t.lm_head.T
 
 
+DFLASH_LAYERS, DFLASH_ROWS, MASK, DFLASH_THETA = 2, 6, 158, 3000.0
+
+
+def dflash_weights(g):
+    config = {"architectures": ["DFlashDraftModel"], "model_type": "qwen3", **common(2, DFLASH_THETA), "num_hidden_layers": DFLASH_LAYERS,
+              "num_target_layers": 3, "block_size": DFLASH_ROWS, "dflash_config": {"mask_token_id": MASK, "target_layer_ids": [0, 1]},
+              "attention_bias": False, "hidden_act": "silu", "tie_word_embeddings": False}
+    w = {"fc.weight": matrix(H, 2 * H, g), "hidden_norm.weight": gain_vector(g), "norm.weight": gain_vector(g)}
+    for i in range(DFLASH_LAYERS):
+        w |= decoder_layer(f"layers.{i}.", g, 2)
+        w |= {f"layers.{i}.self_attn.{n}_norm.weight": 1.5 * gain_vector(g, HEAD_DIM) for n in "qk"}
+    return w, config
+
+
+def dflash_draft(w, t, row, path):
+    def norm(x, name):
+        return plain.rms_norm(x, w[name + ".weight"], EPS)
+    inv, newest = plain.inverse_frequencies(HEAD_DIM, DFLASH_THETA, None), row + 1
+    context = norm(t.taps[:newest, H:] @ w["fc.weight"].T, "hidden_norm")  # outputs of layers 0 and 1: what 1 and 2 read
+    x = t.embed[torch.tensor([t.ids[newest], *[MASK] * (DFLASH_ROWS - 1)])]
+    positions = torch.arange(newest + DFLASH_ROWS)
+    for i in range(DFLASH_LAYERS):
+        at = f"layers.{i}."
+        h = norm(x, at + "input_layernorm")
+
+        def project(which, rows):
+            return (rows @ w[f"{at}self_attn.{which}_proj.weight"].T).unflatten(-1, (-1, HEAD_DIM)).transpose(0, 1)
+        q, k, v = project("q", h), project("k", torch.cat([context, h])), project("v", torch.cat([context, h]))
+        q = plain.rotate(norm(q, at + "self_attn.q_norm"), positions[newest:], inv, 1.0)
+        k = plain.rotate(norm(k, at + "self_attn.k_norm"), positions, inv, 1.0)
+        k, v = (y.repeat_interleave(HEADS // 2, 0) for y in (k, v))
+        out = (q @ k.transpose(1, 2) / math.sqrt(HEAD_DIM)).softmax(-1) @ v  # all rows of the block see all of it
+        x = x + out.transpose(0, 1).flatten(1) @ w[at + "self_attn.o_proj.weight"].T
+        h = norm(x, at + "post_attention_layernorm")
+        x = x + (silu(h @ w[at + "mlp.gate_proj.weight"].T) * (h @ w[at + "mlp.up_proj.weight"].T)) @ w[at + "mlp.down_proj.weight"].T
+    return norm(x, "norm")[1 + len(path)] @ t.lm_head.T
+
+
 def medusa_weights(g):
     config = {"model_type": "medusa", "medusa_num_heads": 3, "medusa_num_layers": 1, "hidden_size": H, "vocab_size": V}
     w = {}
@@ -298,8 +336,9 @@ KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weight
          "eagle3_norms": (eagle3_norms_weights, eagle3_norms_draft, 4, 900),
          "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000),
          "eagle3_narrow": (eagle3_narrow_weights, eagle3_draft, 4, 1100),
-         "eagle3_deep": (eagle3_deep_weights, eagle3_deep_draft, 4, 1200)}
-NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"}  # no PyTorch head to compare with
+         "eagle3_deep": (eagle3_deep_weights, eagle3_deep_draft, 4, 1200),
+         "dflash": (dflash_weights, dflash_draft, DFLASH_ROWS - 1, 1302)}
+NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep", "dflash"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):
