@@ -141,6 +141,7 @@ const Conversion kConversions[] = {
     {"Eagle", "/heads/eagle", "target.aerie"},
     {"Eagle3", "/heads/eagle3", "target.aerie"},
     {"FastEagle", "/heads/fasteagle", "target.aerie"},
+    {"DFlash", "/heads/dflash", "target.aerie"},
     {"Medusa", "/heads/medusa", "target.aerie"},
     {"Hydra", "/heads/hydra", "target.aerie"},
 };

@@ -33,6 +33,10 @@ inline std::string fasteagle() {
   return converted(source_dir() + "/tests/golden/heads/fasteagle", "cuda-fast", DType::bf16, target());
 }
 
+inline std::string dflash() {
+  return converted(source_dir() + "/tests/golden/heads/dflash", "cuda-dflash", DType::bf16, target());
+}
+
 inline const std::vector<int32_t> kPrompt = {26, 16, 50, 18, 15, 45, 37, 77, 51, 70, 19, 5};
 
 inline SessionOptions sampled(float temperature, uint64_t seed = 3) {

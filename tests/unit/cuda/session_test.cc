@@ -44,7 +44,7 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
   std::map<std::pair<DType, float>, std::vector<int32_t>> plain;
   for (const Case& c : {Case{"eagle", eagle(), "eagle2", DType::bf16, 0.8f}, {"eagle", eagle(), "static", DType::bf16, 0.0f},
                         {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fasteagle(), "backbone", DType::bf16, 0.8f},
-                        {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
+                        {"dflash", dflash(), "eagle2", DType::int8, 0.8f}, {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
     SCOPED_TRACE(c.plugin + " " + c.tree + " at " + std::to_string(c.temperature));
     const auto model = open_model(target(), checked_cuda(), with_kv(c.kv));
     SessionOptions o = sampled(c.temperature);
@@ -151,7 +151,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
     return kernels::cuda::emulation::counts().host_waits - before;
   };
   for (const std::string tree : {"eagle2", "auto"}) {
-    for (const std::string kind : {"eagle", "eagle3", "fasteagle", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep"}) {
+    for (const std::string kind : {"eagle", "eagle3", "fasteagle", "dflash", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep"}) {
       if (tree == "auto" && kind.starts_with("eagle3")) continue;  // in its plans as eagle
       SCOPED_TRACE(tree);
       const std::string head = kind == "eagle" ? eagle() : converted(source_dir() + "/tests/golden/heads/" + kind, "cuda-once-" + kind,
@@ -173,7 +173,7 @@ TEST(CudaSession, ACycleIsReadBackOnce) {
         for (int cycle = 0; cycle < (tree == "auto" ? 2 : 4); ++cycle) {
           const int64_t n = waits(*s);
           if (on_device) EXPECT_EQ(n, 1) << kind;
-          else EXPECT_GE(n, kind == "fasteagle" ? 2 : 3) << kind;  // each draft pass, and the target's
+          else EXPECT_GE(n, kind == "fasteagle" || kind == "dflash" ? 2 : 3) << kind;  // each draft pass, and the target's
         }
         const SessionStatistics& stats = s->statistics();
         EXPECT_EQ(stats.drafter_failures, 0u);

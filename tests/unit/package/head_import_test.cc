@@ -14,7 +14,7 @@ double head_param(const Package& p, const std::string& name) {
 }
 
 class HeadImport : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"),
+INSTANTIATE_TEST_SUITE_P(Kinds, HeadImport, testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep", "dflash"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(HeadImport, EveryTensorCounts) {
@@ -26,6 +26,7 @@ TEST_P(HeadImport, EveryTensorCounts) {
     head.tensors.erase(name);
     // These decide what the directory is, or how many heads it holds; without them it is something else, and does not fit.
     const bool tells = (kind == "fasteagle" && name == "fc_in.weight") || (kind == "eagle" && name == "fc.weight") ||
+                       (kind == "dflash" && (name == "fc.weight" || name == "hidden_norm.weight" || name == "layers.0.input_layernorm.weight")) ||
                        kind == "medusa" || kind.starts_with("hydra");
     if (name == "t2d") EXPECT_TRUE(head.run().ok()) << "t2d says nothing new";
     else if (name == "input_embed_fn.weight") EXPECT_FALSE(head.package()->has("embed")) << "without one, the target's";
@@ -150,6 +151,62 @@ TEST(ImportEagle3, ItsOwnEmbeddingIsKeptUnlessItIsTheTargets) {
   for (int64_t r = 0; r < 160; ++r)
     for (int64_t c = 0; c < 32; ++c) head.tensors["embed_tokens.weight"].as<float>()[r * 32 + c] = kernels::panel16_at(embed, r, c);
   EXPECT_FALSE(head.package()->has("embed"));
+}
+
+TEST(ImportDFlash, WhatTheConfigSays) {
+  EditedHead head("dflash");
+  const json config = head.config;
+  const auto p = head.package();
+  EXPECT_EQ(head_param(*p, "block"), 6);
+  EXPECT_EQ(head_param(*p, "mask"), 158);
+  EXPECT_EQ(head_param(*p, "taps"), 2);
+  EXPECT_EQ(head_param(*p, "tap.0"), 1) << "the output of layer 0 is what layer 1 reads";
+  EXPECT_EQ(head_param(*p, "tap.1"), 2);
+  ASSERT_TRUE(p->drafter()->decoder);
+  EXPECT_TRUE(p->drafter()->decoder->qk_norm);
+  EXPECT_FALSE(p->drafter()->decoder->departs());
+  const auto edit = [&](const std::function<void(json&)>& change, std::initializer_list<std::string> words) {
+    change(head.config);
+    head.refused(words);
+    head.config = config;
+  };
+  edit([](json& j) { j["block_size"] = 1; }, {"block_size", "2..33"});
+  edit([](json& j) { j["block_size"] = 34; }, {"block_size", "2..33"});
+  edit([](json& j) { j["dflash_config"]["mask_token_id"] = 160; }, {"mask_token_id", "160"});
+  edit([](json& j) { j["dflash_config"].erase("mask_token_id"); }, {"mask_token_id"});
+  edit([](json& j) { j["dflash_config"]["target_layer_ids"] = {0, 3}; }, {"target_layer_ids", "layer 3", "target has 3"});
+  edit([](json& j) { j["dflash_config"]["target_layer_ids"] = {0, 1, 2}; }, {"fc.weight", "shape"});
+  edit([](json& j) { j["num_target_layers"] = 4; }, {"num_target_layers", "4", "3"});
+  edit([](json& j) { j["model_type"] = "llama"; }, {"model_type", "qwen3"});
+  edit([](json& j) { j["vocab_size"] = 161; }, {"vocab_size", "161"});
+  edit([](json& j) { j["dflash_config"]["conv_kernel_size"] = 4; }, {"conv_kernel_size"});
+  edit([](json& j) { j["dflash_config"]["output_multiplier"] = 0.5; }, {"output_multiplier"});
+  edit([](json& j) { j["dflash_config"]["causal"] = true; }, {"causal"});
+  spit(head.options.source + "/mask_embedding.pt", Bytes(8));
+  head.refused({"mask_embedding.pt"});
+  fs::remove(fs::path(head.options.source) / "mask_embedding.pt");
+  // A list of layers that is the one which would be taken, of a target of so many layers; and a block of 16 where nothing is said.
+  head.config["dflash_config"]["target_layer_ids"] = {1, 0};
+  const std::string listed = head.package()->fingerprint();
+  head.config["dflash_config"].erase("target_layer_ids");
+  EXPECT_EQ(head.package()->fingerprint(), listed);
+  head.config.erase("block_size");
+  EXPECT_EQ(head_param(*head.package(), "block"), 16);
+}
+
+TEST(ImportDFlash, WindowsAndBiases) {
+  EditedHead head("dflash");
+  head.config["use_sliding_window"] = true;
+  head.config["sliding_window"] = 24;
+  head.config["max_window_layers"] = 0;
+  head.config["layer_types"] = {"sliding_attention", "full_attention"};
+  for (const char* layer : {"layers.0.", "layers.1."})
+    for (const auto& [name, n] : {std::pair("q", 32), std::pair("k", 16), std::pair("v", 16)})
+      head.add(std::string(layer) + "self_attn." + name + "_proj.bias", "F32", {n});
+  const auto p = head.package();
+  EXPECT_EQ(p->drafter()->decoder->departures.windows, (std::vector<int32_t>{24, 0}));
+  EXPECT_TRUE(p->drafter()->decoder->qkv_bias);
+  EXPECT_TRUE(p->has("rope.frequencies"));
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ void expect_says(const std::string& message, std::initializer_list<const char*> 
 
 TEST_F(BadHeads, Conversion) {
   const auto set = [](const char* key, json value) { return [key, value](json& j) { j[key] = value; }; };
-  for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"}) {
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "dflash", "medusa", "hydra"}) {
     expect_says(converting(kind, set("hidden_size", 64)), {"config.json", "hidden_size", "64"});
     expect_says(converting(kind, [](json&) {}, scratch_dir() + "/nothing.aerie"), {"nothing.aerie"});
     EXPECT_EQ(converting(kind, [](json&) {}), "");
@@ -169,6 +169,13 @@ TEST_F(BadHeads, Opening) {
   expect_says(opening("fasteagle", "levels", 2.5), {"levels", "whole number"});
   expect_says(opening("fasteagle", "", 0, "layers.1.attn_norm"), {"layers.1.attn_norm"});
   expect_says(opening("fasteagle", "top_k", 0), {"top_k"});
+  expect_says(opening("dflash", "block", 1), {"block", "2 to 33"});
+  expect_says(opening("dflash", "block", 34), {"block", "2 to 33"});
+  expect_says(opening("dflash", "mask", 160), {"filler 160"});
+  expect_says(opening("dflash", "mask", -1), {"mask"});
+  expect_says(opening("dflash", "taps", 1), {"fc", "(32, 32)"});
+  expect_says(opening("dflash", "tap.1", 4), {"tap 4", "3 layers"});
+  for (const char* tensor : {"fc", "hidden_norm", "norm"}) expect_says(opening("dflash", "", 0, tensor), {tensor});
   expect_says(opening("medusa", "heads", 2), {"damaged-medusa.aerie", "heads"});
   expect_says(opening("medusa", "heads", 4), {"heads.3.0.linear"});
   expect_says(opening("medusa", "own_lm_heads", 1), {"heads.0.lm_head"});
@@ -211,7 +218,7 @@ TEST_F(BadHeads, Opening) {
 
 TEST_F(BadHeads, AHeadForAnotherTarget) {
   const auto model = open_model(*other_, cpu(1));
-  for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"}) {
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "dflash", "medusa", "hydra"}) {
     const auto package = must(Package::open(converted(source(kind), std::string("other-") + kind, kernels::DType::f32, *target_)));
     for (PluginKind& k : must(load_plugin(drafter_library(library_of(kind)))))
       if (package->drafter()->plugin_id == k.desc.id) {

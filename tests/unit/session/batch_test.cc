@@ -25,7 +25,7 @@ class BatchTest : public testing::Test {
   static std::vector<Choice> choices() {
     std::vector<Choice> all = {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}, {"lookahead", ""}};
     for (const auto& [library, kind] : {std::pair<const char*, const char*>{"eagle", "eagle3"}, {"fasteagle", "fasteagle"},
-                                        {"medusa", "medusa"}, {"hydra", "hydra"}, {"hydra", "hydra_prefix"}})
+                                        {"medusa", "medusa"}, {"hydra", "hydra"}, {"hydra", "hydra_prefix"}, {"dflash", "dflash"}})
       all.push_back({library, converted(source_dir() + "/tests/golden/heads/" + kind, std::string("batch-") + kind,
                                         kernels::DType::bf16, *target_)});
     return all;

@@ -11,7 +11,7 @@ namespace aerie::test {
 namespace {
 
 const std::vector<int32_t> kOpening = {26, 106, 150, 108, 115, 45, 37, 77, 51, 70, 119, 95, 26, 106, 150, 108};
-const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep"};
+const char* const kHeads[] = {"eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_narrow", "eagle3_deep", "dflash"};
 
 class DrafterState : public testing::Test {
  protected:
@@ -169,7 +169,7 @@ TEST_F(DrafterState, ProposedNodesAreCounted) {
 // Depth is a limit of the tree, though a one-pass drafter has deeper levels ready.
 TEST_F(DrafterState, Eagle2DepthBindsOnePassDrafters) {
   const auto model = open_model(*target_, cpu(1));
-  for (const char* kind : {"fasteagle", "medusa"})
+  for (const char* kind : {"fasteagle", "medusa", "dflash"})
     for (const int32_t depth : {0, 1}) {
       SessionOptions o = options_for(open(model, kind), "eagle2", 0);
       o.tree.depth = depth;

@@ -128,7 +128,7 @@ class Exactness : public testing::Test {
     std::vector<Choice> all = {{"eagle", *eagle_}, {"small_model", *small_}, {"ngram", ""}};
     for (const auto& [library, kind] : {std::pair<const char*, const char*>{"eagle", "eagle3"}, {"fasteagle", "fasteagle"},
                                         {"medusa", "medusa"}, {"hydra", "hydra"}, {"hydra", "hydra_prefix"}, {"eagle", "eagle3_norms"},
-                                        {"eagle", "eagle3_narrow"}, {"eagle", "eagle3_deep"}})
+                                        {"eagle", "eagle3_narrow"}, {"eagle", "eagle3_deep"}, {"dflash", "dflash"}})
       all.push_back({library, converted(source_dir() + "/tests/golden/heads/" + kind, std::string("exact-") + kind,
                                         std::strchr(kind, '_') ? kernels::DType::bf16 : kernels::DType::q4_1, *target_)});
     return all;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "core/session/batch.h"
+#include "tests/support/random_drafter.h"
 #include "tests/support/remade.h"
 #include "tests/unit/session/save_support.h"
 
@@ -20,54 +21,21 @@ struct MtpHead {
 
 // A random head for a package; its path, or why there is none.
 Result<std::string> mtp_head(const std::string& target, const MtpHead& h) {
-  static std::atomic<int> made{0};
   const auto of = must(Package::open(target));
-  const std::string path = scratch_dir() + "/mtp-" + std::to_string(made++) + ".aerie";
-  LlamaConfig c = *of->target();
-  c.layers = 1;
-  c.tap_layers.clear(), c.eos_ids.clear();
-  c.departures = {};
-  std::vector<float> frequencies = rope_inverse_frequencies(c.head_dim, c.rope_theta, {});
-  frequencies.push_back(1);
-  c.rope_scaling = {};
-  c.rope_scaling.kind = RopeScaling::Kind::listed;
-  if (h.layers) h.layers(&c);
   DrafterConfig d;
   d.plugin_id = "mtp";
   d.target_fingerprint = of->fingerprint();
   d.params = {{"norm_output", h.own_head ? 0.0 : 1.0}};
-  d.decoder = c;
+  d.decoder = random_layers(*of->target(), 1);
+  if (h.layers) h.layers(&*d.decoder);
+  const LlamaConfig layers = *d.decoder;
+  const int64_t wide = layers.hidden, vocab = of->target()->vocab_size;
   if (h.change) h.change(&d);
-  std::vector<package::ExpectedTensor> tensors = package::expected_layer_tensors(c);
-  const int64_t wide = c.hidden, vocab = of->target()->vocab_size;
-  tensors.push_back({"fc", wide, 2 * wide, true});
+  std::vector<package::ExpectedTensor> tensors = {{"fc", wide, 2 * wide, true}};
   for (const char* name : {"input_norm", "hidden_norm", "norm"}) tensors.push_back({name, 1, wide, false});
   if (h.own_embed) tensors.push_back({"embed", vocab, wide, true});
   if (h.own_head) tensors.push_back({"lm_head", vocab, wide, true});
-  auto writer = must(PackageWriter::create(path));
-  writer->set_name("mtp");
-  writer->set_fingerprint("fedcba9876543210");
-  writer->set_drafter(d);
-  std::mt19937 random(7);
-  for (const package::ExpectedTensor& e : tensors) {
-    if (e.name == h.without) continue;
-    std::vector<float> values(static_cast<size_t>(e.rows * e.cols));
-    const float width = 2 / std::sqrt(static_cast<float>(e.cols));
-    for (float& v : values) v = std::uniform_real_distribution<float>(-width, width)(random);
-    if (e.name.ends_with("norm"))
-      for (float& v : values) v += 1;
-    if (e.name == "rope.frequencies") values = frequencies;
-    if (!e.weight) {
-      AERIE_TRY(writer->add_tensor(e.name, kernels::matrix(values.data(), e.rows, e.cols)));
-      continue;
-    }
-    std::vector<char> data(static_cast<size_t>(kernels::data_bytes(DType::f32, kernels::Layout::panel16, e.rows, e.cols)));
-    const kernels::Tensor t{data.data(), nullptr, e.rows, e.cols, 0, DType::f32, kernels::Layout::panel16};
-    kernels::pack_panel16(values.data(), e.rows, e.cols, t.dtype, t.data, t.scales);
-    AERIE_TRY(writer->add_tensor(e.name, t));
-  }
-  AERIE_TRY(writer->finish());
-  return path;
+  return random_drafter(d, layers, tensors, h.without);
 }
 
 std::unique_ptr<Session> begun_mtp(const std::shared_ptr<Model>& model, const SessionOptions& o) {

@@ -310,7 +310,7 @@ TEST(MockDevice, DraftersRunWhereTheHostCannotRead) {
   const auto want = text_of(open_model(target, cpu(1)), nullptr, 0.7f);
   EXPECT_EQ(text_of(model, nullptr, 0.7f), want);
   std::vector<std::pair<std::string, std::string>> drafters = {{"eagle", eagle}, {"small_model", target}, {"ngram", ""}};
-  for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep"})
+  for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep", "dflash"})
     drafters.emplace_back(library_of(kind),
                           converted(source_dir() + "/tests/golden/heads/" + kind, std::string("mock-") + kind,
                                     kernels::DType::bf16, target));

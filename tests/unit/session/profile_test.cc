@@ -63,7 +63,8 @@ TEST(Profile, MeasuresEveryKindOfDrafterAndGivesEverythingBack) {
   for (const auto& [library, package] :
        {std::pair<const char*, std::string>{"eagle", converted(golden("eagle_mha"), "profile-eagle", kernels::DType::bf16, target)},
         {"eagle", head_package("eagle3")}, {"fasteagle", head_package("fasteagle")}, {"medusa", head_package("medusa")},
-        {"hydra", head_package("hydra")}, {"small_model", target}, {"small_model", target}, {"ngram", ""}, {"lookahead", ""}})
+        {"hydra", head_package("hydra")}, {"small_model", target}, {"small_model", target}, {"ngram", ""}, {"lookahead", ""},
+        {"dflash", head_package("dflash")}})
     drafters.push_back(open_drafter(model, library, package));
   MeasureOptions o = few_points();
   o.batches = {1, 3};
@@ -288,7 +289,8 @@ TEST(Profile, TheFirstSessionMeasuresItsDraftersForAllOthers) {
   const auto want = text_of(model, session_options(nullptr, "auto"), 60);
   for (const auto& [library, package] :
        {std::pair<const char*, std::string>{"eagle", head_package("eagle3")}, {"fasteagle", head_package("fasteagle")},
-        {"medusa", head_package("medusa")}, {"hydra", head_package("hydra")}, {"small_model", target}, {"ngram", ""}, {"lookahead", ""}}) {
+        {"medusa", head_package("medusa")}, {"hydra", head_package("hydra")}, {"dflash", head_package("dflash")}, {"small_model", target}, {"ngram", ""},
+        {"lookahead", ""}}) {
     const auto drafter = open_drafter(model, library, package);
     std::vector<CycleCosts> told;
     SessionOptions o = session_options(drafter, "auto");

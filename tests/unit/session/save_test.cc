@@ -71,7 +71,7 @@ std::string *Save::target_, *Save::small_;
 
 TEST_F(Save, EveryDrafterTreeAndTemperature) {
   const auto model = open_model(*target_, cpu(1));
-  for (const char* kind : {"none", "eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "small_model", "ngram"})
+  for (const char* kind : {"none", "eagle", "eagle3", "fasteagle", "dflash", "medusa", "hydra", "hydra_prefix", "small_model", "ngram"})
     for (const char* tree : {"chain", "static", "eagle2", "backbone"})
       for (const float temperature : {0.0f, 0.8f})
         expect_seamless(model, options_for(open(model, kind), tree, temperature), 9, 0,
@@ -153,7 +153,7 @@ TEST_F(Save, AnotherDrafterOrNone) {
   generate(*session, 30);
   const Bytes bytes = saved(*session);
   const auto want = generate(*session, 50);
-  for (const char* kind : {"none", "eagle3", "fasteagle", "medusa", "hydra", "small_model", "ngram", "lookahead"}) {
+  for (const char* kind : {"none", "eagle3", "fasteagle", "dflash", "medusa", "hydra", "small_model", "ngram", "lookahead"}) {
     auto restored = must(Session::restore(model, options_for(open(model, kind), "eagle2", 0.8f), bytes));
     EXPECT_EQ(generate(*restored, 50), want) << kind;
     EXPECT_EQ(restored->statistics().drafter_failures, 0u) << kind;

@@ -99,6 +99,12 @@ namespace Aerie.Native
         /// </summary>
         internal const string AERIE_SERVICE_LAYERS = "aerie.layers/1";
         /// <summary>
+        /// The same layers over a block of rows that see each other, those behind as well as those before (DFlash's block diffusion): what the drafter
+        /// knows of the text is keys and values made of what it is shown, and every cycle a block of a sequence's newest token and fillers behind it
+        /// goes through the layers once. A block leaves nothing behind.
+        /// </summary>
+        internal const string AERIE_SERVICE_BLOCK = "aerie.block/1";
+        /// <summary>
         /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
         /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
         /// Jacobi window).

@@ -383,6 +383,12 @@ fn drafter() {
     at!(aerie_service_layers, hidden_size, 16);
     at!(aerie_service_layers, rms_eps, 24);
     at!(aerie_service_layers, forward, 32);
+    assert_eq!(size_of::<aerie_service_block>(), 32);
+    at!(aerie_service_block, struct_size, 0);
+    at!(aerie_service_block, reserved, 4);
+    at!(aerie_service_block, open, 8);
+    at!(aerie_service_block, feed, 16);
+    at!(aerie_service_block, forward, 24);
     assert_eq!(size_of::<aerie_drafter_desc>(), 200);
     at!(aerie_drafter_desc, struct_size, 0);
     at!(aerie_drafter_desc, flags, 4);

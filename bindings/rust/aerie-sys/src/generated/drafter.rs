@@ -24,6 +24,10 @@ pub const AERIE_SERVICE_MODEL: &[u8; 14] = b"aerie.model/1\0";
 /// Some read the target's keys and values in place of their own, of the text before a sequence's newest token, and take its position for
 /// all nodes of a tree. Such layers are given each sequence's newest row alone when rows are observed.
 pub const AERIE_SERVICE_LAYERS: &[u8; 15] = b"aerie.layers/1\0";
+/// The same layers over a block of rows that see each other, those behind as well as those before (DFlash's block diffusion): what the drafter
+/// knows of the text is keys and values made of what it is shown, and every cycle a block of a sequence's newest token and fillers behind it
+/// goes through the layers once. A block leaves nothing behind.
+pub const AERIE_SERVICE_BLOCK: &[u8; 14] = b"aerie.block/1\0";
 /// An extension a HOST_TOKENS drafter may offer: rows that the target reads beside the tree in the same pass. They
 /// are never accepted and leave nothing behind; what the target would say after each is handed back (Lookahead's
 /// Jacobi window).
@@ -474,6 +478,25 @@ pub struct aerie_service_layers {
     pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, x: *const aerie_tensor, out: *const aerie_tensor) -> i32>,
 }
 default_is_zero!(aerie_service_layers);
+
+/// frozen
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct aerie_service_block {
+    /// `uint32_t struct_size`
+    pub struct_size: u32,
+    /// `uint32_t reserved`
+    pub reserved: u32,
+    /// In place of aerie.layers/1's open, whose hidden_size and rms_eps answer for these, too. rows: of a block, 2 .. 33; filler: a token of the
+    /// target. \[open only\]
+    pub open: Option<unsafe extern "C" fn(host: *const aerie_drafter_host, package: *const aerie_package, rows: i32, filler: i32, out: *mut *mut aerie_layers, err: *mut aerie_drafter_error) -> i32>,
+    /// In observe: each layer's keys and values of x (rows-\>n, H), as they are, at the rows' positions.
+    pub feed: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, x: *const aerie_tensor) -> i32>,
+    /// In propose, at level 0: the target's embedding of \[row r's token, filler, filler, ...\] at the positions behind all that r's sequence was
+    /// fed, through all layers. out (rows-\>n \* block, H): row r's block is rows r \* block on.
+    pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, out: *const aerie_tensor) -> i32>,
+}
+default_is_zero!(aerie_service_block);
 
 /// frozen
 #[repr(C)]
