@@ -13,11 +13,11 @@ def load(folder: Path):
     import json
 
     from .. import hf
-    from . import eagle, eagle3, fasteagle, hydra, medusa
+    from . import dflash, eagle, eagle3, fasteagle, hydra, medusa
 
     config = json.loads((folder / "config.json").read_text())
     kinds = {"LlamaForCausalLMEagle3": eagle3, "EagleModel": eagle, "LlamaForCausalLM": hf,
-             "medusa": medusa, "hydra": hydra, "fasteagle": fasteagle}
+             "medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "DFlashDraftModel": dflash}
     for name in (*config.get("architectures", []), config["model_type"]):
         if name in kinds:
             return kinds[name].load(folder)
