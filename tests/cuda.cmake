@@ -17,7 +17,7 @@ target_compile_definitions(emulated_backend PRIVATE AERIE_VERSION_TEXT="${PROJEC
 target_link_libraries(emulated_backend PRIVATE aerie_cuda_emulated)
 aerie_test(test_cuda unit/cuda aerie_cuda_emulated core_session core_import core_device)
 if(TARGET test_cuda)
-  add_dependencies(test_cuda emulated_backend drafter_dflash drafter_eagle drafter_fasteagle drafter_hydra drafter_ngram drafter_small_model)
+  add_dependencies(test_cuda emulated_backend drafter_assistant drafter_dflash drafter_eagle drafter_fasteagle drafter_hydra drafter_medusa drafter_mtp drafter_ngram drafter_small_model)
 endif()
 
 # For a machine with a GPU (tests/gpu/run.sh): the same tests on the real kernels, and measurements. What measures also

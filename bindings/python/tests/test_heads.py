@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from aerie.train import (draft, eagle3, evaluate, fasteagle, head_job, heads, hf, hydra, loop, medusa, rows, settings,
+from aerie.train import (dflash, draft, eagle3, evaluate, fasteagle, head_job, heads, hf, hydra, loop, medusa, rows, settings,
                          small_model, tree)
+from aerie.train.heads import dflash as dflash_head
 from aerie.train.heads import eagle as eagle_head
 from aerie.train.heads import eagle3 as eagle3_head
 from aerie.train.heads import fasteagle as fasteagle_head
@@ -22,7 +23,7 @@ from aerie.train.model import Llama, LlamaConfig, initialise
 SIZES = dict(vocab_size=50, hidden_size=24, intermediate_size=32, num_attention_heads=3, head_dim=8)
 TAPS = dict(num_key_value_heads=1, eagle_aux_hidden_state_layer_ids=[2, 3, 4])
 RECIPES = {"medusa": medusa, "hydra": hydra, "fasteagle": fasteagle, "fasteagle-demo": fasteagle,
-           "fasteagle-greedy": fasteagle, "eagle3": eagle3, "small": small_model}
+           "fasteagle-greedy": fasteagle, "eagle3": eagle3, "dflash": dflash, "small": small_model}
 
 
 def random(module: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
@@ -47,12 +48,15 @@ def new_heads() -> dict:
             fasteagle_head.FastEagleConfig(**SIZES, **TAPS, num_hidden_layers=3))),
         "eagle3": (eagle3_head, eagle3_head.Eagle3Head(
             eagle3_head.Eagle3Config(**SIZES, **TAPS, draft_vocab_size=20), passes=3)),
+        "dflash": (dflash_head, dflash_head.DFlash(dflash_head.DFlashConfig(
+            **SIZES, num_key_value_heads=1, num_hidden_layers=2, block_size=4, target_layer_ids=[1, 2, 3], num_target_layers=7))),
         "eagle": (eagle_head, eagle_head.EagleHead(eagle_head.HeadConfig(**SIZES))),
     }
     for _, head in out.values():
         random(head)
     out["hydra"][1].set_scales(1.0, 0.3)
     out["fasteagle"][1].set_scales([2.0, 3.0, 4.0], 0.3)
+    out["dflash"][1].set_scales([2.0, 3.0, 4.0])
     out["eagle3"][1].set_vocabulary(torch.arange(0, 40, 2))
     return out
 
@@ -102,6 +106,9 @@ class Heads(unittest.TestCase):
         self.assertEqual(shapes["fasteagle"]["fc.weight"], (24, 72))
         self.assertEqual(shapes["fasteagle"]["fc_in.weight"], (24, 48))
         self.assertEqual(len(shapes["fasteagle"]), 2 + 3 * 9)
+        self.assertEqual(shapes["dflash"]["fc.weight"], (24, 72))
+        self.assertEqual(shapes["dflash"]["layers.1.self_attn.k_norm.weight"], (8,))
+        self.assertEqual(len(shapes["dflash"]), 3 + 2 * 11)
         self.assertEqual(shapes["eagle3"]["midlayer.self_attn.k_proj.weight"], (8, 48))
         self.assertEqual(shapes["eagle3"]["lm_head.weight"], (20, 24))
         self.assertEqual(len(shapes["eagle3"]), 15)
@@ -175,8 +182,10 @@ class Training(unittest.TestCase):
         small = {"eagle3": ["--draft-vocab-size", "30"]}.get(name, [])
         if name == "small":
             small = ["--hidden-size", "16", "--intermediate-size", "16", "--head-dim", "8"]
-        elif name in ("eagle3", "fasteagle", "fasteagle-demo", "fasteagle-greedy"):
+        elif name in ("eagle3", "fasteagle", "fasteagle-demo", "fasteagle-greedy", "dflash"):
             small += ["--head-dim", "8", "--intermediate-size", "32"]
+        if name == "dflash":
+            small += ["--whole-share", "0"]
         module = RECIPES[name]
         s = settings.parse(module.Settings, f"{name}.toml", "", [
             "--data", str(data), "--target", str(folder / "target"), "--work", str(folder / "work"),
