@@ -262,7 +262,7 @@ struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tens
 // i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`. Of q alone, (R, heads * head_dim): nothing is written.
 struct RopeAndStore { Tensor qkv; Tensor angles; int32_t heads; KvCache cache; int32_t layer; const int32_t* slots; };
 // q: (R, heads * head_dim), out likewise; softmax(q k^T * scale) v over AttentionRows. Query head h
-// reads kv head h / (heads / kv_heads).
+// reads kv head h / (heads / kv_heads). With a cap (Gemma 2; above 0) scores go through SoftCap's function before anything else.
 struct Attention {
   Tensor q;
   int32_t heads;
@@ -279,6 +279,7 @@ struct Attention {
   // sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
   // are divided by total * t + exp(sink - m), and multiplied by t.
   Tensor sinks = {};
+  float cap = 0;
 };
 // out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without. sinks: as Attention's.
 struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; Tensor sinks = {}; };
