@@ -275,8 +275,8 @@ struct Attention {
   // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r looks at
   // any of it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
   Tensor partial;
-  // Absent, or (1, heads) f32: a score of each head's (not scaled) that is one more in the softmax, and has no value (gpt-oss's attention
-  // sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
+  // Absent, or (1, heads) f32: a score of each head's (neither scaled nor capped) that is one more in the softmax, and has no value (gpt-oss's
+  // attention sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
   // are divided by total * t + exp(sink - m), and multiplied by t.
   Tensor sinks = {};
   float cap = 0;
