@@ -262,7 +262,7 @@ struct RopeAngles { const int32_t* positions; Tensor inv_freq; float scale; Tens
 // i, i + head_dim/2), writes rotated k and v to cache slot slots[r] of `layer`. Of q alone, (R, heads * head_dim): nothing is written.
 struct RopeAndStore { Tensor qkv; Tensor angles; int32_t heads; KvCache cache; int32_t layer; const int32_t* slots; };
 // q: (R, heads * head_dim), out likewise; softmax(q k^T * scale) v over AttentionRows. Query head h
-// reads kv head h / (heads / kv_heads).
+// reads kv head h / (heads / kv_heads). With a cap (Gemma 2; above 0) scores go through SoftCap's function before anything else.
 struct Attention {
   Tensor q;
   int32_t heads;
@@ -275,10 +275,11 @@ struct Attention {
   // Then the op is many short tasks, and fills not `out` but this: row r * n + s has, for span s of row r if r looks at
   // any of it, for each head {maximum score m, sum of exp(score - m), sum of exp(score - m) * v (head_dim)}.
   Tensor partial;
-  // Absent, or (1, heads) f32: a score of each head's (not scaled) that is one more in the softmax, and has no value (gpt-oss's attention
-  // sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
+  // Absent, or (1, heads) f32: a score of each head's (neither scaled nor capped) that is one more in the softmax, and has no value (gpt-oss's
+  // attention sinks). The last thing that happens to a row: with m the larger of the sink and the maximum score, t = exp(maximum - m), its values
   // are divided by total * t + exp(sink - m), and multiplied by t.
   Tensor sinks = {};
+  float cap = 0;
 };
 // out (R, heads * head_dim) from what Attention left in `partial`; the same bits as without. sinks: as Attention's.
 struct AttentionMerge { Tensor partial; int32_t heads; AttentionRows rows; Tensor out; Tensor sinks = {}; };

@@ -90,4 +90,9 @@ AERIE_HOST_DEVICE inline float exp_own(float x) {
   return p * half * 2.0f;
 }
 
+// cap * tanh(x / cap), and of what is not finite NaN (ops.h: SoftCap).
+AERIE_HOST_DEVICE inline float capped(float x, float cap) {
+  return (1.0f - 2.0f / (1.0f + exp_own(x / cap * 2.0f))) * cap + (x - x);
+}
+
 }  // namespace aerie::kernels

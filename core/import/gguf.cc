@@ -21,14 +21,20 @@ Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
   bool causal = true;
   AERIE_TRY(file.boolean(g.arch + "attention.causal", &causal, true));
   if (!causal) return g.unsupported(g.arch + "attention.causal: false");
-  for (const char* key : {"attn_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"})
-    if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
-  for (const char* key : {"final_logit_softcapping", "attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa",
-                          "attention.shared_kv_layers", "embedding_length_per_layer_input"})
-    if (file.has(g.arch + key) && !family.by_layer) return g.unsupported(g.arch + key + ": is set");
-  for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale"})
-    if (file.has(g.arch + key) && !std::string_view(family.architecture).starts_with("granite")) return g.unsupported(g.arch + key + ": is set");
-  return {};
+  const std::string_view of = family.architecture;
+  const auto unset = [&](std::initializer_list<const char*> keys) -> Status {
+    for (const char* key : keys)
+      if (file.has(g.arch + key)) return g.unsupported(g.arch + key + ": is set");
+    return {};
+  };
+  AERIE_TRY(unset({"attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"}));
+  if (of == "gemma2") AERIE_TRY(unset({"rope.freq_base_swa"}));
+  else AERIE_TRY(unset({"attn_logit_softcapping"}));
+  if (of != "gemma2" && !family.by_layer) AERIE_TRY(unset({"final_logit_softcapping"}));
+  if (!family.by_layer)
+    AERIE_TRY(unset({"attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa", "attention.shared_kv_layers",
+                     "embedding_length_per_layer_input"}));
+  return of.starts_with("granite") ? Status() : unset({"logit_scale", "residual_scale", "embedding_scale", "attention.scale"});
 }
 
 // Of block_count, those at the end that are for multi-token prediction.

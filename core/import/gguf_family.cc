@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace aerie {
 
@@ -135,17 +136,37 @@ Status exaone4(const GgufSource& g, SourceModel* m) {
   return {};
 }
 
-// Norms' weights are 1 more than in the original already.
+// What Gemma 2 and 3 have in common. Norms' weights are 1 more than in the original already. 27B, which llama.cpp knows by its layers,
+// takes another size for a head's; so does its original.
+void gemma(int32_t layers_of_27b, LlamaConfig* c) {
+  Departures& d = c->departures;
+  d.norms = Departures::Norms::both;
+  d.gelu = true;
+  d.embed_scale = std::sqrt(static_cast<float>(c->hidden));
+  d.attention_scale = 1 / std::sqrt(static_cast<float>(c->layers == layers_of_27b ? c->hidden / c->heads : c->head_dim));
+}
+
+Status gemma2(const GgufSource& g, SourceModel* m) {
+  SourceRope rope;
+  AERIE_TRY(plain_gguf_rope(g, m, &rope));
+  gemma(46, &m->config);
+  Departures& d = m->config.departures;
+  for (const auto& [key, cap, usual] : {std::tuple{"attn_logit_softcapping", &d.score_cap, 50.0f}, {"final_logit_softcapping", &d.logit_cap, 30.0f}}) {
+    AERIE_TRY(g.file.number(g.arch + key, cap, usual));
+    if (!(*cap > 0)) return g.bad(g.arch + key + ": is not above 0");
+  }
+  int32_t window = 0;
+  AERIE_TRY(read_window(g, 4096, &window));
+  AERIE_ASSIGN(const auto sliding, read_gguf_pattern(g, 2, *m));
+  if (window > 0) set_windows(sliding, window, m);
+  return {};
+}
+
 Status gemma3(const GgufSource& g, SourceModel* m) {
-  LlamaConfig& c = m->config;
   SourceRope rope, local;
   AERIE_TRY(plain_gguf_rope(g, m, &rope));
-  c.qk_norm = true;
-  c.departures.norms = Departures::Norms::both;
-  c.departures.gelu = true;
-  c.departures.embed_scale = std::sqrt(static_cast<float>(c.hidden));
-  // 27B, which llama.cpp knows by its layers, takes another size for a head's; so does its original.
-  c.departures.attention_scale = 1 / std::sqrt(static_cast<float>(c.layers == 62 ? c.hidden / c.heads : c.head_dim));
+  gemma(62, &m->config);
+  m->config.qk_norm = true;
   int32_t window = 0;
   AERIE_TRY(read_window(g, 0, &window));
   if (window == 0) return {};
@@ -179,6 +200,7 @@ const GgufFamily kGgufFamilies[] = {{"llama", true, llama, Experts::normed},
                                     {"qwen35", false, gguf_qwen35, Experts::none, nullptr, true},
                                     {"qwen35moe", false, gguf_qwen35, Experts::normed, &kQwen2Mixture},
                                     {"qwen3next", false, gguf_qwen3next, Experts::normed, &kQwen2Mixture},
+                                    {"gemma2", false, gemma2},
                                     {"gemma3", false, gemma3},
                                     {"gemma4", false, gguf_gemma4, Experts::normed, nullptr, false, true}};
 

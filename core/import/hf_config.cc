@@ -28,8 +28,8 @@ Status refuse_other_models(const ConfigReader& j, const std::string& family) {
     if (!of(f.of) && j.has(f.key) && j.at(f.key) != f.neutral) return unsupported_key(f.key, j.at(f.key).dump());
   static const struct {
     const char *key, *of;
-  } set[] = {{"attention_multiplier", "granite"}, {"attn_logit_softcapping", ""}, {"final_logit_softcapping", "gemma4"},
-             {"query_pre_attn_scalar", "gemma3"}, {"clip_qkv", ""},               {"quantization_config", "gpt_oss"}};
+  } set[] = {{"attention_multiplier", "granite"}, {"attn_logit_softcapping", "gemma2"}, {"final_logit_softcapping", "gemma2 gemma4"},
+             {"query_pre_attn_scalar", "gemma2 gemma3"}, {"clip_qkv", ""}, {"quantization_config", "gpt_oss"}};
   for (const auto& s : set)
     if (j.has(s.key) && !of(s.of)) return unsupported_key(s.key, "is set");
   return {};
@@ -91,6 +91,7 @@ Status in_its_words(const Status& s) {
                {"wide_head_dim", "global_head_dim"},
                {"wide_kv_heads", "num_global_key_value_heads"},
                {"logit_cap", "final_logit_softcapping"},
+               {"score_cap", "attn_logit_softcapping"},
                {"layer_inputs", "hidden_size_per_layer_input"},
                {"delta_layers", "layer_types"},
                {"delta_key_heads", "linear_num_key_heads"},

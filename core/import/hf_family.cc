@@ -204,10 +204,44 @@ Status read_exaone4(const ConfigReader& j, SourceModel* m) {
   return read_windows(j, sliding, 4096, m);
 }
 
-Status read_gemma3(const ConfigReader& j, SourceModel* m) {
+// What Gemma 2 and 3 have in common.
+Status read_gemma(const ConfigReader& j, SourceModel* m) {
   bool both_ways = false;
   AERIE_TRY(j.boolean("use_bidirectional_attention", &both_ways, false));
   if (both_ways) return unsupported_key("use_bidirectional_attention", "true: no language model");
+  Departures& d = m->config.departures;
+  m->names = &kHuggingFacePostNormNames;
+  m->tied = true;
+  m->norm_offset = 1;
+  d.norms = Departures::Norms::both;
+  d.gelu = true;
+  float query = 256;
+  AERIE_TRY(j.number("query_pre_attn_scalar", &query, query));
+  if (!(query > 0)) return error(Code::bad_format, "query_pre_attn_scalar: is not above 0");
+  d.attention_scale = 1 / std::sqrt(query);
+  d.embed_scale = embed_scale_of(j, m->config.hidden);
+  return {};
+}
+
+// Gemma2Config has a cap unless it is said to be null.
+Status read_cap(const ConfigReader& j, const char* key, float usual, float* cap) {
+  if (j.contains(key) && !j.has(key)) return {};
+  AERIE_TRY(j.number(key, cap, usual));
+  return *cap > 0 ? Status() : error(Code::bad_format, std::string(key) + ": is not above 0");
+}
+
+Status read_gemma2(const ConfigReader& j, SourceModel* m) {
+  AERIE_TRY(read_gemma(j, m));
+  SourceRope rope;
+  AERIE_TRY(plain_rope(j, m, &rope));
+  AERIE_TRY(read_cap(j, "attn_logit_softcapping", 50, &m->config.departures.score_cap));
+  AERIE_TRY(read_cap(j, "final_logit_softcapping", 30, &m->config.departures.logit_cap));
+  AERIE_ASSIGN(const auto sliding, sliding_layers(j, *m, [](int32_t i) { return i % 2 == 0; }));
+  return read_windows(j, sliding, 4096, m);
+}
+
+Status read_gemma3(const ConfigReader& j, SourceModel* m) {
+  AERIE_TRY(read_gemma(j, m));
   int32_t pattern = 6;
   for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) AERIE_TRY(j.integer(key, &pattern, pattern));
   if (pattern < 1) return error(Code::bad_format, "sliding_window_pattern: " + std::to_string(pattern));
@@ -217,18 +251,7 @@ Status read_gemma3(const ConfigReader& j, SourceModel* m) {
   float local = 10000;
   AERIE_TRY(j.number("rope_local_base_freq", &local, local));
   AERIE_TRY(rope_by_type(j, local, sliding, &full, m));
-  Departures& d = m->config.departures;
-  m->names = &kHuggingFacePostNormNames;
-  m->tied = true;
-  m->norm_offset = 1;
   m->config.qk_norm = true;
-  d.norms = Departures::Norms::both;
-  d.gelu = true;
-  float query = 256;
-  AERIE_TRY(j.number("query_pre_attn_scalar", &query, query));
-  if (!(query > 0)) return error(Code::bad_format, "query_pre_attn_scalar: is not above 0");
-  d.attention_scale = 1 / std::sqrt(query);
-  d.embed_scale = embed_scale_of(j, m->config.hidden);
   return read_windows(j, sliding, 4096, m);
 }
 
@@ -259,6 +282,7 @@ const Family kFamilies[] = {
     {"qwen3_5_moe", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
     {"qwen3_5_moe_text", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
     {"qwen3_next", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_next},
+    {"gemma2", {8, 4, 256, 256000, 8192, 1e-6f, 2, 1}, read_gemma2},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma4_text", {8, 4, 256, 262144, 131072, 1e-6f, 2, 1}, read_gemma4},

@@ -43,6 +43,7 @@ Description describe(const Departures& from) {
   if (!from.wide_layers.empty()) d.add("wide_layers", from.wide_layers).add("wide_kv_heads", from.wide_kv_heads).add("wide_head_dim", from.wide_head_dim);
   if (!from.kv_layers.empty()) d.add("kv_layers", from.kv_layers).add("reader_ffn", from.reader_ffn);
   if (from.v_norm || from.logit_cap != 0) d.add("v_norm", from.v_norm).add("logit_cap", shortest(from.logit_cap));
+  if (from.score_cap != 0) d.add("score_cap", shortest(from.score_cap));
   if (from.layer_inputs > 0 || from.layer_scales) d.add("layer_inputs", from.layer_inputs).add("layer_scales", from.layer_scales);
   if (from.normed_experts) d.add("normed_experts", true);
   if (from.reads_target) d.add("reads_target", true);

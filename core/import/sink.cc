@@ -185,6 +185,10 @@ void Sink::hash_departures(const Departures& d) {
                                 d.v_norm, static_cast<double>(d.logit_cap));
     hash(text, static_cast<size_t>(m));
   }
+  if (d.score_cap != 0) {
+    const int m = std::snprintf(text, sizeof text, " score cap %.9g", static_cast<double>(d.score_cap));
+    hash(text, static_cast<size_t>(m));
+  }
   for (const auto* list : {&d.windows, &d.layer_rope, &d.delta_layers, &d.wide_layers, &d.kv_layers}) hash(list->data(), list->size() * sizeof(int32_t));
 }
 

@@ -170,7 +170,8 @@ void add_attention(Plan& plan, const DecoderLayer& w, const DecoderShape& shape,
   seen.window = w.window;
   // A window of a span or less is too little work to be divided.
   const Tensor partial = w.window > 0 && w.window <= kernels::kSpanSlots ? Tensor{} : s.partial;
-  plan.add(kernels::Attention{kernels::columns(qkv, 0, width), shape.heads, cache, layer, seen, attention_scale(shape), attn, partial, w.sinks});
+  plan.add(kernels::Attention{kernels::columns(qkv, 0, width), shape.heads, cache, layer, seen, attention_scale(shape), attn, partial, w.sinks,
+                              shape.score_cap});
   if (partial) plan.add(kernels::AttentionMerge{partial, shape.heads, seen, attn, w.sinks});
   Tensor attended = attn;
   if (w.gate) {

@@ -48,6 +48,7 @@ struct DecoderShape {
   float rms_eps = 1e-5f;
   kernels::Activation activation = kernels::Activation::silu;
   float attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
+  float score_cap = 0;        // kernels::Attention's
   float residual_scale = 1;   // of what attention and MLP add
   int32_t experts = 0, experts_used = 0;  // 0: one MLP
   bool norm_experts = false, sigmoid_experts = false;

@@ -13,7 +13,7 @@ using kernels::Tensor;
 Status DecoderStack::load(DeviceWeights& weights, const LlamaConfig& c) {
   const Departures& d = c.departures;
   shape = {c.heads, c.kv_heads, c.head_dim, c.rms_eps, d.gelu ? kernels::Activation::gelu_tanh : kernels::Activation::silu,
-           d.attention_scale, d.residual_scale, d.experts, d.experts_used, d.norm_experts, d.sigmoid_experts, d.expert_scale, d.dense_ffn,
+           d.attention_scale, d.score_cap, d.residual_scale, d.experts, d.experts_used, d.norm_experts, d.sigmoid_experts, d.expert_scale, d.dense_ffn,
            d.shared_ffn, d.glu_limit, d.output_gate, d.recurrent() ? &delta : nullptr, d.wide_kv_heads, d.wide_head_dim,
            d.reader_ffn, d.normed_experts, d.layer_inputs};
   layers.resize(static_cast<size_t>(c.layers));

@@ -64,6 +64,7 @@ struct Departures {
   float logit_cap = 0;              // kernels::SoftCap of logits; 0: none
   bool reads_target = false;        // of a drafter: all layers read keys and values of the target's, those of its last layer with such heads and its own
   bool normed_experts = false;      // router and experts each norm what they read, experts and the shared one what they give; experts have gains
+  float score_cap = 0;              // kernels::Attention's, of scores; 0: none
   bool operator==(const Departures&) const = default;
   bool wide(int32_t layer) const { return !wide_layers.empty() && wide_layers[static_cast<size_t>(layer)] != 0; }
   int32_t kv_layer(int32_t layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<size_t>(layer)]; }

@@ -69,6 +69,7 @@ Status check_layer_kinds(const LlamaConfig& c) {
   if ((d.layer_inputs > 0 || d.layer_scales) && (d.norms != Departures::Norms::both || d.residual_scale != 1))
     return bad_field("layer_inputs, layer_scales", "without norms of what a layer's halves add, or with a scale of them");
   if (d.logit_cap != 0) AERIE_TRY(real("logit_cap", d.logit_cap, 0, 1e6));
+  if (d.score_cap != 0) AERIE_TRY(real("score_cap", d.score_cap, 0, 1e6));
   return {};
 }
 

@@ -43,7 +43,8 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
                                        d.o_bias, d.sinks, d.expert_bias, d.glu_limit, d.dense_layers, d.dense_ffn, d.shared_ffn,
                                        d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale, d.output_gate, delta_layers,
                                        d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps, wide_layers,
-                                       d.wide_kv_heads, d.wide_head_dim, kv_layers, d.reader_ffn, d.v_norm, d.layer_inputs, d.layer_scales, d.logit_cap, d.normed_experts, d.reads_target);
+                                       d.wide_kv_heads, d.wide_head_dim, kv_layers, d.reader_ffn, d.v_norm, d.layer_inputs, d.layer_scales, d.logit_cap, d.normed_experts, d.reads_target,
+                                       d.score_cap);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);
@@ -111,7 +112,7 @@ Status decode(const fbs::Departures& from, Departures* d) {
         from.glu_limit(), from.dense_layers(), from.dense_ffn(), from.shared_ffn(), from.shared_gate(), from.expert_choice(),
         from.sigmoid_experts(), from.expert_scale(), {}, {}, from.output_gate(), {}, from.delta_key_heads(), from.delta_heads(),
         from.delta_key_dim(), from.delta_value_dim(), from.delta_taps(), {}, from.wide_kv_heads(), from.wide_head_dim(), {}, from.reader_ffn(),
-        from.v_norm(), from.layer_inputs(), from.layer_scales(), from.logit_cap(), from.reads_target(), from.normed_experts()};
+        from.v_norm(), from.layer_inputs(), from.layer_scales(), from.logit_cap(), from.reads_target(), from.normed_experts(), from.score_cap()};
   if (from.wide_layers()) d->wide_layers.assign(from.wide_layers()->begin(), from.wide_layers()->end());
   if (from.kv_layers()) d->kv_layers.assign(from.kv_layers()->begin(), from.kv_layers()->end());
   if (from.windows()) d->windows.assign(from.windows()->begin(), from.windows()->end());

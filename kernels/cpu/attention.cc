@@ -102,7 +102,7 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
       for (int64_t j = 0; j < kPageSlots; ++j) slots[j] = page + j;
       for (int64_t j = std::max<int64_t>(ctx, 0); j < n; ++j) slots[j] = a.tail_slots[a.tail_offset[r] + j - ctx];
       if (!block.holds(slots, n)) {
-        if (count > 0) Block(m.queries, count, block.values(), dim, op.scale, {}, {}, m);
+        if (count > 0) Block(m.queries, count, block.values(), dim, op.scale, op.cap, {}, {}, m);
         count = 0;
         block.bring(slots, n);
       }
@@ -116,7 +116,7 @@ void Span(const Attention& op, const SpanTask& t, const AttentionMemory& m) {
       const int64_t slot = int64_t{a.pages[a.seq[row] * a.page_stride + at / kPageSlots]} * kPageSlots;
       next_keys = keys.page(slot), next_values = values.page(slot);
     }
-    Block(m.queries, count, block.values(), dim, op.scale, next_keys, next_values, m);
+    Block(m.queries, count, block.values(), dim, op.scale, op.cap, next_keys, next_values, m);
   }
   for (int64_t r = t.begin; r < t.end; ++r) {
     if (row_length(a, r) <= start || row_first(a, r) >= end) continue;

@@ -125,6 +125,18 @@ HWY_INLINE void Weights(const Query* queries, float (*score)[kPageSlots], const 
   }
 }
 
+// Of all positions of the block: who looks at which comes later.
+inline void CapScores(float cap, int64_t count, float (*score)[kPageSlots]) {
+  const F d;
+  constexpr size_t kVectors = kPageSlots / kLanes;
+  for (int64_t q = 0; q < count; ++q) {
+    VF s[kVectors];
+    for (size_t i = 0; i < kVectors; ++i) s[i] = hn::Load(d, score[q] + i * kLanes);
+    Cap(cap, s);
+    for (size_t i = 0; i < kVectors; ++i) hn::Store(s[i], d, score[q] + i * kLanes);
+  }
+}
+
 // Scores to weights exp(score - maximum so far). keep: what the states count for from now on, 1 unless a maximum rises.
 // Step after step for all queries: a query's own steps wait for each other.
 inline void Softmax(const Query* queries, int64_t count, float (*score)[kPageSlots], float* keep) {
@@ -211,7 +223,7 @@ HWY_INLINE void EachTile(int64_t count, Upcoming soon, const Fn& fn) {
 
 // One block, whose keys are in m.keys and whose values at `value`, for all queries that look at it. The keys and values that
 // are read next are fetched meanwhile.
-inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale, Upcoming next_keys,
+inline void Block(const Query* queries, int64_t count, const float* const* value, int64_t dim, float scale, float cap, Upcoming next_keys,
                   Upcoming next_values, const AttentionMemory& m) {
   constexpr int64_t kAtOnce = 32;
   HWY_ALIGN float score[kAtOnce][kPageSlots];
@@ -222,6 +234,7 @@ inline void Block(const Query* queries, int64_t count, const float* const* value
     EachTile(here, keys, [&](int64_t q, int64_t n, Upcoming soon) {
       kScore[n - 1](queries + q, m.keys, dim, scale, soon, score + q);
     });
+    if (cap > 0) CapScores(cap, here, score);
     Softmax(queries, here, score, keep);
     EachTile(here, values, [&](int64_t q, int64_t n, Upcoming soon) {
       kWeigh[n - 1](queries + q, value, dim, soon, score + q, keep + q);

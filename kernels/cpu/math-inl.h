@@ -102,6 +102,20 @@ HWY_INLINE VF Exp(VF x) {
   return one[0];
 }
 
+// x = cap * tanh(x / cap), as scalar_math.h has it.
+template <size_t N>
+HWY_INLINE void Cap(float cap, VF (&x)[N]) {
+  const F d;
+  const VF most = hn::Set(d, cap), one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
+  VF e[N], none[N];  // what is added: 0, of what is not finite NaN
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
+    none[i] = hn::Sub(x[i], x[i]);
+    e[i] = hn::Mul(hn::Div(x[i], most), two);
+  }
+  Exp(e);
+  AERIE_UNROLL for (size_t i = 0; i < N; ++i) x[i] = hn::Add(hn::Mul(hn::Sub(one, hn::Div(two, hn::Add(one, e[i]))), most), none[i]);
+}
+
 // bf16 -> f32, kLanes of them.
 HWY_INLINE VF LoadBf16(const uint16_t* p) {
   const F d;

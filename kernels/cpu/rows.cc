@@ -109,16 +109,10 @@ struct Capped {
   template <size_t N>
   HWY_INLINE void operator()(const float* x, const float*, float* out) const {
     const F d;
-    const VF most = hn::Set(d, cap), one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
-    VF e[N], none[N];  // what is added: 0, of what is not finite NaN
-    AERIE_UNROLL for (size_t i = 0; i < N; ++i) {
-      const VF v = hn::LoadU(d, x + i * kLanes);
-      none[i] = hn::Sub(v, v);
-      e[i] = hn::Mul(hn::Div(v, most), two);
-    }
-    Exp(e);
-    AERIE_UNROLL for (size_t i = 0; i < N; ++i)
-      hn::StoreU(hn::Add(hn::Mul(hn::Sub(one, hn::Div(two, hn::Add(one, e[i]))), most), none[i]), d, out + i * kLanes);
+    VF v[N];
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) v[i] = hn::LoadU(d, x + i * kLanes);
+    Cap(cap, v);
+    AERIE_UNROLL for (size_t i = 0; i < N; ++i) hn::StoreU(v[i], d, out + i * kLanes);
   }
 };
 

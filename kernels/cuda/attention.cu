@@ -1,5 +1,5 @@
 // Attention over paged keys and values: by tensor cores over what most caches are (attention_tile.h), else, and within a
-// window, as here.
+// window or under a cap, as here.
 //
 // Order of one output: chunks of absolute positions (attention_shape.h), in a chunk pages of kPageSlots positions,
 // ascending. A score is one FMA chain over the head's elements; a page's softmax total is a fixed tree over its 32
@@ -147,13 +147,16 @@ __device__ void load_page(const Attention& op, int64_t kv_head, const Page<Tile>
   }
 }
 
+// Called, so that it takes no registers from layers without a cap.
+__device__ __noinline__ float capped_score(float score, float cap) { return capped(score, cap); }
+
 // What a warp knows of one query: lane l has elements l, l + 32, ...
 template <int kElements>
 struct State {
   float top = -kInf, total = 0, values[kElements] = {};
 
   // Of positions [skipped, n) of a page: what this lane's counts, and `keep`, what the values so far do.
-  __device__ float weigh(const Page<TileOf<kElements>>& page, const float* query, int skipped, int64_t n, float scale, float* keep) {
+  __device__ float weigh(const Page<TileOf<kElements>>& page, const float* query, int skipped, int64_t n, float scale, float cap, float* keep) {
     const int lane = static_cast<int>(threadIdx.x % 32);
     const bool seen = lane >= skipped && lane < n;
     float score = -kInf;
@@ -169,6 +172,7 @@ struct State {
         sum = fmaf(q.w, k.w, sum);
       }
       score = sum * scale;
+      if (cap > 0) score = capped_score(score, cap);
     }
     const float before = top;
     top = fmaxf(top, warp_max(score));
@@ -260,7 +264,7 @@ __device__ void attention_chunk(const AttentionTask& task) {
         if (all_of_them && (mine.seq != shared_row.seq || !mine.plain(first))) continue;
         seen[i] = mine.count(first), skipped[i] = static_cast<int>(mine.skipped(first));
         if (seen[i] == 0) continue;
-        weight[i] = state[i].weigh(page, query_of(i), skipped[i], seen[i], op.scale, &keep[i]);
+        weight[i] = state[i].weigh(page, query_of(i), skipped[i], seen[i], op.scale, op.cap, &keep[i]);
         if constexpr (!kTurns) state[i].add(page, weight[i], keep[i], skipped[i], seen[i]);
       }
       if constexpr (kTurns) {

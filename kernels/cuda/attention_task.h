@@ -15,7 +15,7 @@ struct AttentionTask {
   Fragments fragments;
 };
 
-// Launches what fills `partial` by tensor cores (attention_tile.cu); false: not for such a cache, or within a window.
+// Launches what fills `partial` by tensor cores (attention_tile.cu); false: not for such a cache, within a window or under a cap.
 // That is a matter of the cache and the layer alone.
 bool enqueue_tiles(const AttentionTask& task, const Place& p);
 // Launches what makes the op's outputs of it (attention_merge.cu).

@@ -88,7 +88,7 @@ bool any_chunks(const AttentionTask& task, const Place& p) {
 }  // namespace
 
 bool enqueue_tiles(const AttentionTask& task, const Place& p) {
-  if (task.op.cache.dtype != DType::bf16 || task.op.rows.window > 0) return false;
+  if (task.op.cache.dtype != DType::bf16 || task.op.rows.window > 0 || task.op.cap > 0) return false;
   switch (task.op.cache.head_dim) {
     case 32: return any_chunks<1>(task, p);
     case 64: return any_chunks<2>(task, p);

@@ -200,10 +200,7 @@ __device__ void add(const Add& op) {
 __device__ void soft_cap(const SoftCap& op) {
   const int64_t c = column();
   for (int64_t r = blockIdx.y; r < op.out.rows; r += gridDim.y)
-    if (c < op.out.cols) {
-      const float x = row(op.x, r)[c];
-      row(op.out, r)[c] = (1.0f - 2.0f / (1.0f + exp_own(x / op.cap * 2.0f))) * op.cap + (x - x);  // of what is not finite NaN
-    }
+    if (c < op.out.cols) row(op.out, r)[c] = capped(row(op.x, r)[c], op.cap);
 }
 
 void put(NormTask task, const Place& p) {

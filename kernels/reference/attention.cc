@@ -93,6 +93,7 @@ Softmax attend(const Attention& op, int64_t r, int64_t head, const std::vector<i
     const int64_t k = kv_index(op.cache, op.layer, 0, slots[j], kv_head);
     for (int64_t i = 0; i < d; ++i) p[j] += static_cast<double>(at(op.q, r, head * d + i)) * load(op.cache, k + i);
     p[j] *= op.scale;
+    if (op.cap > 0) p[j] = std::isfinite(p[j]) ? op.cap * std::tanh(p[j] / op.cap) : NAN;
     sum.top = std::max(sum.top, p[j]);
   }
   for (size_t j = 0; j < slots.size(); ++j) {

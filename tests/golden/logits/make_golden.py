@@ -11,7 +11,7 @@ import pathlib
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
-                          Gemma3ForCausalLM, Gemma3TextConfig, Gemma4ForCausalLM, Gemma4TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
+                          Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4ForCausalLM, Gemma4TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
                           GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, GraniteMoeSharedConfig,
                           GraniteMoeSharedForCausalLM, LlamaConfig, LlamaForCausalLM,
                           MiniMaxM2Config, MiniMaxM2ForCausalLM, MistralConfig, MistralForCausalLM, MixtralConfig, MixtralForCausalLM, Olmo2Config, Olmo2ForCausalLM, Olmo3Config,
@@ -144,6 +144,9 @@ FAMILIES = {
     "qwen3_next": dict(seed=667, kind=(Qwen3NextConfig, Qwen3NextForCausalLM), **HYBRID_MIXTURE, head_dim=16, moe_intermediate_size=8,
                        intermediate_size=24, num_experts=7, num_experts_per_tok=3, linear_num_key_heads=3, linear_num_value_heads=6,
                        rope_parameters={"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.25}),
+    # Caps that scores and logits reach.
+    "gemma2": dict(seed=730, kind=(Gemma2Config, Gemma2ForCausalLM), **SMALL, head_dim=32, sliding_window=10, query_pre_attn_scalar=24,
+                   attn_logit_softcapping=2.0, final_logit_softcapping=5.0, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
 }
 
 
@@ -156,7 +159,7 @@ def initialize(model, generator):
     for name, p in model.named_parameters():
         fan_in = p.shape[-1]
         if "norm" in name:
-            around_0 = "Gemma3" in type(model).__name__ or model.config.model_type in HYBRIDS and "linear_attn" not in name
+            around_0 = type(model).__name__.startswith(("Gemma2", "Gemma3")) or model.config.model_type in HYBRIDS and "linear_attn" not in name
             middle = 0 if around_0 else 0.4 if "q_norm" in name and "Gemma4" in type(model).__name__ else 1  # scores are not scaled there
             value = middle + normal(p.shape, 0.2 if middle != 0.4 else 0.1, generator)
         elif "router.scale" in name or "per_expert_scale" in name:
@@ -243,7 +246,7 @@ def rotate(x, positions, inv, scale):
     return (x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * sin) * scale
 
 
-def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, attention_scale=None, window=None):
+def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, attention_scale=None, window=None, cap=None):
     """Causal, x (rows, H) -> (rows, H); w(name) is a weight of self_attn or None (gate_proj: of what counts its output)."""
     def project(which, n):
         y = x @ w(f"{which}_proj.weight").T
@@ -258,6 +261,7 @@ def attention(w, x, positions, heads, kv_heads, head_dim, eps, inv, scale=1.0, a
     k = rotate(project("k", kv_heads), positions, inv, scale).repeat_interleave(heads // kv_heads, 0)
     v = project("v", kv_heads).repeat_interleave(heads // kv_heads, 0)
     scores = q @ k.transpose(1, 2) * (attention_scale or 1 / math.sqrt(head_dim))
+    scores = (scores / cap).tanh() * cap if cap else scores
     distance = positions[:, None] - positions[None, :]
     scores = scores.masked_fill((distance < 0) | (distance >= (window or math.inf)), -math.inf)
     sinks, bias, gate = w("sinks"), w("o_proj.bias"), w("gate_proj.weight")
@@ -440,7 +444,8 @@ def family_layer(weights, config, i, x):
     if kinds and kinds[i] == LINEAR:
         h = delta_net(lambda name: weights[at + "linear_attn." + name].to(f64), config, h)
     else:
-        h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window)
+        h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window,
+                      getattr(config, "attn_logit_softcapping", None))
     if gemma or norms_after:
         h = norm(h, at + "post_attention_layernorm.weight")
     x = x + residual * h
@@ -471,7 +476,8 @@ def forward_family(weights, config, ids):
         x = family_layer(weights, config, i, x)
     feature = family_norm(weights, config, "model.norm.weight", x)
     head = weights.get("lm_head.weight", weights["model.embed_tokens.weight"]).to(torch.float64)
-    return taps, feature, feature @ head.T / getattr(config, "logits_scaling", 1.0)
+    logits, cap = feature @ head.T / getattr(config, "logits_scaling", 1.0), getattr(config, "final_logit_softcapping", None)
+    return taps, feature, (logits / cap).tanh() * cap if cap else logits
 
 
 def gemma4_attention(weights, config, i, h, kept):

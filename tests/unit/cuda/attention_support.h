@@ -23,7 +23,8 @@ struct Cache : attention_test::Cache {
 };
 
 
-inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true, const Floats* sinks = nullptr) {
+inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans = 0, bool said = true, const Floats* sinks = nullptr,
+                     float cap = 0) {
   const auto n = static_cast<int64_t>(rows.seq.size());
   const int64_t width = int64_t{c.shape.heads} * c.shape.dim, cols = c.shape.heads * (c.shape.dim + 2);
   Floats out(static_cast<size_t>(n * width)), partial(static_cast<size_t>(n * spans * cols), std::nanf(""));
@@ -31,18 +32,19 @@ inline Floats attend(const Cache& c, const Rows& rows, Floats& q, int64_t spans 
   AttentionRows look = rows.view();
   if (!said) look.sequences = 0;
   const Tensor sunk = sinks ? matrix(const_cast<float*>(sinks->data()), 1, c.shape.heads) : Tensor{};
-  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, look, 0.2f, o, p, sunk});
+  run_cuda(Attention{view(q, n, width), c.shape.heads, c.kv, 0, look, 0.2f, o, p, sunk, cap});
   if (spans) run_cuda(AttentionMerge{p, c.shape.heads, look, o, sunk});
   return out;
 }
 
 // Row r alone has the bits that it has among all.
-inline void expect_own_bits(const Cache& c, const Rows& rows, size_t r, const Floats& q, const Floats& all, const Floats* sinks = nullptr) {
+inline void expect_own_bits(const Cache& c, const Rows& rows, size_t r, const Floats& q, const Floats& all, const Floats* sinks = nullptr,
+                            float cap = 0) {
   Rows one = rows;
   for (Ints* v : {&one.seq, &one.ctx, &one.tail_offset, &one.tail_len}) *v = {(*v)[r]};
   const int64_t width = int64_t{c.shape.heads} * c.shape.dim, at = static_cast<int64_t>(r) * width;
   Floats own(q.begin() + at, q.begin() + at + width);
-  EXPECT_TRUE(same_bits(attend(c, one, own, 0, true, sinks).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
+  EXPECT_TRUE(same_bits(attend(c, one, own, 0, true, sinks, cap).data(), all.data() + at, static_cast<size_t>(width) * 4)) << r;
 }
 
 // Slots in which whoever looks at them finds no number.

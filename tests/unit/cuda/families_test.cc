@@ -14,7 +14,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe",
                            "gpt_oss", "gpt_oss_mxfp4", "granitemoeshared", "qwen2_moe", "glm4_moe", "dots1",
                            "ernie4_5_moe", "minimax_m2", "qwen3_5", "qwen3_5_moe", "qwen3_next",
-                           "gemma4", "gemma4_keys", "gemma4_moe"}) {
+                           "gemma4", "gemma4_keys", "gemma4_moe", "gemma2"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);
     const Forward want(*open_model(path, cpu(1), with_kv(DType::bf16)), ids, 24, {});
@@ -26,7 +26,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
 
 TEST(CudaFamilies, DraftsChangeNoToken) {
   const auto prompt = family_ids(15);
-  for (const char* name : {"gemma3", "granite", "exaone4", "qwen3_moe", "gemma4"}) {
+  for (const char* name : {"gemma3", "granite", "exaone4", "qwen3_moe", "gemma4", "gemma2"}) {
     const std::string path = converted(golden(name), std::string("cuda-drafted-") + name, DType::int8);
     const auto model = open_model(path, checked_cuda(), with_kv(DType::bf16));
     SessionOptions o = sampled(0.8f);

@@ -200,6 +200,7 @@ TEST(PackageDamage, EveryNumberIsJudged) {
     refused("embed_scale", [&](M& m) { departs(m).embed_scale = v; });
     refused("residual_scale", [&](M& m) { departs(m).residual_scale = v; });
     if (v != 0) refused("attention_scale", [&](M& m) { departs(m).attention_scale = v; });
+    if (v != 0) refused("score_cap", [&](M& m) { departs(m).score_cap = v; });
   }
   refused("windows count", [&](M& m) { departs(m).windows = {4}; });
   refused("windows", [&](M& m) { departs(m).windows = {4, -1}; });

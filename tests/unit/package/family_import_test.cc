@@ -75,6 +75,30 @@ TEST(FamilyImport, GemmasOfAnyAgeAreTheSameModel) {
   EXPECT_NE(gemma.warnings.back().find("images"), std::string::npos);
 }
 
+// Caps are there unless they are said not to be.
+TEST(FamilyImport, Gemma2CapsScoresAndLogits) {
+  FamilyCheckpoint gemma("gemma2");
+  const auto p = gemma.made();
+  const Departures& d = p->target()->departures;
+  EXPECT_EQ(d.score_cap, 2.0f);
+  EXPECT_EQ(d.logit_cap, 5.0f);
+  EXPECT_EQ(d.windows, (std::vector<int32_t>{10, 0, 10}));
+  EXPECT_TRUE(d.layer_rope.empty());
+  EXPECT_FALSE(p->target()->qk_norm);
+  const auto text = inspect(gemma.options.output, true);
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(json::parse(*text)["config"]["departures"]["score_cap"], 2.0);
+  const auto usual = gemma.made(json::object(), {"attn_logit_softcapping", "final_logit_softcapping", "layer_types"});
+  EXPECT_EQ(usual->target()->departures.score_cap, 50.0f);
+  EXPECT_EQ(usual->target()->departures.logit_cap, 30.0f);
+  EXPECT_EQ(usual->target()->departures.windows, (std::vector<int32_t>{10, 0, 10}));
+  EXPECT_NE(usual->fingerprint(), p->fingerprint());
+  const auto none = gemma.made({{"attn_logit_softcapping", nullptr}});
+  EXPECT_EQ(none->target()->departures.score_cap, 0.0f);
+  EXPECT_EQ(none->target()->departures.logit_cap, 5.0f);
+  EXPECT_NE(none->fingerprint(), p->fingerprint()) << "drafts of one are not for the other";
+}
+
 TEST(FamilyImport, LongRopeIsForOneOfItsContexts) {
   FamilyCheckpoint phi("phi3");
   const auto shorter = phi.made();
@@ -112,7 +136,12 @@ TEST(FamilyImport, WhatWouldBeAnotherModelIsRefusedByName) {
       {"gemma3", {{"layer_types", {"full_attention", "chunked_attention", "full_attention"}}}, "chunked_attention"},
       {"gemma3", {{"sliding_window", nullptr}}, "sliding_window", Code::bad_format},
       {"gemma3", {{"query_pre_attn_scalar", 0}}, "query_pre_attn_scalar", Code::bad_format},
-      {"gemma3", {{"model_type", "gemma2"}}, "model_type: \"gemma2\""},
+      {"gemma3", {{"model_type", "gemma"}}, "model_type: \"gemma\""},
+      {"gemma2", {{"attn_logit_softcapping", -50.0}}, "attn_logit_softcapping", Code::bad_format},
+      {"gemma2", {{"attn_logit_softcapping", 0}}, "attn_logit_softcapping", Code::bad_format},
+      {"gemma2", {{"attn_logit_softcapping", 1e7}}, "attn_logit_softcapping", Code::bad_format},
+      {"gemma2", {{"final_logit_softcapping", 0}}, "final_logit_softcapping", Code::bad_format},
+      {"gemma2", {{"sliding_window", nullptr}}, "sliding_window", Code::bad_format},
       {"phi3", {{"partial_rotary_factor", 0.4}, {"rope_parameters", {{"rope_theta", 1e4}}}}, "partial_rotary_factor"},
       {"phi3", {{"rope_parameters", {{"rope_type", "longrope"}, {"short_factor", {1.0}}, {"long_factor", {1.0}}}}}, "1 factors", Code::bad_format},
       {"phi3", {{"rope_parameters", {{"rope_type", "longrope"}, {"short_factor", {0.0}}, {"long_factor", {1.0}}}}}, "short_factor", Code::bad_format},

@@ -115,7 +115,7 @@ struct FamilyFile {
     Sources theirs;
     for (const auto& [name, s] : with_gguf_delta(arch == "gemma4" ? tensors : with_stacked_experts(), config, arch))
       theirs[arch == "gemma4" ? gemma4_name(name) : renamed(name)] = s;
-    if (arch == "gemma3" || has_recurrent_layers(arch))
+    if (arch == "gemma2" || arch == "gemma3" || has_recurrent_layers(arch))
       for (auto& [name, s] : theirs)
         if (name.find("norm.") != std::string::npos && name.find("ssm_norm.") == std::string::npos)
           for (float& v : s.values) v += 1;
@@ -130,6 +130,9 @@ struct FamilyFile {
       for (const char* key : {".attention.key_length", ".attention.value_length"}) g.forget(arch + key);
     add_rope(&g, rope, c.head_dim);
     if (ropes.contains("sliding_attention")) g.f32(arch + ".rope.freq_base_swa", ropes["sliding_attention"]["rope_theta"]);
+    if (arch == "gemma2")
+      for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+        if (config.contains(key)) g.f32("gemma2." + std::string(key), config[key]);
     if (arch.starts_with("granite")) {
       for (const auto& [key, from] : {std::pair{".embedding_scale", "embedding_multiplier"}, {".residual_scale", "residual_multiplier"},
                                       {".attention.scale", "attention_multiplier"}, {".logit_scale", "logits_scaling"}})
@@ -179,7 +182,7 @@ struct FamilyFile {
 
  private:
   std::string renamed(std::string name) const {
-    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma3" || arch == "gpt-oss" || arch == "glm4moe" ||
+    const bool after = arch == "olmo2" || arch == "exaone4" || arch == "gemma2" || arch == "gemma3" || arch == "gpt-oss" || arch == "glm4moe" ||
                        has_recurrent_layers(arch);
     for (const auto& [hf, theirs] : {std::pair{"post_attention_layernorm.", after ? "post_attention_norm." : "ffn_norm."},
                                      {"pre_feedforward_layernorm.", "ffn_norm."},

@@ -21,6 +21,8 @@ TEST(GgufFamily, IsTheGoldenCheckpoint) {
                {"exaone4", "exaone4", [](FamilyFile&) {}},
                {"exaone4", "exaone4", [](FamilyFile& f) { f.config["sliding_window"] = nullptr, f.config.erase("layer_types"); }},
                {"exaone4", "exaone4", [](FamilyFile& f) { f.grow(5); }},
+               {"gemma2", "gemma2", [](FamilyFile& f) { f.config["query_pre_attn_scalar"] = 32; }},
+               {"gemma2", "gemma2", [](FamilyFile& f) { f.grow(46), f.config["query_pre_attn_scalar"] = 6; }},  // 27B's rule
                {"gemma3", "gemma3", [](FamilyFile& f) { f.config["query_pre_attn_scalar"] = 32; }},
                {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(7), f.config["query_pre_attn_scalar"] = 32; }},
                {"gemma3", "gemma3", [](FamilyFile& f) { f.grow(62), f.config["query_pre_attn_scalar"] = 6; }}};  // 27B's rule
@@ -76,6 +78,20 @@ TEST(GgufFamily, WhatAFileLeavesUnsaid) {
   ASSERT_TRUE(all.ok()) << all.status().message();
   EXPECT_TRUE((*all)->target()->departures.windows.empty());
   EXPECT_TRUE((*all)->target()->departures.layer_rope.empty());
+
+  FamilyFile second("gemma2");  // caps and windows are Gemma 2's own
+  second.config["query_pre_attn_scalar"] = 32;
+  second.config["max_position_embeddings"] = 8192;
+  g = second.file();
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "attention.sliding_window"}) g.forget(std::string("gemma2.") + key);
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "sliding_window", "layer_types"}) second.config.erase(key);
+  expect_theirs(second, g);
+  const auto own = second.gguf(g);
+  ASSERT_TRUE(own.ok()) << own.status().message();
+  const Departures& d = (*own)->target()->departures;
+  EXPECT_EQ(d.score_cap, 50.0f);
+  EXPECT_EQ(d.logit_cap, 30.0f);
+  EXPECT_EQ(d.windows, (std::vector<int32_t>{4096, 0, 4096}));
 
   FamilyFile granite("granite");
   g = granite.file();
@@ -151,7 +167,12 @@ TEST(GgufFamily, YarnsFactorForAttention) {
 TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
   refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.final_logit_softcapping", 30); }, {"final_logit_softcapping"});
   refused("gemma3", "gemma3", [](Gguf& g) { g.u32("gemma3.attention.key_length_swa", 8); }, {"key_length_swa"});
-  refused("gemma3", "gemma3", [](Gguf& g) { g.text("general.architecture", "gemma2"); }, {"gemma2", "gemma3", "olmo2"});
+  refused("gemma3", "gemma3", [](Gguf& g) { g.text("general.architecture", "gemma"); }, {"\"gemma\"", "gemma3", "olmo2"});
+  refused("gemma3", "gemma3", [](Gguf& g) { g.f32("gemma3.attn_logit_softcapping", 50); }, {"attn_logit_softcapping"});
+  refused("gemma2", "gemma2", [](Gguf& g) { g.f32("gemma2.rope.freq_base_swa", 1e6f); }, {"freq_base_swa"});
+  for (const char* key : {"gemma2.attn_logit_softcapping", "gemma2.final_logit_softcapping"})
+    for (const float cap : {0.0f, -50.0f, std::nanf("")})
+      refused("gemma2", "gemma2", [&](Gguf& g) { g.f32(key, cap); }, {key}, Code::bad_format);
   refused("granite", "granite", [](Gguf& g) { g.boolean("granite.rope.scaling.finetuned", false); }, {"finetuned"});
   refused("granite", "granite", [](Gguf& g) { g.forget("granite.logit_scale"); }, {"logit_scale", "missing"}, Code::bad_format);
   refused("granite", "granite", [](Gguf& g) { g.f32("granite.logit_scale", -1); }, {"logit_scale"}, Code::bad_format);
@@ -177,7 +198,7 @@ TEST(GgufFamily, WhatWouldBeAnotherModelIsRefused) {
 TEST(GgufFamily, ChangedAnywhereItIsRefusedOrAPackage) {
   uint64_t state = 11;
   for (const auto& [golden, arch] : {std::pair{"phi3", "phi3"}, {"granite", "granite"}, {"smollm3", "smollm3"}, {"olmo3", "olmo2"},
-                                     {"exaone4", "exaone4"}, {"gemma3", "gemma3"}, {"mixtral", "llama"}, {"granitemoe", "granitemoe"}}) {
+                                     {"exaone4", "exaone4"}, {"gemma2", "gemma2"}, {"gemma3", "gemma3"}, {"mixtral", "llama"}, {"granitemoe", "granitemoe"}}) {
     FamilyFile f(golden, arch);
     const std::string file = f.file().bytes();
     for (int round = 0; round < 200; ++round) {

@@ -225,7 +225,7 @@ TEST(ImportGguf, WhatWouldBeAnotherModelIsRefused) {
     return g;
   };
   Conversion c;
-  c.refused(with([](Gguf& g) { g.text("general.architecture", "gemma2"); }), Code::unsupported, {"general.architecture", "gemma2"});
+  c.refused(with([](Gguf& g) { g.text("general.architecture", "gemma"); }), Code::unsupported, {"general.architecture", "\"gemma\""});
   c.refused(with([](Gguf& g) { g.u32("llama.expert_count", 8); }), Code::bad_format, {"llama.expert_used_count: is missing"});
   for (const char* key : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale", "attn_logit_softcapping",
                           "final_logit_softcapping", "attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon",
