@@ -11,7 +11,7 @@ namespace {
 struct DeviceCycle : ReuseTest {
   static std::vector<Kind> drawn_from() {  // n-gram drafters are the host's
     auto all = kinds();
-    all.resize(6);
+    all.resize(7);
     return all;
   }
   static std::vector<PolicySpec> trees() {

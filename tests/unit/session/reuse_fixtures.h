@@ -16,7 +16,7 @@ class ReuseTest : public testing::Test {
     target_ = new std::string(converted(golden("mha"), "reuse-target", kernels::DType::int8));
     eagle_ = new std::string(converted(golden("eagle_mha"), "reuse-eagle", kernels::DType::bf16, *target_));
     small_ = new std::string(converted(golden("mha"), "reuse-small", kernels::DType::q4_1));
-    for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra"})
+    for (const char* kind : {"eagle3", "fasteagle", "medusa", "hydra", "dflash"})
       heads_->push_back(converted(source_dir() + "/tests/golden/heads/" + kind, std::string("reuse-") + kind,
                                   kernels::DType::bf16, *target_));
   }
@@ -28,7 +28,7 @@ class ReuseTest : public testing::Test {
   };
   static std::vector<Kind> kinds() {
     return {{"eagle", *eagle_},         {"eagle", (*heads_)[0]}, {"fasteagle", (*heads_)[1]}, {"medusa", (*heads_)[2]},
-            {"hydra", (*heads_)[3]},    {"small_model", *small_}, {"ngram", ""},              {"lookahead", ""}};
+            {"hydra", (*heads_)[3]},    {"dflash", (*heads_)[4]}, {"small_model", *small_},   {"ngram", ""},            {"lookahead", ""}};
   }
   static std::shared_ptr<Drafter> open(const std::shared_ptr<Model>& model, const Kind& kind) {
     return open_drafter(model, kind.plugin, kind.package);

@@ -110,7 +110,7 @@ TEST(SeveralDrafters, NoStepLosesAnything) {
 // One that has only watched is as good as one that reads the text anew.
 TEST(SeveralDrafters, WhoOnlyWatchedIsUpToDate) {
   const auto model = open_model(several_target(), cpu(1));
-  for (const char* kind : {"eagle", "eagle3", "fasteagle", "hydra"}) {
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "dflash", "hydra"}) {
     const auto accepted = [&](Session& session) {
       PolicySpec eagle2;
       eagle2.name = "eagle2";
