@@ -1,4 +1,4 @@
-// What rows of recurrent layers (ShortConv, DeltaGates, DeltaRule in ops.h) look back at and how fast they forget: the same for every backend.
+// What rows of recurrent layers (ShortConv, DeltaGates, DeltaRule, KeepLast in ops.h) look back at and how fast they forget: the same for every backend.
 #pragma once
 
 #include <cstdint>

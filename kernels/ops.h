@@ -77,7 +77,7 @@ constexpr ActivationCodes kBlockCodes{127, true}, kWordCodes{127 * 256 + 127};
 // `fast`: the host would rather have speed than the rule above; a device may then add up as it likes (Device::
 // load_fast_linear). Only rows of prompts may ask for it.
 struct Linear { Tensor x; Tensor w; Tensor bias; Tensor residual; Tensor out; bool fast = false; };
-enum class Activation : uint8_t { silu, gelu_tanh, relu, sigmoid };
+enum class Activation : uint8_t { silu, gelu_tanh, relu, sigmoid, none };
 // out[r][i] = act(x[r][i]). out may be x.
 struct Activate { Tensor x; Activation kind; Tensor out; };
 // gate_up: (R, 2F), gate first; or, where there is an `up` (R, F) of its own, (R, F). out (R, F) = act(gate) * up; it may be the gate. With a limit (gpt-oss;
@@ -132,10 +132,11 @@ struct DeltaShape {
   int32_t key_heads = 0, heads = 0;  // heads of values; head h reads key head h / (heads / key_heads)
   int32_t key_dim = 0, value_dim = 0;  // multiples of kPanel, at most kMaxDeltaDim
   int32_t taps = 0;                    // of the convolution, 2 .. kMaxTaps
+  int32_t convolved = 0;               // channels of a layer that is no more than the convolution: then it has no heads
 
   constexpr int64_t keys() const { return int64_t{key_heads} * key_dim; }
   constexpr int64_t values() const { return int64_t{heads} * value_dim; }
-  constexpr int64_t channels() const { return 2 * keys() + values(); }  // [q | k | v]
+  constexpr int64_t channels() const { return 2 * keys() + values() + convolved; }  // [q | k | v]
   // Of one layer: [head][value_dim / 16][key_dim][16], and behind them the rows (taps - 1, channels) that came last, oldest first.
   constexpr int64_t head_floats() const { return int64_t{key_dim} * value_dim; }
   constexpr int64_t floats() const { return heads * head_floats() + (taps - 1) * channels(); }
@@ -206,6 +207,14 @@ struct DeltaRule {
   DeltaShape shape;
   DeltaRows rows;
   Tensor out;    // (R, heads * value_dim), or absent: only the states are wanted
+};
+// Where the convolution is all that there is: `to` of a sequence gets the rows of x that came last.
+struct KeepLast {
+  Tensor x;  // (R, channels): ShortConv's
+  StateCache cache;
+  int64_t at;
+  DeltaShape shape;
+  DeltaRows rows;
 };
 
 // ---- attention ------------------------------------------------------------------------------
@@ -412,7 +421,7 @@ struct Walk {
 };
 
 using Op = std::variant<Upload, Download, CopyRows, Embed, RmsNorm, Linear, Activate, GatedActivate, Add, SoftCap, Route, ExpertLinear, CombineExperts,
-                        ShortConv, DeltaGates, DeltaRule, RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
+                        ShortConv, DeltaGates, DeltaRule, KeepLast, RopeAngles, RopeAndStore, Attention, AttentionMerge, KvCopy, TopK, LinearTopK, MergeTopK,
                         LinearRows, Rescore, Walk, ExpandTree, SelectTree, PathSlots, Timestamp, RunIf>;
 
 }  // namespace aerie::kernels

@@ -42,7 +42,7 @@ if [[ " $what " == *" exactness "* ]]; then
     for dtype in int8 int4; do $aerie convert tests/golden/logits/$name -o "$tmp/$name-$dtype.aerie" --dtype $dtype || exit 1; done
     check "exactness of $name" $aerie verify --model "$tmp/$name-int8.aerie" --drafter "$tmp/$name-int4.aerie" --drafter ngram --tokens 20000
   done
-  for name in qwen3_5 qwen3_5_moe qwen3_next glm4_moe gemma4 gemma4_keys gemma4_moe gemma2; do  # recurrent layers, layers for multi-token prediction, layers that differ, caps
+  for name in qwen3_5 qwen3_5_moe qwen3_next lfm2 lfm2_moe glm4_moe gemma4 gemma4_keys gemma4_moe gemma2; do  # recurrent layers, layers for multi-token prediction, layers that differ, caps
     $aerie convert "tests/golden/logits/$name" -o "$tmp/target.aerie" --dtype int8 || exit 1
     drafters=(--drafter ngram --drafter lookahead)
     for kind in mtp assistant; do

@@ -1,4 +1,4 @@
-// Recurrent layers (gated delta rule) on their way into a package.
+// Recurrent layers (gated delta rule, or a convolution) on their way into a package.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -43,6 +43,14 @@ SourceMatrix ungroup(const SourceMatrix& m, const Heads& h, std::initializer_lis
   return all;
 }
 
+// (channels, taps) to (taps, channels).
+std::vector<float> turned(const std::vector<float>& conv, int64_t channels, int64_t taps) {
+  std::vector<float> made(conv.size());
+  for (int64_t ch = 0; ch < channels; ++ch)
+    for (int64_t t = 0; t < taps; ++t) made[static_cast<size_t>(t * channels + ch)] = conv[static_cast<size_t>(ch * taps + t)];
+  return made;
+}
+
 }  // namespace
 
 // [q; k; v; z]
@@ -74,24 +82,33 @@ Result<SourceMatrix> LayerImport::delta_gates(const std::string& from, const Lla
   return all;
 }
 
+Result<std::vector<float>> LayerImport::taps(const std::string& name, int64_t channels, int64_t taps, bool original) {
+  AERIE_TRY(step());
+  const std::vector<int64_t> whole = {channels, 1, taps}, flat = {channels, taps};
+  return taker_.take(name, original ? whole : flat);
+}
+
+// [B; C; x], as files have it, too.
+Status LayerImport::convolution(const std::string& from, const std::string& to, const LlamaConfig& c) {
+  const ConvolutionNames& n = *names_.convolution;
+  const int64_t h = c.hidden, count = c.departures.delta_taps;
+  AERIE_TRY(weight(to + "delta.in", from + n.in + ".weight", 3 * h, h));
+  AERIE_ASSIGN(const auto conv, taps(from + n.conv + ".weight", h, count, n.original));
+  AERIE_TRY(sink_.vector(to + "delta.conv", turned(conv, h, count), count));
+  return weight(to + "delta.out", from + n.out + ".weight", h, h);
+}
+
 Status LayerImport::delta(const std::string& from, const std::string& to, const LlamaConfig& c) {
   const DeltaNames& n = *names_.delta;
   const Heads h(c.departures);
-  const int64_t heads = h.keys * h.each, taps = c.departures.delta_taps;
+  const int64_t heads = h.keys * h.each, count = c.departures.delta_taps;
   AERIE_ASSIGN(const SourceMatrix in, delta_rows(from, c));
   AERIE_TRY(sink_.weight(to + "delta.in", in));
   AERIE_ASSIGN(const SourceMatrix gates, delta_gates(from, c));
   AERIE_TRY(sink_.weight(to + "delta.gates", gates));
-  // (channels, 1, taps), or without the one: turned, so that a row's channels lie together.
-  AERIE_TRY(step());
-  const std::string conv_name = from + n.conv + ".weight";
-  const std::vector<int64_t> whole = {h.channels(), 1, taps}, flat = {h.channels(), taps};
-  AERIE_ASSIGN(auto conv, taker_.take(conv_name, n.original ? whole : flat));
-  if (n.tiled) gather_heads(h, h.value_dim * taps, conv.data() + (h.channels() - h.values()) * taps);
-  std::vector<float> turned(conv.size());
-  for (int64_t ch = 0; ch < h.channels(); ++ch)
-    for (int64_t t = 0; t < taps; ++t) turned[static_cast<size_t>(t * h.channels() + ch)] = conv[static_cast<size_t>(ch * taps + t)];
-  AERIE_TRY(sink_.vector(to + "delta.conv", turned, taps));
+  AERIE_ASSIGN(auto conv, taps(from + n.conv + ".weight", h.channels(), count, n.original));
+  if (n.tiled) gather_heads(h, h.value_dim * count, conv.data() + (h.channels() - h.values()) * count);
+  AERIE_TRY(sink_.vector(to + "delta.conv", turned(conv, h.channels(), count), count));
   AERIE_TRY(step());
   AERIE_ASSIGN(auto decay, taker_.take(from + n.decay, {heads}));
   AERIE_ASSIGN(const auto bias, taker_.take(from + n.dt_bias, {heads}));

@@ -30,8 +30,9 @@ Status refuse_other_models(const GgufSource& g, const GgufFamily& family) {
   AERIE_TRY(unset({"attention.clamp_kqv", "attention.max_alibi_bias", "attention.layer_norm_epsilon"}));
   if (of == "gemma2") AERIE_TRY(unset({"rope.freq_base_swa"}));
   else AERIE_TRY(unset({"attn_logit_softcapping"}));
-  if (of != "gemma2" && !family.by_layer) AERIE_TRY(unset({"final_logit_softcapping"}));
-  if (!family.by_layer)
+  const bool gemma4 = of == "gemma4";
+  if (of != "gemma2" && !gemma4) AERIE_TRY(unset({"final_logit_softcapping"}));
+  if (!gemma4)
     AERIE_TRY(unset({"attention.key_length_swa", "attention.value_length_swa", "rope.dimension_count_swa", "attention.shared_kv_layers",
                      "embedding_length_per_layer_input"}));
   return of.starts_with("granite") ? Status() : unset({"logit_scale", "residual_scale", "embedding_scale", "attention.scale"});
@@ -51,22 +52,22 @@ Status read_more_layers(const GgufSource& g, const GgufFamily& family, SourceMod
   return {};
 }
 
-// Where sizes may be lists, those of the first layer.
+// Where sizes may be lists, the largest: a layer without keys and values has none of them.
 Status read_sizes(const GgufFile& file, const std::string& arch, bool by_layer, LlamaConfig* c) {
-  const auto first = [&](const std::string& key, int32_t* out, std::optional<int32_t> fallback = {}) -> Status {
+  const auto largest = [&](const std::string& key, int32_t* out, std::optional<int32_t> fallback = {}) -> Status {
     if (!by_layer || !file.is_list(key)) return fallback ? file.integer(key, out, *fallback) : file.integer(key, out);
     AERIE_ASSIGN(const auto list, file.integers(key));
     if (list.empty()) return error(Code::bad_format, file.name() + ": " + key + ": an empty list");
-    *out = list[0];
+    *out = *std::max_element(list.begin(), list.end());
     return {};
   };
   AERIE_TRY(file.integer(arch + "embedding_length", &c->hidden));
   AERIE_TRY(file.integer(arch + "block_count", &c->layers));
   const std::string ffn = arch + "feed_forward_length";
   const bool experts_alone = file.has(arch + "expert_count") && !file.has(ffn);
-  AERIE_TRY(first(experts_alone ? arch + "expert_feed_forward_length" : ffn, &c->ffn));
+  AERIE_TRY(largest(experts_alone ? arch + "expert_feed_forward_length" : ffn, &c->ffn));
   AERIE_TRY(file.integer(arch + "attention.head_count", &c->heads));
-  AERIE_TRY(first(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
+  AERIE_TRY(largest(arch + "attention.head_count_kv", &c->kv_heads, c->heads));
   AERIE_TRY(file.integer(arch + "context_length", &c->max_context));
   AERIE_TRY(file.number(arch + "attention.layer_norm_rms_epsilon", &c->rms_eps));
   const std::string heads = file.name() + ": " + arch + "attention.head_count: ";

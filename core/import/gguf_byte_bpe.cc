@@ -44,6 +44,7 @@ struct Known {
 constexpr Known kKnown[] = {
     {"gpt-2", "null", {"", kGpt2}, false, false},
     {"llama-bpe", "null", {kLlama3, kBytes}, true, true},
+    {"lfm2", "null", {kLlama3, kBytes}, true, true},
     {"llama3", "null", {kLlama3, kBytes}, true, true},
     {"llama-v3", "null", {kLlama3, kBytes}, true, true},
     {"qwen2", kNfc, {kQwen2, kBytes}, false, false},

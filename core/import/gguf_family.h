@@ -58,6 +58,8 @@ Result<std::vector<bool>> read_gguf_pattern(const GgufSource& g, int32_t fallbac
 // gguf_delta.cc
 Status gguf_qwen35(const GgufSource& g, SourceModel* m);
 Status gguf_qwen3next(const GgufSource& g, SourceModel* m);
+// gguf_lfm2.cc
+Status gguf_lfm2(const GgufSource& g, SourceModel* m);
 // gguf_gemma4.cc
 Status gguf_gemma4(const GgufSource& g, SourceModel* m);
 // gguf_gpt_oss.cc

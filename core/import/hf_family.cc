@@ -282,6 +282,8 @@ const Family kFamilies[] = {
     {"qwen3_5_moe", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
     {"qwen3_5_moe_text", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_5_moe},
     {"qwen3_next", {.kv_heads = 2, .head_dim = 256, .context = 32768, .no_ffn = true}, read_qwen3_next},
+    {"lfm2", {.kv_heads = 8, .vocab = 65536, .context = 128000, .eps = 1e-5f, .bos = 1, .eos = 2, .no_ffn = true}, read_lfm2},
+    {"lfm2_moe", {.heads = 32, .kv_heads = 8, .vocab = 65536, .context = 128000, .eps = 1e-5f, .bos = 1, .eos = 2, .no_ffn = true}, read_lfm2_moe},
     {"gemma2", {8, 4, 256, 256000, 8192, 1e-6f, 2, 1}, read_gemma2},
     {"gemma3_text", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},
     {"gemma3", {8, 4, 256, 262208, 131072, 1e-6f, 2}, read_gemma3},

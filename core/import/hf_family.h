@@ -64,6 +64,9 @@ Status read_gemma4(const ConfigReader& j, SourceModel* m);  // hf_gemma4.cc
 Status read_qwen3_5(const ConfigReader& j, SourceModel* m);
 Status read_qwen3_5_moe(const ConfigReader& j, SourceModel* m);
 Status read_qwen3_next(const ConfigReader& j, SourceModel* m);
+// hf_lfm2.cc: families whose recurrent layers are convolutions.
+Status read_lfm2(const ConfigReader& j, SourceModel* m);
+Status read_lfm2_moe(const ConfigReader& j, SourceModel* m);
 
 // Code::unsupported, by name, for those that are not read.
 Result<const Family*> family_of(const ConfigReader& j);

@@ -116,7 +116,7 @@ Status LayerImport::attention(const std::string& from, const std::string& to, co
 Status LayerImport::layer(const std::string& from, const std::string& to, const LlamaConfig& c, int64_t qkv_cols, Kind kind) {
   const int64_t h = c.hidden, f = c.ffn;
   const DecoderNames& n = names_;
-  AERIE_TRY(kind == Kind::recurrent ? delta(from, to, c) : attention(from, to, c, qkv_cols, kind));
+  AERIE_TRY(kind == Kind::recurrent ? (c.departures.delta_heads == 0 ? convolution(from, to, c) : delta(from, to, c)) : attention(from, to, c, qkv_cols, kind));
   using Norms = Departures::Norms;
   if (c.departures.norms != Norms::after) AERIE_TRY(vector(to + "mlp_norm", from + n.mlp_norm + ".weight", h));
   if (c.departures.norms != Norms::before) {

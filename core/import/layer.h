@@ -86,6 +86,14 @@ constexpr DeltaNames tiled(DeltaNames names) {
 }
 inline constexpr DeltaNames kGgufTiledDelta = tiled(kGgufDelta);
 
+// A layer that is a convolution and no more, in place of attention. Without .weight.
+struct ConvolutionNames {
+  const char *in, *conv, *out;
+  bool original;  // conv is (channels, 1, taps), else llama.cpp's (channels, taps)
+};
+inline constexpr ConvolutionNames kHuggingFaceConvolution{"conv.in_proj", "conv.conv", "conv.out_proj", true};
+inline constexpr ConvolutionNames kGgufConvolution{"shortconv.in_proj", "shortconv.conv", "shortconv.out_proj", false};
+
 // What layers add of a row's token at their end. Without .weight.
 struct InputNames {
   const char *embed, *project, *norm;
@@ -107,6 +115,7 @@ struct DecoderNames {
   const char* sinks = "";                      // whole
   const DeltaNames* delta = nullptr;           // of models that may have them
   const InputNames* inputs = nullptr;          // of models that may have them
+  const ConvolutionNames* convolution = nullptr;  // of models that have them
   const char* scale = "";                      // whole: of what a layer gives
   // Of values, in layers that see everything: projections of their own, what keys are projected to, or that where there are none.
   enum class Values : uint8_t { own, keys, keys_if_missing } values = Values::own;
@@ -173,6 +182,9 @@ class LayerImport {
   Result<SourceMatrix> keys_as_values(const std::string& from, const LlamaConfig& c);
   Status gated_queries(const std::string& from, const std::string& to, const LlamaConfig& c);
   Status delta(const std::string& from, const std::string& to, const LlamaConfig& c);  // delta_layer.cc
+  Status convolution(const std::string& from, const std::string& to, const LlamaConfig& c);
+  // (channels, taps) of `name`, in whichever shape.
+  Result<std::vector<float>> taps(const std::string& name, int64_t channels, int64_t taps, bool original);
   Result<SourceMatrix> delta_rows(const std::string& from, const LlamaConfig& c);
   Result<SourceMatrix> delta_gates(const std::string& from, const LlamaConfig& c);
   // A layer's router, and the matrices of its experts (experts.cc): one of them is held, and what a layer's become.

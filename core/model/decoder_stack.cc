@@ -19,7 +19,7 @@ Status DecoderStack::load(DeviceWeights& weights, const LlamaConfig& c) {
   layers.resize(static_cast<size_t>(c.layers));
   for (int32_t i = 0; i < c.layers; ++i) AERIE_TRY(load_layer(weights, c, i));
   AERIE_TRY(load_kinds(weights, c));
-  if (d.recurrent()) AERIE_TRY(load_delta(weights, d));
+  if (d.recurrent()) AERIE_TRY(load_delta(weights, c));
   return load_ropes(weights, c);
 }
 
@@ -44,7 +44,8 @@ Status DecoderStack::load_layer(DeviceWeights& weights, const LlamaConfig& c, in
   if (departures.recurrent(i)) {
     DeltaWeights& d = w.delta;
     const std::pair<const char*, Tensor*> of_delta[] = {{"in", &d.in}, {"gates", &d.gates}, {"conv", &d.conv}, {"decay", &d.decay}, {"norm", &d.norm}, {"out", &d.out}};
-    for (const auto& [name, tensor] : of_delta) AERIE_TRY(get(at + "delta." + name, tensor));
+    for (const auto& [name, tensor] : of_delta)
+      if (!departures.convolves(i) || tensor == &d.in || tensor == &d.conv || tensor == &d.out) AERIE_TRY(get(at + "delta." + name, tensor));
     delta_convs.push_back(d.conv);
   } else {
     AERIE_TRY(get(at + "attn.qkv", &w.qkv));
@@ -118,8 +119,10 @@ Status DecoderStack::load_kinds(DeviceWeights& weights, const LlamaConfig& c) {
 }
 
 // Vectors as DeltaRule wants them are x / |x|, those of queries over sqrt(key_dim); what RmsNorm makes is sqrt(key_dim) times as long.
-Status DecoderStack::load_delta(DeviceWeights& weights, const Departures& d) {
-  delta.shape = {d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps};
+Status DecoderStack::load_delta(DeviceWeights& weights, const LlamaConfig& c) {
+  const Departures& d = c.departures;
+  delta.shape = {d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps, d.delta_heads == 0 ? c.hidden : 0};
+  if (d.delta_heads == 0) return {};
   const kernels::FpEnv env;
   const auto dim = static_cast<size_t>(d.delta_key_dim);
   AERIE_ASSIGN(delta.q_scale, weights.upload(std::vector<float>(dim, 1.0f / static_cast<float>(d.delta_key_dim))));

@@ -34,7 +34,7 @@ struct DecoderStack {
  private:
   Status load_layer(DeviceWeights& weights, const LlamaConfig& c, int32_t i);
   Status load_kinds(DeviceWeights& weights, const LlamaConfig& c);
-  Status load_delta(DeviceWeights& weights, const Departures& d);
+  Status load_delta(DeviceWeights& weights, const LlamaConfig& c);
   Status load_ropes(DeviceWeights& weights, const LlamaConfig& c);
 };
 

@@ -8,10 +8,14 @@ using kernels::DeltaShape;
 using kernels::DeltaStep;
 using kernels::Tensor;
 
-DeltaInputs::DeltaInputs(Plan& plan, int64_t n, const DeltaShape& s) : x(plan.scratch(n, s.channels())), gates(plan.scratch(n, 2 * s.heads)) {}
+DeltaInputs::DeltaInputs(Plan& plan, int64_t n, const DeltaShape& s) : x(plan.scratch(n, s.channels())) {
+  if (s.heads > 0) gates = plan.scratch(n, 2 * s.heads);
+}
 
 DeltaScratch::DeltaScratch(Plan& plan, int64_t n, const DeltaShape& s)
-    : inputs(plan, n, s), qkv(plan.scratch(n, s.channels())), z_out(plan.scratch(n, 2 * s.values())), raw_gates(plan.scratch(n, 2 * s.heads)) {}
+    : inputs(plan, n, s), qkv(plan.scratch(n, s.channels())), z_out(plan.scratch(n, 2 * s.values() + 3 * s.convolved)) {
+  if (s.heads > 0) raw_gates = plan.scratch(n, 2 * s.heads);
+}
 
 // A row's state stands in a buffer until its last child has taken it over. The child that takes the most buffers is the last: so
 // few are held, of any tree no more than log2 of its rows and one.
@@ -76,6 +80,20 @@ void add_unit_heads(Plan& plan, const DeltaShape& s, const Tensor& heads, const 
   plan.add(kernels::RmsNorm{heads, scale, 1e-6f / static_cast<float>(s.key_dim), heads, s.key_heads});
 }
 
+// LFM2's: B * x is convolved, and counts C.
+void record_convolution(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, int64_t at, const kernels::DeltaRows& rows, const DeltaScratch& scratch,
+                        const DeltaInputs& inputs, const Tensor& in, const Tensor& x, const Tensor& out) {
+  const DeltaShape& s = layers.shape;
+  const kernels::StateCache cache = layers.states->cache();
+  const auto part = [&](int64_t i) { return kernels::columns(scratch.z_out, i * s.convolved, s.convolved); };
+  plan.add(kernels::Linear{in, w.in, {}, {}, scratch.z_out});
+  plan.add(kernels::GatedActivate{part(0), kernels::Activation::none, inputs.x, 0, part(2)});
+  plan.add(kernels::ShortConv{inputs.x, w.conv, cache, at, s, rows, scratch.qkv});
+  plan.add(kernels::KeepLast{inputs.x, cache, at, s, rows});
+  plan.add(kernels::GatedActivate{scratch.qkv, kernels::Activation::none, scratch.qkv, 0, part(1)});
+  plan.add(kernels::Linear{scratch.qkv, w.out, {}, x, out});
+}
+
 }  // namespace
 
 void record_delta(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, int64_t at, const kernels::DeltaRows& rows, float eps,
@@ -85,6 +103,11 @@ void record_delta(Plan& plan, const DeltaWeights& w, const DeltaLayers& layers, 
   const kernels::StateCache cache = layers.states->cache();
   const bool lasts = kept && kept->x.rows == in.rows;
   const DeltaInputs& inputs = lasts ? *kept : scratch.inputs;
+  if (s.heads == 0) {
+    record_convolution(plan, w, layers, at, rows, scratch, inputs, in, x, out);
+    if (kept && !lasts) plan.add(kernels::CopyRows{inputs.x, nullptr, kept->x, nullptr, kept->x.rows});
+    return;
+  }
   const Tensor qkv = scratch.qkv, z = kernels::columns(scratch.z_out, 0, v), made = kernels::columns(scratch.z_out, v, v);
   plan.add(kernels::Linear{in, kernels::panels(w.in, 0, panels), {}, {}, inputs.x});
   plan.add(kernels::Linear{in, kernels::panels(w.in, panels, v / kernels::kPanel), {}, {}, z});
@@ -109,10 +132,14 @@ void record_delta_states(Plan& plan, const DeltaLayers& layers, const KeptRows& 
   const DeltaShape& s = layers.shape;
   const kernels::StateCache cache = layers.states->cache();
   const DeltaInputs own(plan, kept.n, s);
-  const Tensor qkv = plan.scratch(kept.n, s.channels());
+  const Tensor qkv = s.heads > 0 ? plan.scratch(kept.n, s.channels()) : Tensor{};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t at = static_cast<int64_t>(i) * s.floats();
     plan.add(kernels::CopyRows{inputs[i].x, kept.index, own.x, nullptr, kept.n});
+    if (s.heads == 0) {
+      plan.add(kernels::KeepLast{own.x, cache, at, s, kept.rows});
+      continue;
+    }
     plan.add(kernels::CopyRows{inputs[i].gates, kept.index, own.gates, nullptr, kept.n});
     plan.add(kernels::ShortConv{own.x, conv[i], cache, at, s, kept.rows, qkv});
     plan.add(kernels::Activate{qkv, kernels::Activation::silu, qkv});

@@ -10,7 +10,7 @@
 
 namespace aerie {
 
-// H hidden, C channels, V values of its shape.
+// H hidden, C channels, V values of its shape. Of a layer that is a convolution and no more: in (3 H, H) = [B; C; x], conv (taps, H), out (H, H).
 struct DeltaWeights {
   kernels::Tensor in;     // (C + V, H) = [q; k; v; z]
   kernels::Tensor gates;  // (2 heads, H) = [b; a]
@@ -21,7 +21,7 @@ struct DeltaWeights {
   explicit operator bool() const { return static_cast<bool>(in); }
 };
 
-// Of all recurrent layers of a model. q and k are made vectors of length 1, and q is divided by sqrt(key_dim): RmsNorm with these weights.
+// Of all recurrent layers of a model, which are of one shape. q and k, of heads, are made vectors of length 1, and q is divided by sqrt(key_dim): RmsNorm with these weights.
 struct DeltaLayers {
   kernels::DeltaShape shape;
   std::shared_ptr<StatePool> states;
@@ -31,7 +31,7 @@ struct DeltaLayers {
 // What a layer has of a pass's first rows that the states of those which are kept can be made from.
 struct DeltaInputs {
   kernels::Tensor x;      // (n, C): [q | k | v] before the convolution
-  kernels::Tensor gates;  // (n, 2 heads): kernels::DeltaGates'
+  kernels::Tensor gates;  // (n, 2 heads): kernels::DeltaGates'; of heads, if there are any
   DeltaInputs() = default;
   DeltaInputs(Plan& plan, int64_t n, const kernels::DeltaShape& shape);
 };
@@ -40,7 +40,7 @@ struct DeltaInputs {
 struct DeltaScratch {
   DeltaInputs inputs;          // where they need not last
   kernels::Tensor qkv;         // (n, C)
-  kernels::Tensor z_out;       // (n, 2 V): [z | what comes out]
+  kernels::Tensor z_out;       // (n, 2 V): [z | what comes out]; without heads (n, 3 H): [B | C | x]
   kernels::Tensor raw_gates;   // (n, 2 heads)
   DeltaScratch() = default;
   DeltaScratch(Plan& plan, int64_t n, const kernels::DeltaShape& shape);

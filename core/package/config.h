@@ -49,7 +49,8 @@ struct Departures {
   std::vector<int32_t> windows;     // for each layer: how many positions a row looks at, itself the last; 0: all. Empty: all 0
   std::vector<int32_t> layer_rope;  // for each layer: its row of rope.frequencies. Empty: all 0
   bool output_gate = false;         // what attention gives, before attn.o, is multiplied by sigmoids
-  // Recurrent layers in place of attention (kernels::DeltaShape): for each layer 1 where it is one. Empty: none.
+  // Recurrent layers in place of attention (kernels::DeltaShape): for each layer 1 where it is one. Empty: none. With taps and no heads they are
+  // a convolution, of all columns, and no more (LFM2).
   std::vector<int32_t> delta_layers;
   int32_t delta_key_heads = 0, delta_heads = 0, delta_key_dim = 0, delta_value_dim = 0, delta_taps = 0;
   // Layers with wider heads than most (as many of queries): for each layer 1 where it is one. Empty: none.
@@ -70,6 +71,7 @@ struct Departures {
   int32_t kv_layer(int32_t layer) const { return kv_layers.empty() ? layer : kv_layers[static_cast<size_t>(layer)]; }
   bool reads(int32_t layer) const { return reads_target || kv_layer(layer) != layer; }  // another's keys and values
   bool recurrent() const { return !delta_layers.empty(); }
+  bool convolves(int32_t layer) const { return recurrent(layer) && delta_heads == 0; }
   bool recurrent(int32_t layer) const { return recurrent() && delta_layers[static_cast<size_t>(layer)] != 0; }
   int32_t rope_rows() const {
     return layer_rope.empty() ? 1 : 1 + *std::max_element(layer_rope.begin(), layer_rope.end());
@@ -91,6 +93,7 @@ struct Departures {
 //     layers.L.delta.in (C + V, H) = [q; k; v; z]    layers.L.delta.gates (2 heads, H) = [b; a], bf16 or f32
 //     layers.L.delta.conv (taps, C)    layers.L.delta.decay (2, heads) = [-exp(A_log); dt_bias]    layers.L.delta.norm (1, value_dim)
 //     layers.L.delta.out (H, V)
+//     without heads no more than layers.L.delta.in (3 H, H) = [B; C; x], layers.L.delta.conv (taps, H), layers.L.delta.out (H, H)
 //   layers.L.attn_post_norm, layers.L.mlp_post_norm (1, H), where a half ends in a norm
 //   rope.frequencies (rows, head_dim / 2 + 1), where they are listed: the last of a row scales cos and sin; 0: a pair that is not rotated. With
 //     wide layers as long as theirs are; a row of the others' has zeros behind its frequencies

@@ -17,8 +17,11 @@ Status check_wide_heads(const LlamaConfig& c) {
 
 namespace {
 
-Status check_delta(const LlamaConfig& c) {
+// Heads of recurrent layers, or none: then they are a convolution and no more.
+Status check_delta_heads(const LlamaConfig& c) {
   const Departures& d = c.departures;
+  if (d.delta_heads == 0 && d.delta_key_heads == 0 && d.delta_key_dim == 0 && d.delta_value_dim == 0)
+    return c.hidden % kernels::kPanel == 0 ? Status() : bad_field("hidden", std::to_string(c.hidden) + " is no multiple of 16, with convolutions");
   AERIE_TRY(range("delta_heads", d.delta_heads, 1, 1024));
   AERIE_TRY(range("delta_key_heads", d.delta_key_heads, 1, d.delta_heads));
   if (d.delta_heads % d.delta_key_heads)
@@ -27,6 +30,12 @@ Status check_delta(const LlamaConfig& c) {
     AERIE_TRY(range(field, dim, kernels::kPanel, kernels::kMaxDeltaDim));
     if (dim % kernels::kPanel) return bad_field(field, std::to_string(dim) + " is no multiple of 16");
   }
+  return {};
+}
+
+Status check_delta(const LlamaConfig& c) {
+  const Departures& d = c.departures;
+  AERIE_TRY(check_delta_heads(c));
   AERIE_TRY(range("delta_taps", d.delta_taps, 2, kernels::kMaxTaps));
   if (d.delta_layers.size() == static_cast<size_t>(c.layers) && c.attention_layers() == 0) return bad_field("delta_layers", "no layer has attention");
   if (d.norms != Departures::Norms::before || d.residual_scale != 1) return bad_field("delta_layers", "with a norm or a scale of what they add");

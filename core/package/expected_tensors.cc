@@ -18,7 +18,11 @@ std::vector<ExpectedTensor> expected_layer_tensors(const LlamaConfig& c) {
       for (const char* name : {"attn_norm", "mlp_norm"}) all.push_back({at + name, 1, h, false});
     if (d.norms != Departures::Norms::before)
       for (const char* name : {"attn_post_norm", "mlp_post_norm"}) all.push_back({at + name, 1, h, false});
-    if (d.recurrent(i)) {
+    if (d.convolves(i)) {
+      all.push_back({at + "delta.in", 3 * h, h, true});
+      all.push_back({at + "delta.conv", d.delta_taps, h, false});
+      all.push_back({at + "delta.out", h, h, true});
+    } else if (d.recurrent(i)) {
       const int64_t delta_keys = int64_t{d.delta_key_heads} * d.delta_key_dim, values = int64_t{d.delta_heads} * d.delta_value_dim;
       all.push_back({at + "delta.in", 2 * delta_keys + 2 * values, h, true});
       all.push_back({at + "delta.gates", 2 * int64_t{d.delta_heads}, h, true, true});

@@ -111,7 +111,8 @@ int64_t tasks_of_sequence(const DeltaRule& op) {
   return (groups_of(op.shape) + each - 1) / each;
 }
 
-void keep_window(const DeltaRule& op, const DeltaSeq& seq) {
+template <class Op>
+void keep_window(const Op& op, const DeltaSeq& seq) {
   const DeltaShape& s = op.shape;
   const float* before = delta_window(s, delta_state(op.cache, seq.from, op.at));
   float* const window = delta_window(s, delta_state(op.cache, seq.to, op.at));
@@ -185,6 +186,12 @@ void run(const DeltaRule& op, int32_t task, int, Scratch& scratch) {
   auto* const buffers = static_cast<float*>(scratch.get(static_cast<size_t>(floats) * sizeof(float)));
   if (first == 0 && seq.to >= 0) keep_window(op, seq);
   for (int64_t g = first; g < std::min(first + each, groups_of(op.shape)); ++g) run_group(op, seq, g, buffers);
+}
+
+int32_t tasks(const KeepLast& op, int) { return op.rows.n_seqs > 0; }
+void run(const KeepLast& op, int32_t, int, Scratch&) {
+  for (int32_t i = 0; i < op.rows.n_seqs; ++i)
+    if (op.rows.seqs[i].to >= 0) keep_window(op, op.rows.seqs[i]);
 }
 
 }  // namespace aerie::kernels::cpu

@@ -84,9 +84,11 @@ void run(const CombineExperts&, int32_t task, int threads, Scratch&);
 int32_t tasks(const ShortConv&, int threads);
 int32_t tasks(const DeltaGates&, int threads);
 int32_t tasks(const DeltaRule&, int threads);
+int32_t tasks(const KeepLast&, int threads);
 void run(const ShortConv&, int32_t task, int threads, Scratch&);
 void run(const DeltaGates&, int32_t task, int threads, Scratch&);
 void run(const DeltaRule&, int32_t task, int threads, Scratch&);
+void run(const KeepLast&, int32_t task, int threads, Scratch&);
 // kernels/cpu/attention.cc
 int32_t tasks(const RopeAngles&, int threads);
 int32_t tasks(const RopeAndStore&, int threads);

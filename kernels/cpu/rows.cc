@@ -44,6 +44,7 @@ void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, flo
 template <Activation k, size_t N>
 HWY_INLINE void act(VF (&x)[N]) {
   const F d;
+  if constexpr (k == Activation::none) return;
   if constexpr (k == Activation::relu) {
     AERIE_UNROLL for (VF& v : x) v = hn::IfThenElse(hn::Lt(v, hn::Zero(d)), hn::Zero(d), v);  // keeps a NaN
   } else {
@@ -139,6 +140,7 @@ void activate_row(int kind, const float* x, const float* up, int64_t n, float* o
     case Activation::gelu_tanh: return each_vector(Activated<Activation::gelu_tanh>(), x, up, n, out);
     case Activation::relu: return each_vector(Activated<Activation::relu>(), x, up, n, out);
     case Activation::sigmoid: return each_vector(Activated<Activation::sigmoid>(), x, up, n, out);
+    case Activation::none: return each_vector(Activated<Activation::none>(), x, up, n, out);
   }
 }
 

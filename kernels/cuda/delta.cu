@@ -52,7 +52,8 @@ struct DeltaTask {
 __host__ __device__ int64_t delta_blocks(const DeltaShape& s) { return s.heads * (s.value_dim / kPanel); }
 
 // The rows of x that came last, by one block.
-__device__ void keep_delta_window(const DeltaRule& op, const DeltaSeq& seq) {
+template <class Op>
+__device__ void keep_delta_window(const Op& op, const DeltaSeq& seq) {
   const DeltaShape& s = op.shape;
   const float* before = delta_window(s, delta_state(op.cache, seq.from, op.at));
   float* const window = delta_window(s, delta_state(op.cache, seq.to, op.at));
@@ -109,6 +110,18 @@ __device__ void delta_rule(const DeltaTask& task) {
   }
 }
 
+struct KeepTask {
+  enum { kInShared = 1 };
+  KeepLast op;
+};
+
+// Grid (a bucket of sequences).
+__device__ void keep_last(const KeepTask& task) {
+  if (blockIdx.x >= static_cast<unsigned>(task.op.rows.n_seqs)) return;
+  const DeltaSeq seq = task.op.rows.seqs[blockIdx.x];
+  if (seq.to >= 0) keep_delta_window(task.op, seq);
+}
+
 }  // namespace
 
 template <>
@@ -128,5 +141,6 @@ void enqueue(const DeltaRule& op, const Place& p) {
   launch<delta_rule, kDeltaThreads>(p, {(delta_blocks(op.shape) + 1) / 2, bucket(op.rows.n_seqs)}, kDeltaThreads, 2 * kDeltaThreads * sizeof(float),
                                {op, reinterpret_cast<float*>(p.workspace)});
 }
+void enqueue(const KeepLast& op, const Place& p) { launch<keep_last, kDeltaThreads>(p, {bucket(op.rows.n_seqs)}, kDeltaThreads, 0, {op}); }
 
 }  // namespace aerie::kernels::cuda

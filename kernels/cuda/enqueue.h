@@ -65,6 +65,7 @@ void enqueue(const CombineExperts&, const Place&);
 void enqueue(const ShortConv&, const Place&);
 void enqueue(const DeltaGates&, const Place&);
 void enqueue(const DeltaRule&, const Place&);
+void enqueue(const KeepLast&, const Place&);
 // expert_linear.cu
 void enqueue(const ExpertLinear&, const Place&);
 // rope.cu

@@ -128,6 +128,8 @@ __device__ float act(Activation kind, float x) {
     }
     case Activation::sigmoid:
       return 1.0f / (1.0f + exp_own(-x));
+    case Activation::none:
+      return x;
     default:
       return x / (1.0f + exp_own(-x));
   }

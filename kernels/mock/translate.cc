@@ -153,6 +153,10 @@ class Translator {
     delta(o.cache, o.rows, o.x.rows);
     tensor(o.out, "out");
   }
+  void operator()(KeepLast& o) {
+    tensor(o.x, "x");
+    delta(o.cache, o.rows, o.x.rows);
+  }
   void operator()(RopeAngles& o) {
     ints(o.positions, o.angles.rows, "positions");
     tensor(o.inv_freq, "inv_freq");
@@ -279,7 +283,7 @@ class Translator {
 
 constexpr const char* kNames[] = {"Upload",       "Download",  "CopyRows",       "Embed",      "RmsNorm",
                                   "Linear",       "Activate",  "GatedActivate",  "Add",        "SoftCap",    "Route",
-                                  "ExpertLinear", "CombineExperts", "ShortConv", "DeltaGates", "DeltaRule", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
+                                  "ExpertLinear", "CombineExperts", "ShortConv", "DeltaGates", "DeltaRule", "KeepLast", "RopeAngles", "RopeAndStore", "Attention", "AttentionMerge", "KvCopy",     "TopK",
                                   "LinearTopK",   "MergeTopK", "LinearRows",     "Rescore",    "Walk",
                                   "ExpandTree",   "SelectTree", "PathSlots",     "Timestamp",  "RunIf"};
 static_assert(std::size(kNames) == std::variant_size_v<Op>);

@@ -56,6 +56,16 @@ void step(const DeltaRule& op, int32_t row, int64_t h, const float* from, float*
   }
 }
 
+// The rows of x that came last, from state `from` and the pass to state `to`.
+void keep_last(const Tensor& x, const DeltaRows& rows, const DeltaShape& s, const DeltaSeq& seq, float* from, float* to) {
+  for (int32_t back = 0; back < s.taps - 1; ++back) {
+    const float* row = row_before(x, rows.parent, s, delta_window(s, from), seq.last, back);
+    float* const kept = delta_window(s, to) + (s.taps - 2 - back) * s.channels();
+    if (row) std::copy_n(row, s.channels(), kept);
+    else std::fill_n(kept, s.channels(), 0.0f);
+  }
+}
+
 }  // namespace
 
 void run(const DeltaRule& op) {
@@ -72,14 +82,14 @@ void run(const DeltaRule& op) {
         step(op, turn.row, h, turn.from >= 0 ? buffers[static_cast<size_t>(turn.from)].data() : from ? from + head : nullptr, made);
         if (to && turn.row == seq.last) std::copy_n(made, s.head_floats(), to + head);
       }
-    if (!to) continue;
-    float* const window = delta_window(s, to);
-    for (int32_t back = 0; back < s.taps - 1; ++back) {
-      const float* x = row_before(op.x, op.rows.parent, s, delta_window(s, from), seq.last, back);
-      float* const kept = window + (s.taps - 2 - back) * s.channels();
-      if (x) std::copy_n(x, s.channels(), kept);
-      else std::fill_n(kept, s.channels(), 0.0f);
-    }
+    if (to) keep_last(op.x, op.rows, s, seq, from, to);
+  }
+}
+
+void run(const KeepLast& op) {
+  for (int32_t i = 0; i < op.rows.n_seqs; ++i) {
+    const DeltaSeq& seq = op.rows.seqs[i];
+    if (seq.to >= 0) keep_last(op.x, op.rows, op.shape, seq, delta_state(op.cache, seq.from, op.at), delta_state(op.cache, seq.to, op.at));
   }
 }
 

@@ -35,6 +35,7 @@ void run(const CombineExperts&);
 void run(const ShortConv&);
 void run(const DeltaGates&);
 void run(const DeltaRule&);
+void run(const KeepLast&);
 // attention.cc
 void run(const RopeAngles&);
 void run(const RopeAndStore&);

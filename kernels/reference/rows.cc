@@ -19,6 +19,8 @@ double activation(Activation kind, double x) {
       return x > 0 ? x : (std::isnan(x) ? x : 0);
     case Activation::sigmoid:
       return 1 / (1 + std::exp(-x));
+    case Activation::none:
+      return x;
   }
   return 0;
 }

@@ -10,7 +10,7 @@ import pathlib
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
+from transformers import (Lfm2Config, Lfm2ForCausalLM, Lfm2MoeConfig, Lfm2MoeForCausalLM, Dots1Config, Dots1ForCausalLM, Ernie4_5_MoeConfig, Ernie4_5_MoeForCausalLM, Exaone4Config, Exaone4ForCausalLM,
                           Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4ForCausalLM, Gemma4TextConfig, Glm4MoeConfig, Glm4MoeForCausalLM, GptOssConfig, GptOssForCausalLM,
                           GraniteConfig, GraniteForCausalLM, GraniteMoeConfig, GraniteMoeForCausalLM, GraniteMoeSharedConfig,
                           GraniteMoeSharedForCausalLM, LlamaConfig, LlamaForCausalLM,
@@ -56,10 +56,10 @@ SMALL = dict(vocab_size=72, hidden_size=24, intermediate_size=40, num_hidden_lay
 # Mixtures of experts; a row takes several, and not half of them.
 MIXTURE = dict(vocab_size=72, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
 MIXTURES = ("mixtral", "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "dots1", "ernie4_5_moe", "minimax_m2", "granitemoeshared",
-            "qwen3_5_moe_text", "qwen3_next", "gemma4_text")
+            "qwen3_5_moe_text", "qwen3_next", "gemma4_text", "lfm2_moe")
 # Layers with a gated delta rule beside those with attention; norms whose weights lie around 0.
 HYBRIDS = ("qwen3_5_text", "qwen3_5_moe_text", "qwen3_next")
-FULL, WINDOW, LINEAR = "full_attention", "sliding_attention", "linear_attention"
+FULL, WINDOW, LINEAR, CONV = "full_attention", "sliding_attention", "linear_attention", "conv"
 HYBRID_MIXTURE = dict(vocab_size=72, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
                       shared_expert_intermediate_size=20, linear_key_head_dim=16, linear_value_head_dim=16)
 GEMMA4 = dict(vocab_size=97, hidden_size=24, intermediate_size=32, num_hidden_layers=5, num_attention_heads=4, head_dim=8, global_head_dim=16,
@@ -147,7 +147,19 @@ FAMILIES = {
     # Caps that scores and logits reach.
     "gemma2": dict(seed=730, kind=(Gemma2Config, Gemma2ForCausalLM), **SMALL, head_dim=32, sliding_window=10, query_pre_attn_scalar=24,
                    attn_logit_softcapping=2.0, final_logit_softcapping=5.0, tie_word_embeddings=True, rope_parameters={"rope_theta": 1e4}),
+    # Two thirds of intermediate_size, times the factor and up to a multiple of 8: 48.
+    "lfm2": dict(seed=740, kind=(Lfm2Config, Lfm2ForCausalLM), **SMALL | {"hidden_size": 32, "intermediate_size": 58, "num_hidden_layers": 4},
+                 layer_types=[CONV, FULL, CONV, CONV], conv_L_cache=3, block_multiple_of=8, block_ffn_dim_multiplier=1.2, norm_eps=1e-5,
+                 rope_parameters={"rope_theta": 1e4}),
+    # The first of three layers has no experts.
+    "lfm2_moe": dict(seed=750, kind=(Lfm2MoeConfig, Lfm2MoeForCausalLM), **MIXTURE | {"num_hidden_layers": 3, "intermediate_size": 40},
+                     layer_types=[CONV, CONV, FULL], conv_L_cache=4, num_dense_layers=1, moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2,
+                     routed_scaling_factor=1.5, norm_eps=1e-5, rope_parameters={"rope_theta": 1e4}),
 }
+# LFM2's names for what others have.
+LFM2_NAMES = {"operator_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm", "model.embedding_norm": "model.norm", "out_proj": "o_proj",
+              "q_layernorm": "q_norm", "k_layernorm": "k_norm", "feed_forward.w1.": "mlp.gate_proj.", "feed_forward.w3.": "mlp.up_proj.",
+              "feed_forward.w2.": "mlp.down_proj.", "feed_forward.expert_bias": "mlp.e_score_correction_bias", "feed_forward.": "mlp."}
 
 
 def normal(shape, std, generator):
@@ -170,6 +182,8 @@ def initialize(model, generator):
             value = torch.zeros(p.shape)  # the model without
         elif "sinks" in name:
             value = 1 + normal(p.shape, 1, generator)
+        elif "conv.conv" in name:
+            value = normal(p.shape, 0.6, generator)
         elif "correction_bias" in name:  # beside a softmax over several
             value = normal(p.shape, 0.05, generator)
         elif "bias" in name:
@@ -185,7 +199,7 @@ def initialize(model, generator):
             value = normal(p.shape, gain / math.sqrt(fan_in), generator)
         p.data.copy_(value)
     for name, b in model.named_buffers():
-        if "correction_bias" in name:
+        if "correction_bias" in name or "expert_bias" in name:
             b.copy_(normal(b.shape, 0.2, generator))
         if "layer_scalar" in name:
             b.copy_(0.8 + normal(b.shape, 0.1, generator))
@@ -407,6 +421,15 @@ def delta_net(w, config, x):
     return out @ w("out_proj.weight").T
 
 
+def short_convolution(w, x):
+    """x (rows, H); w(name) is a weight of conv."""
+    b, c, x = (x @ w("in_proj.weight").T).chunk(3, -1)
+    taps = w("conv.weight")[:, 0]  # (H, taps), the row itself last
+    padded = torch.cat([torch.zeros(taps.shape[1] - 1, x.shape[1], dtype=x.dtype), b * x])
+    out = sum(padded[t:t + len(x)] * taps[:, t] for t in range(taps.shape[1]))
+    return (c * out) @ w("o_proj.weight").T
+
+
 def family_norm(weights, config, name, x):
     around_0 = config.model_type.startswith("gemma") or config.model_type in HYBRIDS
     w = weights[name].to(torch.float64)
@@ -441,7 +464,9 @@ def family_layer(weights, config, i, x):
     window = getattr(config, "sliding_window", None) if not kinds or kinds[i] == WINDOW else None
     inv, scale = inverse_frequencies_of(config, i)
     h = x if norms_after else norm(x, at + "input_layernorm.weight")
-    if kinds and kinds[i] == LINEAR:
+    if kinds and kinds[i] == CONV:
+        h = short_convolution(lambda name: weights[at + "conv." + name].to(f64), h)
+    elif kinds and kinds[i] == LINEAR:
         h = delta_net(lambda name: weights[at + "linear_attn." + name].to(f64), config, h)
     else:
         h = attention(w, h, positions, heads, kv_heads, head_dim, eps, inv, scale, attention_scale, window,
@@ -467,6 +492,10 @@ def family_layer(weights, config, i, x):
 def forward_family(weights, config, ids):
     if config.model_type == "gemma4_text":
         return forward_gemma4(weights, config, ids)
+    if config.model_type.startswith("lfm2"):
+        config.rms_norm_eps = config.norm_eps
+        for theirs, ours in LFM2_NAMES.items():
+            weights = {name.replace(theirs, ours): w for name, w in weights.items()}
     x = weights["model.embed_tokens.weight"].to(torch.float64)[ids]
     gemma = config.model_type.startswith("gemma")
     x = x * (float(torch.tensor(config.hidden_size ** 0.5)) if gemma else getattr(config, "embedding_multiplier", 1.0))

@@ -38,6 +38,20 @@ TEST(CudaDelta, MatchesTheReference) {
     }
 }
 
+TEST(CudaDelta, ConvolutionsAreTheReferences) {
+  const DeltaShape& s = kConvolution;
+  const Inputs in(s, 11);
+  for (const int32_t from : {-1, 0}) {
+    const Held reference = held(s, in, numbers(0, 11), kTree, from, 1, 2);
+    const Floats want = convolve(*reference.pass, [](const auto& op) { run_reference(op); });
+    cuda_test::each_order([&] {
+      const Held h = held(s, in, numbers(0, 11), kTree, from, 1, 2);
+      expect_near(convolve(*h.pass, kOnCuda), want, 1e-5f);
+      EXPECT_TRUE(same_bits(h.states->floats, reference.states->floats)) << from;
+    });
+  }
+}
+
 TEST(CudaDelta, BitsDoNotHangByThePassOrTheTree) {
   const DeltaShape& s = kShapes[1];
   const Inputs in(s, 11);

@@ -13,7 +13,7 @@ TEST(CudaFamilies, LogitsAreTheCpusAndDoNotDependOnChunks) {
   const auto ids = family_ids(24);  // more than any window
   for (const char* name : {"mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral", "qwen3_moe", "olmoe", "granitemoe",
                            "gpt_oss", "gpt_oss_mxfp4", "granitemoeshared", "qwen2_moe", "glm4_moe", "dots1",
-                           "ernie4_5_moe", "minimax_m2", "qwen3_5", "qwen3_5_moe", "qwen3_next",
+                           "ernie4_5_moe", "minimax_m2", "qwen3_5", "qwen3_5_moe", "qwen3_next", "lfm2", "lfm2_moe",
                            "gemma4", "gemma4_keys", "gemma4_moe", "gemma2"}) {
     SCOPED_TRACE(name);
     const std::string path = converted(golden(name), std::string("cuda-") + name, DType::bf16);

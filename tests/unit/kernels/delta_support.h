@@ -64,6 +64,19 @@ struct Pass {
   }
 };
 
+// Of layers that are a convolution and no more.
+inline constexpr DeltaShape kConvolution{0, 0, 0, 0, 4, 48};
+// The rows of a pass, convolved, and its last ones kept.
+template <class RunOp>
+const Floats& convolve(Pass& p, const RunOp& run) {
+  const DeltaShape& s = p.shape;
+  Floats weight = random_floats(static_cast<size_t>(s.taps * s.channels()), 7);
+  const Tensor x = view(p.x, p.n(), s.channels());
+  run(ShortConv{x, view(weight, s.taps, s.channels()), p.states.cache, s.floats(), s, p.rows(), view(p.qkv, p.n(), s.channels())});
+  run(KeepLast{x, p.states.cache, s.floats(), s, p.rows()});
+  return p.qkv;
+}
+
 struct Inputs {
   Floats x, gates;
   explicit Inputs(const DeltaShape& s, int32_t rows)

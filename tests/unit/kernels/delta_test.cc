@@ -96,6 +96,32 @@ TEST(Delta, SequencesOfAPassDoNotMeet) {
   EXPECT_TRUE(same_bits(together.floats, apart.floats));
 }
 
+// A text in two passes, the second a tree of which a path is kept, is the text in one.
+TEST(KeepLast, GoesOnWhereAPassEnded) {
+  const DeltaShape& s = kConvolution;
+  const auto on_reference = [](const auto& op) { run_reference(op); };
+  for (const auto& both : {true, false}) {
+    const auto run = [&](Pass& p) { return both ? convolve(p, kOnCpu) : convolve(p, on_reference); };
+    const Inputs in(s, 7);
+    States whole(s), parts(s);
+    Pass all(s, whole, in.x, in.gates, numbers(0, 7), chain(7), -1, 1, 6);
+    const Floats want = run(all);
+    const auto width = static_cast<size_t>(s.channels());
+    // Two rows, fewer than it looks back; then rows 2, 3, 4 beside others on a tree.
+    Pass first(s, parts, in.x, in.gates, numbers(0, 2), chain(2), -1, 2, 1);
+    EXPECT_TRUE(same_bits(run(first).data(), want.data(), 2 * width * 4));
+    Pass tree(s, parts, in.x, in.gates, {2, 6, 3, 5, 4}, {-1, 0, 0, 1, 2}, 2, 3, 4);
+    const Floats& out = run(tree);
+    for (const auto& [row, at] : {std::pair<size_t, size_t>{0, 2}, {2, 3}, {4, 4}})
+      EXPECT_TRUE(same_bits(&out[row * width], &want[at * width], width * 4)) << at;
+    Pass last(s, parts, in.x, in.gates, numbers(5, 2), chain(2), 3, 1, 1);
+    EXPECT_TRUE(same_bits(run(last).data(), &want[5 * width], 2 * width * 4));
+    const Floats kept = parts.of(1), meant = whole.of(1);
+    EXPECT_TRUE(same_bits(&kept[static_cast<size_t>(s.floats())], &in.x[4 * width], 3 * width * 4)) << "the last three rows, oldest first";
+    EXPECT_TRUE(same_bits(kept, meant));
+  }
+}
+
 TEST(DeltaGates, StayInRangeForAnyLogit) {
   Floats gates = {0, 200, -200, std::nanf(""), -30, 3, 50, 0}, decay = {-1, -40, -1e-4f, -2, 0, 0.5f, 0, 0}, out(8);
   run_cpu(DeltaGates{view(gates, 1, 8), view(decay, 2, 4), view(out, 1, 8)});

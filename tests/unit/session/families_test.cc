@@ -9,7 +9,7 @@ using kernels::DType;
 
 constexpr const char* kFamilyNames[] = {"mistral_window", "gemma3",    "phi3",    "granite",   "smollm3",  "olmo2",        "olmo3",     "exaone4", "mixtral",
                                         "qwen3_moe",      "olmoe",     "granitemoe", "gpt_oss", "qwen2_moe", "glm4_moe", "ernie4_5_moe", "minimax_m2",
-                                        "dots1",          "granitemoeshared", "qwen3_5", "qwen3_5_moe", "qwen3_next", "gemma4",
+                                        "dots1",          "granitemoeshared", "qwen3_5", "qwen3_5_moe", "qwen3_next", "lfm2", "lfm2_moe", "gemma4",
                                         "gemma4_keys", "gemma4_moe", "gemma2"};
 
 class Families : public testing::TestWithParam<const char*> {};

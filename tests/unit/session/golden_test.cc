@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoints, GoldenLogits,
                          testing::Values("mha", "gqa_tied", "llama3_rope", "yarn_rope", "linear_rope_bias", "odd_sizes", "qwen3",
                                          "mistral_window", "gemma3", "phi3", "granite", "smollm3", "olmo2", "olmo3", "exaone4", "mixtral",
                                          "qwen3_moe", "olmoe", "granitemoe", "gpt_oss", "gpt_oss_mxfp4", "qwen2_moe", "glm4_moe", "dots1",
-                                         "ernie4_5_moe", "minimax_m2", "granitemoeshared", "qwen3_5", "qwen3_5_moe", "qwen3_next", "gemma4", "gemma4_keys", "gemma4_moe",
+                                         "ernie4_5_moe", "minimax_m2", "granitemoeshared", "qwen3_5", "qwen3_5_moe", "qwen3_next", "lfm2", "lfm2_moe", "gemma4", "gemma4_keys", "gemma4_moe",
                                          "gemma2"),
                          [](const auto& info) { return std::string(info.param); });
 
