@@ -12,7 +12,7 @@ import aerie
 import torch
 
 from aerie.train import hf, packaged, unpack, unpack_head
-from aerie.train.heads import eagle, eagle3, fasteagle, hydra, medusa
+from aerie.train.heads import dflash, eagle, eagle3, fasteagle, hydra, medusa
 from aerie.train.model import Llama, LlamaConfig, initialise
 from aerie.train.package_file import Package
 
@@ -121,6 +121,8 @@ class Packaged(unittest.TestCase):
             "eagle": (eagle, eagle.EagleHead(eagle.HeadConfig(**shape, bias=True, qkv_bias=True))), "eagle3": (eagle3, narrow),
             "fasteagle": (fasteagle, fasteagle.FastEagle(fasteagle.FastEagleConfig(
                 num_hidden_layers=3, draft_top_k=5, rope_theta=777.0, **shape, eagle_aux_hidden_state_layer_ids=[0, 2, 1]))),
+            "dflash": (dflash, dflash.DFlash(dflash.DFlashConfig(
+                num_hidden_layers=2, block_size=5, mask_token_id=7, target_layer_ids=[2, 0], num_target_layers=None, rope_theta=777.0, **shape))),
             "medusa": (medusa, medusa.MedusaHead(32, 3, 96)), "hydra": (hydra, hydra.HydraHead(32, 3, 96))}
         for name, (kind, head) in made.items():
             for dtype in ("f32", "int8"):

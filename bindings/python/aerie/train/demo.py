@@ -19,6 +19,7 @@ DRAFTERS = {
     "eagle": ("eagle", ["eagle-demo.toml"]),
     "fasteagle": ("fasteagle", ["fasteagle-demo.toml", "fasteagle-greedy.toml", "fasteagle-chain.toml"]),
     "eagle3": ("eagle3", ["eagle3.toml"]),
+    "dflash": ("dflash", ["dflash.toml"]),
     "medusa": ("medusa", ["medusa.toml"]),
     "hydra": ("hydra", ["hydra.toml"]),
     "small": ("small_model", ["small.toml"]),

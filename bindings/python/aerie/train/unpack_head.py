@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from flatbuffers import number_types as types
 
-from .heads import eagle, eagle3, fasteagle, files, hydra, medusa
+from .heads import dflash, eagle, eagle3, fasteagle, files, hydra, medusa
 from .package_file import Package, Table
 
 
@@ -77,6 +77,24 @@ def unpack_fasteagle(package: Package, said: dict[str, float]):
     return fasteagle, fasteagle.FastEagle(config), state
 
 
+def unpack_dflash(package: Package, said: dict[str, float]):
+    decoder = package.drafter.child(3)
+    whole = lambda field: decoder.number(field, types.Int32Flags)
+    scaling = decoder.child(11)
+    if decoder.child(18) is not None or decoder.number(13, types.BoolFlags) or (scaling is not None and scaling.number(0, types.Uint8Flags)):
+        refuse(package, "biases, scaled RoPE, windows, or layers of another family")
+    config = dflash.DFlashConfig(
+        num_hidden_layers=whole(3), block_size=int(said["block"]), mask_token_id=int(said["mask"]), num_target_layers=None,
+        target_layer_ids=[int(said[f"tap.{i}"]) - 1 for i in range(int(said["taps"]))], vocab_size=whole(0), hidden_size=whole(2),
+        num_attention_heads=whole(4), num_key_value_heads=whole(5), head_dim=whole(6), intermediate_size=whole(7), max_position_embeddings=whole(8),
+        rms_norm_eps=decoder.number(9, types.Float32Flags), rope_theta=decoder.number(10, types.Float32Flags))
+    state = {"fc.weight": package["fc"], "hidden_norm.weight": package["hidden_norm"], "norm.weight": package["norm"]}
+    for at in (f"layers.{index}." for index in range(config.num_hidden_layers)):
+        state |= under(at, package.layer(at, config.num_attention_heads, config.num_key_value_heads, config.head_dim, config.intermediate_size))
+        state |= {f"{at}self_attn.{n}_norm.weight": package[f"{at}attn.{n}_norm"] for n in "qk"}
+    return dflash, dflash.DFlash(config), state
+
+
 def plain_heads(package: Package, said: dict[str, float]) -> tuple[int, int, int]:
     """Hidden size, heads and vocabulary of Medusa and Hydra as they are trained here."""
     if said["own_lm_heads"] or said["blocks"] != 1:
@@ -100,7 +118,7 @@ def unpack_hydra(package: Package, said: dict[str, float]):
 
 
 KINDS = {"eagle": unpack_eagle, "eagle3": unpack_eagle3, "fasteagle": unpack_fasteagle, "medusa": unpack_medusa,
-         "hydra": unpack_hydra}
+         "hydra": unpack_hydra, "dflash": unpack_dflash}
 
 
 def save(package: Package, out: Path) -> None:

@@ -27,7 +27,7 @@ class DFlashConfig:
     block_size: int = 8
     mask_token_id: int = 0
     target_layer_ids: list[int] = field(default_factory=lambda: [1, 7, 12])  # outputs: the inputs of 2, 8, 13
-    num_target_layers: int = 16
+    num_target_layers: int | None = 16  # None: nobody knows any more
     hidden_size: int = 192
     intermediate_size: int = 512
     num_attention_heads: int = 3
