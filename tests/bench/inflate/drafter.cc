@@ -63,6 +63,11 @@ struct Drafter {
       const int32_t i = std::stoi(m[1]);
       return parts.layer(i, i, groups(t));
     }
+    if (is("layers\\.\\d+\\.attn\\.[qk]_norm")) {  // of a head, whose size stays
+      Map same;
+      for (int32_t i = 0; i < t.cols; ++i) same.push_back(i);
+      return parts.vector(n, same, 1, 1);
+    }
     if (is("layers\\.\\d+\\.(attn_norm|attn\\.qkv\\.bias|attn\\.o|mlp_norm|mlp\\.gate_up|mlp\\.down)")) return {};
     return error(Code::unsupported, job.small->path() + ": tensor " + n + ": inflate does not know it");
   }
@@ -94,14 +99,19 @@ Status inflate_drafter(const Job& job, const Job& target) {
   AERIE_ASSIGN(const int32_t hidden, param(*job.small, "hidden", t.hidden, 1 << 20));
   if (hidden != t.hidden)
     return error(Code::unsupported, job.small->path() + ": parameter hidden: a head of another width than its target");
+  if (d.decoder && d.decoder->departs()) return error(Code::unsupported, job.small->path() + ": decoder: layers that depart from Llama's");
   // Heads without decoder layers (Medusa, Hydra) have none of these; their `heads` are something else.
-  AERIE_ASSIGN(const int32_t head_dim, param(*job.small, "head_dim", 0, 1024));
+  AERIE_ASSIGN(int32_t head_dim, param(*job.small, "head_dim", 0, 1024));
+  if (d.decoder) head_dim = d.decoder->head_dim;
   const bool layers = head_dim > 0;
   int32_t heads = 1, kv_heads = 1, ffn = 32;
-  if (layers) {
+  if (d.decoder) heads = d.decoder->heads, kv_heads = d.decoder->kv_heads, ffn = d.decoder->ffn;
+  if (layers && !d.decoder) {
     AERIE_ASSIGN(heads, param(*job.small, "heads", 0, 4096));
     AERIE_ASSIGN(kv_heads, param(*job.small, "kv_heads", heads, 4096));
     AERIE_ASSIGN(ffn, param(*job.small, "ffn", 0, 1 << 20));
+  }
+  if (layers) {
     if (heads < 1 || heads % kv_heads || head_dim % 32 || ffn < 32 || ffn % 32)
       return error(Code::unsupported, job.small->path() + ": " + std::to_string(heads) + " / " + std::to_string(kv_heads) + " heads of " +
                                           std::to_string(head_dim) + ", ffn " + std::to_string(ffn) +
@@ -136,6 +146,11 @@ Status inflate_drafter(const Job& job, const Job& target) {
         return error(Code::mismatch, job.small->path() + ": parameter " + p.name + ": the target has no such layer");
       p.value = first_of[static_cast<size_t>(p.value)];
     }
+  }
+  if (c.decoder) {  // norms of q and k are of a head's size, and have the smaller eps all the same
+    LlamaConfig& own = *c.decoder;
+    own.hidden = b.hidden, own.heads = big_heads, own.kv_heads = big_kv, own.ffn = big_ffn, own.vocab_size = own.vocab_used = b.vocab;
+    own.rms_eps = scaled_eps(static_cast<double>(own.rms_eps), t.hidden, b.hidden);
   }
   writer->set_name(job.small->name() + "-inflated");
   writer->set_fingerprint(inflated_fingerprint({job.small, b, job.seed, {}}));

@@ -50,7 +50,7 @@ TEST(DeviceDraft, ManyPassesOverALongTextAreTheHosts) {
 TEST_F(DeviceCycle, TokensAndTreesAreTheHosts) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(1));
-  for (const char* kind : {"eagle", "eagle3", "fasteagle", "medusa", "hydra"})
+  for (const char* kind : {"eagle", "eagle3", "fasteagle", "dflash", "medusa", "hydra"})
     for (const PolicySpec& tree : trees())
       for (const float temperature : {0.0f, 0.9f}) {
         const auto text = [&](bool on_device) {

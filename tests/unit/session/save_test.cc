@@ -83,7 +83,8 @@ TEST_F(Save, TrainedDrafters) {
   const std::string models = source_dir() + "/samples/models/";
   const auto model = open_model(models + "demo.aerie", cpu(2));
   for (const auto& [plugin, name] : {std::pair("eagle", "eagle"), std::pair("eagle", "eagle3"), std::pair("fasteagle", "fasteagle"),
-                                     std::pair("medusa", "medusa"), std::pair("hydra", "hydra"), std::pair("small_model", "small")})
+                                     std::pair("dflash", "dflash"), std::pair("medusa", "medusa"), std::pair("hydra", "hydra"),
+                                     std::pair("small_model", "small")})
     for (const auto& [temperature, slices] : {std::pair(0.0f, 0), std::pair(0.8f, 5)}) {
       const SessionOptions o =
           options_for(open_drafter(model, plugin, models + "demo-" + name + ".aerie"), "eagle2", temperature);
