@@ -27,7 +27,7 @@ Status fits_block(const DrafterResources& d, int32_t rows, int32_t filler) {
 int32_t block_open(const aerie_drafter_host* host, const aerie_package* package, int32_t rows, int32_t filler, aerie_layers** out,
                    aerie_drafter_error* err) {
   DrafterResources& d = *static_cast<DrafterResources*>(host->context);
-  if (!package || !out || !d.opening) return AERIE_D_INVALID;
+  if (!package || !out || !d.opening || !d.package) return AERIE_D_INVALID;
   if (const Status s = fits_block(d, rows, filler); !s.ok()) return report(s, err);
   if (const Status s = open_layers(d); !s.ok()) return report(s, err);
   d.block_rows = rows;
@@ -75,7 +75,9 @@ int32_t block_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft_
   p.add(kernels::Embed{layers->own->target->embedding(), at.token, x, c.departures.embed_scale});
   for (int32_t i = 0; i < c.layers; ++i) {
     const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
-    record_decoder_layer(p, layer, stack.shape, layers->own->pool->cache(), i, at, angles[layer.rope], working, x, x);
+    Rows seen = at;
+    if (layer.window > 0) seen.attention = rows->attention->causal;
+    record_decoder_layer(p, layer, stack.shape, layers->own->pool->cache(), i, seen, angles[layer.rope], working, x, x);
   }
   return AERIE_D_OK;
 }

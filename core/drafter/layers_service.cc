@@ -25,7 +25,7 @@ Status fits_target(const LlamaConfig& c, const LlamaConfig& target) {
 
 int32_t layers_open(const aerie_drafter_host* host, const aerie_package* package, aerie_layers** out, aerie_drafter_error* err) {
   DrafterResources& d = *static_cast<DrafterResources*>(host->context);
-  if (!package || !out || !d.opening) return AERIE_D_INVALID;
+  if (!package || !out || !d.opening || !d.package) return AERIE_D_INVALID;
   if (const Status s = open_layers(d); !s.ok()) return report(s, err);
   *out = &d.layers_handle;
   return AERIE_D_OK;

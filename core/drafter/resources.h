@@ -34,6 +34,7 @@ struct aerie_plan {
 struct aerie_attention {
   aerie::Rows rows;                         // slots and masks in the drafter's own cache
   aerie::Rows block;                        // of aerie.block/1, in a propose
+  aerie::kernels::AttentionRows causal;     // what its rows see in layers with a window
   aerie::Rows target;                       // what rows look at in the target's: of an observe, each sequence's newest
   mutable aerie::kernels::Tensor angles{};  // rotary angles, recorded at first use
 };
@@ -50,6 +51,7 @@ namespace aerie {
 constexpr int32_t kMaxFedNodes = 256;   // nodes of one cycle a drafter may be fed, the root included
 constexpr int32_t kMaxExtraRows = 96;   // verified beside the tree (extension extra_rows)
 constexpr int32_t kMaxDraftRows = 256;  // rows in one observe or propose
+constexpr int32_t kMaxBlockRows = 1024;  // of blocks in one propose
 
 struct DrafterResources {
   DrafterResources(std::shared_ptr<Model> target_model, std::shared_ptr<const Package> own_package)

@@ -42,7 +42,7 @@ Result<Importer> recognise_tensors(const ConvertOptions& o) {
     if (any((at + "midlayer.").c_str()) || t.count("d2t") || t.count(at + "layers.0.hidden_norm.weight")) return import_eagle3;
     return t.count(at + "fc.weight") ? import_eagle : nullptr;
   };
-  if (t.count("model.fc.weight") && !o.drafter_for.empty()) return head("model.");
+  if (t.count("model.fc.weight") && !o.drafter_for.empty()) return t.count("model.hidden_norm.weight") ? import_dflash : head("model.");
   if (t.count("model.embed_tokens.weight") || any("model.layers.") || t.count("language_model.model.embed_tokens.weight") ||
       t.count("model.language_model.embed_tokens.weight"))
     return Importer{import_llama_directory};

@@ -31,35 +31,57 @@ std::vector<int32_t> usual_outputs(int32_t target_layers, int32_t layers) {
   return all;
 }
 
+// Layers look back alone within a window, and both ways without: what newer files may say, and older ones were made by.
+Status check_directions(const ConfigReader& j, const LlamaConfig& c) {
+  bool windows = false, full = c.departures.windows.empty();
+  for (const int32_t w : c.departures.windows) (w > 0 ? windows : full) = true;
+  if (!windows && j.has("layer_types") && j.at("layer_types").is_array())
+    for (const auto& type : j.at("layer_types"))
+      if (is_text(type, "sliding_attention")) return unsupported_key("sliding_window", "is as long as the context, in layers that look back alone");
+  for (const char* key : {"causal", "is_causal"}) {
+    if (!j.has(key)) continue;
+    bool causal = false;
+    AERIE_TRY(j.boolean(key, &causal, false));
+    if (causal ? full : windows) return unsupported_key(key, causal ? "true, in layers without a window" : "false, in layers with a window");
+  }
+  return {};
+}
+
 // What later kinds do besides.
 Status refuse_other_kinds(const std::string& source, const ConfigReader& j) {
-  for (const char* key : {"conv_kernel_size", "selector_rank", "markov_rank", "input_embedding_scale"})
+  for (const char* key : {"conv_kernel_size", "selector_rank", "markov_rank", "input_embedding_scale", "final_logit_softcapping"})
     if (j.has(key)) return unsupported_key(key, "is set");
+  bool halves = true;
+  AERIE_TRY(j.boolean("rope_is_neox_style", &halves, true));
+  if (!halves) return unsupported_key("rope_is_neox_style", "false");
   for (const char* key : {"output_multiplier", "attention_value_scale"})
     if (j.has(key) && j.at(key) != 1) return unsupported_key(key, j.at(key).dump());
-  for (const char* key : {"causal", "is_causal", "use_swa"}) {
-    bool set = false;
-    AERIE_TRY(j.boolean(key, &set, false));
-    if (set) return unsupported_key(key, "true");
-  }
+  bool windows = false;
+  AERIE_TRY(j.boolean("use_swa", &windows, false));
+  if (windows) return unsupported_key("use_swa", "true");
   const std::string own = platform::join_path(checkpoint_directory(source), "mask_embedding.pt");
   if (platform::path_kind(own) == platform::PathKind::file) return error(Code::unsupported, "mask_embedding.pt: an embedding of the mask's own");
   return {};
 }
 
-Status read_block(const std::string& source, const HeadSource& head, int32_t layers, Block* b) {
+Status read_block(const std::string& source, const HeadSource& head, const LlamaConfig& c, Block* b) {
   const ConfigReader j(head.config.root(), {"dflash_config"});
   const LlamaConfig& t = head.target_config();
+  if (t.departures.embed_scale != 1)  // whether heads are trained with it, the code of those that made them does not agree
+    return error(Code::unsupported, "the target scales its embedding, which DFlash heads of this kind read");
   AERIE_TRY(refuse_other_kinds(source, j));
+  AERIE_TRY(check_directions(j, c));
   int32_t of_target = 0;
   AERIE_TRY(j.integer("num_target_layers", &of_target, t.layers));
   if (of_target != t.layers) return error(Code::mismatch, "num_target_layers: " + std::to_string(of_target) + ", the target has " + std::to_string(t.layers));
   AERIE_TRY(j.integer("block_size", &b->rows, kUsualRows));
+  if (j.has("dflash_config") && j.at("dflash_config").is_object())  // which comes first
+    AERIE_TRY(ConfigReader(j.at("dflash_config")).integer("block_size", &b->rows, b->rows));
   if (b->rows < 2 || b->rows > kMostRows) return error(Code::bad_format, "block_size: " + std::to_string(b->rows) + " is not in 2.." + std::to_string(kMostRows));
   AERIE_TRY(j.integer("mask_token_id", &b->mask));
   if (b->mask < 0 || b->mask >= t.vocab_size) return error(Code::bad_format, "mask_token_id: " + std::to_string(b->mask) + " is no token of the target");
   AERIE_TRY(j.integers("target_layer_ids", &b->taps));
-  if (b->taps.empty()) b->taps = usual_outputs(t.layers, layers);
+  if (b->taps.empty()) b->taps = usual_outputs(t.layers, c.layers);
   if (b->taps.size() > 8) return error(Code::bad_format, "target_layer_ids: " + std::to_string(b->taps.size()) + " layers; at most 8");
   for (int32_t& layer : b->taps) {
     if (layer < 0 || layer >= t.layers) return error(Code::bad_format, "target_layer_ids: layer " + std::to_string(layer) + "; the target has " + std::to_string(t.layers));
@@ -78,7 +100,7 @@ Status import_dflash(const ConvertOptions& o, Sink& sink) {
     return error(Code::unsupported, head.config_path + ": model_type: DFlash heads of qwen3's layers are read");
   AERIE_TRY(read_model_config(config, &m).at(head.config_path));
   Block block;
-  AERIE_TRY(read_block(o.source, head, m.config.layers, &block).at(head.config_path));
+  AERIE_TRY(read_block(o.source, head, m.config, &block).at(head.config_path));
   LlamaConfig c = m.config;
   c.bos_id = -1;
   c.eos_ids.clear(), c.tap_layers.clear();

@@ -111,6 +111,14 @@ Rows RowsBuilder::stage(Plan& plan) const {
   return r;
 }
 
+kernels::AttentionRows RowsBuilder::stage_causal(Plan& plan, const Rows& staged) const {
+  std::vector<int32_t> seen(tail_len_.size());
+  for (size_t i = 0; i < seen.size(); ++i) seen[i] = i > 0 && tail_offset_[i] == tail_offset_[i - 1] ? seen[i - 1] + 1 : 1;
+  kernels::AttentionRows rows = staged.attention;
+  rows.tail_len = plan.stage(std::span<const int32_t>(seen));
+  return rows;
+}
+
 // A pass that ends in a tree leaves no state: which rows are kept is not known yet.
 kernels::DeltaRows RowsBuilder::stage_delta(Plan& plan, const int32_t* seq) const {
   kernels::DeltaRows d;

@@ -34,7 +34,8 @@ class RowsBuilder {
   void beside(int32_t token, int64_t position);
   // A tree row in `slot`: sees [0, ctx_len), then `tail` (its ancestors' slots by depth, itself last).
   void tree(int32_t token, int64_t ctx_len, std::span<const int32_t> tail);
-  // Rows in `slots`, behind [0, ctx_len), which they see, and all of each other: `token`, then fillers.
+  // Rows in `slots`, behind [0, ctx_len), which they see, and all of each other: `token`, then fillers. stage_causal(): for layers where
+  // a block's rows look back alone, once it is staged.
   void block(int32_t token, int32_t filler, int64_t ctx_len, std::span<const int32_t> slots);
   // Of the sequence whose rows are added now, rows of a tree: its next state is not made in the pass, but by stage_states().
   bool branches() const { return !branches_.empty() && branches_.back() != 0; }
@@ -46,6 +47,7 @@ class RowsBuilder {
   int32_t size() const { return static_cast<int32_t>(token_.size()); }
   int32_t tail_of(int32_t row) const { return tail_offset_[static_cast<size_t>(row)]; }  // in tail_slots
   Rows stage(Plan& plan) const;
+  kernels::AttentionRows stage_causal(Plan& plan, const Rows& staged) const;
 
  private:
   int32_t parent_of(std::span<const int32_t> tail) const;

@@ -323,7 +323,8 @@ typedef struct aerie_service_block { /* frozen */
   /* In observe: each layer's keys and values of x (rows->n, H), as they are, at the rows' positions. */
   int32_t (*feed)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *x);
   /* In propose, at level 0: the target's embedding of [row r's token, filler, filler, ...] at the positions behind all that r's sequence was
-   * fed, through all layers. out (rows->n * block, H): row r's block is rows r * block on. */
+   * fed, through all layers. In a layer with a window a row sees of its block but those before it, as DFlash's are trained. out (rows->n * block,
+   * H): row r's block is rows r * block on. */
   int32_t (*forward)(aerie_plan *plan, aerie_layers *layers, const aerie_draft_rows *rows, const aerie_tensor *out);
 } aerie_service_block;
 

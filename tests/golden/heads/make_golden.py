@@ -241,7 +241,21 @@ def dflash_weights(g):
     return w, config
 
 
-def dflash_draft(w, t, row, path):
+DFLASH_WINDOW = 9
+
+
+def dflash_window_weights(g):
+    w, config = dflash_weights(g)
+    return w, config | {"use_sliding_window": True, "sliding_window": DFLASH_WINDOW, "max_window_layers": 0,
+                        "layer_types": ["sliding_attention", "full_attention"]}
+
+
+def dflash_window_draft(w, t, row, path):
+    return dflash_draft(w, t, row, path, 0)
+
+
+def dflash_draft(w, t, row, path, windowed=None):
+    """windowed: a layer that looks back alone, and not far, as z-lab's newer code has it."""
     def norm(x, name):
         return plain.rms_norm(x, w[name + ".weight"], EPS)
     inv, newest = plain.inverse_frequencies(HEAD_DIM, DFLASH_THETA, None), row + 1
@@ -258,7 +272,11 @@ def dflash_draft(w, t, row, path):
         q = plain.rotate(norm(q, at + "self_attn.q_norm"), positions[newest:], inv, 1.0)
         k = plain.rotate(norm(k, at + "self_attn.k_norm"), positions, inv, 1.0)
         k, v = (y.repeat_interleave(HEADS // 2, 0) for y in (k, v))
-        out = (q @ k.transpose(1, 2) / math.sqrt(HEAD_DIM)).softmax(-1) @ v  # all rows of the block see all of it
+        scores = q @ k.transpose(1, 2) / math.sqrt(HEAD_DIM)  # all rows of the block see all of it, or
+        back = positions[newest:, None] - positions
+        if i == windowed:
+            scores = scores.masked_fill((back < 0) | (back >= DFLASH_WINDOW), -math.inf)
+        out = scores.softmax(-1) @ v
         x = x + out.transpose(0, 1).flatten(1) @ w[at + "self_attn.o_proj.weight"].T
         h = norm(x, at + "post_attention_layernorm")
         x = x + (silu(h @ w[at + "mlp.gate_proj.weight"].T) * (h @ w[at + "mlp.up_proj.weight"].T)) @ w[at + "mlp.down_proj.weight"].T
@@ -337,8 +355,9 @@ KINDS = {"eagle": (eagle_weights, eagle_draft, 4, 301), "eagle3": (eagle3_weight
          "eagle3_fc_norm": (eagle3_fc_norm_weights, eagle3_fc_norm_draft, 4, 1000),
          "eagle3_narrow": (eagle3_narrow_weights, eagle3_draft, 4, 1100),
          "eagle3_deep": (eagle3_deep_weights, eagle3_deep_draft, 4, 1200),
+         "dflash_window": (dflash_window_weights, dflash_window_draft, DFLASH_ROWS - 1, 1400),
          "dflash": (dflash_weights, dflash_draft, DFLASH_ROWS - 1, 1302)}
-NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep", "dflash"}  # no PyTorch head to compare with
+NOT_TRAINED = {"hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow", "eagle3_deep", "dflash", "dflash_window"}  # no PyTorch head to compare with
 
 
 def twin_levels(target, head, row, path):

@@ -181,7 +181,10 @@ TEST(ImportDFlash, WhatTheConfigSays) {
   edit([](json& j) { j["vocab_size"] = 161; }, {"vocab_size", "161"});
   edit([](json& j) { j["dflash_config"]["conv_kernel_size"] = 4; }, {"conv_kernel_size"});
   edit([](json& j) { j["dflash_config"]["output_multiplier"] = 0.5; }, {"output_multiplier"});
-  edit([](json& j) { j["dflash_config"]["causal"] = true; }, {"causal"});
+  edit([](json& j) { j["dflash_config"]["causal"] = true; }, {"causal", "true"});
+  edit([](json& j) { j["dflash_config"]["final_logit_softcapping"] = 30; }, {"final_logit_softcapping"});
+  edit([](json& j) { j["rope_is_neox_style"] = false; }, {"rope_is_neox_style"});
+  edit([](json& j) { j["dflash_config"]["block_size"] = 40; }, {"block_size: 40"});
   spit(head.options.source + "/mask_embedding.pt", Bytes(8));
   head.refused({"mask_embedding.pt"});
   fs::remove(fs::path(head.options.source) / "mask_embedding.pt");
@@ -207,6 +210,14 @@ TEST(ImportDFlash, WindowsAndBiases) {
   EXPECT_EQ(p->drafter()->decoder->departures.windows, (std::vector<int32_t>{24, 0}));
   EXPECT_TRUE(p->drafter()->decoder->qkv_bias);
   EXPECT_TRUE(p->has("rope.frequencies"));
+  head.config["is_causal"] = false;
+  head.refused({"is_causal", "false, in layers with a window"});
+  head.config["is_causal"] = true;
+  head.refused({"is_causal", "true, in layers without a window"});
+  head.config["layer_types"] = {"sliding_attention", "sliding_attention"};
+  EXPECT_EQ(head.package()->drafter()->decoder->departures.windows, (std::vector<int32_t>{24, 24}));
+  head.config["sliding_window"] = 128;
+  head.refused({"sliding_window", "as long as the context"});
 }
 
 }  // namespace

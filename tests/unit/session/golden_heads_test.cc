@@ -28,7 +28,7 @@ TEST_P(GoldenHeads, ARewoundDrafterEqualsAFreshOne) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GoldenHeads,
                          testing::Values("eagle", "eagle3", "fasteagle", "medusa", "hydra", "hydra_prefix", "eagle3_norms", "eagle3_fc_norm", "eagle3_narrow",
-                                         "eagle3_deep", "mtp_qwen3_5", "mtp_qwen3_5_moe", "mtp_glm4_moe", "assistant_gemma4", "dflash"),
+                                         "eagle3_deep", "mtp_qwen3_5", "mtp_qwen3_5_moe", "mtp_glm4_moe", "assistant_gemma4", "dflash", "dflash_window"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

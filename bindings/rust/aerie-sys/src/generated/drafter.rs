@@ -493,7 +493,8 @@ pub struct aerie_service_block {
     /// In observe: each layer's keys and values of x (rows-\>n, H), as they are, at the rows' positions.
     pub feed: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, x: *const aerie_tensor) -> i32>,
     /// In propose, at level 0: the target's embedding of \[row r's token, filler, filler, ...\] at the positions behind all that r's sequence was
-    /// fed, through all layers. out (rows-\>n \* block, H): row r's block is rows r \* block on.
+    /// fed, through all layers. In a layer with a window a row sees of its block but those before it, as DFlash's are trained. out (rows-\>n \* block,
+    /// H): row r's block is rows r \* block on.
     pub forward: Option<unsafe extern "C" fn(plan: *mut aerie_plan, layers: *mut aerie_layers, rows: *const aerie_draft_rows, out: *const aerie_tensor) -> i32>,
 }
 default_is_zero!(aerie_service_block);
