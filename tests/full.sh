@@ -114,7 +114,7 @@ if [[ " $what " == *" fuzz "* ]]; then
     else
       cp samples/models/*.aerie "$tmp/corpus-$name/"
       if [ "$name" = package_fuzz ]; then
-        for t in qwen3_moe gemma3 gpt_oss glm4_moe qwen3_5_moe gemma4 gemma4_moe; do  # what departs from Llama's architecture
+        for t in qwen3_moe gemma2 gemma3 gpt_oss glm4_moe qwen3_5_moe gemma4 gemma4_moe lfm2_moe; do  # what departs from Llama's architecture
           $aerie convert tests/golden/logits/$t -o "$tmp/corpus-$name/$t.aerie" --dtype int4 || failed=$((failed + 1))
         done
         $aerie convert tests/golden/heads/mtp_qwen3_5_moe -o "$tmp/corpus-$name/mtp.aerie" --drafter-for "$tmp/corpus-$name/qwen3_5_moe.aerie" \

@@ -43,8 +43,8 @@ flatbuffers::Offset<fbs::Target> encode(Builder& b, const LlamaConfig& c) {
                                        d.o_bias, d.sinks, d.expert_bias, d.glu_limit, d.dense_layers, d.dense_ffn, d.shared_ffn,
                                        d.shared_gate, d.expert_choice, d.sigmoid_experts, d.expert_scale, d.output_gate, delta_layers,
                                        d.delta_key_heads, d.delta_heads, d.delta_key_dim, d.delta_value_dim, d.delta_taps, wide_layers,
-                                       d.wide_kv_heads, d.wide_head_dim, kv_layers, d.reader_ffn, d.v_norm, d.layer_inputs, d.layer_scales, d.logit_cap, d.normed_experts, d.reads_target,
-                                       d.score_cap);
+                                       d.wide_kv_heads, d.wide_head_dim, kv_layers, d.reader_ffn, d.v_norm, d.layer_inputs, d.layer_scales,
+                                       d.logit_cap, d.normed_experts, d.reads_target, d.score_cap);
   }
   const auto eos = b.CreateVector(c.eos_ids);
   const auto taps = b.CreateVector(c.tap_layers);

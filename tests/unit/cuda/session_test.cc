@@ -44,7 +44,8 @@ TEST(CudaSession, DraftsAndRewindsChangeNoToken) {
   std::map<std::pair<DType, float>, std::vector<int32_t>> plain;
   for (const Case& c : {Case{"eagle", eagle(), "eagle2", DType::bf16, 0.8f}, {"eagle", eagle(), "static", DType::bf16, 0.0f},
                         {"eagle", eagle(), "eagle2", DType::int8, 0.8f}, {"fasteagle", fasteagle(), "backbone", DType::bf16, 0.8f},
-                        {"dflash", dflash(), "eagle2", DType::int8, 0.8f}, {"small_model", target(), "chain", DType::bf16, 0.8f}, {"ngram", "", "chain", DType::bf16, 0.0f}}) {
+                        {"dflash", dflash(), "eagle2", DType::int8, 0.8f}, {"small_model", target(), "chain", DType::bf16, 0.8f},
+                        {"ngram", "", "chain", DType::bf16, 0.0f}}) {
     SCOPED_TRACE(c.plugin + " " + c.tree + " at " + std::to_string(c.temperature));
     const auto model = open_model(target(), checked_cuda(), with_kv(c.kv));
     SessionOptions o = sampled(c.temperature);
