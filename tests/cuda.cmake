@@ -36,8 +36,8 @@ if(AERIE_BUILD_CUDA)
   set(real ${CMAKE_CURRENT_SOURCE_DIR}/unit/cuda)
   add_executable(gpu_tests ${real}/attention_cap_test.cc ${real}/attention_test.cc ${real}/chain_test.cc
                  ${real}/cycle_graphs_test.cc ${real}/delta_test.cc ${real}/device_test.cc
-                 ${real}/draw_test.cc ${real}/experts_layer_test.cc ${real}/experts_test.cc ${real}/graphs_test.cc
-                 ${real}/linear_test.cc ${real}/rows_test.cc ${real}/session_test.cc ${real}/sinks_test.cc
+                 ${real}/draw_test.cc ${real}/experts_layer_test.cc ${real}/experts_test.cc ${real}/families_test.cc
+                 ${real}/graphs_test.cc ${real}/heads_test.cc ${real}/linear_test.cc ${real}/rows_test.cc ${real}/session_test.cc ${real}/sinks_test.cc
                  ${real}/tree_test.cc ${real}/window_test.cc ${gpu}/fast_linear_test.cc ${gpu}/main.cc ${gpu}/managed_new.cc)
   target_compile_definitions(gpu_tests PRIVATE AERIE_REAL_GPU ${places})
   target_include_directories(gpu_tests PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
