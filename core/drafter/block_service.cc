@@ -1,4 +1,6 @@
 // aerie.block/1: decoder layers of a drafter's package over blocks of rows that see each other.
+#include <algorithm>
+
 #include "core/drafter/services.h"
 #include "core/drafter/shapes.h"
 
@@ -32,6 +34,8 @@ int32_t block_open(const aerie_drafter_host* host, const aerie_package* package,
   if (const Status s = open_layers(d); !s.ok()) return report(s, err);
   d.block_rows = rows;
   d.block_filler = filler;
+  const std::vector<DecoderLayer>& layers = d.stack->layers;
+  d.block_windows = std::any_of(layers.begin(), layers.end(), [](const DecoderLayer& w) { return w.window > 0; });
   *out = &d.layers_handle;
   return AERIE_D_OK;
 }
@@ -50,10 +54,10 @@ int32_t block_feed(aerie_plan* plan, aerie_layers* layers, const aerie_draft_row
   Plan& p = *plan->plan;
   kernels::Tensor angles[kMostRopeRows];
   stack.add_angles(p, at, angles);
-  DecoderScratch working(p, at.n, at.longest, c.hidden, stack.shape, c.ffn);
+  const kernels::Tensor kv = p.scratch(at.n, int64_t{2} * c.kv_heads * c.head_dim);
   for (int32_t i = 0; i < c.layers; ++i) {
     const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
-    record_keys_and_values(p, layer, stack.shape, layers->own->pool->cache(), i, at, angles[layer.rope], working, from_abi(*x));
+    record_keys_and_values(p, layer, stack.shape, layers->own->pool->cache(), i, at, angles[layer.rope], kv, from_abi(*x));
   }
   return AERIE_D_OK;
 }
@@ -66,19 +70,9 @@ int32_t block_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft_
   if (!is_activation(out, at.n, c.hidden))
     return compute_fail(plan, "block forward: shapes do not fit: " + shapes({{"out", out}}) + " for " + std::to_string(at.n) + " rows, the layers are " +
                                   std::to_string(c.hidden) + " wide");
-  const DecoderStack& stack = *layers->own->stack;
-  Plan& p = *plan->plan;
-  kernels::Tensor angles[kMostRopeRows];
-  stack.add_angles(p, at, angles);
-  DecoderScratch working(p, at.n, at.longest, c.hidden, stack.shape, c.ffn);
   const kernels::Tensor x = kernels::rows(from_abi(*out), 0, at.n);
-  p.add(kernels::Embed{layers->own->target->embedding(), at.token, x, c.departures.embed_scale});
-  for (int32_t i = 0; i < c.layers; ++i) {
-    const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
-    Rows seen = at;
-    if (layer.window > 0) seen.attention = rows->attention->causal;
-    record_decoder_layer(p, layer, stack.shape, layers->own->pool->cache(), i, seen, angles[layer.rope], working, x, x);
-  }
+  plan->plan->add(kernels::Embed{layers->own->target->embedding(), at.token, x, c.departures.embed_scale});
+  record_layers(plan, at, &rows->attention->causal, x, x);
   return AERIE_D_OK;
 }
 

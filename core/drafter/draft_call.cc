@@ -146,7 +146,7 @@ void ProposeCall::stage(Plan& plan) {
   if (has_kv_ && level_ > 0) staged_attention_.rows = attention_.stage(plan);
   if (in_blocks()) {
     staged_attention_.block = attention_.stage(plan);
-    staged_attention_.causal = attention_.stage_causal(plan, staged_attention_.block);
+    if (drafter_->resources().block_windows) staged_attention_.causal = attention_.stage_causal(plan, staged_attention_.block);
   }
   if (reads_target_ && level_ > 0) staged_attention_.target = target_.stage(plan);
   aerie_draft_rows& rows = staged_rows_;

@@ -45,20 +45,7 @@ int32_t layers_forward(aerie_plan* plan, aerie_layers* layers, const aerie_draft
   if (!is_activation(x, at.n, c.hidden) || !is_activation(out, at.n, c.hidden) || (of_target && x->rows != at.n))
     return compute_fail(plan, "layers forward: shapes do not fit: " + shapes({{"x", x}, {"out", out}}) + " for " + std::to_string(at.n) +
                                   " rows, the layers are " + std::to_string(c.hidden) + " wide");
-  const DecoderStack& stack = *layers->own->stack;
-  const Model& target = *layers->own->target;
-  Plan& p = *plan->plan;
-  kernels::Tensor angles[kMostRopeRows];
-  stack.add_angles(p, at, angles);
-  DecoderScratch working(p, at.n, at.longest, c.hidden, stack.shape, c.ffn);
-  kernels::Tensor from = kernels::rows(from_abi(*x), 0, at.n);
-  const kernels::Tensor to = kernels::rows(from_abi(*out), 0, at.n);
-  for (int32_t i = 0; i < c.layers; ++i) {
-    const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
-    const kernels::KvCache& cache = of_target ? target.pool()->cache(layer.wide) : layers->own->pool->cache();
-    record_decoder_layer(p, layer, stack.shape, cache, of_target ? cache.layers - 1 : i, at, angles[layer.rope], working, from, to);
-    from = to;
-  }
+  record_layers(plan, at, nullptr, kernels::rows(from_abi(*x), 0, at.n), kernels::rows(from_abi(*out), 0, at.n));
   return AERIE_D_OK;
 }
 
@@ -79,6 +66,24 @@ Status open_layers(DrafterResources& d) {
   }
   d.stack = std::move(stack);
   return {};
+}
+
+void record_layers(aerie_plan* plan, const Rows& rows, const kernels::AttentionRows* windowed, const kernels::Tensor& x, const kernels::Tensor& out) {
+  const DrafterResources& own = *plan->own;
+  const DecoderStack& stack = *own.stack;
+  const LlamaConfig& c = *own.package->drafter()->decoder;
+  Plan& p = *plan->plan;
+  kernels::Tensor angles[kMostRopeRows];
+  stack.add_angles(p, rows, angles);
+  DecoderScratch working(p, rows.n, rows.longest, c.hidden, stack.shape, c.ffn);
+  Rows within = rows;
+  if (windowed) within.attention = *windowed;
+  for (int32_t i = 0; i < c.layers; ++i) {
+    const DecoderLayer& layer = stack.layers[static_cast<size_t>(i)];
+    const kernels::KvCache& cache = own.reads_target ? own.target->pool()->cache(layer.wide) : own.pool->cache();
+    record_decoder_layer(p, layer, stack.shape, cache, own.reads_target ? cache.layers - 1 : i, layer.window > 0 ? within : rows, angles[layer.rope],
+                         working, i == 0 ? x : out, out);
+  }
 }
 
 const aerie_service_layers* layers_service() {

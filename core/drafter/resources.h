@@ -34,7 +34,7 @@ struct aerie_plan {
 struct aerie_attention {
   aerie::Rows rows;                         // slots and masks in the drafter's own cache
   aerie::Rows block;                        // of aerie.block/1, in a propose
-  aerie::kernels::AttentionRows causal;     // what its rows see in layers with a window
+  aerie::kernels::AttentionRows causal;     // what its rows see in layers with a window, if any has one
   aerie::Rows target;                       // what rows look at in the target's: of an observe, each sequence's newest
   mutable aerie::kernels::Tensor angles{};  // rotary angles, recorded at first use
 };
@@ -73,6 +73,7 @@ struct DrafterResources {
   std::shared_ptr<Model> submodel;  // aerie.model/1
   std::unique_ptr<DecoderStack> stack;  // aerie.layers/1, aerie.block/1
   int32_t block_rows = 0, block_filler = 0;  // aerie.block/1; 0: it has none
+  bool block_windows = false;       // some of its layers have a window
   kernels::Tensor inv_freq;
   float angle_scale = 1;            // of cos and sin
   std::vector<void*> tensors;       // device memory made by tensor_create

@@ -47,6 +47,8 @@ const aerie_service_layers* layers_service();    // layers_service.cc
 const aerie_service_block* block_service();      // block_service.cc
 // The package's decoder, for aerie.layers/1 and aerie.block/1.
 Status open_layers(DrafterResources& drafter);
+// out = its layers of x, over their cache or the target's. windowed: what the rows see in layers with a window; null: what they see in others.
+void record_layers(aerie_plan* plan, const Rows& rows, const kernels::AttentionRows* windowed, const kernels::Tensor& x, const kernels::Tensor& out);
 // Writes a failure into err, if there is one; its AERIE_D_* code.
 int32_t report(const Status& status, aerie_drafter_error* err);
 

@@ -206,9 +206,9 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
 }
 
 void record_keys_and_values(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache, int32_t layer,
-                            const Rows& rows, const Tensor& angles, DecoderScratch& s, const Tensor& in) {
+                            const Rows& rows, const Tensor& angles, const Tensor& kv, const Tensor& in) {
   const int64_t width = int64_t{shape.heads} * cache.head_dim, k_cols = int64_t{cache.kv_heads} * cache.head_dim;
-  const Tensor kv = kernels::columns(s.qkv, 0, 2 * k_cols), bias = w.qkv_bias ? kernels::columns(w.qkv_bias, width, 2 * k_cols) : Tensor{};
+  const Tensor bias = w.qkv_bias ? kernels::columns(w.qkv_bias, width, 2 * k_cols) : Tensor{};
   plan.add(kernels::Linear{in, kernels::panels(w.qkv, width / kernels::kPanel, w.qkv.rows), bias, {}, kv, rows.fast});
   const Tensor keys = kernels::columns(kv, 0, k_cols), values = kernels::columns(kv, k_cols, k_cols);
   if (w.k_norm) plan.add(kernels::RmsNorm{keys, w.k_norm, shape.rms_eps, keys, w.k_norm.cols != cache.head_dim ? 1 : cache.kv_heads});

@@ -89,9 +89,9 @@ void record_decoder_layer_from(Plan& plan, const DecoderLayer& w, const DecoderS
                                const kernels::Tensor& angles, DecoderScratch& scratch, const kernels::Tensor& attn_in,
                                const kernels::Tensor& x, const kernels::Tensor& out);
 
-// Of the layer no more than its keys and values of `in` (n, H), as they are: without its norm of what it reads. heads * head_dim is a multiple of
-// kernels::kPanel.
+// Of the layer no more than its keys and values of `in` (n, H), as they are: without its norm of what it reads. kv: (n, 2 kv_heads * head_dim) to
+// work in. heads * head_dim is a multiple of kernels::kPanel.
 void record_keys_and_values(Plan& plan, const DecoderLayer& w, const DecoderShape& shape, const kernels::KvCache& cache, int32_t layer,
-                            const Rows& rows, const kernels::Tensor& angles, DecoderScratch& scratch, const kernels::Tensor& in);
+                            const Rows& rows, const kernels::Tensor& angles, const kernels::Tensor& kv, const kernels::Tensor& in);
 
 }  // namespace aerie

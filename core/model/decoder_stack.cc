@@ -43,9 +43,14 @@ Status DecoderStack::load_layer(DeviceWeights& weights, const LlamaConfig& c, in
   if (!departures.layer_rope.empty()) w.rope = departures.layer_rope[static_cast<size_t>(i)];
   if (departures.recurrent(i)) {
     DeltaWeights& d = w.delta;
-    const std::pair<const char*, Tensor*> of_delta[] = {{"in", &d.in}, {"gates", &d.gates}, {"conv", &d.conv}, {"decay", &d.decay}, {"norm", &d.norm}, {"out", &d.out}};
-    for (const auto& [name, tensor] : of_delta)
-      if (!departures.convolves(i) || tensor == &d.in || tensor == &d.conv || tensor == &d.out) AERIE_TRY(get(at + "delta." + name, tensor));
+    AERIE_TRY(get(at + "delta.in", &d.in));
+    AERIE_TRY(get(at + "delta.conv", &d.conv));
+    AERIE_TRY(get(at + "delta.out", &d.out));
+    if (!departures.convolves(i)) {
+      AERIE_TRY(get(at + "delta.gates", &d.gates));
+      AERIE_TRY(get(at + "delta.decay", &d.decay));
+      AERIE_TRY(get(at + "delta.norm", &d.norm));
+    }
     delta_convs.push_back(d.conv);
   } else {
     AERIE_TRY(get(at + "attn.qkv", &w.qkv));

@@ -3,10 +3,9 @@
 #include <functional>
 
 #include "core/drafter/services.h"
-#include "core/session/batch.h"
 #include "tests/support/random_drafter.h"
 #include "tests/support/remade.h"
-#include "tests/unit/session/save_support.h"
+#include "tests/unit/session/drafts_support.h"
 
 namespace aerie::test {
 namespace {
@@ -30,12 +29,6 @@ std::string block_head(const std::string& target, const BlockHead& h) {
   return must(random_drafter(d, *d.decoder, {{"fc", wide, 2 * wide, true}, {"hidden_norm", 1, wide, false}, {"norm", 1, wide, false}}));
 }
 
-std::unique_ptr<Session> begun_dflash(const std::shared_ptr<Model>& model, const SessionOptions& o, std::span<const int32_t> prompt = kSavedPrompt) {
-  auto session = must(Session::create(model, o));
-  must(session->append(prompt));
-  return session;
-}
-
 TEST(DFlash, DraftsChangeNoToken) {
   const BlockHead heads[] = {{},
                              {2, [](LlamaConfig* c) { c->qkv_bias = true, c->kv_heads = 1; }},
@@ -52,20 +45,7 @@ TEST(DFlash, DraftsChangeNoToken) {
           SessionOptions o = options_for(drafter, tree, temperature);
           o.sampling.stream = 5;
           o.pass_ms = steady_ms;
-          SessionOptions plain = o;
-          plain.drafter = nullptr;
-          const auto own = generate(*begun_dflash(model, plain), 60);
-          auto session = begun_dflash(model, o);
-          EXPECT_EQ(generate(*session, 25), std::vector<int32_t>(own.begin(), own.begin() + 25)) << what;
-          const Bytes bytes = saved(*session);
-          const std::vector<int32_t> rest(own.begin() + 25, own.end());
-          EXPECT_EQ(generate(*must(session->fork(5)), 35), rest) << what << ": the fork";
-          EXPECT_EQ(generate(*session, 35), rest) << what;
-          must(session->rewind(kSavedPrompt.size() + 25));
-          EXPECT_EQ(generate(*session, 35), rest) << what << ": again";
-          EXPECT_EQ(session->statistics().drafter_failures, 0u) << what;
-          accepted += session->statistics().accepted;
-          EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 35), rest) << what << ": restored";
+          accepted += expect_drafts_change_nothing(model, o, kSavedPrompt, what);
         }
       }
   }
@@ -77,29 +57,8 @@ TEST(DFlash, SessionsOfABatchHaveBlocksOfTheirOwn) {
   const std::string target = converted(golden("mha"), "dflash-batch", DType::int8);
   const auto model = open_model(target, cpu(2));
   const auto drafter = open_drafter(model, "dflash", block_head(target, {}));
-  std::vector<std::unique_ptr<Session>> alone, together;
-  for (uint64_t stream = 0; stream < 3; ++stream)
-    for (auto* all : {&alone, &together}) {
-      SessionOptions o = options_for(drafter, "static", 2.5f);  // the noise that they share lets it agree with the target
-      o.sampling.stream = stream;
-      all->push_back(begun_dflash(model, o, random_tokens(12 + 9 * static_cast<int32_t>(stream), 150, 7 + static_cast<uint32_t>(stream))));
-    }
-  auto batch = must(Batch::create(model));
-  for (const auto& s : together) must(batch->add(*s));
-  std::vector<std::vector<int32_t>> got(3);
-  for (int step = 0; step < 400 && std::any_of(got.begin(), got.end(), [](const auto& t) { return t.size() < 40; }); ++step) {
-    must(batch->step(0, std::chrono::microseconds{0}));
-    for (size_t i = 0; i < 3; ++i)
-      for (const EmittedToken& t : together[i]->result().tokens) got[i].push_back(t.id);
-  }
-  uint64_t accepted = 0;
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(got[i], generate(*alone[i], got[i].size())) << i;
-    EXPECT_EQ(together[i]->statistics().accepted, alone[i]->statistics().accepted) << i;
-    EXPECT_EQ(together[i]->statistics().drafter_failures, 0u);
-    accepted += together[i]->statistics().accepted;
-  }
-  EXPECT_GT(accepted, 5u) << "nothing was accepted, nothing compared";
+  // The noise that they share at so high a temperature lets it agree with the target.
+  EXPECT_GT(expect_batch_as_alone(model, options_for(drafter, "static", 2.5f), 150), 5u) << "nothing was accepted, nothing compared";
 }
 
 // A service's caller may be wrong in any way.

@@ -2,10 +2,9 @@
 // the target's; what does not fit is refused by name. What they compute is held against the reference in golden_heads_test.cc.
 #include <functional>
 
-#include "core/session/batch.h"
 #include "tests/support/random_drafter.h"
 #include "tests/support/remade.h"
-#include "tests/unit/session/save_support.h"
+#include "tests/unit/session/drafts_support.h"
 
 namespace aerie::test {
 namespace {
@@ -38,12 +37,6 @@ Result<std::string> mtp_head(const std::string& target, const MtpHead& h) {
   return random_drafter(d, layers, tensors, h.without);
 }
 
-std::unique_ptr<Session> begun_mtp(const std::shared_ptr<Model>& model, const SessionOptions& o) {
-  auto session = must(Session::create(model, o));
-  must(session->append(kSavedPrompt));
-  return session;
-}
-
 TEST(Mtp, DraftsChangeNoToken) {
   const MtpHead heads[] = {
       {},
@@ -63,20 +56,7 @@ TEST(Mtp, DraftsChangeNoToken) {
           SessionOptions o = options_for(drafter, tree, temperature);
           o.sampling.stream = 5;
           o.pass_ms = steady_ms;
-          SessionOptions plain = o;
-          plain.drafter = nullptr;
-          const auto own = generate(*begun_mtp(model, plain), 60);
-          auto session = begun_mtp(model, o);
-          EXPECT_EQ(generate(*session, 25), std::vector<int32_t>(own.begin(), own.begin() + 25)) << what;
-          const Bytes bytes = saved(*session);
-          const std::vector<int32_t> rest(own.begin() + 25, own.end());
-          EXPECT_EQ(generate(*must(session->fork(5)), 35), rest) << what << ": the fork";
-          EXPECT_EQ(generate(*session, 35), rest) << what;
-          must(session->rewind(kSavedPrompt.size() + 25));
-          EXPECT_EQ(generate(*session, 35), rest) << what << ": again";
-          EXPECT_EQ(session->statistics().drafter_failures, 0u) << what;
-          accepted += session->statistics().accepted;
-          EXPECT_EQ(generate(*must(Session::restore(model, o, bytes)), 35), rest) << what << ": restored";
+          accepted += expect_drafts_change_nothing(model, o, kSavedPrompt, what);
         }
       }
     }
